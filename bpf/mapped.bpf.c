@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mapped.bpf.c - a tracked process has mapped something executable, in which there may be probes.
+ *
+ * The dynamic linker calls an empty function, _dl_debug_state, after it has changed the list of
+ * loaded objects, so that a debugger can stop there (glibc's elf/dl-debug.c; musl has it too). We
+ * are such a debugger, but do not stop it: the program waits, for at most HOLD_NS, until the loader
+ * has searched the new mappings, so that a library's first probe is not missed.
+ */
+#include "state.bpf.h"
+
+enum {
+	HOLD_NS = 20000000,
+	HOLD_SPINS = 1000000,
+};
+
+/* tgid -> how many of its changes the loader has dealt with. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u64);
+} searched SEC(".maps");
+
+struct hold {
+	u32 tgid;
+	u64 change;
+	u64 until;
+	u64 code; /* an address that is mapped */
+};
+
+/*
+ * A program cannot sleep until something happens, and on a kernel without preemption the loader may
+ * be waiting for this very CPU. Of the helpers that a sleepable program has, this one lets others
+ * run: it takes the page by way of __get_user_pages(), which calls cond_resched().
+ */
+static __always_inline void let_others_run(const struct hold *hold)
+{
+	u8 byte;
+
+	bpf_copy_from_user_task(&byte, 1, (void *)hold->code, bpf_get_current_task_btf(), 0);
+}
+
+static long still_waiting(u32 i, struct hold *hold)
+{
+	u64 *done = bpf_map_lookup_elem(&searched, &hold->tgid);
+
+	if ((done && *done >= hold->change) || bpf_ktime_get_ns() > hold->until)
+		return 1;
+	let_others_run(hold);
+	return 0;
+}
+
+SEC("uprobe.s")
+int objects_changed(struct pt_regs *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 id = bpf_get_current_pid_tgid();
+	struct proc *proc = find_proc(id >> 32);
+	struct wire_mapped *e;
+	struct hold hold;
+	u64 exec_vm;
+
+	if (!proc || proc->waiting)
+		return 0;
+	exec_vm = BPF_CORE_READ(task, mm, exec_vm);
+	if (exec_vm == proc->exec_vm)
+		return 0;
+	proc->exec_vm = exec_vm;
+	hold.tgid = id >> 32;
+	hold.code = PT_REGS_IP(ctx);
+	hold.change = atomic_add(&proc->mapped, 1) + 1;
+	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+	if (!e) {
+		count(lost_mapped);
+		return 0;
+	}
+	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), hold.tgid, id, proc->started_ns);
+	e->change = hold.change;
+	hold.until = e->h.time_ns + HOLD_NS;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	bpf_loop(HOLD_SPINS, still_waiting, &hold, 0);
+	return 0;
+}

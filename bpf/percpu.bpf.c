@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * percpu.bpf.c - where each CPU keeps its part of a percpu counter.
+ *
+ * The kernel's __per_cpu_offset[] is in no BTF and, without CONFIG_KALLSYMS_ALL, in no kallsyms.
+ * But a per-CPU map has both ends of the arithmetic: the raw per-CPU pointer in its struct
+ * bpf_array, and through bpf_map_lookup_percpu_elem() the address that a CPU sees. The difference
+ * is the offset, and it holds for every per-CPU allocation. Run once at start.
+ */
+#include "state.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} percpu_probe SEC(".maps");
+
+u64 percpu_seen; /* an address goes through here to lose what the verifier knows about it */
+
+struct percpu_args {
+	u32 map_fd; /* of percpu_probe, in the calling process */
+};
+
+SEC("syscall")
+int read_cpu_offsets(struct percpu_args *args)
+{
+	struct task_struct *self = (void *)bpf_get_current_task();
+	struct file **fds = BPF_CORE_READ(self, files, fdt, fd);
+	struct file *file = NULL;
+	struct bpf_array *array;
+	u32 zero = 0;
+	u64 raw;
+
+	if (bpf_probe_read_kernel(&file, sizeof(file), &fds[args->map_fd]) || !file)
+		return 1;
+	array = BPF_CORE_READ(file, private_data);
+	raw = (u64)BPF_CORE_READ(array, pptrs[0]);
+	if (!raw)
+		return 2;
+	for (u32 cpu = 0; cpu < config.nr_cpus && cpu < WIRE_MAX_CPUS; cpu++) {
+		void *seen = bpf_map_lookup_percpu_elem(&percpu_probe, &zero, cpu);
+
+		if (!seen)
+			return 3;
+		*(volatile u64 *)&percpu_seen = (u64)seen;
+		cpu_offset[cpu] = *(volatile u64 *)&percpu_seen - raw;
+	}
+	return 0;
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * process.bpf.c - which processes are tracked: from fork on, through exec, to the exit of the last
+ * thread; and those that were there already.
+ */
+#include "rss.bpf.h"
+#include "snapshot.bpf.h"
+#include "usage.bpf.h"
+
+/* What the user named: tgid -> enum wire_process_flag, with WIRE_PROCESS_WAITING below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} targets SEC(".maps");
+
+u32 newly_tracked; /* by the last run of track_existing */
+
+static const struct proc new_proc;
+static const struct mm_rss new_mm;
+
+/* Takes a slot, so that snapshots visit the process. False: the tracked set is full. */
+static __always_inline bool take_slot(u32 *slot)
+{
+	if (!bpf_map_pop_elem(&free_slots, slot))
+		return true;
+	*slot = atomic_add(&tree.slots, 1);
+	if (*slot < config.max_processes)
+		return true;
+	atomic_add(&tree.slots, -1);
+	return false;
+}
+
+static __always_inline void set_slot(u32 slot, u32 tgid)
+{
+	bpf_map_update_elem(&slots, &slot, &tgid, BPF_ANY);
+}
+
+/* Counts mm from now on, beginning with what it holds. */
+static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
+{
+	u64 key = (u64)mm;
+	struct mm_rss *m;
+
+	if (bpf_map_update_elem(&mms, &key, &new_mm, BPF_NOEXIST)) {
+		count(untracked_memory);
+		return NULL;
+	}
+	m = bpf_map_lookup_elem(&mms, &key);
+	if (!m)
+		return NULL;
+	m->tgid = proc->tgid;
+	m->started_ns = proc->started_ns;
+	proc->mm = key;
+	recount(m, *(volatile u64 *)&proc->mm); /* as a number: it goes to a global function */
+	return m;
+}
+
+static __always_inline void emit_process(u16 kind, struct proc *proc, struct task_struct *leader,
+					 u32 tid, u32 exit_code)
+{
+	struct wire_process *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+
+	if (!e) {
+		count(lost_process_events);
+		return;
+	}
+	fill_header(&e->h, kind, sizeof(*e), proc->tgid, tid, proc->started_ns);
+	e->ppid = proc->ppid;
+	e->exit_code = exit_code;
+	e->flags = proc->flags;
+	e->cmdline_len = 0;
+	process_memory(proc, tree.epoch, &e->memory);
+	used_by_process(proc, &e->usage);
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &leader->comm);
+	bpf_ringbuf_submit(e, 0);
+}
+
+/*
+ * Puts a process into the tracked set. mm is NULL if it is not to be counted: it shares its
+ * parent's, or is the command before its exec.
+ */
+static __always_inline struct mm_rss *track(struct task_struct *leader, struct mm_struct *mm,
+					    u32 ppid, u32 flags, bool waiting)
+{
+	u32 tgid = leader->tgid, slot;
+	struct mm_rss *m = NULL;
+	struct proc *proc;
+
+	if (!take_slot(&slot)) {
+		count(untracked_processes);
+		return NULL;
+	}
+	if (bpf_map_update_elem(&procs, &tgid, &new_proc, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_slots, &slot, 0);
+		count(untracked_processes);
+		return NULL;
+	}
+	proc = find_proc(tgid);
+	if (!proc)
+		return NULL;
+	proc->started_ns = leader->start_boottime;
+	proc->signal = (u64)leader->signal;
+	proc->tgid = tgid;
+	proc->ppid = ppid;
+	proc->slot = slot;
+	proc->flags = flags;
+	proc->waiting = waiting;
+	if (flags & WIRE_PROCESS_ATTACHED)
+		read_process(proc, &proc->base);
+	if (mm)
+		m = track_mm(proc, mm);
+	atomic_add(&tree.processes, 1);
+	if (flags & WIRE_PROCESS_TARGET)
+		atomic_add(&tree.targets, 1);
+	set_slot(slot, tgid);
+	emit_process(WIRE_FORK, proc, leader, leader->pid, 0);
+	return m;
+}
+
+/*
+ * kernel/fork.c calls this when the child is complete and before it runs: its mm holds what it got
+ * from its parent, for which the events came too early to be told apart.
+ */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct mm_struct *mm = child->mm;
+	struct proc *proc;
+	struct mm_rss *m;
+
+	if (child->tgid == parent->tgid || !config.follow)
+		return 0;
+	proc = find_proc(parent->tgid);
+	if (!proc || proc->waiting)
+		return 0;
+	if (!mm || mm == parent->mm) {
+		track(child, NULL, parent->tgid, WIRE_PROCESS_SHARES_MM, false);
+		return 0;
+	}
+	m = track(child, mm, parent->tgid, 0, false);
+	if (m) {
+		m->inherited = not_negative(m->rss);
+		atomic_add(&tree.inherited, m->inherited);
+	}
+	return 0;
+}
+
+/* The new command line, straight from the pages that execve() has just written. */
+static __always_inline void emit_exec(struct proc *proc, struct task_struct *task)
+{
+	const u32 size = sizeof(struct wire_process) + WIRE_CMDLINE_MAX;
+	struct wire_process *e = bpf_ringbuf_reserve(&control, size, 0);
+	u64 start = task->mm->arg_start, len = task->mm->arg_end - start;
+
+	if (!e) {
+		count(lost_process_events);
+		return;
+	}
+	fill_header(&e->h, WIRE_EXEC, size, proc->tgid, task->pid, proc->started_ns);
+	e->ppid = proc->ppid;
+	e->exit_code = 0;
+	e->flags = proc->flags;
+	if (len >= WIRE_CMDLINE_MAX) {
+		len = WIRE_CMDLINE_MAX - 1;
+		e->flags |= WIRE_PROCESS_CMDLINE_CUT;
+	}
+	barrier_var(len); /* or clang proves the mask away that the verifier wants to see */
+	len &= WIRE_CMDLINE_MAX - 1;
+	e->cmdline_len = len;
+	if (bpf_probe_read_user(e->cmdline, len, (void *)start)) {
+		count(failed_reads);
+		e->cmdline_len = 0;
+	}
+	process_memory(proc, tree.epoch, &e->memory);
+	used_by_process(proc, &e->usage);
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &task->comm);
+	bpf_ringbuf_submit(e, 0);
+}
+
+/* The command has become itself: what it used until now was its launcher's. */
+static __always_inline void start_command(struct proc *proc)
+{
+	read_process(proc, &proc->base);
+	proc->waiting = 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct proc *proc = find_proc(task->tgid);
+	bool starts;
+	struct mm_rss *old;
+
+	if (!proc)
+		return 0;
+	starts = proc->waiting;
+	if (starts)
+		start_command(proc);
+	old = bpf_map_lookup_elem(&mms, &proc->mm);
+	if (old) { /* someone else holds it still; its peak was this process's nevertheless */
+		u64 peak = highest(&old->peaks, 0);
+
+		if (peak > proc->earlier_peak)
+			proc->earlier_peak = peak;
+	}
+	proc->mm = 0;
+	proc->exec_vm =
+		task->mm->exec_vm; /* the loader looks at these when it is told of the exec */
+	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
+	track_mm(proc, task->mm);
+	emit_exec(proc, task);
+	if (starts)
+		emit_milestone(WIRE_START, proc, task->pid);
+	return 0;
+}
+
+/* What wait(2) will say of the process: kernel/exit.c, wait_task_zombie(). */
+static __always_inline u32 exit_code(struct task_struct *task)
+{
+	if (task->signal->flags & SIGNAL_GROUP_EXIT)
+		return task->signal->group_exit_code;
+	return task->group_leader->exit_code;
+}
+
+static __always_inline void forget_process(struct proc *proc, u32 tgid)
+{
+	u32 slot = proc->slot, flags = proc->flags;
+	struct wire_usage used = proc->gone;
+
+	subtract_usage(&used, &proc->base);
+	atomic_add(&tree.exits_begun, 1);
+	if (!proc->waiting)
+		atomic_add_usage(&tree.gone, &used);
+	set_slot(slot, 0);
+	atomic_add(&tree.exits_done, 1);
+	atomic_add(&tree.processes, -1);
+	if (flags & WIRE_PROCESS_TARGET)
+		atomic_add(&tree.targets, -1);
+	bpf_map_delete_elem(&procs, &tgid);
+	bpf_map_push_elem(&free_slots, &slot, 0);
+}
+
+/*
+ * Runs in each thread that exits: before exit_mm() from 6.16 on (the memory is still there), after
+ * it on older kernels. signal->live has already been counted down (do_exit).
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+	struct proc *proc = find_proc(tgid);
+	struct wire_usage usage;
+	u64 key = (u64)task;
+	u8 yes = 1;
+
+	if (!proc)
+		return 0;
+	atomic_add(&proc->exits_begun, 1);
+	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
+		count(threads_unread);
+	read_thread(task, &usage);
+	atomic_add_usage(&proc->gone, &usage);
+	atomic_add(&proc->exits_done, 1);
+	if (task->signal->live.counter)
+		return 0;
+	if (proc->flags & WIRE_PROCESS_TARGET && !proc->waiting && tree.targets == 1 &&
+	    !__sync_val_compare_and_swap(&tree.finished, 0, 1))
+		emit_milestone(WIRE_FINISH, proc, task->pid);
+	emit_process(WIRE_EXIT, proc, task->group_leader, task->pid, exit_code(task));
+	forget_process(proc, tgid);
+	return 0;
+}
+
+/* Long after the thread has left its process's list: a grace period has passed. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(process_free, struct task_struct *task)
+{
+	u64 key = (u64)task;
+
+	bpf_map_delete_elem(&exited, &key);
+	return 0;
+}
+
+/*
+ * Tracks what the user named and, run again until newly_tracked stays 0, all descendants. New ones
+ * come through process_fork, which is attached before.
+ */
+SEC("iter/task")
+int track_existing(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task, *leader;
+	u32 tgid, *named, flags = WIRE_PROCESS_ATTACHED;
+	bool waiting = false;
+	struct mm_struct *mm;
+
+	if (!task)
+		return 0;
+	tgid = task->tgid;
+	mm = task->mm;
+	if (!mm || task->flags & (PF_KTHREAD | PF_EXITING) || find_proc(tgid))
+		return 0;
+	leader = task->group_leader;
+	named = bpf_map_lookup_elem(&targets, &tgid);
+	if (named) {
+		flags = *named;
+		waiting = !(flags & WIRE_PROCESS_ATTACHED);
+	} else if (!config.follow || !find_proc(leader->real_parent->tgid)) {
+		return 0;
+	} else if (mm == leader->real_parent->mm) {
+		flags |= WIRE_PROCESS_SHARES_MM;
+		mm = NULL;
+	}
+	track(leader, waiting ? NULL : mm, leader->real_parent->tgid, flags, waiting);
+	newly_tracked++;
+	return 0;
+}
+
+struct milestone_args {
+	u32 tgid; /* the process it is said to be of */
+	u32 what; /* WIRE_START or WIRE_FINISH */
+};
+
+/* A checkpoint that the loader asks for: the attach, or an end that no exit brought about. */
+SEC("syscall")
+int take_milestone(struct milestone_args *args)
+{
+	struct proc *proc = find_proc(args->tgid);
+
+	if (args->what == WIRE_FINISH && __sync_val_compare_and_swap(&tree.finished, 0, 1))
+		return 0;
+	if (!proc) {
+		count(failed_reads);
+		return 1;
+	}
+	emit_milestone(args->what, proc, args->tgid);
+	return 0;
+}

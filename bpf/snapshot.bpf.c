@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* snapshot.bpf.c - what a checkpoint says, read from the totals that the other programs keep. */
+#include "rss.bpf.h"
+#include "snapshot.bpf.h"
+#include "usage.bpf.h"
+
+int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
+{
+	struct mm_rss *m;
+	u64 key, peak;
+
+	if (!proc || !to)
+		return 0;
+	__builtin_memset(to, 0, sizeof(*to));
+	to->peak = proc->earlier_peak;
+	key = proc->mm;
+	m = bpf_map_lookup_elem(&mms, &key);
+	if (!m)
+		return 0;
+	to->file = m->cells[MM_FILEPAGES] & CELL_PAGES;
+	to->anon = m->cells[MM_ANONPAGES] & CELL_PAGES;
+	to->swap = m->cells[MM_SWAPENTS] & CELL_PAGES;
+	to->shmem = m->cells[MM_SHMEMPAGES] & CELL_PAGES;
+	peak = highest(&m->peaks, m->rss);
+	if (peak > to->peak)
+		to->peak = peak;
+	to->step_peak = highest_in(&m->peaks, epoch, m->rss);
+	return 0;
+}
+
+static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
+{
+	s64 rss = tree.rss;
+
+	to->file = not_negative(tree.pages[MM_FILEPAGES]);
+	to->anon = not_negative(tree.pages[MM_ANONPAGES]);
+	to->swap = not_negative(tree.pages[MM_SWAPENTS]);
+	to->shmem = not_negative(tree.pages[MM_SHMEMPAGES]);
+	to->peak = highest(&tree.peaks, rss);
+	to->step_peak = highest_in(&tree.peaks, epoch, rss);
+}
+
+int fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
+{
+	u64 epoch;
+
+	if (!c || !proc)
+		return 0;
+	epoch = atomic_add(&tree.epoch, 1);
+	fill_header(&c->h, WIRE_CHECKPOINT, 0, proc->tgid, tid, proc->started_ns);
+	c->seq = epoch;
+	c->site = site;
+	c->what = what;
+	c->name_state = WIRE_NAME_SITE;
+	c->value_state = WIRE_VALUE_NONE;
+	c->reserved = 0;
+	c->name_len = 0;
+	c->value = 0;
+	c->processes = tree.processes;
+	c->inherited = not_negative(tree.inherited);
+	tree_memory(epoch, &c->tree.memory);
+	process_memory(proc, epoch, &c->own.memory);
+	c->usage_stale = read_tree(&c->tree.usage, c->h.time_ns);
+	used_by_process(proc, &c->own.usage);
+	bpf_get_current_comm(c->comm, sizeof(c->comm));
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* snapshot.bpf.h - everything about the tree and one process at one instant, into a checkpoint's
+ * record. */
+#ifndef QPROF_SNAPSHOT_BPF_H
+#define QPROF_SNAPSHOT_BPF_H
+
+#include "state.bpf.h"
+
+/* The memory of one process; step_peak is that of the epoch. */
+int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to);
+
+/*
+ * Fills in everything but the name, the value and h.size. Begins a new epoch, first: what changes
+ * from now on belongs to the next step.
+ */
+int fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
+
+/* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. */
+static __always_inline void emit_milestone(u8 what, struct proc *proc, u32 tid)
+{
+	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
+
+	if (!c) {
+		count(lost_checkpoints);
+		return;
+	}
+	fill_checkpoint(c, proc, what, WIRE_SITE_NONE, tid);
+	c->h.size = sizeof(*c);
+	bpf_ringbuf_submit(c, 0);
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * state.bpf.h - what the BPF programs know: the tracked processes, their memory, the tree's totals,
+ * the rings, and what went wrong. Every program file includes it; the static linker makes one of
+ * each weak definition.
+ *
+ * Invariants:
+ * - `procs` holds a tgid from the moment it is tracked until its last thread has exited.
+ * - `mms` holds an mm from the moment its process is tracked until its last page is gone, which is
+ *   later than the process on some kernels. Keyed by the pointer: it is removed before the kernel
+ * can hand the same address out again (see rss.bpf.c).
+ * - tree.rss is at every instant the sum of mm_rss.rss over `mms`: both change by the same deltas.
+ */
+#ifndef QPROF_STATE_BPF_H
+#define QPROF_STATE_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire.h"
+
+/* The order of the kernel's enum in linux/mm_types_task.h; part of the rss_stat tracepoint's ABI.
+ */
+enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
+
+enum {
+	MAX_PROCESSES = 16384, /* default size of the tracked set; the loader may change it */
+	MAX_SITES = 16384,     /* probes attached in a run */
+	MAX_THREADS = 65536,   /* exiting threads between their exit event and their release */
+};
+
+const volatile struct wire_config config __weak;
+
+/*
+ * A counter with a stamp: pages in the low CELL_BITS, above them a stamp or an epoch. One word, so
+ * that both change in one atomic step. Stamps wrap; compare them by the sign of their difference.
+ */
+#define CELL_BITS  38 /* 1 PiB of 4 KiB pages */
+#define CELL_PAGES ((1ULL << CELL_BITS) - 1)
+
+static __always_inline u64 cell(u64 stamp, u64 pages)
+{
+	return stamp << CELL_BITS | (pages & CELL_PAGES);
+}
+
+/* The memory of one mm. */
+struct mm_rss {
+	u64 stamp;		   /* the next reading's */
+	u64 cells[NR_MM_COUNTERS]; /* the newest reading of each counter */
+	s64 rss;		   /* file + anon + shmem of the cells */
+	struct wire_peaks peaks;   /* of rss */
+	s64 emitted;		   /* rss at the last timeline point */
+	u64 points;		   /* how many points there were */
+	u64 inherited;		   /* pages it was given at fork */
+	u64 started_ns;		   /* of its process */
+	u32 tgid;
+	u32 reserved;
+};
+
+struct proc {
+	u64 started_ns;
+	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
+	u64 mm;		  /* key of its memory in `mms`; 0 while it has none of its own */
+	u64 earlier_peak; /* highest rss of the mms it had before */
+	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
+	struct wire_usage base;	     /* what it had used when it was tracked */
+	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
+	u32 tgid, ppid;
+	u32 slot;
+	u32 flags;   /* enum wire_process_flag */
+	u32 waiting; /* the command before its exec: not counted yet */
+	u32 reserved;
+	u64 exec_vm; /* executable pages it had mapped when last looked at */
+	u64 mapped;  /* how often that changed */
+};
+
+struct wire_tree tree __weak;
+struct wire_quality quality __weak;
+
+/* Distance of each CPU's per-CPU area from the addresses in struct percpu_counter; percpu.bpf.c */
+u64 cpu_offset[WIRE_MAX_CPUS] __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct proc);
+} procs __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u64);
+	__type(value, struct mm_rss);
+} mms __weak SEC(".maps");
+
+/* slot -> tgid: a way to visit the tracked processes that costs what they are, not the map's size.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} slots __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(value, u32);
+} free_slots __weak SEC(".maps");
+
+/* Threads (struct task_struct *) that are in `gone` but perhaps still on their process's list. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_THREADS);
+	__type(key, u64);
+	__type(value, u8);
+} exited __weak SEC(".maps");
+
+/* Checkpoints and process events; of their own, so that points cannot push them out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} control __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} timeline __weak SEC(".maps");
+
+#define atomic_add(at, value) __sync_fetch_and_add(at, value)
+#define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
+
+/* *word = max(*word, value), where the sign of the difference orders them (so stamps may wrap). */
+static __always_inline void atomic_max(u64 *word, u64 value)
+{
+	for (int i = 0; i < 16; i++) {
+		u64 old = *(volatile u64 *)word;
+
+		if ((s64)(value - old) <= 0 || __sync_val_compare_and_swap(word, old, value) == old)
+			return;
+	}
+	count(lost_updates);
+}
+
+static __always_inline u64 not_negative(s64 pages)
+{
+	return pages < 0 ? 0 : pages;
+}
+
+static __always_inline struct proc *find_proc(u32 tgid)
+{
+	return bpf_map_lookup_elem(&procs, &tgid);
+}
+
+static __always_inline void fill_header(struct wire_header *h, u16 kind, u32 size, u32 tgid,
+					u32 tid, u64 started_ns)
+{
+	h->kind = kind;
+	h->reserved = 0;
+	h->size = size;
+	h->time_ns = bpf_ktime_get_ns();
+	h->tgid = tgid;
+	h->tid = tid;
+	h->started_ns = started_ns;
+}
+
+char LICENSE[] __weak SEC("license") = "GPL";
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * usage.bpf.c - walks over the threads of a process, and over the processes of the tree.
+ *
+ * The threads of a process are read by walking a kernel list, under RCU in most programs and
+ * without it in a sleepable one. Every pointer is read with bpf_probe_read_kernel() and each thread
+ * must still belong to the process after it was read; otherwise the walk is taken again.
+ *
+ * The functions are global: the verifier looks at each once, not once for each place it is called
+ * from.
+ */
+#include "usage.bpf.h"
+
+enum {
+	WALK_THREADS = 4096, /* threads of a process that one walk reads */
+	WALK_ATTEMPTS = 3,
+	FRESH_THREADS = 256, /* up to so many threads in all, every checkpoint reads all of them */
+	STALE_NS = 1000000,  /* beyond, others' usage may be this old */
+};
+
+struct thread_walk {
+	u64 signal;
+	u64 head; /* address of signal->thread_head */
+	u64 node; /* of the thread_node to visit next */
+	struct wire_usage sum;
+	u32 threads;
+	bool complete;
+	bool torn;
+};
+
+static long walk_thread(u32 i, struct thread_walk *w)
+{
+	struct task_struct *t;
+	struct wire_usage usage;
+	u64 key;
+
+	if (w->node == w->head) {
+		w->complete = true;
+		return 1;
+	}
+	key = w->node - bpf_core_field_offset(struct task_struct, thread_node);
+	t = (void *)key;
+	read_thread(t, &usage);
+	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
+	if ((u64)BPF_CORE_READ(t, signal) != w->signal) {
+		w->torn = true;
+		return 1;
+	}
+	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
+		add_usage(&w->sum, &usage);
+	w->threads++;
+	return 0;
+}
+
+int read_process(struct proc *proc, struct wire_usage *usage)
+{
+	struct thread_walk w = {};
+	struct signal_struct *signal;
+
+	if (!proc || !usage)
+		return 0;
+	signal = (void *)proc->signal;
+	for (int attempt = 0; attempt < WALK_ATTEMPTS; attempt++) {
+		u32 done = *(volatile u32 *)&proc->exits_done;
+
+		w.signal = (u64)signal;
+		w.head = w.signal + bpf_core_field_offset(struct signal_struct, thread_head);
+		w.node = (u64)BPF_CORE_READ(signal, thread_head.next);
+		w.sum = proc->gone;
+		w.threads = 0;
+		w.complete = false;
+		w.torn = false;
+		bpf_loop(WALK_THREADS, walk_thread, &w, 0);
+		if (!w.torn && *(volatile u32 *)&proc->exits_begun == done)
+			break;
+	}
+	if (!w.complete && !w.torn)
+		count(threads_unread);
+	*usage = w.sum;
+	return w.threads;
+}
+
+struct tree_walk {
+	struct wire_usage sum; /* over the processes that are alive */
+	u32 threads;
+};
+
+static long walk_slot(u32 i, struct tree_walk *w)
+{
+	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
+	struct wire_usage usage;
+	struct proc *proc;
+
+	if (!tgid || !*tgid)
+		return 0;
+	proc = find_proc(*tgid);
+	if (!proc || proc->waiting)
+		return 0;
+	w->threads += read_process(proc, &usage);
+	subtract_usage(&usage, &proc->base);
+	add_usage(&w->sum, &usage);
+	return 0;
+}
+
+int read_tree(struct wire_usage *usage, u64 now)
+{
+	struct tree_walk w = {};
+
+	if (!usage)
+		return 0;
+	if (tree.live.threads > FRESH_THREADS && now - tree.live.time_ns < STALE_NS &&
+	    !tree.live.writing) {
+		*usage = tree.live.sum;
+		add_usage(usage, &tree.gone);
+		count(usage_stale);
+		return 1;
+	}
+	for (int attempt = 0; attempt < WALK_ATTEMPTS; attempt++) {
+		u64 done = *(volatile u64 *)&tree.exits_done;
+
+		__builtin_memset(&w, 0, sizeof(w));
+		*usage = tree.gone;
+		bpf_loop(tree.slots, walk_slot, &w, 0);
+		add_usage(usage, &w.sum);
+		if (*(volatile u64 *)&tree.exits_begun == done)
+			break;
+	}
+	if (w.threads > FRESH_THREADS && !__sync_val_compare_and_swap(&tree.live.writing, 0, 1)) {
+		tree.live.sum = w.sum;
+		tree.live.time_ns = now;
+		tree.live.threads = w.threads;
+		tree.live.writing = 0;
+	}
+	return 0;
+}

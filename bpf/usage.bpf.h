@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * usage.bpf.h - CPU time and I/O of processes, read from the kernel's own account when they are
+ * asked for.
+ *
+ * The kernel adds to task->ioac and task->se.sum_exec_runtime in any case, so nothing is hooked and
+ * a read() pays nothing: a checkpoint sums what the threads of the tracked processes have. A thread
+ * that exits is added to its process's `gone`, a process to the tree's. Not used: signal->ioac,
+ * into which wait() also adds the children's (kernel/exit.c, wait_task_zombie).
+ */
+#ifndef QPROF_USAGE_BPF_H
+#define QPROF_USAGE_BPF_H
+
+#include "state.bpf.h"
+
+static __always_inline void add_usage(struct wire_usage *sum, const struct wire_usage *more)
+{
+	sum->rchar += more->rchar;
+	sum->wchar += more->wchar;
+	sum->extra_read += more->extra_read;
+	sum->extra_write += more->extra_write;
+	sum->read_bytes += more->read_bytes;
+	sum->write_bytes += more->write_bytes;
+	sum->cancelled_write_bytes += more->cancelled_write_bytes;
+	sum->cpu_ns += more->cpu_ns;
+}
+
+static __always_inline void subtract_usage(struct wire_usage *sum, const struct wire_usage *less)
+{
+	sum->rchar -= less->rchar;
+	sum->wchar -= less->wchar;
+	sum->extra_read -= less->extra_read;
+	sum->extra_write -= less->extra_write;
+	sum->read_bytes -= less->read_bytes;
+	sum->write_bytes -= less->write_bytes;
+	sum->cancelled_write_bytes -= less->cancelled_write_bytes;
+	sum->cpu_ns -= less->cpu_ns;
+}
+
+static __always_inline void atomic_add_usage(struct wire_usage *sum, const struct wire_usage *more)
+{
+	atomic_add(&sum->rchar, more->rchar);
+	atomic_add(&sum->wchar, more->wchar);
+	atomic_add(&sum->extra_read, more->extra_read);
+	atomic_add(&sum->extra_write, more->extra_write);
+	atomic_add(&sum->read_bytes, more->read_bytes);
+	atomic_add(&sum->write_bytes, more->write_bytes);
+	atomic_add(&sum->cancelled_write_bytes, more->cancelled_write_bytes);
+	atomic_add(&sum->cpu_ns, more->cpu_ns);
+}
+
+static __always_inline void read_thread(struct task_struct *t, struct wire_usage *u)
+{
+	u->rchar = BPF_CORE_READ(t, ioac.rchar);
+	u->wchar = BPF_CORE_READ(t, ioac.wchar);
+	u->extra_read = 0;
+	u->extra_write = 0;
+	u->read_bytes = BPF_CORE_READ(t, ioac.read_bytes);
+	u->write_bytes = BPF_CORE_READ(t, ioac.write_bytes);
+	u->cancelled_write_bytes = BPF_CORE_READ(t, ioac.cancelled_write_bytes);
+	u->cpu_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
+}
+
+/*
+ * All that the process has used since its birth (or since it was tracked, of threads that exited
+ * before): base is to be subtracted. The answer is how many threads were read. Neither is NULL.
+ */
+int read_process(struct proc *proc, struct wire_usage *usage);
+
+/* What the process has used since it was tracked. */
+static __always_inline void used_by_process(struct proc *proc, struct wire_usage *usage)
+{
+	read_process(proc, usage);
+	subtract_usage(usage, &proc->base);
+}
+
+/* What the tree has used since it was tracked. 1: what is from others may be STALE_NS old. */
+int read_tree(struct wire_usage *usage, u64 now);
+
+#endif

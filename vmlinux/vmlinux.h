@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vmlinux.h - the kernel types that the BPF side touches, and nothing more.
+ *
+ * Not a dump: each struct names only the members that are read, and CO-RE finds them in the running
+ * kernel at load time. Where a member changed over time there is a flavour (___since or ___old; the
+ * loader ignores the suffix) with the kernel and commit it belongs to; the code asks for what
+ * exists with bpf_core_field_exists(), never for a version.
+ */
+/* The name of the guard tells libbpf's bpf_tracing.h that registers have the kernel's names. */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef signed short __s16;
+typedef unsigned int __u32;
+typedef signed int __s32;
+typedef unsigned long long __u64;
+typedef signed long long __s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+typedef int pid_t;
+/* For bpf_helper_defs.h, which speaks of network types that nothing here uses. */
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+/* rss_stat[4] from 6.2 (f1a7941243c1 "mm: convert mm's rss stats into percpu_counter") */
+struct percpu_counter {
+	s64 count;
+	s32 *counters; /* __percpu */
+};
+
+enum { NR_MM_COUNTERS = 4 };
+
+struct task_struct;
+
+struct mm_struct {
+	struct percpu_counter rss_stat[NR_MM_COUNTERS];
+	atomic_t mm_users;
+	unsigned long arg_start, arg_end;
+	unsigned long exec_vm;
+};
+
+/* Before 6.2. Up to 5.x/6.1 a thread also kept up to 64 pages to itself (SPLIT_RSS_COUNTING). */
+struct mm_rss_stat___old {
+	atomic64_t count[NR_MM_COUNTERS];
+};
+
+struct mm_struct___old {
+	struct mm_rss_stat___old rss_stat;
+};
+
+/* CONFIG_TASK_XACCT gives the first two, CONFIG_TASK_IO_ACCOUNTING the rest. */
+struct task_io_accounting {
+	u64 rchar, wchar;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct signal_struct {
+	atomic_t live;
+	struct list_head thread_head;
+	int group_exit_code;
+	unsigned int flags;
+};
+
+struct file {
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_struct {
+	unsigned int flags;
+	struct sched_entity se;
+	struct mm_struct *mm;
+	int exit_code;
+	pid_t pid, tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct list_head thread_node;
+	u64 start_boottime;
+	char comm[16];
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct task_io_accounting ioac;
+};
+
+struct bpf_map;
+
+/* The kernel's side of a BPF_MAP_TYPE_PERCPU_ARRAY, up to the per-CPU pointer of its first element.
+ */
+struct bpf_array {
+	void *pptrs[1];
+};
+
+struct io_uring_task {
+	struct task_struct *task;
+};
+
+struct io_kiocb {
+	u8 opcode;
+	struct task_struct *task; /* until 6.12 */
+};
+
+/* From 6.13 (f03baece0802 "io_uring: move cancelations to be io_uring_task based") */
+struct io_kiocb___since_6_13 {
+	u8 opcode;
+	struct io_uring_task *tctx;
+};
+
+struct io_uring_cqe {
+	s32 res;
+};
+
+struct bpf_iter_meta;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* The registers at a probe, not relocated: uprobes get the real struct pt_regs. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	unsigned long ip, cs, flags, sp, ss;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31], sp, pc, pstate;
+};
+struct pt_regs {
+	union {
+		struct user_pt_regs user_regs;
+		struct {
+			u64 regs[31], sp, pc, pstate;
+		};
+	};
+};
+#else
+#error "say how this architecture passes registers to a uprobe"
+#endif
+
+/* linux/sched.h and linux/sched/signal.h */
+#define PF_EXITING	  0x00000004
+#define PF_KTHREAD	  0x00200000
+#define SIGNAL_GROUP_EXIT 0x00000004
+
+#endif

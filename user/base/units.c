@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "units.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { MB_SHIFT = 20 };
+
+static const uint64_t powers_of_ten[] = {
+	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+};
+
+/* The digits of value, no NUL; where they end. */
+static char *digits(char *out, uint64_t value)
+{
+	char reversed[20];
+	int n = 0;
+
+	do {
+		reversed[n++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	while (n)
+		*out++ = reversed[--n];
+	return out;
+}
+
+/*
+ * value / 10^decimals. By hand: a checkpoint has some fifteen of these, and printing as many
+ * doubles would take longer than the rest of it.
+ */
+static void fixed(char *out, uint64_t value, unsigned int decimals)
+{
+	uint64_t unit = powers_of_ten[decimals];
+	uint64_t part = value % unit;
+
+	out = digits(out, value / unit);
+	if (decimals)
+		*out++ = '.';
+	while (decimals--) {
+		unit /= 10;
+		*out++ = (char)('0' + part / unit);
+		part %= unit;
+	}
+	*out = '\0';
+}
+
+char *units_count(char *out, uint64_t count)
+{
+	fixed(out, count, 0);
+	return out;
+}
+
+char *units_mb(char *out, uint64_t bytes)
+{
+	const uint64_t mb = 1ull << MB_SHIFT;
+	uint64_t part = ((bytes & (mb - 1)) * 100 + mb / 2) >> MB_SHIFT;
+
+	fixed(out, (bytes >> MB_SHIFT) * 100 + part, 2);
+	return out;
+}
+
+char *units_mb_delta(char *out, uint64_t before, uint64_t after)
+{
+	bool less = after < before;
+
+	out[0] = '-';
+	units_mb(out + less, less ? before - after : after - before);
+	return out;
+}
+
+char *units_secs(char *out, uint64_t ns, unsigned int decimals)
+{
+	uint64_t unit = powers_of_ten[9 - decimals];
+
+	fixed(out, ns / unit + (ns % unit * 2 >= unit && unit > 1), decimals);
+	return out;
+}
+
+char *units_bytes_for_people(char *out, uint64_t bytes)
+{
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	unsigned int i = 0;
+
+	/* 1023.5 would read "1024". */
+	while (value >= 1023.5) {
+		value /= 1024;
+		i++;
+	}
+
+	int decimals = i == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+
+	snprintf(out, UNITS_TEXT_MAX, "%.*f %s", decimals, value, names[i]);
+	return out;
+}
+
+char *units_delta_for_people(char *out, uint64_t before, uint64_t after)
+{
+	char size[UNITS_TEXT_MAX];
+	bool less = after < before;
+
+	units_bytes_for_people(size, less ? before - after : after - before);
+	snprintf(out, UNITS_TEXT_MAX, "%s%.*s", less ? "-" : "+", UNITS_TEXT_MAX - 2, size);
+	return out;
+}
+
+char *units_time_for_people(char *out, uint64_t ns)
+{
+	const double secs = (double)ns / 1e9;
+	const uint64_t whole = (ns + 500000000) / 1000000000;
+
+	if (ns < 1000000)
+		snprintf(out, UNITS_TEXT_MAX, "%.0f us", (double)ns / 1e3);
+	else if (secs < 0.9995)
+		snprintf(out, UNITS_TEXT_MAX, "%.0f ms", (double)ns / 1e6);
+	else if (secs < 119.95)
+		snprintf(out, UNITS_TEXT_MAX, "%.1f s", secs);
+	else if (whole < 3600)
+		snprintf(out, UNITS_TEXT_MAX, "%" PRIu64 "m %02" PRIu64 "s", whole / 60,
+			 whole % 60);
+	else
+		snprintf(out, UNITS_TEXT_MAX, "%" PRIu64 "h %02" PRIu64 "m", whole / 3600,
+			 whole / 60 % 60);
+	return out;
+}

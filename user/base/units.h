@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * units.h - numbers as text: exact fixed point for files, and rounded with a unit for people.
+ */
+#ifndef QPROF_UNITS_H
+#define QPROF_UNITS_H
+
+#include <stdint.h>
+
+/* Room for any of these texts. */
+enum { UNITS_TEXT_MAX = 32 };
+
+/* Each writes into out (UNITS_TEXT_MAX bytes) and returns it. */
+
+char *units_count(char *out, uint64_t count);
+/* bytes / 1048576 with two decimals, rounded. */
+char *units_mb(char *out, uint64_t bytes);
+/* The same of after - before, with a sign if negative. */
+char *units_mb_delta(char *out, uint64_t before, uint64_t after);
+/* Seconds with decimals (0 to 9) of them, rounded. */
+char *units_secs(char *out, uint64_t ns, unsigned int decimals);
+
+/* "1.90 GiB" */
+char *units_bytes_for_people(char *out, uint64_t bytes);
+/* "+820 MiB", "-12.0 KiB" */
+char *units_delta_for_people(char *out, uint64_t before, uint64_t after);
+/* "12 ms", "25.2 s", "3m 20s", "2h 05m" */
+char *units_time_for_people(char *out, uint64_t ns);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "discovery.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "log.h"
+#include "procfs.h"
+#include "text.h"
+
+enum {
+	MAX_SITES = 16384, /* the size of the map `sites` */
+	MAX_FILES =
+		100000, /* remembered; a process that maps more of its own making is not served */
+};
+
+/*
+ * A file that was searched. Two ways to know one: by what a process's maps say of it (cheap, and
+ * all that is asked of the hundreds of mappings of a process), and by what stat(2) says (exact: an
+ * inode number is used again after a deletion).
+ */
+struct file_key {
+	uint64_t device, inode;
+	uint64_t changed_ns; /* 0 in a key from maps */
+	uint64_t kind;	     /* which of the two; they may collide otherwise */
+};
+
+enum { KEY_MAPS, KEY_STAT };
+
+struct known_file {
+	struct file_key key;
+	UT_hash_handle hh;
+};
+
+struct discovery {
+	struct engine *engine;
+	const char *const *patterns;
+	size_t n_patterns;
+	discovery_warn_fn warn;
+	void *context;
+	struct known_file *files;
+	char **site_names; /* n_sites of them */
+	size_t n_sites, room;
+	bool linker_added; /* by the current search: mappings may have come in before its probe was
+			      there */
+};
+
+struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
+				discovery_warn_fn warn, void *context)
+{
+	struct discovery *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->engine = e;
+	d->patterns = patterns;
+	d->n_patterns = n;
+	d->warn = warn;
+	d->context = context;
+	return d;
+}
+
+void discovery_free(struct discovery *d)
+{
+	struct known_file *file, *next;
+
+	if (!d)
+		return;
+	HASH_ITER (hh, d->files, file, next) {
+		HASH_DEL(d->files, file);
+		free(file);
+	}
+	for (size_t i = 0; i < d->n_sites; i++)
+		free(d->site_names[i]);
+	free(d->site_names);
+	free(d);
+}
+
+static bool is_known(struct discovery *d, const struct file_key *key)
+{
+	struct known_file *file;
+
+	HASH_FIND(hh, d->files, key, sizeof(*key), file);
+	return file;
+}
+
+static void make_known(struct discovery *d, const struct file_key *key)
+{
+	struct known_file *file;
+
+	if (is_known(d, key) || HASH_COUNT(d->files) >= MAX_FILES)
+		return;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return;
+	file->key = *key;
+	HASH_ADD(hh, d->files, key, sizeof(file->key), file);
+}
+
+static bool matches(const struct usdt_probe *probe, const char *pattern)
+{
+	char name[2 * USDT_NAME_LEN];
+
+	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
+	return !fnmatch(pattern, name, 0);
+}
+
+enum wire_what discovery_classify(const struct usdt_probe *probe, const char *const *patterns,
+				  size_t n, uint32_t *named_by_site)
+{
+	static const struct {
+		const char *name;
+		enum wire_what what;
+	} ours[] = {
+		{"begin", WIRE_BEGIN},
+		{"end", WIRE_END},
+		{"mark", WIRE_MARK},
+		{"metric", WIRE_METRIC},
+	};
+
+	*named_by_site = 0;
+	if (!strcmp(probe->provider, "qprof")) {
+		for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+			if (!strcmp(probe->name, ours[i].name))
+				return ours[i].what;
+		*named_by_site = 1;
+		return WIRE_MARK;
+	}
+	*named_by_site = 1;
+	for (size_t i = 0; i < n; i++)
+		if (matches(probe, patterns[i]))
+			return WIRE_MARK;
+	return 0;
+}
+
+static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, const char *path,
+			  const char *why)
+{
+	char what[2 * USDT_NAME_LEN + 512];
+
+	snprintf(what, sizeof(what), "%s:%s in %s", probe->provider, probe->name, path);
+	d->warn(d->context, what, why);
+}
+
+/* Takes the next index for a site. -ENOSPC or -ENOMEM. */
+static int add_site(struct discovery *d, const struct usdt_probe *probe)
+{
+	char name[2 * USDT_NAME_LEN];
+
+	if (d->n_sites == MAX_SITES)
+		return -ENOSPC;
+	if (d->n_sites == d->room) {
+		size_t room = d->room ? d->room * 2 : 64;
+		char **names = reallocarray(d->site_names, room, sizeof(*names));
+
+		if (!names)
+			return -ENOMEM;
+		d->site_names = names;
+		d->room = room;
+	}
+	if (strcmp(probe->provider, "qprof"))
+		snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
+	else
+		snprintf(name, sizeof(name), "%s", probe->name);
+	d->site_names[d->n_sites] = strdup(name);
+	if (!d->site_names[d->n_sites])
+		return -ENOMEM;
+	return d->n_sites++;
+}
+
+/* Takes the last index back. */
+static void drop_site(struct discovery *d)
+{
+	free(d->site_names[--d->n_sites]);
+}
+
+static void attach_probe(struct discovery *d, int fd, const char *path,
+			 const struct usdt_probe *probe)
+{
+	struct wire_site site = {.arg = {probe->arg[0], probe->arg[1]}};
+	int index, err;
+
+	site.what = discovery_classify(probe, d->patterns, d->n_patterns, &site.named_by_site);
+	if (!site.what)
+		return;
+	/* Its hits are counted all the same, without what cannot be read. */
+	if (probe->refused && !site.named_by_site)
+		warn_of_probe(d, probe, path, probe->refused);
+	index = add_site(d, probe);
+	if (index < 0) {
+		warn_of_probe(d, probe, path, strerror(-index));
+		return;
+	}
+	err = engine_set_site(d->engine, index, &site);
+	if (!err)
+		err = engine_attach_probe(d->engine, PROBE_SITE, fd, NULL, probe->offset,
+					  probe->semaphore, index);
+	if (err) {
+		warn_of_probe(d, probe, path, strerror(-err));
+		drop_site(d);
+	}
+}
+
+static void attach_probes(struct discovery *d, int fd, const char *path)
+{
+	struct usdt_file file;
+	const char *why = NULL;
+	int err = usdt_file_read(fd, &file, &why);
+
+	if (err == -ENOEXEC)
+		return;
+	if (err) {
+		d->warn(d->context, path, why ? why : strerror(-err));
+		return;
+	}
+	if (file.bad_notes)
+		d->warn(d->context, path, "some of its probe notes make no sense and were skipped");
+	if (file.truncated)
+		d->warn(d->context, path, "it has more probes than are read of one file");
+	for (size_t i = 0; i < file.count; i++)
+		attach_probe(d, fd, path, &file.probes[i]);
+	usdt_file_free(&file);
+}
+
+static bool begins(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
+/* glibc's, and musl's, which is both linker and libc. */
+static bool is_linker(const char *name)
+{
+	return begins(name, "ld-linux") || begins(name, "ld-musl") || begins(name, "ld64.so") ||
+	       begins(name, "ld.so") || begins(name, "ld-2.");
+}
+
+static bool is_libc(const char *name)
+{
+	return begins(name, "libc.so") || begins(name, "libc-2.") || begins(name, "libc.musl") ||
+	       begins(name, "ld-musl");
+}
+
+static void attach_function(struct discovery *d, enum engine_probe probe, int fd, const char *path,
+			    const char *function)
+{
+	int err = engine_attach_probe(d->engine, probe, fd, function, 0, 0, 0);
+	char what[600];
+
+	if (!err)
+		return;
+	snprintf(what, sizeof(what), "%s in %s", function, path);
+	d->warn(d->context, what, strerror(-err));
+}
+
+static void attach_libraries(struct discovery *d, int fd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	if (is_linker(name)) {
+		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
+		d->linker_added = true;
+	}
+	if (is_libc(name) && engine_needs_libc_probes(d->engine)) {
+		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "splice");
+		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "tee");
+		attach_function(d, PROBE_LIBC_VMSPLICE, fd, path, "vmsplice");
+	}
+}
+
+static void search_open_file(struct discovery *d, int fd, const char *hostile_path)
+{
+	struct file_key key = {.kind = KEY_STAT};
+	struct stat st;
+	char path[512];
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	key.device = st.st_dev;
+	key.inode = st.st_ino;
+	key.changed_ns = st.st_ctim.tv_sec * 1000000000ull + st.st_ctim.tv_nsec;
+	if (is_known(d, &key))
+		return;
+	make_known(d, &key);
+	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
+	log_verbose("searching %s", path);
+	attach_probes(d, fd, path);
+	attach_libraries(d, fd, path);
+}
+
+struct search {
+	struct discovery *discovery;
+	pid_t pid;
+};
+
+static int search_mapping(void *context, const struct procfs_mapping *m)
+{
+	struct search *search = context;
+	struct file_key key = {m->device, m->inode, 0, KEY_MAPS};
+	int fd;
+
+	if (is_known(search->discovery, &key))
+		return 0;
+	make_known(search->discovery, &key);
+	fd = procfs_open_mapping(search->pid, m);
+	if (fd < 0)
+		return 0;
+	search_open_file(search->discovery, fd, m->path);
+	close(fd);
+	return 0;
+}
+
+void discovery_search_process(struct discovery *d, pid_t pid)
+{
+	struct search search = {d, pid};
+
+	do {
+		d->linker_added = false;
+		procfs_each_executable(pid, search_mapping, &search);
+	} while (d->linker_added);
+}
+
+void discovery_search_file(struct discovery *d, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	search_open_file(d, fd, path);
+	close(fd);
+}
+
+size_t discovery_sites(const struct discovery *d)
+{
+	return d->n_sites;
+}
+
+const char *discovery_site_name(const struct discovery *d, uint32_t site)
+{
+	return site < d->n_sites ? d->site_names[site] : "(unknown probe)";
+}

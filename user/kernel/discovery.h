@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * discovery.h - finds the USDT probes in what tracked processes map, and attaches them: each file
+ * once, for all processes. Which probe means what (the contract in docs/checkpoints.md) is decided
+ * here.
+ */
+#ifndef QPROF_DISCOVERY_H
+#define QPROF_DISCOVERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine.h"
+#include "usdt.h"
+
+struct discovery;
+
+/* What was found and could not be used. Both texts are valid during the call. */
+typedef void (*discovery_warn_fn)(void *context, const char *what, const char *why);
+
+/*
+ * patterns: n texts "PROVIDER:NAME" with * and ?, whose probes are checkpoints beside those of the
+ * provider qprof; they must outlive the discovery. NULL when out of memory.
+ */
+struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
+				discovery_warn_fn warn, void *context);
+void discovery_free(struct discovery *d);
+
+/* Searches what process pid has mapped executable by now. A process that is gone is no error. */
+void discovery_search_process(struct discovery *d, pid_t pid);
+/* Searches one file, before anyone maps it. */
+void discovery_search_file(struct discovery *d, const char *path);
+
+/* How many probes are attached as checkpoints. */
+size_t discovery_sites(const struct discovery *d);
+
+/* The step name of a site whose probe is its own name: "name" or "provider:name". Never NULL. */
+const char *discovery_site_name(const struct discovery *d, uint32_t site);
+
+/*
+ * What a probe would be as a checkpoint: 0 if none, given the patterns. *named_by_site as in struct
+ * wire_site.
+ */
+enum wire_what discovery_classify(const struct usdt_probe *probe, const char *const *patterns,
+				  size_t n, uint32_t *named_by_site);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * engine.h - the BPF programs as one object: load, attach, feed, ask, and let go.
+ *
+ * Life: engine_new -> engine_attach -> (targets, probes, milestones) -> engine_free. Whatever the
+ * engine attached is gone when it is freed, or when the process ends in any way: all of it hangs on
+ * file descriptors.
+ */
+#ifndef QPROF_ENGINE_H
+#define QPROF_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "wire.h"
+
+struct engine;
+
+struct engine_config {
+	unsigned int max_processes; /* tracked at a time; 0 for the default */
+	bool follow;		    /* descendants, too */
+	bool wake_points;	    /* see struct wire_config */
+};
+
+/* Where the figures come from on this kernel. Static texts. */
+struct engine_backends {
+	const char *rss, *io_calls, *io_storage, *checkpoints;
+};
+
+/* The BPF programs that go to a place in a file. */
+enum engine_probe {
+	PROBE_SITE,	     /* a checkpoint; the cookie is the index of its site */
+	PROBE_LINKER,	     /* _dl_debug_state of a dynamic linker */
+	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
+	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
+};
+
+/* Loads all programs that this kernel takes. 0 and *engine, to be freed; or -1 and *err. */
+int engine_new(const struct engine_config *config, struct engine **engine, struct error *err);
+
+/* Attaches what watches the whole machine: memory, processes, io_uring. 0, or -1 and *err. */
+int engine_attach(struct engine *e, struct error *err);
+
+/* Detaches and frees. NULL is fine. Waits for the kernel's grace periods: up to a second. */
+void engine_free(struct engine *e);
+
+/* Names a process to be tracked by the next engine_track_existing(); running: it is no launcher
+ * that will exec a command. 0, or -errno. */
+int engine_add_target(struct engine *e, uint32_t tgid, bool running);
+
+/* Tracks targets and, unless told not to follow, their descendants. 0, or -1 and *err. */
+int engine_track_existing(struct engine *e, struct error *err);
+
+/* Emits WIRE_START or WIRE_FINISH as tracked process tgid. 0, -ESRCH: not tracked, or -errno. */
+int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what);
+
+/* Says what a site's cookie means; before the site is attached. 0, or -errno. */
+int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
+
+/*
+ * Attaches a program to the file open at fd (not needed afterwards), at an offset or, if symbol is
+ * not NULL, where that function is; semaphore is the file offset of a counter to raise, or 0. For
+ * all processes that map the file, now and later. 0, or -errno.
+ */
+int engine_attach_probe(struct engine *e, enum engine_probe probe, int fd, const char *symbol,
+			uint64_t offset, uint64_t semaphore, uint32_t cookie);
+
+/* Lets a process go that waits for its change number `change` to be looked at. */
+void engine_searched(struct engine *e, uint32_t tgid, uint64_t change);
+
+/* Whether libc's splice(), tee() and vmsplice() have to be probed, because fexit cannot be used. */
+bool engine_needs_libc_probes(const struct engine *e);
+/* Why fexit cannot be used, or NULL if it is. */
+const char *engine_fexit_reason(const struct engine *e);
+
+struct engine_backends engine_backends(const struct engine *e);
+int engine_control_fd(const struct engine *e);
+int engine_timeline_fd(const struct engine *e);
+/* What the BPF side counted until now. */
+struct wire_quality engine_quality(const struct engine *e);
+/* Tracked and alive, as the BPF side sees it now. */
+unsigned int engine_processes(const struct engine *e);
+
+#endif

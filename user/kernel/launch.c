@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <paths.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Signals as a program expects to find them. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+}
+
+/* In the child: waits for the word, becomes the user, execs. Says why if it could not. */
+static void __attribute__((noreturn))
+become_command(char *const *argv, const struct invoker *as, int go, int failed)
+{
+	int err = 0;
+	char word;
+
+	if (read(go, &word, 1) != 1)
+		_exit(125);
+	reset_signals();
+	if (as)
+		err = -invoker_become(as);
+	if (!err) {
+		execvp(argv[0], argv);
+		err = errno;
+	}
+	if (write(failed, &err, sizeof(err)) != sizeof(err))
+		_exit(125);
+	_exit(err == ENOENT ? 127 : 126);
+}
+
+int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
+		   struct error *err)
+{
+	int go[2], failed[2];
+
+	if (pipe2(go, O_CLOEXEC))
+		return error_set(err, "cannot make a pipe: %s", strerror(errno));
+	if (pipe2(failed, O_CLOEXEC)) {
+		close(go[0]);
+		close(go[1]);
+		return error_set(err, "cannot make a pipe: %s", strerror(errno));
+	}
+	launch->pid = fork();
+	if (!launch->pid) {
+		close(go[1]);
+		close(failed[0]);
+		become_command(argv, as, go[0], failed[1]);
+	}
+	close(go[0]);
+	close(failed[1]);
+	launch->go = go[1];
+	launch->failed = failed[0];
+	if (launch->pid > 0)
+		return 0;
+	close(launch->go);
+	close(launch->failed);
+	return error_set(err, "cannot fork: %s", strerror(errno));
+}
+
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int launch_go(struct launch *launch, const char *command, struct error *err)
+{
+	int why = 0;
+	ssize_t n = write(launch->go, "", 1);
+
+	close(launch->go);
+	if (n == 1)
+		do
+			n = read(launch->failed, &why, sizeof(why));
+		while (n < 0 && errno == EINTR);
+	close(launch->failed);
+	if (!n)
+		return 0;
+	reap(launch->pid);
+	err->status = why == ENOENT ? 127 : 126;
+	if (why == ENOENT)
+		return error_set(err, "cannot start '%s': command not found", command);
+	return error_set(err, "cannot start '%s': %s", command, strerror(why ? why : EPIPE));
+}
+
+void launch_cancel(struct launch *launch)
+{
+	close(launch->go);
+	close(launch->failed);
+	reap(launch->pid);
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
+
+/* The file of that name in the first directory of PATH that has one. */
+static char *search_path(const char *command)
+{
+	const char *dirs = getenv("PATH"), *end;
+	char *path;
+
+	for (dirs = dirs ? dirs : _PATH_DEFPATH;; dirs = end + 1) {
+		end = strchrnul(dirs, ':');
+		if (asprintf(&path, "%.*s/%s", end > dirs ? (int)(end - dirs) : 1,
+			     end > dirs ? dirs : ".", command) < 0)
+			return NULL;
+		if (is_file(path))
+			return path;
+		free(path);
+		if (!*end)
+			return NULL;
+	}
+}
+
+char *launch_find(const char *command, struct error *err)
+{
+	char *path = strchr(command, '/') ? strdup(command) : search_path(command);
+
+	if (!path || access(path, F_OK)) {
+		err->status = 127;
+		error_set(err, "cannot start '%s': command not found", command);
+	} else if (access(path, X_OK) || !is_file(path)) {
+		err->status = 126;
+		error_set(err, "cannot start '%s': %s", command,
+			  is_file(path) ? strerror(errno) : "it is a directory");
+	} else {
+		return path;
+	}
+	free(path);
+	return NULL;
+}

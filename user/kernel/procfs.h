@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* procfs.h - what /proc says of a process, once, at the start; and where its files are mapped. */
+#ifndef QPROF_PROCFS_H
+#define QPROF_PROCFS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+/* Whether pid is a process that can be profiled. 0, or -1 and *err says why not. */
+int procfs_check_target(pid_t pid, struct error *err);
+
+/* argv of a process, NUL-separated, at most size bytes. How many bytes, or -errno. */
+ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size);
+
+/* A file that a process has mapped executable. */
+struct procfs_mapping {
+	uint64_t start, end;
+	uint64_t device, inode; /* as the kernel prints them: an identity, not what stat(2) says */
+	const char *path;	/* as the process sees it; may be gone, or another file's by now */
+};
+
+/*
+ * Calls visit for each mapping of pid that is executable and of a file, until it returns other than
+ * 0. That, or 0, or -errno.
+ */
+int procfs_each_executable(pid_t pid, int (*visit)(void *context, const struct procfs_mapping *m),
+			   void *context);
+
+/* Opens the file behind a mapping, also if it was deleted or is in another mount namespace. Or
+ * -errno. */
+int procfs_open_mapping(pid_t pid, const struct procfs_mapping *m);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table at the end of a run, for people. What processes named themselves is made harmless
+ * first. */
+#include "writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "quality.h"
+#include "text.h"
+#include "units.h"
+
+enum {
+	MAX_PHASES = 20,
+	MAX_PROCESSES = 10,
+	MAX_WARNINGS = 10,
+	MIN_WIDTH = 60,
+	MAX_WIDTH = 200,
+	MIN_NAME = 16, /* columns that a name has at least: the last numbers give way to it */
+	INDENT = 2,
+	MAX_INDENT = 8, /* of nested phases */
+	CELL_WIDTH = 10,
+	MAX_CELLS = 7,
+};
+
+struct summary_writer {
+	struct writer w; /* first: what callers hold */
+	int fd;
+	unsigned int width;
+	bool colour;
+};
+
+/* A table's line: what it is of, and its numbers. The width of a table decides how many are shown.
+ */
+struct line {
+	char name[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	unsigned int indent;
+	char cells[MAX_CELLS][UNITS_TEXT_MAX];
+};
+
+enum tone { PLAIN, BOLD, WARNING };
+
+static void tone(const struct summary_writer *s, FILE *out, enum tone tone)
+{
+	static const char *const escapes[] = {"\x1b[0m", "\x1b[1m", "\x1b[33m"};
+
+	if (s->colour)
+		fputs(escapes[tone], out);
+}
+
+/* Text of a process, at most columns wide, then blanks up to there if fill. */
+static void put_name(FILE *out, const char *text, unsigned int columns, bool fill)
+{
+	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	unsigned int used = text_for_terminal(safe, sizeof(safe), text, columns);
+
+	fprintf(out, "%s%*s", safe, fill ? (int)(columns - used) : 0, "");
+}
+
+static unsigned int shown_cells(const struct summary_writer *s, unsigned int n_cells)
+{
+	const unsigned int room = (s->width - INDENT - MIN_NAME) / CELL_WIDTH;
+
+	return room < n_cells ? room : n_cells;
+}
+
+static void put_line(const struct summary_writer *s, FILE *out, const struct line *line,
+		     unsigned int n_cells)
+{
+	const unsigned int shown = shown_cells(s, n_cells);
+	const unsigned int indent = line->indent < MAX_INDENT ? line->indent : MAX_INDENT;
+	/* Not wider than names are, mostly: numbers are to be near them. */
+	unsigned int name = s->width - INDENT - shown * CELL_WIDTH;
+
+	name = name > 48 ? 48 : name;
+	fprintf(out, "%*s", INDENT + (int)indent, "");
+	put_name(out, line->name, name - indent, true);
+	for (unsigned int i = 0; i < shown; i++)
+		fprintf(out, "%*s", CELL_WIDTH, line->cells[i]);
+	fputc('\n', out);
+}
+
+static void put_titles(const struct summary_writer *s, FILE *out, const char *name,
+		       const char *const *cells, unsigned int n_cells)
+{
+	struct line line = {0};
+
+	snprintf(line.name, sizeof(line.name), "%s", name);
+	for (unsigned int i = 0; i < n_cells; i++)
+		snprintf(line.cells[i], sizeof(line.cells[i]), "%s", cells[i]);
+	tone(s, out, BOLD);
+	put_line(s, out, &line, n_cells);
+	tone(s, out, PLAIN);
+}
+
+static void put_more(FILE *out, size_t n, size_t shown, const char *what)
+{
+	if (n > shown)
+		fprintf(out, "%*s... and %zu more %s in the profile\n", INDENT, "", n - shown,
+			what);
+}
+
+/* The phase that the overall peak was in: of those, the one that began last. */
+static const struct profile_phase *phase_of_peak(const struct profile *p)
+{
+	const struct profile_totals *totals = profile_totals(p);
+	const struct profile_phase *found = NULL;
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (phases[i].start_ns <= totals->peak_time_ns &&
+		    phases[i].end_ns >= totals->peak_time_ns &&
+		    phases[i].peak_rss == totals->peak_rss)
+			found = &phases[i];
+	}
+	return found;
+}
+
+/* A line of pieces, broken between two where it would get too long. */
+static void put_pieces(const struct summary_writer *s, FILE *out, const char *separator,
+		       const char *const *pieces, size_t n)
+{
+	const size_t gap = strlen(separator);
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(pieces[i]);
+
+		if (i && at + gap + len > s->width)
+			at = (size_t)fprintf(out, "\n%*s", INDENT, "") - 1;
+		else if (i)
+			at += (size_t)fprintf(out, "%s", separator);
+		fputs(pieces[i], out);
+		at += len;
+	}
+	fputc('\n', out);
+}
+
+enum { PIECE_MAX = 256 };
+
+static void peak_piece(char out[PIECE_MAX], const struct profile *p)
+{
+	const struct profile_totals *t = profile_totals(p);
+	const struct profile_phase *phase = phase_of_peak(p);
+	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
+	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1] = "";
+
+	units_bytes_for_people(peak, t->peak_rss);
+	units_time_for_people(when, profile_rel_ns(p, t->peak_time_ns));
+	if (!phase) {
+		snprintf(out, PIECE_MAX, "peak %s at %s", peak, when);
+		return;
+	}
+	text_for_terminal(name, sizeof(name), phase->name, 2 * MIN_NAME);
+	snprintf(out, PIECE_MAX, "peak %s at %s (%s %s)", peak, when,
+		 phase->kind == PROFILE_PHASE_GAP ? "after" : "in", name);
+}
+
+static void put_headline(const struct summary_writer *s, FILE *out, const struct profile *p)
+{
+	const struct profile_totals *t = profile_totals(p);
+	char duration[UNITS_TEXT_MAX], run[PIECE_MAX], peak[PIECE_MAX];
+	char processes[PIECE_MAX], checkpoints[PIECE_MAX];
+	const char *const pieces[] = {run, peak, processes, checkpoints};
+
+	snprintf(run, sizeof(run), "qprof-bpf: %s",
+		 units_time_for_people(duration, t->duration_ns));
+	peak_piece(peak, p);
+	snprintf(processes, sizeof(processes), "%u process%s", t->processes,
+		 t->processes == 1 ? "" : "es");
+	snprintf(checkpoints, sizeof(checkpoints), "%u checkpoint%s", t->checkpoints,
+		 t->checkpoints == 1 ? "" : "s");
+	tone(s, out, BOLD);
+	put_pieces(s, out, ", ", pieces, sizeof(pieces) / sizeof(*pieces));
+	tone(s, out, PLAIN);
+}
+
+static void put_usage(const struct summary_writer *s, FILE *out, const struct profile_usage *usage)
+{
+	char bytes[UNITS_TEXT_MAX], stored[UNITS_TEXT_MAX];
+	char read[PIECE_MAX], wrote[PIECE_MAX], cpu[PIECE_MAX];
+	const char *const pieces[] = {read, wrote, cpu};
+
+	snprintf(read, sizeof(read), "%*sread %s (storage %s)", INDENT, "",
+		 units_bytes_for_people(bytes, usage->io_read),
+		 units_bytes_for_people(stored, usage->disk_read));
+	snprintf(wrote, sizeof(wrote), "wrote %s (storage %s)",
+		 units_bytes_for_people(bytes, usage->io_write),
+		 units_bytes_for_people(stored, usage->disk_write));
+	snprintf(cpu, sizeof(cpu), "CPU %s", units_time_for_people(bytes, usage->cpu_ns));
+	put_pieces(s, out, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
+}
+
+static void put_phase(const struct summary_writer *s, FILE *out, const struct profile *p,
+		      const struct profile_phase *phase, unsigned int n_cells)
+{
+	struct line line = {.indent = 2 * phase->depth};
+	bool gap = phase->kind == PROFILE_PHASE_GAP;
+
+	snprintf(line.name, sizeof(line.name), "%s%s%s%s", phase->name, gap ? " -> " : "",
+		 gap ? phase->to : "", phase->closed ? "" : " (open)");
+	units_time_for_people(line.cells[0], profile_rel_ns(p, phase->start_ns));
+	units_time_for_people(line.cells[1], phase->end_ns - phase->start_ns);
+	units_bytes_for_people(line.cells[2], phase->peak_rss);
+	units_delta_for_people(line.cells[3], phase->start_rss, phase->end_rss);
+	units_bytes_for_people(line.cells[4], phase->usage.io_read);
+	units_bytes_for_people(line.cells[5], phase->usage.io_write);
+	units_time_for_people(line.cells[6], phase->usage.cpu_ns);
+	put_line(s, out, &line, n_cells);
+}
+
+static void put_phases(const struct summary_writer *s, FILE *out, const struct profile *p)
+{
+	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
+					     "READ",  "WRITE", "CPU"};
+	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	if (!n)
+		return;
+	put_titles(s, out, "PHASE", titles, n_cells);
+	for (size_t i = 0; i < n && i < MAX_PHASES; i++)
+		put_phase(s, out, p, &phases[i], n_cells);
+	put_more(out, n, MAX_PHASES, "phases");
+}
+
+static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
+{
+	const int status = (int)process->exit_code;
+
+	if (!process->end_ns)
+		snprintf(out, UNITS_TEXT_MAX, "running");
+	else if (WIFSIGNALED(status))
+		snprintf(out, UNITS_TEXT_MAX, "signal %d", WTERMSIG(status));
+	else
+		snprintf(out, UNITS_TEXT_MAX, "exit %d", WEXITSTATUS(status));
+}
+
+static void put_process(const struct summary_writer *s, FILE *out,
+			const struct profile_process *process, unsigned int n_cells)
+{
+	const bool has_cmdline = process->cmdline && process->cmdline[0];
+	struct line line = {0};
+
+	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid,
+		 has_cmdline ? process->cmdline : process->comm);
+	units_bytes_for_people(line.cells[0], process->memory.peak);
+	units_bytes_for_people(line.cells[1], process->usage.io_read);
+	units_bytes_for_people(line.cells[2], process->usage.io_write);
+	units_time_for_people(line.cells[3], process->usage.cpu_ns);
+	exit_text(line.cells[4], process);
+	put_line(s, out, &line, n_cells);
+}
+
+/* Puts it where it belongs among the n of most memory so far; how many there are then. */
+static size_t rank(const struct profile_process **top, size_t n,
+		   const struct profile_process *process)
+{
+	size_t at = n;
+
+	while (at > 0 && top[at - 1]->memory.peak < process->memory.peak)
+		at--;
+	if (at == MAX_PROCESSES)
+		return n;
+	if (n < MAX_PROCESSES)
+		n++;
+	memmove(&top[at + 1], &top[at], (n - at - 1) * sizeof(top[0]));
+	top[at] = process;
+	return n;
+}
+
+static void put_processes(const struct summary_writer *s, FILE *out, const struct profile *p)
+{
+	static const char *const titles[] = {"PEAK", "READ", "WRITE", "CPU", "END"};
+	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	const struct profile_process *top[MAX_PROCESSES];
+	size_t n, n_top = 0;
+	const struct profile_process *const *processes = profile_processes(p, &n);
+
+	if (!n)
+		return;
+	for (size_t i = 0; i < n; i++)
+		n_top = rank(top, n_top, processes[i]);
+	put_titles(s, out, "PROCESS", titles, n_cells);
+	for (size_t i = 0; i < n_top; i++)
+		put_process(s, out, top[i], n_cells);
+	put_more(out, n, n_top, "processes");
+}
+
+/* Thinning is no loss: peaks stay. */
+static bool is_worth_saying(const struct quality_count *count)
+{
+	return count->count && strcmp(count->key, "thinned_points");
+}
+
+static void put_quality(const struct summary_writer *s, FILE *out, const struct profile *p,
+			const struct run_quality *quality)
+{
+	struct quality_count counts[QUALITY_MAX_COUNTS];
+	const size_t n = quality_counts(p, quality, counts);
+	const unsigned int width = s->width - INDENT;
+
+	tone(s, out, WARNING);
+	for (size_t i = 0; i < n; i++) {
+		if (is_worth_saying(&counts[i]))
+			fprintf(out, "%*s! %llu %s\n", INDENT, "",
+				(unsigned long long)counts[i].count, counts[i].means);
+	}
+	for (size_t i = 0; i < quality->n_warnings && i < MAX_WARNINGS; i++) {
+		fprintf(out, "%*s! ", INDENT, "");
+		put_name(out, quality->warnings[i].what, width, false);
+		fputs(": ", out);
+		put_name(out, quality->warnings[i].why, width, false);
+		fputc('\n', out);
+	}
+	put_more(out, quality->n_warnings, MAX_WARNINGS, "warnings");
+	tone(s, out, PLAIN);
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int summary_finish(struct writer *w, const struct profile *p,
+			  const struct run_quality *quality)
+{
+	const struct summary_writer *s = (const struct summary_writer *)w;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int err;
+
+	if (!out)
+		return -ENOMEM;
+	put_headline(s, out, p);
+	put_usage(s, out, &profile_totals(p)->usage);
+	put_phases(s, out, p);
+	put_processes(s, out, p);
+	put_quality(s, out, p, quality);
+	err = fclose(out) ? -ENOMEM : write_all(s->fd, text, len);
+	free(text);
+	return err;
+}
+
+static int summary_begin(struct writer *w, const struct run_info *info)
+{
+	(void)w;
+	(void)info;
+	return 0;
+}
+
+static int summary_checkpoint(struct writer *w, const struct profile_checkpoint *step)
+{
+	(void)w;
+	(void)step;
+	return 0;
+}
+
+static int summary_flush(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static void summary_close(struct writer *w)
+{
+	free(w);
+}
+
+struct writer *summary_writer_new(int fd, unsigned int width, bool colour)
+{
+	struct summary_writer *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->w = (struct writer){
+		.begin = summary_begin,
+		.checkpoint = summary_checkpoint,
+		.flush = summary_flush,
+		.finish = summary_finish,
+		.close = summary_close,
+	};
+	s->fd = fd;
+	s->width = width < MIN_WIDTH ? MIN_WIDTH : width > MAX_WIDTH ? MAX_WIDTH : width;
+	s->colour = colour;
+	return &s->w;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The processes of the tree. Any record creates the one it is about, so that none may be missed. */
+#include "profile_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t page_size)
+{
+	return (struct profile_memory){
+		.file = m->file * page_size,
+		.anon = m->anon * page_size,
+		.swap = m->swap * page_size,
+		.shmem = m->shmem * page_size,
+		.rss = (m->file + m->anon + m->shmem) * page_size,
+		.peak = m->peak * page_size,
+		.step_peak = m->step_peak * page_size,
+	};
+}
+
+struct profile_usage usage_from_wire(const struct wire_usage *u)
+{
+	return (struct profile_usage){
+		.io_read = u->rchar + u->extra_read,
+		.io_write = u->wchar + u->extra_write,
+		.disk_read = u->read_bytes,
+		.disk_write = u->write_bytes,
+		.disk_write_cancelled = u->cancelled_write_bytes,
+		.cpu_ns = u->cpu_ns,
+	};
+}
+
+void usage_raise(struct profile_usage *u, const struct profile_usage *other)
+{
+	raise_to(&u->io_read, other->io_read);
+	raise_to(&u->io_write, other->io_write);
+	raise_to(&u->disk_read, other->disk_read);
+	raise_to(&u->disk_write, other->disk_write);
+	raise_to(&u->disk_write_cancelled, other->disk_write_cancelled);
+	raise_to(&u->cpu_ns, other->cpu_ns);
+}
+
+static bool has_memory(const struct profile_process *pub)
+{
+	return pub->end_ns == 0 && !(pub->flags & WIRE_PROCESS_SHARES_MM);
+}
+
+static int process_add(struct processes *ps, const struct wire_header *h,
+		       const struct process_key *key, struct process **added)
+{
+	struct process *new, *replaced;
+	void *list = array_reserve(ps->list, ps->n, &ps->cap, sizeof(*ps->list));
+
+	if (!list)
+		return -ENOMEM;
+	ps->list = list;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->key = *key;
+	new->pub.tgid = h->tgid;
+	new->pub.started_ns = h->started_ns;
+	new->pub.first_ns = h->time_ns;
+	HASH_ADD(hh, ps->by_key, key, sizeof(new->key), new);
+	if (!new->hh.tbl) {
+		free(new);
+		return -ENOMEM;
+	}
+	HASH_REPLACE(hh_tgid, ps->by_tgid, pub.tgid, sizeof(new->pub.tgid), new, replaced);
+	if (!new->hh_tgid.tbl) {
+		HASH_DEL(ps->by_key, new);
+		free(new);
+		return -ENOMEM;
+	}
+	ps->list[ps->n++] = &new->pub;
+	ps->live++;
+	*added = new;
+	return 0;
+}
+
+static struct process *process_find(const struct processes *ps, const struct process_key *key)
+{
+	struct process *found;
+
+	HASH_FIND(hh, ps->by_key, key, sizeof(*key), found);
+	return found;
+}
+
+static struct process_key key_of(const struct wire_header *h)
+{
+	return (struct process_key){.started_ns = h->started_ns, .tgid = h->tgid};
+}
+
+int processes_get(struct processes *ps, const struct wire_header *h, struct process **found)
+{
+	const struct process_key key = key_of(h);
+
+	*found = process_find(ps, &key);
+	if (*found)
+		return 0;
+	if (ps->n == PROFILE_MAX_PROCESSES) {
+		ps->losses->dropped_processes++;
+		return 0;
+	}
+	return process_add(ps, h, &key, found);
+}
+
+static void take_memory(struct process *process, struct profile_memory memory, uint64_t time_ns)
+{
+	raise_to(&memory.peak, memory.rss);
+	raise_to(&memory.peak, process->pub.memory.peak);
+	process->pub.memory = memory;
+	process->seen_ns = time_ns;
+}
+
+static void take_comm(struct profile_process *pub, const char comm[WIRE_COMM_LEN])
+{
+	memcpy(pub->comm, comm, WIRE_COMM_LEN);
+	pub->comm[WIRE_COMM_LEN] = '\0';
+}
+
+/* argv as one line: the NULs between become blanks, those at the end go. */
+static char *joined(const char *args, size_t len)
+{
+	char *line;
+
+	while (len && args[len - 1] == '\0')
+		len--;
+	line = malloc(len + 1);
+	if (!line)
+		return NULL;
+	for (size_t i = 0; i < len; i++)
+		line[i] = args[i] ? args[i] : ' ';
+	line[len] = '\0';
+	return line;
+}
+
+struct cmdline {
+	char *line; /* to be freed; NULL: nothing is said of it */
+	bool cut;
+};
+
+/* The command line that an event says; a fork without one goes on under its parent's. */
+static int cmdline_of(const struct processes *ps, const struct wire_process *event,
+		      struct cmdline *cmdline)
+{
+	const struct process *parent;
+
+	*cmdline = (struct cmdline){0};
+	if (event->cmdline_len) {
+		cmdline->line = joined(event->cmdline, event->cmdline_len);
+		cmdline->cut = event->flags & WIRE_PROCESS_CMDLINE_CUT;
+	} else if (event->h.kind == WIRE_FORK) {
+		HASH_FIND(hh_tgid, ps->by_tgid, &event->ppid, sizeof(event->ppid), parent);
+		if (!parent || !parent->pub.cmdline)
+			return 0;
+		cmdline->line = strdup(parent->pub.cmdline);
+		cmdline->cut = parent->pub.cmdline_cut;
+	} else {
+		return 0;
+	}
+	return cmdline->line ? 0 : -ENOMEM;
+}
+
+/* An exec replaces what was known even by nothing; else only what is missing is filled in. */
+static void take_cmdline(struct profile_process *pub, enum wire_kind kind,
+			 const struct cmdline *cmdline)
+{
+	if (kind != WIRE_EXEC && (!cmdline->line || pub->cmdline)) {
+		free(cmdline->line);
+		return;
+	}
+	free(pub->cmdline);
+	pub->cmdline = cmdline->line;
+	pub->cmdline_cut = cmdline->cut;
+}
+
+static void take_event(struct profile_process *pub, const struct wire_process *event)
+{
+	const uint32_t lasting = WIRE_PROCESS_TARGET | WIRE_PROCESS_ATTACHED;
+
+	if (event->ppid)
+		pub->ppid = event->ppid;
+	if (event->h.time_ns < pub->first_ns)
+		pub->first_ns = event->h.time_ns;
+	pub->flags = (pub->flags & lasting) | event->flags;
+	take_comm(pub, event->comm);
+	if (event->h.kind == WIRE_EXIT) {
+		pub->end_ns = event->h.time_ns;
+		pub->exit_code = event->exit_code;
+	}
+}
+
+int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size)
+{
+	struct process *process;
+	struct cmdline cmdline;
+	bool had_memory;
+	int err = cmdline_of(ps, event, &cmdline);
+
+	if (err)
+		return err;
+	err = processes_get(ps, &event->h, &process);
+	if (err || !process) {
+		free(cmdline.line);
+		return err;
+	}
+	had_memory = has_memory(&process->pub);
+	/* What comes after the exit was overtaken by it, unless it is the exit again. */
+	if (process->pub.end_ns == 0 || event->h.kind == WIRE_EXIT) {
+		take_memory(process, memory_from_wire(&event->memory, page_size), event->h.time_ns);
+		process->pub.usage = usage_from_wire(&event->usage);
+		take_event(&process->pub, event);
+	}
+	take_cmdline(&process->pub, event->h.kind, &cmdline);
+	ps->live = ps->live - had_memory + has_memory(&process->pub);
+	return 0;
+}
+
+void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
+			  uint64_t page_size)
+{
+	if (process->pub.end_ns)
+		return;
+	take_memory(process, memory_from_wire(&cp->own.memory, page_size), cp->h.time_ns);
+	process->pub.usage = usage_from_wire(&cp->own.usage);
+	/* A thread may have a name of its own, and a milestone has the loader's: better than none.
+	 */
+	if (!process->pub.comm[0] && cp->what != WIRE_START && cp->what != WIRE_FINISH)
+		take_comm(&process->pub, cp->comm);
+}
+
+/*
+ * Points come in a ring of their own: one may be of before a record that is known already. Then
+ * only the peak is of use. A point creates no process, as its record of joining is still to come.
+ */
+void processes_point(struct processes *ps, const struct wire_point *point, uint64_t page_size)
+{
+	const struct process_key key = key_of(&point->h);
+	struct process *process = process_find(ps, &key);
+	struct profile_memory *memory;
+	uint64_t rss = (point->file + point->anon + point->shmem) * page_size;
+
+	if (!process)
+		return;
+	memory = &process->pub.memory;
+	raise_to(&memory->peak, rss);
+	if (process->pub.end_ns || point->h.time_ns < process->seen_ns)
+		return;
+	memory->file = point->file * page_size;
+	memory->anon = point->anon * page_size;
+	memory->swap = point->swap * page_size;
+	memory->shmem = point->shmem * page_size;
+	memory->rss = rss;
+	process->seen_ns = point->h.time_ns;
+}
+
+const struct profile_process *processes_main(const struct processes *ps)
+{
+	for (size_t i = 0; i < ps->n; i++) {
+		if (ps->list[i]->flags & WIRE_PROCESS_TARGET)
+			return ps->list[i];
+	}
+	return ps->n ? ps->list[0] : NULL;
+}
+
+void processes_usage(const struct processes *ps, struct profile_usage *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (size_t i = 0; i < ps->n; i++) {
+		const struct profile_usage *u = &ps->list[i]->usage;
+
+		sum->io_read += u->io_read;
+		sum->io_write += u->io_write;
+		sum->disk_read += u->disk_read;
+		sum->disk_write += u->disk_write;
+		sum->disk_write_cancelled += u->disk_write_cancelled;
+		sum->cpu_ns += u->cpu_ns;
+	}
+}
+
+void processes_free(struct processes *ps)
+{
+	struct process *process, *next;
+
+	HASH_CLEAR(hh_tgid, ps->by_tgid);
+	HASH_ITER (hh, ps->by_key, process, next) {
+		HASH_DEL(ps->by_key, process);
+		free(process->pub.cmdline);
+		free(process);
+	}
+	free(ps->list);
+}

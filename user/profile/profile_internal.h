@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * profile_internal.h - what the files of the model share, by subject. Nobody else includes it.
+ *
+ * Everything grows only with what is bounded: phases and their names, processes, the buffers of the
+ * timeline. A checkpoint by itself leaves nothing behind.
+ */
+#ifndef QPROF_PROFILE_INTERNAL_H
+#define QPROF_PROFILE_INTERNAL_H
+
+/* A failed allocation leaves the element out with hh.tbl NULL, instead of ending the program. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "text.h"
+#include "profile.h"
+
+/* The highest RSS of the tree between two instants, both included. */
+struct peak {
+	uint64_t rss;
+	uint64_t from_ns, to_ns;
+};
+
+static inline void peak_fold(struct peak *into, const struct peak *other)
+{
+	if (other->rss > into->rss)
+		*into = *other;
+}
+
+static inline void raise_to(uint64_t *value, uint64_t other)
+{
+	if (other > *value)
+		*value = other;
+}
+
+static inline uint64_t point_rss(const struct profile_point *point)
+{
+	return point->file + point->anon + point->shmem;
+}
+
+/* Where `list` has room for one more of `size` bytes each, or NULL when out of memory. */
+void *array_reserve(void *list, size_t n, size_t *cap, size_t size);
+
+/* names.c: what a checkpoint or metric is called. */
+
+enum { NAME_TEXT_MAX = WIRE_NAME_MAX * TEXT_GROWTH };
+
+struct name {
+	const char *raw; /* as given: what begin and end are matched by; not NUL-terminated */
+	size_t raw_len;
+	bool unreadable, cut, invalid_utf8;
+	char text[NAME_TEXT_MAX]; /* to be shown: valid UTF-8, never empty */
+};
+
+/* A name that outlives its record, one copy for all that have it. */
+struct interned {
+	UT_hash_handle hh;
+	const char *text;
+	char raw[];
+};
+
+struct names {
+	struct interned *by_raw;
+};
+
+/* name->raw points into cp, or to what site_name gave. */
+void name_of(const struct profile_config *config, const struct wire_checkpoint *cp,
+	     struct name *name);
+const struct interned *names_find(const struct names *names, const struct name *name);
+/* NULL when out of memory. */
+const struct interned *names_intern(struct names *names, const struct name *name);
+void names_free(struct names *names);
+
+/* processes.c */
+
+struct process_key {
+	uint64_t started_ns;
+	uint64_t tgid;
+};
+
+struct process {
+	struct profile_process pub;
+	struct process_key key;
+	uint64_t seen_ns; /* of the newest record that its memory is from */
+	unsigned int open_phases;
+	unsigned int dropped_begins; /* phases begun but not kept, whose end may come yet */
+	UT_hash_handle hh;
+	UT_hash_handle hh_tgid;
+};
+
+struct processes {
+	struct process *by_key;
+	struct process *by_tgid; /* the latest of each tgid */
+	const struct profile_process **list;
+	size_t n, cap;
+	uint32_t live; /* with memory of their own */
+	struct profile_losses *losses;
+};
+
+/* *found is NULL if there is no room for it (PROFILE_MAX_PROCESSES). 0 or -ENOMEM. */
+int processes_get(struct processes *ps, const struct wire_header *h, struct process **found);
+int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size);
+void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
+			  uint64_t page_size);
+void processes_point(struct processes *ps, const struct wire_point *point, uint64_t page_size);
+/* The first that the user named, or else the first; NULL if there is none. */
+const struct profile_process *processes_main(const struct processes *ps);
+void processes_usage(const struct processes *ps, struct profile_usage *sum);
+void processes_free(struct processes *ps);
+
+struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t page_size);
+struct profile_usage usage_from_wire(const struct wire_usage *u);
+/* Each field: the larger of both. */
+void usage_raise(struct profile_usage *u, const struct profile_usage *other);
+
+/* phases.c */
+
+/* The tree at the moment a phase begins or ends. */
+struct moment {
+	uint64_t time_ns;
+	uint64_t rss;
+	struct profile_usage usage;
+};
+
+/*
+ * An open phase. Its peak is that of the time in which it was the youngest; what came after is in
+ * the peaks of the younger ones. So a checkpoint touches one phase, however many are open.
+ */
+struct open_phase {
+	struct open_phase *prev, *next; /* by beginning, the youngest last */
+	size_t index;			/* into phases.list */
+	const struct interned *name;
+	struct process *process;
+	struct peak peak;
+};
+
+struct phases {
+	struct profile_phase *list;
+	struct peak *peaks; /* when, within the phase of the same index, it had its peak */
+	size_t n, cap, peaks_cap;
+	struct open_phase *open;
+	size_t n_open;
+	struct profile_losses *losses;
+
+	bool any_mark;
+	bool in_gap;
+	size_t gap; /* index into list, if in_gap */
+	struct peak gap_peak;
+};
+
+/* A step that passed, as the phases see it. process is NULL if there was no room for it. */
+struct phase_event {
+	enum wire_what what;
+	struct process *process;
+	uint32_t tgid, tid;
+	const struct name *name;
+	struct moment now;
+};
+
+/* Takes the highest RSS since the last checkpoint; before phases_step of the same checkpoint. */
+void phases_fold(struct phases *phases, const struct peak *peak);
+/* 0, or -ENOMEM and nothing was changed. A phase's text is that of its name in names. */
+int phases_step(struct phases *phases, struct names *names, const struct phase_event *event);
+void phases_finish(struct phases *phases, const struct moment *now);
+const char *phases_innermost(const struct phases *phases);
+void phases_free(struct phases *phases);
+
+/* timeline.c */
+
+enum {
+	/* Points in memory before they are thinned to PROFILE_MAX_POINTS. */
+	TIMELINE_CAP = 4 * PROFILE_MAX_POINTS,
+	/* Of the finished points, those that may be a peak. */
+	TIMELINE_MAX_PEAKS = PROFILE_MAX_POINTS / 2,
+	TIMELINE_PEAKS_CAP = 2 * TIMELINE_MAX_PEAKS,
+};
+
+struct timeline {
+	struct profile_point *points;
+	size_t n;
+	unsigned int shift; /* of the time: points of equal time_ns >> shift are thinned together */
+	struct peak *peaks; /* of the steps */
+	size_t n_peaks;
+	unsigned int peaks_shift;
+	uint64_t thinned;
+};
+
+int timeline_init(struct timeline *t);
+void timeline_point(struct timeline *t, const struct profile_point *point);
+void timeline_peak(struct timeline *t, const struct peak *peak);
+/*
+ * Leaves at most PROFILE_MAX_POINTS from start_ns on, in order, the peaks of steps and of n phases
+ * marked. Sets *overall_ns to when the overall peak was. 0 or -ENOMEM.
+ */
+int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *phases, size_t n,
+		    const struct peak *overall, uint64_t *overall_ns);
+void timeline_free(struct timeline *t);
+
+#endif

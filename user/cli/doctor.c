@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* doctor.c - qprof-bpf doctor: what this kernel and these privileges allow, and why not the rest.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "discovery.h"
+#include "engine.h"
+
+static void say(const char *what, const char *state, const char *detail)
+{
+	printf("  %-22s %-8s %s\n", what, state, detail ? detail : "");
+}
+
+/* linux/capability.h */
+static const struct {
+	unsigned int number;
+	const char *name, *for_what;
+} capabilities[] = {
+	{39, "CAP_BPF", "to load BPF programs"},
+	{38, "CAP_PERFMON", "to read kernel memory from them, and for tracepoints"},
+	{21, "CAP_SYS_ADMIN", "to attach probes to files of other users"},
+	{19, "CAP_SYS_PTRACE", "to see what other users' processes map"},
+};
+
+static uint64_t effective_capabilities(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	uint64_t set = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %" SCNx64, &set) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return set;
+}
+
+static void check_capabilities(void)
+{
+	uint64_t have = effective_capabilities();
+
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(*capabilities); i++)
+		say(capabilities[i].name, have >> capabilities[i].number & 1 ? "yes" : "no",
+		    capabilities[i].for_what);
+}
+
+static void check_kernel(void)
+{
+	struct utsname uts;
+
+	uname(&uts);
+	printf("qprof-bpf %s on Linux %s (%s)\n", QPROF_VERSION, uts.release, uts.machine);
+	say("type information", access("/sys/kernel/btf/vmlinux", R_OK) ? "no" : "yes",
+	    "/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF");
+}
+
+static void ignore(void *context, const char *what, const char *why)
+{
+	(void)context;
+	(void)what;
+	(void)why;
+}
+
+/* Not a list of versions: everything is loaded and attached, as a run would. */
+static int check_engine(void)
+{
+	const struct engine_config config = {.follow = true};
+	struct engine_backends from;
+	struct discovery *d;
+	struct engine *e;
+	struct error err = {0};
+
+	if (engine_new(&config, &e, &err) || engine_attach(e, &err)) {
+		say("BPF programs", "no", err.text);
+		return 1;
+	}
+	from = engine_backends(e);
+	say("BPF programs", "yes", "loaded and attached");
+	say("memory", "yes", from.rss);
+	say("I/O through calls", "yes", from.io_calls);
+	say("I/O to storage", "yes", from.io_storage);
+	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
+	d = discovery_new(e, NULL, 0, ignore, NULL);
+	if (d)
+		discovery_search_process(d, getpid());
+	say("checkpoints", "yes", from.checkpoints);
+	discovery_free(d);
+	engine_free(e);
+	return 0;
+}
+
+int command_doctor(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.doc = "What this kernel and these privileges allow, and the reason for whatever "
+		       "is missing. "
+		       "Exit status 0 if profiling works, 1 if not.",
+	};
+	int status;
+
+	argv[0] = (char[]){"qprof-bpf doctor"};
+	argp_err_exit_status = 125;
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	check_kernel();
+	check_capabilities();
+	status = check_engine();
+	puts(status ? "Profiling does not work here." : "Profiling works here.");
+	return status;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* list.c - qprof-bpf list: the USDT probes of a file or a process, and which would be checkpoints.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "discovery.h"
+#include "log.h"
+#include "parse.h"
+#include "procfs.h"
+#include "text.h"
+#include "usdt.h"
+
+static const struct argp_option options[] = {
+	{"pid", 'p', "PID", 0, "The probes of everything that this process has mapped", 0},
+	{"help", 'h', NULL, 0, "Print this help", -1},
+	{0},
+};
+
+struct list {
+	uint32_t *pids;
+	size_t n_pids;
+	const char *file;
+	size_t probes;
+	uint64_t last_device, last_inode; /* mappings of a file follow each other */
+	pid_t pid;
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct list *list = state->input;
+
+	switch (key) {
+	case 'p':
+		if (parse_pids(arg, &list->pids, &list->n_pids) || list->n_pids != 1)
+			argp_error(state, "-p %s: not one process id", arg);
+		break;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		break;
+	case ARGP_KEY_ARG:
+		if (list->file)
+			argp_error(state, "one file at a time");
+		list->file = arg;
+		break;
+	case ARGP_KEY_END:
+		if (!list->file == !list->n_pids)
+			argp_error(state, "say what to look at: -p PID, or a FILE");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const char *meaning(const struct usdt_probe *probe)
+{
+	uint32_t named_by_site;
+
+	switch (discovery_classify(probe, NULL, 0, &named_by_site)) {
+	case WIRE_BEGIN:
+		return "begin of a phase";
+	case WIRE_END:
+		return "end of a phase";
+	case WIRE_MARK:
+		return named_by_site ? "mark, named after the probe" : "mark";
+	case WIRE_METRIC:
+		return "metric";
+	default:
+		return "only with --usdt";
+	}
+}
+
+/* What an ELF file says goes to a terminal: made safe for it. */
+static void print_safe(const char *format, const char *text)
+{
+	char safe[1024 * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(safe, sizeof(safe), text, 1024);
+	printf(format, safe);
+}
+
+static void print_probe(const struct usdt_probe *probe)
+{
+	char name[2 * USDT_NAME_LEN];
+
+	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
+	print_safe("  %-36s", name);
+	printf(" 0x%-8llx%s ", (unsigned long long)probe->offset,
+	       probe->semaphore ? " semaphore" : "");
+	print_safe("%s", meaning(probe));
+	if (probe->refused)
+		printf(" (%s)", probe->refused);
+	print_safe("  [%s]\n", probe->args);
+}
+
+/* 0, or -errno with *why. A file without probes prints nothing. */
+static int list_open_file(struct list *list, int fd, const char *path, const char **why)
+{
+	struct usdt_file file;
+	int err = usdt_file_read(fd, &file, why);
+
+	if (err)
+		return err;
+	if (file.count) {
+		print_safe("%s\n", path);
+		for (size_t i = 0; i < file.count; i++)
+			print_probe(&file.probes[i]);
+	}
+	if (file.bad_notes)
+		printf("  (%zu notes make no sense and were skipped)\n", file.bad_notes);
+	list->probes += file.count;
+	usdt_file_free(&file);
+	return 0;
+}
+
+static int list_mapping(void *context, const struct procfs_mapping *m)
+{
+	struct list *list = context;
+	const char *why;
+	int fd;
+
+	if (m->device == list->last_device && m->inode == list->last_inode)
+		return 0;
+	list->last_device = m->device;
+	list->last_inode = m->inode;
+	fd = procfs_open_mapping(list->pid, m);
+	if (fd < 0)
+		return fd == -EACCES || fd == -EPERM ? fd : 0;
+	list_open_file(list, fd, m->path, &why);
+	close(fd);
+	return 0;
+}
+
+static int list_process(struct list *list)
+{
+	int err;
+
+	list->pid = list->pids[0];
+	err = procfs_each_executable(list->pid, list_mapping, list);
+	if (err) {
+		log_error("cannot read what process %d maps: %s%s", list->pid, strerror(-err),
+			  err == -ENOENT ? "; there is no such process" : "; use sudo");
+		return 125;
+	}
+	return 0;
+}
+
+static int list_file(struct list *list)
+{
+	int fd = open(list->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *why = NULL;
+	int err;
+
+	if (fd < 0) {
+		log_error("cannot read '%s': %s", list->file, strerror(errno));
+		return 125;
+	}
+	err = list_open_file(list, fd, list->file, &why);
+	close(fd);
+	if (!err)
+		return 0;
+	log_error("cannot read the probes of '%s': %s", list->file,
+		  why		    ? why
+		  : err == -ENOEXEC ? "no ELF file for this machine"
+				    : strerror(-err));
+	return 125;
+}
+
+int command_list(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.args_doc = "-p PID\nFILE",
+		.doc = "The USDT probes that are there, and what they would be as checkpoints.",
+	};
+	struct list list = {0};
+	int status;
+
+	argv[0] = (char[]){"qprof-bpf list"};
+	argp_err_exit_status = 125;
+	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &list);
+	status = list.file ? list_file(&list) : list_process(&list);
+	if (!status && !list.probes)
+		puts("no USDT probes");
+	free(list.pids);
+	return status;
+}

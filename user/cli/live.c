@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "text.h"
+#include "units.h"
+
+enum { MAX_COLUMNS = 512 };
+
+unsigned int live_width(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
+		return 80;
+	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
+}
+
+void live_show(void *context, const struct profile *p, uint64_t now_ns)
+{
+	const struct profile_totals *totals = profile_totals(p);
+	const char *phase = profile_open_phase(p);
+	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
+	char line[1024], safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	struct live *live = context;
+
+	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
+		 units_time_for_people(time, profile_rel_ns(p, now_ns)),
+		 units_bytes_for_people(rss, profile_rss_now(p)),
+		 units_bytes_for_people(peak, totals->peak_rss), phase ? phase : "");
+	text_for_terminal(safe, sizeof(safe), line, live_width() - 1);
+	fprintf(stderr, "\r%s\033[K", safe);
+	fflush(stderr);
+	live->shown = true;
+}
+
+void live_hide(void *context)
+{
+	struct live *live = context;
+
+	if (!live->shown)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	live->shown = false;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "parse.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int parse_duration(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+	char *end;
+	double value;
+
+	/* strtod takes more than a user means: "nan", "0x1p3", " 1". */
+	if (!strchr(".0123456789", *text) || strspn(text, "0123456789.") != strcspn(text, "smh"))
+		return -EINVAL;
+	value = strtod(text, &end);
+	if (end == text)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(end, units[i].unit))
+			continue;
+		value *= units[i].seconds * 1e9;
+		if (!isfinite(value) || value < 1 || value > 1e18)
+			return -EINVAL;
+		*ns = (uint64_t)value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_pids(const char *text, uint32_t **pids, size_t *n)
+{
+	for (;;) {
+		uint32_t *more;
+		unsigned long pid;
+		char *end;
+
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		errno = 0;
+		pid = strtoul(text, &end, 10);
+		if (errno || !pid || pid > INT_MAX || (*end && *end != ','))
+			return -EINVAL;
+		more = reallocarray(*pids, *n + 1, sizeof(**pids));
+		if (!more)
+			return -ENOMEM;
+		*pids = more;
+		(*pids)[(*n)++] = pid;
+		if (!*end)
+			return 0;
+		text = end + 1;
+	}
+}

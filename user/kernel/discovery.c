@@ -177,42 +177,72 @@ static int add_site(struct discovery *d, const struct usdt_probe *probe)
 	return d->n_sites++;
 }
 
-/* Takes the last index back. */
-static void drop_site(struct discovery *d)
-{
-	free(d->site_names[--d->n_sites]);
-}
-
-static void attach_probe(struct discovery *d, int fd, const char *path,
-			 const struct usdt_probe *probe)
+/* Makes a site of a probe that is a checkpoint. Its index; or -errno, -ENOENT for what is none. */
+static int prepare_site(struct discovery *d, const char *path, const struct usdt_probe *probe)
 {
 	struct wire_site site = {.arg = {probe->arg[0], probe->arg[1]}};
 	int index, err;
 
 	site.what = discovery_classify(probe, d->patterns, d->n_patterns, &site.named_by_site);
 	if (!site.what)
-		return;
+		return -ENOENT;
 	/* Its hits are counted all the same, without what cannot be read. */
 	if (probe->refused && !site.named_by_site)
 		warn_of_probe(d, probe, path, probe->refused);
 	index = add_site(d, probe);
-	if (index < 0) {
-		warn_of_probe(d, probe, path, strerror(-index));
-		return;
-	}
-	err = engine_set_site(d->engine, index, &site);
+	err = index < 0 ? index : engine_set_site(d->engine, index, &site);
 	if (!err)
-		err = engine_attach_probe(d->engine, PROBE_SITE, fd, NULL, probe->offset,
-					  probe->semaphore, index);
-	if (err) {
-		warn_of_probe(d, probe, path, strerror(-err));
-		drop_site(d);
+		return index;
+	warn_of_probe(d, probe, path, strerror(-err));
+	return err;
+}
+
+/* A file's checkpoints, and of which of its probes they are. */
+struct sites {
+	struct engine_place *places;
+	const struct usdt_probe **probes;
+	size_t n;
+};
+
+static int choose_sites(struct discovery *d, const char *path, const struct usdt_file *file,
+			struct sites *sites)
+{
+	*sites = (struct sites){
+		.places = calloc(file->count, sizeof(*sites->places)),
+		.probes = calloc(file->count, sizeof(*sites->probes)),
+	};
+	if (!sites->places || !sites->probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < file->count; i++) {
+		const struct usdt_probe *probe = &file->probes[i];
+		int index = prepare_site(d, path, probe);
+
+		if (index < 0)
+			continue;
+		sites->probes[sites->n] = probe;
+		sites->places[sites->n++] = (struct engine_place){
+			.offset = probe->offset, .semaphore = probe->semaphore, .cookie = index};
+	}
+	return 0;
+}
+
+/* All at once; if the kernel refuses one of them, one by one, so that the others are there. */
+static void attach_sites(struct discovery *d, int fd, const char *path, const struct sites *sites)
+{
+	if (!sites->n || !engine_attach_places(d->engine, PROBE_SITE, fd, sites->places, sites->n))
+		return;
+	for (size_t i = 0; i < sites->n; i++) {
+		int err = engine_attach_places(d->engine, PROBE_SITE, fd, &sites->places[i], 1);
+
+		if (err)
+			warn_of_probe(d, sites->probes[i], path, strerror(-err));
 	}
 }
 
 static void attach_probes(struct discovery *d, int fd, const char *path)
 {
 	struct usdt_file file;
+	struct sites sites;
 	const char *why = NULL;
 	int err = usdt_file_read(fd, &file, &why);
 
@@ -226,8 +256,15 @@ static void attach_probes(struct discovery *d, int fd, const char *path)
 		d->warn(d->context, path, "some of its probe notes make no sense and were skipped");
 	if (file.truncated)
 		d->warn(d->context, path, "it has more probes than are read of one file");
-	for (size_t i = 0; i < file.count; i++)
-		attach_probe(d, fd, path, &file.probes[i]);
+	if (file.count) {
+		err = choose_sites(d, path, &file, &sites);
+		if (err)
+			d->warn(d->context, path, strerror(-err));
+		else
+			attach_sites(d, fd, path, &sites);
+		free(sites.places);
+		free(sites.probes);
+	}
 	usdt_file_free(&file);
 }
 
@@ -252,9 +289,12 @@ static bool is_libc(const char *name)
 static void attach_function(struct discovery *d, enum engine_probe probe, int fd, const char *path,
 			    const char *function)
 {
-	int err = engine_attach_probe(d->engine, probe, fd, function, 0, 0, 0);
+	struct engine_place place = {0};
+	int err = usdt_find_function(fd, function, &place.offset);
 	char what[600];
 
+	if (!err)
+		err = engine_attach_places(d->engine, probe, fd, &place, 1);
 	if (!err)
 		return;
 	snprintf(what, sizeof(what), "%s in %s", function, path);

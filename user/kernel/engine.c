@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -20,12 +20,19 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 #include "qprof.skel.h"
 
-enum { DETACH_THREADS = 64 };
+enum { DETACH_THREADS = 32 };
+
+/* A link that libbpf knows, or one that it does not yet: then link is NULL. */
+struct attached {
+	struct bpf_link *link;
+	int fd;
+};
 
 struct engine {
 	struct qprof_bpf *bpf;
-	struct bpf_link **links; /* of engine_attach_probe */
-	size_t n_links, room;
+	struct attached *attached; /* by engine_attach_places */
+	size_t n_attached, room;
+	bool multi; /* one link can hold many uprobes */
 	bool fexit;
 	char fexit_reason[128];
 	bool old_rss_layout;
@@ -101,6 +108,72 @@ static void choose_fexit(struct engine *e, const struct btf *btf)
 	bpf_program__set_autoload(e->bpf->progs.libc_vmsplice_done, !e->fexit);
 }
 
+/*
+ * From 6.6 one link attaches a program to many places of a file (89ae89f53d20 "bpf: Add multi
+ * uprobe link"), and lets go of them after one grace period instead of one for each. libbpf 1.1
+ * does not know it, so the numbers are here; include/uapi/linux/bpf.h.
+ */
+enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
+
+struct uprobe_multi_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, semaphores, cookies;
+	uint32_t count, multi_flags, pid, reserved;
+};
+
+/* The link's descriptor, or -errno. */
+static int uprobe_multi_link(int program, const char *path, const uint64_t *offsets,
+			     const uint64_t *semaphores, const uint64_t *cookies, uint32_t n,
+			     bool returns)
+{
+	const struct uprobe_multi_attr attr = {
+		.prog_fd = program,
+		.attach_type = TRACE_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offsets,
+		.semaphores = (uintptr_t)semaphores,
+		.cookies = (uintptr_t)cookies,
+		.count = n,
+		.multi_flags = returns ? UPROBE_MULTI_RETURN : 0,
+	};
+	long fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Tried with a file that cannot be probed: a kernel that knows the link says so by EBADF. */
+static bool probe_multi(void)
+{
+	const struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "probe_multi", "GPL", nothing, 2, &opts);
+	uint64_t zero = 0;
+	int link;
+
+	if (program < 0)
+		return false;
+	link = uprobe_multi_link(program, "/", &zero, NULL, NULL, 1, false);
+	close(program);
+	return link == -EBADF;
+}
+
+static void choose_multi(struct engine *e)
+{
+	const enum bpf_attach_type multi = (enum bpf_attach_type)TRACE_UPROBE_MULTI;
+
+	e->multi = probe_multi();
+	if (!e->multi)
+		return;
+	bpf_program__set_expected_attach_type(e->bpf->progs.site_hit, multi);
+	bpf_program__set_expected_attach_type(e->bpf->progs.objects_changed, multi);
+	bpf_program__set_expected_attach_type(e->bpf->progs.libc_splice_done, multi);
+	bpf_program__set_expected_attach_type(e->bpf->progs.libc_vmsplice_done, multi);
+}
+
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
 static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 {
@@ -143,6 +216,7 @@ static int choose_programs(struct engine *e, struct error *err)
 			strerror(errno));
 	choose_fexit(e, btf);
 	choose_io_uring(e, btf);
+	choose_multi(e);
 	e->old_rss_layout = has_old_rss_layout(btf);
 	btf__free(btf);
 	return 0;
@@ -244,47 +318,50 @@ int engine_attach(struct engine *e, struct error *err)
 	return 0;
 }
 
-/* A share of the links: every DETACH_THREADS-th, beginning with the first. */
+/* A share of what is attached: every DETACH_THREADS-th, beginning with the first. */
 struct share {
 	struct engine *engine;
 	size_t first;
 	pthread_t thread;
 };
 
-static void *destroy_share(void *arg)
+static void *detach_share(void *arg)
 {
 	struct share *share = arg;
 	struct engine *e = share->engine;
 
-	for (size_t i = share->first; i < e->n_links; i += DETACH_THREADS)
-		bpf_link__destroy(e->links[i]);
+	for (size_t i = share->first; i < e->n_attached; i += DETACH_THREADS) {
+		if (e->attached[i].link)
+			bpf_link__destroy(e->attached[i].link);
+		else
+			close(e->attached[i].fd);
+	}
 	return NULL;
 }
 
-/* The kernel waits for a grace period or two a probe (some 90 ms each): for many at a time, then.
- */
-static void destroy_links(struct engine *e)
+/* The kernel waits for a grace period or two for each (some 90 ms): for many at a time, then. */
+static void detach_places(struct engine *e)
 {
 	struct share shares[DETACH_THREADS];
 	size_t n = 0;
 
-	for (; n < DETACH_THREADS && n < e->n_links; n++) {
+	for (; n < DETACH_THREADS && n < e->n_attached; n++) {
 		shares[n] = (struct share){.engine = e, .first = n};
-		if (pthread_create(&shares[n].thread, NULL, destroy_share, &shares[n]))
+		if (pthread_create(&shares[n].thread, NULL, detach_share, &shares[n]))
 			break;
 	}
-	for (size_t i = n; i < DETACH_THREADS && i < e->n_links; i++)
-		destroy_share(&(struct share){.engine = e, .first = i});
+	for (size_t i = n; i < DETACH_THREADS && i < e->n_attached; i++)
+		detach_share(&(struct share){.engine = e, .first = i});
 	for (size_t i = 0; i < n; i++)
 		pthread_join(shares[i].thread, NULL);
-	free(e->links);
+	free(e->attached);
 }
 
 void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
-	destroy_links(e);
+	detach_places(e);
 	qprof_bpf__destroy(e->bpf);
 	free(e);
 }
@@ -353,42 +430,100 @@ int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *si
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.sites), &index, site, BPF_ANY);
 }
 
-static int keep_link(struct engine *e, struct bpf_link *link)
+static struct bpf_program *probe_program(const struct engine *e, enum engine_probe probe)
 {
-	if (e->n_links == e->room) {
-		size_t room = e->room ? e->room * 2 : 64;
-		struct bpf_link **links = reallocarray(e->links, room, sizeof(struct bpf_link *));
-
-		if (!links) {
-			bpf_link__destroy(link);
-			return -ENOMEM;
-		}
-		e->links = links;
-		e->room = room;
+	switch (probe) {
+	case PROBE_SITE:
+		return e->bpf->progs.site_hit;
+	case PROBE_LINKER:
+		return e->bpf->progs.objects_changed;
+	case PROBE_LIBC_SPLICE:
+		return e->bpf->progs.libc_splice_done;
+	default:
+		return e->bpf->progs.libc_vmsplice_done;
 	}
-	e->links[e->n_links++] = link;
+}
+
+static bool at_return(enum engine_probe probe)
+{
+	return probe == PROBE_LIBC_SPLICE || probe == PROBE_LIBC_VMSPLICE;
+}
+
+static int make_room(struct engine *e, size_t more)
+{
+	size_t room = e->room ? e->room : 64;
+	struct attached *attached;
+
+	while (room < e->n_attached + more)
+		room *= 2;
+	attached = reallocarray(e->attached, room, sizeof(*attached));
+	if (!attached)
+		return -ENOMEM;
+	e->attached = attached;
+	e->room = room;
 	return 0;
 }
 
-int engine_attach_probe(struct engine *e, enum engine_probe probe, int fd, const char *symbol,
-			uint64_t offset, uint64_t semaphore, uint32_t cookie)
+/* One link for all places. The file is named by the descriptor, whatever became of its name since.
+ */
+static int attach_multi(struct engine *e, enum engine_probe probe, const char *path,
+			const struct engine_place *places, size_t n)
 {
-	struct bpf_program *const programs[] = {
-		[PROBE_SITE] = e->bpf->progs.site_hit,
-		[PROBE_LINKER] = e->bpf->progs.objects_changed,
-		[PROBE_LIBC_SPLICE] = e->bpf->progs.libc_splice_done,
-		[PROBE_LIBC_VMSPLICE] = e->bpf->progs.libc_vmsplice_done,
-	};
-	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = semaphore, .bpf_cookie = cookie,
-		    .retprobe = probe == PROBE_LIBC_SPLICE || probe == PROBE_LIBC_VMSPLICE,
-		    .func_name = symbol);
-	struct bpf_link *link;
+	uint64_t *words = calloc(3 * n, sizeof(*words));
+	uint64_t *offsets = words, *semaphores = words + n, *cookies = words + 2 * n;
+	int fd;
+
+	if (!words)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		offsets[i] = places[i].offset;
+		semaphores[i] = places[i].semaphore;
+		cookies[i] = places[i].cookie;
+	}
+	fd = uprobe_multi_link(bpf_program__fd(probe_program(e, probe)), path, offsets, semaphores,
+			       cookies, n, at_return(probe));
+	free(words);
+	if (fd < 0)
+		return fd;
+	e->attached[e->n_attached++] = (struct attached){.fd = fd};
+	return 0;
+}
+
+/* A perf event for each place: what kernels before 6.6 have. */
+static int attach_singly(struct engine *e, enum engine_probe probe, const char *path,
+			 const struct engine_place *places, size_t n)
+{
+	const size_t before = e->n_attached;
+
+	for (size_t i = 0; i < n; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = places[i].semaphore,
+			    .bpf_cookie = places[i].cookie, .retprobe = at_return(probe));
+		struct bpf_link *link = bpf_program__attach_uprobe_opts(
+			probe_program(e, probe), -1, path, places[i].offset, &opts);
+		int err = -errno;
+
+		if (link) {
+			e->attached[e->n_attached++] = (struct attached){.link = link, .fd = -1};
+			continue;
+		}
+		while (e->n_attached > before)
+			bpf_link__destroy(e->attached[--e->n_attached].link);
+		return err;
+	}
+	return 0;
+}
+
+int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
+			 const struct engine_place *places, size_t n)
+{
+	int err = make_room(e, e->multi ? 1 : n);
 	char path[64];
 
-	/* The file itself, whatever has become of its name since it was opened. */
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	link = bpf_program__attach_uprobe_opts(programs[probe], -1, path, offset, &opts);
-	return link ? keep_link(e, link) : -errno;
+	return e->multi ? attach_multi(e, probe, path, places, n)
+			: attach_singly(e, probe, path, places, n);
 }
 
 void engine_searched(struct engine *e, uint32_t tgid, uint64_t change)
@@ -416,7 +551,8 @@ struct engine_backends engine_backends(const struct engine *e)
 				     : "task->ioac rchar and wchar; tp_btf/io_uring_complete; "
 				       "uretprobes on libc's splice, tee, vmsplice",
 		.io_storage = "task->ioac read_bytes and write_bytes",
-		.checkpoints = "uprobe.s on USDT sites",
+		.checkpoints = e->multi ? "uprobe_multi, sleepable, on USDT sites"
+					: "uprobes, sleepable, on USDT sites",
 	};
 }
 

@@ -59,13 +59,19 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what);
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
 
+/* A place in a file that a program is attached to. */
+struct engine_place {
+	uint64_t offset;    /* of the instruction */
+	uint64_t semaphore; /* offset of a counter to raise, or 0 */
+	uint32_t cookie;    /* what the program is told */
+};
+
 /*
- * Attaches a program to the file open at fd (not needed afterwards), at an offset or, if symbol is
- * not NULL, where that function is; semaphore is the file offset of a counter to raise, or 0. For
- * all processes that map the file, now and later. 0, or -errno.
+ * Attaches a program to n places in the file open at fd (not needed afterwards), for all processes
+ * that map it, now and later. All or none: 0, or -errno.
  */
-int engine_attach_probe(struct engine *e, enum engine_probe probe, int fd, const char *symbol,
-			uint64_t offset, uint64_t semaphore, uint32_t cookie);
+int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
+			 const struct engine_place *places, size_t n);
 
 /* Lets a process go that waits for its change number `change` to be looked at. */
 void engine_searched(struct engine *e, uint32_t tgid, uint64_t change);

@@ -636,11 +636,12 @@ static int read_sections(struct reader *r)
 	return err;
 }
 
-static int read_file(struct reader *r)
+/* Afterwards there are segments and sections; or none, where a file was stripped of its sections.
+ */
+static int open_file(struct reader *r)
 {
 	int err = read_header(r);
 
-	/* no section headers at all: a file that was stripped of them, and so of its probes */
 	if (err || r->header.e_shoff == 0)
 		return err;
 	err = check_header(r);
@@ -650,8 +651,6 @@ static int read_file(struct reader *r)
 		err = copy_segments(r);
 	if (!err)
 		err = copy_sections(r);
-	if (!err)
-		err = read_sections(r);
 	return err;
 }
 
@@ -672,12 +671,28 @@ int usdt_file_read(int fd, struct usdt_file *file, const char **why)
 	int err;
 
 	memset(file, 0, sizeof(*file));
-	err = read_file(&r);
+	err = open_file(&r);
+	if (!err && r.sections)
+		err = read_sections(&r);
 	close_reader(&r);
 	if (err)
 		usdt_file_free(file);
 	if (why)
 		*why = err ? r.why : NULL; /* symbols that could not be read are no error */
+	return err;
+}
+
+int usdt_find_function(int fd, const char *name, uint64_t *offset)
+{
+	struct reader r = {.fd = fd};
+	uint64_t address;
+	int err = open_file(&r);
+
+	if (!err)
+		err = find_symbol(&r, name, strlen(name), false, &address);
+	if (!err && !file_offset(&r, address, 1, PF_X, offset))
+		err = -EINVAL;
+	close_reader(&r);
 	return err;
 }
 

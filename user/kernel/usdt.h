@@ -53,6 +53,12 @@ int usdt_file_read(int fd, struct usdt_file *file, const char **why);
 void usdt_file_free(struct usdt_file *file);
 
 /*
+ * Where in the ELF file open at fd a function of that name begins. 0, -ENOENT, or an error as
+ * above.
+ */
+int usdt_find_function(int fd, const char *name, uint64_t *offset);
+
+/*
  * How to find a symbol that an argument names ("8@counter(%rip)"): its virtual address in the file.
  * absolute says that this is going to be used as the address in the process ("8@table(,%rax,8)").
  * 0; -ENOENT; -ENOTUNIQ where there are several of that name; -EOPNOTSUPP where absolute is asked

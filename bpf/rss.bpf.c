@@ -159,7 +159,7 @@ static __always_inline void raise_peaks(struct wire_peaks *peaks, s64 rss, s64 d
 /* The reader sleeps until a quarter of the ring is full, unless someone watches. */
 static __always_inline u64 point_wakeup(u64 now)
 {
-	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 256 << 10)
+	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
 		return BPF_RB_FORCE_WAKEUP;
 	if (config.wake_points && now - tree.last_wake_ns > 100000000) {
 		tree.last_wake_ns = now;

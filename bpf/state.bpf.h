@@ -125,12 +125,12 @@ struct {
 /* Checkpoints and process events; of their own, so that points cannot push them out. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
+	__uint(max_entries, 8 << 20);
 } control __weak SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)

@@ -28,7 +28,6 @@
 
 enum {
 	MAX_WARNINGS = 256,
-	FLUSH_EVERY = 64, /* checkpoints, when they come in faster than they are written */
 	SHOW_EVERY_NS = 100000000,
 };
 
@@ -62,7 +61,6 @@ struct session {
 	bool started;  /* WIRE_START came through */
 	bool finished; /* WIRE_FINISH came through: what follows is not of this run */
 	bool show_armed;
-	unsigned int unflushed;
 
 	struct run_warning warnings[MAX_WARNINGS];
 	size_t n_warnings;
@@ -180,10 +178,6 @@ static int write_step(struct session *s, const struct profile_checkpoint *step)
 {
 	int err = s->writer->checkpoint(s->writer, step);
 
-	if (!err && ++s->unflushed >= FLUSH_EVERY) {
-		s->unflushed = 0;
-		err = s->writer->flush(s->writer);
-	}
 	if (err)
 		FAIL(s,
 		     "cannot write the profile to '%s': %s; what was written until then is valid",
@@ -191,9 +185,13 @@ static int write_step(struct session *s, const struct profile_checkpoint *step)
 	return err;
 }
 
-/* New code in a process: there may be probes in it. */
-static void search(struct session *s, const struct wire_header *h)
+/* New code in a process: there may be probes in it, and it may be waiting for us to look. */
+static void take_arrival(void *context, const struct wire_header *h)
 {
+	struct session *s = context;
+
+	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
+		return;
 	discovery_search_process(s->discovery, h->tgid);
 	if (h->kind == WIRE_MAPPED)
 		engine_searched(s->engine, h->tgid, ((const struct wire_mapped *)h)->change);
@@ -216,8 +214,6 @@ static int take_record(void *context, const struct wire_header *h)
 	/* After the end only ends count: of processes that the run saw. */
 	if (s->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT)
 		return 0;
-	if (h->kind == WIRE_MAPPED || h->kind == WIRE_EXEC)
-		search(s, h);
 	if (h->kind == WIRE_MAPPED)
 		return 0;
 	err = profile_feed(s->profile, h, &step);
@@ -242,7 +238,6 @@ static int read_rings(struct session *s)
 	if (s->failed)
 		return -1;
 	err = s->writer->flush(s->writer);
-	s->unflushed = 0;
 	if (err) {
 		FAIL(s,
 		     "cannot write the profile to '%s': %s; what was written until then is valid",
@@ -434,11 +429,13 @@ static int load_engine(struct session *s)
 		.follow = s->options->follow,
 		.wake_points = s->options->live,
 	};
+	const struct rings_handler handler = {
+		.arrived = take_arrival, .record = take_record, .context = s};
 	struct error err = {0};
 
 	if (engine_new(&config, &s->engine, &err) || engine_attach(s->engine, &err))
 		return fail(s, &err);
-	s->rings = rings_new(s->engine, take_record, s);
+	s->rings = rings_new(s->engine, &handler);
 	s->discovery =
 		discovery_new(s->engine, s->options->patterns, s->options->n_patterns, warn, s);
 	if (!s->rings || !s->discovery || add_wake(s, rings_fd(s->rings), WAKE_RINGS, 0)) {

@@ -111,7 +111,9 @@ char *units_time_for_people(char *out, uint64_t ns)
 	const double secs = (double)ns / 1e9;
 	const uint64_t whole = (ns + 500000000) / 1000000000;
 
-	if (ns < 1000000)
+	if (ns == 0)
+		snprintf(out, UNITS_TEXT_MAX, "0 s");
+	else if (ns < 1000000)
 		snprintf(out, UNITS_TEXT_MAX, "%.0f us", (double)ns / 1e3);
 	else if (secs < 0.9995)
 		snprintf(out, UNITS_TEXT_MAX, "%.0f ms", (double)ns / 1e6);

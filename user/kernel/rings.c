@@ -3,52 +3,91 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bpf/libbpf.h>
 
 #include "profile.h"
 
 enum {
-	RECORDS_A_READ = 16384,
-	STOP_READING = -4095, /* no errno */
+	BLOCK_SIZE = 256 << 10,
+	MAX_BLOCKS = 1024,     /* 256 MiB; then the ring has to hold what comes */
+	RECORDS_A_SLICE = 128, /* handed out by a call */
+	QUEUE_IS_FULL = -4095, /* no errno */
+};
+
+/* A piece of the queue. Records lie in it one after the other, each 8-byte aligned. */
+struct block {
+	struct block *next;
+	size_t filled, taken;
+	unsigned char bytes[] __attribute__((aligned(8)));
 };
 
 struct rings {
 	struct ring_buffer *buffer;
-	rings_record_fn record;
-	void *context;
+	struct rings_handler handler;
+	struct block *first, *last;
+	size_t blocks;
 	uint64_t bad;
-	unsigned int left; /* of this read */
 };
 
-static int take_record(void *context, void *data, size_t size)
+static size_t aligned(size_t size)
+{
+	return (size + 7) & ~(size_t)7;
+}
+
+/* Room for a record at the end of the queue; NULL if there is no memory. */
+static void *extend(struct rings *r, size_t size)
+{
+	struct block *block = r->last;
+
+	if (!block || block->filled + aligned(size) > BLOCK_SIZE) {
+		block = malloc(sizeof(*block) + BLOCK_SIZE);
+		if (!block)
+			return NULL;
+		*block = (struct block){0};
+		if (r->last)
+			r->last->next = block;
+		else
+			r->first = block;
+		r->last = block;
+		r->blocks++;
+	}
+	block->filled += aligned(size);
+	return block->bytes + block->filled - aligned(size);
+}
+
+/* Libbpf takes a record for consumed whatever is answered, so there must be room before it is asked
+ * for. */
+static int queue_record(void *context, void *data, size_t size)
 {
 	struct rings *r = context;
-	int err;
+	void *room;
 
 	if (!wire_record_ok(data, size)) {
 		r->bad++;
 		return 0;
 	}
-	err = r->record(r->context, data);
-	if (err)
-		return err;
-	return --r->left ? 0 : STOP_READING;
+	r->handler.arrived(r->handler.context, data);
+	room = extend(r, size);
+	if (!room)
+		return -ENOMEM;
+	memcpy(room, data, size);
+	return r->blocks < MAX_BLOCKS ? 0 : QUEUE_IS_FULL;
 }
 
-struct rings *rings_new(const struct engine *e, rings_record_fn record, void *context)
+struct rings *rings_new(const struct engine *e, const struct rings_handler *handler)
 {
 	struct rings *r = calloc(1, sizeof(*r));
 	int err;
 
 	if (!r)
 		return NULL;
-	r->record = record;
-	r->context = context;
-	r->buffer = ring_buffer__new(engine_control_fd(e), take_record, r, NULL);
+	r->handler = *handler;
+	r->buffer = ring_buffer__new(engine_control_fd(e), queue_record, r, NULL);
 	if (!r->buffer)
 		goto fail;
-	err = ring_buffer__add(r->buffer, engine_timeline_fd(e), take_record, r);
+	err = ring_buffer__add(r->buffer, engine_timeline_fd(e), queue_record, r);
 	if (err) {
 		errno = -err;
 		goto fail;
@@ -59,10 +98,23 @@ fail:
 	return NULL;
 }
 
+static void drop_first_block(struct rings *r)
+{
+	struct block *block = r->first;
+
+	r->first = block->next;
+	if (!r->first)
+		r->last = NULL;
+	r->blocks--;
+	free(block);
+}
+
 void rings_free(struct rings *r)
 {
 	if (!r)
 		return;
+	while (r->first)
+		drop_first_block(r);
 	ring_buffer__free(r->buffer);
 	free(r);
 }
@@ -72,15 +124,44 @@ int rings_fd(const struct rings *r)
 	return ring_buffer__epoll_fd(r->buffer);
 }
 
+/* The oldest record of the queue, or NULL. */
+static const struct wire_header *next_record(struct rings *r)
+{
+	const struct wire_header *record;
+
+	while (r->first && r->first->taken == r->first->filled) {
+		if (!r->first->next) { /* kept, to be filled again */
+			r->first->taken = r->first->filled = 0;
+			return NULL;
+		}
+		drop_first_block(r);
+	}
+	if (!r->first)
+		return NULL;
+	record = (const void *)(r->first->bytes + r->first->taken);
+	r->first->taken += aligned(record->size);
+	return record;
+}
+
 int rings_read(struct rings *r)
 {
+	const struct wire_header *record;
 	int err;
 
-	r->left = RECORDS_A_READ;
-	err = ring_buffer__consume(r->buffer);
-	if (err == STOP_READING)
-		return 1;
-	return err < 0 ? err : 0;
+	if (r->blocks < MAX_BLOCKS) {
+		err = ring_buffer__consume(r->buffer);
+		if (err < 0 && err != QUEUE_IS_FULL)
+			return err;
+	}
+	for (int i = 0; i < RECORDS_A_SLICE; i++) {
+		record = next_record(r);
+		if (!record)
+			return 0;
+		err = r->handler.record(r->handler.context, record);
+		if (err)
+			return err;
+	}
+	return 1;
 }
 
 uint64_t rings_bad_records(const struct rings *r)

@@ -118,7 +118,7 @@ int emit_error(const struct emit *e)
 
 void emit_comment(struct emit *e, const char *line)
 {
-	append(e, "# ", 2);
+	append(e, "# ", line[0] ? 2 : 1);
 	append(e, line, strlen(line));
 	append(e, "\n", 1);
 }
@@ -200,7 +200,8 @@ static void add_point(char *text)
 	if (!exponent)
 		exponent = end;
 	memmove(exponent + 2, exponent, (size_t)(end - exponent) + 1);
-	memcpy(exponent, ".0", 2);
+	exponent[0] = '.';
+	exponent[1] = '0';
 }
 
 void emit_double(struct emit *e, double value)
@@ -224,14 +225,19 @@ void emit_double(struct emit *e, double value)
 	emit_plain(e, text);
 }
 
-/* Bytes that a character may take between quotes: as it is, or one of YAML's escapes. */
+/* Bytes that a character takes between quotes: as it is, or as the longest escape it may get. */
 static size_t quoted_size(uint32_t code, size_t len)
 {
 	if (code < 0x20 || code == 0x7f)
 		return sizeof("\\x1b") - 1;
 	if (len == 1)
 		return code == '"' || code == '\\' ? 2 : 1;
-	return len == 4 ? sizeof("\\U0001F600") - 1 : sizeof("\\u2028") - 1;
+	if (len == 4)
+		return sizeof("\\U0001F600") - 1;
+	/* Controls, line separators, byte order marks and what is no character. */
+	if (code < 0xa0 || code == 0x2028 || code == 0x2029 || code == 0xfeff || code >= 0xfffe)
+		return sizeof("\\u2028") - 1;
+	return len;
 }
 
 /* How many bytes of repaired text may be quoted within EMIT_TEXT_MAX. */

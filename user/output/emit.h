@@ -40,9 +40,10 @@ void emit_i64(struct emit *e, int64_t value);
 void emit_double(struct emit *e, double value);
 /*
  * A string, in quotes. Bytes that are no UTF-8 become U+FFFD; one that would take more than
- * EMIT_TEXT_MAX bytes with its escapes is cut and ends in "...", so that it fits in a chunk.
+ * EMIT_TEXT_MAX bytes with its escapes is cut and ends in "...". So the two that the emitter may
+ * hold back at the begin of a list fit in a chunk, with what stands before them.
  */
-enum { EMIT_TEXT_MAX = 3000 };
+enum { EMIT_TEXT_MAX = 1500 };
 void emit_text(struct emit *e, const char *text);
 
 /* The document is whole here: what was emitted so far is committed. */

@@ -25,8 +25,8 @@ struct yaml_writer {
 };
 
 static const char *const header[] = {
-	"A profile by qprof-bpf " QPROF_VERSION
-	": memory and I/O of a process and its descendants.",
+	("A profile by qprof-bpf " QPROF_VERSION
+	 ": memory and I/O of a process and its descendants."),
 	"What the keys mean is at the end of this file.",
 };
 
@@ -34,35 +34,34 @@ static const char *const definitions[] = {
 	"",
 	"What the keys mean",
 	"",
-	"_mb is bytes / 1048576, _secs is seconds. Numbers of the tree are sums over the process "
-	"and",
-	"its descendants.",
+	"_mb is bytes / 1048576, _secs is seconds. Numbers of the tree are sums over the",
+	"process and its descendants.",
 	"memory_usage: a row for each checkpoint",
 	"  timestamp: Unix seconds, by the kernel's clock when the checkpoint was hit",
 	"  relative_time_secs: since the start of the run",
 	"  cpu_memory_mb: resident memory (RSS) of the tree now",
 	"  step_peak_memory_mb: highest RSS of the tree since the row before",
-	"  disk_read_mb, disk_write_mb: bytes from storage and dirtied towards it, by the tree "
-	"since",
-	"    the start",
-	"  io_read_mb, io_write_mb: bytes through calls (read, write, splice, io_uring and their",
-	"    kind), by the tree since the start",
+	"  disk_read_mb, disk_write_mb: bytes from storage, and dirtied towards it, by the",
+	"    tree since the start",
+	"  io_read_mb, io_write_mb: bytes through calls (read, write, splice, io_uring and",
+	"    their kind), by the tree since the start",
 	"  cpu_time_secs: CPU time of the tree since the start",
 	"  pid, tid: who hit the checkpoint",
-	"  metrics: values that were reported since the row before; null: could not be read",
+	"  metrics: values reported since the row before; null: could not be read",
 	"peak_memory_mb: highest RSS of the tree at any time",
 	"main_peak_memory_mb: highest RSS of the first process alone",
-	"phases: a pair from begin to end, a gap from one mark to the next",
+	"phases: a pair from begin to end, or a gap from one mark to the next",
 	"  depth: phases of the same process that were open when it began",
 	"  peak_memory_mb, delta_memory_mb: of the tree, during the phase",
 	"  closed: false if the run ended first",
 	"processes: peak, I/O and CPU of each alone; its other memory as it was last",
 	"  end_secs: null if it was still running",
-	"timeline: memory of the tree; of what lies close together the lowest and the highest",
+	"timeline: memory of the tree; of points close together the lowest and the highest",
 	"  step_peak_mb: the exact peak of a step, at the event nearest to it; else null",
 	"quality: what was lost or is in doubt, counted; all 0 is a perfect run",
-	"RSS counts a page in each process that maps it: may_be_counted_more_than_once_mb says how",
-	"much that may be at most.",
+	"RSS counts a page in each process that maps it: may_be_counted_more_than_once_mb",
+	"says how much that may be at most.",
+	"Texts that are very long are cut and end in \"...\".",
 };
 
 static void emit_comments(struct emit *e, const char *const *lines, size_t n)

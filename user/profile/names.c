@@ -84,10 +84,12 @@ const struct interned *names_intern(struct names *names, const struct name *name
 
 void names_free(struct names *names)
 {
-	struct interned *name, *next;
+	struct interned *name = names->by_raw, *next;
 
-	HASH_ITER (hh, names->by_raw, name, next) {
-		HASH_DEL(names->by_raw, name);
+	/* The table goes; what was in it is still chained. */
+	HASH_CLEAR(hh, names->by_raw);
+	for (; name; name = next) {
+		next = name->hh.next;
 		free(name);
 	}
 }

@@ -83,6 +83,7 @@ static struct process *process_find(const struct processes *ps, const struct pro
 {
 	struct process *found;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it loses the bytes */
 	HASH_FIND(hh, ps->by_key, key, sizeof(*key), found);
 	return found;
 }
@@ -282,11 +283,13 @@ void processes_usage(const struct processes *ps, struct profile_usage *sum)
 
 void processes_free(struct processes *ps)
 {
-	struct process *process, *next;
+	struct process *process = ps->by_key, *next;
 
+	/* The tables go; what was in them is still chained. */
 	HASH_CLEAR(hh_tgid, ps->by_tgid);
-	HASH_ITER (hh, ps->by_key, process, next) {
-		HASH_DEL(ps->by_key, process);
+	HASH_CLEAR(hh, ps->by_key);
+	for (; process; process = next) {
+		next = process->hh.next;
 		free(process->pub.cmdline);
 		free(process);
 	}

@@ -213,8 +213,7 @@ static void read_value(struct profile_metric *metric, const struct wire_checkpoi
 	}
 }
 
-/* The place of a metric: where one of its name waits already, else a new one; NULL if all are
- * taken. */
+/* Where a metric of that name waits already, else a new place; NULL if all are taken. */
 static struct profile_metric *metric_slot(struct metrics *metrics, const char *name)
 {
 	struct profile_metric *metric;
@@ -226,7 +225,8 @@ static struct profile_metric *metric_slot(struct metrics *metrics, const char *n
 	if (metrics->n == PROFILE_MAX_METRICS)
 		return NULL;
 	metric = &metrics->list[metrics->n];
-	metric->name = strcpy(metrics->names[metrics->n], name);
+	metric->name = metrics->names[metrics->n];
+	snprintf(metrics->names[metrics->n], sizeof(metrics->names[0]), "%s", name);
 	metrics->n++;
 	return metric;
 }
@@ -243,13 +243,11 @@ static void add_metric(struct profile *p, const struct wire_checkpoint *cp)
 	p->losses.unreadable_metrics += metric->kind == PROFILE_UNREADABLE;
 }
 
-static void step_text(char *out, const char *name, enum wire_what what)
+static void make_step_text(struct profile *p, enum wire_what what)
 {
-	out = stpcpy(out, name);
-	if (what == WIRE_BEGIN)
-		strcpy(out, " Start");
-	else if (what == WIRE_END)
-		strcpy(out, " End");
+	const char *suffix = what == WIRE_BEGIN ? " Start" : what == WIRE_END ? " End" : "";
+
+	snprintf(p->step_text, sizeof(p->step_text), "%s%s", p->name.text, suffix);
 }
 
 static const struct profile_checkpoint *
@@ -257,7 +255,7 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 {
 	const uint64_t page = p->config.page_size;
 
-	step_text(p->step_text, p->name.text, cp->what);
+	make_step_text(p, cp->what);
 	timeline_peak(&p->timeline, &p->step_peak);
 	p->step = (struct profile_checkpoint){
 		.step = p->step_text,

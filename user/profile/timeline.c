@@ -165,8 +165,7 @@ static size_t lower_bound(const struct profile_point *points, size_t n, uint64_t
 	return low;
 }
 
-/* The highest of the sorted points between a peak's two instants; NULL if they were thinned away.
- */
+/* The highest of the sorted points between a peak's two instants; NULL: they were thinned away. */
 static struct profile_point *highest_within(struct timeline *t, size_t first, size_t sorted,
 					    const struct peak *peak)
 {
@@ -179,8 +178,7 @@ static struct profile_point *highest_within(struct timeline *t, size_t first, si
 	return high;
 }
 
-/* The point that a peak is put on: if none is left of its time, a new one like the nearest before.
- */
+/* The point that a peak is put on: if none of its time is left, one more like that before it. */
 static struct profile_point *point_of(struct timeline *t, size_t sorted, const struct peak *peak)
 {
 	const size_t first = lower_bound(t->points, sorted, peak->from_ns);
@@ -212,6 +210,17 @@ static uint64_t mark_peak(struct timeline *t, size_t sorted, const struct peak *
 	if (peak->rss > point->peak)
 		point->peak = peak->rss;
 	return point->time_ns;
+}
+
+/* The overall peak is known more closely than to a step; where a step's is the same, it is that. */
+static void mark_peaks(struct timeline *t, size_t sorted, const struct peak *peaks, size_t n,
+		       const struct peak *overall, uint64_t overall_ns)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (peaks[i].rss != overall->rss || peaks[i].from_ns > overall_ns ||
+		    peaks[i].to_ns < overall_ns)
+			mark_peak(t, sorted, &peaks[i]);
+	}
 }
 
 static void drop_before(struct timeline *t, uint64_t start_ns)
@@ -257,10 +266,8 @@ int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *ph
 	drop_before(t, start_ns);
 	sorted = t->n;
 	*overall_ns = mark_peak(t, sorted, overall);
-	for (size_t i = 0; i < n_chosen; i++)
-		mark_peak(t, sorted, &chosen[i]);
-	for (size_t i = 0; i < t->n_peaks; i++)
-		mark_peak(t, sorted, &t->peaks[i]);
+	mark_peaks(t, sorted, chosen, n_chosen, overall, *overall_ns);
+	mark_peaks(t, sorted, t->peaks, t->n_peaks, overall, *overall_ns);
 	free(chosen);
 	bound_points(t, PROFILE_MAX_POINTS);
 	return 0;

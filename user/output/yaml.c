@@ -58,7 +58,7 @@ static const char *const definitions[] = {
 	"  end_secs: null if it was still running",
 	"timeline: memory of the tree; of points close together the lowest and the highest",
 	"  step_peak_mb: the exact peak of a step, at the event nearest to it; else null",
-	"quality: what was lost or is in doubt, counted; all 0 is a perfect run",
+	"quality: what was lost or is in doubt, counted; thinned_points are no loss",
 	"RSS counts a page in each process that maps it: may_be_counted_more_than_once_mb",
 	"says how much that may be at most.",
 	"Texts that are very long are cut and end in \"...\".",

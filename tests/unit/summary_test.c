@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What people see at the end: figures that are right, lines that fit, and nothing that moves a
+ * cursor. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "records.h"
+#include "text.h"
+#include "units.h"
+#include "writer.h"
+
+static struct profile *new_profile(void)
+{
+	const struct profile_config config = {.page_size = RECORDS_PAGE};
+	struct profile *p = profile_new(&config);
+
+	assert_non_null(p);
+	return p;
+}
+
+static void feed(struct profile *p, const union record *r)
+{
+	const struct profile_checkpoint *step;
+
+	assert_int_equal(profile_feed(p, &r->h, &step), 0);
+}
+
+static void hit(struct profile *p, enum wire_what what, const char *name, uint64_t ms,
+		uint64_t pages, uint64_t step_peak)
+{
+	union record r;
+
+	record_checkpoint(&r, what, (uint32_t)ms, START_NS + ms * MS, MAIN, name);
+	record_memory(&r, pages, step_peak, step_peak);
+	r.cp.tree.usage.rchar = ms << 20;
+	feed(p, &r);
+}
+
+/* The summary of p, which is finished by this. To be freed. */
+static char *summary(struct profile *p, unsigned int width, bool colour)
+{
+	const struct run_quality quality = {.kernel.lost_checkpoints = 3};
+	int fd = memfd_create("summary_test", MFD_CLOEXEC);
+	struct writer *w = summary_writer_new(fd, width, colour);
+	char *text;
+	off_t len;
+
+	assert_true(fd >= 0);
+	assert_non_null(w);
+	assert_int_equal(profile_finish(p, START_NS + 45800 * MS), 0);
+	assert_int_equal(w->finish(w, p, &quality), 0);
+	w->close(w);
+	len = lseek(fd, 0, SEEK_END);
+	text = calloc(1, (size_t)len + 1);
+	assert_non_null(text);
+	assert_int_equal(pread(fd, text, (size_t)len, 0), len);
+	close(fd);
+	return text;
+}
+
+static void contains(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text);
+}
+
+static void test_figures(void **state)
+{
+	struct profile *p = new_profile();
+	union record r;
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 100, 100);
+	record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, "python\0quant.py", 16);
+	r.process.memory.peak = 524288;
+	feed(p, &r);
+	hit(p, WIRE_BEGIN, "Calibration", 1000, 25600, 25600);
+	hit(p, WIRE_END, "Calibration", 12300, 524288, 524288);
+	text = summary(p, 100, false);
+	contains(text, "qprof-bpf: 45.8 s, peak 2.00 GiB at 12.3 s (in Calibration), 1 process, "
+		       "3 checkpoints\n");
+	contains(text, "PHASE");
+	contains(text, "+1.90 GiB");
+	contains(text, "11.0 GiB"); /* read meanwhile */
+	contains(text, "100 python quant.py");
+	contains(text, "running");
+	contains(text, "! 3 checkpoints lost");
+	assert_null(strchr(text, '\x1b'));
+	free(text);
+	profile_free(p);
+}
+
+static void test_colour(void **state)
+{
+	struct profile *p = new_profile();
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_MARK, "m", 0, 1, 1);
+	text = summary(p, 80, true);
+	contains(text, "\x1b[1m");
+	free(text);
+	profile_free(p);
+}
+
+/* Characters between a line's ends; all here are one column wide. */
+static size_t columns(const char *line, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)line[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* No line is too wide, no name gets a control byte out, lists are cut and say so. */
+static void test_hostile_and_many(void **state)
+{
+	static const char *const names[] = {
+		"\x1b[2J\x1b[1;1H",
+		"a\nb\rc\td",
+		"\xc2\x9b"
+		"31m",
+		"\xe2\x80\xae"
+		"rtl",
+		"\xff\xff",
+		"a name that is longer than any column could ever have room for, "
+		"and goes on and on and on"};
+	const size_t n = sizeof(names) / sizeof(*names);
+
+	(void)state;
+	for (unsigned int width = 0; width <= 300; width += 20) {
+		struct profile *p = new_profile();
+		const unsigned int allowed = width < 60 ? 60 : width;
+		char *text, *line, *end;
+		union record r;
+
+		for (uint64_t i = 0; i < 60; i++) {
+			struct record_who who = {.tgid = 1000 + (uint32_t)i, .started_ns = i};
+
+			hit(p, i % 2 ? WIRE_MARK : WIRE_BEGIN, names[i % n], i * 50000, i * 3333,
+			    200000);
+			record_process(&r, WIRE_EXEC, START_NS, who, 1, names[i % n],
+				       strlen(names[i % n]));
+			feed(p, &r);
+		}
+		text = summary(p, width, false);
+		contains(text, "more phases");
+		contains(text, "more processes");
+		for (line = text; *line; line = end + 1) {
+			end = strchr(line, '\n');
+			assert_non_null(end);
+			if (columns(line, (size_t)(end - line)) > allowed)
+				fail_msg("%u columns: %.*s", allowed, (int)(end - line), line);
+			for (const char *c = line; c < end; c++)
+				assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+		}
+		assert_null(strstr(text, "\xe2\x80\xae"));
+		assert_null(strstr(text, "\xc2\x9b"));
+		free(text);
+		profile_free(p);
+	}
+}
+
+/* Cut where the columns end, counting wide characters twice. */
+static void test_text_for_terminal(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int columns;
+		const char *shown;
+		unsigned int used;
+	} cases[] = {
+		{"abc", 3, "abc", 3},
+		{"abcd", 3, "...", 3},
+		{"abcdefgh", 6, "abc...", 6},
+		{"abc", 2, "..", 2},
+		{"abc", 0, "", 0},
+		{"", 5, "", 0},
+		{"\xe4\xbd\xa0\xe5\xa5\xbd", 4, "\xe4\xbd\xa0\xe5\xa5\xbd", 4},
+		{"\xe4\xbd\xa0\xe5\xa5\xbd\xe5\x90\x97", 5, "\xe4\xbd\xa0...", 5},
+		{"\xe4\xbd\xa0\xe5\xa5\xbd\xe5\x90\x97", 4, "...", 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char out[64];
+
+		assert_int_equal(
+			text_for_terminal(out, sizeof(out), cases[i].text, cases[i].columns),
+			cases[i].used);
+		assert_string_equal(out, cases[i].shown);
+	}
+}
+
+static void test_units(void **state)
+{
+	char out[UNITS_TEXT_MAX];
+
+	(void)state;
+	assert_string_equal(units_mb(out, 0), "0.00");
+	assert_string_equal(units_mb(out, 1048576 + 524288), "1.50");
+	assert_string_equal(units_mb(out, 1048575), "1.00");
+	assert_string_equal(units_mb(out, UINT64_MAX), "17592186044416.00");
+	assert_string_equal(units_mb_delta(out, 3 << 20, 1 << 20), "-2.00");
+	assert_string_equal(units_mb_delta(out, 1 << 20, 3 << 20), "2.00");
+	assert_string_equal(units_secs(out, 1000000999, 6), "1.000001");
+	assert_string_equal(units_secs(out, 999999999, 4), "1.0000");
+	assert_string_equal(units_secs(out, UINT64_MAX, 9), "18446744073.709551615");
+	assert_string_equal(units_bytes_for_people(out, 1023), "1023 B");
+	assert_string_equal(units_bytes_for_people(out, 1024), "1.00 KiB");
+	assert_string_equal(units_bytes_for_people(out, 1048575), "1.00 MiB");
+	assert_string_equal(units_bytes_for_people(out, 10 << 20), "10.0 MiB");
+	assert_string_equal(units_bytes_for_people(out, UINT64_MAX), "16.0 EiB");
+	assert_string_equal(units_delta_for_people(out, 2048, 1024), "-1.00 KiB");
+	assert_string_equal(units_time_for_people(out, 999), "1 us");
+	assert_string_equal(units_time_for_people(out, 999999999), "1.0 s");
+	assert_string_equal(units_time_for_people(out, 125 * 1000000000ull), "2m 05s");
+	assert_string_equal(units_time_for_people(out, 7500 * 1000000000ull), "2h 05m");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_colour),
+		cmocka_unit_test(test_hostile_and_many),
+		cmocka_unit_test(test_text_for_terminal),
+		cmocka_unit_test(test_units),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

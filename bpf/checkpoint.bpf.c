@@ -15,6 +15,16 @@ struct {
 	__type(value, struct wire_site);
 } sites SEC(".maps");
 
+/* What is known of a hit before its record is there. */
+struct hit {
+	struct proc *proc;
+	const struct wire_site *site;
+	u32 index; /* of the site */
+	u32 tid;
+	u64 value; /* of a metric */
+	bool has_value;
+};
+
 static __always_inline u64 read_reg(struct pt_regs *ctx, u16 reg)
 {
 	u64 value = 0;
@@ -72,21 +82,20 @@ static __always_inline void touch_name(u64 at)
 		bpf_copy_from_user(&byte, 1, (void *)last);
 }
 
-static __always_inline void fill_value(struct pt_regs *ctx, const struct wire_site *site,
-				       struct wire_checkpoint *c, u64 value, bool readable)
+static __always_inline void fill_value(struct wire_checkpoint *c, const struct hit *hit)
 {
-	const struct wire_arg *arg = &site->arg[1];
+	const struct wire_arg *arg = &hit->site->arg[1];
 
-	if (!readable)
+	if (!hit->has_value)
 		c->value_state = WIRE_VALUE_UNREADABLE;
 	else if (arg->is_float)
 		c->value_state = arg->size == 4 ? WIRE_VALUE_FLOAT : WIRE_VALUE_DOUBLE;
 	else
 		c->value_state = arg->is_signed ? WIRE_VALUE_INT : WIRE_VALUE_UINT;
-	c->value = value;
+	c->value = hit->value;
 }
 
-/* len is what bpf_probe_read_user_str() said of a buffer of `room` bytes. */
+/* len is what bpf_probe_read_user_str() said. */
 static __always_inline void fill_name(struct wire_checkpoint *c, long len, bool cut)
 {
 	c->name_state = len <= 0 ? WIRE_NAME_UNREADABLE : cut ? WIRE_NAME_CUT : WIRE_NAME_OK;
@@ -101,6 +110,58 @@ static __always_inline bool goes_on(u64 name)
 	return !bpf_probe_read_user(&byte, 1, (void *)(name + WIRE_NAME_MAX - 1)) && byte;
 }
 
+static __always_inline struct wire_checkpoint *begin_record(const struct hit *hit, u32 size,
+							    struct wire_checkpoint *c)
+{
+	if (!c) {
+		atomic_add(&tree.epoch, 1); /* a hole in the sequence */
+		count(lost_checkpoints);
+		return NULL;
+	}
+	fill_checkpoint(c, hit->proc, hit->site->what, hit->index, hit->tid);
+	c->h.size = size;
+	if (hit->site->what == WIRE_METRIC)
+		fill_value(c, hit);
+	return c;
+}
+
+static __always_inline void emit_short(const struct hit *hit, const char *text, long len)
+{
+	const u32 size = sizeof(struct wire_checkpoint) + SHORT_NAME;
+	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, size, 0);
+
+	if (!begin_record(hit, size, c))
+		return;
+	__builtin_memcpy(c->name, text, SHORT_NAME);
+	if (!hit->site->named_by_site)
+		fill_name(c, len, false);
+	bpf_ringbuf_submit(c, 0);
+}
+
+static __always_inline void emit_long(const struct hit *hit, u64 name)
+{
+	const u32 size = sizeof(struct wire_checkpoint) + WIRE_NAME_MAX;
+	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, size, 0);
+	long len;
+
+	if (!begin_record(hit, size, c))
+		return;
+	len = bpf_probe_read_user_str(c->name, WIRE_NAME_MAX, (void *)name);
+	fill_name(c, len, len == WIRE_NAME_MAX && goes_on(name));
+	bpf_ringbuf_submit(c, 0);
+}
+
+/* Into text[SHORT_NAME]; as bpf_probe_read_user_str() answers. May sleep. */
+static __always_inline long read_name(char *text, u64 name)
+{
+	long len = bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
+
+	if (len >= 0 && len < SHORT_NAME)
+		return len;
+	touch_name(name);
+	return bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
+}
+
 /*
  * Sleepable, so that memory that is not resident can be read; and so no name is read while a
  * record is reserved, but from pages that are known to be there: a fault that its owner does not
@@ -109,54 +170,24 @@ static __always_inline bool goes_on(u64 name)
 SEC("uprobe.s")
 int site_hit(struct pt_regs *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid(), name = 0, value = 0;
-	struct proc *proc = find_proc(id >> 32);
-	struct wire_checkpoint *c;
-	struct wire_site *site;
-	char text[SHORT_NAME];
-	bool has_value;
-	u32 index, size;
+	u64 id = bpf_get_current_pid_tgid(), name = 0;
+	struct hit hit = {.proc = find_proc(id >> 32), .tid = id};
+	char text[SHORT_NAME] = {};
 	long len = 0;
 
-	if (!proc || proc->waiting)
+	if (!hit.proc || hit.proc->waiting)
 		return 0;
-	index = bpf_get_attach_cookie(ctx);
-	site = bpf_map_lookup_elem(&sites, &index);
-	if (!site)
+	hit.index = bpf_get_attach_cookie(ctx);
+	hit.site = bpf_map_lookup_elem(&sites, &hit.index);
+	if (!hit.site)
 		return 0;
-	if (!site->named_by_site && read_arg(ctx, &site->arg[0], &name) && name) {
-		len = bpf_probe_read_user_str(text, sizeof(text), (void *)name);
-		if (len < 0 || len == sizeof(text)) {
-			touch_name(name);
-			len = bpf_probe_read_user_str(text, sizeof(text), (void *)name);
-		}
-	}
-	has_value = site->what == WIRE_METRIC && read_arg(ctx, &site->arg[1], &value);
-	if (len == sizeof(text)) {
-		size = sizeof(*c) + WIRE_NAME_MAX;
-		c = bpf_ringbuf_reserve(&control, sizeof(*c) + WIRE_NAME_MAX, 0);
-	} else {
-		size = sizeof(*c) + SHORT_NAME;
-		c = bpf_ringbuf_reserve(&control, sizeof(*c) + SHORT_NAME, 0);
-	}
-	if (!c) {
-		atomic_add(&tree.epoch, 1); /* a hole in the sequence */
-		count(lost_checkpoints);
-		return 0;
-	}
-	fill_checkpoint(c, proc, site->what, index, id);
-	c->h.size = size;
-	if (!site->named_by_site) {
-		if (len == sizeof(text)) {
-			len = bpf_probe_read_user_str(c->name, WIRE_NAME_MAX, (void *)name);
-			fill_name(c, len, len == WIRE_NAME_MAX && goes_on(name));
-		} else {
-			__builtin_memcpy(c->name, text, sizeof(text));
-			fill_name(c, len, false);
-		}
-	}
-	if (site->what == WIRE_METRIC)
-		fill_value(ctx, site, c, value, has_value);
-	bpf_ringbuf_submit(c, 0);
+	if (!hit.site->named_by_site && read_arg(ctx, &hit.site->arg[0], &name) && name)
+		len = read_name(text, name);
+	hit.has_value =
+		hit.site->what == WIRE_METRIC && read_arg(ctx, &hit.site->arg[1], &hit.value);
+	if (len == SHORT_NAME)
+		emit_long(&hit, name);
+	else
+		emit_short(&hit, text, len);
 	return 0;
 }

@@ -108,7 +108,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	proc->flags = flags;
 	proc->waiting = waiting;
 	if (flags & WIRE_PROCESS_ATTACHED)
-		read_process(proc, &proc->base);
+		add_process(&proc->base, proc); /* which is 0 until now */
 	if (mm)
 		m = track_mm(proc, mm);
 	atomic_add(&tree.processes, 1);
@@ -182,7 +182,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 /* The command has become itself: what it used until now was its launcher's. */
 static __always_inline void start_command(struct proc *proc)
 {
-	read_process(proc, &proc->base);
+	add_process(&proc->base, proc); /* which was 0 */
 	proc->waiting = 0;
 }
 
@@ -251,7 +251,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 	struct proc *proc = find_proc(tgid);
-	struct wire_usage usage;
+	struct wire_usage usage = {};
 	u64 key = (u64)task;
 	u8 yes = 1;
 
@@ -260,7 +260,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);
-	read_thread(task, &usage);
+	add_thread(&usage, task);
 	atomic_add_usage(&proc->gone, &usage);
 	atomic_add(&proc->exits_done, 1);
 	if (task->signal->live.counter)

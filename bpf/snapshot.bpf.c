@@ -2,7 +2,6 @@
 /* snapshot.bpf.c - what a checkpoint says, read from the totals that the other programs keep. */
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
-#include "usage.bpf.h"
 
 int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 {
@@ -40,7 +39,7 @@ static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
 	to->step_peak = highest_in(&tree.peaks, epoch, rss);
 }
 
-int fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
+int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
 {
 	u64 epoch;
 
@@ -60,8 +59,6 @@ int fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 
 	c->inherited = not_negative(tree.inherited);
 	tree_memory(epoch, &c->tree.memory);
 	process_memory(proc, epoch, &c->own.memory);
-	c->usage_stale = read_tree(&c->tree.usage, c->h.time_ns);
-	used_by_process(proc, &c->own.usage);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));
 	return 0;
 }

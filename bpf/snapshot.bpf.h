@@ -5,15 +5,25 @@
 #define QPROF_SNAPSHOT_BPF_H
 
 #include "state.bpf.h"
+#include "usage.bpf.h"
 
 /* The memory of one process; step_peak is that of the epoch. */
 int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to);
 
 /*
- * Fills in everything but the name, the value and h.size. Begins a new epoch, first: what changes
- * from now on belongs to the next step.
+ * Fills in everything but usage, the name, the value and h.size. Begins a new epoch, first: what
+ * changes from now on belongs to the next step.
  */
-int fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
+int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
+
+/* And usage, too. Inlined, so that the stacks of what it calls do not add up: 512 bytes are all. */
+static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what,
+					    u32 site, u32 tid)
+{
+	begin_checkpoint(c, proc, what, site, tid);
+	c->usage_stale = read_tree(&c->tree.usage, c->h.time_ns);
+	used_by_process(proc, &c->own.usage);
+}
 
 /* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. */
 static __always_inline void emit_milestone(u8 what, struct proc *proc, u32 tid)

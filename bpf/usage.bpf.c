@@ -13,14 +13,12 @@
 
 enum {
 	WALK_THREADS = 4096, /* threads of a process that one walk reads */
-	WALK_ATTEMPTS = 3,
 	FRESH_THREADS = 256, /* up to so many threads in all, every checkpoint reads all of them */
 	STALE_NS = 1000000,  /* beyond, others' usage may be this old */
 };
 
 struct thread_walk {
 	u64 signal;
-	u64 head; /* address of signal->thread_head */
 	u64 node; /* of the thread_node to visit next */
 	struct wire_usage sum;
 	u32 threads;
@@ -28,55 +26,59 @@ struct thread_walk {
 	bool torn;
 };
 
+/* Address of signal->thread_head, where the list begins and ends. */
+static __always_inline u64 list_head(u64 signal)
+{
+	return signal + bpf_core_field_offset(struct signal_struct, thread_head);
+}
+
 static long walk_thread(u32 i, struct thread_walk *w)
 {
-	struct task_struct *t;
-	struct wire_usage usage;
-	u64 key;
+	u64 key = w->node - bpf_core_field_offset(struct task_struct, thread_node);
+	struct task_struct *t = (void *)key;
 
-	if (w->node == w->head) {
+	if (w->node == list_head(w->signal)) {
 		w->complete = true;
 		return 1;
 	}
-	key = w->node - bpf_core_field_offset(struct task_struct, thread_node);
-	t = (void *)key;
-	read_thread(t, &usage);
-	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
-	if ((u64)BPF_CORE_READ(t, signal) != w->signal) {
-		w->torn = true;
-		return 1;
-	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
-		add_usage(&w->sum, &usage);
+		add_thread(&w->sum, t);
+	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
 	w->threads++;
-	return 0;
+	if ((u64)BPF_CORE_READ(t, signal) == w->signal)
+		return 0;
+	w->torn = true;
+	return 1;
 }
 
-int read_process(struct proc *proc, struct wire_usage *usage)
+/* False: a thread came or went meanwhile. */
+static __always_inline bool walk_process(struct proc *proc, struct thread_walk *w)
+{
+	struct signal_struct *signal = (void *)proc->signal;
+	u32 done = *(volatile u32 *)&proc->exits_done;
+
+	w->signal = (u64)signal;
+	w->node = (u64)BPF_CORE_READ(signal, thread_head.next);
+	w->sum = proc->gone;
+	w->threads = 0;
+	w->complete = false;
+	w->torn = false;
+	bpf_loop(WALK_THREADS, walk_thread, w, 0);
+	return !w->torn && *(volatile u32 *)&proc->exits_begun == done;
+}
+
+int add_process(struct wire_usage *sum, struct proc *proc)
 {
 	struct thread_walk w = {};
-	struct signal_struct *signal;
 
-	if (!proc || !usage)
+	if (!proc || !sum)
 		return 0;
-	signal = (void *)proc->signal;
-	for (int attempt = 0; attempt < WALK_ATTEMPTS; attempt++) {
-		u32 done = *(volatile u32 *)&proc->exits_done;
-
-		w.signal = (u64)signal;
-		w.head = w.signal + bpf_core_field_offset(struct signal_struct, thread_head);
-		w.node = (u64)BPF_CORE_READ(signal, thread_head.next);
-		w.sum = proc->gone;
-		w.threads = 0;
-		w.complete = false;
-		w.torn = false;
-		bpf_loop(WALK_THREADS, walk_thread, &w, 0);
-		if (!w.torn && *(volatile u32 *)&proc->exits_begun == done)
-			break;
-	}
+	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
+	if (!walk_process(proc, &w) && !walk_process(proc, &w))
+		walk_process(proc, &w);
 	if (!w.complete && !w.torn)
 		count(threads_unread);
-	*usage = w.sum;
+	add_usage(sum, &w.sum);
 	return w.threads;
 }
 
@@ -88,7 +90,6 @@ struct tree_walk {
 static long walk_slot(u32 i, struct tree_walk *w)
 {
 	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
-	struct wire_usage usage;
 	struct proc *proc;
 
 	if (!tgid || !*tgid)
@@ -96,10 +97,21 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	proc = find_proc(*tgid);
 	if (!proc || proc->waiting)
 		return 0;
-	w->threads += read_process(proc, &usage);
-	subtract_usage(&usage, &proc->base);
-	add_usage(&w->sum, &usage);
+	w->threads += add_process(&w->sum, proc);
+	subtract_usage(&w->sum, &proc->base);
 	return 0;
+}
+
+/* False: a process ended meanwhile. */
+static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk *w)
+{
+	u64 done = *(volatile u64 *)&tree.exits_done;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	*usage = tree.gone;
+	bpf_loop(tree.slots, walk_slot, w, 0);
+	add_usage(usage, &w->sum);
+	return *(volatile u64 *)&tree.exits_begun == done;
 }
 
 int read_tree(struct wire_usage *usage, u64 now)
@@ -115,16 +127,8 @@ int read_tree(struct wire_usage *usage, u64 now)
 		count(usage_stale);
 		return 1;
 	}
-	for (int attempt = 0; attempt < WALK_ATTEMPTS; attempt++) {
-		u64 done = *(volatile u64 *)&tree.exits_done;
-
-		__builtin_memset(&w, 0, sizeof(w));
-		*usage = tree.gone;
-		bpf_loop(tree.slots, walk_slot, &w, 0);
-		add_usage(usage, &w.sum);
-		if (*(volatile u64 *)&tree.exits_begun == done)
-			break;
-	}
+	if (!walk_tree(usage, &w) && !walk_tree(usage, &w))
+		walk_tree(usage, &w);
 	if (w.threads > FRESH_THREADS && !__sync_val_compare_and_swap(&tree.live.writing, 0, 1)) {
 		tree.live.sum = w.sum;
 		tree.live.time_ns = now;

@@ -49,28 +49,27 @@ static __always_inline void atomic_add_usage(struct wire_usage *sum, const struc
 	atomic_add(&sum->cpu_ns, more->cpu_ns);
 }
 
-static __always_inline void read_thread(struct task_struct *t, struct wire_usage *u)
+static __always_inline void add_thread(struct wire_usage *sum, struct task_struct *t)
 {
-	u->rchar = BPF_CORE_READ(t, ioac.rchar);
-	u->wchar = BPF_CORE_READ(t, ioac.wchar);
-	u->extra_read = 0;
-	u->extra_write = 0;
-	u->read_bytes = BPF_CORE_READ(t, ioac.read_bytes);
-	u->write_bytes = BPF_CORE_READ(t, ioac.write_bytes);
-	u->cancelled_write_bytes = BPF_CORE_READ(t, ioac.cancelled_write_bytes);
-	u->cpu_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
+	sum->rchar += BPF_CORE_READ(t, ioac.rchar);
+	sum->wchar += BPF_CORE_READ(t, ioac.wchar);
+	sum->read_bytes += BPF_CORE_READ(t, ioac.read_bytes);
+	sum->write_bytes += BPF_CORE_READ(t, ioac.write_bytes);
+	sum->cancelled_write_bytes += BPF_CORE_READ(t, ioac.cancelled_write_bytes);
+	sum->cpu_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
 }
 
 /*
- * All that the process has used since its birth (or since it was tracked, of threads that exited
- * before): base is to be subtracted. The answer is how many threads were read. Neither is NULL.
+ * Adds to *sum all that the process has used since its birth (or since it was tracked, of threads
+ * that exited before): base is to be subtracted. The answer is how many threads were read.
  */
-int read_process(struct proc *proc, struct wire_usage *usage);
+int add_process(struct wire_usage *sum, struct proc *proc);
 
 /* What the process has used since it was tracked. */
 static __always_inline void used_by_process(struct proc *proc, struct wire_usage *usage)
 {
-	read_process(proc, usage);
+	__builtin_memset(usage, 0, sizeof(*usage));
+	add_process(usage, proc);
 	subtract_usage(usage, &proc->base);
 }
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixtures of the tests on the real kernel. QPROF_BUILD is the build directory (build/)."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import harness
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "full: needs packages that tools/check --full installs")
+
+
+def pytest_collection_modifyitems(items):
+    """One reason for all where nothing can run, so that it is said once and clearly."""
+    if not harness.QPROF.exists():
+        reason = f"{harness.QPROF} is not there: build first, or set QPROF_BUILD"
+    elif not (harness.PROGRAMS / "memory").exists():
+        reason = f"{harness.PROGRAMS}/memory is not there: build the target 'programs'"
+    elif os.geteuid():
+        reason = "needs root, to load BPF programs"
+    else:
+        return
+    for item in items:
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a profile goes."""
+    return tmp_path / "qprof.yaml"
+
+
+@pytest.fixture
+def profile(out):
+    """profile(*command, options=(), status=0): a Run with its profile and the program's truth."""
+    def run(*command, **kwargs):
+        return harness.profile_command(out, *command, **kwargs)
+    return run
+
+
+@pytest.fixture
+def attach(out):
+    """with attach(pid, ...) as attached: qprof-bpf is on the target."""
+    def start(*pids, path=None, options=()):
+        return harness.Attached(path or out, *pids, options=options)
+    return start
+
+
+@pytest.fixture
+def target():
+    """target(*actions): a program that does them one by one when told to."""
+    started = []
+
+    def start(*actions, **kwargs):
+        started.append(harness.Target(*actions, **kwargs))
+        return started[-1]
+    yield start
+    for one in started:
+        one.__exit__()
+
+
+@pytest.fixture
+def disk():
+    """A directory on real storage; QPROF_SCRATCH says where to make it, if not in the build."""
+    base = Path(os.environ.get("QPROF_SCRATCH", harness.BUILD))
+    path = Path(tempfile.mkdtemp(prefix="qprof-scratch-", dir=base))
+    try:
+        if not harness.is_on_disk(path):
+            pytest.skip(f"{base} is not on a disk, set QPROF_SCRATCH: what comes from storage "
+                        "cannot be told there")
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

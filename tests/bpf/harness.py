@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests on the real kernel share: running qprof-bpf, its targets, comparing with truth.
+
+Nothing here sleeps in hope. Whoever waits, waits for a line, an exit or a condition, with a
+deadline that only a failure reaches.
+"""
+
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+BUILD = Path(os.environ.get("QPROF_BUILD", Path(__file__).resolve().parents[2] / "build")).resolve()
+QPROF = BUILD / "qprof-bpf"
+PROGRAMS = BUILD / "tests" / "programs"
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# Failures end here; nothing that works takes a fraction of it, not under emulation either.
+DEADLINE = float(os.environ.get("QPROF_TEST_DEADLINE", "120"))
+
+# What a sum of two numbers of two decimals can be off by.
+ROUNDING_MB = 0.0101
+
+NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+# A tests/check under sudo must not make the targets run as the invoking user.
+CLEAN_ENV = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
+
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def program(name):
+    return str(PROGRAMS / name)
+
+
+def parse(path):
+    """The profile at path. None where the file is empty or not there."""
+    try:
+        return yaml.load(Path(path).read_bytes(), Loader=Loader)
+    except FileNotFoundError:
+        return None
+
+
+def last_json(text):
+    """The last line of text that is JSON: what a program says of itself. None without one."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    return None
+
+
+def wait_for(condition, what, seconds=DEADLINE):
+    """The first true answer of condition(), asked every few milliseconds."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.005)
+
+
+class Lines:
+    """Lines from a pipe, with a deadline. Reads the descriptor: nothing is kept elsewhere."""
+
+    def __init__(self, pipe):
+        self.fd = pipe.fileno()
+        self.rest = b""
+        self.seen = ""
+
+    def next(self, seconds=DEADLINE):
+        end = time.monotonic() + seconds
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            assert ready, f"no line within {seconds} s; so far: {self.seen!r} {self.rest!r}"
+            more = os.read(self.fd, 65536)
+            assert more, f"ended without the line; so far: {self.seen!r} {self.rest!r}"
+            self.rest += more
+        line, self.rest = self.rest.split(b"\n", 1)
+        text = line.decode(errors="replace")
+        self.seen += text + "\n"
+        return text
+
+    def until(self, wanted, seconds=DEADLINE):
+        end = time.monotonic() + seconds
+        while True:
+            line = self.next(max(0.001, end - time.monotonic()))
+            if wanted in line:
+                return line
+
+
+@dataclass
+class Run:
+    """A run of qprof-bpf that is over."""
+
+    args: list
+    returncode: int
+    stdout: str
+    stderr: str
+    path: Path
+    profile: dict = None
+    truth: dict = None
+
+    def __str__(self):
+        return (f"{' '.join(map(str, self.args))}: exit status {self.returncode}\n"
+                f"stdout: {self.stdout[-2000:]}\nstderr: {self.stderr[-2000:]}")
+
+
+def run_qprof(*args, env=None, **kwargs):
+    """Runs qprof-bpf as it is told, without a judgement."""
+    args = [str(QPROF), *map(str, args)]
+    done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
+                          env={**CLEAN_ENV, **(env or {})}, check=False, **kwargs)
+    return Run(args, done.returncode, done.stdout.decode(errors="replace"),
+               done.stderr.decode(errors="replace"), None)
+
+
+def profile_command(path, *command, options=(), status=0, env=None, **kwargs):
+    """Profiles a command from its start to its end. The profile must be there and whole."""
+    run = run_qprof("-q", "-o", path, *options, "--", *command, env=env, **kwargs)
+    run.path = Path(path)
+    assert run.returncode == status, f"expected exit status {status}; {run}"
+    run.profile = parse(path)
+    assert run.profile, f"no profile; {run}"
+    run.truth = last_json(run.stdout)
+    names = step_names(run.profile, ends=True)
+    whole = names[:1] == ["Start"] and names[-1:] == ["End"]
+    assert whole, f"steps {names[:3]}...{names[-3:]}; {run}"
+    return run
+
+
+class Target:
+    """A program to attach to that does its next action when told to: see tests/programs/idle.c."""
+
+    def __init__(self, *actions, path=None, prefix=(), env=None):
+        self.process = subprocess.Popen([*prefix, path or program("idle"), *actions],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        env={**CLEAN_ENV, **(env or {})})
+        self.lines = Lines(self.process.stdout)
+        self.pid = json.loads(self.lines.next())["ready"]
+
+    def tell(self):
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def go(self):
+        """Has it do its next action. What it says when it is done."""
+        self.tell()
+        return json.loads(self.lines.next())
+
+    def wait(self):
+        return self.process.wait(DEADLINE)
+
+    def running(self):
+        return self.process.poll() is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Attached:
+    """qprof-bpf on running processes. Entered, it has said that it is attached."""
+
+    def __init__(self, path, *pids, options=()):
+        self.path = Path(path)
+        self.args = [str(QPROF), "-p", ",".join(map(str, pids)), "-o", str(path),
+                     *map(str, options)]
+        self.process = None
+        self.stderr = None
+
+    def __enter__(self):
+        self.start()
+        self.stderr.until("attached to")
+        return self
+
+    def start(self):
+        self.process = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, env=CLEAN_ENV,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.stderr = Lines(self.process.stderr)
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def finished(self, status=0):
+        """Waits for its own end. The profile."""
+        _, rest = self.process.communicate(timeout=DEADLINE)
+        said = self.stderr.seen + rest.decode(errors="replace")
+        code = self.process.returncode
+        assert code == status, f"expected exit status {status}, got {code}: {said}"
+        profile = parse(self.path)
+        assert profile, f"no profile: {said}"
+        return profile
+
+    def stop(self, by=signal.SIGINT, status=0):
+        self.process.send_signal(by)
+        return self.finished(status)
+
+    def wait_for_step(self, name):
+        """Until a step of that name is in the file. The profile so far."""
+        def there():
+            profile = parse(self.path)
+            if profile and name in [row["step"] for row in profile.get("memory_usage") or []]:
+                return profile
+            return None
+        return wait_for(there, f"the step {name!r} in {self.path}")
+
+
+def rows(profile, ends=False):
+    """The rows of memory_usage; those of Start and End only if asked for."""
+    found = profile["memory_usage"]
+    return found if ends else found[1:-1]
+
+
+def step_names(profile, ends=False):
+    return [row["step"] for row in rows(profile, ends)]
+
+
+def row_of(profile, step):
+    found = [row for row in profile["memory_usage"] if row["step"] == step]
+    assert len(found) == 1, f"expected one step {step!r}, got {len(found)} in {step_names(profile)}"
+    return found[0]
+
+
+def metrics_of(profile):
+    """All metrics of a run by name, as its steps report them."""
+    found = {}
+    for row in profile["memory_usage"]:
+        found.update(row.get("metrics") or {})
+    return found
+
+
+def quality(profile):
+    """The counts of `quality`, by their names."""
+    return {key: n for key, n in profile["quality"].items() if isinstance(n, int)}
+
+
+# Counts that do not mean that data is missing: what was approximated, or done by a name's owner.
+NO_LOSS = {"lost_timeline_points", "lost_updates", "unstable_reads", "unread_threads",
+           "stale_usage", "thinned_points", "cut_names", "invalid_utf8_names", "unmatched_ends",
+           "unclosed_phases"}
+
+
+def losses(profile):
+    """What was lost: {} is what a good run has."""
+    return {key: n for key, n in quality(profile).items() if n and key not in NO_LOSS}
+
+
+def assert_nothing_lost(profile):
+    assert losses(profile) == {}, f"expected no loss, got {losses(profile)}"
+
+
+def assert_near(what, got_mb, expected_bytes, tolerance_bytes):
+    """A number of the profile, in MiB, against the truth in bytes."""
+    off = got_mb * MIB - expected_bytes
+    assert abs(off) <= tolerance_bytes + ROUNDING_MB / 2 * MIB, (
+        f"{what}: expected {expected_bytes / MIB:.3f} MiB within {tolerance_bytes / KIB:.0f} KiB, "
+        f"got {got_mb:.2f} MiB, which is {off / KIB:+.0f} KiB off")
+
+
+def assert_exact(what, got_mb, expected_bytes):
+    """The difference of two numbers of the profile against the truth: equal but for decimals."""
+    off = got_mb - expected_bytes / MIB
+    assert abs(off) <= ROUNDING_MB, (
+        f"{what}: expected {expected_bytes / MIB:.3f} MiB, got {got_mb:.2f} MiB ({off:+.3f})")
+
+
+def between(profile, first, second, key):
+    """By how much a total grew from one step to another."""
+    return row_of(profile, second)[key] - row_of(profile, first)[key]
+
+
+def process_of(profile, pid):
+    """All entries of that pid in `processes`, in order."""
+    return [process for process in profile["processes"] if process["pid"] == pid]
+
+
+def ending(process):
+    """How a process of the profile ended: its exit status, or minus the signal. None: it runs."""
+    if "exit_signal" in process:
+        return -process["exit_signal"]
+    return process.get("exit_code")
+
+
+@contextlib.contextmanager
+def public_dir(owner=0):
+    """A directory that anyone can reach, which pytest's own ones are not."""
+    path = Path(tempfile.mkdtemp(prefix="qprof-public-"))
+    try:
+        path.chmod(0o755)
+        os.chown(path, owner, owner)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def tmpfs(path, size):
+    path.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "qprof-test", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
+def is_on_disk(path):
+    """Whether what is written to path goes to storage: not so on tmpfs, say."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    return kind not in ("tmpfs", "ramfs", "overlayfs", "v9fs", "nfs")
+
+
+@dataclass
+class Probe:
+    provider: str
+    name: str
+    address: int
+
+
+def probes_of(path):
+    """The probes of a file as readelf tells them, each with its address in the file."""
+    text = subprocess.run(["readelf", "-n", path], capture_output=True, text=True,
+                          check=True).stdout
+    found = re.findall(r"Provider: (\S+)\s+Name: (\S+)\s+Location: (0x[0-9a-f]+)", text)
+    return [Probe(provider, name, int(address, 16)) for provider, name, address in found]
+
+
+def probe_bytes(pid, path):
+    """The first byte of each probe of path, as it is in the memory of a process now."""
+    path = os.path.realpath(path)
+    starts = [int(line.split("-")[0], 16)
+              for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if line.endswith(path)]
+    assert starts, f"{path} is not mapped in {pid}"
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        found = []
+        for probe in probes_of(path):
+            memory.seek(min(starts) + probe.address)
+            found.append(memory.read(1)[0])
+    return found
+
+
+# What a nop of sys/sdt.h is when nobody listens.
+NOP = 0x90

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where probes are found: libraries, plugins, after an exec, in other roots, in deleted files."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from harness import (AS_NOBODY, DEADLINE, QPROF, assert_nothing_lost, program, public_dir,
+                     run_qprof, step_names)
+
+
+def plugin_steps(count):
+    return [f"plugin {i}" for i in range(count)]
+
+
+def test_linked_library(profile):
+    """Probes in a library that the program is linked with, none in the program itself."""
+    run = profile(program("linked"), 3)
+    assert step_names(run.profile) == plugin_steps(3)
+
+
+def test_dlopen_emits_at_once(profile):
+    """A library opened later, whose first checkpoint comes with no pause after dlopen."""
+    run = profile(program("checkpoints"), "plugin", program("plugin.so"), 3)
+    assert step_names(run.profile) == ["before dlopen", *plugin_steps(3), "after dlopen"]
+
+
+def test_exec_emits_at_once(profile):
+    """A program that the command becomes."""
+    run = profile(program("checkpoints"), "exec", program("linked"), 3)
+    assert step_names(run.profile) == ["before exec", *plugin_steps(3)]
+
+
+def test_exec_of_a_child(profile):
+    run = profile("sh", "-c", f"{program('checkpoints')} sequence >&2; {program('linked')} 2")
+    assert step_names(run.profile)[-2:] == plugin_steps(2)
+    assert len(step_names(run.profile)) == 12
+
+
+def test_dlopen_after_attach(target, attach):
+    idle = target("mark:before", f"dlopen:{program('plugin.so')}", "mark:after")
+    with attach(idle.pid) as attached:
+        for _ in range(3):
+            idle.go()
+        profile = attached.finished()
+    assert step_names(profile) == ["before", "plugin 0", "after"]
+
+
+def test_exec_after_attach(target, attach):
+    idle = target("mark:before", f"exec:{program('idle')}", "mark:after")
+    with attach(idle.pid) as attached:
+        idle.go()
+        idle.go()  # it is ready again
+        idle.go()
+        profile = attached.finished()
+    assert step_names(profile) == ["before", "after"]
+
+
+def test_other_mount_namespace(profile, tmp_path):
+    """A program that is in no file that we can name: it is on a mount of its own."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = 'mount -t tmpfs none "$0"; cp "$1" "$0/hidden"; exec "$0/hidden" sequence'
+    run = profile("unshare", "-m", "sh", "-ec", script, inside, program("checkpoints"))
+    assert not (inside / "hidden").exists(), "the test's program can be seen from outside"
+    assert step_names(run.profile) == run.truth["steps"]
+
+
+def test_attach_in_other_mount_namespace(target, attach, tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = ('mount -t tmpfs none "$0"; cp "$1" "$0/hidden"; shift; exec "$0/hidden" "$@"')
+    idle = target("mark:inside", path=program("idle"),
+                  prefix=("unshare", "-m", "sh", "-ec", script, str(inside)))
+    with attach(idle.pid) as attached:
+        idle.go()
+        profile = attached.finished()
+    assert step_names(profile) == ["inside"]
+
+
+def test_other_root(profile, tmp_path):
+    """In a chroot: its paths mean something else to us."""
+    root = tmp_path / "root"
+    libraries = subprocess.run(["ldd", program("checkpoints")], capture_output=True, text=True,
+                               check=True).stdout
+    for word in [*libraries.split(), program("checkpoints")]:
+        if word.startswith("/"):
+            to = root / word[1:]
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(word, to)
+    run = profile("chroot", root, program("checkpoints"), "sequence")
+    assert step_names(run.profile) == run.truth["steps"]
+
+
+def test_deleted_executable(target, attach, tmp_path):
+    """The file is gone while the program runs: what is mapped is still there."""
+    gone = tmp_path / "gone"
+    shutil.copy(program("idle"), gone)
+    idle = target("mark:still here", path=str(gone))
+    gone.unlink()
+    with attach(idle.pid) as attached:
+        idle.go()
+        profile = attached.finished()
+    assert step_names(profile) == ["still here"]
+
+
+def test_replaced_executable(target, attach, tmp_path):
+    """Another file has the name now, with other probes at other places."""
+    path = tmp_path / "program"
+    shutil.copy(program("idle"), path)
+    idle = target("mark:the old one", path=str(path))
+    path.unlink()
+    shutil.copy(program("checkpoints"), path)
+    with attach(idle.pid) as attached:
+        idle.go()
+        profile = attached.finished()
+    assert step_names(profile) == ["the old one"]
+
+
+def test_stripped_executable(profile, tmp_path):
+    """Probes are in notes, which stripping keeps."""
+    path = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", path, program("checkpoints")], check=True)
+    run = profile(path, "sequence")
+    assert step_names(run.profile) == run.truth["steps"]
+
+
+def test_strange_path(profile, tmp_path):
+    path = tmp_path / "a name: with \"all\"\n(deleted)"
+    shutil.copy(program("checkpoints"), path)
+    run = profile(path, "sequence")
+    assert step_names(run.profile) == run.truth["steps"]
+    assert_nothing_lost(run.profile)
+
+
+def test_list_of_a_file():
+    run = run_qprof("list", program("checkpoints"))
+    assert run.returncode == 0, run
+    for word in ("qprof", "begin", "metric", "tokenizer_ready"):
+        assert word in run.stdout, f"expected {word!r}; {run}"
+
+
+def test_list_says_what_is_refused():
+    run = run_qprof("list", program("checkpoints"))
+    assert "no_such_register" in run.stdout, f"expected the refused probe; {run}"
+
+
+def test_list_without_probes():
+    run = run_qprof("list", program("memory"))
+    assert run.returncode == 0, run
+
+
+def test_list_of_a_process(target):
+    idle = target("mark:x")
+    run = run_qprof("list", "-p", idle.pid)
+    assert run.returncode == 0 and "mark" in run.stdout, run
+
+
+@pytest.mark.parametrize("content", [b"", b"no ELF at all\n", b"\x7fELF", None],
+                         ids=["empty", "text", "magic", "cut"])
+def test_list_of_what_is_no_program(tmp_path, content):
+    path = tmp_path / "file"
+    if content is None:
+        with open(program("checkpoints"), "rb") as whole:
+            content = whole.read(9000)
+    path.write_bytes(content)
+    run = run_qprof("list", path)
+    assert run.returncode == 125, f"expected 125; {run}"
+    lines = run.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("qprof-bpf: "), f"expected one line; {run}"
+
+
+def test_list_of_what_is_not_there(tmp_path):
+    run = run_qprof("list", tmp_path / "none")
+    assert run.returncode == 125 and "none" in run.stderr, run
+
+
+def test_doctor():
+    run = run_qprof("doctor")
+    assert run.returncode == 0, run
+    text = (run.stdout + run.stderr).lower()
+    for word in ("rss", "btf", "fexit", "checkpoint"):
+        assert word in text, f"expected a word on {word}; {run}"
+
+
+def test_doctor_without_root():
+    """It is for those who do not know what is missing: it must run without any right."""
+    with public_dir() as where:
+        binary = where / "qprof-bpf"
+        shutil.copy(QPROF, binary)
+        done = subprocess.run([*AS_NOBODY, binary, "doctor"], capture_output=True, text=True,
+                              timeout=DEADLINE, cwd="/", check=False)
+    assert done.returncode in (0, 1), done
+    assert "root" in (done.stdout + done.stderr).lower(), f"expected the reason: {done}"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Processes: who was there, how each came and went."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import (CLEAN_ENV, DEADLINE, MIB, Lines, assert_near, ending, process_of, program,
+                     row_of, step_names)
+
+
+def only(profile, pid):
+    found = process_of(profile, pid)
+    assert len(found) == 1, f"expected process {pid} once, got {found} in {profile['processes']}"
+    return found[0]
+
+
+def test_endings(profile):
+    """Exit statuses and signals of children, their parent and their order."""
+    run = profile(program("tree"), "endings", 0, 12)
+    processes = run.profile["processes"]
+    assert len(processes) == 13, f"expected 13 processes, got {len(processes)}"
+    parent = processes[0]
+    assert ending(parent) == 0, parent
+    for child in run.truth["children"]:
+        entry = only(run.profile, child["pid"])
+        assert ending(entry) == child["ends"], f"expected {child}, got {entry}"
+        assert entry["ppid"] == parent["pid"], f"expected parent {parent['pid']}, got {entry}"
+        assert entry["comm"] == "tree", entry
+        assert entry["start_secs"] <= entry["end_secs"], entry
+    order = [process["pid"] for process in processes[1:]]
+    assert order == [child["pid"] for child in run.truth["children"]]
+
+
+def test_exec_changes_the_command_line(profile):
+    run = profile(program("tree"), "spawn", 8, 2)
+    assert run.profile["processes"][0]["cmdline"].split()[-3:] == ["spawn", "8", "2"]
+    for child in run.truth["children"]:
+        entry = only(run.profile, child["pid"])
+        assert entry["cmdline"] == "tree held 8", entry
+        assert entry["comm"] in ("tree", "exe"), entry
+
+
+def test_a_pid_that_is_used_again(profile):
+    """Three children with one pid are three processes."""
+    run = profile(program("tree"), "reused_pid", 16, 3)
+    pid = run.truth["children"][0]["pid"]
+    found = process_of(run.profile, pid)
+    assert len(found) == 3, f"expected three processes with pid {pid}, got {found}"
+    assert [ending(process) for process in found] == [1, 2, 3], found
+    for number, process in enumerate(found):
+        least = 16 * (number + 1)
+        assert least <= process["peak_memory_mb"] < least + 4, (
+            f"expected a peak of {least} MiB and a bit, got {process}")
+
+
+def test_short_lived(profile):
+    """A thousand processes that are gone at once: none is missing."""
+    count = 1000
+    run = profile("sh", "-c", f"i=0; while [ $i -lt {count} ]; do (exit 3); i=$((i+1)); done")
+    children = run.profile["processes"][1:]
+    assert len(children) == count, f"expected {count} children, got {len(children)}"
+    assert {ending(child) for child in children} == {3}
+
+
+def test_double_fork(profile):
+    """A grandchild whose parent is gone is still followed."""
+    run = profile(program("tree"), "double_fork", 32)
+    grandchild = run.truth["children"][0]["pid"]
+    assert ending(only(run.profile, grandchild)) == 0
+    assert len(run.profile["processes"]) == 3, run.profile["processes"]
+
+
+def test_vfork(profile):
+    """A child in its parent's memory is a process, without memory of its own."""
+    run = profile(program("tree"), "vfork", 32)
+    child = only(run.profile, run.truth["children"][0]["pid"])
+    assert ending(child) == 7, child
+    assert "shares_memory" in child["flags"], child
+    assert child["peak_memory_mb"] < 1, f"expected its memory to count with its parent: {child}"
+
+
+def test_hostile_arguments(profile, out):
+    """Command lines are bytes."""
+    nasty = [b"\xff\xfe", b"new\nline", b'"quote"', b"\x1b[31m", b"- a: b", b"", b"x" * 5000]
+    run = profile("sh", "-c", "exit 0", *nasty)
+    assert ending(run.profile["processes"][0]) == 0
+    assert "exit 0" in run.profile["processes"][0]["cmdline"]
+
+
+def test_hostile_comm(profile):
+    script = ("import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff\\n\"x: y', 0, 0, 0); "
+              "sys.exit(4)")
+    run = profile("/usr/bin/python3", "-c", script, status=4)
+    assert isinstance(run.profile["processes"][0]["comm"], str)
+
+
+def test_attach_to_several(target, attach):
+    first, second = target("mark:one", "exit:1"), target("mark:two", "exit:2")
+    with attach(first.pid, second.pid) as attached:
+        first.go()
+        second.go()
+        first.tell()
+        assert first.wait() == 1
+        second.tell()
+        profile = attached.finished()
+    assert step_names(profile) == ["one", "two"]
+    assert [ending(only(profile, one.pid)) for one in (first, second)] == [1, 2]
+
+
+def test_attach_finds_descendants(attach):
+    """Children and grandchildren that were there before."""
+    shell = subprocess.Popen(["sh", "-c", f"sh -c '{program('idle')} mark:deep; :' & wait; :"],
+                             stdout=subprocess.PIPE, env=CLEAN_ENV)
+    try:
+        lines = Lines(shell.stdout)
+        idle = json.loads(lines.next())["ready"]
+        with attach(shell.pid) as attached:
+            os.kill(idle, signal.SIGUSR1)
+            assert shell.wait(DEADLINE) == 0
+            profile = attached.finished()
+    finally:
+        shell.kill()
+        shell.wait()
+        shell.stdout.close()
+    assert step_names(profile) == ["deep"]
+    assert row_of(profile, "deep")["pid"] == idle
+    assert len(profile["processes"]) == 3, profile["processes"]
+    entry = only(profile, idle)
+    assert "mark:deep" in entry["cmdline"], f"expected its command line, got {entry}"
+
+
+def test_no_follow(profile):
+    run = profile(program("checkpoints"), "children", 5, options=("--no-follow",))
+    assert step_names(run.profile) == ["parent before", "parent after"]
+    assert len(run.profile["processes"]) == 1, run.profile["processes"]
+
+
+def test_no_follow_memory(profile):
+    run = profile(program("tree"), "overlapping", 32, 3, options=("--no-follow",))
+    assert_near("peak_memory_mb without descendants", run.profile["peak_memory_mb"],
+                run.truth["parts"][0], MIB)
+
+
+def test_leader_goes_first(target, attach):
+    """A process ends with its last thread, not with its first."""
+    idle = target("leader", "mark:after the leader", "exit:6")
+    with attach(idle.pid) as attached:
+        idle.go()
+        idle.go()
+        idle.tell()
+        assert idle.wait() == 6
+        profile = attached.finished()
+    assert step_names(profile) == ["after the leader"]
+    assert ending(only(profile, idle.pid)) == 6
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_signal_of_a_child(profile, by):
+    run = profile("sh", "-c", f"sh -c 'ulimit -c 0; kill -{int(by)} $$'; exit 0")
+    child = run.profile["processes"][1]
+    assert ending(child) == -by, f"expected signal {int(by)}, got {child}"
+
+
+def test_cpu_time_of_children(profile):
+    """CPU time of children that are gone stays in the tree's, and is theirs."""
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    run = profile("sh", "-c", f"/usr/bin/python3 -c '{spin}'; /usr/bin/python3 -c '{spin}'; :")
+    total = run.profile["total_cpu_time_secs"]
+    assert total >= 0.6, f"expected at least 0.6 s of CPU time, got {total}"
+    own = [process["cpu_time_secs"] for process in run.profile["processes"][1:]]
+    assert all(one >= 0.3 for one in own) and len(own) == 2, f"expected 0.3 s each, got {own}"
+    everyone = sum(process["cpu_time_secs"] for process in run.profile["processes"])
+    assert total == pytest.approx(everyone, abs=0.05), f"total {total}, sum {everyone}"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Memory of process trees: the sum over those that live at the same time, nobody twice."""
+
+import pytest
+
+from harness import (KIB, MIB, assert_near, assert_nothing_lost, process_of, program, quality)
+
+TREE = MIB
+
+TREES = [
+    # case, MiB, children
+    ("overlapping", 64, 3),
+    ("overlapping", 8, 32),
+    ("short_lived", 32, 10),
+    ("short_lived", 1, 200),
+    ("shm", 64, 3),
+    ("cow", 64, 3),
+    ("vfork", 64, 1),
+    ("spawn", 32, 3),
+    ("double_fork", 32, 1),
+    ("thread_forks", 32, 4),
+    ("reused_pid", 16, 3),
+]
+
+
+@pytest.mark.parametrize("case,size,count", TREES, ids=[f"{c}-{s}MiB-{n}" for c, s, n in TREES])
+def test_peak(profile, case, size, count):
+    run = profile(program("tree"), case, size, count)
+    assert_near(f"peak_memory_mb of {case}", run.profile["peak_memory_mb"],
+                run.truth["peak_bytes"], TREE)
+    assert_nothing_lost(run.profile)
+
+
+@pytest.mark.parametrize("case", ["overlapping", "spawn", "thread_forks", "cow"])
+def test_peak_of_each(profile, case):
+    """Each process has a peak of its own, and the first target's is not the tree's."""
+    run = profile(program("tree"), case, 32, 3)
+    truth = run.truth
+    assert_near("main_peak_memory_mb", run.profile["main_peak_memory_mb"], truth["parts"][0], TREE)
+    for child, rss in zip(truth["children"], truth["parts"][1:]):
+        found = process_of(run.profile, child["pid"])
+        assert len(found) == 1, f"expected {child['pid']} once, got {found}"
+        assert_near(f"the peak of {child['pid']}", found[0]["peak_memory_mb"], rss, 512 * KIB)
+
+
+def test_attach_to_a_tree(target, attach):
+    """Children that were there before the attach count, and those that come later."""
+    idle = target("child:32", "child:64", "mark:done")
+    idle.go()
+    with attach(idle.pid) as attached:
+        base = idle.go()["rss_bytes"]
+        idle.go()
+        profile = attached.finished()
+    # What the child inherited is a bit less than what its parent has.
+    assert_near("peak_memory_mb", profile["peak_memory_mb"], 2 * base + 64 * MIB, TREE)
+
+
+def test_inherited_memory_is_said_to_be_shared(profile):
+    """Summed RSS counts what a fork gave to children again and again: the profile says how much."""
+    run = profile(program("tree"), "cow", 64, 3)
+    shared = run.profile["quality"]["may_be_counted_more_than_once_mb"]
+    # Each of three children was given 64 MiB, and has half of it still.
+    told = shared["inherited_at_fork"]
+    assert 3 * 32 <= told <= 3 * 64 + 8, f"expected 96 to 200 MiB told as inherited, got {shared}"
+
+
+def test_shmem_is_said_to_be_shared(profile):
+    run = profile(program("tree"), "shm", 64, 3)
+    shared = run.profile["quality"]["may_be_counted_more_than_once_mb"]
+    assert_near("shmem that may be counted more than once", shared["shmem"], 4 * 64 * MIB, TREE)
+
+
+def test_many_children(profile):
+    """A thousand processes at once: each is there, or counted as not followed."""
+    run = profile(program("tree"), "bomb", 0, 1000)
+    counts = quality(run.profile)
+    followed = len(run.profile["processes"])
+    missed = counts.get("untracked_processes", 0)
+    assert followed + missed == 1001, (
+        f"expected 1001 processes, got {followed} and {missed} counted as not followed")
+    if not missed and not counts.get("untracked_memory"):
+        assert_near("peak_memory_mb", run.profile["peak_memory_mb"], run.truth["peak_bytes"],
+                    4 * MIB)

@@ -226,8 +226,10 @@ struct wire_config {
 struct wire_quality {
 	__u64 lost_checkpoints;	   /* no room in the control ring */
 	__u64 lost_process_events; /* likewise */
-	__u64 lost_points; /* no room in the timeline ring: nothing but resolution is lost */
-	__u64 lost_mapped; /* no room: new mappings were perhaps not searched for probes */
+	__u64 lost_points;  /* no room in the timeline ring: nothing but resolution is lost */
+	__u64 lost_mapped;  /* no room: new mappings were perhaps not searched for probes */
+	__u64 hasty_starts; /* new code ran before it was searched: its first checkpoints may be
+			     * missing */
 	__u64 untracked_processes; /* the tracked set was full: not followed */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
 	__u64 unstable_reads;	   /* counter sums that other CPUs kept changing: may be off by the

@@ -288,6 +288,19 @@ static int open_wakes(struct session *s)
 	return 0;
 }
 
+/*
+ * A program whose new mappings we are to search waits for us: on a busy machine that should not be
+ * for long. Not more than this, so that writing the profile takes little from the target. Must come
+ * after the command was forked, which is to run as it would without us.
+ */
+static void raise_priority(void)
+{
+	enum { NICE = -5 };
+
+	if (getpriority(PRIO_PROCESS, 0) > NICE && setpriority(PRIO_PROCESS, 0, NICE))
+		log_verbose("cannot raise the priority: %s", strerror(errno));
+}
+
 /* A descriptor for each probe, a few for the rest. */
 static void raise_fd_limit(void)
 {
@@ -393,6 +406,7 @@ static int prepare(struct session *s)
 	/* The command first: what it inherits is least then. */
 	if (s->options->command ? prepare_command(s) : check_pids(s))
 		return -1;
+	raise_priority();
 	return prepare_model(s) || watch_targets(s) ? -1 : 0;
 }
 

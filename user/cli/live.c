@@ -22,7 +22,6 @@ unsigned int live_width(void)
 
 void live_show(void *context, const struct profile *p, uint64_t now_ns)
 {
-	const struct profile_totals *totals = profile_totals(p);
 	const char *phase = profile_open_phase(p);
 	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
 	char line[1024], safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
@@ -31,7 +30,7 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns)
 	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
 		 units_time_for_people(time, profile_rel_ns(p, now_ns)),
 		 units_bytes_for_people(rss, profile_rss_now(p)),
-		 units_bytes_for_people(peak, totals->peak_rss), phase ? phase : "");
+		 units_bytes_for_people(peak, profile_peak_so_far(p)), phase ? phase : "");
 	text_for_terminal(safe, sizeof(safe), line, live_width() - 1);
 	fprintf(stderr, "\r%s\033[K", safe);
 	fflush(stderr);

@@ -18,6 +18,8 @@ size_t quality_counts(const struct profile *p, const struct run_quality *quality
 		 k->lost_points},
 		{"lost_mapping_events", "new mappings perhaps not searched for probes",
 		 k->lost_mapped},
+		{"hasty_starts", "times that new code ran before it was searched for probes",
+		 k->hasty_starts},
 		{"bad_records", "records of a size or kind that is not ours", quality->bad_records},
 		{"untracked_processes", "processes not followed: too many at a time",
 		 k->untracked_processes},

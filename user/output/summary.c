@@ -242,14 +242,25 @@ static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *pr
 		snprintf(out, UNITS_TEXT_MAX, "exit %d", WEXITSTATUS(status));
 }
 
+/* The command line without the directory of its program: columns are few. */
+static const char *short_cmdline(const struct profile_process *process)
+{
+	const char *text = process->cmdline;
+	const char *end, *slash;
+
+	if (!text || !text[0])
+		return process->comm;
+	end = text + strcspn(text, " ");
+	slash = memrchr(text, '/', end - text);
+	return slash ? slash + 1 : text;
+}
+
 static void put_process(const struct summary_writer *s, FILE *out,
 			const struct profile_process *process, unsigned int n_cells)
 {
-	const bool has_cmdline = process->cmdline && process->cmdline[0];
 	struct line line = {0};
 
-	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid,
-		 has_cmdline ? process->cmdline : process->comm);
+	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, short_cmdline(process));
 	units_bytes_for_people(line.cells[0], process->memory.peak);
 	units_bytes_for_people(line.cells[1], process->usage.io_read);
 	units_bytes_for_people(line.cells[2], process->usage.io_write);

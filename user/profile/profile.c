@@ -509,6 +509,11 @@ uint64_t profile_rss_now(const struct profile *p)
 	return p->rss_now;
 }
 
+uint64_t profile_peak_so_far(const struct profile *p)
+{
+	return p->peak.rss;
+}
+
 const char *profile_open_phase(const struct profile *p)
 {
 	return phases_innermost(&p->phases);

@@ -142,7 +142,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	m = track(child, mm, parent->tgid, 0, false);
 	if (m) {
 		m->inherited = not_negative(m->rss);
-		atomic_add(&tree.inherited, m->inherited);
+		atomic_max(&tree.most.inherited,
+			   not_negative(atomic_add(&tree.inherited, m->inherited) + m->inherited));
 	}
 	return 0;
 }

@@ -196,6 +196,17 @@ static __noinline int emit_point(struct mm_rss *m)
 	return 0;
 }
 
+/* Pages that several processes may map: how many there were at most. */
+static __always_inline void note_shared(int member, s64 pages, s64 delta)
+{
+	if (delta <= 0 || tree.processes < 2)
+		return;
+	if (member == MM_SHMEMPAGES && pages > (s64)tree.most.shmem)
+		atomic_max(&tree.most.shmem, pages);
+	else if (member == MM_FILEPAGES && pages > (s64)tree.most.file)
+		atomic_max(&tree.most.file, pages);
+}
+
 /* Before a reading. */
 static __always_inline u64 take_stamp(struct mm_rss *m)
 {
@@ -212,7 +223,7 @@ static __always_inline void take_reading(struct mm_rss *m, int member, u64 stamp
 	delta = put_reading(&m->cells[member], stamp, pages);
 	if (!delta)
 		return;
-	atomic_add(&tree.pages[member], delta);
+	note_shared(member, atomic_add(&tree.pages[member], delta) + delta, delta);
 	if (member == MM_SWAPENTS)
 		return;
 	rss = atomic_add(&m->rss, delta) + delta;

@@ -57,6 +57,7 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->value = 0;
 	c->processes = tree.processes;
 	c->inherited = not_negative(tree.inherited);
+	c->most = tree.most;
 	tree_memory(epoch, &c->tree.memory);
 	process_memory(proc, epoch, &c->own.memory);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));

@@ -118,6 +118,16 @@ struct wire_snapshot {
 	struct wire_usage usage;
 };
 
+/*
+ * The most there was at any time of what a sum of RSS may count more than once, in pages; shmem and
+ * file only while more than one process was alive.
+ */
+struct wire_shared {
+	__u64 inherited; /* given to children at fork */
+	__u64 shmem;
+	__u64 file;
+};
+
 struct wire_checkpoint {
 	struct wire_header h;
 	__u32 seq;	  /* order of the checkpoints of a run, from 0 (a hole: one was lost) */
@@ -132,6 +142,7 @@ struct wire_checkpoint {
 	__u32 usage_stale; /* 1: usage of processes other than own is from up to 1 ms earlier */
 	__u64 inherited;   /* pages in tree.memory that children were given at fork and parents hold
 			    * too: counted more than once unless they were written to since */
+	struct wire_shared most; /* so far */
 	struct wire_snapshot tree;
 	struct wire_snapshot own; /* the process that hit it */
 	char comm[WIRE_COMM_LEN];
@@ -199,7 +210,8 @@ struct wire_tree {
 	__u64 epoch __attribute__((aligned(64))); /* checkpoints so far */
 	__s64 inherited;			  /* pages that children were given at fork */
 	__u64 exits_begun, exits_done; /* equal unless a process is being moved to `gone` now */
-	struct wire_usage gone;	       /* of processes that have exited */
+	struct wire_shared most;
+	struct wire_usage gone; /* of processes that have exited */
 	struct {
 		__u64 time_ns; /* when it was summed */
 		struct wire_usage sum;
@@ -245,8 +257,7 @@ _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 48, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 16 + 48 + 64 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 16 + 8 + 8 + 8 + 2 * 112 + 16 + 0,
-	       "wire_checkpoint");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 8, "wire_mapped");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

@@ -47,8 +47,10 @@ static void add_pattern(struct run *run, const char *pattern, struct argp_state 
 	size_t n = run->session.n_patterns;
 	const char **more = reallocarray(run->patterns, n + 1, sizeof(*more));
 
-	if (!more)
+	if (!more) {
 		argp_failure(state, 125, ENOMEM, "--usdt");
+		return;
+	}
 	if (!strchr(pattern, ':'))
 		argp_error(state, "--usdt %s: say PROVIDER:NAME, such as python:gc__start",
 			   pattern);

@@ -470,11 +470,14 @@ static int attach_multi(struct engine *e, enum engine_probe probe, const char *p
 			const struct engine_place *places, size_t n)
 {
 	uint64_t *words = calloc(3 * n, sizeof(*words));
-	uint64_t *offsets = words, *semaphores = words + n, *cookies = words + 2 * n;
+	uint64_t *offsets, *semaphores, *cookies;
 	int fd;
 
 	if (!words)
 		return -ENOMEM;
+	offsets = words;
+	semaphores = words + n;
+	cookies = words + 2 * n;
 	for (size_t i = 0; i < n; i++) {
 		offsets[i] = places[i].offset;
 		semaphores[i] = places[i].semaphore;

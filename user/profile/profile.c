@@ -137,6 +137,16 @@ static void note_shared(struct profile *p, const struct profile_point *point, ui
 	raise_to(&p->totals.max_shared_file, point->file);
 }
 
+/* What the kernel side saw of that, between any two points too. */
+static void note_most_shared(struct profile *p, const struct wire_shared *most)
+{
+	const uint64_t page = p->config.page_size;
+
+	raise_to(&p->totals.max_inherited, most->inherited * page);
+	raise_to(&p->totals.max_shared_shmem, most->shmem * page);
+	raise_to(&p->totals.max_shared_file, most->file * page);
+}
+
 static void feed_point(struct profile *p, const struct wire_point *wire)
 {
 	const uint64_t page = p->config.page_size;
@@ -346,6 +356,7 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 	p->usage = usage_from_wire(&cp->tree.usage);
 	note_tree(p, &point);
 	note_shared(p, &point, cp->inherited * p->config.page_size, cp->processes);
+	note_most_shared(p, &cp->most);
 }
 
 static void read_name(struct profile *p, const struct wire_checkpoint *cp)

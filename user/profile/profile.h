@@ -168,7 +168,8 @@ const struct profile_phase *profile_phases(const struct profile *p, size_t *coun
 const struct profile_point *profile_points(const struct profile *p, size_t *count);
 const struct profile_totals *profile_totals(const struct profile *p);
 const struct profile_losses *profile_losses(const struct profile *p);
-/* Tree RSS as last seen, its highest so far, and the innermost open phase of anyone (or NULL): for a live line. */
+/* Tree RSS as last seen, its highest so far, and the innermost open phase of anyone (or NULL): for
+ * a live line. */
 uint64_t profile_rss_now(const struct profile *p);
 uint64_t profile_peak_so_far(const struct profile *p);
 const char *profile_open_phase(const struct profile *p);

@@ -20,7 +20,7 @@ enum {
 	MAX_WARNINGS = 10,
 	MIN_WIDTH = 60,
 	MAX_WIDTH = 200,
-	MIN_NAME = 16, /* columns that a name has at least: the last numbers give way to it */
+	MIN_NAME = 26, /* columns that a name has at least: the last numbers give way to it */
 	INDENT = 2,
 	MAX_INDENT = 8, /* of nested phases */
 	CELL_WIDTH = 10,

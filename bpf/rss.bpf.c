@@ -12,14 +12,25 @@
  */
 #include "rss.bpf.h"
 
-/* One CPU's part; the address is no pointer that the verifier knows. */
+/*
+ * From 6.2, which is also where the per-CPU counters begin (a35b9af4ec2c "bpf: Add a kfunc for
+ * generic type cast"). The verifier makes it nothing at all: what follows is one load.
+ */
+extern void *bpf_rdonly_cast(void *address, u32 type) __ksym __weak;
+
+/* Any struct of the kernel's that begins with an int and always will. */
+struct refcount_struct {
+	atomic_t refs;
+} __attribute__((preserve_access_index));
+
+/* One CPU's part. */
 static __always_inline s64 cpu_part(s32 *counters, u32 cpu)
 {
-	s32 part = 0;
+	struct refcount_struct *part =
+		bpf_rdonly_cast((void *)counters + cpu_offset[cpu],
+				bpf_core_type_id_kernel(struct refcount_struct));
 
-	if (bpf_probe_read_kernel(&part, sizeof(part), (void *)counters + cpu_offset[cpu]))
-		count(failed_reads);
-	return part;
+	return part->refs.counter;
 }
 
 /*
@@ -105,7 +116,7 @@ static __always_inline s64 put_reading(u64 *at, u64 stamp, u64 pages)
 {
 	u64 word = cell(stamp, pages);
 
-	for (int i = 0; i < 16; i++) {
+	attempts (16) {
 		u64 old = *(volatile u64 *)at;
 
 		if ((s64)(word - old) < 0)
@@ -130,19 +141,19 @@ static __always_inline s64 point_step(const struct mm_rss *m)
 }
 
 /*
- * Peaks are kept an epoch, that is from checkpoint to checkpoint; when the words of an epoch are
- * needed for the next but one, what they held goes into the peak since the start.
+ * A peak is noted when RSS falls, as what it was before; while it only rises there is nothing to
+ * note, since whoever asks takes the larger of what was noted and what RSS is.
  *
- * What is raised is the higher side of a change. Of a fall that is what RSS was before: usually
- * known already, but not if this is the first event of an epoch.
+ * Peaks are kept an epoch, that is from checkpoint to checkpoint; when the word of an epoch is
+ * needed for the next but one, what it held goes into the peak since the start.
  */
-static __always_inline void raise_peaks(struct wire_peaks *peaks, s64 rss, s64 delta, u64 epoch)
+static __always_inline void note_peak(struct wire_peaks *peaks, s64 rss)
 {
-	s64 high = delta < 0 ? rss - delta : rss;
+	u64 epoch = *(volatile u64 *)&tree.epoch;
 	u64 *at = &peaks->step[epoch & 1];
-	u64 word = cell(epoch, high < 0 ? 0 : high);
+	u64 word = cell(epoch, not_negative(rss));
 
-	for (int i = 0; i < 16; i++) {
+	attempts (16) {
 		u64 old = *(volatile u64 *)at;
 
 		if ((s64)(word - old) <= 0)
@@ -216,8 +227,7 @@ static __always_inline u64 take_stamp(struct mm_rss *m)
 /* After it: carries the change to the process and the tree. */
 static __always_inline void take_reading(struct mm_rss *m, int member, u64 stamp, u64 pages)
 {
-	u64 epoch = *(volatile u64 *)&tree.epoch;
-	s64 delta, rss, moved;
+	s64 delta, rss, tree_rss, moved;
 
 	member &= NR_MM_COUNTERS - 1;
 	delta = put_reading(&m->cells[member], stamp, pages);
@@ -226,10 +236,13 @@ static __always_inline void take_reading(struct mm_rss *m, int member, u64 stamp
 	note_shared(member, atomic_add(&tree.pages[member], delta) + delta, delta);
 	if (member == MM_SWAPENTS)
 		return;
-	rss = atomic_add(&m->rss, delta) + delta;
-	raise_peaks(&m->peaks, rss, delta, epoch);
-	raise_peaks(&tree.peaks, atomic_add(&tree.rss, delta) + delta, delta, epoch);
-	moved = rss - m->emitted;
+	rss = atomic_add(&m->rss, delta);
+	tree_rss = atomic_add(&tree.rss, delta);
+	if (delta < 0) {
+		note_peak(&m->peaks, rss);
+		note_peak(&tree.peaks, tree_rss);
+	}
+	moved = rss + delta - m->emitted;
 	if ((moved < 0 ? -moved : moved) >= point_step(m))
 		emit_point(m);
 }

@@ -133,13 +133,17 @@ struct {
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
+/* Loops that hardly ever go round: unrolled they would be most of the program. */
+#define attempts(n)                                                                                \
+	_Pragma("clang loop unroll(disable)") for (int attempt = 0; attempt < (n); attempt++)
+
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)
 #define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
 
 /* *word = max(*word, value), where the sign of the difference orders them (so stamps may wrap). */
 static __always_inline void atomic_max(u64 *word, u64 value)
 {
-	for (int i = 0; i < 16; i++) {
+	attempts (16) {
 		u64 old = *(volatile u64 *)word;
 
 		if ((s64)(value - old) <= 0 || __sync_val_compare_and_swap(word, old, value) == old)

@@ -196,7 +196,7 @@ struct wire_site {
 	struct wire_arg arg[WIRE_SITE_ARGS];
 };
 
-/* Peaks of an RSS, in pages; see raise_peaks() in rss.bpf.h. */
+/* Peaks of an RSS, in pages; see note_peak() in rss.bpf.c. */
 struct wire_peaks {
 	__u64 step[2]; /* epoch and highest of it in one word; the epoch's parity picks */
 	__u64 earlier; /* highest of the epochs before */

@@ -440,6 +440,7 @@ static int begin_profile(struct session *s)
 static int load_engine(struct session *s)
 {
 	const struct engine_config config = {
+		.max_processes = s->options->max_processes,
 		.follow = s->options->follow,
 		.wake_points = s->options->live,
 	};

@@ -19,6 +19,7 @@ struct session_options {
 	size_t n_pids;
 	const char *output;	     /* path, or "-" */
 	uint64_t duration_ns;	     /* 0: without limit */
+	unsigned int max_processes;  /* followed at a time; 0 for the default */
 	bool follow;		     /* descendants, too */
 	bool as_root;		     /* the command stays root under sudo */
 	const char *const *patterns; /* of --usdt */

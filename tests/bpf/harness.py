@@ -119,9 +119,9 @@ class Run:
                 f"stdout: {self.stdout[-2000:]}\nstderr: {self.stderr[-2000:]}")
 
 
-def run_qprof(*args, env=None, **kwargs):
-    """Runs qprof-bpf as it is told, without a judgement."""
-    args = [str(QPROF), *map(str, args)]
+def run_qprof(*args, env=None, through=(), **kwargs):
+    """Runs qprof-bpf as it is told, without a judgement; through: a command that runs it."""
+    args = [*through, str(QPROF), *map(str, args)]
     done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
                           env={**CLEAN_ENV, **(env or {})}, check=False, **kwargs)
     return Run(args, done.returncode, done.stdout.decode(errors="replace"),

@@ -157,6 +157,13 @@ def test_dies_during_attach(tmp_path):
             assert step_names(parse(path), ends=True) == ["Start", "End"], parse(path)
 
 
+def test_no_type_information(out):
+    """A kernel without BTF, as far as anyone can see."""
+    run = run_qprof("-o", out, "--", "true", through=(
+        "unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"))
+    assert_one_line(run, "CONFIG_DEBUG_INFO_BTF")
+
+
 def test_no_root():
     """Without any right: one line that says what is missing."""
     with public_dir(NOBODY) as where:

@@ -81,3 +81,16 @@ def test_many_children(profile):
     if not missed and not counts.get("untracked_memory"):
         assert_near("peak_memory_mb", run.profile["peak_memory_mb"], run.truth["peak_bytes"],
                     4 * MIB)
+
+
+def test_more_children_than_are_followed(profile):
+    """A fork bomb meets a bound, and what is beyond it is counted; afterwards there is room again."""
+    run = profile(program("tree"), "bomb", 0, 200, options=["--max-processes", "50"])
+    counts = quality(run.profile)
+    followed = len(run.profile["processes"])
+    assert followed == 50, f"expected 50 processes, got {followed}"
+    assert counts["untracked_processes"] == 151, f"expected 151 counted, got {counts}"
+    run = profile(program("tree"), "endings", 0, 200, options=["--max-processes", "2"])
+    followed = len(run.profile["processes"])
+    assert followed == 201 and not quality(run.profile).get("untracked_processes"), (
+        f"expected all of 200 that come one after another, got {followed} with the first")

@@ -34,6 +34,28 @@ int parse_duration(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
+/* The number that text begins with, and what is behind it; no sign, no blank. 0, or -EINVAL. */
+static int parse_number(const char *text, unsigned long min, unsigned long max,
+			unsigned long *number, char **end)
+{
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*number = strtoul(text, end, 10);
+	return errno || *number < min || *number > max ? -EINVAL : 0;
+}
+
+int parse_count(const char *text, unsigned int min, unsigned int max, unsigned int *count)
+{
+	unsigned long number;
+	char *end;
+
+	if (parse_number(text, min, max, &number, &end) || *end)
+		return -EINVAL;
+	*count = (unsigned int)number;
+	return 0;
+}
+
 int parse_pids(const char *text, uint32_t **pids, size_t *n)
 {
 	for (;;) {
@@ -41,11 +63,7 @@ int parse_pids(const char *text, uint32_t **pids, size_t *n)
 		unsigned long pid;
 		char *end;
 
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		errno = 0;
-		pid = strtoul(text, &end, 10);
-		if (errno || !pid || pid > INT_MAX || (*end && *end != ','))
+		if (parse_number(text, 1, INT_MAX, &pid, &end) || (*end && *end != ','))
 			return -EINVAL;
 		more = reallocarray(*pids, *n + 1, sizeof(**pids));
 		if (!more)

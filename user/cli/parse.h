@@ -10,6 +10,9 @@
  * -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);
 
+/* A whole number from min to max. 0, or -EINVAL. */
+int parse_count(const char *text, unsigned int min, unsigned int max, unsigned int *count);
+
 /* "123" or "123,456": adds to *pids (realloc'ed), which holds *n. 0, -EINVAL or -ENOMEM. */
 int parse_pids(const char *text, uint32_t **pids, size_t *n);
 

@@ -15,7 +15,10 @@
 #include "parse.h"
 #include "session.h"
 
-enum { OPT_NO_FOLLOW = 256, OPT_USDT, OPT_AS_ROOT };
+enum { OPT_NO_FOLLOW = 256, OPT_USDT, OPT_AS_ROOT, OPT_MAX_PROCESSES };
+
+/* Some 20 MiB of kernel memory when all are in use. */
+enum { MAX_MAX_PROCESSES = 65536 };
 
 static const struct argp_option options[] = {
 	{"pid", 'p', "PID[,PID...]", 0, "Attach to running processes and their descendants", 0},
@@ -28,6 +31,9 @@ static const struct argp_option options[] = {
 	 "Take these probes as checkpoints, too; * and ? match (repeatable)", 0},
 	{"as-root", OPT_AS_ROOT, NULL, 0,
 	 "Under sudo, run the command as root, not as the invoking user", 0},
+	{"max-processes", OPT_MAX_PROCESSES, "N", 0,
+	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
+	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, no live line, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
@@ -84,6 +90,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_AS_ROOT:
 		run->session.as_root = true;
+		break;
+	case OPT_MAX_PROCESSES:
+		if (parse_count(arg, 1, MAX_MAX_PROCESSES, &run->session.max_processes))
+			argp_error(state, "--max-processes %s: not a number from 1 to %u", arg,
+				   MAX_MAX_PROCESSES);
 		break;
 	case 'q':
 		run->quiet = true;

@@ -135,7 +135,7 @@ static size_t write_notes(const struct session *s, const char **notes)
 		     "io_uring, which /proc/PID/io leaves out; send and recv are in neither";
 	notes[n++] =
 		"disk_write counts pages when they are dirtied, as /proc/PID/io does; of these, "
-		"what was truncated before it was written is in disk_write_cancelled_mb";
+		"what was truncated before it was written is in total_disk_write_cancelled_mb";
 	if (engine_needs_libc_probes(s->engine))
 		notes[n++] = "splice, tee and vmsplice are seen at libc's functions on this "
 			     "kernel: calls made "

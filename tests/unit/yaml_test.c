@@ -285,6 +285,7 @@ static void test_whole_profile(void **state)
 					   "main_peak_memory_mb",
 					   "total_disk_read_mb",
 					   "total_disk_write_mb",
+					   "total_disk_write_cancelled_mb",
 					   "total_io_read_mb",
 					   "total_io_write_mb",
 					   "total_cpu_time_secs",

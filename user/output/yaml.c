@@ -270,6 +270,7 @@ static void put_totals(struct emit *e, const struct profile_totals *totals)
 	put_mb(e, "main_peak_memory_mb", totals->main_peak_rss);
 	put_mb(e, "total_disk_read_mb", totals->usage.disk_read);
 	put_mb(e, "total_disk_write_mb", totals->usage.disk_write);
+	put_mb(e, "total_disk_write_cancelled_mb", totals->usage.disk_write_cancelled);
 	put_mb(e, "total_io_read_mb", totals->usage.io_read);
 	put_mb(e, "total_io_write_mb", totals->usage.io_write);
 	put_secs(e, "total_cpu_time_secs", totals->usage.cpu_ns);

@@ -164,6 +164,9 @@ static void feed_point(struct profile *p, const struct wire_point *wire)
 		.to_ns = time_ns,
 	};
 
+	/* The run is over: what comes is the teardown of its processes. */
+	if (p->finished && time_ns > p->end_ns)
+		return;
 	processes_point(&p->processes, wire, page);
 	peak_fold(&p->peak, &peak);
 	peak = (struct peak){.rss = point_rss(&point), .from_ns = time_ns, .to_ns = time_ns};

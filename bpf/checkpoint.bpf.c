@@ -175,7 +175,7 @@ int site_hit(struct pt_regs *ctx)
 	char text[SHORT_NAME] = {};
 	long len = 0;
 
-	if (!hit.proc || hit.proc->waiting)
+	if (!hit.proc || hit.proc->waiting || tree.finished)
 		return 0;
 	hit.index = bpf_get_attach_cookie(ctx);
 	hit.site = bpf_map_lookup_elem(&sites, &hit.index);

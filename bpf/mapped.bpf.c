@@ -15,17 +15,16 @@ enum {
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
 };
 
-/* tgid -> how many of its changes the loader has dealt with. */
+/* slot of a process -> the last of its changes that the loader has dealt with. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_PROCESSES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
 	__type(value, u64);
 } searched SEC(".maps");
 
 struct hold {
-	u32 tgid;
+	u32 slot;
 	u64 change;
 	u64 until;
 	u64 code; /* an address that is mapped */
@@ -45,7 +44,7 @@ static __always_inline void let_others_run(const struct hold *hold)
 
 static long still_waiting(u32 i, struct hold *hold)
 {
-	u64 *done = bpf_map_lookup_elem(&searched, &hold->tgid);
+	u64 *done = bpf_map_lookup_elem(&searched, &hold->slot);
 
 	if (done && *done >= hold->change)
 		return 1;
@@ -73,16 +72,18 @@ int objects_changed(struct pt_regs *ctx)
 	if (exec_vm == proc->exec_vm)
 		return 0;
 	proc->exec_vm = exec_vm;
-	hold.tgid = id >> 32;
+	hold.slot = proc->slot;
 	hold.code = PT_REGS_IP(ctx);
-	hold.change = atomic_add(&proc->mapped, 1) + 1;
+	hold.change = atomic_add(&tree.changes, 1) + 1;
 	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
 	if (!e) {
 		count(lost_mapped);
 		return 0;
 	}
-	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), hold.tgid, id, proc->started_ns);
+	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), id >> 32, id, proc->started_ns);
 	e->change = hold.change;
+	e->slot = hold.slot;
+	e->reserved = 0;
 	hold.until = e->h.time_ns + HOLD_NS;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	bpf_loop(HOLD_SPINS, still_waiting, &hold, 0);

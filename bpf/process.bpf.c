@@ -17,7 +17,6 @@ struct {
 
 u32 newly_tracked; /* by the last run of track_existing */
 
-static const struct proc new_proc;
 static const struct mm_rss new_mm;
 
 /* Takes a slot, so that snapshots visit the process. False: the tracked set is full. */
@@ -37,12 +36,24 @@ static __always_inline void set_slot(u32 slot, u32 tgid)
 	bpf_map_update_elem(&slots, &slot, &tgid, BPF_ANY);
 }
 
+/*
+ * An mm that was emptied before its process ended (by process_mrelease() or the OOM reaper) sends
+ * no last event to be forgotten by.
+ */
+static __always_inline void drop_mm(struct mm_rss *m, u64 key)
+{
+	atomic_add(&tree.inherited, -m->inherited);
+	bpf_map_delete_elem(&mms, &key);
+}
+
 /* Counts mm from now on, beginning with what it holds. */
 static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
 {
 	u64 key = (u64)mm;
-	struct mm_rss *m;
+	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
 
+	if (m && !m->rss)
+		drop_mm(m, key);
 	if (bpf_map_update_elem(&mms, &key, &new_mm, BPF_NOEXIST)) {
 		count(untracked_memory);
 		return NULL;
@@ -84,37 +95,41 @@ static __always_inline void emit_process(u16 kind, struct proc *proc, struct tas
 static __always_inline struct mm_rss *track(struct task_struct *leader, struct mm_struct *mm,
 					    u32 ppid, u32 flags, bool waiting)
 {
-	u32 tgid = leader->tgid, slot;
+	struct proc new = {
+		.started_ns = leader->start_boottime,
+		.signal = (u64)leader->signal,
+		.tgid = leader->tgid,
+		.ppid = ppid,
+		.flags = flags,
+		.waiting = waiting,
+	};
+	u32 tgid = new.tgid;
 	struct mm_rss *m = NULL;
 	struct proc *proc;
 
-	if (!take_slot(&slot)) {
+	if (!take_slot(&new.slot)) {
 		count(untracked_processes);
 		return NULL;
 	}
-	if (bpf_map_update_elem(&procs, &tgid, &new_proc, BPF_NOEXIST)) {
-		bpf_map_push_elem(&free_slots, &slot, 0);
-		count(untracked_processes);
+	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_slots, &new.slot, 0);
+		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
+			count(untracked_processes);
 		return NULL;
 	}
 	proc = find_proc(tgid);
 	if (!proc)
 		return NULL;
-	proc->started_ns = leader->start_boottime;
-	proc->signal = (u64)leader->signal;
-	proc->tgid = tgid;
-	proc->ppid = ppid;
-	proc->slot = slot;
-	proc->flags = flags;
-	proc->waiting = waiting;
-	if (flags & WIRE_PROCESS_ATTACHED)
+	if (flags & WIRE_PROCESS_ATTACHED) {
+		bury_zombies(proc);
 		add_process(&proc->base, proc); /* which is 0 until now */
+	}
 	if (mm)
 		m = track_mm(proc, mm);
 	atomic_add(&tree.processes, 1);
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree.targets, 1);
-	set_slot(slot, tgid);
+	set_slot(new.slot, tgid);
 	emit_process(WIRE_FORK, proc, leader, leader->pid, 0);
 	return m;
 }
@@ -227,7 +242,9 @@ static __always_inline u32 exit_code(struct task_struct *task)
 
 static __always_inline void forget_process(struct proc *proc, u32 tgid)
 {
-	u32 slot = proc->slot, flags = proc->flags;
+	u64 key = proc->mm;
+	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
+	u32 slot = proc->slot;
 	struct wire_usage used = proc->gone;
 
 	subtract_usage(&used, &proc->base);
@@ -237,15 +254,30 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 	set_slot(slot, 0);
 	atomic_add(&tree.exits_done, 1);
 	atomic_add(&tree.processes, -1);
-	if (flags & WIRE_PROCESS_TARGET)
-		atomic_add(&tree.targets, -1);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_push_elem(&free_slots, &slot, 0);
+	if (!m)
+		return;
+	m->orphaned = 1;
+	if (!m->rss)
+		drop_mm(m, key);
+}
+
+/* By one thread only, when all have passed their exit events. */
+static __always_inline void end_process(struct proc *proc, struct task_struct *task)
+{
+	bool last_target = proc->flags & WIRE_PROCESS_TARGET && atomic_add(&tree.targets, -1) == 1;
+
+	if (last_target && !proc->waiting && !__sync_val_compare_and_swap(&tree.finished, 0, 1))
+		emit_milestone(WIRE_FINISH, proc, task->pid);
+	emit_process(WIRE_EXIT, proc, task->group_leader, task->pid, exit_code(task));
+	forget_process(proc, task->tgid);
 }
 
 /*
  * Runs in each thread that exits: before exit_mm() from 6.16 on (the memory is still there), after
- * it on older kernels. signal->live has already been counted down (do_exit).
+ * it on older kernels. signal->live was counted down before (do_exit), by several threads perhaps
+ * before any of them comes here: that it is 0 does not say who is last.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
@@ -264,13 +296,9 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	add_thread(&usage, task);
 	atomic_add_usage(&proc->gone, &usage);
 	atomic_add(&proc->exits_done, 1);
-	if (task->signal->live.counter)
-		return 0;
-	if (proc->flags & WIRE_PROCESS_TARGET && !proc->waiting && tree.targets == 1 &&
-	    !__sync_val_compare_and_swap(&tree.finished, 0, 1))
-		emit_milestone(WIRE_FINISH, proc, task->pid);
-	emit_process(WIRE_EXIT, proc, task->group_leader, task->pid, exit_code(task));
-	forget_process(proc, tgid);
+	if (!task->signal->live.counter && all_threads_gone(proc) &&
+	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))
+		end_process(proc, task);
 	return 0;
 }
 
@@ -300,7 +328,8 @@ int track_existing(struct bpf_iter__task *ctx)
 		return 0;
 	tgid = task->tgid;
 	mm = task->mm;
-	if (!mm || task->flags & (PF_KTHREAD | PF_EXITING) || find_proc(tgid))
+	if (!mm || tgid == config.self || task->flags & (PF_KTHREAD | PF_EXITING) ||
+	    find_proc(tgid))
 		return 0;
 	leader = task->group_leader;
 	named = bpf_map_lookup_elem(&targets, &tgid);

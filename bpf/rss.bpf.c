@@ -257,7 +257,7 @@ static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *
 	struct proc *proc;
 	u64 peak;
 
-	if (m->rss || m->cells[MM_SWAPENTS] & CELL_PAGES || mm->mm_users.counter)
+	if (m->rss || m->cells[MM_SWAPENTS] & CELL_PAGES || (mm->mm_users.counter && !m->orphaned))
 		return;
 	proc = find_proc(m->tgid);
 	if (proc && proc->mm == key) {

@@ -56,7 +56,7 @@ struct mm_rss {
 	u64 inherited;		   /* pages it was given at fork */
 	u64 started_ns;		   /* of its process */
 	u32 tgid;
-	u32 reserved;
+	u32 orphaned; /* its process has ended: nobody will use it again */
 };
 
 struct proc {
@@ -71,9 +71,8 @@ struct proc {
 	u32 slot;
 	u32 flags;   /* enum wire_process_flag */
 	u32 waiting; /* the command before its exec: not counted yet */
-	u32 reserved;
+	u32 ended;   /* its last thread is taking it out of the tracked set */
 	u64 exec_vm; /* executable pages it had mapped when last looked at */
-	u64 mapped;  /* how often that changed */
 };
 
 struct wire_tree tree __weak;

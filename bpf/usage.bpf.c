@@ -82,6 +82,89 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 	return w.threads;
 }
 
+struct exit_walk {
+	u64 signal;
+	u64 node;
+	bool found; /* a thread that is not gone */
+	bool complete;
+};
+
+static __always_inline struct task_struct *thread_at(u64 node)
+{
+	return (void *)(node - bpf_core_field_offset(struct task_struct, thread_node));
+}
+
+static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *proc)
+{
+	struct signal_struct *signal = (void *)proc->signal;
+
+	w->signal = (u64)signal;
+	w->node = (u64)BPF_CORE_READ(signal, thread_head.next);
+}
+
+/* exit_notify() sets exit_state after the exit event; kernel/exit.c */
+static long find_zombie(u32 i, struct exit_walk *w)
+{
+	struct task_struct *t = thread_at(w->node);
+
+	if (w->node == list_head(w->signal))
+		return 1;
+	if (BPF_CORE_READ(t, exit_state)) {
+		w->found = true;
+		return 1;
+	}
+	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
+	return 0;
+}
+
+static long find_pending(u32 i, struct exit_walk *w)
+{
+	u64 key = (u64)thread_at(w->node);
+
+	if (w->node == list_head(w->signal)) {
+		w->complete = true;
+		return 1;
+	}
+	if (!bpf_map_lookup_elem(&exited, &key)) {
+		w->found = true;
+		return 1;
+	}
+	w->node = (u64)BPF_CORE_READ((struct task_struct *)key, thread_node.next);
+	return 0;
+}
+
+/* Only a leader stays on the list as a zombie: the others are released at once. */
+int bury_zombies(struct proc *proc)
+{
+	struct exit_walk w = {};
+	u8 yes = 1;
+	u64 key;
+
+	if (!proc)
+		return 0;
+	begin_exit_walk(&w, proc);
+	bpf_loop(WALK_THREADS, find_zombie, &w, 0);
+	if (!w.found)
+		return 0;
+	key = (u64)thread_at(w.node);
+	add_thread(&proc->gone, (struct task_struct *)key);
+	bpf_map_update_elem(&exited, &key, &yes, BPF_ANY);
+	return 1;
+}
+
+int all_threads_gone(struct proc *proc)
+{
+	struct exit_walk w = {};
+	u32 done;
+
+	if (!proc)
+		return 0;
+	done = *(volatile u32 *)&proc->exits_done;
+	begin_exit_walk(&w, proc);
+	bpf_loop(WALK_THREADS, find_pending, &w, 0);
+	return w.complete && !w.found && *(volatile u32 *)&proc->exits_begun == done;
+}
+
 struct tree_walk {
 	struct wire_usage sum; /* over the processes that are alive */
 	u32 threads;

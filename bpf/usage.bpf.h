@@ -65,6 +65,12 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
  */
 int add_process(struct wire_usage *sum, struct proc *proc);
 
+/* Moves threads that had exited before the process was tracked to `gone`: no event will. */
+int bury_zombies(struct proc *proc);
+
+/* 1: every thread has passed its exit event, and what it used is in `gone`. */
+int all_threads_gone(struct proc *proc);
+
 /* What the process has used since it was tracked. */
 static __always_inline void used_by_process(struct proc *proc, struct wire_usage *usage)
 {

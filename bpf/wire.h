@@ -162,8 +162,10 @@ struct wire_point {
 
 struct wire_mapped {
 	struct wire_header h;
-	__u64 change; /* counts from 1; the process waits until the loader says that it has seen it
-		       */
+	__u64 change; /* counts from 1, over all processes: the process waits until the loader says
+		       * that it has seen this one */
+	__u32 slot;   /* where to say it */
+	__u32 reserved;
 };
 
 /* One argument of a probe: how to get its value from the registers at the hit. */
@@ -222,11 +224,13 @@ struct wire_tree {
 	__u32 targets;	    /* of these, named by the user */
 	__u32 slots;	    /* slots ever used */
 	__u32 finished;	    /* WIRE_FINISH was sent */
+	__u64 changes;	    /* of mappings, so far: see struct wire_mapped */
 	__u64 last_wake_ns; /* of the reader, for points */
 };
 
 /* What the loader decides before the programs are loaded. */
 struct wire_config {
+	__u32 self;	     /* tgid of the loader: never tracked */
 	__u32 nr_cpus;	     /* possible CPUs, at most WIRE_MAX_CPUS */
 	__u32 max_processes; /* tracked at a time */
 	__u32 follow;	     /* 1: descendants are tracked */
@@ -259,7 +263,7 @@ _Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 16 + 48 + 64 + 16, "wire_process");
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
-_Static_assert(sizeof(struct wire_mapped) == 32 + 8, "wire_mapped");
+_Static_assert(sizeof(struct wire_mapped) == 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_site) == 8 + 48, "wire_site");
 

@@ -193,8 +193,11 @@ static void take_arrival(void *context, const struct wire_header *h)
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
 	discovery_search_process(s->discovery, h->tgid);
-	if (h->kind == WIRE_MAPPED)
-		engine_searched(s->engine, h->tgid, ((const struct wire_mapped *)h)->change);
+	if (h->kind == WIRE_MAPPED) {
+		const struct wire_mapped *m = (const struct wire_mapped *)h;
+
+		engine_searched(s->engine, m->slot, m->change);
+	}
 }
 
 static int take_checkpoint(struct session *s, const struct wire_checkpoint *c,

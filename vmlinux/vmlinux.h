@@ -129,7 +129,7 @@ struct task_struct {
 	unsigned int flags;
 	struct sched_entity se;
 	struct mm_struct *mm;
-	int exit_code;
+	int exit_state, exit_code;
 	pid_t pid, tgid;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

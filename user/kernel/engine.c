@@ -261,6 +261,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	if (cpus < 1 || cpus > WIRE_MAX_CPUS)
 		return error_set(err, "cannot count on %d CPUs: at most %d are supported", cpus,
 				 WIRE_MAX_CPUS);
+	e->bpf->rodata->config.self = getpid();
 	e->bpf->rodata->config.nr_cpus = cpus;
 	e->bpf->rodata->config.follow = config->follow;
 	e->bpf->rodata->config.wake_points = config->wake_points;
@@ -529,9 +530,9 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
 			: attach_singly(e, probe, path, places, n);
 }
 
-void engine_searched(struct engine *e, uint32_t tgid, uint64_t change)
+void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 {
-	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &tgid, &change, BPF_ANY);
+	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &slot, &change, BPF_ANY);
 }
 
 bool engine_needs_libc_probes(const struct engine *e)

@@ -73,8 +73,9 @@ struct engine_place {
 int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
 			 const struct engine_place *places, size_t n);
 
-/* Lets a process go that waits for its change number `change` to be looked at. */
-void engine_searched(struct engine *e, uint32_t tgid, uint64_t change);
+/* Lets a process go that waits for a change of its mappings to be looked at: as struct wire_mapped
+ * says. */
+void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
 /* Whether libc's splice(), tee() and vmsplice() have to be probed, because fexit cannot be used. */
 bool engine_needs_libc_probes(const struct engine *e);

@@ -192,7 +192,7 @@ static void take_arrival(void *context, const struct wire_header *h)
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_process(s->discovery, h->tgid);
+	discovery_search_process(s->discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
@@ -398,19 +398,19 @@ static int prepare_model(struct session *s)
 	return -1;
 }
 
+/* The command is forked before anything is changed that it would inherit. */
 static int prepare(struct session *s)
 {
 	uname(&s->uts);
 	clock_gettime(CLOCK_REALTIME, &s->began);
 	s->epoll = s->signals = s->duration = s->show = -1;
-	raise_fd_limit();
-	if (prepare_targets(s) || open_wakes(s))
+	if (prepare_targets(s))
 		return -1;
-	/* The command first: what it inherits is least then. */
 	if (s->options->command ? prepare_command(s) : check_pids(s))
 		return -1;
+	raise_fd_limit();
 	raise_priority();
-	return prepare_model(s) || watch_targets(s) ? -1 : 0;
+	return open_wakes(s) || prepare_model(s) || watch_targets(s) ? -1 : 0;
 }
 
 /* ---- Attach --------------------------------------------------------------------------------- */
@@ -499,11 +499,11 @@ static int attach_running(struct session *s)
 		FAIL(s, "process %u exited before it could be attached", s->targets[0]);
 		return -1;
 	}
-	while (read_rings(s) > 0)
+	while (!s->started && read_rings(s) > 0)
 		;
 	processes = profile_processes(s->profile, &count);
 	for (size_t i = 0; i < count && !s->failed; i++)
-		discovery_search_process(s->discovery, processes[i]->tgid);
+		discovery_search_process(s->discovery, processes[i]->tgid, false);
 	if (s->failed)
 		return -1;
 	log_info("attached to %zu process%s, %zu checkpoint probe%s; ^C ends it", count,
@@ -518,7 +518,7 @@ static int start_command(struct session *s)
 {
 	struct error err = {0};
 
-	discovery_search_process(s->discovery, getpid());
+	discovery_search_process(s->discovery, getpid(), false);
 	discovery_search_file(s->discovery, s->command_path);
 	s->released = true;
 	if (launch_go(&s->launch, s->options->command[0], &err)) {
@@ -551,8 +551,7 @@ static void take_signal(struct session *s)
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (s->stop) { /* the second one: at once */
-			log_error(
-				"stopped by a second signal; the profile is incomplete, but valid");
+			log_error("stopped at once; the profile is incomplete, but valid");
 			_exit(128 + info.ssi_signo);
 		}
 		if (s->released && !s->reaped && info.ssi_code != SI_KERNEL)
@@ -624,16 +623,22 @@ static void run(struct session *s)
 
 /* ---- Drain and finish ----------------------------------------------------------------------- */
 
-/* The last target's exit has said WIRE_FINISH in the kernel; any other end says it here. */
+/*
+ * The last target's exit has said WIRE_FINISH in the kernel; any other end says it here. After it
+ * no checkpoint is taken, so what is left to read has an end; a signal ends it sooner.
+ */
 static void drain(struct session *s)
 {
-	while (read_rings(s) > 0)
-		;
-	if (s->failed || s->finished)
-		return;
-	milestone(s, WIRE_FINISH);
-	while (read_rings(s) > 0 && !s->finished)
-		;
+	enum { READS_AFTER_FINISH = 64 };
+	int after = 0;
+
+	if (!s->finished)
+		milestone(s, WIRE_FINISH);
+	s->stop = true;
+	while (read_rings(s) > 0 && after < READS_AFTER_FINISH) {
+		take_signal(s);
+		after += s->finished;
+	}
 }
 
 static int write_summary(const struct session *s, const struct run_quality *quality)

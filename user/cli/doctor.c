@@ -90,7 +90,7 @@ static int check_engine(void)
 	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
 	d = discovery_new(e, NULL, 0, ignore, NULL);
 	if (d)
-		discovery_search_process(d, getpid());
+		discovery_search_process(d, getpid(), false);
 	say("checkpoints", "yes", from.checkpoints);
 	discovery_free(d);
 	engine_free(e);

@@ -24,20 +24,18 @@ enum {
 };
 
 /*
- * A file that was searched. Two ways to know one: by what a process's maps say of it (cheap, and
- * all that is asked of the hundreds of mappings of a process), and by what stat(2) says (exact: an
- * inode number is used again after a deletion).
+ * A file that was searched. An inode number is used again after a deletion, and a file may be
+ * written anew in place: then it is another one, although the key is the same.
  */
 struct file_key {
-	uint64_t device, inode;
-	uint64_t changed_ns; /* 0 in a key from maps */
-	uint64_t kind;	     /* which of the two; they may collide otherwise */
+	uint64_t device, inode; /* as stat(2) gives them */
 };
-
-enum { KEY_MAPS, KEY_STAT };
 
 struct known_file {
 	struct file_key key;
+	int64_t size;
+	uint64_t changed_ns;
+	uint32_t group; /* of what is attached in it */
 	UT_hash_handle hh;
 };
 
@@ -50,6 +48,7 @@ struct discovery {
 	struct known_file *files;
 	char **site_names; /* n_sites of them */
 	size_t n_sites, room;
+	uint32_t groups;
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
 };
@@ -85,25 +84,51 @@ void discovery_free(struct discovery *d)
 	free(d);
 }
 
-static bool is_known(struct discovery *d, const struct file_key *key)
+static uint64_t change_time(const struct stat *st)
 {
+	return st->st_ctim.tv_sec * 1000000000ull + st->st_ctim.tv_nsec;
+}
+
+static struct known_file *find_file(struct discovery *d, const struct stat *st)
+{
+	const struct file_key key = {st->st_dev, st->st_ino};
 	struct known_file *file;
 
-	HASH_FIND(hh, d->files, key, sizeof(*key), file);
+	HASH_FIND(hh, d->files, &key, sizeof(key), file);
 	return file;
 }
 
-static void make_known(struct discovery *d, const struct file_key *key)
+static bool is_searched(struct discovery *d, const struct stat *st)
 {
-	struct known_file *file;
+	const struct known_file *file = find_file(d, st);
 
-	if (is_known(d, key) || HASH_COUNT(d->files) >= MAX_FILES)
-		return;
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return;
-	file->key = *key;
-	HASH_ADD(hh, d->files, key, sizeof(file->key), file);
+	return file && file->size == st->st_size && file->changed_ns == change_time(st);
+}
+
+/*
+ * Takes note of a file. If it is known with another content, what is attached to the old one goes
+ * first: a probe in the middle of an instruction would break whoever runs it. NULL: no memory, or
+ * too many.
+ */
+static struct known_file *note_file(struct discovery *d, const struct stat *st)
+{
+	struct known_file *file = find_file(d, st);
+
+	if (file) {
+		engine_detach_group(d->engine, file->group);
+	} else {
+		if (HASH_COUNT(d->files) >= MAX_FILES)
+			return NULL;
+		file = calloc(1, sizeof(*file));
+		if (!file)
+			return NULL;
+		file->key = (struct file_key){st->st_dev, st->st_ino};
+		HASH_ADD(hh, d->files, key, sizeof(file->key), file);
+	}
+	file->size = st->st_size;
+	file->changed_ns = change_time(st);
+	file->group = ++d->groups;
+	return file;
 }
 
 static bool matches(const struct usdt_probe *probe, const char *pattern)
@@ -229,10 +254,12 @@ static int choose_sites(struct discovery *d, const char *path, const struct usdt
 /* All at once; if the kernel refuses one of them, one by one, so that the others are there. */
 static void attach_sites(struct discovery *d, int fd, const char *path, const struct sites *sites)
 {
-	if (!sites->n || !engine_attach_places(d->engine, PROBE_SITE, fd, sites->places, sites->n))
+	if (!sites->n ||
+	    !engine_attach_places(d->engine, PROBE_SITE, d->groups, fd, sites->places, sites->n))
 		return;
 	for (size_t i = 0; i < sites->n; i++) {
-		int err = engine_attach_places(d->engine, PROBE_SITE, fd, &sites->places[i], 1);
+		int err = engine_attach_places(d->engine, PROBE_SITE, d->groups, fd,
+					       &sites->places[i], 1);
 
 		if (err)
 			warn_of_probe(d, sites->probes[i], path, strerror(-err));
@@ -273,6 +300,13 @@ static bool begins(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* glibc's, and musl's, which is both linker and libc. */
 static bool is_linker(const char *name)
 {
@@ -294,7 +328,7 @@ static void attach_function(struct discovery *d, enum engine_probe probe, int fd
 	char what[600];
 
 	if (!err)
-		err = engine_attach_places(d->engine, probe, fd, &place, 1);
+		err = engine_attach_places(d->engine, probe, d->groups, fd, &place, 1);
 	if (!err)
 		return;
 	snprintf(what, sizeof(what), "%s in %s", function, path);
@@ -303,8 +337,7 @@ static void attach_function(struct discovery *d, enum engine_probe probe, int fd
 
 static void attach_libraries(struct discovery *d, int fd, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = base_name(path);
 
 	if (is_linker(name)) {
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
@@ -319,18 +352,11 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 
 static void search_open_file(struct discovery *d, int fd, const char *hostile_path)
 {
-	struct file_key key = {.kind = KEY_STAT};
 	struct stat st;
 	char path[512];
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || is_searched(d, &st) || !note_file(d, &st))
 		return;
-	key.device = st.st_dev;
-	key.inode = st.st_ino;
-	key.changed_ns = st.st_ctim.tv_sec * 1000000000ull + st.st_ctim.tv_nsec;
-	if (is_known(d, &key))
-		return;
-	make_known(d, &key);
 	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
 	log_verbose("searching %s", path);
 	attach_probes(d, fd, path);
@@ -340,18 +366,27 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
+	uint64_t device, inode; /* of the mapping before: a file's follow each other */
+	bool has_linker;
 };
 
 static int search_mapping(void *context, const struct procfs_mapping *m)
 {
 	struct search *search = context;
-	struct file_key key = {m->device, m->inode, 0, KEY_MAPS};
+	struct stat st;
 	int fd;
 
-	if (is_known(search->discovery, &key))
+	if (m->device == search->device && m->inode == search->inode)
 		return 0;
-	make_known(search->discovery, &key);
+	search->device = m->device;
+	search->inode = m->inode;
+	search->has_linker |= is_linker(base_name(m->path));
+	/* A mapping, or the process, may be gone by now: then so is its code. */
+	if (procfs_stat_mapping(search->pid, m, &st) || is_searched(search->discovery, &st))
+		return 0;
 	fd = procfs_open_mapping(search->pid, m);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
+		search->discovery->warn(search->discovery->context, m->path, strerror(-fd));
 	if (fd < 0)
 		return 0;
 	search_open_file(search->discovery, fd, m->path);
@@ -359,14 +394,19 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 	return 0;
 }
 
-void discovery_search_process(struct discovery *d, pid_t pid)
+void discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
-	struct search search = {d, pid};
+	const size_t sites = d->n_sites;
+	struct search search;
 
 	do {
+		search = (struct search){.discovery = d, .pid = pid};
 		d->linker_added = false;
 		procfs_each_executable(pid, search_mapping, &search);
 	} while (d->linker_added);
+	if (starting && d->n_sites > sites && !search.has_linker)
+		d->warn(d->context, "a program without a dynamic linker",
+			"it ran before its probes were attached: first checkpoints may be missing");
 }
 
 void discovery_search_file(struct discovery *d, const char *path)

@@ -7,6 +7,7 @@
 #ifndef QPROF_DISCOVERY_H
 #define QPROF_DISCOVERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,8 +28,12 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 				discovery_warn_fn warn, void *context);
 void discovery_free(struct discovery *d);
 
-/* Searches what process pid has mapped executable by now. A process that is gone is no error. */
-void discovery_search_process(struct discovery *d, pid_t pid);
+/*
+ * Searches what process pid has mapped executable by now. A process that is gone is no error.
+ * starting: it has just exec'ed, and without a dynamic linker it does not wait for us: then that is
+ * warned of.
+ */
+void discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /* Searches one file, before anyone maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
+#include <sys/pidfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -20,12 +23,13 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 #include "qprof.skel.h"
 
-enum { DETACH_THREADS = 32 };
+enum { DETACH_THREADS = 32, DETACH_MS = 2000 };
 
 /* A link that libbpf knows, or one that it does not yet: then link is NULL. */
 struct attached {
 	struct bpf_link *link;
 	int fd;
+	uint32_t group;
 };
 
 struct engine {
@@ -326,22 +330,26 @@ struct share {
 	pthread_t thread;
 };
 
+static void detach(struct attached *a)
+{
+	if (a->link)
+		bpf_link__destroy(a->link);
+	else
+		close(a->fd);
+}
+
 static void *detach_share(void *arg)
 {
 	struct share *share = arg;
 	struct engine *e = share->engine;
 
-	for (size_t i = share->first; i < e->n_attached; i += DETACH_THREADS) {
-		if (e->attached[i].link)
-			bpf_link__destroy(e->attached[i].link);
-		else
-			close(e->attached[i].fd);
-	}
+	for (size_t i = share->first; i < e->n_attached; i += DETACH_THREADS)
+		detach(&e->attached[i]);
 	return NULL;
 }
 
 /* The kernel waits for a grace period or two for each (some 90 ms): for many at a time, then. */
-static void detach_places(struct engine *e)
+static void detach_in_parallel(struct engine *e)
 {
 	struct share shares[DETACH_THREADS];
 	size_t n = 0;
@@ -355,14 +363,62 @@ static void detach_places(struct engine *e)
 		detach_share(&(struct share){.engine = e, .first = i});
 	for (size_t i = 0; i < n; i++)
 		pthread_join(shares[i].thread, NULL);
-	free(e->attached);
+}
+
+/*
+ * The kernel waits for every program that is at a probe, and one may sleep in it for as long as its
+ * owner likes (its argument in memory that a userfaultfd does not serve). Whoever closes the last
+ * descriptor does the waiting, and cannot even be killed. So a child does: we wait for it, but not
+ * for ever.
+ */
+static void detach_all(struct engine *e)
+{
+	struct pollfd done = {.events = POLLIN};
+	pid_t child = e->n_attached ? fork() : -1;
+
+	if (!child) {
+		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+			close(fd); /* pipes that others wait for the end of */
+		detach_in_parallel(e);
+		_exit(0);
+	}
+	if (child < 0) {
+		detach_in_parallel(e);
+		return;
+	}
+	for (size_t i = 0; i < e->n_attached; i++)
+		detach(&e->attached[i]);
+	done.fd = pidfd_open(child, 0);
+	if (done.fd < 0 || poll(&done, 1, DETACH_MS) > 0)
+		waitpid(child, NULL, 0);
+	else
+		log_error("a process hangs in a probe, which cannot be removed before it goes on "
+			  "or is "
+			  "killed; process %d waits for that",
+			  child);
+	if (done.fd >= 0)
+		close(done.fd);
+}
+
+void engine_detach_group(struct engine *e, uint32_t group)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->n_attached; i++) {
+		if (e->attached[i].group == group)
+			detach(&e->attached[i]);
+		else
+			e->attached[kept++] = e->attached[i];
+	}
+	e->n_attached = kept;
 }
 
 void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
-	detach_places(e);
+	detach_all(e);
+	free(e->attached);
 	qprof_bpf__destroy(e->bpf);
 	free(e);
 }
@@ -467,7 +523,7 @@ static int make_room(struct engine *e, size_t more)
 
 /* One link for all places. The file is named by the descriptor, whatever became of its name since.
  */
-static int attach_multi(struct engine *e, enum engine_probe probe, const char *path,
+static int attach_multi(struct engine *e, enum engine_probe probe, uint32_t group, const char *path,
 			const struct engine_place *places, size_t n)
 {
 	uint64_t *words = calloc(3 * n, sizeof(*words));
@@ -489,13 +545,13 @@ static int attach_multi(struct engine *e, enum engine_probe probe, const char *p
 	free(words);
 	if (fd < 0)
 		return fd;
-	e->attached[e->n_attached++] = (struct attached){.fd = fd};
+	e->attached[e->n_attached++] = (struct attached){.fd = fd, .group = group};
 	return 0;
 }
 
 /* A perf event for each place: what kernels before 6.6 have. */
-static int attach_singly(struct engine *e, enum engine_probe probe, const char *path,
-			 const struct engine_place *places, size_t n)
+static int attach_singly(struct engine *e, enum engine_probe probe, uint32_t group,
+			 const char *path, const struct engine_place *places, size_t n)
 {
 	const size_t before = e->n_attached;
 
@@ -507,7 +563,8 @@ static int attach_singly(struct engine *e, enum engine_probe probe, const char *
 		int err = -errno;
 
 		if (link) {
-			e->attached[e->n_attached++] = (struct attached){.link = link, .fd = -1};
+			e->attached[e->n_attached++] =
+				(struct attached){.link = link, .fd = -1, .group = group};
 			continue;
 		}
 		while (e->n_attached > before)
@@ -517,7 +574,7 @@ static int attach_singly(struct engine *e, enum engine_probe probe, const char *
 	return 0;
 }
 
-int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
+int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t group, int fd,
 			 const struct engine_place *places, size_t n)
 {
 	int err = make_room(e, e->multi ? 1 : n);
@@ -526,8 +583,8 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
 	if (err)
 		return err;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return e->multi ? attach_multi(e, probe, path, places, n)
-			: attach_singly(e, probe, path, places, n);
+	return e->multi ? attach_multi(e, probe, group, path, places, n)
+			: attach_singly(e, probe, group, path, places, n);
 }
 
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)

@@ -43,7 +43,10 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 /* Attaches what watches the whole machine: memory, processes, io_uring. 0, or -1 and *err. */
 int engine_attach(struct engine *e, struct error *err);
 
-/* Detaches and frees. NULL is fine. Waits for the kernel's grace periods: up to a second. */
+/*
+ * Detaches and frees. NULL is fine. Waits for the kernel to let go of the probes, some 100 ms; at
+ * most two seconds, as a process that hangs in a probe keeps the kernel waiting.
+ */
 void engine_free(struct engine *e);
 
 /* Names a process to be tracked by the next engine_track_existing(); running: it is no launcher
@@ -68,10 +71,13 @@ struct engine_place {
 
 /*
  * Attaches a program to n places in the file open at fd (not needed afterwards), for all processes
- * that map it, now and later. All or none: 0, or -errno.
+ * that map it, now and later. group is a number to detach them by. All or none: 0, or -errno.
  */
-int engine_attach_places(struct engine *e, enum engine_probe probe, int fd,
+int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t group, int fd,
 			 const struct engine_place *places, size_t n);
+
+/* Detaches what was attached as that group. */
+void engine_detach_group(struct engine *e, uint32_t group);
 
 /* Lets a process go that waits for a change of its mappings to be looked at: as struct wire_mapped
  * says. */

@@ -4,23 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <paths.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Signals as a program expects to find them. */
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-}
 
 /* In the child: waits for the word, becomes the user, execs. Says why if it could not. */
 static void __attribute__((noreturn))
@@ -31,7 +20,6 @@ become_command(char *const *argv, const struct invoker *as, int go, int failed)
 
 	if (read(go, &word, 1) != 1)
 		_exit(125);
-	reset_signals();
 	if (as)
 		err = -invoker_become(as);
 	if (!err) {

@@ -66,7 +66,8 @@ int procfs_check_target(pid_t pid, struct error *err)
 			err,
 			"process %d is a kernel thread: it has no memory of its own to profile",
 			pid);
-	if (state == 'Z' || state == 'X')
+	/* A main thread that has called pthread_exit() is a zombie while the others go on. */
+	if ((state == 'Z' && read_status(pid, "Threads:") <= 1) || state == 'X')
 		return error_set(err,
 				 "process %d has exited already (its parent has not waited for it)",
 				 pid);
@@ -124,18 +125,39 @@ int procfs_each_executable(pid_t pid, int (*visit)(void *context, const struct p
 	return err;
 }
 
+/* A link straight to the file; following it needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN. */
+static void link_of(char *path, size_t size, pid_t pid, const struct procfs_mapping *m)
+{
+	snprintf(path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start, m->end);
+}
+
+int procfs_stat_mapping(pid_t pid, const struct procfs_mapping *m, struct stat *st)
+{
+	char path[96];
+
+	link_of(path, sizeof(path), pid, m);
+	return stat(path, st) ? -errno : 0;
+}
+
+/* By O_PATH first: to open a device for reading may do something to it. */
 int procfs_open_mapping(pid_t pid, const struct procfs_mapping *m)
 {
-	char path[4096 + 64];
-	int fd;
+	char path[96];
+	struct stat st;
+	int found, fd;
 
-	/* A link straight to the file; needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN. */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
-		 m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, m->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 ? fd : -errno;
+	link_of(path, sizeof(path), pid, m);
+	found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0)
+		return -errno;
+	if (fstat(found, &st) || !S_ISREG(st.st_mode)) {
+		close(found);
+		return -EINVAL;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	close(found);
+	return fd;
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "error.h"
@@ -29,8 +30,13 @@ struct procfs_mapping {
 int procfs_each_executable(pid_t pid, int (*visit)(void *context, const struct procfs_mapping *m),
 			   void *context);
 
-/* Opens the file behind a mapping, also if it was deleted or is in another mount namespace. Or
- * -errno. */
+/*
+ * What stat(2) says of the file behind a mapping, also if it was deleted or is in another mount
+ * namespace. 0, or -errno.
+ */
+int procfs_stat_mapping(pid_t pid, const struct procfs_mapping *m, struct stat *st);
+
+/* Opens it for reading, if it is a regular file. The descriptor, or -errno. */
 int procfs_open_mapping(pid_t pid, const struct procfs_mapping *m);
 
 #endif

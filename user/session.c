@@ -276,6 +276,7 @@ static int open_wakes(struct session *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGRTMIN); /* of a lease: see discovery.h */
 	sigprocmask(SIG_BLOCK, &set, &s->old_mask);
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2) */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -454,8 +455,8 @@ static int load_engine(struct session *s)
 	if (engine_new(&config, &s->engine, &err) || engine_attach(s->engine, &err))
 		return fail(s, &err);
 	s->rings = rings_new(s->engine, &handler);
-	s->discovery =
-		discovery_new(s->engine, s->options->patterns, s->options->n_patterns, warn, s);
+	s->discovery = discovery_new(s->engine, s->options->patterns, s->options->n_patterns, warn,
+				     s, SIGRTMIN);
 	if (!s->rings || !s->discovery || add_wake(s, rings_fd(s->rings), WAKE_RINGS, 0)) {
 		FAIL(s, "cannot set up the ring buffers: %s", strerror(errno));
 		return -1;
@@ -550,6 +551,10 @@ static void take_signal(struct session *s)
 	struct signalfd_siginfo info;
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == (uint32_t)SIGRTMIN) {
+			discovery_release(s->discovery, info.ssi_fd);
+			continue;
+		}
 		if (s->stop) { /* the second one: at once */
 			log_error("stopped at once; the profile is incomplete, but valid");
 			_exit(128 + info.ssi_signo);

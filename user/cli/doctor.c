@@ -88,7 +88,7 @@ static int check_engine(void)
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
 	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
-	d = discovery_new(e, NULL, 0, ignore, NULL);
+	d = discovery_new(e, NULL, 0, ignore, NULL, 0);
 	if (d)
 		discovery_search_process(d, getpid(), false);
 	say("checkpoints", "yes", from.checkpoints);

@@ -36,6 +36,7 @@ struct known_file {
 	int64_t size;
 	uint64_t changed_ns;
 	uint32_t group; /* of what is attached in it */
+	int lease;	/* a descriptor of it that holds a lease, or -1 */
 	UT_hash_handle hh;
 };
 
@@ -48,13 +49,15 @@ struct discovery {
 	struct known_file *files;
 	char **site_names; /* n_sites of them */
 	size_t n_sites, room;
+	int lease_signal;
 	uint32_t groups;
+	bool attached;	   /* anything in the file that is being searched */
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
 };
 
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
-				discovery_warn_fn warn, void *context)
+				discovery_warn_fn warn, void *context, int lease_signal)
 {
 	struct discovery *d = calloc(1, sizeof(*d));
 
@@ -65,7 +68,49 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	d->n_patterns = n;
 	d->warn = warn;
 	d->context = context;
+	d->lease_signal = lease_signal;
 	return d;
+}
+
+static void drop_lease(struct known_file *file)
+{
+	if (file->lease >= 0)
+		close(file->lease);
+	file->lease = -1;
+}
+
+/*
+ * A uprobe belongs to an offset of an inode. Were the file overwritten in place, the next program
+ * to run it would have breakpoints in the middle of its instructions, and crash. With a lease on
+ * the file the kernel makes a writer wait until we have let go (fcntl(2), F_SETLEASE), for 45 s at
+ * most.
+ */
+static void take_lease(struct discovery *d, struct known_file *file, int fd)
+{
+	if (!d->lease_signal)
+		return;
+	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (file->lease < 0)
+		return;
+	/* Refused where someone is writing it, or the file system has no leases. */
+	if (fcntl(file->lease, F_SETSIG, d->lease_signal) ||
+	    fcntl(file->lease, F_SETLEASE, F_RDLCK))
+		drop_lease(file);
+}
+
+void discovery_release(struct discovery *d, int fd)
+{
+	struct known_file *file, *next;
+
+	HASH_ITER (hh, d->files, file, next) {
+		if (file->lease != fd)
+			continue;
+		engine_detach_group(d->engine, file->group);
+		drop_lease(file);
+		HASH_DEL(d->files, file);
+		free(file);
+		return;
+	}
 }
 
 void discovery_free(struct discovery *d)
@@ -76,6 +121,7 @@ void discovery_free(struct discovery *d)
 		return;
 	HASH_ITER (hh, d->files, file, next) {
 		HASH_DEL(d->files, file);
+		drop_lease(file);
 		free(file);
 	}
 	for (size_t i = 0; i < d->n_sites; i++)
@@ -116,6 +162,7 @@ static struct known_file *note_file(struct discovery *d, const struct stat *st)
 
 	if (file) {
 		engine_detach_group(d->engine, file->group);
+		drop_lease(file);
 	} else {
 		if (HASH_COUNT(d->files) >= MAX_FILES)
 			return NULL;
@@ -128,6 +175,7 @@ static struct known_file *note_file(struct discovery *d, const struct stat *st)
 	file->size = st->st_size;
 	file->changed_ns = change_time(st);
 	file->group = ++d->groups;
+	file->lease = -1;
 	return file;
 }
 
@@ -251,15 +299,22 @@ static int choose_sites(struct discovery *d, const char *path, const struct usdt
 	return 0;
 }
 
+static int attach(struct discovery *d, enum engine_probe probe, int fd,
+		  const struct engine_place *places, size_t n)
+{
+	int err = engine_attach_places(d->engine, probe, d->groups, fd, places, n);
+
+	d->attached |= !err;
+	return err;
+}
+
 /* All at once; if the kernel refuses one of them, one by one, so that the others are there. */
 static void attach_sites(struct discovery *d, int fd, const char *path, const struct sites *sites)
 {
-	if (!sites->n ||
-	    !engine_attach_places(d->engine, PROBE_SITE, d->groups, fd, sites->places, sites->n))
+	if (!sites->n || !attach(d, PROBE_SITE, fd, sites->places, sites->n))
 		return;
 	for (size_t i = 0; i < sites->n; i++) {
-		int err = engine_attach_places(d->engine, PROBE_SITE, d->groups, fd,
-					       &sites->places[i], 1);
+		int err = attach(d, PROBE_SITE, fd, &sites->places[i], 1);
 
 		if (err)
 			warn_of_probe(d, sites->probes[i], path, strerror(-err));
@@ -328,7 +383,7 @@ static void attach_function(struct discovery *d, enum engine_probe probe, int fd
 	char what[600];
 
 	if (!err)
-		err = engine_attach_places(d->engine, probe, d->groups, fd, &place, 1);
+		err = attach(d, probe, fd, &place, 1);
 	if (!err)
 		return;
 	snprintf(what, sizeof(what), "%s in %s", function, path);
@@ -352,15 +407,22 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 
 static void search_open_file(struct discovery *d, int fd, const char *hostile_path)
 {
+	struct known_file *file;
 	struct stat st;
 	char path[512];
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || is_searched(d, &st) || !note_file(d, &st))
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || is_searched(d, &st))
 		return;
+	file = note_file(d, &st);
+	if (!file)
+		return;
+	d->attached = false;
 	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
 	log_verbose("searching %s", path);
 	attach_probes(d, fd, path);
 	attach_libraries(d, fd, path);
+	if (d->attached)
+		take_lease(d, file, fd);
 }
 
 struct search {

@@ -21,11 +21,13 @@ struct discovery;
 typedef void (*discovery_warn_fn)(void *context, const char *what, const char *why);
 
 /*
- * patterns: n texts "PROVIDER:NAME" with * and ?, whose probes are checkpoints beside those of the
- * provider qprof; they must outlive the discovery. NULL when out of memory.
+ * lease_signal: 0, or a real-time signal, blocked by the caller, that is sent when somebody wants
+ * to write a file in which probes are; si_fd of it is for discovery_release. patterns: n texts
+ * "PROVIDER:NAME" with * and ?, whose probes are checkpoints beside those of the provider qprof;
+ * they must outlive the discovery. NULL when out of memory.
  */
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
-				discovery_warn_fn warn, void *context);
+				discovery_warn_fn warn, void *context, int lease_signal);
 void discovery_free(struct discovery *d);
 
 /*
@@ -36,6 +38,12 @@ void discovery_free(struct discovery *d);
 void discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /* Searches one file, before anyone maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
+
+/*
+ * Detaches what is in the file that the descriptor of a lease_signal stands for, and lets the
+ * writer go on.
+ */
+void discovery_release(struct discovery *d, int fd);
 
 /* How many probes are attached as checkpoints. */
 size_t discovery_sites(const struct discovery *d);

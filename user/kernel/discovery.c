@@ -100,17 +100,16 @@ static void take_lease(struct discovery *d, struct known_file *file, int fd)
 
 void discovery_release(struct discovery *d, int fd)
 {
-	struct known_file *file, *next;
+	struct known_file *file = d->files;
 
-	HASH_ITER (hh, d->files, file, next) {
-		if (file->lease != fd)
-			continue;
-		engine_detach_group(d->engine, file->group);
-		drop_lease(file);
-		HASH_DEL(d->files, file);
-		free(file);
+	while (file && file->lease != fd)
+		file = file->hh.next;
+	if (!file)
 		return;
-	}
+	engine_detach_group(d->engine, file->group);
+	drop_lease(file);
+	HASH_DEL(d->files, file);
+	free(file);
 }
 
 void discovery_free(struct discovery *d)
@@ -459,10 +458,10 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 void discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
-	struct search search;
+	struct search search = {.discovery = d, .pid = pid};
 
 	do {
-		search = (struct search){.discovery = d, .pid = pid};
+		search.device = search.inode = 0;
 		d->linker_added = false;
 		procfs_each_executable(pid, search_mapping, &search);
 	} while (d->linker_added);

@@ -141,7 +141,7 @@ static void put_pieces(const struct summary_writer *s, FILE *out, const char *se
 	fputc('\n', out);
 }
 
-enum { PIECE_MAX = 256 };
+enum { PIECE_MAX = 512 };
 
 static void peak_piece(char out[PIECE_MAX], const struct profile *p)
 {

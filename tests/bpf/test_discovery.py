@@ -80,7 +80,11 @@ def test_attach_in_other_mount_namespace(target, attach, tmp_path):
 
 
 def test_other_root(profile, tmp_path):
-    """In a chroot: its paths mean something else to us."""
+    """
+    In a chroot: its paths mean something else to us, and its dynamic linker is one that makes nobody
+    wait until we know it. So the first run may be too fast, but not without a warning; the second
+    is not.
+    """
     root = tmp_path / "root"
     libraries = subprocess.run(["ldd", program("checkpoints")], capture_output=True, text=True,
                                check=True).stdout
@@ -89,8 +93,16 @@ def test_other_root(profile, tmp_path):
             to = root / word[1:]
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(word, to)
-    run = profile("chroot", root, program("checkpoints"), "sequence")
-    assert step_names(run.profile) == run.truth["steps"]
+    again = f'chroot {root} {program("checkpoints")} sequence; ' * 2
+    run = profile("sh", "-c", again)
+    steps, once = step_names(run.profile), run.truth["steps"]
+    assert steps[-len(once):] == once, f"expected {once} of the second run, got {steps}"
+    first = steps[:-len(once)]
+    warned = any("first run" in warning["what"] for warning in
+                 run.profile["quality"]["warnings"])
+    assert first == once or (warned and first == once[len(once) - len(first):]), (
+        f"expected {once} of the first run, or a warning and the end of it; got {first}, "
+        f"{run.profile['quality']['warnings']}")
 
 
 def test_deleted_executable(target, attach, tmp_path):

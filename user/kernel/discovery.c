@@ -427,13 +427,15 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
-	uint64_t device, inode; /* of the mapping before: a file's follow each other */
+	bool linkers_only;
 	bool has_linker;
+	uint64_t device, inode; /* of the mapping before: a file's follow each other */
 };
 
 static int search_mapping(void *context, const struct procfs_mapping *m)
 {
 	struct search *search = context;
+	const bool linker = is_linker(base_name(m->path));
 	struct stat st;
 	int fd;
 
@@ -441,7 +443,9 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 		return 0;
 	search->device = m->device;
 	search->inode = m->inode;
-	search->has_linker |= is_linker(base_name(m->path));
+	search->has_linker |= linker;
+	if (search->linkers_only && !linker)
+		return 0;
 	/* A mapping, or the process, may be gone by now: then so is its code. */
 	if (procfs_stat_mapping(search->pid, m, &st) || is_searched(search->discovery, &st))
 		return 0;
@@ -455,19 +459,38 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 	return 0;
 }
 
+/* Whether a dynamic linker is among the mappings. */
+static bool search_mappings(struct discovery *d, pid_t pid, bool linkers_only)
+{
+	struct search search = {.discovery = d, .pid = pid, .linkers_only = linkers_only};
+
+	procfs_each_executable(pid, search_mapping, &search);
+	return search.has_linker;
+}
+
+/*
+ * A process that has just exec'ed is running towards its first probe. Its dynamic linker makes it
+ * wait for us, if we know the linker; so one that is new, of another root for instance, comes
+ * first.
+ */
 void discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
-	struct search search = {.discovery = d, .pid = pid};
+	bool waits;
 
+	d->linker_added = false;
+	if (starting)
+		search_mappings(d, pid, true);
+	waits = !d->linker_added;
 	do {
-		search.device = search.inode = 0;
 		d->linker_added = false;
-		procfs_each_executable(pid, search_mapping, &search);
+		waits &= search_mappings(d, pid, false);
 	} while (d->linker_added);
-	if (starting && d->n_sites > sites && !search.has_linker)
-		d->warn(d->context, "a program without a dynamic linker",
-			"it ran before its probes were attached: first checkpoints may be missing");
+	if (starting && d->n_sites > sites && !waits)
+		d->warn(d->context, "the first run of a program that does not wait to be searched",
+			"static, or with a dynamic linker that was not known: its first "
+			"checkpoints "
+			"may be missing");
 }
 
 void discovery_search_file(struct discovery *d, const char *path)

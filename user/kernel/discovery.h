@@ -32,8 +32,7 @@ void discovery_free(struct discovery *d);
 
 /*
  * Searches what process pid has mapped executable by now. A process that is gone is no error.
- * starting: it has just exec'ed, and without a dynamic linker it does not wait for us: then that is
- * warned of.
+ * starting: it has just exec'ed; if nothing makes it wait for this search, that is warned of.
  */
 void discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /* Searches one file, before anyone maps it. */

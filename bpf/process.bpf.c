@@ -227,8 +227,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
 	track_mm(proc, task->mm);
 	emit_exec(proc, task);
-	if (starts)
-		emit_milestone(WIRE_START, proc, task->pid);
+	if (starts && !emit_milestone(WIRE_START, proc, task->pid))
+		count(lost_checkpoints);
 	return 0;
 }
 
@@ -268,8 +268,8 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 {
 	bool last_target = proc->flags & WIRE_PROCESS_TARGET && atomic_add(&tree.targets, -1) == 1;
 
-	if (last_target && !proc->waiting && !__sync_val_compare_and_swap(&tree.finished, 0, 1))
-		emit_milestone(WIRE_FINISH, proc, task->pid);
+	if (last_target && !proc->waiting)
+		finish_run(proc, task->pid);
 	emit_process(WIRE_EXIT, proc, task->group_leader, task->pid, exit_code(task));
 	forget_process(proc, task->tgid);
 }
@@ -350,7 +350,10 @@ int track_existing(struct bpf_iter__task *ctx)
 struct milestone_args {
 	u32 tgid; /* the process it is said to be of */
 	u32 what; /* WIRE_START or WIRE_FINISH */
+	u32 gone; /* 1: also if that is not tracked any more */
 };
+
+static struct proc nobody; /* whose milestone it is then */
 
 /* A checkpoint that the loader asks for: the attach, or an end that no exit brought about. */
 SEC("syscall")
@@ -358,12 +361,13 @@ int take_milestone(struct milestone_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
 
-	if (args->what == WIRE_FINISH && __sync_val_compare_and_swap(&tree.finished, 0, 1))
-		return 0;
-	if (!proc) {
-		count(failed_reads);
-		return 1;
+	if (!proc && args->gone) {
+		nobody.tgid = args->tgid;
+		proc = &nobody;
 	}
-	emit_milestone(args->what, proc, args->tgid);
-	return 0;
+	if (!proc)
+		return 1;
+	if (args->what == WIRE_FINISH)
+		return finish_run(proc, args->tgid) ? 0 : 2;
+	return emit_milestone(args->what, proc, args->tgid) ? 0 : 2;
 }

@@ -25,18 +25,31 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 	used_by_process(proc, &c->own.usage);
 }
 
-/* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. */
-static __always_inline void emit_milestone(u8 what, struct proc *proc, u32 tid)
+/* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. False: there was no room for it. */
+static __always_inline bool emit_milestone(u8 what, struct proc *proc, u32 tid)
 {
 	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
 
-	if (!c) {
-		count(lost_checkpoints);
-		return;
-	}
+	if (!c)
+		return false;
 	fill_checkpoint(c, proc, what, WIRE_SITE_NONE, tid);
 	c->h.size = sizeof(*c);
 	bpf_ringbuf_submit(c, 0);
+	return true;
+}
+
+/*
+ * The run ends, once. False: there was no room to say so. Then it has not ended, and the loader,
+ * which has made room, will say it.
+ */
+static __always_inline bool finish_run(struct proc *proc, u32 tid)
+{
+	if (__sync_val_compare_and_swap(&tree.finished, 0, 1))
+		return true;
+	if (emit_milestone(WIRE_FINISH, proc, tid))
+		return true;
+	tree.finished = 0;
+	return false;
 }
 
 #endif

@@ -71,7 +71,7 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 {
 	struct thread_walk w = {};
 
-	if (!proc || !sum)
+	if (!proc || !sum || !proc->signal)
 		return 0;
 	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
 	if (!walk_process(proc, &w) && !walk_process(proc, &w))

@@ -485,8 +485,8 @@ static int milestone(struct session *s, enum wire_what what)
 {
 	int err = -ESRCH;
 
-	for (size_t i = 0; i < s->n_targets && err; i++)
-		err = engine_milestone(s->engine, s->targets[i], what);
+	for (size_t i = 0; i < s->n_targets && err == -ESRCH; i++)
+		err = engine_milestone(s->engine, s->targets[i], what, false);
 	return err;
 }
 
@@ -629,21 +629,23 @@ static void run(struct session *s)
 /* ---- Drain and finish ----------------------------------------------------------------------- */
 
 /*
- * The last target's exit has said WIRE_FINISH in the kernel; any other end says it here. After it
- * no checkpoint is taken, so what is left to read has an end; a signal ends it sooner.
+ * The last target's exit says WIRE_FINISH in the kernel, if there is room in the ring; otherwise,
+ * and for any other end, it is said here. After it no checkpoint is taken, so what is left to read
+ * has an end; a signal ends it sooner.
  */
 static void drain(struct session *s)
 {
 	enum { READS_AFTER_FINISH = 64 };
-	int after = 0;
+	int after = 0, more;
 
-	if (!s->finished)
-		milestone(s, WIRE_FINISH);
 	s->stop = true;
-	while (read_rings(s) > 0 && after < READS_AFTER_FINISH) {
+	do {
+		if (!s->finished && milestone(s, WIRE_FINISH) == -ESRCH)
+			engine_milestone(s->engine, s->targets[0], WIRE_FINISH, true);
+		more = read_rings(s);
 		take_signal(s);
 		after += s->finished;
-	}
+	} while (more > 0 && after < READS_AFTER_FINISH);
 }
 
 static int write_summary(const struct session *s, const struct run_quality *quality)

@@ -3,12 +3,13 @@
 
 import math
 import re
+import signal
 import subprocess
 
 import pytest
 import yaml
 
-from harness import (Loader, assert_nothing_lost, metrics_of, parse, process_of, program, quality,
+from harness import (CLEAN_ENV, DEADLINE, Loader, assert_nothing_lost, metrics_of, parse, process_of, program, quality,
                      row_of, rows, run_qprof, step_names)
 
 NAME_MAX = 255
@@ -135,6 +136,31 @@ def check_all_there(got, counts, count):
     assert got == sorted(got), "steps are out of order"
     assert len(set(got)) == len(got), "steps came twice"
     return lost
+
+
+def test_full_ring_is_counted(attach):
+    """Nobody reads while more comes than the ring holds: the rest is counted, and what was kept is right."""
+    count = 60000
+    flood = f'{program("checkpoints")} sequence; echo ready; read go; ' \
+            f'{program("checkpoints")} rate {count}'
+    target = subprocess.Popen(["sh", "-c", f"read go; {flood}"], env=CLEAN_ENV,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with attach(target.pid) as attached:
+        target.stdin.write(b"go\n")
+        target.stdin.flush()
+        while target.stdout.readline() != b"ready\n":
+            pass
+        attached.wait_for_step("Exported")  # the program's probes are attached, then
+        attached.process.send_signal(signal.SIGSTOP)
+        target.communicate(b"go\n", timeout=DEADLINE)
+        attached.process.send_signal(signal.SIGCONT)
+        got = attached.finished()
+    steps = [step for step in step_names(got) if re.fullmatch(r"c\d{7}", step)]
+    counts = quality(got)
+    lost = check_all_there(steps, counts, count)
+    assert lost, f"expected some to be lost, or this test tests nothing: {counts}"
+    assert counts["missing_checkpoints"] == lost, counts
+    assert counts["lost_process_events"], f"expected the exits to be lost and counted: {counts}"
 
 
 def test_flood(profile):

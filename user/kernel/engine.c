@@ -471,15 +471,17 @@ int engine_track_existing(struct engine *e, struct error *err)
 	return 0;
 }
 
-int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what)
+int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone)
 {
 	struct {
-		uint32_t tgid, what;
-	} args = {.tgid = tgid, .what = what};
+		uint32_t tgid, what, gone;
+	} args = {.tgid = tgid, .what = what, .gone = gone};
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
 	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.take_milestone), &opts);
 
-	return code ? code : opts.retval ? -ESRCH : 0;
+	if (code)
+		return code;
+	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)

@@ -56,8 +56,12 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running);
 /* Tracks targets and, unless told not to follow, their descendants. 0, or -1 and *err. */
 int engine_track_existing(struct engine *e, struct error *err);
 
-/* Emits WIRE_START or WIRE_FINISH as tracked process tgid. 0, -ESRCH: not tracked, or -errno. */
-int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what);
+/*
+ * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more. 0,
+ * also if WIRE_FINISH was emitted before; -ESRCH: not tracked; -ENOSPC: the ring is full; or
+ * -errno.
+ */
+int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone);
 
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);

@@ -95,10 +95,10 @@ static __always_inline void fill_value(struct wire_checkpoint *c, const struct h
 	c->value = hit->value;
 }
 
-/* len is what bpf_probe_read_user_str() said. */
+/* len is what bpf_probe_read_user_str() said: of an empty string 0 on 6.12, 1 on 6.18. */
 static __always_inline void fill_name(struct wire_checkpoint *c, long len, bool cut)
 {
-	c->name_state = len <= 0 ? WIRE_NAME_UNREADABLE : cut ? WIRE_NAME_CUT : WIRE_NAME_OK;
+	c->name_state = len < 0 ? WIRE_NAME_UNREADABLE : cut ? WIRE_NAME_CUT : WIRE_NAME_OK;
 	c->name_len = len <= 0 ? 0 : (len - 1) & (WIRE_NAME_MAX - 1);
 }
 
@@ -173,7 +173,7 @@ int site_hit(struct pt_regs *ctx)
 	u64 id = bpf_get_current_pid_tgid(), name = 0;
 	struct hit hit = {.proc = find_proc(id >> 32), .tid = id};
 	char text[SHORT_NAME] = {};
-	long len = 0;
+	long len = -1;
 
 	if (!hit.proc || hit.proc->waiting || tree.finished)
 		return 0;

@@ -7,7 +7,7 @@
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
 
-/* What the user named: tgid -> enum wire_process_flag, with WIRE_PROCESS_WAITING below. */
+/* What the user named: tgid -> enum wire_process_flag. Without ..._ATTACHED it is yet to exec. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -36,22 +36,14 @@ static __always_inline void set_slot(u32 slot, u32 tgid)
 	bpf_map_update_elem(&slots, &slot, &tgid, BPF_ANY);
 }
 
-/*
- * An mm that was emptied before its process ended (by process_mrelease() or the OOM reaper) sends
- * no last event to be forgotten by.
- */
-static __always_inline void drop_mm(struct mm_rss *m, u64 key)
-{
-	atomic_add(&tree.inherited, -m->inherited);
-	bpf_map_delete_elem(&mms, &key);
-}
-
 /* Counts mm from now on, beginning with what it holds. */
 static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
 {
 	u64 key = (u64)mm;
 	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
 
+	/* Emptied by process_mrelease() or the OOM reaper, it sent no last event to be forgotten
+	 * by. */
 	if (m && !m->rss)
 		drop_mm(m, key);
 	if (bpf_map_update_elem(&mms, &key, &new_mm, BPF_NOEXIST)) {

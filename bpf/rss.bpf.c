@@ -266,8 +266,7 @@ static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *
 			proc->earlier_peak = peak;
 		proc->mm = 0;
 	}
-	atomic_add(&tree.inherited, -m->inherited);
-	bpf_map_delete_elem(&mms, &key);
+	drop_mm(m, key);
 }
 
 static __noinline s64 read_percpu_counter(struct mm_struct *mm, int member)

@@ -30,6 +30,13 @@ static __always_inline u64 highest_in(const struct wire_peaks *peaks, u64 epoch,
 	return now;
 }
 
+/* Forgets an mm that holds nothing any more. */
+static __always_inline void drop_mm(struct mm_rss *m, u64 key)
+{
+	atomic_add(&tree.inherited, -m->inherited);
+	bpf_map_delete_elem(&mms, &key);
+}
+
 /* Reads all counters of the mm at that address. */
 int recount(struct mm_rss *m, u64 mm);
 

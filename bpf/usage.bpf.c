@@ -32,10 +32,15 @@ static __always_inline u64 list_head(u64 signal)
 	return signal + bpf_core_field_offset(struct signal_struct, thread_head);
 }
 
+static __always_inline struct task_struct *thread_at(u64 node)
+{
+	return (void *)(node - bpf_core_field_offset(struct task_struct, thread_node));
+}
+
 static long walk_thread(u32 i, struct thread_walk *w)
 {
-	u64 key = w->node - bpf_core_field_offset(struct task_struct, thread_node);
-	struct task_struct *t = (void *)key;
+	struct task_struct *t = thread_at(w->node);
+	u64 key = (u64)t;
 
 	if (w->node == list_head(w->signal)) {
 		w->complete = true;
@@ -88,11 +93,6 @@ struct exit_walk {
 	bool found; /* a thread that is not gone */
 	bool complete;
 };
-
-static __always_inline struct task_struct *thread_at(u64 node)
-{
-	return (void *)(node - bpf_core_field_offset(struct task_struct, thread_node));
-}
 
 static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *proc)
 {

@@ -95,6 +95,12 @@ static int fail(struct session *s, const struct error *err)
 		fail(s, &fail_error);                                                              \
 	} while (0)
 
+static void fail_write(struct session *s, int err)
+{
+	FAIL(s, "cannot write the profile to '%s': %s; what was written until then is valid",
+	     s->options->output, strerror(-err));
+}
+
 /* ---- What is noticed on the way, for `quality` ---------------------------------------------- */
 
 static void warn(void *context, const char *what, const char *why)
@@ -179,9 +185,7 @@ static int write_step(struct session *s, const struct profile_checkpoint *step)
 	int err = s->writer->checkpoint(s->writer, step);
 
 	if (err)
-		FAIL(s,
-		     "cannot write the profile to '%s': %s; what was written until then is valid",
-		     s->options->output, strerror(-err));
+		fail_write(s, err);
 	return err;
 }
 
@@ -242,9 +246,7 @@ static int read_rings(struct session *s)
 		return -1;
 	err = s->writer->flush(s->writer);
 	if (err) {
-		FAIL(s,
-		     "cannot write the profile to '%s': %s; what was written until then is valid",
-		     s->options->output, strerror(-err));
+		fail_write(s, err);
 		return -1;
 	}
 	return more;
@@ -678,9 +680,7 @@ static void finish(struct session *s)
 	if (!err)
 		err = s->writer->finish(s->writer, s->profile, &quality);
 	if (err) {
-		FAIL(s,
-		     "cannot write the profile to '%s': %s; what was written until then is valid",
-		     s->options->output, strerror(-err));
+		fail_write(s, err);
 		return;
 	}
 	if (s->options->summary_width)

@@ -49,16 +49,18 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, args);
 }
 
+/* The smallest program, to try what the kernel takes: r0 = 0, exit. */
+static const struct bpf_insn nothing[] = {
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	{.code = BPF_JMP | BPF_EXIT},
+};
+
 /*
  * Whether this kernel takes an fexit program on a function: tried with the smallest one, since what
  * forbids it is a matter of configuration, privilege and architecture. 0, or -errno.
  */
 static int probe_fexit(const struct btf *btf, const char *function)
 {
-	const struct bpf_insn nothing[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT);
 	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	int fd, link;
@@ -148,10 +150,6 @@ static int uprobe_multi_link(int program, const char *path, const uint64_t *offs
 /* Tried with a file that cannot be probed: a kernel that knows the link says so by EBADF. */
 static bool probe_multi(void)
 {
-	const struct bpf_insn nothing[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts,
 		    .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "probe_multi", "GPL", nothing, 2, &opts);
@@ -632,9 +630,4 @@ int engine_timeline_fd(const struct engine *e)
 struct wire_quality engine_quality(const struct engine *e)
 {
 	return e->bpf->bss->quality;
-}
-
-unsigned int engine_processes(const struct engine *e)
-{
-	return e->bpf->bss->tree.processes;
 }

@@ -97,7 +97,5 @@ int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
 /* What the BPF side counted until now. */
 struct wire_quality engine_quality(const struct engine *e);
-/* Tracked and alive, as the BPF side sees it now. */
-unsigned int engine_processes(const struct engine *e);
 
 #endif

@@ -17,46 +17,50 @@ struct {
 
 u32 newly_tracked; /* by the last run of track_existing */
 
-static const struct mm_rss new_mm;
-
-/* Takes a slot, so that snapshots visit the process. False: the tracked set is full. */
-static __always_inline bool take_slot(u32 *slot)
-{
-	if (!bpf_map_pop_elem(&free_slots, slot))
-		return true;
-	*slot = atomic_add(&tree.slots, 1);
-	if (*slot < config.max_processes)
-		return true;
-	atomic_add(&tree.slots, -1);
-	return false;
-}
-
 static __always_inline void set_slot(u32 slot, u32 tgid)
 {
 	bpf_map_update_elem(&slots, &slot, &tgid, BPF_ANY);
 }
 
+/*
+ * A process that ended without its mm sending a last event, emptied by process_mrelease() or the
+ * OOM reaper, perhaps; the address has been handed out again. False: the mm is someone's.
+ */
+static __always_inline bool drop_leftover(u64 key)
+{
+	struct mm_rss *m = find_mm(key);
+	struct proc *owner;
+
+	if (!m)
+		return true;
+	owner = find_proc(m->tgid);
+	if (owner && owner->mm == key && owner->mm_slot == m->slot)
+		return false;
+	drop_mm(m);
+	return true;
+}
+
 /* Counts mm from now on, beginning with what it holds. */
 static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
 {
-	u64 key = (u64)mm;
-	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
+	struct mm_rss *m = NULL;
+	u32 slot = 0;
 
-	/* Emptied by process_mrelease() or the OOM reaper, it sent no last event to be forgotten
-	 * by. */
-	if (m && !m->rss)
-		drop_mm(m, key);
-	if (bpf_map_update_elem(&mms, &key, &new_mm, BPF_NOEXIST)) {
+	if (drop_leftover((u64)mm)) {
+		/* Once read back it is a number to the verifier, as global functions want it. */
+		*(volatile u64 *)&proc->mm = (u64)mm;
+		if (!claim_mm(*(volatile u64 *)&proc->mm, &slot))
+			m = bpf_map_lookup_elem(&mms, &slot);
+	}
+	if (!m) {
+		proc->mm = 0;
 		count(untracked_memory);
 		return NULL;
 	}
-	m = bpf_map_lookup_elem(&mms, &key);
-	if (!m)
-		return NULL;
 	m->tgid = proc->tgid;
 	m->started_ns = proc->started_ns;
-	proc->mm = key;
-	recount(m, *(volatile u64 *)&proc->mm); /* as a number: it goes to a global function */
+	proc->mm_slot = slot;
+	recount(m);
 	return m;
 }
 
@@ -99,7 +103,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	struct mm_rss *m = NULL;
 	struct proc *proc;
 
-	if (!take_slot(&new.slot)) {
+	if (!take_slot(&free_slots, &tree.slots, &new.slot)) {
 		count(untracked_processes);
 		return NULL;
 	}
@@ -206,7 +210,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	starts = proc->waiting;
 	if (starts)
 		start_command(proc);
-	old = bpf_map_lookup_elem(&mms, &proc->mm);
+	old = memory_of(proc);
 	if (old) { /* someone else holds it still; its peak was this process's nevertheless */
 		u64 peak = highest(&old->peaks, 0);
 
@@ -234,8 +238,7 @@ static __always_inline u32 exit_code(struct task_struct *task)
 
 static __always_inline void forget_process(struct proc *proc, u32 tgid)
 {
-	u64 key = proc->mm;
-	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
+	struct mm_rss *m = memory_of(proc);
 	u32 slot = proc->slot;
 	struct wire_usage used = proc->gone;
 
@@ -252,7 +255,7 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 		return;
 	m->orphaned = 1;
 	if (!m->rss)
-		drop_mm(m, key);
+		drop_mm(m);
 }
 
 /* By one thread only, when all have passed their exit events. */

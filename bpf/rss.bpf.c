@@ -3,14 +3,29 @@
  * rss.bpf.c - exact RSS of an mm, and the tree's sum of it; from rss_stat, once a page fault, the
  * hottest path there is.
  *
- * From 6.2 a counter of an mm is a shared count plus a part for each CPU, and the shared count
- * alone is wrong by up to 32 pages a CPU. A reading sums them; it takes a stamp first, and replaces
- * the cell only if no reading with a later stamp has: a reading whose stamp is the latest has seen
- * every change whose event took an earlier one, because the change precedes its event. So when
- * things stand still the cells are exact, whatever raced before, and totals, which change by the
- * difference of what a cell was and is, cannot drift.
+ * From 6.2 a counter of an mm is a shared count and a part for each CPU; the shared count alone is
+ * wrong by up to max(32, 2 * CPUs) pages a CPU. To sum the parts at each event would cost as many
+ * loads as there are CPUs. But an event comes right after its change, on the CPU that made it, and
+ * a change concerns that CPU's part alone, or folds it into the shared count. So for each part and
+ * each shared count the value is kept as it was counted last. An event adds the difference of what
+ * its CPU's part is and was, and if the part is 0, as a fold leaves it, likewise of the shared
+ * count; and RSS is the sum of what was counted.
+ *
+ * - When things stand still it is exact: each change is followed by an event that counts it. What
+ *   was counted is replaced by compare-and-swap with a stamp, so a value that was read before
+ *   another's cannot overwrite it.
+ * - While things move it lacks what other CPUs have done and not told yet: one change each. A fold
+ *   that another CPU has not told yet must not be counted without what it took from the part: its
+ *   event counts both. What a fold adds, beside what the part loses, is the event's own change,
+ *   often a page. If it comes out larger than SMALL, it was a large one or someone else's fold is
+ *   in it, and all parts are looked at (settle()). They are as well when a process is tracked, and
+ *   when it comes to a checkpoint.
+ * - Nothing adds up wrongly, since all that is added is differences of what was counted.
  */
 #include "rss.bpf.h"
+
+/* A fold is of 32 pages at least, fault-around of 16 at most. */
+enum { SMALL = 16 };
 
 /*
  * From 6.2, which is also where the per-CPU counters begin (a35b9af4ec2c "bpf: Add a kfunc for
@@ -23,109 +38,163 @@ struct refcount_struct {
 	atomic_t refs;
 } __attribute__((preserve_access_index));
 
-/* One CPU's part. */
-static __always_inline s64 cpu_part(s32 *counters, u32 cpu)
+static __always_inline s32 int_at(void *address)
 {
-	struct refcount_struct *part =
-		bpf_rdonly_cast((void *)counters + cpu_offset[cpu],
-				bpf_core_type_id_kernel(struct refcount_struct));
+	struct refcount_struct *at =
+		bpf_rdonly_cast(address, bpf_core_type_id_kernel(struct refcount_struct));
 
-	return part->refs.counter;
+	return *(volatile int *)&at->refs.counter;
+}
+
+static __always_inline s32 part_of(struct percpu_counter *counter, u32 cpu)
+{
+	return int_at((void *)counter->counters + cpu_offset[cpu & (WIRE_MAX_CPUS - 1)]);
+}
+
+static __always_inline struct percpu_counter *counter_of(const struct mm_rss *m, u32 member)
+{
+	u64 at = m->key + bpf_core_field_offset(struct mm_struct, rss_stat) +
+		 (u64)member * bpf_core_type_size(struct percpu_counter);
+
+	return bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct percpu_counter));
+}
+
+static __always_inline s64 shared_of(struct percpu_counter *counter)
+{
+	return *(volatile s64 *)&counter->count;
+}
+
+/* The pages of a cell that may be less than 0, as a shared count may. */
+static __always_inline s64 signed_pages(u64 word)
+{
+	return (s64)(word << (64 - CELL_BITS)) >> (64 - CELL_BITS);
+}
+
+static __always_inline bool replace_shared(u64 *at, u64 old, s64 count)
+{
+	u64 new = cell((old >> CELL_BITS) + 1, count);
+
+	return __sync_val_compare_and_swap(at, old, new) == old;
+}
+
+static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
+{
+	u32 new = ((old >> 16) + 1) << 16 | (u16)part;
+
+	return __sync_val_compare_and_swap(at, old, new) == old;
+}
+
+struct settling {
+	struct percpu_counter *counter;
+	u32 slot, member;
+	s64 change;
+};
+
+/* If its event was faster there is nothing to do. */
+static long settle_cpu(u32 cpu, struct settling *s)
+{
+	u32 *at = seen_part(s->slot, cpu, s->member), old;
+	s32 part;
+
+	if (!at)
+		return 1;
+	old = *(volatile u32 *)at;
+	part = part_of(s->counter, cpu);
+	if (part != (s16)old && replace_seen(at, old, part))
+		s->change += part - (s16)old;
+	return 0;
 }
 
 /*
- * The sum of a percpu counter. A fold moves a part into the count between two of our reads: then
- * the count has changed, and the sum is taken again. LOAD reads a member of the mm.
+ * Counts all of a counter; by how many pages what was counted changed. A fold holds the counter's
+ * lock from before the shared count gains until after the part has lost: if it is free between our
+ * reads of the two, we have not read between these.
  */
-#define SUM_PERCPU(load, mm, member)                                                               \
-	({                                                                                         \
-		s32 *parts = load(mm, rss_stat[member].counters);                                  \
-		s64 before, sum, after;                                                            \
-                                                                                                   \
-		for (int attempt = 0; attempt < 3; attempt++) {                                    \
-			before = load(mm, rss_stat[member].count);                                 \
-			barrier();                                                                 \
-			sum = before + sum_parts(parts);                                           \
-			barrier();                                                                 \
-			after = load(mm, rss_stat[member].count);                                  \
-			if (after == before)                                                       \
-				break;                                                             \
-		}                                                                                  \
-		if (after != before)                                                               \
-			count(unstable_reads);                                                     \
-		sum;                                                                               \
-	})
-
-static __always_inline s64 sum_parts(s32 *parts)
+static __noinline s64 settle(struct mm_rss *m, u32 member)
 {
-	s64 sum = 0;
+	struct settling s = {.counter = counter_of(m, member), .slot = m->slot, .member = member};
+	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
 
-	for (u32 cpu = 0; cpu < config.nr_cpus && cpu < WIRE_MAX_CPUS; cpu++)
-		sum += cpu_part(parts, cpu);
-	return sum;
+	attempts (4) {
+		u64 old = *(volatile u64 *)shared;
+		s64 count = shared_of(s.counter);
+
+		if (int_at(&s.counter->lock))
+			continue;
+		if (count != signed_pages(old)) {
+			if (!replace_shared(shared, old, count))
+				continue;
+			s.change += count - signed_pages(old);
+		}
+		bpf_loop(config.nr_cpus, settle_cpu, &s, 0);
+		if (shared_of(s.counter) == count)
+			return s.change;
+	}
+	count(unstable_reads);
+	return s.change;
 }
 
-/* A plain load, from a pointer that the verifier knows; and one from any address. */
-#define DIRECT(mm, member) (*(volatile typeof((mm)->member) *)&(mm)->member)
-#define PROBED(mm, member) BPF_CORE_READ(mm, member)
+/* This CPU has changed a counter: by how many pages what was counted changes. */
+static __noinline s64 count_change(struct mm_rss *m, u32 member)
+{
+	struct percpu_counter *counter = counter_of(m, member);
+	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
+	u32 cpu = bpf_get_smp_processor_id();
+	u32 *at = seen_part(m->slot, cpu, member), seen;
+	s64 change, folded = 0;
+	s32 part;
 
-/* The verifier wants a constant index into rss_stat[]. */
-#define READ_PERCPU(load, mm, member)                                                              \
-	({                                                                                         \
-		s64 pages;                                                                         \
-                                                                                                   \
-		switch (member) {                                                                  \
-		case MM_FILEPAGES:                                                                 \
-			pages = SUM_PERCPU(load, mm, MM_FILEPAGES);                                \
-			break;                                                                     \
-		case MM_ANONPAGES:                                                                 \
-			pages = SUM_PERCPU(load, mm, MM_ANONPAGES);                                \
-			break;                                                                     \
-		case MM_SWAPENTS:                                                                  \
-			pages = SUM_PERCPU(load, mm, MM_SWAPENTS);                                 \
-			break;                                                                     \
-		default:                                                                           \
-			pages = SUM_PERCPU(load, mm, MM_SHMEMPAGES);                               \
-			break;                                                                     \
-		}                                                                                  \
-		pages;                                                                             \
-	})
+	if (!at)
+		return 0;
+	seen = *(volatile u32 *)at;
+	part = part_of(counter, cpu);
+	change = part - (s16)seen;
+	if (!part) {
+		u64 old = *(volatile u64 *)shared;
+		s64 count = shared_of(counter);
+
+		folded = count - signed_pages(old);
+		change += folded;
+		if (change >= SMALL || change <= -SMALL)
+			return settle(m, member);
+		if (folded && !replace_shared(shared, old, count))
+			return settle(m, member);
+	}
+	if (replace_seen(at, seen, part))
+		return change;
+	return folded + settle(m, member);
+}
 
 /*
- * The readers of the two layouts are functions of their own, not to be inlined: where a layout is
- * not the kernel's, what the loader could not relocate stays behind a call that is never made.
- * Inlined, clang computes addresses ahead of the branch.
+ * Before 6.2 a counter is one number, and the event comes when it has changed. A function of its
+ * own, not to be inlined, like those above: where a layout is not the kernel's, what the loader
+ * could not relocate stays behind a call that is never made. Inlined, clang computes addresses
+ * ahead of the branch.
  */
-static __noinline s64 read_old_counter(u64 mm, int member)
+static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
 {
-	struct mm_struct___old *old = (void *)mm;
-	s64 pages = 0;
+	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
+	struct mm_struct___old *mm = (void *)m->key;
 
-	if (bpf_probe_read_kernel(&pages, sizeof(pages), &old->rss_stat.count[member].counter))
-		count(failed_reads);
-	return pages;
+	attempts (16) {
+		u64 old = *(volatile u64 *)shared;
+		s64 count = 0;
+
+		if (bpf_probe_read_kernel(&count, sizeof(count),
+					  &mm->rss_stat.count[member].counter)) {
+			count(failed_reads);
+			return 0;
+		}
+		if (replace_shared(shared, old, count))
+			return count - signed_pages(old);
+	}
+	count(unstable_reads);
+	return 0;
 }
 
 static __always_inline bool has_old_layout(void)
 {
 	return bpf_core_field_exists(((struct mm_struct___old *)0)->rss_stat.count);
-}
-
-/* Puts a reading into its cell; the change in pages, 0 if a later reading is there already. */
-static __always_inline s64 put_reading(u64 *at, u64 stamp, u64 pages)
-{
-	u64 word = cell(stamp, pages);
-
-	attempts (16) {
-		u64 old = *(volatile u64 *)at;
-
-		if ((s64)(word - old) < 0)
-			return 0;
-		if (__sync_val_compare_and_swap(at, old, word) == old)
-			return (s64)(pages & CELL_PAGES) - (s64)(old & CELL_PAGES);
-	}
-	count(lost_updates);
-	return 0;
 }
 
 /*
@@ -193,14 +262,14 @@ static __noinline int emit_point(struct mm_rss *m)
 		return 0;
 	}
 	fill_header(&p->h, WIRE_POINT, sizeof(*p), m->tgid, m->tgid, m->started_ns);
-	p->file = m->cells[MM_FILEPAGES] & CELL_PAGES;
-	p->anon = m->cells[MM_ANONPAGES] & CELL_PAGES;
-	p->swap = m->cells[MM_SWAPENTS] & CELL_PAGES;
-	p->shmem = m->cells[MM_SHMEMPAGES] & CELL_PAGES;
-	p->tree_file = tree.pages[MM_FILEPAGES];
-	p->tree_anon = tree.pages[MM_ANONPAGES];
-	p->tree_swap = tree.pages[MM_SWAPENTS];
-	p->tree_shmem = tree.pages[MM_SHMEMPAGES];
+	p->file = not_negative(m->file);
+	p->anon = not_negative(m->rss - m->file - m->shmem);
+	p->swap = not_negative(m->swap);
+	p->shmem = not_negative(m->shmem);
+	p->tree_file = not_negative(tree.file);
+	p->tree_anon = not_negative(tree.rss - tree.file - tree.shmem);
+	p->tree_swap = not_negative(tree.swap);
+	p->tree_shmem = not_negative(tree.shmem);
 	p->tree_peak = highest(&tree.peaks, tree.rss);
 	p->inherited = tree.inherited;
 	bpf_ringbuf_submit(p, point_wakeup(p->h.time_ns));
@@ -208,41 +277,38 @@ static __noinline int emit_point(struct mm_rss *m)
 }
 
 /* Pages that several processes may map: how many there were at most. */
-static __always_inline void note_shared(int member, s64 pages, s64 delta)
+static __always_inline void note_shared(u64 *most, s64 pages)
 {
-	if (delta <= 0 || tree.processes < 2)
-		return;
-	if (member == MM_SHMEMPAGES && pages > (s64)tree.most.shmem)
-		atomic_max(&tree.most.shmem, pages);
-	else if (member == MM_FILEPAGES && pages > (s64)tree.most.file)
-		atomic_max(&tree.most.file, pages);
+	if (tree.processes > 1 && pages > (s64)*most)
+		atomic_max(most, pages);
 }
 
-/* Before a reading. */
-static __always_inline u64 take_stamp(struct mm_rss *m)
+/* Carries a change of a counter to the process and the tree. */
+static __always_inline void add_change(struct mm_rss *m, u32 member, s64 change)
 {
-	return atomic_add(&m->stamp, 1);
-}
+	s64 rss, tree_rss, moved;
 
-/* After it: carries the change to the process and the tree. */
-static __always_inline void take_reading(struct mm_rss *m, int member, u64 stamp, u64 pages)
-{
-	s64 delta, rss, tree_rss, moved;
-
-	member &= NR_MM_COUNTERS - 1;
-	delta = put_reading(&m->cells[member], stamp, pages);
-	if (!delta)
+	if (!change)
 		return;
-	note_shared(member, atomic_add(&tree.pages[member], delta) + delta, delta);
-	if (member == MM_SWAPENTS)
+	if (member == MM_SWAPENTS) {
+		atomic_add(&m->swap, change);
+		atomic_add(&tree.swap, change);
 		return;
-	rss = atomic_add(&m->rss, delta);
-	tree_rss = atomic_add(&tree.rss, delta);
-	if (delta < 0) {
+	}
+	if (member == MM_FILEPAGES) {
+		atomic_add(&m->file, change);
+		note_shared(&tree.most.file, atomic_add(&tree.file, change) + change);
+	} else if (member == MM_SHMEMPAGES) {
+		atomic_add(&m->shmem, change);
+		note_shared(&tree.most.shmem, atomic_add(&tree.shmem, change) + change);
+	}
+	rss = atomic_add(&m->rss, change);
+	tree_rss = atomic_add(&tree.rss, change);
+	if (change < 0) {
 		note_peak(&m->peaks, rss);
 		note_peak(&tree.peaks, tree_rss);
 	}
-	moved = rss + delta - m->emitted;
+	moved = rss + change - m->emitted;
 	if ((moved < 0 ? -moved : moved) >= point_step(m))
 		emit_point(m);
 }
@@ -252,64 +318,45 @@ static __always_inline void take_reading(struct mm_rss *m, int member, u64 stamp
  * and the mm is freed after it. So here, and not later, the address can be forgotten: a new mm at
  * the same address would be taken for this one.
  */
-static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *mm, u64 key)
+static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *mm)
 {
 	struct proc *proc;
 	u64 peak;
 
-	if (m->rss || m->cells[MM_SWAPENTS] & CELL_PAGES || (mm->mm_users.counter && !m->orphaned))
+	if (m->rss || m->swap || (mm->mm_users.counter && !m->orphaned))
 		return;
 	proc = find_proc(m->tgid);
-	if (proc && proc->mm == key) {
+	if (proc && proc->mm == m->key) {
 		peak = highest(&m->peaks, 0);
 		if (peak > proc->earlier_peak)
 			proc->earlier_peak = peak;
 		proc->mm = 0;
 	}
-	drop_mm(m, key);
-}
-
-static __noinline s64 read_percpu_counter(struct mm_struct *mm, int member)
-{
-	return READ_PERCPU(DIRECT, mm, member);
-}
-
-static __noinline s64 probe_percpu_counter(u64 address, int member)
-{
-	struct mm_struct *mm = (void *)address;
-
-	return READ_PERCPU(PROBED, mm, member);
+	drop_mm(m);
 }
 
 SEC("tp_btf/rss_stat")
 int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 {
-	u64 key = (u64)mm;
-	struct mm_rss *m = bpf_map_lookup_elem(&mms, &key);
-
-	u64 stamp;
-	s64 pages;
+	struct mm_rss *m = find_mm((u64)mm);
 
 	if (!m)
 		return 0;
-	stamp = take_stamp(m);
-	pages = has_old_layout() ? read_old_counter(key, member) : read_percpu_counter(mm, member);
-	take_reading(m, member, stamp, not_negative(pages));
+	if (has_old_layout())
+		add_change(m, member, count_old_change(m, member));
+	else
+		add_change(m, member, count_change(m, member));
 	if (!m->rss)
-		forget_if_empty(m, mm, key);
+		forget_if_empty(m, mm);
 	return 0;
 }
 
-int recount(struct mm_rss *m, u64 mm)
+int recount(struct mm_rss *m)
 {
-	if (!m)
+	if (!m || !m->key)
 		return 0;
-	for (int member = 0; member < NR_MM_COUNTERS; member++) {
-		u64 stamp = take_stamp(m);
-		s64 pages = has_old_layout() ? read_old_counter(mm, member)
-					     : probe_percpu_counter(mm, member);
-
-		take_reading(m, member, stamp, not_negative(pages));
-	}
+	for (u32 member = 0; member < NR_MM_COUNTERS; member++)
+		add_change(m, member,
+			   has_old_layout() ? count_old_change(m, member) : settle(m, member));
 	return 0;
 }

@@ -3,12 +3,12 @@
 #ifndef QPROF_RSS_BPF_H
 #define QPROF_RSS_BPF_H
 
-#include "state.bpf.h"
+#include "mms.bpf.h"
 
 /* The highest since the start, given what RSS is now. */
 static __always_inline u64 highest(const struct wire_peaks *peaks, s64 rss)
 {
-	u64 peak = rss < 0 ? 0 : rss;
+	u64 peak = not_negative(rss);
 
 	if (peaks->earlier > peak)
 		peak = peaks->earlier;
@@ -23,21 +23,14 @@ static __always_inline u64 highest(const struct wire_peaks *peaks, s64 rss)
 static __always_inline u64 highest_in(const struct wire_peaks *peaks, u64 epoch, s64 rss)
 {
 	u64 word = peaks->step[epoch & 1];
-	u64 now = rss < 0 ? 0 : rss;
+	u64 now = not_negative(rss);
 
 	if (word >> CELL_BITS == cell(epoch, 0) >> CELL_BITS && (word & CELL_PAGES) > now)
 		return word & CELL_PAGES;
 	return now;
 }
 
-/* Forgets an mm that holds nothing any more. */
-static __always_inline void drop_mm(struct mm_rss *m, u64 key)
-{
-	atomic_add(&tree.inherited, -m->inherited);
-	bpf_map_delete_elem(&mms, &key);
-}
-
-/* Reads all counters of the mm at that address. */
-int recount(struct mm_rss *m, u64 mm);
+/* Counts what all CPUs have of all counters of an mm, also what no event has told of yet. */
+int recount(struct mm_rss *m);
 
 #endif

@@ -6,20 +6,19 @@
 int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 {
 	struct mm_rss *m;
-	u64 key, peak;
+	u64 peak;
 
 	if (!proc || !to)
 		return 0;
 	__builtin_memset(to, 0, sizeof(*to));
 	to->peak = proc->earlier_peak;
-	key = proc->mm;
-	m = bpf_map_lookup_elem(&mms, &key);
+	m = memory_of(proc);
 	if (!m)
 		return 0;
-	to->file = m->cells[MM_FILEPAGES] & CELL_PAGES;
-	to->anon = m->cells[MM_ANONPAGES] & CELL_PAGES;
-	to->swap = m->cells[MM_SWAPENTS] & CELL_PAGES;
-	to->shmem = m->cells[MM_SHMEMPAGES] & CELL_PAGES;
+	to->file = not_negative(m->file);
+	to->anon = not_negative(m->rss - m->file - m->shmem);
+	to->swap = not_negative(m->swap);
+	to->shmem = not_negative(m->shmem);
 	peak = highest(&m->peaks, m->rss);
 	if (peak > to->peak)
 		to->peak = peak;
@@ -31,10 +30,10 @@ static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
 {
 	s64 rss = tree.rss;
 
-	to->file = not_negative(tree.pages[MM_FILEPAGES]);
-	to->anon = not_negative(tree.pages[MM_ANONPAGES]);
-	to->swap = not_negative(tree.pages[MM_SWAPENTS]);
-	to->shmem = not_negative(tree.pages[MM_SHMEMPAGES]);
+	to->file = not_negative(tree.file);
+	to->anon = not_negative(rss - tree.file - tree.shmem);
+	to->swap = not_negative(tree.swap);
+	to->shmem = not_negative(tree.shmem);
 	to->peak = highest(&tree.peaks, rss);
 	to->step_peak = highest_in(&tree.peaks, epoch, rss);
 }
@@ -45,6 +44,7 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 
 	if (!c || !proc)
 		return 0;
+	recount(memory_of(proc));
 	epoch = atomic_add(&tree.epoch, 1);
 	fill_header(&c->h, WIRE_CHECKPOINT, 0, proc->tgid, tid, proc->started_ns);
 	c->seq = epoch;

@@ -6,10 +6,7 @@
  *
  * Invariants:
  * - `procs` holds a tgid from the moment it is tracked until its last thread has exited.
- * - `mms` holds an mm from the moment its process is tracked until its last page is gone, which is
- *   later than the process on some kernels. Keyed by the pointer: it is removed before the kernel
- * can hand the same address out again (see rss.bpf.c).
- * - tree.rss is at every instant the sum of mm_rss.rss over `mms`: both change by the same deltas.
+ * - What is kept of an mm is in mms.bpf.h.
  */
 #ifndef QPROF_STATE_BPF_H
 #define QPROF_STATE_BPF_H
@@ -21,10 +18,6 @@
 
 #include "wire.h"
 
-/* The order of the kernel's enum in linux/mm_types_task.h; part of the rss_stat tracepoint's ABI.
- */
-enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
-
 enum {
 	MAX_PROCESSES = 16384, /* default size of the tracked set; the loader may change it */
 	MAX_SITES = 16384,     /* probes attached in a run */
@@ -33,42 +26,17 @@ enum {
 
 const volatile struct wire_config config __weak;
 
-/*
- * A counter with a stamp: pages in the low CELL_BITS, above them a stamp or an epoch. One word, so
- * that both change in one atomic step. Stamps wrap; compare them by the sign of their difference.
- */
-#define CELL_BITS  38 /* 1 PiB of 4 KiB pages */
-#define CELL_PAGES ((1ULL << CELL_BITS) - 1)
-
-static __always_inline u64 cell(u64 stamp, u64 pages)
-{
-	return stamp << CELL_BITS | (pages & CELL_PAGES);
-}
-
-/* The memory of one mm. */
-struct mm_rss {
-	u64 stamp;		   /* the next reading's */
-	u64 cells[NR_MM_COUNTERS]; /* the newest reading of each counter */
-	s64 rss;		   /* file + anon + shmem of the cells */
-	struct wire_peaks peaks;   /* of rss */
-	s64 emitted;		   /* rss at the last timeline point */
-	u64 points;		   /* how many points there were */
-	u64 inherited;		   /* pages it was given at fork */
-	u64 started_ns;		   /* of its process */
-	u32 tgid;
-	u32 orphaned; /* its process has ended: nobody will use it again */
-};
-
 struct proc {
 	u64 started_ns;
 	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
-	u64 mm;		  /* key of its memory in `mms`; 0 while it has none of its own */
+	u64 mm;		  /* address of its mm; 0 while it has none of its own that is counted */
 	u64 earlier_peak; /* highest rss of the mms it had before */
 	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
 	struct wire_usage base;	     /* what it had used when it was tracked */
 	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
 	u32 tgid, ppid;
 	u32 slot;
+	u32 mm_slot; /* of its mm, in `mms` */
 	u32 flags;   /* enum wire_process_flag */
 	u32 waiting; /* the command before its exec: not counted yet */
 	u32 ended;   /* its last thread is taking it out of the tracked set */
@@ -88,14 +56,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct proc);
 } procs __weak SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, u64);
-	__type(value, struct mm_rss);
-} mms __weak SEC(".maps");
 
 /* slot -> tgid: a way to visit the tracked processes that costs what they are, not the map's size.
  */
@@ -139,13 +99,13 @@ struct {
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)
 #define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
 
-/* *word = max(*word, value), where the sign of the difference orders them (so stamps may wrap). */
+/* *word = max(*word, value). */
 static __always_inline void atomic_max(u64 *word, u64 value)
 {
 	attempts (16) {
 		u64 old = *(volatile u64 *)word;
 
-		if ((s64)(value - old) <= 0 || __sync_val_compare_and_swap(word, old, value) == old)
+		if (value <= old || __sync_val_compare_and_swap(word, old, value) == old)
 			return;
 	}
 	count(lost_updates);
@@ -154,6 +114,18 @@ static __always_inline void atomic_max(u64 *word, u64 value)
 static __always_inline u64 not_negative(s64 pages)
 {
 	return pages < 0 ? 0 : pages;
+}
+
+/* The next slot that is free: one that was given back, or one never used. False: all are taken. */
+static __always_inline bool take_slot(void *given_back, u32 *ever_used, u32 *slot)
+{
+	if (!bpf_map_pop_elem(given_back, slot))
+		return true;
+	*slot = atomic_add(ever_used, 1);
+	if (*slot < config.max_processes)
+		return true;
+	atomic_add(ever_used, -1);
+	return false;
 }
 
 static __always_inline struct proc *find_proc(u32 tgid)

@@ -206,8 +206,8 @@ struct wire_peaks {
 
 /* The sum of all tracked processes. What every page fault writes is in a cache line of its own. */
 struct wire_tree {
-	__s64 rss __attribute__((aligned(64)));
-	__s64 pages[4]; /* in the kernel's order: file, anon, swap, shmem */
+	__s64 rss __attribute__((aligned(64))); /* file + anon + shmem */
+	__s64 file, swap, shmem;		/* anon is the rest of rss */
 	struct wire_peaks peaks;
 	__u64 epoch __attribute__((aligned(64))); /* checkpoints so far */
 	__s64 inherited;			  /* pages that children were given at fork */
@@ -222,7 +222,8 @@ struct wire_tree {
 	} live;		    /* of those alive, as of the last time that all were visited */
 	__u32 processes;    /* alive */
 	__u32 targets;	    /* of these, named by the user */
-	__u32 slots;	    /* slots ever used */
+	__u32 slots;	    /* of processes, ever used */
+	__u32 mm_slots;	    /* likewise of mms */
 	__u32 finished;	    /* WIRE_FINISH was sent */
 	__u64 changes;	    /* of mappings, so far: see struct wire_mapped */
 	__u64 last_wake_ns; /* of the reader, for points */
@@ -248,10 +249,9 @@ struct wire_quality {
 			     * missing */
 	__u64 untracked_processes; /* the tracked set was full: not followed */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
-	__u64 unstable_reads;	   /* counter sums that other CPUs kept changing: may be off by the
+	__u64 unstable_reads;	   /* counters that other CPUs kept changing: may be off by the
 				    * pages in flight until the next event */
-	__u64 lost_updates;	   /* memory updates given up after too many races, made up for by
-				    * the next event */
+	__u64 lost_updates;	   /* peaks given up after too many races */
 	__u64 failed_reads;	   /* kernel memory that could not be read */
 	__u64 threads_unread;	   /* threads beyond what one snapshot walks: their usage is late */
 	__u64 usage_stale; /* checkpoints whose usage of other processes was up to 1 ms old */

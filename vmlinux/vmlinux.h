@@ -21,6 +21,7 @@ typedef unsigned long long __u64;
 typedef signed long long __s64;
 typedef __u8 u8;
 typedef __u16 u16;
+typedef __s16 s16;
 typedef __u32 u32;
 typedef __s32 s32;
 typedef __u64 u64;
@@ -69,8 +70,13 @@ typedef struct {
 	s64 counter;
 } atomic64_t;
 
+/* Begins with an int that is not 0 while it is held: struct qspinlock on x86-64 and arm64. */
+typedef struct raw_spinlock {
+} raw_spinlock_t;
+
 /* rss_stat[4] from 6.2 (f1a7941243c1 "mm: convert mm's rss stats into percpu_counter") */
 struct percpu_counter {
+	raw_spinlock_t lock;
 	s64 count;
 	s32 *counters; /* __percpu */
 };

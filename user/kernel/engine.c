@@ -256,26 +256,33 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	return 0;
 }
 
+/* Room for so many processes at a time; `parts` has some for each of them on each CPU. */
+static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
+{
+	bpf->rodata->config.max_processes = processes;
+	bpf->rodata->config.nr_cpus = cpus;
+	bpf_map__set_max_entries(bpf->maps.procs, processes);
+	bpf_map__set_max_entries(bpf->maps.slots, processes);
+	bpf_map__set_max_entries(bpf->maps.free_slots, processes);
+	bpf_map__set_max_entries(bpf->maps.searched, processes);
+	bpf_map__set_max_entries(bpf->maps.mms, processes);
+	bpf_map__set_max_entries(bpf->maps.free_mms, processes);
+	bpf_map__set_max_entries(bpf->maps.mm_slots, processes);
+	bpf_map__set_max_entries(bpf->maps.parts, processes * cpus);
+}
+
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
 {
 	int cpus = libbpf_num_possible_cpus(), code;
+	unsigned int processes = config->max_processes;
 
 	if (cpus < 1 || cpus > WIRE_MAX_CPUS)
 		return error_set(err, "cannot count on %d CPUs: at most %d are supported", cpus,
 				 WIRE_MAX_CPUS);
 	e->bpf->rodata->config.self = getpid();
-	e->bpf->rodata->config.nr_cpus = cpus;
 	e->bpf->rodata->config.follow = config->follow;
 	e->bpf->rodata->config.wake_points = config->wake_points;
-	e->bpf->rodata->config.max_processes = bpf_map__max_entries(e->bpf->maps.procs);
-	if (config->max_processes) {
-		e->bpf->rodata->config.max_processes = config->max_processes;
-		bpf_map__set_max_entries(e->bpf->maps.procs, config->max_processes);
-		bpf_map__set_max_entries(e->bpf->maps.mms, config->max_processes);
-		bpf_map__set_max_entries(e->bpf->maps.slots, config->max_processes);
-		bpf_map__set_max_entries(e->bpf->maps.free_slots, config->max_processes);
-		bpf_map__set_max_entries(e->bpf->maps.searched, config->max_processes);
-	}
+	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;
 }

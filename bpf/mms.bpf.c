@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* mms.bpf.c - mms come and go: the slots, the buckets and the hash table of mms.bpf.h. */
+#include "mms.bpf.h"
+
+/* A bucket with `change` more of them; the slot stays that of the first. */
+static __always_inline u64 bucket_with(u64 bucket, s64 change, u32 slot)
+{
+	u64 mms = (bucket >> 32) + change;
+
+	if (!mms)
+		return 0;
+	return mms << 32 | (bucket ? (u32)bucket : slot);
+}
+
+static __always_inline bool change_bucket(u64 key, s64 change, u32 slot)
+{
+	u64 *bucket = bucket_of(key);
+
+	attempts (16) {
+		u64 old = *(volatile u64 *)bucket;
+
+		if (__sync_val_compare_and_swap(bucket, old, bucket_with(old, change, slot)) == old)
+			return true;
+	}
+	return false;
+}
+
+static long clear_parts(u32 cpu, u32 *slot)
+{
+	u32 at = cpu * config.max_processes + *slot;
+	struct cpu_parts *of_cpu = bpf_map_lookup_elem(&parts, &at);
+
+	if (of_cpu)
+		__builtin_memset(of_cpu, 0, sizeof(*of_cpu));
+	return 0;
+}
+
+static const struct mm_rss new_mm;
+
+int claim_mm(u64 key, u32 *slot)
+{
+	struct mm_rss *m;
+	u32 taken;
+
+	if (!slot || !take_slot(&free_mms, &tree.mm_slots, &taken))
+		return 1;
+	*slot = taken;
+	m = bpf_map_lookup_elem(&mms, &taken);
+	if (!m)
+		return 1;
+	*m = new_mm;
+	m->slot = taken;
+	bpf_loop(config.nr_cpus, clear_parts, &taken, 0);
+	m->key = key;
+	if (!bpf_map_update_elem(&mm_slots, &key, &taken, BPF_NOEXIST)) {
+		if (change_bucket(key, 1, taken))
+			return 0;
+		bpf_map_delete_elem(&mm_slots, &key);
+	}
+	m->key = 0;
+	bpf_map_push_elem(&free_mms, &taken, 0);
+	return 1;
+}
+
+int drop_mm(struct mm_rss *m)
+{
+	u64 key;
+	u32 slot;
+
+	if (!m)
+		return 0;
+	key = m->key;
+	slot = m->slot;
+	atomic_add(&tree.inherited, -m->inherited);
+	atomic_add(&tree.rss, -m->rss);
+	atomic_add(&tree.file, -m->file);
+	atomic_add(&tree.swap, -m->swap);
+	atomic_add(&tree.shmem, -m->shmem);
+	m->key = 0;
+	change_bucket(key, -1, slot); /* if not, that bucket is never empty: slower, not wrong */
+	bpf_map_delete_elem(&mm_slots, &key);
+	bpf_map_push_elem(&free_mms, &slot, 0);
+	return 0;
+}

@@ -23,6 +23,12 @@
  */
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 
+/* Before 6.2 */
+static __always_inline bool has_old_layout(void)
+{
+	return bpf_core_field_exists(((struct mm_struct___old *)0)->rss_stat.count);
+}
+
 /*
  * Pages with a stamp: the pages in the low CELL_BITS, above them a stamp or an epoch. One word, so
  * that both change in one atomic step. Stamps wrap; compare them by the sign of their difference.

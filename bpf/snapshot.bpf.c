@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* snapshot.bpf.c - what a checkpoint says, read from the totals that the other programs keep. */
+#include "kept.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 
@@ -23,7 +24,7 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 	if (peak > to->peak)
 		to->peak = peak;
 	to->step_peak = highest_in(&m->peaks, epoch, m->rss);
-	return 0;
+	return add_kept_by_process(to, proc);
 }
 
 static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
@@ -36,6 +37,7 @@ static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
 	to->shmem = not_negative(tree.shmem);
 	to->peak = highest(&tree.peaks, rss);
 	to->step_peak = highest_in(&tree.peaks, epoch, rss);
+	add_kept_by_tree(to);
 }
 
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)

@@ -2,17 +2,16 @@
 /*
  * usage.bpf.c - walks over the threads of a process, and over the processes of the tree.
  *
- * The threads of a process are read by walking a kernel list, under RCU in most programs and
- * without it in a sleepable one. Every pointer is read with bpf_probe_read_kernel() and each thread
- * must still belong to the process after it was read; otherwise the walk is taken again.
+ * Each thread must still belong to the process after it was read; otherwise the walk is taken
+ * again.
  *
  * The functions are global: the verifier looks at each once, not once for each place it is called
  * from.
  */
+#include "threads.bpf.h"
 #include "usage.bpf.h"
 
 enum {
-	WALK_THREADS = 4096, /* threads of a process that one walk reads */
 	FRESH_THREADS = 256, /* up to so many threads in all, every checkpoint reads all of them */
 	STALE_NS = 1000000,  /* beyond, others' usage may be this old */
 };
@@ -26,17 +25,6 @@ struct thread_walk {
 	bool torn;
 };
 
-/* Address of signal->thread_head, where the list begins and ends. */
-static __always_inline u64 list_head(u64 signal)
-{
-	return signal + bpf_core_field_offset(struct signal_struct, thread_head);
-}
-
-static __always_inline struct task_struct *thread_at(u64 node)
-{
-	return (void *)(node - bpf_core_field_offset(struct task_struct, thread_node));
-}
-
 static long walk_thread(u32 i, struct thread_walk *w)
 {
 	struct task_struct *t = thread_at(w->node);
@@ -48,7 +36,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
 		add_thread(&w->sum, t);
-	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
+	w->node = next_node(w->node);
 	w->threads++;
 	if ((u64)BPF_CORE_READ(t, signal) == w->signal)
 		return 0;
@@ -59,11 +47,10 @@ static long walk_thread(u32 i, struct thread_walk *w)
 /* False: a thread came or went meanwhile. */
 static __always_inline bool walk_process(struct proc *proc, struct thread_walk *w)
 {
-	struct signal_struct *signal = (void *)proc->signal;
 	u32 done = *(volatile u32 *)&proc->exits_done;
 
-	w->signal = (u64)signal;
-	w->node = (u64)BPF_CORE_READ(signal, thread_head.next);
+	w->signal = proc->signal;
+	w->node = first_node(w->signal);
 	w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
@@ -96,10 +83,8 @@ struct exit_walk {
 
 static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *proc)
 {
-	struct signal_struct *signal = (void *)proc->signal;
-
-	w->signal = (u64)signal;
-	w->node = (u64)BPF_CORE_READ(signal, thread_head.next);
+	w->signal = proc->signal;
+	w->node = first_node(w->signal);
 }
 
 /* exit_notify() sets exit_state after the exit event; kernel/exit.c */
@@ -113,7 +98,7 @@ static long find_zombie(u32 i, struct exit_walk *w)
 		w->found = true;
 		return 1;
 	}
-	w->node = (u64)BPF_CORE_READ(t, thread_node.next);
+	w->node = next_node(w->node);
 	return 0;
 }
 
@@ -129,7 +114,7 @@ static long find_pending(u32 i, struct exit_walk *w)
 		w->found = true;
 		return 1;
 	}
-	w->node = (u64)BPF_CORE_READ((struct task_struct *)key, thread_node.next);
+	w->node = next_node(w->node);
 	return 0;
 }
 

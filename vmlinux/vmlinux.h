@@ -92,13 +92,21 @@ struct mm_struct {
 	unsigned long exec_vm;
 };
 
-/* Before 6.2. Up to 5.x/6.1 a thread also kept up to 64 pages to itself (SPLIT_RSS_COUNTING). */
+/* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
 struct mm_rss_stat___old {
 	atomic64_t count[NR_MM_COUNTERS];
 };
 
 struct mm_struct___old {
 	struct mm_rss_stat___old rss_stat;
+};
+
+struct task_rss_stat___old {
+	int count[NR_MM_COUNTERS];
+};
+
+struct task_struct___old {
+	struct task_rss_stat___old rss_stat;
 };
 
 /* CONFIG_TASK_XACCT gives the first two, CONFIG_TASK_IO_ACCOUNTING the rest. */

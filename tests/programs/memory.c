@@ -93,13 +93,17 @@ static size_t remap(void)
 	return size;
 }
 
-/* Two halves, the first given back before the second is touched: the peak is one of them. */
+/*
+ * Two halves, the first given back before the second is touched: the peak is one of them. No huge
+ * page, which could lie across the middle and be brought in by the first and stay with the second.
+ */
 static size_t dontneed(void)
 {
 	char *p;
 
 	baseline = rss_bytes(0);
 	p = map_anonymous(size);
+	must(!madvise(p, size, MADV_NOHUGEPAGE));
 	touch(p, size / 2);
 	must(!madvise(p, size / 2, MADV_DONTNEED));
 	touch(p + size / 2, size / 2);
@@ -283,6 +287,7 @@ int main(int argc, char **argv)
 	wanted_hold = number(argv[3]) * 1000;
 	dir = argc > 4 ? argv[4] : ".";
 	verify = getenv("QPROF_TRUTH_VERIFY");
+	bring_files_in();
 
 	size = 128 * KIB;
 	hold = 1;

@@ -116,6 +116,7 @@ static void be_measured(void)
 
 static void touch_and_be_measured(void)
 {
+	bring_files_in();
 	touch(map_anonymous(size), size);
 	be_measured();
 	_exit(0);
@@ -146,6 +147,7 @@ static void short_lived(void)
 		pid_t pid = fork();
 
 		if (!pid) {
+			bring_files_in();
 			touch(map_anonymous(size), size);
 			board->rss[i] = rss_bytes(0);
 			_exit(0);
@@ -170,6 +172,7 @@ static void shared(void)
 		pid_t pid = fork();
 
 		if (!pid) {
+			bring_files_in();
 			touch(p, size);
 			be_measured();
 			_exit(0);
@@ -191,6 +194,7 @@ static void copied_on_write(void)
 		pid_t pid = fork();
 
 		if (!pid) {
+			bring_files_in();
 			look(p, size / 2);
 			touch(p + size / 2, size / 2);
 			be_measured();
@@ -406,6 +410,7 @@ int main(int argc, char **argv)
 	count = argc > 3 ? (unsigned int)number(argv[3]) : 3;
 	must(count <= MAX_CHILDREN);
 	alarm(LONGEST);
+	bring_files_in();
 	/* Read once, so that nothing about reading is new at the top. */
 	rss_bytes(0);
 	rss_bytes(getpid());

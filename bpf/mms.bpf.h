@@ -41,24 +41,30 @@ static __always_inline u64 cell(u64 stamp, u64 pages)
 	return stamp << CELL_BITS | (pages & CELL_PAGES);
 }
 
-/* The memory of one mm. What every page fault writes comes first. */
+/*
+ * The memory of one mm. What every page fault writes is in a cache line of its own, away from what
+ * every page fault reads: threads on many CPUs share both.
+ */
 struct mm_rss {
-	u64 key;		    /* the address of its mm_struct; 0: the slot is free */
-	s64 rss;		    /* file + anon + shmem */
-	s64 file, swap, shmem;	    /* anon is the rest of rss */
-	s64 emitted;		    /* rss at the last timeline point */
-	struct wire_peaks peaks;    /* of rss */
-	u64 shared[NR_MM_COUNTERS]; /* cells of the shared part of each counter, as counted */
-	u64 points;		    /* how many timeline points there were */
-	u64 inherited;		    /* pages it was given at fork */
-	u64 started_ns;		    /* of its process */
+	u64 key;	/* the address of its mm_struct; 0: the slot is free */
+	s64 emitted;	/* rss at the last timeline point */
+	u64 points;	/* how many points there were */
+	u64 inherited;	/* pages it was given at fork */
+	u64 started_ns; /* of its process */
 	u32 slot;
 	u32 tgid;
-	u32 orphaned; /* its process has ended: nobody will use it again */
+	u32 orphaned;			      /* its process has ended: nobody will use it again */
+	s64 rss __attribute__((aligned(64))); /* file + anon + shmem */
+	s64 file, swap, shmem;		      /* anon is the rest of rss */
+	struct wire_peaks peaks;	      /* of rss */
+	u64 shared[NR_MM_COUNTERS]
+		__attribute__((aligned(64))); /* cells: the counters' shared parts as counted */
 };
 
+/* In pages of its own, for the sake of alignment. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MAX_PROCESSES);
 	__type(key, u32);
 	__type(value, struct mm_rss);

@@ -271,6 +271,11 @@ def assert_nothing_lost(profile):
     assert losses(profile) == {}, f"expected no loss, got {losses(profile)}"
 
 
+def keeps_faults_back(profile):
+    """Whether threads count up to 64 page faults for themselves: kernels before 6.2."""
+    return "mm_rss_stat" in profile["qprof"]["backends"]["rss"]
+
+
 def assert_near(what, got_mb, expected_bytes, tolerance_bytes):
     """A number of the profile, in MiB, against the truth in bytes."""
     off = got_mb * MIB - expected_bytes

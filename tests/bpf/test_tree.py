@@ -3,9 +3,13 @@
 
 import pytest
 
-from harness import (KIB, MIB, assert_near, assert_nothing_lost, process_of, program, quality)
+from harness import (KIB, MIB, assert_near, assert_nothing_lost, keeps_faults_back, process_of, program,
+                     quality)
 
-TREE = MIB
+# Two decimals are 1.3 pages; the rest is what the programs do after they have stated their truth.
+TREE = 32 * KIB
+# Where threads keep page faults back: 64 for each, of one page or, in a file, of up to 16.
+LAGGING = 2 * MIB
 
 TREES = [
     # case, MiB, children
@@ -26,8 +30,9 @@ TREES = [
 @pytest.mark.parametrize("case,size,count", TREES, ids=[f"{c}-{s}MiB-{n}" for c, s, n in TREES])
 def test_peak(profile, case, size, count):
     run = profile(program("tree"), case, size, count)
+    tolerance = LAGGING if keeps_faults_back(run.profile) else TREE
     assert_near(f"peak_memory_mb of {case}", run.profile["peak_memory_mb"],
-                run.truth["peak_bytes"], TREE)
+                run.truth["peak_bytes"], tolerance)
     assert_nothing_lost(run.profile)
 
 
@@ -52,7 +57,7 @@ def test_attach_to_a_tree(target, attach):
         idle.go()
         profile = attached.finished()
     # What the child inherited is a bit less than what its parent has.
-    assert_near("peak_memory_mb", profile["peak_memory_mb"], 2 * base + 64 * MIB, TREE)
+    assert_near("peak_memory_mb", profile["peak_memory_mb"], 2 * base + 64 * MIB, MIB)
 
 
 def test_inherited_memory_is_said_to_be_shared(profile):
@@ -67,7 +72,7 @@ def test_inherited_memory_is_said_to_be_shared(profile):
 def test_shmem_is_said_to_be_shared(profile):
     run = profile(program("tree"), "shm", 64, 3)
     shared = run.profile["quality"]["may_be_counted_more_than_once_mb"]
-    assert_near("shmem that may be counted more than once", shared["shmem"], 4 * 64 * MIB, TREE)
+    assert_near("shmem that may be counted more than once", shared["shmem"], 4 * 64 * MIB, MIB)
 
 
 def test_many_children(profile):

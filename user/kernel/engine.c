@@ -634,6 +634,34 @@ int engine_timeline_fd(const struct engine *e)
 	return bpf_map__fd(e->bpf->maps.timeline);
 }
 
+static int ask_program(const struct bpf_program *program, struct engine_program *answer)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+	int fd = bpf_program__fd(program); /* -errno of one that was not loaded */
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -1;
+	*answer = (struct engine_program){
+		.name = bpf_program__name(program),
+		.fd = fd,
+		.verified_insns = info.verified_insns,
+		.run_ns = info.run_time_ns,
+		.runs = info.run_cnt,
+	};
+	return 0;
+}
+
+size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room)
+{
+	struct bpf_program *program = NULL;
+	size_t n = 0;
+
+	while (n < room && (program = bpf_object__next_program(e->bpf->obj, program)))
+		n += !ask_program(program, &programs[n]);
+	return n;
+}
+
 struct wire_quality engine_quality(const struct engine *e)
 {
 	return e->bpf->bss->quality;

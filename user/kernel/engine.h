@@ -95,6 +95,18 @@ const char *engine_fexit_reason(const struct engine *e);
 struct engine_backends engine_backends(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
+
+/* A BPF program as the kernel has it. */
+struct engine_program {
+	const char *name;	 /* lives as long as the engine */
+	int fd;			 /* likewise: not to be closed */
+	uint32_t verified_insns; /* that the verifier went through; 0 before Linux 5.16 */
+	uint64_t run_ns, runs;	 /* since it was loaded, while the kernel counted (bpf_stats) */
+};
+
+/* Those that were loaded, at most room of them. How many; what cannot be asked is left out. */
+size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room);
+
 /* What the BPF side counted until now. */
 struct wire_quality engine_quality(const struct engine *e);
 

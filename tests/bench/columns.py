@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is attached while a program is measured: ours, peers, and programs that do nothing.
+
+Each is a context manager: entered, it has said that it is attached; left, it is gone.
+"""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+from measure import Unavailable
+
+DEADLINE = 60
+
+
+class Lines:
+    """Lines from a pipe, with a deadline."""
+
+    def __init__(self, pipe):
+        self.fd = pipe.fileno()
+        self.rest = b""
+        self.seen = ""
+
+    def until(self, wanted):
+        end = time.monotonic() + DEADLINE
+        while True:
+            while b"\n" in self.rest:
+                line, self.rest = self.rest.split(b"\n", 1)
+                self.seen += line.decode(errors="replace") + "\n"
+                if wanted in line.decode(errors="replace"):
+                    return line.decode(errors="replace")
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            more = os.read(self.fd, 65536) if ready else b""
+            if not more:
+                raise Unavailable((self.seen + self.rest.decode(errors="replace")).strip()
+                                  .replace("\n", "; ")[-300:] or f"it never said {wanted!r}")
+            self.rest += more
+
+
+def on_cpus(cpus):
+    """For Popen: what is started runs on these CPUs only."""
+    return lambda: os.sched_setaffinity(0, cpus)
+
+
+@contextlib.contextmanager
+def running(*args, by=signal.SIGINT, **kwargs):
+    """A process for as long as the block lasts; then it gets the signal and is waited for."""
+    try:
+        process = subprocess.Popen([str(arg) for arg in args], **kwargs)
+    except OSError as error:
+        raise Unavailable(f"{args[0]}: {error.strerror}") from error
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(by)
+        try:
+            process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+class Load:
+    """tests/bench/load.c, which does what it is told to."""
+
+    def __init__(self, env, threads):
+        self.process = subprocess.Popen([env.program("load"), str(threads)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.pid = json.loads(self.process.stdout.readline())["pid"]
+
+    def do(self, *order):
+        """The answer to an order: {"ns", "wall_ns"}."""
+        print(*order, file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Hooks:
+    """tests/bench/hooks.c: attached and detached within milliseconds, as often as one likes."""
+
+    quick = True
+
+    def __init__(self, env, *what):
+        self.process = subprocess.Popen(
+            [env.program("hooks"), *map(str, what)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus))
+        self.lines = Lines(self.process.stdout)
+        env.cleanup.callback(self.close)
+        try:
+            self.lines.until("ready")
+        except Unavailable as why:
+            raise Unavailable(self.process.communicate()[1].decode().strip()) from why
+
+    def toggle(self, wanted):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        self.lines.until(wanted)
+
+    @contextlib.contextmanager
+    def __call__(self):
+        self.toggle("on")
+        try:
+            yield
+        finally:
+            self.toggle("off")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def ours(env, pid):
+    """All programs of qprof-bpf that watch the machine, with pid as what is profiled."""
+    return Hooks(env, "ours", pid)
+
+
+def ours_elsewhere(env):
+    """The same with a process that sleeps: everything else is untracked."""
+    idle = env.cleanup.enter_context(running("sleep", "infinity", by=signal.SIGKILL))
+    return Hooks(env, "ours", idle.pid)
+
+
+@contextlib.contextmanager
+def ours_attached(env, pid):
+    """The program itself: qprof-bpf -p PID. What it yields is its process."""
+    with running(env.qprof, "-p", pid, "-o", env.scratch / "profile.yaml", stderr=subprocess.PIPE,
+                 preexec_fn=on_cpus(env.other_cpus)) as process:
+        Lines(process.stderr).until("attached to")
+        yield process
+
+
+@contextlib.contextmanager
+def bpftrace(env, probes):
+    """bpftrace with these probes. Its interval comes when the probes before it are attached."""
+    need("bpftrace")
+    with running("bpftrace", "-e", probes + ' interval:ms:200 { printf("ready\\n"); }',
+                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                 preexec_fn=on_cpus(env.other_cpus)) as process:
+        Lines(process.stdout).until("ready")
+        yield
+
+
+@contextlib.contextmanager
+def perf_record(env, pid, event):
+    """perf record of one event of a process, begun when perf says that it has."""
+    need("perf")
+    orders, order = os.pipe()
+    answer, answers = os.pipe()
+    try:
+        with running("perf", "record", "-q", "-e", event, "-p", pid, "-o", env.scratch / "perf.data",
+                     "-D", "-1", f"--control=fd:{orders},{answers}", pass_fds=(orders, answers),
+                     stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus)) as process:
+            os.write(order, b"enable\n")
+            ready, _, _ = select.select([answer, process.stderr.fileno()], [], [], DEADLINE)
+            if answer not in ready:
+                raise Unavailable("perf record: " + process.stderr.readline().decode().strip())
+            os.read(answer, 16)
+            yield
+    finally:
+        for fd in (orders, order, answer, answers):
+            os.close(fd)
+
+
+def need(tool):
+    if not shutil.which(tool):
+        raise Unavailable(f"{tool} is not installed: tools/setup bench")

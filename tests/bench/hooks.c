@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hooks.c - attaches and detaches within milliseconds, so that "with" and "without" can be measured
+ * side by side on a machine whose speed wanders:
+ *   hooks rss_stat | sys_exit    a program that does nothing, on that tracepoint
+ *   hooks usdt FILE              the same on the probe qprof:mark of FILE, in all processes
+ *   hooks ours PID               what qprof-bpf has on the whole machine when it profiles PID
+ *   hooks stats                  nothing, but the kernel counts the run time of BPF programs
+ *
+ * Says "ready"; then each line of its input attaches or detaches, and is answered by "on" or "off".
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "engine.h"
+#include "trivial.skel.h"
+
+enum { MAX_PROGRAMS = 64 };
+
+/* What is attached, and what it takes to attach it again. */
+static struct {
+	int programs[MAX_PROGRAMS]; /* of tracepoints */
+	size_t n_programs;
+	struct bpf_program *usdt;
+	const char *usdt_file;
+	bool stats;
+
+	int fds[MAX_PROGRAMS];
+	size_t n_fds;
+	struct bpf_link *usdt_link;
+	struct ring_buffer *rings; /* of ours: what they hold is thrown away */
+} hooks;
+
+static _Noreturn void fail(const char *what, const char *why)
+{
+	fprintf(stderr, "hooks: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void hold(int fd, const char *what)
+{
+	if (fd < 0)
+		fail(what, strerror(errno));
+	hooks.fds[hooks.n_fds++] = fd;
+}
+
+static void attach(void)
+{
+	for (size_t i = 0; i < hooks.n_programs; i++)
+		hold(bpf_raw_tracepoint_open(NULL, hooks.programs[i]), "attach");
+	if (hooks.stats)
+		hold(bpf_enable_stats(BPF_STATS_RUN_TIME), "bpf_enable_stats");
+	if (!hooks.usdt)
+		return;
+	hooks.usdt_link =
+		bpf_program__attach_usdt(hooks.usdt, -1, hooks.usdt_file, "qprof", "mark", NULL);
+	if (!hooks.usdt_link)
+		fail(hooks.usdt_file, strerror(errno));
+}
+
+static void detach(void)
+{
+	while (hooks.n_fds)
+		close(hooks.fds[--hooks.n_fds]);
+	bpf_link__destroy(hooks.usdt_link);
+	hooks.usdt_link = NULL;
+	if (hooks.rings)
+		ring_buffer__consume(hooks.rings);
+}
+
+static void load_trivial(const char *what, const char *file)
+{
+	struct trivial_bpf *bpf = trivial_bpf__open();
+	struct bpf_program *program;
+
+	if (!bpf)
+		fail("trivial.bpf.c", strerror(errno));
+	program = file			     ? bpf->progs.trivial_usdt
+		  : strcmp(what, "rss_stat") ? bpf->progs.trivial_sys_exit
+					     : bpf->progs.trivial_rss_stat;
+	bpf_program__set_autoload(program, true);
+	if (trivial_bpf__load(bpf))
+		fail("trivial.bpf.c", strerror(errno));
+	if (file) {
+		hooks.usdt = program;
+		hooks.usdt_file = file;
+	} else {
+		hooks.programs[hooks.n_programs++] = bpf_program__fd(program);
+	}
+}
+
+static int throw_away(void *context, void *data, size_t size)
+{
+	(void)context;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+/* Those of the programs that go to a tracepoint or a function: others cannot be attached so. */
+static void take_tracepoints(const struct engine *e)
+{
+	struct engine_program programs[MAX_PROGRAMS];
+	size_t n = engine_programs(e, programs, MAX_PROGRAMS);
+
+	for (size_t i = 0; i < n && i < MAX_PROGRAMS; i++) {
+		int fd = bpf_raw_tracepoint_open(NULL, programs[i].fd);
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		hooks.programs[hooks.n_programs++] = programs[i].fd;
+	}
+}
+
+static void load_ours(const char *pid)
+{
+	const struct engine_config config = {.follow = true};
+	struct engine *e;
+	struct error err = {0};
+
+	if (engine_new(&config, &e, &err))
+		fail("qprof-bpf's engine", err.text);
+	errno = -engine_add_target(e, (uint32_t)strtoul(pid, NULL, 10), true);
+	if (errno)
+		fail(pid, strerror(errno));
+	if (engine_track_existing(e, &err))
+		fail(pid, err.text);
+	hooks.rings = ring_buffer__new(engine_control_fd(e), throw_away, NULL, NULL);
+	if (!hooks.rings || ring_buffer__add(hooks.rings, engine_timeline_fd(e), throw_away, NULL))
+		fail("ring buffers", strerror(errno));
+	take_tracepoints(e);
+}
+
+static void prepare(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (argc == 2 && (!strcmp(what, "rss_stat") || !strcmp(what, "sys_exit"))) {
+		load_trivial(what, NULL);
+	} else if (argc == 3 && !strcmp(what, "usdt")) {
+		load_trivial(what, argv[2]);
+	} else if (argc == 3 && !strcmp(what, "ours")) {
+		load_ours(argv[2]);
+	} else if (argc == 2 && !strcmp(what, "stats")) {
+		hooks.stats = true;
+	} else {
+		fputs("usage: hooks rss_stat | sys_exit | usdt FILE | ours PID | stats\n", stderr);
+		exit(2);
+	}
+}
+
+static void say(const char *what)
+{
+	puts(what);
+	fflush(stdout);
+}
+
+/* What is attached goes with the process. */
+int main(int argc, char **argv)
+{
+	char line[16];
+	bool on = false;
+
+	prepare(argc, argv);
+	say("ready");
+	while (fgets(line, sizeof(line), stdin)) {
+		on ? detach() : attach();
+		on = !on;
+		say(on ? "on" : "off");
+	}
+	return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * load.c - does one thing many times, when told to, and says what CPU time each took.
+ *
+ * Orders come on the standard input, one a line; each is answered by a line of JSON:
+ *   faults THREADS PAGES    touches new anonymous pages of 4 KiB, PAGES a thread
+ *   reads THREADS COUNT BYTES    read(2) of so many bytes that are in the page cache (tmpfs)
+ *   marks THREADS COUNT     passes the probe qprof:mark
+ *
+ * {"pid"} is the first line; an answer is {"ns", "wall_ns"}, of one of them. CPU time is that of
+ * the threads in their loops, and nothing else: whatever the profiler does on their back is in it,
+ * other programs that want the CPU are not. Threads are there from the start, each on a CPU of its
+ * own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sdt.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 64, PAGE = 4096, MAX_READ = 1 << 20 };
+
+struct order {
+	void (*loop)(const struct order *order, unsigned int thread);
+	unsigned int threads;
+	size_t count, bytes;
+	char *memory; /* of faults: that of all threads */
+	int file;     /* of reads */
+};
+
+static struct order order;
+static pthread_barrier_t begin, end;
+static uint64_t cpu_ns[MAX_THREADS];
+static unsigned int n_threads;
+
+static _Noreturn void fail(const char *what)
+{
+	fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void loop_faults(const struct order *o, unsigned int thread)
+{
+	char *at = o->memory + thread * o->count * PAGE;
+
+	for (size_t i = 0; i < o->count; i++)
+		*(volatile char *)(at + i * PAGE) = 1;
+}
+
+static void loop_reads(const struct order *o, unsigned int thread)
+{
+	static char buffers[MAX_THREADS][MAX_READ];
+
+	for (size_t i = 0; i < o->count; i++)
+		if (pread(o->file, buffers[thread], o->bytes, 0) != (ssize_t)o->bytes)
+			fail("pread");
+}
+
+static void loop_marks(const struct order *o, unsigned int thread)
+{
+	(void)thread;
+	for (size_t i = 0; i < o->count; i++)
+		DTRACE_PROBE1(qprof, mark, "mark");
+}
+
+/* Those CPUs that we may use, in turn. */
+static void pin(unsigned int thread)
+{
+	cpu_set_t allowed, one;
+	unsigned int skip;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	skip = thread % (unsigned int)CPU_COUNT(&allowed);
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && !skip--) {
+			CPU_SET(cpu, &one);
+			break;
+		}
+	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+}
+
+static void *worker(void *arg)
+{
+	unsigned int thread = (unsigned int)(uintptr_t)arg;
+
+	pin(thread);
+	for (;;) {
+		pthread_barrier_wait(&begin);
+		if (thread < order.threads) {
+			uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+			order.loop(&order, thread);
+			cpu_ns[thread] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+		}
+		pthread_barrier_wait(&end);
+	}
+	return NULL;
+}
+
+static void carry_out(void)
+{
+	double all = (double)order.threads * (double)order.count, ns = 0;
+	uint64_t before;
+
+	before = clock_ns(CLOCK_MONOTONIC);
+	pthread_barrier_wait(&begin);
+	pthread_barrier_wait(&end);
+	before = clock_ns(CLOCK_MONOTONIC) - before;
+	for (unsigned int i = 0; i < order.threads; i++)
+		ns += (double)cpu_ns[i];
+	printf("{\"ns\": %.2f, \"wall_ns\": %.2f}\n", ns / all,
+	       (double)before / (double)order.count);
+	fflush(stdout);
+}
+
+static void faults(void)
+{
+	size_t size = order.threads * order.count * PAGE;
+
+	order.memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (order.memory == MAP_FAILED || madvise(order.memory, size, MADV_NOHUGEPAGE))
+		fail("mmap");
+	order.loop = loop_faults;
+	carry_out();
+	munmap(order.memory, size);
+}
+
+static void reads(void)
+{
+	order.file = memfd_create("load", MFD_CLOEXEC);
+	if (order.file < 0 || posix_fallocate(order.file, 0, MAX_READ))
+		fail("memfd");
+	order.loop = loop_reads;
+	carry_out();
+	close(order.file);
+}
+
+static void marks(void)
+{
+	order.loop = loop_marks;
+	carry_out();
+}
+
+static bool obey(const char *line)
+{
+	char what[16];
+
+	order = (struct order){0};
+	if (sscanf(line, "%15s %u %zu %zu", what, &order.threads, &order.count, &order.bytes) < 3 ||
+	    order.threads < 1 || order.threads > n_threads || !order.count ||
+	    order.count > 1u << 30 || order.bytes > MAX_READ)
+		return false;
+	if (!strcmp(what, "faults"))
+		faults();
+	else if (!strcmp(what, "reads"))
+		reads();
+	else if (!strcmp(what, "marks"))
+		marks();
+	else
+		return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	char line[128];
+
+	n_threads = argc > 1 ? (unsigned int)strtoul(argv[1], NULL, 10) : 1;
+	if (n_threads < 1 || n_threads > MAX_THREADS) {
+		fprintf(stderr, "usage: load [THREADS], of 1 to %d\n", MAX_THREADS);
+		return 2;
+	}
+	pthread_barrier_init(&begin, NULL, n_threads + 1);
+	pthread_barrier_init(&end, NULL, n_threads + 1);
+	for (uintptr_t i = 0; i < n_threads; i++) {
+		pthread_t thread;
+
+		errno = pthread_create(&thread, NULL, worker, (void *)i);
+		if (errno)
+			fail("pthread_create");
+	}
+	printf("{\"pid\": %d}\n", getpid());
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		if (!obey(line)) {
+			fprintf(stderr, "load: not an order: %s", line);
+			return 2;
+		}
+	return 0;
+}

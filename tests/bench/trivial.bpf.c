@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* trivial.bpf.c - programs that do nothing: what a hook costs, whatever is done in it. */
+#include "vmlinux.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/usdt.bpf.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("?tp_btf/rss_stat")
+int trivial_rss_stat(void *ctx)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int trivial_sys_exit(void *ctx)
+{
+	return 0;
+}
+
+SEC("?usdt")
+int trivial_usdt(struct pt_regs *ctx)
+{
+	return 0;
+}

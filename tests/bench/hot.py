@@ -8,7 +8,7 @@ import measure
 from report import Result, Table
 
 THREADS = (1, 2)
-BURSTS = 4  # a figure is the median of so many
+BURSTS = 16  # a figure is the median of so many
 
 
 def section(env, name, title, orders, empty, notes, columns):

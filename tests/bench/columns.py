@@ -72,9 +72,9 @@ def running(*args, by=signal.SIGINT, **kwargs):
 class Load:
     """tests/bench/load.c, which does what it is told to."""
 
-    def __init__(self, env, threads):
-        self.process = subprocess.Popen([env.program("load"), str(threads)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+    def __init__(self, env, threads=1, children=0):
+        self.process = subprocess.Popen([env.program("load"), str(threads), str(children)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = json.loads(self.process.stdout.readline())["pid"]
 
     def do(self, *order):
@@ -94,9 +94,8 @@ class Load:
 class Hooks:
     """tests/bench/hooks.c: attached and detached within milliseconds, as often as one likes."""
 
-    quick = True
-
     def __init__(self, env, *what):
+        self.repeats = 2 if "usdt" in what else 16  # a uprobe goes only after a grace period
         self.process = subprocess.Popen(
             [env.program("hooks"), *map(str, what)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus))

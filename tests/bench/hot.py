@@ -8,26 +8,26 @@ import measure
 from report import Result, Table
 
 THREADS = (1, 2)
-BURSTS = 16  # a figure is the median of so many
+BURSTS = 16  # a figure is the median of so many orders
 
 
 def section(env, name, title, orders, empty, notes, columns):
     """orders: {what: (order, arguments after THREADS...)}; columns(load): what is attached."""
     with c.Load(env, max(THREADS)) as load:
-        def figures():
-            return {(what, threads): burst(load, threads, order)
+        def figures(bursts=BURSTS):
+            return {(what, threads): burst(load, threads, order, bursts)
                     for what, order in orders.items() for threads in THREADS}
         attached = env.wanted(columns(load))
-        series = measure.interleave(attached, figures, env.rounds, env.progress)
+        series = measure.interleave(attached, figures, lambda: figures(2), env.rounds, env.progress)
     result = Result(name, title, notes=notes)
     for what in orders:
         add_table(result, what, {t: series[what, t] for t in THREADS}, empty)
     return result
 
 
-def burst(load, threads, order):
+def burst(load, threads, order, bursts):
     what, *rest = order
-    return statistics.median(load.do(what, threads, *rest)["ns"] for _ in range(BURSTS))
+    return statistics.median(load.do(what, threads, *rest)["ns"] for _ in range(bursts))
 
 
 def add_table(result, what, series, empty):

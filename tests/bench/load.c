@@ -7,6 +7,7 @@
  *   reads THREADS COUNT BYTES    read(2) of so many bytes that are in the page cache (tmpfs)
  *   marks THREADS COUNT     passes the probe qprof:mark
  *
+ * usage: load [THREADS [CHILDREN]]; the children sleep, and are there to be profiled, too.
  * {"pid"} is the first line; an answer is {"ns", "wall_ns"}, of one of them. CPU time is that of
  * the threads in their loops, and nothing else: whatever the profiler does on their back is in it,
  * other programs that want the CPU are not. Threads are there from the start, each on a CPU of its
@@ -16,12 +17,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sdt.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,8 +35,8 @@ struct order {
 	void (*loop)(const struct order *order, unsigned int thread);
 	unsigned int threads;
 	size_t count, bytes;
-	char *memory; /* of faults: that of all threads */
-	int file;     /* of reads */
+	char *memory;		/* of faults: that of all threads */
+	int files[MAX_THREADS]; /* of reads */
 };
 
 static struct order order;
@@ -63,13 +66,18 @@ static void loop_faults(const struct order *o, unsigned int thread)
 		*(volatile char *)(at + i * PAGE) = 1;
 }
 
+/* A file a thread, from its beginning again when it is read. */
 static void loop_reads(const struct order *o, unsigned int thread)
 {
 	static char buffers[MAX_THREADS][MAX_READ];
+	int file = o->files[thread];
 
-	for (size_t i = 0; i < o->count; i++)
-		if (pread(o->file, buffers[thread], o->bytes, 0) != (ssize_t)o->bytes)
-			fail("pread");
+	for (size_t i = 0, at = MAX_READ; i < o->count; i++, at += o->bytes) {
+		if (at + o->bytes > MAX_READ)
+			at = (size_t)lseek(file, 0, SEEK_SET);
+		if (read(file, buffers[thread], o->bytes) != (ssize_t)o->bytes)
+			fail("read");
+	}
 }
 
 static void loop_marks(const struct order *o, unsigned int thread)
@@ -145,12 +153,15 @@ static void faults(void)
 
 static void reads(void)
 {
-	order.file = memfd_create("load", MFD_CLOEXEC);
-	if (order.file < 0 || posix_fallocate(order.file, 0, MAX_READ))
-		fail("memfd");
+	for (unsigned int i = 0; i < order.threads; i++) {
+		order.files[i] = memfd_create("load", MFD_CLOEXEC);
+		if (order.files[i] < 0 || posix_fallocate(order.files[i], 0, MAX_READ))
+			fail("memfd");
+	}
 	order.loop = loop_reads;
 	carry_out();
-	close(order.file);
+	for (unsigned int i = 0; i < order.threads; i++)
+		close(order.files[i]);
 }
 
 static void marks(void)
@@ -179,15 +190,42 @@ static bool obey(const char *line)
 	return true;
 }
 
+/* They go with us. */
+static void start_children(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		pid_t parent = getpid(), pid = fork();
+
+		if (pid < 0)
+			fail("fork");
+		if (pid)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == parent)
+			pause();
+		_exit(0);
+	}
+}
+
+static unsigned int number_or_usage(const char *text, unsigned int most)
+{
+	char *rest;
+	unsigned long n = strtoul(text, &rest, 10);
+
+	if (rest == text || *rest || n > most) {
+		fprintf(stderr, "usage: load [THREADS [CHILDREN]], of %d and 10000 at most\n",
+			MAX_THREADS);
+		exit(2);
+	}
+	return (unsigned int)n;
+}
+
 int main(int argc, char **argv)
 {
 	char line[128];
 
-	n_threads = argc > 1 ? (unsigned int)strtoul(argv[1], NULL, 10) : 1;
-	if (n_threads < 1 || n_threads > MAX_THREADS) {
-		fprintf(stderr, "usage: load [THREADS], of 1 to %d\n", MAX_THREADS);
-		return 2;
-	}
+	n_threads = argc > 1 ? number_or_usage(argv[1], MAX_THREADS) : 1;
+	start_children(argc > 2 ? number_or_usage(argv[2], 10000) : 0);
 	pthread_barrier_init(&begin, NULL, n_threads + 1);
 	pthread_barrier_init(&end, NULL, n_threads + 1);
 	for (uintptr_t i = 0; i < n_threads; i++) {

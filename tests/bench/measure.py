@@ -76,15 +76,13 @@ class Series:
         return [value for values in self.base.values() for value in values]
 
 
-QUICK_REPEATS = 16  # of columns that come and go within milliseconds, for each of the others
-
-
-def interleave(columns, measure, rounds, progress=lambda text: None):
+def interleave(columns, measure, settle, rounds, progress=lambda text: None):
     """A Series of each key of what measure() gives: {key: Series}.
 
-    columns: {name: context manager factory}, each entered and left once a round, or QUICK_REPEATS
-    times if it has an attribute `quick`; measure(): {key: figure}. A column that is Unavailable is
-    left out from then on.
+    columns: {name: context manager factory}, each entered and left once a round, or as often as its
+    attribute `repeats` says, for one that comes and goes fast; measure(): {key: figure}; settle():
+    the same, briefly, for the first one after a change pays for the change. A column that is
+    Unavailable is left out from then on.
     """
     series, missing = {}, {}
     for turn in range(rounds):
@@ -92,7 +90,7 @@ def interleave(columns, measure, rounds, progress=lambda text: None):
             progress(f"round {turn + 1} of {rounds}: {name}")
             try:
                 if name not in missing:
-                    visit(series, name, column, measure)
+                    visit(series, name, column, measure, settle)
             except Unavailable as why:
                 missing[name] = str(why)
     for one in series.values():
@@ -100,15 +98,15 @@ def interleave(columns, measure, rounds, progress=lambda text: None):
     return series
 
 
-def visit(series, name, column, measure):
+def visit(series, name, column, measure, settle):
     """Without, with, without, with, ..., without."""
-    measure()  # the first one after a change pays for the change
+    settle()
     before = measure()
-    for _ in range(QUICK_REPEATS if hasattr(column, "quick") else 1):
+    for _ in range(getattr(column, "repeats", 1)):
         with column():
-            measure()
+            settle()
             value = measure()
-        measure()
+        settle()
         after = measure()
         for key, figure in value.items():
             series.setdefault(key, Series()).put(name, before[key], figure, after[key])

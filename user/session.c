@@ -449,6 +449,7 @@ static int load_engine(struct session *s)
 		.max_processes = s->options->max_processes,
 		.follow = s->options->follow,
 		.wake_points = s->options->live,
+		.count_cost = s->options->cost,
 	};
 	const struct rings_handler handler = {
 		.arrived = take_arrival, .record = take_record, .context = s};
@@ -666,8 +667,17 @@ static int write_summary(const struct session *s, const struct run_quality *qual
 static void finish(struct session *s)
 {
 	const char *notes[8];
+	const struct engine_cost cost = engine_cost(s->engine);
 	const struct run_quality quality = {
 		.kernel = engine_quality(s->engine),
+		.cost =
+			{
+				.counted = cost.counted,
+				.bpf_run_ns = cost.run_ns,
+				.bpf_runs = cost.runs,
+				.bpf_wait_ns = cost.wait_ns,
+				.own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+			},
 		.warnings = s->warnings,
 		.n_warnings = s->n_warnings,
 		.dropped_warnings = s->dropped_warnings,

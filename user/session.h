@@ -21,6 +21,7 @@ struct session_options {
 	uint64_t duration_ns;	     /* 0: without limit */
 	unsigned int max_processes;  /* followed at a time; 0 for the default */
 	bool follow;		     /* descendants, too */
+	bool cost;		     /* have the kernel count what our BPF programs take */
 	bool as_root;		     /* the command stays root under sudo */
 	const char *const *patterns; /* of --usdt */
 	size_t n_patterns;

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, MIB, NOBODY, NOP, QPROF, KIB, Lines, Loader,
-                     assert_near, ending, parse, probe_bytes, process_of, program, public_dir,
-                     run_qprof, step_names, tmpfs, wait_for)
+                     assert_near, assert_nothing_lost, ending, parse, probe_bytes, process_of,
+                     program, public_dir, run_qprof, step_names, tmpfs, wait_for)
 
 
 def assert_one_line(run, *words):
@@ -247,6 +247,27 @@ def test_quiet_and_summary(tmp_path):
     loud = run_qprof("-o", tmp_path / "b", "--", program("checkpoints"), "sequence")
     assert "Quantization" in loud.stderr, f"expected the summary; {loud}"
     assert "\x1b" not in loud.stderr and "\r" not in loud.stderr, f"no terminal there; {loud}"
+
+
+def bpf_stats_are_on():
+    return Path("/proc/sys/kernel/bpf_stats_enabled").read_text(encoding="ascii").strip() != "0"
+
+
+def test_cost_is_counted_on_request(profile):
+    """The kernel's own count, and only while it is asked for."""
+    if not bpf_stats_are_on():
+        run = profile(program("memory"), "spike", 64, 0)
+        assert "cost" not in run.profile["quality"], run.profile["quality"]["cost"]
+    run = profile(program("memory"), "spike", 64, 0, options=["--cost"])
+    cost = run.profile["quality"]["cost"]
+    # A program ran at each of the 16384 page faults at least; none takes more time than there was.
+    assert cost["bpf_runs"] > 64 * MIB / 4096, cost
+    assert 0 <= cost["bpf_wait_secs"] < cost["bpf_run_time_secs"], cost
+    assert 0 < cost["own_cpu_time_secs"], cost
+    cpu = run.profile["total_cpu_time_secs"]
+    share = cost["bpf_run_time_secs"] / cpu
+    assert abs(cost["bpf_share"] - share) < 0.01 * share, (cost, cpu)
+    assert_nothing_lost(run.profile)
 
 
 def test_input_reaches_the_command(tmp_path, out):

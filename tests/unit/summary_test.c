@@ -43,7 +43,13 @@ static void hit(struct profile *p, enum wire_what what, const char *name, uint64
 /* The summary of p, which is finished by this. To be freed. */
 static char *summary(struct profile *p, unsigned int width, bool colour)
 {
-	const struct run_quality quality = {.kernel.lost_checkpoints = 3};
+	const struct run_quality quality = {
+		.kernel.lost_checkpoints = 3,
+		.cost = {.counted = true,
+			 .bpf_run_ns = 2 * MS,
+			 .bpf_runs = 9,
+			 .own_cpu_ns = 40 * MS},
+	};
 	int fd = memfd_create("summary_test", MFD_CLOEXEC);
 	struct writer *w = summary_writer_new(fd, width, colour);
 	char *text;
@@ -82,6 +88,7 @@ static void test_figures(void **state)
 	hit(p, WIRE_BEGIN, "Calibration", 1000, 25600, 25600);
 	hit(p, WIRE_END, "Calibration", 12300, 524288, 524288);
 	text = summary(p, 100, false);
+	contains(text, "qprof-bpf took 40 ms, its BPF programs 2 ms in 9 runs\n");
 	contains(text, "qprof-bpf: 45.8 s, peak 2.00 GiB at 12.3 s (in Calibration), 1 process, "
 		       "3 checkpoints\n");
 	contains(text, "PHASE");

@@ -236,6 +236,11 @@ static int write_end(struct writer *w, struct profile *p, uint64_t end_ns)
 		.n_warnings = 1,
 		.notes = notes,
 		.n_notes = 1,
+		.cost = {.counted = true,
+			 .bpf_run_ns = 1500000,
+			 .bpf_runs = 7,
+			 .bpf_wait_ns = 500000,
+			 .own_cpu_ns = 3 * MS},
 	};
 
 	assert_int_equal(profile_finish(p, end_ns), 0);
@@ -346,6 +351,11 @@ static void test_whole_profile(void **state)
 	value_is(&doc, quality, "lost_checkpoints", "0");
 	value_is(&doc, item(&doc, find(&doc, quality, "warnings"), 0), "what",
 		 "qprof:begin in /tmp/\xef\xbf\xbd.so");
+	child = find(&doc, quality, "cost");
+	value_is(&doc, child, "bpf_run_time_secs", "0.001500");
+	value_is(&doc, child, "bpf_runs", "7");
+	value_is(&doc, child, "bpf_wait_secs", "0.000500");
+	value_is(&doc, child, "own_cpu_time_secs", "0.003000");
 	assert_int_equal(size(find(&doc, quality, "may_be_counted_more_than_once_mb")), 4);
 	yaml_document_delete(&doc);
 	free(text.data);

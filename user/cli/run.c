@@ -15,7 +15,7 @@
 #include "parse.h"
 #include "session.h"
 
-enum { OPT_NO_FOLLOW = 256, OPT_USDT, OPT_AS_ROOT, OPT_MAX_PROCESSES };
+enum { OPT_NO_FOLLOW = 256, OPT_USDT, OPT_AS_ROOT, OPT_MAX_PROCESSES, OPT_COST };
 
 /* Some 20 MiB of kernel memory when all are in use. */
 enum { MAX_MAX_PROCESSES = 65536 };
@@ -33,6 +33,9 @@ static const struct argp_option options[] = {
 	 "Under sudo, run the command as root, not as the invoking user", 0},
 	{"max-processes", OPT_MAX_PROCESSES, "N", 0,
 	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
+	 0},
+	{"cost", OPT_COST, NULL, 0,
+	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
 	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, no live line, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
@@ -95,6 +98,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (parse_count(arg, 1, MAX_MAX_PROCESSES, &run->session.max_processes))
 			argp_error(state, "--max-processes %s: not a number from 1 to %u", arg,
 				   MAX_MAX_PROCESSES);
+		break;
+	case OPT_COST:
+		run->session.cost = true;
 		break;
 	case 'q':
 		run->quiet = true;

@@ -40,6 +40,8 @@ struct engine {
 	bool fexit;
 	char fexit_reason[128];
 	bool old_rss_layout;
+	bool always_counts; /* the kernel counted run times when we came */
+	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -287,6 +289,28 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	return code ? load_failed(err, code) : 0;
 }
 
+/* kernel.bpf_stats_enabled: what was set there, whoever else has the kernel count. */
+static bool kernel_counts(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+	bool on = file && fgetc(file) == '1';
+
+	if (file)
+		fclose(file);
+	return on;
+}
+
+static int count_cost(struct engine *e, struct error *err)
+{
+	e->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (e->stats_fd < 0)
+		return error_set(err,
+				 "--cost: cannot have the kernel count BPF run times: %s; leave it "
+				 "out, or try it as root",
+				 strerror(errno));
+	return 0;
+}
+
 int engine_new(const struct engine_config *config, struct engine **engine, struct error *err)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -294,12 +318,16 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	*engine = NULL;
 	if (!e)
 		return error_set(err, "out of memory");
+	e->stats_fd = -1;
+	e->always_counts = kernel_counts();
 	libbpf_set_print(print_libbpf);
 	e->bpf = qprof_bpf__open();
 	if (!e->bpf) {
 		error_set(err, "cannot open the BPF programs: %s", strerror(errno));
 		goto fail;
 	}
+	if (config->count_cost && count_cost(e, err))
+		goto fail;
 	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err))
 		goto fail;
 	*engine = e;
@@ -425,6 +453,8 @@ void engine_free(struct engine *e)
 	detach_all(e);
 	free(e->attached);
 	qprof_bpf__destroy(e->bpf);
+	if (e->stats_fd >= 0)
+		close(e->stats_fd);
 	free(e);
 }
 
@@ -660,6 +690,23 @@ size_t engine_programs(const struct engine *e, struct engine_program *programs, 
 	while (n < room && (program = bpf_object__next_program(e->bpf->obj, program)))
 		n += !ask_program(program, &programs[n]);
 	return n;
+}
+
+struct engine_cost engine_cost(const struct engine *e)
+{
+	enum { MAX_PROGRAMS = 64 };
+	struct engine_program programs[MAX_PROGRAMS];
+	struct engine_cost cost = {.counted = e->stats_fd >= 0 ||
+					      (e->always_counts && kernel_counts())};
+	const size_t n = cost.counted ? engine_programs(e, programs, MAX_PROGRAMS) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		cost.run_ns += programs[i].run_ns;
+		cost.runs += programs[i].runs;
+		if (programs[i].fd == bpf_program__fd(e->bpf->progs.objects_changed))
+			cost.wait_ns = programs[i].run_ns;
+	}
+	return cost;
 }
 
 struct wire_quality engine_quality(const struct engine *e)

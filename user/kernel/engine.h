@@ -22,6 +22,7 @@ struct engine_config {
 	unsigned int max_processes; /* tracked at a time; 0 for the default */
 	bool follow;		    /* descendants, too */
 	bool wake_points;	    /* see struct wire_config */
+	bool count_cost;	    /* have the kernel count: see engine_cost() */
 };
 
 /* Where the figures come from on this kernel. Static texts. */
@@ -106,6 +107,15 @@ struct engine_program {
 
 /* Those that were loaded, at most room of them. How many; what cannot be asked is left out. */
 size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room);
+
+/* What all our BPF programs took since they were loaded, on the whole machine. */
+struct engine_cost {
+	bool counted; /* all the time: asked for, or kernel.bpf_stats_enabled is set; else zeros */
+	uint64_t run_ns, runs;
+	uint64_t wait_ns; /* of run_ns: programs that waited for their new code to be searched */
+};
+
+struct engine_cost engine_cost(const struct engine *e);
 
 /* What the BPF side counted until now. */
 struct wire_quality engine_quality(const struct engine *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "quality.h"
 
+#include <math.h>
 #include <string.h>
 
 size_t quality_counts(const struct profile *p, const struct run_quality *quality,
@@ -49,4 +50,11 @@ size_t quality_counts(const struct profile *p, const struct run_quality *quality
 	_Static_assert(sizeof(all) / sizeof(*all) <= QUALITY_MAX_COUNTS, "counts");
 	memcpy(counts, all, sizeof(all));
 	return sizeof(all) / sizeof(*all);
+}
+
+double quality_bpf_share(const struct profile *p, const struct run_quality *quality)
+{
+	const uint64_t cpu_ns = profile_totals(p)->usage.cpu_ns;
+
+	return cpu_ns ? (double)quality->cost.bpf_run_ns / (double)cpu_ns : NAN;
 }

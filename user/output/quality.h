@@ -17,4 +17,8 @@ enum { QUALITY_MAX_COUNTS = 32 };
 size_t quality_counts(const struct profile *p, const struct run_quality *quality,
 		      struct quality_count counts[QUALITY_MAX_COUNTS]);
 
+/* The run time of our BPF programs as a part of the tree's CPU time, 0.01 for 1 %; NAN for a tree
+ * without CPU time. */
+double quality_bpf_share(const struct profile *p, const struct run_quality *quality);
+
 #endif

@@ -4,6 +4,7 @@
 #include "writer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,24 @@ static void put_quality(const struct summary_writer *s, FILE *out, const struct 
 	tone(s, out, PLAIN);
 }
 
+static void put_cost(const struct summary_writer *s, FILE *out, const struct profile *p,
+		     const struct run_quality *quality)
+{
+	const double share = quality_bpf_share(p, quality);
+	char time[UNITS_TEXT_MAX], own[64], bpf[96], of[64];
+	const char *const pieces[] = {own, bpf, of};
+
+	if (!quality->cost.counted)
+		return;
+	snprintf(own, sizeof(own), "%*sqprof-bpf took %s", INDENT, "",
+		 units_time_for_people(time, quality->cost.own_cpu_ns));
+	snprintf(bpf, sizeof(bpf), "its BPF programs %s in %llu runs",
+		 units_time_for_people(time, quality->cost.bpf_run_ns),
+		 (unsigned long long)quality->cost.bpf_runs);
+	snprintf(of, sizeof(of), "%.2f %% of the CPU time above", 100 * share);
+	put_pieces(s, out, ", ", pieces, isnan(share) ? 2 : 3);
+}
+
 static int write_all(int fd, const char *text, size_t len)
 {
 	while (len) {
@@ -364,6 +383,7 @@ static int summary_finish(struct writer *w, const struct profile *p,
 	put_usage(s, out, &profile_totals(p)->usage);
 	put_phases(s, out, p);
 	put_processes(s, out, p);
+	put_cost(s, out, p, quality);
 	put_quality(s, out, p, quality);
 	err = fclose(out) ? -ENOMEM : write_all(s->fd, text, len);
 	free(text);

@@ -29,6 +29,14 @@ struct run_warning {
 	char *why;
 };
 
+/* What qprof-bpf itself took, for `quality`. */
+struct run_cost {
+	bool counted; /* the kernel counted its BPF programs; else only the last is known */
+	uint64_t bpf_run_ns, bpf_runs; /* for whatever process they ran */
+	uint64_t bpf_wait_ns; /* of bpf_run_ns: waiting for us to search new code for probes */
+	uint64_t own_cpu_ns;  /* user and system, of qprof-bpf's own process */
+};
+
 /* What went wrong, for `quality`: the kernel side's counts and warnings of the loader. */
 struct run_quality {
 	struct wire_quality kernel;
@@ -38,6 +46,7 @@ struct run_quality {
 	const char *const *notes; /* what is approximated on this kernel and by how much */
 	size_t n_notes;
 	uint64_t bad_records; /* of a size or kind that is not ours */
+	struct run_cost cost;
 };
 
 struct writer {

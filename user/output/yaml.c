@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -489,6 +490,26 @@ static void put_shared(struct emit *e, const struct profile_totals *totals)
 	emit_map_end(e);
 }
 
+/* Where it was counted: --cost, or kernel.bpf_stats_enabled. */
+static void put_cost(struct emit *e, const struct profile *p, const struct run_quality *quality)
+{
+	const double part = quality_bpf_share(p, quality);
+	char share[UNITS_TEXT_MAX];
+
+	if (!quality->cost.counted)
+		return;
+	snprintf(share, sizeof(share), "%.6f", part);
+	emit_plain(e, "cost");
+	emit_map(e, EMIT_BLOCK);
+	put_secs(e, "bpf_run_time_secs", quality->cost.bpf_run_ns);
+	put_count(e, "bpf_runs", quality->cost.bpf_runs);
+	put_secs(e, "bpf_wait_secs", quality->cost.bpf_wait_ns);
+	put_word(e, "bpf_share", isnan(part) ? "null" : share);
+	put_secs(e, "own_cpu_time_secs", quality->cost.own_cpu_ns);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
 static void put_quality(struct emit *e, const struct profile *p, const struct run_quality *quality)
 {
 	emit_plain(e, "quality");
@@ -498,6 +519,7 @@ static void put_quality(struct emit *e, const struct profile *p, const struct ru
 	emit_boundary(e);
 	put_notes(e, quality);
 	emit_boundary(e);
+	put_cost(e, p, quality);
 	put_shared(e, profile_totals(p));
 	emit_map_end(e);
 	emit_boundary(e);

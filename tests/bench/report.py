@@ -39,7 +39,8 @@ class Result:
     notes: list = field(default_factory=list)
     tables: list = field(default_factory=list)
     figures: dict = field(default_factory=dict)
-    ratios: dict = field(default_factory=dict)  # what the baseline is about
+    ratios: dict = field(default_factory=dict)  # what baseline.json is about
+    conditions: dict = field(default_factory=dict)  # of figures that are exact where these hold
 
     def text(self):
         parts = [f"{self.title}\n"]

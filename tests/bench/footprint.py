@@ -1,107 +1,75 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the profiler itself takes: time until it is attached, memory, wake-ups while the target is idle.
+"""What the profiler itself takes: time until it is attached, CPU time, memory, wake-ups while idle."""
 
-usage: footprint.py [--build DIR] [--runs N] [--json FILE]     (as root; strace is needed)
-
-Prints a table and, on request, JSON. Nothing here passes or fails: figures depend on the machine.
-"""
-import argparse
-import json
-import os
+import contextlib
 import re
 import signal
-import statistics
-import subprocess
-import tempfile
 import time
 
+import accounts
+import columns as c
+import measure
+from report import Result, Table
 
-def status_kib(pid, key):
-    with open(f"/proc/{pid}/status") as status:
-        return int(re.search(rf"^{key}:\s+(\d+) kB", status.read(), re.M).group(1))
+TITLE = "What qprof-bpf itself takes"
+NOTES = ["Launch: `qprof-bpf -- true`. Idle: attached to a process that sleeps. Wake-ups: voluntary context "
+         "switches of all its threads."]
 
 
-def launch_ms(profiler, profile):
-    """From the exec of the profiler to the first instruction of the command, and to the very end."""
+def run(env):
+    result = Result(__name__, TITLE, notes=NOTES)
+    table = Table(["what", "median", "90 %"])
+    launches = [launch(env) for _ in range(3 * env.rounds)]
+    for what, unit, values in [
+            ("launch: to the command's first instruction", "ms", [x["start_ms"] for x in launches]),
+            ("launch: from there to the very end", "ms", [x["rest_ms"] for x in launches]),
+            ("launch: own CPU time, all of it", "ms", [x["cpu_ms"] for x in launches]),
+            ("attach: to attached", "ms", [attach_ms(env) for _ in range(3 * env.rounds)])]:
+        put(result, table, what, unit, measure.median(values))
+    for what, unit, value in idle(env, 2 if env.quick else 10):
+        result.figures[f"{what}, {unit}"] = value
+        table.rows.append([f"{what}, {unit}", f"{value:.4g}", ""])
+    result.tables.append(table)
+    return result
+
+
+def put(result, table, what, unit, estimate):
+    result.figures[f"{what}, {unit}"] = estimate.json()
+    table.rows.append([f"{what}, {unit}", f"{estimate.value:.1f}",
+                       f"{estimate.low:.1f} to {estimate.high:.1f}"])
+
+
+def launch(env):
+    profile = env.scratch / "profile.yaml"
     begun = time.time()
-    subprocess.run([profiler, "-q", "-o", profile, "--", "true"], check=True)
-    ended = time.time()
-    with open(profile) as text:
-        start = float(re.search(r"^  timestamp: ([\d.]+)", text.read(), re.M).group(1))
-    return (start - begun) * 1e3, (ended - begun) * 1e3
+    account = accounts.run([env.qprof, "-q", "-o", profile, "--", "true"], env.environ)
+    started = float(re.search(r"^  timestamp: ([\d.]+)", profile.read_text("utf-8"), re.M).group(1))
+    return {"start_ms": (started - begun) * 1e3, "cpu_ms": account.own_cpu * 1e3,
+            "rest_ms": (begun + account.wall - started) * 1e3}
 
 
-class Attached:
-    """The profiler attached to a process that does nothing."""
+@contextlib.contextmanager
+def attached(env):
+    with c.running("sleep", "infinity", by=signal.SIGKILL) as target, \
+            c.ours_attached(env, target.pid) as profiler:
+        yield profiler
 
-    def __init__(self, profiler, profile):
-        self.target = subprocess.Popen(["sleep", "infinity"])
+
+def attach_ms(env):
+    with c.running("sleep", "infinity", by=signal.SIGKILL) as target:
         begun = time.monotonic()
-        self.profiler = subprocess.Popen([profiler, "-o", profile, "-p", str(self.target.pid)],
-                                         stderr=subprocess.PIPE, text=True)
-        self.line = self.profiler.stderr.readline()
-        self.attached_ms = (time.monotonic() - begun) * 1e3
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.profiler.send_signal(signal.SIGINT)
-        self.profiler.communicate()
-        self.target.kill()
-        self.target.wait()
+        with c.ours_attached(env, target.pid):
+            return (time.monotonic() - begun) * 1e3
 
 
-def wake_ups(pid, seconds):
-    """Whatever the profiler does in that time is a system call, and strace prints it."""
-    with tempfile.NamedTemporaryFile("r") as trace:
-        strace = subprocess.Popen(["strace", "-f", "-o", trace.name, "-p", str(pid)],
-                                  stderr=subprocess.PIPE, text=True)
-        strace.stderr.readline()  # "attached"
-        time.sleep(seconds)
-        strace.send_signal(signal.SIGINT)
-        strace.communicate()
-        # The call that it sleeps in is printed when strace comes; any further line is a wake-up.
-        lines = [line for line in trace if "restart_syscall" not in line and "<detached" not in line]
-    return max(0, len(lines) - sum("epoll_wait" in line and "unfinished" in line for line in lines))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=os.path.join(os.path.dirname(__file__), "../../build"))
-    parser.add_argument("--runs", type=int, default=11)
-    parser.add_argument("--idle-seconds", type=float, default=5)
-    parser.add_argument("--json")
-    args = parser.parse_args()
-    profiler = os.path.realpath(os.path.join(args.build, "qprof-bpf"))
-    with tempfile.TemporaryDirectory() as scratch:
-        profile = os.path.join(scratch, "profile.yaml")
-        launches = [launch_ms(profiler, profile) for _ in range(args.runs)]
-        attaches = []
-        for _ in range(args.runs):
-            with Attached(profiler, profile) as run:
-                attaches.append(run.attached_ms)
-        with Attached(profiler, profile) as run:
-            pid = run.profiler.pid
-            woken = wake_ups(pid, args.idle_seconds)
-            figures = {
-                "launch: exec of qprof-bpf to the command's first instruction, ms":
-                    statistics.median(ms for ms, _ in launches),
-                "launch: the whole of `qprof-bpf -- true`, ms":
-                    statistics.median(ms for _, ms in launches),
-                "attach: exec of qprof-bpf to attached, ms": statistics.median(attaches),
-                "resident memory while attached, MiB": status_kib(pid, "VmRSS") / 1024,
-                "of that file-backed (ring buffers, mapped twice, and libraries), MiB":
-                    status_kib(pid, "RssFile") / 1024,
-                f"system calls in {args.idle_seconds:g} s with an idle target": woken,
-            }
-    for what, figure in figures.items():
-        print(f"{what:78} {figure:10.1f}" if isinstance(figure, float) else f"{what:78} {figure:8d}")
-    if args.json:
-        with open(args.json, "w") as out:
-            json.dump(figures, out, indent=2)
-
-
-if __name__ == "__main__":
-    main()
+def idle(env, seconds):
+    with attached(env) as profiler:
+        pid = profiler.pid
+        cpu, woken = accounts.cpu_seconds(pid), accounts.wake_ups(pid)
+        time.sleep(seconds)  # that nothing happens is what is measured
+        yield f"idle for {seconds} s: wake-ups", "count", accounts.wake_ups(pid) - woken
+        yield f"idle for {seconds} s: own CPU time", "ms", (accounts.cpu_seconds(pid) - cpu) * 1e3
+        yield "resident memory", "MiB", accounts.status(pid, "VmRSS") / 1024
+        yield ("of that file-backed (ring buffers, mapped twice, and libraries)", "MiB",
+               accounts.status(pid, "RssFile") / 1024)
+        yield "kernel memory of BPF maps and programs", "MiB", accounts.bpf_memory(pid) / 2 ** 20

@@ -55,6 +55,10 @@ class BpfProgram:
     run_ns: int
     runs: int
 
+    def since(self, before):
+        """What came on top of an earlier look at the same program."""
+        return BpfProgram(self.id, self.run_ns - before.run_ns, self.runs - before.runs)
+
 
 def bpf_descriptors(pid):
     """{descriptor: {key: value}} of fdinfo of all BPF maps and programs that a process holds."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a section found, and how it is shown: as text, as Markdown, as JSON."""
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -50,6 +51,13 @@ class Result:
 
     def markdown(self):
         return "\n\n".join([table.markdown() for table in self.tables] + [" ".join(self.notes)])
+
+    def put_into(self, page):
+        """Replaces what is between <!-- bench NAME --> and <!-- end --> of a page, if it has that."""
+        def replaced(found):
+            return f"{found.group(1)}\n{self.markdown()}\n{found.group(2)}"
+        return re.sub(rf"(<!-- bench {self.name} -->)\n.*?(<!-- end -->)", replaced, page,
+                      flags=re.S)
 
     def json(self):
         return {"title": self.title, "notes": self.notes, "figures": self.figures,

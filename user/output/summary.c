@@ -349,7 +349,7 @@ static void put_cost(const struct summary_writer *s, FILE *out, const struct pro
 	snprintf(bpf, sizeof(bpf), "its BPF programs %s in %llu runs",
 		 units_time_for_people(time, quality->cost.bpf_run_ns),
 		 (unsigned long long)quality->cost.bpf_runs);
-	snprintf(of, sizeof(of), "%.2f %% of the CPU time above", 100 * share);
+	snprintf(of, sizeof(of), "%.2f %% of CPU", 100 * share);
 	put_pieces(s, out, ", ", pieces, isnan(share) ? 2 : 3);
 }
 

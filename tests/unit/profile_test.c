@@ -205,7 +205,7 @@ static void test_metric_keeps_step_peak(void **state)
 	assert_int_equal(run->step->tree.step_peak, 30 * RECORDS_PAGE);
 }
 
-/* end() closes the youngest of its name in its process; what began later inside stays open. */
+/* end() closes the youngest of its name in its thread; what began later inside stays open. */
 static void test_nesting(void **state)
 {
 	struct run *run = *state;
@@ -235,6 +235,33 @@ static void test_nesting(void **state)
 	assert_true(phase(run, 1)->closed);
 	assert_false(phase(run, 3)->closed);
 	assert_int_equal(profile_losses(run->p)->unclosed_phases, 1);
+}
+
+/* Threads nest each for itself, also under equal names; an end elsewhere closes what there is. */
+static void test_threads(void **state)
+{
+	struct run *run = *state;
+	struct record_who other = MAIN, third = MAIN;
+
+	other.tid++;
+	third.tid += 2;
+	hit(run, MAIN, WIRE_BEGIN, "A", 10, 10);
+	hit(run, other, WIRE_BEGIN, "A", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "B", 10, 10);
+	hit(run, MAIN, WIRE_END, "B", 10, 10);
+	hit(run, MAIN, WIRE_END, "A", 10, 10);
+	hit(run, third, WIRE_END, "A", 10, 10); /* what another thread began */
+	finish(run);
+
+	assert_int_equal(phase_count(run), 3);
+	assert_int_equal(phase(run, 0)->tid, MAIN.tid);
+	assert_int_equal(phase(run, 0)->end_ns - START_NS, 4 * MS);
+	assert_int_equal(phase(run, 1)->tid, other.tid);
+	assert_int_equal(phase(run, 1)->depth, 0);
+	assert_int_equal(phase(run, 1)->end_ns - START_NS, 5 * MS);
+	assert_int_equal(phase(run, 2)->depth, 1);
+	assert_int_equal(profile_losses(run->p)->unmatched_ends, 0);
+	assert_int_equal(profile_losses(run->p)->unclosed_phases, 0);
 }
 
 /* A phase has the peaks of its own time only, also with others that overlap it. */
@@ -674,6 +701,7 @@ int main(void)
 		CASE(metrics_are_bounded),
 		CASE(metric_keeps_step_peak),
 		CASE(nesting),
+		CASE(threads),
 		CASE(peaks_of_overlapping_phases),
 		CASE(unmatched_end),
 		CASE(reused_tgid),

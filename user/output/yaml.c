@@ -52,7 +52,7 @@ static const char *const definitions[] = {
 	"peak_memory_mb: highest RSS of the tree at any time",
 	"main_peak_memory_mb: highest RSS of the first process alone",
 	"phases: a pair from begin to end, or a gap from one mark to the next",
-	"  depth: phases of the same process that were open when it began",
+	"  depth: phases of the same thread that were open when it began",
 	"  peak_memory_mb, delta_memory_mb: of the tree, during the phase",
 	"  closed: false if the run ended first",
 	"processes: peak, I/O and CPU of each alone; its other memory as it was last",

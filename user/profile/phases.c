@@ -69,6 +69,20 @@ static int reserve(struct phases *phases)
 	return 0;
 }
 
+/* Open phases that this thread began. */
+static unsigned int depth_of(const struct phases *phases, const struct process *process,
+			     uint32_t tid)
+{
+	const struct open_phase *open;
+	unsigned int depth = 0;
+
+	if (!process || !process->open_phases)
+		return 0;
+	for (open = phases->open; open; open = open->next)
+		depth += open->process == process && phases->list[open->index].tid == tid;
+	return depth;
+}
+
 /* A phase that begins with event, in the room that reserve() made. Its usage is, until it is
  * closed, what the tree had used when it began. */
 static size_t append(struct phases *phases, enum profile_phase_kind kind, const char *name,
@@ -77,7 +91,7 @@ static size_t append(struct phases *phases, enum profile_phase_kind kind, const 
 	phases->list[phases->n] = (struct profile_phase){
 		.kind = kind,
 		.name = name,
-		.depth = event->process ? event->process->open_phases : 0,
+		.depth = depth_of(phases, event->process, event->tid),
 		.tgid = event->tgid,
 		.tid = event->tid,
 		.start_ns = event->now.time_ns,
@@ -151,25 +165,32 @@ static int begin(struct phases *phases, struct names *names, const struct phase_
 	return 0;
 }
 
-/* The phase of that name that this process began last, or NULL. */
+/*
+ * The phase of that name that this thread began last; if it has none, any thread of its process:
+ * work that moves between threads ends where it happens to be. NULL if there is none.
+ */
 static struct open_phase *find_open(const struct phases *phases, const struct interned *name,
-				    const struct process *process)
+				    const struct process *process, uint32_t tid)
 {
-	struct open_phase *open = youngest(phases);
+	struct open_phase *open = youngest(phases), *of_process = NULL;
 
 	if (!name || !process || !process->open_phases)
 		return NULL;
-	while (open->name != name || open->process != process) {
+	for (;; open = open->prev) {
+		if (open->name == name && open->process == process) {
+			if (phases->list[open->index].tid == tid)
+				return open;
+			of_process = of_process ? of_process : open;
+		}
 		if (open == phases->open)
-			return NULL;
-		open = open->prev;
+			return of_process;
 	}
-	return open;
 }
 
 static void end(struct phases *phases, const struct names *names, const struct phase_event *event)
 {
-	struct open_phase *open = find_open(phases, names_find(names, event->name), event->process);
+	struct open_phase *open =
+		find_open(phases, names_find(names, event->name), event->process, event->tid);
 
 	if (open)
 		close_open(phases, open, &event->now, true);

@@ -88,7 +88,7 @@ struct profile_phase {
 	enum profile_phase_kind kind;
 	const char *name;   /* valid UTF-8; of a gap: that of the mark it begins with */
 	const char *to;	    /* of a gap: the name of the mark that ends it; else NULL */
-	unsigned int depth; /* phases of the same process that were open when it began */
+	unsigned int depth; /* phases of the same thread that were open when it began */
 	uint32_t tgid, tid; /* who began it */
 	bool closed;	    /* false: the run ended first (end_* are as of then) */
 	uint64_t start_ns, end_ns;

@@ -91,7 +91,8 @@ static bool is_unsafe(uint32_t code)
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c ||
 	       (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
 	       (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
-	       (code >= 0xfff9 && code <= 0xfffb) || code >= 0xe0000;
+	       (code >= 0xfff9 && code <= 0xfffb) || code == 0xfffe || code == 0xffff ||
+	       code >= 0xe0000;
 }
 
 /* East Asian wide characters and emoji, by their blocks: enough to keep columns straight. */

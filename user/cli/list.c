@@ -72,7 +72,9 @@ static const char *meaning(const struct usdt_probe *probe)
 	case WIRE_MARK:
 		return named_by_site ? "mark, named after the probe" : "mark";
 	case WIRE_METRIC:
-		return "metric";
+		return !strcmp(probe->name, "summary")	? "metric of the whole run"
+		       : !strcmp(probe->name, "define") ? "definition of a metric"
+							: "metric";
 	default:
 		return "only with --usdt";
 	}

@@ -197,6 +197,9 @@ enum wire_what discovery_classify(const struct usdt_probe *probe, const char *co
 		{"end", WIRE_END},
 		{"mark", WIRE_MARK},
 		{"metric", WIRE_METRIC},
+		/* Metrics as well: the model tells them apart by the site's name. */
+		{"summary", WIRE_METRIC},
+		{"define", WIRE_METRIC},
 	};
 
 	*named_by_site = 0;

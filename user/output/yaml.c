@@ -7,10 +7,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "emit.h"
 #include "quality.h"
+#include "text.h"
 #include "units.h"
 
 enum {
@@ -63,6 +65,27 @@ static const char *const definitions[] = {
 	"RSS counts a page in each process that maps it: may_be_counted_more_than_once_mb",
 	"says how much that may be at most.",
 	"Texts that are very long are cut and end in \"...\".",
+};
+
+/* What stands at the top level of a profile, here or elsewhere: no metric of a program's takes such
+ * a name from it. */
+static const char *const own_keys[] = {
+	"qprof",
+	"memory_usage",
+	"total_quantization_time_seconds",
+	"peak_memory_mb",
+	"main_peak_memory_mb",
+	"gpu_peak_memory_mb",
+	"total_disk_read_mb",
+	"total_disk_write_mb",
+	"total_disk_write_cancelled_mb",
+	"total_io_read_mb",
+	"total_io_write_mb",
+	"total_cpu_time_secs",
+	"phases",
+	"processes",
+	"timeline",
+	"quality",
 };
 
 static void emit_comments(struct emit *e, const char *const *lines, size_t n)
@@ -206,6 +229,21 @@ static void put_metric_value(struct emit *e, const struct profile_metric *metric
 	}
 }
 
+/* The key of a summary metric: "NAME (metric)" where NAME is a key already. */
+static void put_summary_key(struct emit *e, const char *name)
+{
+	char text[WIRE_NAME_MAX * TEXT_GROWTH + sizeof(" (metric)")];
+
+	for (size_t i = 0; i < sizeof(own_keys) / sizeof(*own_keys); i++) {
+		if (!strcmp(name, own_keys[i])) {
+			snprintf(text, sizeof(text), "%s (metric)", name);
+			emit_text(e, text);
+			return;
+		}
+	}
+	emit_text(e, name);
+}
+
 static void put_metrics(struct emit *e, const struct profile_checkpoint *step)
 {
 	if (!step->n_metrics)
@@ -276,6 +314,18 @@ static void put_totals(struct emit *e, const struct profile_totals *totals)
 	put_mb(e, "total_io_write_mb", totals->usage.io_write);
 	put_secs(e, "total_cpu_time_secs", totals->usage.cpu_ns);
 	emit_boundary(e);
+}
+
+static void put_summaries(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_metric *summaries = profile_summaries(p, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		put_summary_key(e, summaries[i].name);
+		put_metric_value(e, &summaries[i]);
+		emit_boundary(e);
+	}
 }
 
 /* phases: */
@@ -525,6 +575,22 @@ static void put_quality(struct emit *e, const struct profile *p, const struct ru
 	emit_boundary(e);
 }
 
+/* What programs say of their metrics; a comment must hold no line break of theirs. */
+static void put_definitions(struct emit *e, const struct profile *p)
+{
+	char line[WIRE_NAME_MAX * TEXT_TERMINAL_GROWTH + 1];
+	size_t n;
+	const char *const *texts = profile_definitions(p, &n);
+
+	if (n)
+		emit_comment(e, "What the program says of its own metrics:");
+	for (size_t i = 0; i < n; i++) {
+		text_for_terminal(line, sizeof(line), texts[i], WIRE_NAME_MAX);
+		emit_comment(e, line);
+		emit_boundary(e);
+	}
+}
+
 static int yaml_finish(struct writer *w, const struct profile *p, const struct run_quality *quality)
 {
 	struct yaml_writer *y = (struct yaml_writer *)w;
@@ -533,6 +599,7 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	begin_rows(y);
 	emit_list_end(e);
 	put_totals(e, profile_totals(p));
+	put_summaries(e, p);
 	put_phases(e, p);
 	put_processes(e, p);
 	put_timeline(e, p);
@@ -541,6 +608,7 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	emit_end(e);
 	emit_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
 	emit_boundary(e);
+	put_definitions(e, p);
 	return emit_flush(e);
 }
 

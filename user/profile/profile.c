@@ -25,6 +25,7 @@ struct profile {
 	struct phases phases;
 	struct timeline timeline;
 	struct metrics metrics;
+	struct summaries summaries;
 	struct profile_losses losses;
 	struct profile_totals totals;
 
@@ -69,6 +70,7 @@ void profile_free(struct profile *p)
 	phases_free(&p->phases);
 	timeline_free(&p->timeline);
 	processes_free(&p->processes);
+	summaries_free(&p->summaries);
 	names_free(&p->names);
 	free(p);
 }
@@ -244,16 +246,53 @@ static struct profile_metric *metric_slot(struct metrics *metrics, const char *n
 	return metric;
 }
 
-static void add_metric(struct profile *p, const struct wire_checkpoint *cp)
+static bool add_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
 	struct profile_metric *metric = metric_slot(&p->metrics, p->name.text);
 
-	if (!metric) {
-		p->losses.dropped_metrics++;
-		return;
-	}
+	if (!metric)
+		return false;
 	read_value(metric, cp);
 	p->losses.unreadable_metrics += metric->kind == PROFILE_UNREADABLE;
+	return true;
+}
+
+static bool add_summary(struct profile *p, const struct wire_checkpoint *cp)
+{
+	const struct interned *name = names_find(&p->names, &p->name);
+	struct profile_metric value = {0};
+
+	if (!name && p->summaries.n < PROFILE_MAX_SUMMARIES)
+		name = names_intern(&p->names, &p->name);
+	read_value(&value, cp);
+	p->losses.unreadable_metrics += value.kind == PROFILE_UNREADABLE;
+	return name && summaries_set(&p->summaries, name, &value);
+}
+
+static bool add_definition(struct profile *p)
+{
+	const struct interned *text = names_find(&p->names, &p->name);
+
+	if (!text && p->summaries.n_definitions < PROFILE_MAX_SUMMARIES)
+		text = names_intern(&p->names, &p->name);
+	return text && summaries_define(&p->summaries, text);
+}
+
+/* The probes `metric`, `summary` and `define` are one kind of record: the site tells them apart. */
+static void take_metric(struct profile *p, const struct wire_checkpoint *cp)
+{
+	const char *site = NULL;
+	bool taken;
+
+	if (p->config.site_name)
+		site = p->config.site_name(p->config.context, cp->site);
+	if (site && !strcmp(site, "summary"))
+		taken = add_summary(p, cp);
+	else if (site && !strcmp(site, "define"))
+		taken = add_definition(p);
+	else
+		taken = add_metric(p, cp);
+	p->losses.dropped_metrics += !taken;
 }
 
 static void make_step_text(struct profile *p, enum wire_what what)
@@ -416,7 +455,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	if (event.process)
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
-		add_metric(p, cp);
+		take_metric(p, cp);
 	else
 		*step = make_step(p, cp, &tree);
 	return 0;
@@ -511,6 +550,18 @@ const struct profile_point *profile_points(const struct profile *p, size_t *coun
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;
+}
+
+const struct profile_metric *profile_summaries(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n;
+	return p->summaries.list;
+}
+
+const char *const *profile_definitions(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n_definitions;
+	return p->summaries.definitions;
 }
 
 const struct profile_losses *profile_losses(const struct profile *p)

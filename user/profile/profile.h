@@ -22,6 +22,7 @@ enum {
 	PROFILE_MAX_PROCESSES = 100000, /* likewise */
 	PROFILE_MAX_METRICS = 64,	/* metrics that wait for one checkpoint, likewise */
 	PROFILE_MAX_DEPTH = 1024,	/* phases open at a time, likewise */
+	PROFILE_MAX_SUMMARIES = 256,	/* summary metrics, and definitions of metrics, likewise */
 };
 
 struct profile_memory {
@@ -106,7 +107,8 @@ struct profile_point {
 struct profile_config {
 	uint64_t page_size;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-	/* The step name of a checkpoint that is named by its site; a static or long-lived text. */
+	/* The name of a site's probe, which is the step's where it carries no other; a static or
+	 * long-lived text. */
 	const char *(*site_name)(void *context, uint32_t site);
 	void *context;
 };
@@ -167,6 +169,10 @@ const struct profile_phase *profile_phases(const struct profile *p, size_t *coun
 /* In order of time; at most PROFILE_MAX_POINTS after profile_finish. */
 const struct profile_point *profile_points(const struct profile *p, size_t *count);
 const struct profile_totals *profile_totals(const struct profile *p);
+/* What programs reported of the whole run, in the order of the first report of each name. */
+const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);
+/* "NAME: what it is", as programs say of their metrics; likewise. */
+const char *const *profile_definitions(const struct profile *p, size_t *count);
 const struct profile_losses *profile_losses(const struct profile *p);
 /* Tree RSS as last seen, its highest so far, and the innermost open phase of anyone (or NULL): for
  * a live line. */

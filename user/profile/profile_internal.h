@@ -165,6 +165,22 @@ void phases_finish(struct phases *phases, const struct moment *now);
 const char *phases_innermost(const struct phases *phases);
 void phases_free(struct phases *phases);
 
+/* summaries.c */
+
+struct summaries {
+	struct profile_metric *list;
+	size_t n, cap;
+	const char **definitions;
+	size_t n_definitions, definitions_cap;
+};
+
+/* The last value of a name counts. False when full or out of memory, as the next. */
+bool summaries_set(struct summaries *s, const struct interned *name,
+		   const struct profile_metric *value);
+/* Once, however often it is said. */
+bool summaries_define(struct summaries *s, const struct interned *definition);
+void summaries_free(struct summaries *s);
+
 /* timeline.c */
 
 enum {

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Python package where nobody listens: it does nothing, with and without its library."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "user" / "sdk" / "python"
+BUILD = Path(os.environ.get("QPROF_BUILD", ROOT / "build")).resolve()
+LIBRARY = BUILD / "libqprof.so.0"
+
+# Debian's, and whatever else of 3.8 to 3.13 is installed.
+PYTHONS = [sys.executable] + [path for minor in range(8, 14)
+                              for path in [shutil.which(f"python3.{minor}")]
+                              if path and subprocess.run([path, "-c", ""], check=False,
+                                                         capture_output=True).returncode == 0]
+
+# All of the API, in a program that must not notice whether anybody listens.
+PROGRAM = '''
+import asyncio, inspect, warnings
+warnings.simplefilter("error")
+import qprof
+from qprof.quark import GlobalProfiler, ProfileStep, profile_scope, CheckpointMetric, SummaryMetric
+
+assert qprof.enabled() is False
+with qprof.scope("a") as s:
+    qprof.metric("m", object(), "what")
+    qprof.summary("m", None)
+    qprof.mark(None)
+    qprof.define("m", "what")
+    qprof.begin("x"); qprof.end("x")
+
+@qprof.profile_scope("f")
+def f(x): return x
+@qprof.profile_scope()
+async def g(x): return x
+@qprof.profile_scope
+def h(n): yield from range(n)
+@qprof.profile_scope("k")
+async def k(n):
+    for i in range(n): yield i
+@profile_scope(ProfileStep.CALIBRATION)
+def q(x): return x
+
+p = GlobalProfiler(output_path="p.yaml")
+async def collect(): return [i async for i in k(3)]
+assert f(1) == 1 and asyncio.run(g(2)) == 2 and list(h(3)) == [0, 1, 2] and q(4) == 4
+assert asyncio.run(collect()) == [0, 1, 2]
+assert inspect.iscoroutinefunction(g) and inspect.isgeneratorfunction(h)
+assert inspect.isasyncgenfunction(k)
+try:
+    with qprof.scope("fails"): raise KeyError(1)
+except KeyError:
+    pass
+
+class Fails(CheckpointMetric, SummaryMetric):
+    name = "fails"
+    def get_definition(self): raise AssertionError("nobody listens")
+    def collect(self, context): raise AssertionError("nobody listens")
+
+assert p is GlobalProfiler() and p.output_path == "p.yaml" and p.enabled is False
+p.checkpoint_metrics.append(Fails()); p.summary_metrics.append(Fails())
+with p.scope(ProfileStep.MODEL_LOADING) as same: assert same is p
+p._checkpoint("x"); p.stop(); p.stop()
+print("fine")
+'''
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("library", [str(LIBRARY), "", "/no/such/library.so", "libc.so.6"])
+def test_nobody_listens(tmp_path, python, library):
+    """With the library, without it, with a wrong path, with a library that is another one."""
+    if library == str(LIBRARY):
+        assert LIBRARY.exists(), f"{LIBRARY} is not built"
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE), "QPROF_LIBRARY": library,
+           "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([python, "-W", "error", "-c", PROGRAM], env=env, cwd=tmp_path, text=True,
+                          capture_output=True, check=False)
+    assert done.stdout == "fine\n" and not done.stderr, done
+    assert not list(tmp_path.iterdir()), "nothing may be written"
+
+
+def test_one_version():
+    """The package has that of the project."""
+    project = re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1])
+    package = re.search(r'__version__ = "(.*)"', (PACKAGE / "qprof" / "__init__.py").read_text())
+    assert package.group(1) == project.group(1)
+
+
+def test_pip_install(tmp_path):
+    """pip install user/sdk/python, without a network: what it builds with is installed."""
+    for module in ("pip", "setuptools", "wheel"):
+        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True,
+                          check=False).returncode:
+            pytest.skip(f"python3-{module} is not installed: tools/setup installs it")
+    source, target = tmp_path / "source", tmp_path / "target"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index",
+                           "--no-build-isolation", "--no-deps", "--disable-pip-version-check",
+                           "--target", target, source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (target / "qprof" / "py.typed").exists()
+    said = subprocess.run([sys.executable, "-c", "import qprof; print(qprof.__file__)"], text=True,
+                          env={**os.environ, "PYTHONPATH": str(target)}, capture_output=True,
+                          check=True).stdout.strip()
+    assert said.startswith(str(target)), said
+    assert not any(path.name not in ("qprof", "bin") and not path.name.startswith("qprof-")
+                   for path in target.iterdir()), list(target.iterdir())
+
+
+def test_types():
+    """The hints hold, where there is a checker."""
+    if subprocess.run([sys.executable, "-c", "import mypy"], capture_output=True,
+                      check=False).returncode:
+        pytest.skip("mypy is not installed: tools/setup installs it")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir=/dev/null",
+                           "--check-untyped-defs", str(PACKAGE / "qprof")], cwd="/",
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

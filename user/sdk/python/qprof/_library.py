@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""libqprof by ctypes, or functions that do nothing where it is absent.
+
+The library is the one that QPROF_LIBRARY names (qprof-bpf sets it for the commands that it starts),
+or else libqprof.so.0 wherever the dynamic linker finds it.
+"""
+
+import ctypes
+import os
+
+__all__ = ["begin", "define", "end", "listeners", "mark", "metric", "metric_int64", "summary",
+           "summary_int64"]
+
+_NAME = "libqprof.so.0"
+
+
+def _load():
+    for path in (os.environ.get("QPROF_LIBRARY"), _NAME):
+        if path:
+            try:
+                # PyDLL: the calls take no time, and to let go of the interpreter's lock would mean
+                # to wait for it afterwards.
+                library = ctypes.PyDLL(path)
+                library.qprof_listeners.restype = ctypes.POINTER(ctypes.c_ushort)
+                return library
+            except (OSError, AttributeError):
+                pass
+    return None
+
+
+def _function(library, name, *types):
+    if library is None:
+        return lambda *_: None
+    function = getattr(library, name)
+    function.argtypes = types
+    function.restype = None
+    return function
+
+
+_library = _load()
+
+#: How many listen, as .value. Reading it takes a tenth of what a call does.
+listeners = ctypes.c_ushort(0) if _library is None else _library.qprof_listeners().contents
+
+begin = _function(_library, "qprof_begin", ctypes.c_char_p)
+end = _function(_library, "qprof_end", ctypes.c_char_p)
+mark = _function(_library, "qprof_mark", ctypes.c_char_p)
+define = _function(_library, "qprof_define", ctypes.c_char_p)
+metric = _function(_library, "qprof_metric", ctypes.c_char_p, ctypes.c_double)
+metric_int64 = _function(_library, "qprof_metric_int64", ctypes.c_char_p, ctypes.c_int64)
+summary = _function(_library, "qprof_summary", ctypes.c_char_p, ctypes.c_double)
+summary_int64 = _function(_library, "qprof_summary_int64", ctypes.c_char_p, ctypes.c_int64)

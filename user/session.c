@@ -342,12 +342,17 @@ static int prepare_command(struct session *s)
 	struct invoker who;
 	bool other = !s->options->as_root && invoker_get(&who);
 	struct error err = {0};
+	struct hooks hooks;
+	int code;
 
 	/* Before an earlier profile is overwritten for nothing. */
 	s->command_path = launch_find(s->options->command[0], &err);
 	if (!s->command_path)
 		return fail(s, &err);
-	if (launch_prepare(&s->launch, s->options->command, other ? &who : NULL, &err))
+	hooks_prepare(&hooks, s->options->hooks, warn, s);
+	code = launch_prepare(&s->launch, s->options->command, other ? &who : NULL, &hooks, &err);
+	hooks_free(&hooks);
+	if (code)
 		return fail(s, &err);
 	s->launched = true;
 	s->targets[0] = s->launch.pid;

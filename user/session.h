@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "hooks.h"
 #include "profile.h"
 
 struct session_options {
@@ -23,6 +24,7 @@ struct session_options {
 	bool follow;		     /* descendants, too */
 	bool cost;		     /* have the kernel count what our BPF programs take */
 	bool as_root;		     /* the command stays root under sudo */
+	enum hooks_extent hooks;     /* what the command is given in its environment */
 	const char *const *patterns; /* of --usdt */
 	size_t n_patterns;
 	unsigned int summary_width; /* columns of the table on stderr at the end; 0 for none */

@@ -15,7 +15,14 @@
 #include "parse.h"
 #include "session.h"
 
-enum { OPT_NO_FOLLOW = 256, OPT_USDT, OPT_AS_ROOT, OPT_MAX_PROCESSES, OPT_COST };
+enum {
+	OPT_NO_FOLLOW = 256,
+	OPT_USDT,
+	OPT_AS_ROOT,
+	OPT_MAX_PROCESSES,
+	OPT_COST,
+	OPT_PYTHON_HOOKS,
+};
 
 /* Some 20 MiB of kernel memory when all are in use. */
 enum { MAX_MAX_PROCESSES = 65536 };
@@ -31,6 +38,10 @@ static const struct argp_option options[] = {
 	 "Take these probes as checkpoints, too; * and ? match (repeatable)", 0},
 	{"as-root", OPT_AS_ROOT, NULL, 0,
 	 "Under sudo, run the command as root, not as the invoking user", 0},
+	{"python-hooks", OPT_PYTHON_HOOKS, "WHOSE", OPTION_ARG_OPTIONAL,
+	 "Take marks that others put into Python programs: quark (AMD Quark's, the default), all "
+	 "(also PyTorch's record_function, NVTX ranges, cProfile; meant without WHOSE), or none",
+	 0},
 	{"max-processes", OPT_MAX_PROCESSES, "N", 0,
 	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
 	 0},
@@ -68,6 +79,22 @@ static void add_pattern(struct run *run, const char *pattern, struct argp_state 
 	run->session.n_patterns = n + 1;
 }
 
+static void set_hooks(struct run *run, const char *extent, struct argp_state *state)
+{
+	static const struct {
+		const char *name;
+		enum hooks_extent extent;
+	} extents[] = {{"none", HOOKS_NONE}, {"quark", HOOKS_QUARK}, {"all", HOOKS_ALL}};
+
+	for (size_t i = 0; i < sizeof(extents) / sizeof(*extents); i++) {
+		if (!strcmp(extent, extents[i].name)) {
+			run->session.hooks = extents[i].extent;
+			return;
+		}
+	}
+	argp_error(state, "--python-hooks=%s: not one of none, quark, all", extent);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct run *run = state->input;
@@ -101,6 +128,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_COST:
 		run->session.cost = true;
+		break;
+	case OPT_PYTHON_HOOKS:
+		set_hooks(run, arg ? arg : "all", state);
 		break;
 	case 'q':
 		run->quiet = true;

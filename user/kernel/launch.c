@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /* In the child: waits for the word, becomes the user, execs. Says why if it could not. */
-static void __attribute__((noreturn))
-become_command(char *const *argv, const struct invoker *as, int go, int failed)
+static void __attribute__((noreturn)) become_command(char *const *argv, const struct invoker *as,
+						     const struct hooks *hooks, int go, int failed)
 {
 	int err = 0;
 	char word;
@@ -22,6 +22,7 @@ become_command(char *const *argv, const struct invoker *as, int go, int failed)
 		_exit(125);
 	if (as)
 		err = -invoker_become(as);
+	hooks_apply(hooks);
 	if (!err) {
 		execvp(argv[0], argv);
 		err = errno;
@@ -32,7 +33,7 @@ become_command(char *const *argv, const struct invoker *as, int go, int failed)
 }
 
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   struct error *err)
+		   const struct hooks *hooks, struct error *err)
 {
 	int go[2], failed[2];
 
@@ -47,7 +48,7 @@ int launch_prepare(struct launch *launch, char *const *argv, const struct invoke
 	if (!launch->pid) {
 		close(go[1]);
 		close(failed[0]);
-		become_command(argv, as, go[0], failed[1]);
+		become_command(argv, as, hooks, go[0], failed[1]);
 	}
 	close(go[0]);
 	close(failed[1]);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "error.h"
+#include "hooks.h"
 #include "invoker.h"
 
 struct launch {
@@ -17,9 +18,12 @@ struct launch {
 	int failed; /* what exec failed with is read from here; closed by a successful exec */
 };
 
-/* Forks the child, which waits. as: whom it becomes, NULL for nobody else. 0, or -1 and *err. */
+/*
+ * Forks the child, which waits. as: whom it becomes, NULL for nobody else. hooks: what it finds in
+ * its environment. 0, or -1 and *err.
+ */
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   struct error *err);
+		   const struct hooks *hooks, struct error *err);
 
 /*
  * Lets the child exec. 0 once it has; or -1 and *err with the status 126 (cannot execute) or 127

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "hooks.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+
+/* Where our files are, as seen from the directory of the executable: of an installation, and of a
+ * build. QPROF_*_FROM_BIN are relative to it. */
+static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
+static const char *const library_dirs[] = {QPROF_LIB_FROM_BIN, ".", NULL};
+
+/* The first of these that has the file: malloc'ed, or NULL. */
+static char *find_ours(const char *const *dirs, const char *file)
+{
+	char self[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	for (; *dirs; dirs++) {
+		int len = snprintf(path, sizeof(path), "%s/%s/%s", self, *dirs, file);
+
+		if (len < (int)sizeof(path) && realpath(path, real))
+			return strdup(real);
+	}
+	return NULL;
+}
+
+static void add(struct hooks *hooks, const char *name, const char *value, const char *rest)
+{
+	size_t n = 0;
+
+	while (hooks->variables[n])
+		n++;
+	if (n == HOOKS_MAX_VARIABLES || asprintf(&hooks->variables[n], "%s=%s%s%s", name, value,
+						 rest ? ":" : "", rest ? rest : "") < 0)
+		hooks->variables[n] = NULL;
+}
+
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
+/* Whatever the user has put on PYTHONPATH comes after ours. */
+static void add_python(struct hooks *hooks, enum hooks_extent extent,
+		       void (*warn)(void *context, const char *what, const char *why),
+		       void *context)
+{
+	char *directory = find_ours(data_dirs, "qprof-bpf/python/hooks");
+	char *library = find_ours(library_dirs, "libqprof.so.0");
+
+	/* A colon in it would make two directories of it. */
+	if (!directory || strchr(directory, ':')) {
+		const char *why =
+			directory ? "a directory with a colon cannot be on PYTHONPATH"
+				  : "share/qprof-bpf/python is not installed beside qprof-bpf";
+
+		/* Nobody has asked for the default: most programs have no use for it. */
+		if (extent == HOOKS_ALL)
+			warn(context, "hooks for Python", why);
+		else
+			log_verbose("no hooks for Python: %s", why);
+	} else {
+		add(hooks, "PYTHONPATH", directory,
+		    is_set("PYTHONPATH") ? getenv("PYTHONPATH") : NULL);
+		if (extent == HOOKS_ALL)
+			add(hooks, "QPROF_PYTHON_HOOKS", "all", NULL);
+	}
+	if (library && !is_set("QPROF_LIBRARY"))
+		add(hooks, "QPROF_LIBRARY", library, NULL);
+	free(directory);
+	free(library);
+}
+
+static void add_nvtx(struct hooks *hooks,
+		     void (*warn)(void *context, const char *what, const char *why), void *context)
+{
+	char *library = find_ours(library_dirs, "libqprof-nvtx.so");
+
+	if (is_set("NVTX_INJECTION64_PATH"))
+		warn(context, "NVTX ranges", "NVTX_INJECTION64_PATH is set already, for another");
+	else if (!library)
+		warn(context, "NVTX ranges", "libqprof-nvtx.so is not installed");
+	else
+		add(hooks, "NVTX_INJECTION64_PATH", library, NULL);
+	free(library);
+}
+
+void hooks_prepare(struct hooks *hooks, enum hooks_extent extent,
+		   void (*warn)(void *context, const char *what, const char *why), void *context)
+{
+	memset(hooks, 0, sizeof(*hooks));
+	if (extent == HOOKS_NONE)
+		return;
+	add_python(hooks, extent, warn, context);
+	if (extent == HOOKS_ALL)
+		add_nvtx(hooks, warn, context);
+}
+
+void hooks_apply(const struct hooks *hooks)
+{
+	for (size_t i = 0; hooks->variables[i]; i++)
+		putenv(hooks->variables[i]);
+}
+
+void hooks_free(struct hooks *hooks)
+{
+	for (size_t i = 0; i < HOOKS_MAX_VARIABLES; i++)
+		free(hooks->variables[i]);
+	memset(hooks, 0, sizeof(*hooks));
+}

@@ -76,3 +76,24 @@ def disk():
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def script(tmp_path, profile):
+    """script(text): a Python program that may import qprof, profiled."""
+    def run(text, *args, env=(), **kwargs):
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return profile(harness.PYTHON, path, *args, env={**harness.QPROF_PACKAGE, **dict(env)},
+                       **kwargs)
+    return run
+
+
+@pytest.fixture
+def target_python(tmp_path, target):
+    """target_python(text): a Python program to attach to; as target()."""
+    def start(text):
+        path = tmp_path / "target.py"
+        path.write_text(text)
+        return target(str(path), path=harness.PYTHON, env=harness.QPROF_PACKAGE)
+    return start

@@ -24,6 +24,11 @@ BUILD = Path(os.environ.get("QPROF_BUILD", Path(__file__).resolve().parents[2] /
 QPROF = BUILD / "qprof-bpf"
 PROGRAMS = BUILD / "tests" / "programs"
 
+# For programs in Python: QPROF_PYTHON names another one than Debian's.
+PYTHON = os.environ.get("QPROF_PYTHON", "/usr/bin/python3")
+QPROF_PACKAGE = {"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "user" / "sdk" / "python"),
+                 "QPROF_LIBRARY": str(BUILD / "libqprof.so.0"), "PYTHONDONTWRITEBYTECODE": "1"}
+
 KIB = 1024
 MIB = 1024 * KIB
 

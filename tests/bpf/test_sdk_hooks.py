@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (BUILD, NOBODY, QPROF, assert_nothing_lost, parse, public_dir, quality,
+from harness import (BUILD, NOBODY, PYTHON, QPROF, assert_nothing_lost, parse, public_dir, quality,
                      row_of, step_names)
-from test_sdk_python import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = BUILD / "share" / "qprof-bpf" / "python" / "hooks"

@@ -1,31 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The Python package in real programs under qprof-bpf."""
 
-import os
-import sys
-from pathlib import Path
-
 import pytest
 
-from harness import (BUILD, assert_nothing_lost, metrics_of, process_of, quality, row_of, rows,
+from harness import (assert_nothing_lost, metrics_of, process_of, quality, row_of, rows,
                      step_names)
 from test_sdk_c import assert_well_formed
-
-PACKAGE = Path(__file__).resolve().parents[2] / "user" / "sdk" / "python"
-# Another Python than Debian's: QPROF_PYTHON=/root/.pyenv/versions/3.13.0/bin/python3, say.
-PYTHON = os.environ.get("QPROF_PYTHON", "/usr/bin/python3")
-ENV = {"PYTHONPATH": str(PACKAGE), "QPROF_LIBRARY": str(BUILD / "libqprof.so.0"),
-       "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-@pytest.fixture
-def script(tmp_path, profile):
-    """script(text): a Python program, profiled."""
-    def run(text, python=PYTHON, args=(), env=ENV, **kwargs):
-        path = tmp_path / "script.py"
-        path.write_text(text)
-        return profile(python, path, *args, env=env, **kwargs)
-    return run
 
 
 def test_everything(script, out):
@@ -339,12 +319,3 @@ go()
         profile = attached.finished()
     assert step_names(profile) == ["Inside", "After Start", "After End"]
     assert quality(profile)["unmatched_ends"] == 0
-
-
-@pytest.fixture
-def target_python(tmp_path, target):
-    def start(text):
-        path = tmp_path / "target.py"
-        path.write_text(text)
-        return target(str(path), path=PYTHON, env=ENV)
-    return start

@@ -2,7 +2,6 @@
 """qprof.quark: scripts for Quark's profiler run with another import, and give the same steps."""
 
 from harness import assert_nothing_lost, metrics_of, quality, row_of, step_names
-from test_sdk_python import script  # noqa: F401
 
 # Every step of Quark's documentation, by the name of its constant.
 STEPS = {
@@ -23,7 +22,7 @@ STEPS = {
 }
 
 
-def test_every_constant(script):  # noqa: F811
+def test_every_constant(script):
     run = script('''
 import json
 from qprof.quark import GlobalProfiler, ProfileStep
@@ -39,7 +38,7 @@ print(json.dumps(steps))
                                        for which in ("Start", "End")]
 
 
-def test_pattern_context_manager(script):  # noqa: F811
+def test_pattern_context_manager(script):
     run = script('''
 from qprof.quark import GlobalProfiler, ProfileStep
 
@@ -53,7 +52,7 @@ with profiler.scope(ProfileStep.MODEL_QUANTIZATION):
     assert_nothing_lost(run.profile, but=["hasty_starts"])
 
 
-def test_pattern_decorator(script):  # noqa: F811
+def test_pattern_decorator(script):
     run = script('''
 from qprof.quark import profile_scope, ProfileStep
 
@@ -71,7 +70,7 @@ validate_model(calibrate_model({}, []))
                                        "Custom Validation Start", "Custom Validation End"]
 
 
-def test_pattern_custom_steps(script):  # noqa: F811
+def test_pattern_custom_steps(script):
     run = script('''
 import os
 os.environ["QUARK_PROFILING"] = "1"
@@ -161,7 +160,7 @@ with profiler.scope(ProfileStep.EXPORT_ONNX):
 '''
 
 
-def test_custom_metrics(script, out, tmp_path):  # noqa: F811
+def test_custom_metrics(script, out, tmp_path):
     run = script(METRICS, cwd=tmp_path)
     assert step_names(run.profile) == ["GPU Operation", "Skipped", "Export ONNX Start",
                                        "Export ONNX End"]
@@ -178,7 +177,7 @@ def test_custom_metrics(script, out, tmp_path):  # noqa: F811
     assert_nothing_lost(run.profile, but=["hasty_starts"])
 
 
-def test_exception_and_threads(script):  # noqa: F811
+def test_exception_and_threads(script):
     """Where Quark's one stack of names mixes up threads, each scope here knows its own."""
     run = script('''
 import threading

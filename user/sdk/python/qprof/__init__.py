@@ -236,6 +236,8 @@ def _around(function: Any, make: Callable[[], Any]) -> Any:
     else:
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
+            if not _listeners.value:
+                return function(*args, **kwargs)
             with make():
                 return function(*args, **kwargs)
     return wrapper

@@ -346,3 +346,24 @@ def test_list_names_them():
     run = run_qprof("list", LIBRARY)
     assert "metric of the whole run" in run.stdout and "definition of a metric" in run.stdout, run
     assert "mark, named" not in run.stdout, run
+
+
+def test_names_are_touched(profile, tmp_path):
+    """The macro reads the name before the probe: seen where it must not be read, while observed."""
+    program = compiled(tmp_path, r'''
+#include <sys/mman.h>
+#include <sys/resource.h>
+int main(void)
+{
+	const struct rlimit no_core = {0, 0};
+	const char *page = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	QPROF_MARK("Before");
+	QPROF_MARK(page);
+	return 0;
+}
+''')
+    how.run([program])
+    run = profile(program, status=-11)
+    assert step_names(run.profile) == ["Before"]

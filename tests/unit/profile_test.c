@@ -16,10 +16,21 @@ struct run {
 	const struct profile_checkpoint *step; /* of the last record */
 };
 
+enum { SITE_SUMMARY = 8, SITE_DEFINE = 9 };
+
 static const char *site_name(void *context, uint32_t site)
 {
 	(void)context;
-	return site == 7 ? "torch:step" : NULL;
+	switch (site) {
+	case 7:
+		return "torch:step";
+	case SITE_SUMMARY:
+		return "summary";
+	case SITE_DEFINE:
+		return "define";
+	default:
+		return NULL;
+	}
 }
 
 static int set_up(void **state)
@@ -262,6 +273,70 @@ static void test_threads(void **state)
 	assert_int_equal(phase(run, 2)->depth, 1);
 	assert_int_equal(profile_losses(run->p)->unmatched_ends, 0);
 	assert_int_equal(profile_losses(run->p)->unclosed_phases, 0);
+}
+
+/* As metric(), from the probe of that site. */
+static void of_run(struct run *run, uint32_t site, const char *name, uint64_t value)
+{
+	union record r;
+
+	record_checkpoint(&r, WIRE_METRIC, run->seq++, run->now_ns, MAIN, name);
+	record_memory(&r, 10, 10, 10);
+	r.cp.site = site;
+	r.cp.value_state = site == SITE_DEFINE ? WIRE_VALUE_UNREADABLE : WIRE_VALUE_UINT;
+	r.cp.value = value;
+	run->now_ns += MS;
+	feed(run, &r);
+	assert_null(run->step);
+}
+
+/* Metrics of the run join no step; the last value of a name counts, in the first one's place. */
+static void test_summaries(void **state)
+{
+	struct run *run = *state;
+	const struct profile_metric *summaries;
+	const char *const *definitions;
+	size_t n;
+
+	of_run(run, SITE_SUMMARY, "size", 1);
+	of_run(run, SITE_DEFINE, "size: of the model", 0);
+	of_run(run, SITE_SUMMARY, "layers", 32);
+	of_run(run, SITE_SUMMARY, "size", 2);
+	of_run(run, SITE_DEFINE, "size: of the model", 0);
+	hit(run, MAIN, WIRE_MARK, "m", 10, 10);
+	assert_int_equal(run->step->n_metrics, 0);
+	finish(run);
+
+	summaries = profile_summaries(run->p, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(summaries[0].name, "size");
+	assert_int_equal(summaries[0].u, 2);
+	assert_string_equal(summaries[1].name, "layers");
+	definitions = profile_definitions(run->p, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(definitions[0], "size: of the model");
+	assert_int_equal(profile_losses(run->p)->unreadable_metrics, 0);
+	assert_int_equal(profile_losses(run->p)->dropped_metrics, 0);
+}
+
+static void test_summaries_are_bounded(void **state)
+{
+	struct run *run = *state;
+	char name[16];
+	size_t n;
+
+	for (int i = 0; i < PROFILE_MAX_SUMMARIES + 5; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		of_run(run, SITE_SUMMARY, name, 0);
+		of_run(run, SITE_DEFINE, name, 0);
+	}
+	of_run(run, SITE_SUMMARY, "0", 7); /* one that is there */
+	finish(run);
+	assert_int_equal(profile_summaries(run->p, &n)[0].u, 7);
+	assert_int_equal(n, PROFILE_MAX_SUMMARIES);
+	profile_definitions(run->p, &n);
+	assert_int_equal(n, PROFILE_MAX_SUMMARIES);
+	assert_int_equal(profile_losses(run->p)->dropped_metrics, 10);
 }
 
 /* A phase has the peaks of its own time only, also with others that overlap it. */
@@ -702,6 +777,8 @@ int main(void)
 		CASE(metric_keeps_step_peak),
 		CASE(nesting),
 		CASE(threads),
+		CASE(summaries),
+		CASE(summaries_are_bounded),
 		CASE(peaks_of_overlapping_phases),
 		CASE(unmatched_end),
 		CASE(reused_tgid),

@@ -172,9 +172,17 @@ static const struct run_info info = {
 	.backend_checkpoints = "uprobe",
 };
 
+enum { SITE_SUMMARY = 8, SITE_DEFINE = 9 };
+
+static const char *site_name(void *context, uint32_t site)
+{
+	(void)context;
+	return site == SITE_SUMMARY ? "summary" : site == SITE_DEFINE ? "define" : NULL;
+}
+
 static struct profile *new_profile(void)
 {
-	const struct profile_config config = {.page_size = RECORDS_PAGE};
+	const struct profile_config config = {.page_size = RECORDS_PAGE, .site_name = site_name};
 	struct profile *p = profile_new(&config);
 
 	assert_non_null(p);
@@ -673,6 +681,55 @@ static void test_hostile_strings(void **state)
 	close(fd);
 }
 
+/* Metrics of the run are keys of it, and take none that is there; definitions stay comments. */
+static void test_summaries(void **state)
+{
+	static const char *const names[] = {"size", "peak_memory_mb", "\nphases: 1\n", "qprof"};
+	static const char *const keys[] = {"size", "peak_memory_mb (metric)", "\nphases: 1\n",
+					   "qprof (metric)"};
+	static const char *const definitions[] = {
+		"a: \nphases: broken",	     "b: \r\n...\n---\n",
+		"c: \xc2\x85 \xe2\x80\xa8x", "d: \xef\xbf\xbe \xef\xbf\xbf",
+		"e: \xff\x01\x1b[2J\x7f",
+	};
+	const size_t n = sizeof(names) / sizeof(*names);
+	const size_t n_definitions = sizeof(definitions) / sizeof(*definitions);
+	int given, fd = new_file(&given);
+	struct profile *p = new_profile();
+	struct writer *w = yaml_writer_new(given);
+	yaml_document_t doc;
+	struct text text;
+	union record r;
+
+	(void)state;
+	assert_int_equal(w->begin(w, &info), 0);
+	for (size_t i = 0; i < n + n_definitions; i++) {
+		record_checkpoint(&r, WIRE_METRIC, i, START_NS + i, MAIN,
+				  i < n ? names[i] : definitions[i - n]);
+		r.cp.site = i < n ? SITE_SUMMARY : SITE_DEFINE;
+		r.cp.value_state = WIRE_VALUE_UINT;
+		r.cp.value = i;
+		pass_on(w, p, &r);
+	}
+	assert_int_equal(write_end(w, p, START_NS + MS), 0);
+	w->close(w);
+	text = contents(fd);
+	assert_true(parse(text.data, text.len, &doc));
+	for (size_t i = 0; i < n; i++) {
+		char value[8];
+
+		snprintf(value, sizeof(value), "%zu", i);
+		value_is(&doc, yaml_document_get_root_node(&doc), keys[i], value);
+	}
+	assert_non_null(find(&doc, yaml_document_get_root_node(&doc), "quality"));
+	assert_non_null(memmem(text.data, text.len, "\n# a: ", 6));
+	assert_null(memmem(text.data, text.len, "\nphases: broken", 15));
+	yaml_document_delete(&doc);
+	free(text.data);
+	profile_free(p);
+	close(fd);
+}
+
 /* Doubles are read back the same, and as floats by YAML 1.1, which wants a point. */
 static void test_doubles(void **state)
 {
@@ -737,6 +794,7 @@ int main(void)
 		cmocka_unit_test(test_pipe),
 		cmocka_unit_test(test_broken_pipe),
 		cmocka_unit_test(test_hostile_strings),
+		cmocka_unit_test(test_summaries),
 		cmocka_unit_test(test_doubles),
 	};
 

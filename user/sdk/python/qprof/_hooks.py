@@ -14,8 +14,6 @@ import functools
 import os
 import sys
 
-_get_qprof = None  # gives the package
-
 
 def _once(owner, name, wrap):
     """Replaces owner.name by wrap(it), if it is there and was not replaced before."""
@@ -27,14 +25,13 @@ def _once(owner, name, wrap):
     setattr(owner, name, replacement)
 
 
-def _hook_quark(module):
+def _hook_quark(module, get_qprof):
     """quark.common.profiler: all of its checkpoints pass GlobalProfiler._checkpoint(step_name)."""
     profiler = getattr(module, "GlobalProfiler", None)
     if not isinstance(profiler, type):
         return
-    _get_qprof()
     from importlib import import_module
-    forward = import_module(_get_qprof().__name__ + ".quark").forward
+    forward = import_module(get_qprof().__name__ + ".quark").forward
 
     def wrap(original):
         def _checkpoint(self, step_name, *args, **kwargs):
@@ -46,9 +43,8 @@ def _hook_quark(module):
     _once(profiler, "_checkpoint", wrap)
 
 
-def _hook_block(owner, name_of):
+def _hook_block(owner, name_of, qprof):
     """A context manager: its blocks are phases. name_of(it) is asked at its begin."""
-    qprof = _get_qprof()
     scopes = {}
 
     def wrap_enter(original):
@@ -76,16 +72,17 @@ def _hook_block(owner, name_of):
     _once(owner, "__exit__", wrap_exit)
 
 
-def _hook_record_function(module):
+def _hook_record_function(module, get_qprof):
     """torch.profiler.record_function, which is defined in torch.autograd.profiler."""
     record_function = getattr(module, "record_function", None)
     if isinstance(record_function, type):
-        _hook_block(record_function, lambda self: getattr(self, "name", "record_function"))
+        _hook_block(record_function, lambda self: getattr(self, "name", "record_function"),
+                    get_qprof())
 
 
-def _hook_cprofile(module):
+def _hook_cprofile(module, get_qprof):
     if isinstance(getattr(module, "Profile", None), type):
-        _hook_block(module.Profile, lambda self: "cProfile")
+        _hook_block(module.Profile, lambda self: "cProfile", get_qprof())
 
 
 def _native_nvtx():
@@ -96,14 +93,14 @@ def _native_nvtx():
             and getattr(version, "cuda", None) is not None)
 
 
-def _hook_nvtx(module):
+def _hook_nvtx(module, get_qprof):
     """torch.cuda.nvtx: ranges that nest in a thread, ranges with a handle, and marks.
 
     Said after the call: where there is no CUDA, it raises an exception, and there is no range.
     """
     if _native_nvtx():
         return
-    qprof = _get_qprof()
+    qprof = get_qprof()
     import threading
     nested = threading.local()
     handles = {}
@@ -166,9 +163,9 @@ _EVERYTHING = {
 }
 
 
-def _apply(hook, module):
+def _apply(hook, module, get_qprof):
     try:
-        hook(module)
+        hook(module, get_qprof)
     except Exception as error:  # pylint: disable=broad-except; the program is what matters
         sys.stderr.write("qprof-bpf: no hook for %s: %r\n" % (module.__name__, error))
 
@@ -176,8 +173,9 @@ def _apply(hook, module):
 class _Finder:
     """Finds what the finders after it find, and has the hook run when the module has been."""
 
-    def __init__(self, hooks):
+    def __init__(self, hooks, get_qprof):
         self._hooks = hooks
+        self._get_qprof = get_qprof
         self._busy = set()  # names that are being asked of the others
 
     def find_spec(self, name, path=None, target=None):
@@ -202,14 +200,13 @@ class _Finder:
                     return spec
         return None
 
-    @staticmethod
-    def _run_after(loader, hook):
+    def _run_after(self, loader, hook):
         """The loader stays the one it is, for all who ask it for more than to load."""
         original = loader.exec_module
 
         def exec_module(module):
             original(module)
-            _apply(hook, module)
+            _apply(hook, module, self._get_qprof)
 
         try:
             loader.exec_module = exec_module
@@ -219,10 +216,8 @@ class _Finder:
 
 def install(get_qprof, everything=False):
     """get_qprof: gives the package qprof, and loads it when it is first called."""
-    global _get_qprof
-    _get_qprof = get_qprof
     hooks = dict(_QUARK, **(_EVERYTHING if everything else {}))
-    sys.meta_path.insert(0, _Finder(hooks))
+    sys.meta_path.insert(0, _Finder(hooks, get_qprof))
     for name, hook in hooks.items():  # what a .pth file has imported already
         if name in sys.modules:
-            _apply(hook, sys.modules[name])
+            _apply(hook, sys.modules[name], get_qprof)

@@ -208,7 +208,7 @@ def other_pythons():
         [path, "-c", ""], capture_output=True, check=False).returncode == 0]
 
 
-@pytest.mark.parametrize("python", other_pythons())
+@pytest.mark.parametrize("python", other_pythons() or [PYTHON])
 def test_other_pythons(profile, tmp_path, python):
     """From 3.8 on with hooks; before that they do no harm."""
     version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],

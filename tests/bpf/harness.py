@@ -272,10 +272,8 @@ def losses(profile):
     return {key: n for key, n in quality(profile).items() if n and key not in NO_LOSS}
 
 
-def assert_nothing_lost(profile, but=()):
-    """but: counts that a test can do without, such as hasty_starts on a machine that is busy."""
-    lost = {key: n for key, n in losses(profile).items() if key not in but}
-    assert lost == {}, f"expected no loss, got {lost}"
+def assert_nothing_lost(profile):
+    assert losses(profile) == {}, f"expected no loss, got {losses(profile)}"
 
 
 def keeps_faults_back(profile):

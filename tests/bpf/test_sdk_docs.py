@@ -9,6 +9,11 @@ import pytest
 
 from harness import BUILD, QPROF_PACKAGE, metrics_of, row_of, step_names
 
+@pytest.fixture
+def profile(unhurried):
+    return unhurried
+
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 

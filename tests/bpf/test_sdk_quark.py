@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """qprof.quark: scripts for Quark's profiler run with another import, and give the same steps."""
 
+import pytest
+
 from harness import assert_nothing_lost, metrics_of, quality, row_of, step_names
+
+@pytest.fixture
+def profile(unhurried):
+    return unhurried
+
 
 # Every step of Quark's documentation, by the name of its constant.
 STEPS = {
@@ -49,7 +56,7 @@ with profiler.scope(ProfileStep.MODEL_QUANTIZATION):
 ''')
     assert step_names(run.profile, ends=True) == ["Start", "Model Quantization Start",
                                                   "Model Quantization End", "End"]
-    assert_nothing_lost(run.profile, but=["hasty_starts"])
+    assert_nothing_lost(run.profile)
 
 
 def test_pattern_decorator(script):
@@ -174,7 +181,7 @@ def test_custom_metrics(script, out, tmp_path):
     for line in ("layers_done: Layers quantized so far.", "layers_done: Counted by the quantizer.",
                  "model_size_mb: Size of the quantized model file in MB."):
         assert text.count(f"# {line}\n") == 1, line
-    assert_nothing_lost(run.profile, but=["hasty_starts"])
+    assert_nothing_lost(run.profile)
 
 
 def test_exception_and_threads(script):

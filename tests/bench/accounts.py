@@ -12,7 +12,6 @@ class Account:
     cpu: float       # user and system of the command and all that it waited for, seconds
     own_cpu: float   # of its first thread alone: of a profiler, without what it profiles
     wall: float
-    peak_kib: int    # the highest resident memory of any one of these processes
     status: int
 
 
@@ -28,7 +27,7 @@ def run(args, env, output=None, cpus=None):
     own = cpu_seconds(process.pid)  # of the zombie: nobody has waited for it yet
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Account(usage.ru_utime + usage.ru_stime, own, wall, usage.ru_maxrss, process.returncode)
+    return Account(usage.ru_utime + usage.ru_stime, own, wall, process.returncode)
 
 
 def cpu_seconds(pid):

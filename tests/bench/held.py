@@ -2,9 +2,10 @@
 """qprof-bpf with a command that waits before it ends, so that one can look at both."""
 
 import contextlib
-import os
 import subprocess
+import time
 
+import accounts
 import columns as c
 
 
@@ -24,9 +25,15 @@ def at_the_end_of(env, *command, options=()):
 
 
 def let_go(process):
-    """Both come to their end. The profiler's resources, its command's included."""
+    """Both come to their end. The profiler's highest resident memory, in KiB.
+
+    Not ru_maxrss: that has also what this process had when it forked the profiler.
+    """
+    highest = accounts.status(process.pid, "VmHWM")
     process.stdin.write(b"\n")
     process.stdin.flush()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return usage
+    while process.poll() is None:
+        with contextlib.suppress(OSError, StopIteration):  # a zombie has no memory
+            highest = max(highest, accounts.status(process.pid, "VmHWM"))
+        time.sleep(0.001)
+    return highest

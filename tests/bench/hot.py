@@ -35,7 +35,7 @@ def add_table(result, what, series, empty):
     header = [what or "attached"]
     bare = ["nothing, ns"]
     for threads, one in series.items():
-        header += [f"{threads} thread{'s' * (threads > 1)}: ns", "90 %", "× empty"]
+        header += [f"{threads_of(threads)}: ns", "90 %", "× empty"]
         base = measure.median(one.all_base())
         bare += [figure(base.value), span(base), ""]
         result.figures[key(what, threads, "nothing")] = base.json()
@@ -57,12 +57,17 @@ def cells(result, name, one, column, empty):
     times = measure.ratio(one.added[column], one.added[empty]) if empty in one.added else None
     if column == empty or not times:
         return [signed(added.value), span(added), ""]
-    result.ratios[name] = times.json()
+    if column.startswith("ours"):
+        result.ratios[name] = times.json()
     return [signed(added.value), span(added), f"{times.value:.2f} ({times.low:.2f}–{times.high:.2f})"]
 
 
 def key(what, threads, column):
-    return " / ".join(part for part in (what, f"{threads} threads", column) if part)
+    return " / ".join(part for part in (what, threads_of(threads), column) if part)
+
+
+def threads_of(n):
+    return f"{n} thread{'s' * (n > 1)}"
 
 
 def figure(ns):

@@ -15,7 +15,8 @@ TITLE = "Run time of the BPF programs, as the kernel counts it"
 NOTES = ["bpf_enable_stats(BPF_STATS_RUN_TIME): the program without its hook, and with the reading of "
          "two clocks, which is nearly all that the empty program has.",
          "objects_changed waits for its program's new code to be searched for probes; what it waits is "
-         "in its run time."]
+         "in its run time.", "In the tables of whole runs other processes of the machine are counted, "
+         "too: they cause most of the calls that track nothing."]
 FAULTS = (256, 64)  # pages an order, orders
 
 

@@ -15,7 +15,7 @@ TITLE = "Scale"
 NOTES = ["Lost: the sum of all lost_, missing_, dropped_ and untracked_ counts and failed_reads of "
          "`quality`, of which points are lost_timeline_points. Memory: highest RSS of qprof-bpf, and its BPF "
          "maps and programs in the kernel. Writing: from the checkpoint `End` to the last byte of "
-         "the profile."]
+         "the profile, by the time of the file, which is exact to a scheduler tick."]
 LOST = re.compile(r"^  ((?:lost|missing|dropped|untracked)_\w+|failed_reads): (\d+)$", re.M)
 
 
@@ -40,8 +40,7 @@ def measure_case(env, case):
     path = env.scratch / "profile.yaml"
     with held.at_the_end_of(env, env.program("scale"), what, count) as profiler:
         bpf = accounts.bpf_memory(profiler.pid)
-        before = accounts.status(profiler.pid, "VmHWM")
-        rss = max(before, held.let_go(profiler).ru_maxrss)
+        rss = held.let_go(profiler)
     text = path.read_text("utf-8")
     lost = {key: int(n) for key, n in LOST.findall(text)}
     points = lost.pop("lost_timeline_points")

@@ -101,7 +101,7 @@ def once(env, command):
 
 
 def mean(a, b):
-    return accounts.Account((a.cpu + b.cpu) / 2, 0, (a.wall + b.wall) / 2, 0, 0)
+    return accounts.Account((a.cpu + b.cpu) / 2, 0, (a.wall + b.wall) / 2, 0)
 
 
 def bpf_share(env, result, workload):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* checkpoint.bpf.c - a USDT probe is hit: a snapshot of everything at that instant, with its name.
  */
-#include "snapshot.bpf.h"
+#include "job.bpf.h"
 
 enum {
 	SHORT_NAME = 64, /* records come in two sizes; nearly every name fits the small one */
@@ -114,7 +114,7 @@ static __always_inline struct wire_checkpoint *begin_record(const struct hit *hi
 							    struct wire_checkpoint *c)
 {
 	if (!c) {
-		atomic_add(&tree.epoch, 1); /* a hole in the sequence */
+		atomic_add(&tree_of(hit->proc->job)->epoch, 1); /* a hole in the sequence */
 		count(lost_checkpoints);
 		return NULL;
 	}
@@ -162,6 +162,27 @@ static __always_inline long read_name(char *text, u64 name)
 	return bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
 }
 
+/* In an audit nobody may push out what others have to say. */
+static __always_inline bool may_go_on(struct proc *proc, u32 tid)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - proc->window_ns > 1000000000) {
+		proc->window_ns = now;
+		proc->checkpoints = 0;
+	}
+	if (config.checkpoint_limit &&
+	    atomic_add(&proc->checkpoints, 1) >= config.checkpoint_limit) {
+		count(limited_checkpoints);
+		return false;
+	}
+	if (!proc->job && begin_job(proc, tid)) {
+		count(untracked_jobs);
+		return false;
+	}
+	return true;
+}
+
 /*
  * Sleepable, so that memory that is not resident can be read; and so no name is read while a
  * record is reserved, but from pages that are known to be there: a fault that its owner does not
@@ -175,7 +196,9 @@ int site_hit(struct pt_regs *ctx)
 	char text[SHORT_NAME] = {};
 	long len = -1;
 
-	if (!hit.proc || hit.proc->waiting || tree.finished)
+	if (!hit.proc || hit.proc->waiting || tree_of(hit.proc->job)->finished)
+		return 0;
+	if (config.audit && !may_go_on(hit.proc, hit.tid))
 		return 0;
 	hit.index = bpf_get_attach_cookie(ctx);
 	hit.site = bpf_map_lookup_elem(&sites, &hit.index);

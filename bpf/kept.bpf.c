@@ -54,6 +54,7 @@ int add_kept_by_process(struct wire_memory *to, struct proc *proc)
 
 struct tree_walk {
 	struct wire_memory *to;
+	u32 job;
 };
 
 static long visit_slot(u32 i, struct tree_walk *w)
@@ -61,16 +62,16 @@ static long visit_slot(u32 i, struct tree_walk *w)
 	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
 	struct proc *proc = tgid && *tgid ? find_proc(*tgid) : NULL;
 
-	if (proc && proc->mm)
+	if (proc && proc->mm && proc->job == w->job)
 		add_kept(w->to, proc->signal);
 	return 0;
 }
 
-int add_kept_by_tree(struct wire_memory *to)
+int add_kept_by_tree(struct wire_memory *to, u32 job)
 {
-	struct tree_walk w = {.to = to};
+	struct tree_walk w = {.to = to, .job = job};
 
 	if (has_old_layout() && to)
-		bpf_loop(tree.slots, visit_slot, &w, 0);
+		bpf_loop(machine.slots, visit_slot, &w, 0);
 	return 0;
 }

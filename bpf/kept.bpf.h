@@ -11,8 +11,8 @@
 
 #include "mms.bpf.h"
 
-/* Adds what the threads of a process keep back, or of all processes. Nothing from 6.2 on. */
+/* Adds what the threads of a process keep back, or of all of a job. Nothing from 6.2 on. */
 int add_kept_by_process(struct wire_memory *to, struct proc *proc);
-int add_kept_by_tree(struct wire_memory *to);
+int add_kept_by_tree(struct wire_memory *to, u32 job);
 
 #endif

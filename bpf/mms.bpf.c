@@ -37,12 +37,12 @@ static long clear_parts(u32 cpu, u32 *slot)
 
 static const struct mm_rss new_mm;
 
-int claim_mm(u64 key, u32 *slot)
+int claim_mm(u64 key, u32 job, u32 *slot)
 {
 	struct mm_rss *m;
 	u32 taken;
 
-	if (!slot || !take_slot(&free_mms, &tree.mm_slots, &taken))
+	if (!slot || !take_slot(&free_mms, &machine.mm_slots, &taken))
 		return 1;
 	*slot = taken;
 	m = bpf_map_lookup_elem(&mms, &taken);
@@ -50,6 +50,7 @@ int claim_mm(u64 key, u32 *slot)
 		return 1;
 	*m = new_mm;
 	m->slot = taken;
+	m->rss = m->file = m->swap = m->shmem = job_word(job, 0);
 	bpf_loop(config.nr_cpus, clear_parts, &taken, 0);
 	m->key = key;
 	if (!bpf_map_update_elem(&mm_slots, &key, &taken, BPF_NOEXIST)) {
@@ -64,6 +65,7 @@ int claim_mm(u64 key, u32 *slot)
 
 int drop_mm(struct mm_rss *m)
 {
+	struct wire_tree *tree;
 	u64 key;
 	u32 slot;
 
@@ -71,14 +73,53 @@ int drop_mm(struct mm_rss *m)
 		return 0;
 	key = m->key;
 	slot = m->slot;
-	atomic_add(&tree.inherited, -m->inherited);
-	atomic_add(&tree.rss, -m->rss);
-	atomic_add(&tree.file, -m->file);
-	atomic_add(&tree.swap, -m->swap);
-	atomic_add(&tree.shmem, -m->shmem);
+	tree = tree_of(job_of(m->rss));
+	atomic_add(&tree->inherited, -m->inherited);
+	atomic_add(&tree->rss, -pages_of(m->rss));
+	atomic_add(&tree->file, -pages_of(m->file));
+	atomic_add(&tree->swap, -pages_of(m->swap));
+	atomic_add(&tree->shmem, -pages_of(m->shmem));
 	m->key = 0;
 	change_bucket(key, -1, slot); /* if not, that bucket is never empty: slower, not wrong */
 	bpf_map_delete_elem(&mm_slots, &key);
 	bpf_map_push_elem(&free_mms, &slot, 0);
+	return 0;
+}
+
+/* Says what the pages were that went with the word. */
+static __always_inline s64 move_word(u64 *word, u32 job)
+{
+	attempts (16) {
+		u64 old = *(volatile u64 *)word;
+
+		if (__sync_val_compare_and_swap(word, old, job_word(job, pages_of(old))) == old)
+			return pages_of(old);
+	}
+	count(lost_updates);
+	return 0;
+}
+
+int move_mm(struct mm_rss *m, u32 job)
+{
+	struct wire_tree *from, *to = tree_of(job);
+	s64 pages;
+
+	if (!m)
+		return 0;
+	from = tree_of(job_of(m->rss));
+	pages = move_word(&m->rss, job);
+	atomic_add(&from->rss, -pages);
+	atomic_add(&to->rss, pages);
+	pages = move_word(&m->file, job);
+	atomic_add(&from->file, -pages);
+	atomic_add(&to->file, pages);
+	pages = move_word(&m->swap, job);
+	atomic_add(&from->swap, -pages);
+	atomic_add(&to->swap, pages);
+	pages = move_word(&m->shmem, job);
+	atomic_add(&from->shmem, -pages);
+	atomic_add(&to->shmem, pages);
+	atomic_add(&from->inherited, -m->inherited);
+	atomic_add(&to->inherited, m->inherited);
 	return 0;
 }

@@ -11,8 +11,8 @@
  * - An mm is in `mms` from the moment its process is tracked until its last page is gone, which is
  *   later than the process on some kernels, and always before the kernel can hand the same address
  *   out again (see forget_if_empty() in rss.bpf.c).
- * - tree.rss is at every instant the sum of mm_rss.rss over `mms`, but for what is being added to
- *   both: they change by the same amounts. Likewise file, swap and shmem.
+ * - A tree's rss is at every instant the sum of mm_rss.rss over the mms of that job, but for what
+ * is being added to both: they change by the same amounts. Likewise file, swap and shmem.
  */
 #ifndef QPROF_MMS_BPF_H
 #define QPROF_MMS_BPF_H
@@ -42,6 +42,29 @@ static __always_inline u64 cell(u64 stamp, u64 pages)
 }
 
 /*
+ * Pages, and the job that they are counted for, in one word: so whoever adds to it learns in the
+ * same step which tree to add to, and a process can be moved to another job while it faults. Pages
+ * may be less than 0 for a moment; the bias keeps that from the job.
+ */
+#define JOB_SHIFT 48
+#define JOB_BIAS  (1ULL << 40)
+
+static __always_inline u64 job_word(u32 job, s64 pages)
+{
+	return (u64)job << JOB_SHIFT | (JOB_BIAS + pages);
+}
+
+static __always_inline u32 job_of(u64 word)
+{
+	return word >> JOB_SHIFT;
+}
+
+static __always_inline s64 pages_of(u64 word)
+{
+	return (s64)(word & ((1ULL << JOB_SHIFT) - 1)) - (s64)JOB_BIAS;
+}
+
+/*
  * The memory of one mm. What every page fault writes is in a cache line of its own, away from what
  * every page fault reads: threads on many CPUs share both.
  */
@@ -54,8 +77,8 @@ struct mm_rss {
 	u32 slot;
 	u32 tgid;
 	u32 orphaned;			      /* its process has ended: nobody will use it again */
-	s64 rss __attribute__((aligned(64))); /* file + anon + shmem */
-	s64 file, swap, shmem;		      /* anon is the rest of rss */
+	u64 rss __attribute__((aligned(64))); /* job word: file + anon + shmem */
+	u64 file, swap, shmem;		      /* job words; anon is the rest of rss */
 	struct wire_peaks peaks;	      /* of rss */
 	u64 shared[NR_MM_COUNTERS]
 		__attribute__((aligned(64))); /* cells: the counters' shared parts as counted */
@@ -148,6 +171,11 @@ static __always_inline struct mm_rss *find_mm(u64 key)
 	return find_in_shared_bucket(key);
 }
 
+static __always_inline bool is_empty(const struct mm_rss *m)
+{
+	return !pages_of(m->rss);
+}
+
 /* The memory of a process; NULL: it has none of its own that is counted. */
 static __always_inline struct mm_rss *memory_of(const struct proc *proc)
 {
@@ -157,10 +185,15 @@ static __always_inline struct mm_rss *memory_of(const struct proc *proc)
 	return m && m->key && m->key == proc->mm ? m : NULL;
 }
 
-/* Counts the mm at that address from now on, beginning with nothing. 0: *slot is its slot. */
-int claim_mm(u64 key, u32 *slot);
+/* Counts the mm at that address for a job from now on, beginning with nothing. 0: *slot is its
+ * slot.
+ */
+int claim_mm(u64 key, u32 job, u32 *slot);
 
-/* Forgets an mm; what it still has is taken from the tree. */
+/* Forgets an mm; what it still has is taken from its tree. */
 int drop_mm(struct mm_rss *m);
+
+/* From now on what it has is counted for another job. */
+int move_mm(struct mm_rss *m, u32 job);
 
 #endif

@@ -3,6 +3,7 @@
  * process.bpf.c - which processes are tracked: from fork on, through exec, to the exit of the last
  * thread; and those that were there already.
  */
+#include "job.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
@@ -49,7 +50,7 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 	if (drop_leftover((u64)mm)) {
 		/* Once read back it is a number to the verifier, as global functions want it. */
 		*(volatile u64 *)&proc->mm = (u64)mm;
-		if (!claim_mm(*(volatile u64 *)&proc->mm, &slot))
+		if (!claim_mm(*(volatile u64 *)&proc->mm, proc->job, &slot))
 			m = bpf_map_lookup_elem(&mms, &slot);
 	}
 	if (!m) {
@@ -64,38 +65,20 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 	return m;
 }
 
-static __always_inline void emit_process(u16 kind, struct proc *proc, struct task_struct *leader,
-					 u32 tid, u32 exit_code)
-{
-	struct wire_process *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
-
-	if (!e) {
-		count(lost_process_events);
-		return;
-	}
-	fill_header(&e->h, kind, sizeof(*e), proc->tgid, tid, proc->started_ns);
-	e->ppid = proc->ppid;
-	e->exit_code = exit_code;
-	e->flags = proc->flags;
-	e->cmdline_len = 0;
-	process_memory(proc, tree.epoch, &e->memory);
-	used_by_process(proc, &e->usage);
-	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &leader->comm);
-	bpf_ringbuf_submit(e, 0);
-}
-
 /*
  * Puts a process into the tracked set. mm is NULL if it is not to be counted: it shares its
  * parent's, or is the command before its exec.
  */
 static __always_inline struct mm_rss *track(struct task_struct *leader, struct mm_struct *mm,
-					    u32 ppid, u32 flags, bool waiting)
+					    u32 ppid, u32 job, u32 flags, bool waiting)
 {
+	struct wire_tree *tree = tree_of(job);
 	struct proc new = {
 		.started_ns = leader->start_boottime,
 		.signal = (u64)leader->signal,
 		.tgid = leader->tgid,
 		.ppid = ppid,
+		.job = job,
 		.flags = flags,
 		.waiting = waiting,
 	};
@@ -103,7 +86,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	struct mm_rss *m = NULL;
 	struct proc *proc;
 
-	if (!take_slot(&free_slots, &tree.slots, &new.slot)) {
+	if (!take_slot(&free_slots, &machine.slots, &new.slot)) {
 		count(untracked_processes);
 		return NULL;
 	}
@@ -119,12 +102,13 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	if (flags & WIRE_PROCESS_ATTACHED) {
 		bury_zombies(proc);
 		add_process(&proc->base, proc); /* which is 0 until now */
+		proc->joined = proc->base;
 	}
 	if (mm)
 		m = track_mm(proc, mm);
-	atomic_add(&tree.processes, 1);
+	atomic_add(&tree->processes, 1);
 	if (flags & WIRE_PROCESS_TARGET)
-		atomic_add(&tree.targets, 1);
+		atomic_add(&tree->targets, 1);
 	set_slot(new.slot, tgid);
 	emit_process(WIRE_FORK, proc, leader, leader->pid, 0);
 	return m;
@@ -138,23 +122,27 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = child->mm;
+	struct wire_tree *tree;
 	struct proc *proc;
 	struct mm_rss *m;
+	u32 job;
 
-	if (child->tgid == parent->tgid || !config.follow)
+	if (child->tgid == parent->tgid || !config.follow || child->flags & PF_KTHREAD)
 		return 0;
 	proc = find_proc(parent->tgid);
-	if (!proc || proc->waiting)
+	if (proc ? proc->waiting : !config.audit)
 		return 0;
+	job = proc ? proc->job : 0;
 	if (!mm || mm == parent->mm) {
-		track(child, NULL, parent->tgid, WIRE_PROCESS_SHARES_MM, false);
+		track(child, NULL, parent->tgid, job, WIRE_PROCESS_SHARES_MM, false);
 		return 0;
 	}
-	m = track(child, mm, parent->tgid, 0, false);
+	m = track(child, mm, parent->tgid, job, 0, false);
 	if (m) {
-		m->inherited = not_negative(m->rss);
-		atomic_max(&tree.most.inherited,
-			   not_negative(atomic_add(&tree.inherited, m->inherited) + m->inherited));
+		m->inherited = not_negative(pages_of(m->rss));
+		tree = tree_of(job_of(m->rss));
+		atomic_max(&tree->most.inherited,
+			   not_negative(atomic_add(&tree->inherited, m->inherited) + m->inherited));
 	}
 	return 0;
 }
@@ -170,10 +158,8 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 		count(lost_process_events);
 		return;
 	}
-	fill_header(&e->h, WIRE_EXEC, size, proc->tgid, task->pid, proc->started_ns);
-	e->ppid = proc->ppid;
-	e->exit_code = 0;
-	e->flags = proc->flags;
+	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, task->pid, proc->started_ns);
+	describe_process(e, proc, task);
 	if (len >= WIRE_CMDLINE_MAX) {
 		len = WIRE_CMDLINE_MAX - 1;
 		e->flags |= WIRE_PROCESS_CMDLINE_CUT;
@@ -185,9 +171,6 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 		count(failed_reads);
 		e->cmdline_len = 0;
 	}
-	process_memory(proc, tree.epoch, &e->memory);
-	used_by_process(proc, &e->usage);
-	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &task->comm);
 	bpf_ringbuf_submit(e, 0);
 }
 
@@ -195,6 +178,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 static __always_inline void start_command(struct proc *proc)
 {
 	add_process(&proc->base, proc); /* which was 0 */
+	proc->joined = proc->base;
 	proc->waiting = 0;
 }
 
@@ -239,29 +223,31 @@ static __always_inline u32 exit_code(struct task_struct *task)
 static __always_inline void forget_process(struct proc *proc, u32 tgid)
 {
 	struct mm_rss *m = memory_of(proc);
+	struct wire_tree *tree = tree_of(proc->job);
 	u32 slot = proc->slot;
 	struct wire_usage used = proc->gone;
 
-	subtract_usage(&used, &proc->base);
-	atomic_add(&tree.exits_begun, 1);
+	subtract_usage(&used, &proc->joined);
+	atomic_add(&tree->exits_begun, 1);
 	if (!proc->waiting)
-		atomic_add_usage(&tree.gone, &used);
+		atomic_add_usage(&tree->gone, &used);
 	set_slot(slot, 0);
-	atomic_add(&tree.exits_done, 1);
-	atomic_add(&tree.processes, -1);
+	atomic_add(&tree->exits_done, 1);
+	atomic_add(&tree->processes, -1);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_push_elem(&free_slots, &slot, 0);
 	if (!m)
 		return;
 	m->orphaned = 1;
-	if (!m->rss)
+	if (is_empty(m))
 		drop_mm(m);
 }
 
 /* By one thread only, when all have passed their exit events. */
 static __always_inline void end_process(struct proc *proc, struct task_struct *task)
 {
-	bool last_target = proc->flags & WIRE_PROCESS_TARGET && atomic_add(&tree.targets, -1) == 1;
+	bool last_target = proc->flags & WIRE_PROCESS_TARGET &&
+			   atomic_add(&tree_of(proc->job)->targets, -1) == 1;
 
 	if (last_target && !proc->waiting)
 		finish_run(proc, task->pid);
@@ -331,13 +317,13 @@ int track_existing(struct bpf_iter__task *ctx)
 	if (named) {
 		flags = *named;
 		waiting = !(flags & WIRE_PROCESS_ATTACHED);
-	} else if (!config.follow || !find_proc(leader->real_parent->tgid)) {
+	} else if (!config.audit && (!config.follow || !find_proc(leader->real_parent->tgid))) {
 		return 0;
 	} else if (mm == leader->real_parent->mm) {
 		flags |= WIRE_PROCESS_SHARES_MM;
 		mm = NULL;
 	}
-	track(leader, waiting ? NULL : mm, leader->real_parent->tgid, flags, waiting);
+	track(leader, waiting ? NULL : mm, leader->real_parent->tgid, 0, flags, waiting);
 	newly_tracked++;
 	return 0;
 }
@@ -346,6 +332,7 @@ struct milestone_args {
 	u32 tgid; /* the process it is said to be of */
 	u32 what; /* WIRE_START or WIRE_FINISH */
 	u32 gone; /* 1: also if that is not tracked any more */
+	u32 job;  /* then, of which job */
 };
 
 static struct proc nobody; /* whose milestone it is then */
@@ -358,6 +345,7 @@ int take_milestone(struct milestone_args *args)
 
 	if (!proc && args->gone) {
 		nobody.tgid = args->tgid;
+		nobody.job = args->job;
 		proc = &nobody;
 	}
 	if (!proc)

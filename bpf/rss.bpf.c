@@ -200,10 +200,10 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
  * How far RSS must move for another point: 256 KiB or a 256th of the tree's RSS, and coarser for an
  * mm that has sent many, so that one that breathes for hours cannot flood the ring.
  */
-static __always_inline s64 point_step(const struct mm_rss *m)
+static __always_inline s64 point_step(const struct mm_rss *m, const struct wire_tree *tree)
 {
 	u32 shift = m->points < 4096 ? 8 : m->points < 16384 ? 6 : m->points < 65536 ? 5 : 4;
-	s64 step = tree.rss >> shift;
+	s64 step = tree->rss >> shift;
 
 	return step > 64 ? step : 64;
 }
@@ -215,9 +215,10 @@ static __always_inline s64 point_step(const struct mm_rss *m)
  * Peaks are kept an epoch, that is from checkpoint to checkpoint; when the word of an epoch is
  * needed for the next but one, what it held goes into the peak since the start.
  */
-static __always_inline void note_peak(struct wire_peaks *peaks, s64 rss)
+static __always_inline void note_peak(struct wire_peaks *peaks, const struct wire_tree *tree,
+				      s64 rss)
 {
-	u64 epoch = *(volatile u64 *)&tree.epoch;
+	u64 epoch = *(volatile u64 *)&tree->epoch;
 	u64 *at = &peaks->step[epoch & 1];
 	u64 word = cell(epoch, not_negative(rss));
 
@@ -240,8 +241,8 @@ static __always_inline u64 point_wakeup(u64 now)
 {
 	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
 		return BPF_RB_FORCE_WAKEUP;
-	if (config.wake_points && now - tree.last_wake_ns > 100000000) {
-		tree.last_wake_ns = now;
+	if (config.wake_points && now - machine.last_wake_ns > 100000000) {
+		machine.last_wake_ns = now;
 		return BPF_RB_FORCE_WAKEUP;
 	}
 	return BPF_RB_NO_WAKEUP;
@@ -249,66 +250,76 @@ static __always_inline u64 point_wakeup(u64 now)
 
 static __noinline int emit_point(struct mm_rss *m)
 {
+	struct wire_tree *tree;
 	struct wire_point *p;
+	s64 rss;
+	u32 job;
 
 	if (!m)
 		return 0;
-	m->emitted = m->rss;
+	rss = pages_of(m->rss);
+	job = job_of(m->rss);
+	tree = tree_of(job);
+	m->emitted = rss;
 	m->points++;
 	p = bpf_ringbuf_reserve(&timeline, sizeof(*p), 0);
 	if (!p) {
 		count(lost_points);
 		return 0;
 	}
-	fill_header(&p->h, WIRE_POINT, sizeof(*p), m->tgid, m->tgid, m->started_ns);
-	p->file = not_negative(m->file);
-	p->anon = not_negative(m->rss - m->file - m->shmem);
-	p->swap = not_negative(m->swap);
-	p->shmem = not_negative(m->shmem);
-	p->tree_file = not_negative(tree.file);
-	p->tree_anon = not_negative(tree.rss - tree.file - tree.shmem);
-	p->tree_swap = not_negative(tree.swap);
-	p->tree_shmem = not_negative(tree.shmem);
-	p->tree_peak = highest(&tree.peaks, tree.rss);
-	p->inherited = tree.inherited;
+	fill_header(&p->h, WIRE_POINT, sizeof(*p), job, m->tgid, m->tgid, m->started_ns);
+	p->file = not_negative(pages_of(m->file));
+	p->anon = not_negative(rss - pages_of(m->file) - pages_of(m->shmem));
+	p->swap = not_negative(pages_of(m->swap));
+	p->shmem = not_negative(pages_of(m->shmem));
+	p->tree_file = not_negative(tree->file);
+	p->tree_anon = not_negative(tree->rss - tree->file - tree->shmem);
+	p->tree_swap = not_negative(tree->swap);
+	p->tree_shmem = not_negative(tree->shmem);
+	p->tree_peak = highest(&tree->peaks, tree->rss);
+	p->inherited = tree->inherited;
 	bpf_ringbuf_submit(p, point_wakeup(p->h.time_ns));
 	return 0;
 }
 
 /* Pages that several processes may map: how many there were at most. */
-static __always_inline void note_shared(u64 *most, s64 pages)
+static __always_inline void note_shared(const struct wire_tree *tree, u64 *most, s64 pages)
 {
-	if (tree.processes > 1 && pages > (s64)*most)
+	if (tree->processes > 1 && pages > (s64)*most)
 		atomic_max(most, pages);
 }
 
-/* Carries a change of a counter to the process and the tree. */
+/* Carries a change of a counter to the process and its tree. */
 static __always_inline void add_change(struct mm_rss *m, u32 member, s64 change)
 {
+	struct wire_tree *tree;
 	s64 rss, tree_rss, moved;
+	u64 word;
 
 	if (!change)
 		return;
 	if (member == MM_SWAPENTS) {
-		atomic_add(&m->swap, change);
-		atomic_add(&tree.swap, change);
+		tree = tree_of(job_of(atomic_add(&m->swap, change)));
+		atomic_add(&tree->swap, change);
 		return;
 	}
 	if (member == MM_FILEPAGES) {
-		atomic_add(&m->file, change);
-		note_shared(&tree.most.file, atomic_add(&tree.file, change) + change);
+		tree = tree_of(job_of(atomic_add(&m->file, change)));
+		note_shared(tree, &tree->most.file, atomic_add(&tree->file, change) + change);
 	} else if (member == MM_SHMEMPAGES) {
-		atomic_add(&m->shmem, change);
-		note_shared(&tree.most.shmem, atomic_add(&tree.shmem, change) + change);
+		tree = tree_of(job_of(atomic_add(&m->shmem, change)));
+		note_shared(tree, &tree->most.shmem, atomic_add(&tree->shmem, change) + change);
 	}
-	rss = atomic_add(&m->rss, change);
-	tree_rss = atomic_add(&tree.rss, change);
+	word = atomic_add(&m->rss, change);
+	rss = pages_of(word);
+	tree = tree_of(job_of(word));
+	tree_rss = atomic_add(&tree->rss, change);
 	if (change < 0) {
-		note_peak(&m->peaks, rss);
-		note_peak(&tree.peaks, tree_rss);
+		note_peak(&m->peaks, tree, rss);
+		note_peak(&tree->peaks, tree, tree_rss);
 	}
 	moved = rss + change - m->emitted;
-	if ((moved < 0 ? -moved : moved) >= point_step(m))
+	if ((moved < 0 ? -moved : moved) >= point_step(m, tree))
 		emit_point(m);
 }
 
@@ -322,7 +333,7 @@ static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *
 	struct proc *proc;
 	u64 peak;
 
-	if (m->rss || m->swap || (mm->mm_users.counter && !m->orphaned))
+	if (!is_empty(m) || pages_of(m->swap) || (mm->mm_users.counter && !m->orphaned))
 		return;
 	proc = find_proc(m->tgid);
 	if (proc && proc->mm == m->key) {
@@ -345,7 +356,7 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 		add_change(m, member, count_old_change(m, member));
 	else
 		add_change(m, member, count_change(m, member));
-	if (!m->rss)
+	if (is_empty(m))
 		forget_if_empty(m, mm);
 	return 0;
 }

@@ -8,6 +8,7 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 {
 	struct mm_rss *m;
 	u64 peak;
+	s64 rss;
 
 	if (!proc || !to)
 		return 0;
@@ -16,39 +17,45 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 	m = memory_of(proc);
 	if (!m)
 		return 0;
-	to->file = not_negative(m->file);
-	to->anon = not_negative(m->rss - m->file - m->shmem);
-	to->swap = not_negative(m->swap);
-	to->shmem = not_negative(m->shmem);
-	peak = highest(&m->peaks, m->rss);
+	rss = pages_of(m->rss);
+	to->file = not_negative(pages_of(m->file));
+	to->anon = not_negative(rss - pages_of(m->file) - pages_of(m->shmem));
+	to->swap = not_negative(pages_of(m->swap));
+	to->shmem = not_negative(pages_of(m->shmem));
+	peak = highest(&m->peaks, rss);
 	if (peak > to->peak)
 		to->peak = peak;
-	to->step_peak = highest_in(&m->peaks, epoch, m->rss);
+	to->step_peak = highest_in(&m->peaks, epoch, rss);
 	return add_kept_by_process(to, proc);
 }
 
-static __always_inline void tree_memory(u64 epoch, struct wire_memory *to)
+static __always_inline void tree_memory(u32 job, u64 epoch, struct wire_memory *to)
 {
-	s64 rss = tree.rss;
+	struct wire_tree *tree = tree_of(job);
+	s64 rss = tree->rss;
 
-	to->file = not_negative(tree.file);
-	to->anon = not_negative(rss - tree.file - tree.shmem);
-	to->swap = not_negative(tree.swap);
-	to->shmem = not_negative(tree.shmem);
-	to->peak = highest(&tree.peaks, rss);
-	to->step_peak = highest_in(&tree.peaks, epoch, rss);
-	add_kept_by_tree(to);
+	to->file = not_negative(tree->file);
+	to->anon = not_negative(rss - tree->file - tree->shmem);
+	to->swap = not_negative(tree->swap);
+	to->shmem = not_negative(tree->shmem);
+	to->peak = highest(&tree->peaks, rss);
+	to->step_peak = highest_in(&tree->peaks, epoch, rss);
+	add_kept_by_tree(to, job);
 }
 
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
 {
+	struct wire_tree *tree;
 	u64 epoch;
+	u32 job;
 
 	if (!c || !proc)
 		return 0;
 	recount(memory_of(proc));
-	epoch = atomic_add(&tree.epoch, 1);
-	fill_header(&c->h, WIRE_CHECKPOINT, 0, proc->tgid, tid, proc->started_ns);
+	job = proc->job;
+	tree = tree_of(job);
+	epoch = atomic_add(&tree->epoch, 1);
+	fill_header(&c->h, WIRE_CHECKPOINT, 0, job, proc->tgid, tid, proc->started_ns);
 	c->seq = epoch;
 	c->site = site;
 	c->what = what;
@@ -57,10 +64,10 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->reserved = 0;
 	c->name_len = 0;
 	c->value = 0;
-	c->processes = tree.processes;
-	c->inherited = not_negative(tree.inherited);
-	c->most = tree.most;
-	tree_memory(epoch, &c->tree.memory);
+	c->processes = tree->processes;
+	c->inherited = not_negative(tree->inherited);
+	c->most = tree->most;
+	tree_memory(job, epoch, &c->tree.memory);
 	process_memory(proc, epoch, &c->own.memory);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));
 	return 0;

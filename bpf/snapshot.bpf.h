@@ -21,7 +21,7 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 					    u32 site, u32 tid)
 {
 	begin_checkpoint(c, proc, what, site, tid);
-	c->usage_stale = read_tree(&c->tree.usage, c->h.time_ns);
+	c->usage_stale = read_tree(&c->tree.usage, proc->job, c->h.time_ns);
 	used_by_process(proc, &c->own.usage);
 }
 
@@ -44,11 +44,13 @@ static __always_inline bool emit_milestone(u8 what, struct proc *proc, u32 tid)
  */
 static __always_inline bool finish_run(struct proc *proc, u32 tid)
 {
-	if (__sync_val_compare_and_swap(&tree.finished, 0, 1))
+	struct wire_tree *tree = tree_of(proc->job);
+
+	if (__sync_val_compare_and_swap(&tree->finished, 0, 1))
 		return true;
 	if (emit_milestone(WIRE_FINISH, proc, tid))
 		return true;
-	tree.finished = 0;
+	tree->finished = 0;
 	return false;
 }
 

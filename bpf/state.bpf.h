@@ -33,17 +33,22 @@ struct proc {
 	u64 earlier_peak; /* highest rss of the mms it had before */
 	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
 	struct wire_usage base;	     /* what it had used when it was tracked */
+	struct wire_usage joined;    /* and when it joined its job */
 	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
 	u32 tgid, ppid;
+	u32 job;
 	u32 slot;
-	u32 mm_slot; /* of its mm, in `mms` */
-	u32 flags;   /* enum wire_process_flag */
-	u32 waiting; /* the command before its exec: not counted yet */
-	u32 ended;   /* its last thread is taking it out of the tracked set */
-	u64 exec_vm; /* executable pages it had mapped when last looked at */
+	u32 mm_slot;	 /* of its mm, in `mms` */
+	u32 flags;	 /* enum wire_process_flag */
+	u32 waiting;	 /* the command before its exec: not counted yet */
+	u32 ended;	 /* its last thread is taking it out of the tracked set */
+	u32 checkpoints; /* since window_ns */
+	u64 window_ns;	 /* begin of the second in which its checkpoints are counted */
+	u64 exec_vm;	 /* executable pages it had mapped when last looked at */
 };
 
-struct wire_tree tree __weak;
+struct wire_tree trees[WIRE_MAX_JOBS] __weak;
+struct wire_machine machine __weak;
 struct wire_quality quality __weak;
 
 /* Distance of each CPU's per-CPU area from the addresses in struct percpu_counter; percpu.bpf.c */
@@ -128,16 +133,21 @@ static __always_inline bool take_slot(void *given_back, u32 *ever_used, u32 *slo
 	return false;
 }
 
+static __always_inline struct wire_tree *tree_of(u32 job)
+{
+	return &trees[job & (WIRE_MAX_JOBS - 1)];
+}
+
 static __always_inline struct proc *find_proc(u32 tgid)
 {
 	return bpf_map_lookup_elem(&procs, &tgid);
 }
 
-static __always_inline void fill_header(struct wire_header *h, u16 kind, u32 size, u32 tgid,
-					u32 tid, u64 started_ns)
+static __always_inline void fill_header(struct wire_header *h, u16 kind, u32 size, u32 job,
+					u32 tgid, u32 tid, u64 started_ns)
 {
 	h->kind = kind;
-	h->reserved = 0;
+	h->job = job;
 	h->size = size;
 	h->time_ns = bpf_ktime_get_ns();
 	h->tgid = tgid;

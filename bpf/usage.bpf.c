@@ -12,8 +12,8 @@
 #include "usage.bpf.h"
 
 enum {
-	FRESH_THREADS = 256, /* up to so many threads in all, every checkpoint reads all of them */
-	STALE_NS = 1000000,  /* beyond, others' usage may be this old */
+	FRESH_THREADS = 256, /* up to so many threads of a tree, every checkpoint reads all; beyond,
+			      * others' usage may be config.stale_ns old */
 };
 
 struct thread_walk {
@@ -152,6 +152,7 @@ int all_threads_gone(struct proc *proc)
 
 struct tree_walk {
 	struct wire_usage sum; /* over the processes that are alive */
+	u32 job;
 	u32 threads;
 };
 
@@ -163,45 +164,48 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	if (!tgid || !*tgid)
 		return 0;
 	proc = find_proc(*tgid);
-	if (!proc || proc->waiting)
+	if (!proc || proc->waiting || proc->job != w->job)
 		return 0;
 	w->threads += add_process(&w->sum, proc);
-	subtract_usage(&w->sum, &proc->base);
+	subtract_usage(&w->sum, &proc->joined);
 	return 0;
 }
 
 /* False: a process ended meanwhile. */
-static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk *w)
+static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk *w, u32 job)
 {
-	u64 done = *(volatile u64 *)&tree.exits_done;
+	struct wire_tree *tree = tree_of(job);
+	u64 done = *(volatile u64 *)&tree->exits_done;
 
 	__builtin_memset(w, 0, sizeof(*w));
-	*usage = tree.gone;
-	bpf_loop(tree.slots, walk_slot, w, 0);
+	w->job = job;
+	*usage = tree->gone;
+	bpf_loop(machine.slots, walk_slot, w, 0);
 	add_usage(usage, &w->sum);
-	return *(volatile u64 *)&tree.exits_begun == done;
+	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
-int read_tree(struct wire_usage *usage, u64 now)
+int read_tree(struct wire_usage *usage, u32 job, u64 now)
 {
+	struct wire_tree *tree = tree_of(job);
 	struct tree_walk w = {};
 
 	if (!usage)
 		return 0;
-	if (tree.live.threads > FRESH_THREADS && now - tree.live.time_ns < STALE_NS &&
-	    !tree.live.writing) {
-		*usage = tree.live.sum;
-		add_usage(usage, &tree.gone);
+	if (tree->live.threads > FRESH_THREADS && now - tree->live.time_ns < config.stale_ns &&
+	    !tree->live.writing) {
+		*usage = tree->live.sum;
+		add_usage(usage, &tree->gone);
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree(usage, &w) && !walk_tree(usage, &w))
-		walk_tree(usage, &w);
-	if (w.threads > FRESH_THREADS && !__sync_val_compare_and_swap(&tree.live.writing, 0, 1)) {
-		tree.live.sum = w.sum;
-		tree.live.time_ns = now;
-		tree.live.threads = w.threads;
-		tree.live.writing = 0;
+	if (!walk_tree(usage, &w, job) && !walk_tree(usage, &w, job))
+		walk_tree(usage, &w, job);
+	if (w.threads > FRESH_THREADS && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
+		tree->live.sum = w.sum;
+		tree->live.time_ns = now;
+		tree->live.threads = w.threads;
+		tree->live.writing = 0;
 	}
 	return 0;
 }

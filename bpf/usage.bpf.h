@@ -79,7 +79,7 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
 	subtract_usage(usage, &proc->base);
 }
 
-/* What the tree has used since it was tracked. 1: what is from others may be STALE_NS old. */
-int read_tree(struct wire_usage *usage, u64 now);
+/* What a job's tree has used since it was tracked. 1: what is from others may be stale_ns old. */
+int read_tree(struct wire_usage *usage, u32 job, u64 now);
 
 #endif

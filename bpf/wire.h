@@ -25,6 +25,7 @@ enum {
 	WIRE_CMDLINE_MAX = 1024, /* room for argv from an exec, NUL-separated, cut to one less */
 	WIRE_SITE_ARGS = 2,	 /* arguments of a probe that are read: name and value */
 	WIRE_MAX_CPUS = 1024,	 /* CPUs whose part of a percpu counter can be read */
+	WIRE_MAX_JOBS = 1024,	 /* trees that are summed, a power of two */
 };
 
 /* What a record in a ring is. */
@@ -39,7 +40,7 @@ enum wire_kind {
 
 struct wire_header {
 	__u16 kind;	  /* enum wire_kind */
-	__u16 reserved;	  /* 0 */
+	__u16 job;	  /* whose tree the process belongs to: an index below WIRE_MAX_JOBS */
 	__u32 size;	  /* of the whole record, this header included */
 	__u64 time_ns;	  /* when it happened */
 	__u32 tgid;	  /* whom it is about */
@@ -69,6 +70,9 @@ struct wire_process {
 	__u32 exit_code;   /* WIRE_EXIT: as wait(2) gives it; else 0 */
 	__u32 flags;	   /* enum wire_process_flag */
 	__u32 cmdline_len; /* bytes used of cmdline; only from WIRE_EXEC and WIRE_FORK at attach */
+	__u32 uid;	   /* real, in the initial user namespace */
+	__u32 reserved;
+	__u64 cgroup;		   /* id in the cgroup2 hierarchy: inode of its directory */
 	struct wire_memory memory; /* its own. WIRE_EXIT: as it was last */
 	struct wire_usage usage;   /* its own */
 	char comm[WIRE_COMM_LEN];
@@ -204,7 +208,11 @@ struct wire_peaks {
 	__u64 earlier; /* highest of the epochs before */
 };
 
-/* The sum of all tracked processes. What every page fault writes is in a cache line of its own. */
+/*
+ * The sum over a job's processes. A run is one job, of index 0. An audit has one for each tree that
+ * has checkpoints, or that the loader takes for one; 0 is everybody else there. What every page
+ * fault writes is in a cache line of its own.
+ */
 struct wire_tree {
 	__s64 rss __attribute__((aligned(64))); /* file + anon + shmem */
 	__s64 file, swap, shmem;		/* anon is the rest of rss */
@@ -219,12 +227,17 @@ struct wire_tree {
 		struct wire_usage sum;
 		__u32 threads;
 		__u32 writing;
-	} live;		    /* of those alive, as of the last time that all were visited */
-	__u32 processes;    /* alive */
-	__u32 targets;	    /* of these, named by the user */
+	} live;		 /* of those alive, as of the last time that all were visited */
+	__u32 processes; /* alive */
+	__u32 targets;	 /* of these, named by the user */
+	__u32 finished;	 /* WIRE_FINISH was sent */
+	__u32 reserved;
+};
+
+/* What belongs to no job. */
+struct wire_machine {
 	__u32 slots;	    /* of processes, ever used */
 	__u32 mm_slots;	    /* likewise of mms */
-	__u32 finished;	    /* WIRE_FINISH was sent */
 	__u64 changes;	    /* of mappings, so far: see struct wire_mapped */
 	__u64 last_wake_ns; /* of the reader, for points */
 };
@@ -237,6 +250,9 @@ struct wire_config {
 	__u32 follow;	     /* 1: descendants are tracked */
 	__u32 wake_points;   /* 1: someone looks at a live line: wake the reader for points, now and
 				then */
+	__u32 audit; /* 1: every process is tracked, and each tree with checkpoints is a job */
+	__u32 checkpoint_limit; /* of a process in a second; 0: none */
+	__u64 stale_ns;		/* how old the usage of others may be in a big tree's checkpoints */
 };
 
 /* Everything that went wrong on the BPF side, counted: no loss is silent. */
@@ -254,13 +270,15 @@ struct wire_quality {
 	__u64 lost_updates;	   /* peaks given up after too many races */
 	__u64 failed_reads;	   /* kernel memory that could not be read */
 	__u64 threads_unread;	   /* threads beyond what one snapshot walks: their usage is late */
-	__u64 usage_stale; /* checkpoints whose usage of other processes was up to 1 ms old */
+	__u64 usage_stale; /* checkpoints whose usage of other processes was up to stale_ns old */
+	__u64 limited_checkpoints; /* of processes that had more than checkpoint_limit a second */
+	__u64 untracked_jobs;	   /* checkpoints of trees for which there was no job left */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 48, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 16 + 48 + 64 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 48 + 64 + 16, "wire_process");
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 16, "wire_mapped");

@@ -494,7 +494,7 @@ static int milestone(struct session *s, enum wire_what what)
 	int err = -ESRCH;
 
 	for (size_t i = 0; i < s->n_targets && err == -ESRCH; i++)
-		err = engine_milestone(s->engine, s->targets[i], what, false);
+		err = engine_milestone(s->engine, s->targets[i], what, false, 0);
 	return err;
 }
 
@@ -649,7 +649,7 @@ static void drain(struct session *s)
 	s->stop = true;
 	do {
 		if (!s->finished && milestone(s, WIRE_FINISH) == -ESRCH)
-			engine_milestone(s->engine, s->targets[0], WIRE_FINISH, true);
+			engine_milestone(s->engine, s->targets[0], WIRE_FINISH, true, 0);
 		more = read_rings(s);
 		take_signal(s);
 		after += s->finished;

@@ -140,6 +140,26 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct sched_entity se;
@@ -151,6 +171,8 @@ struct task_struct {
 	struct list_head thread_node;
 	u64 start_boottime;
 	char comm[16];
+	const struct cred *real_cred;
+	struct css_set *cgroups;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct task_io_accounting ioac;
@@ -183,7 +205,11 @@ struct io_uring_cqe {
 	s32 res;
 };
 
-struct bpf_iter_meta;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
 
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;

@@ -25,6 +25,10 @@ typedef uint64_t u64;
 
 enum { DETACH_THREADS = 32, DETACH_MS = 2000 };
 
+/* How old the usage of others may be in the checkpoints of a tree of more than 256 threads. In an
+ * audit, where a checkpoint is one of many things that go on, reading it may cost less. */
+enum { RUN_STALE_NS = 1000000, AUDIT_STALE_NS = 20000000 };
+
 /* A link that libbpf knows, or one that it does not yet: then link is NULL. */
 struct attached {
 	struct bpf_link *link;
@@ -273,6 +277,18 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 	bpf_map__set_max_entries(bpf->maps.parts, processes * cpus);
 }
 
+/* 0 is of those that are in no job. */
+static int fill_free_jobs(struct engine *e, struct error *err)
+{
+	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++) {
+		int code = engine_free_job(e, job);
+
+		if (code)
+			return error_set(err, "cannot set up jobs: %s", strerror(-code));
+	}
+	return 0;
+}
+
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
 {
 	int cpus = libbpf_num_possible_cpus(), code;
@@ -284,6 +300,9 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.self = getpid();
 	e->bpf->rodata->config.follow = config->follow;
 	e->bpf->rodata->config.wake_points = config->wake_points;
+	e->bpf->rodata->config.audit = config->audit;
+	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
+	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;
@@ -328,7 +347,8 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
-	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err))
+	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err) ||
+	    (config->audit && fill_free_jobs(e, err)))
 		goto fail;
 	*engine = e;
 	return 0;
@@ -465,29 +485,49 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running)
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
 
-/* One walk over all tasks. 0, or -errno. */
-static int run_iterator(struct bpf_program *program)
+/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
+static int read_processes(int fd, engine_process_fn tell, void *context)
+{
+	struct wire_process records[256];
+	size_t have = 0;
+	ssize_t n;
+
+	for (;;) {
+		size_t whole, i;
+
+		n = read(fd, (char *)records + have, sizeof(records) - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		have += n;
+		whole = have / sizeof(*records);
+		for (i = 0; i < whole; i++)
+			tell(context, &records[i]);
+		have -= whole * sizeof(*records);
+		memmove(records, &records[whole], have);
+	}
+}
+
+/* One walk over all tasks; tell: of what the program writes. 0, or -errno. */
+static int run_iterator(struct bpf_program *program, engine_process_fn tell, void *context)
 {
 	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	char none[64];
-	int fd, err = 0;
+	int fd, err;
 
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0) {
-		err = fd;
-	} else {
-		ssize_t n;
-
-		do
-			n = read(fd, none, sizeof(none));
-		while (n > 0 || (n < 0 && errno == EINTR));
-		err = n < 0 ? -errno : 0;
+	err = fd < 0 ? fd : read_processes(fd, tell, context);
+	if (fd >= 0)
 		close(fd);
-	}
 	bpf_link__destroy(link);
 	return err;
+}
+
+int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context)
+{
+	return run_iterator(e->bpf->progs.tell_processes, tell, context);
 }
 
 int engine_track_existing(struct engine *e, struct error *err)
@@ -497,7 +537,7 @@ int engine_track_existing(struct engine *e, struct error *err)
 
 	for (int walk = 0; walk < MAX_DEPTH; walk++) {
 		e->bpf->bss->newly_tracked = 0;
-		code = run_iterator(e->bpf->progs.track_existing);
+		code = run_iterator(e->bpf->progs.track_existing, NULL, NULL);
 		if (code)
 			return error_set(err, "cannot walk the processes: %s", strerror(-code));
 		if (!e->bpf->bss->newly_tracked)
@@ -506,17 +546,35 @@ int engine_track_existing(struct engine *e, struct error *err)
 	return 0;
 }
 
-int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone)
+int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
 	struct {
-		uint32_t tgid, what, gone;
-	} args = {.tgid = tgid, .what = what, .gone = gone};
+		uint32_t tgid, what, gone, job;
+	} args = {.tgid = tgid, .what = what, .gone = gone, .job = job};
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
 	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.take_milestone), &opts);
 
 	if (code)
 		return code;
 	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
+}
+
+int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
+{
+	struct {
+		uint32_t tgid, root;
+	} args = {.tgid = tgid, .root = root};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
+	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.join_job), &opts);
+
+	if (code)
+		return code;
+	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
+}
+
+int engine_free_job(struct engine *e, uint32_t job)
+{
+	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.free_jobs), NULL, &job, BPF_ANY);
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)

@@ -19,10 +19,12 @@
 struct engine;
 
 struct engine_config {
-	unsigned int max_processes; /* tracked at a time; 0 for the default */
-	bool follow;		    /* descendants, too */
-	bool wake_points;	    /* see struct wire_config */
-	bool count_cost;	    /* have the kernel count: see engine_cost() */
+	unsigned int max_processes;    /* tracked at a time; 0 for the default */
+	bool follow;		       /* descendants, too */
+	bool wake_points;	       /* see struct wire_config */
+	bool count_cost;	       /* have the kernel count: see engine_cost() */
+	bool audit;		       /* every process, and jobs; see struct wire_tree */
+	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
 /* Where the figures come from on this kernel. Static texts. */
@@ -58,11 +60,28 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running);
 int engine_track_existing(struct engine *e, struct error *err);
 
 /*
- * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more. 0,
+ * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more, as
+ * of that job. 0,
  * also if WIRE_FINISH was emitted before; -ESRCH: not tracked; -ENOSPC: the ring is full; or
  * -errno.
  */
-int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone);
+int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job);
+
+/*
+ * In an audit: a process joins the job of another, or, if root is 0, becomes the root of one (which
+ * emits WIRE_START). One that is in a job stays there. 0; -ESRCH: one of them is not tracked;
+ * -ENOSPC: there are WIRE_MAX_JOBS; or -errno.
+ */
+int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root);
+/* A job has ended, and its index can be another's. 0 or -errno. */
+int engine_free_job(struct engine *e, uint32_t job);
+
+/*
+ * In an audit: tells of every tracked process as it is now, also what no event has told: what it
+ * has used. 0, or -errno.
+ */
+typedef void (*engine_process_fn)(void *context, const struct wire_process *process);
+int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context);
 
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* job.bpf.c - processes become jobs and join them; see job.bpf.h. */
+#include "job.bpf.h"
+#include "mms.bpf.h"
+
+/* Indices of trees that no job has; the loader fills it, and gives back those that have ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, WIRE_MAX_JOBS);
+	__type(value, u32);
+} free_jobs SEC(".maps");
+
+/* From 0, the rest of the machine, to a job. What it has used stays with the rest. */
+static __noinline int move_process(struct proc *proc, u32 job)
+{
+	struct wire_tree *from, *to = tree_of(job);
+	struct wire_usage used = {};
+
+	if (!proc || __sync_val_compare_and_swap(&proc->job, 0, job))
+		return 1;
+	from = tree_of(0);
+	add_process(&used, proc);
+	atomic_add(&from->exits_begun, 1);
+	subtract_usage(&used, &proc->joined);
+	atomic_add_usage(&from->gone, &used);
+	add_usage(&proc->joined, &used);
+	atomic_add(&from->exits_done, 1);
+	atomic_add(&from->processes, -1);
+	atomic_add(&to->processes, 1);
+	move_mm(memory_of(proc), job);
+	return 0;
+}
+
+static const struct wire_tree new_tree;
+
+int begin_job(struct proc *proc, u32 tid)
+{
+	u32 job;
+
+	if (!proc || proc->job)
+		return 0;
+	if (bpf_map_pop_elem(&free_jobs, &job) || !job || job >= WIRE_MAX_JOBS)
+		return 1;
+	*tree_of(job) = new_tree;
+	if (move_process(proc, job)) {
+		bpf_map_push_elem(&free_jobs, &job, 0);
+		return 0; /* another thread was faster */
+	}
+	proc->flags |= WIRE_PROCESS_TARGET;
+	tree_of(job)->targets = 1;
+	if (!emit_milestone(WIRE_START, proc, tid))
+		count(lost_checkpoints);
+	return 0;
+}
+
+struct job_args {
+	u32 tgid;
+	u32 root; /* tgid of a process whose job it joins; 0: it begins one */
+};
+
+/* 0: it is in a job now, or was. 1: no such process. 2: no job left. */
+SEC("syscall")
+int join_job(struct job_args *args)
+{
+	struct proc *proc = find_proc(args->tgid), *root;
+
+	if (!proc)
+		return 1;
+	if (!args->root)
+		return begin_job(proc, args->tgid) ? 2 : 0;
+	root = find_proc(args->root);
+	if (!root)
+		return 1;
+	if (root->job)
+		move_process(proc, root->job);
+	return 0;
+}
+
+/* Tells of every process as it is now: a struct wire_process each, of kind WIRE_FORK. */
+SEC("iter/task")
+int tell_processes(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct wire_process e = {};
+	struct proc *proc;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	proc = find_proc(task->tgid);
+	if (!proc)
+		return 0;
+	fill_header(&e.h, WIRE_FORK, sizeof(e), proc->job, proc->tgid, proc->tgid,
+		    proc->started_ns);
+	describe_process(&e, proc, task);
+	bpf_seq_write(ctx->meta->seq, &e, sizeof(e));
+	return 0;
+}

@@ -3,12 +3,22 @@
 #include "job.bpf.h"
 #include "mms.bpf.h"
 
-/* Indices of trees that no job has; the loader fills it, and gives back those that have ended. */
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, WIRE_MAX_JOBS);
-	__type(value, u32);
-} free_jobs SEC(".maps");
+struct wire_free_jobs free_jobs;
+
+/* 0: there is none. */
+static __always_inline u32 take_job(void)
+{
+	u64 at = atomic_add(&free_jobs.taken, 1);
+	u32 job;
+
+	if (at < *(volatile u64 *)&free_jobs.given) {
+		job = free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
+		if (job < WIRE_MAX_JOBS)
+			return job;
+	}
+	atomic_add(&free_jobs.taken, -1);
+	return 0;
+}
 
 /* From 0, the rest of the machine, to a job. What it has used stays with the rest. */
 static __noinline int move_process(struct proc *proc, u32 job)
@@ -33,19 +43,40 @@ static __noinline int move_process(struct proc *proc, u32 job)
 
 static const struct wire_tree new_tree;
 
+struct waiting {
+	struct proc *proc;
+};
+
+static long has_begun(u32 i, struct waiting *w)
+{
+	return *(volatile u32 *)&w->proc->job ? 1 : 0;
+}
+
+/* Another thread of the process is at it: a few microseconds. */
+static __always_inline bool job_begun_by_another(struct proc *proc)
+{
+	struct waiting w = {.proc = proc};
+
+	bpf_loop(16384, has_begun, &w, 0);
+	return proc->job;
+}
+
 int begin_job(struct proc *proc, u32 tid)
 {
 	u32 job;
 
 	if (!proc || proc->job)
 		return 0;
-	if (bpf_map_pop_elem(&free_jobs, &job) || !job || job >= WIRE_MAX_JOBS)
+	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
+		return !job_begun_by_another(proc);
+	job = take_job();
+	if (!job) {
+		proc->begins_job = 0;
 		return 1;
-	*tree_of(job) = new_tree;
-	if (move_process(proc, job)) {
-		bpf_map_push_elem(&free_jobs, &job, 0);
-		return 0; /* another thread was faster */
 	}
+	*tree_of(job) = new_tree;
+	if (move_process(proc, job))
+		return 0; /* the loader has put it into another's */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	if (!emit_milestone(WIRE_START, proc, tid))

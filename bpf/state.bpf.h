@@ -37,6 +37,7 @@ struct proc {
 	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
 	u32 tgid, ppid;
 	u32 job;
+	u32 begins_job; /* one of its threads has come to its first checkpoint, in an audit */
 	u32 slot;
 	u32 mm_slot;	 /* of its mm, in `mms` */
 	u32 flags;	 /* enum wire_process_flag */

@@ -234,6 +234,16 @@ struct wire_tree {
 	__u32 reserved;
 };
 
+/*
+ * Indices of trees that no job has, in a ring: the loader gives, the programs take. (A queue map
+ * would do, but not for sleepable programs before 6.2.)
+ */
+struct wire_free_jobs {
+	__u64 given; /* so far; by the loader alone */
+	__u64 taken; /* so far, at most `given` but for a moment */
+	__u32 job[WIRE_MAX_JOBS];
+};
+
 /* What belongs to no job. */
 struct wire_machine {
 	__u32 slots;	    /* of processes, ever used */

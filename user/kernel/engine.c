@@ -278,15 +278,10 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 }
 
 /* 0 is of those that are in no job. */
-static int fill_free_jobs(struct engine *e, struct error *err)
+static void fill_free_jobs(struct engine *e)
 {
-	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++) {
-		int code = engine_free_job(e, job);
-
-		if (code)
-			return error_set(err, "cannot set up jobs: %s", strerror(-code));
-	}
-	return 0;
+	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++)
+		engine_free_job(e, job);
 }
 
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
@@ -347,9 +342,10 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
-	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err) ||
-	    (config->audit && fill_free_jobs(e, err)))
+	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err))
 		goto fail;
+	if (config->audit)
+		fill_free_jobs(e);
 	*engine = e;
 	return 0;
 fail:
@@ -572,9 +568,12 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
 	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
 }
 
-int engine_free_job(struct engine *e, uint32_t job)
+void engine_free_job(struct engine *e, uint32_t job)
 {
-	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.free_jobs), NULL, &job, BPF_ANY);
+	struct wire_free_jobs *jobs = &e->bpf->bss->free_jobs;
+
+	jobs->job[jobs->given % WIRE_MAX_JOBS] = job;
+	__atomic_store_n(&jobs->given, jobs->given + 1, __ATOMIC_RELEASE);
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)

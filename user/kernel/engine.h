@@ -73,8 +73,8 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
  * -ENOSPC: there are WIRE_MAX_JOBS; or -errno.
  */
 int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root);
-/* A job has ended, and its index can be another's. 0 or -errno. */
-int engine_free_job(struct engine *e, uint32_t job);
+/* A job has ended, and its index can be another's. */
+void engine_free_job(struct engine *e, uint32_t job);
 
 /*
  * In an audit: tells of every tracked process as it is now, also what no event has told: what it

@@ -13,7 +13,21 @@ enum {
 	HOLD_NS = 250000000,  /* usually it is one millisecond; this is for a machine that is
 				 overloaded */
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
+	KNOWN_NS = 2000000000,
 };
+
+/*
+ * What was searched as a whole, and when: a program that is run over and over, as a compiler is,
+ * need not wait each time. It is searched all the same, and this holds for two seconds: there may
+ * be other libraries of the same size.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct wire_code);
+	__type(value, u64);
+} known_code SEC(".maps");
 
 /* slot of a process -> the last of its changes that the loader has dealt with. */
 struct {
@@ -56,6 +70,20 @@ static long still_waiting(u32 i, struct hold *hold)
 	return 0;
 }
 
+static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct inode *inode = BPF_CORE_READ(mm, exe_file, f_inode);
+	u64 *searched_ns;
+
+	code->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	code->inode = BPF_CORE_READ(inode, i_ino);
+	code->exec_vm = exec_vm;
+	code->all_vm = BPF_CORE_READ(mm, total_vm);
+	searched_ns = bpf_map_lookup_elem(&known_code, code);
+	return searched_ns && bpf_ktime_get_ns() - *searched_ns < KNOWN_NS;
+}
+
 SEC("uprobe.s")
 int objects_changed(struct pt_regs *ctx)
 {
@@ -63,7 +91,9 @@ int objects_changed(struct pt_regs *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	struct proc *proc = find_proc(id >> 32);
 	struct wire_mapped *e;
+	struct wire_code code;
 	struct hold hold;
+	bool known;
 	u64 exec_vm;
 
 	if (!proc || proc->waiting)
@@ -72,6 +102,7 @@ int objects_changed(struct pt_regs *ctx)
 	if (exec_vm == proc->exec_vm)
 		return 0;
 	proc->exec_vm = exec_vm;
+	known = is_known(task, exec_vm, &code);
 	hold.slot = proc->slot;
 	hold.code = PT_REGS_IP(ctx);
 	hold.change = atomic_add(&machine.changes, 1) + 1;
@@ -81,12 +112,13 @@ int objects_changed(struct pt_regs *ctx)
 		return 0;
 	}
 	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), proc->job, id >> 32, id, proc->started_ns);
+	e->code = code;
 	e->change = hold.change;
 	e->slot = hold.slot;
 	e->reserved = 0;
 	hold.until = e->h.time_ns + HOLD_NS;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
-	if (!config.audit) /* which holds up nobody */
+	if (!known && !config.audit) /* which holds up nobody */
 		bpf_loop(HOLD_SPINS, still_waiting, &hold, 0);
 	return 0;
 }

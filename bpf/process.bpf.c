@@ -2,6 +2,10 @@
 /*
  * process.bpf.c - which processes are tracked: from fork on, through exec, to the exit of the last
  * thread; and those that were there already.
+ *
+ * The kernel's structs are read with BPF_CORE_READ(), also where a plain load would do: for each of
+ * those the verifier looks the struct's name up in all of the kernel's types (from 6.4 on,
+ * 6fcd486b3a0a "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "job.bpf.h"
 #include "rss.bpf.h"
@@ -74,9 +78,9 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 {
 	struct wire_tree *tree = tree_of(job);
 	struct proc new = {
-		.started_ns = leader->start_boottime,
-		.signal = (u64)leader->signal,
-		.tgid = leader->tgid,
+		.started_ns = BPF_CORE_READ(leader, start_boottime),
+		.signal = (u64)BPF_CORE_READ(leader, signal),
+		.tgid = BPF_CORE_READ(leader, tgid),
 		.ppid = ppid,
 		.job = job,
 		.flags = flags,
@@ -110,7 +114,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree->targets, 1);
 	set_slot(new.slot, tgid);
-	emit_process(WIRE_FORK, proc, leader, leader->pid, 0);
+	emit_process(WIRE_FORK, proc, leader, BPF_CORE_READ(leader, pid), 0);
 	return m;
 }
 
@@ -121,23 +125,24 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct mm_struct *mm = child->mm;
+	struct mm_struct *mm = BPF_CORE_READ(child, mm);
 	struct wire_tree *tree;
 	struct proc *proc;
 	struct mm_rss *m;
 	u32 job;
 
-	if (child->tgid == parent->tgid || !config.follow || child->flags & PF_KTHREAD)
+	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
+	    BPF_CORE_READ(child, flags) & PF_KTHREAD)
 		return 0;
-	proc = find_proc(parent->tgid);
+	proc = find_proc(BPF_CORE_READ(parent, tgid));
 	if (proc ? proc->waiting : !config.audit)
 		return 0;
 	job = proc ? proc->job : 0;
-	if (!mm || mm == parent->mm) {
-		track(child, NULL, parent->tgid, job, WIRE_PROCESS_SHARES_MM, false);
+	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
+		track(child, NULL, BPF_CORE_READ(parent, tgid), job, WIRE_PROCESS_SHARES_MM, false);
 		return 0;
 	}
-	m = track(child, mm, parent->tgid, job, 0, false);
+	m = track(child, mm, BPF_CORE_READ(parent, tgid), job, 0, false);
 	if (m) {
 		m->inherited = not_negative(pages_of(m->rss));
 		tree = tree_of(job_of(m->rss));
@@ -152,13 +157,15 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 {
 	const u32 size = sizeof(struct wire_process) + WIRE_CMDLINE_MAX;
 	struct wire_process *e = bpf_ringbuf_reserve(&control, size, 0);
-	u64 start = task->mm->arg_start, len = task->mm->arg_end - start;
+	u64 start = BPF_CORE_READ(task, mm, arg_start);
+	u64 len = BPF_CORE_READ(task, mm, arg_end) - start;
 
 	if (!e) {
 		count(lost_process_events);
 		return;
 	}
-	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, task->pid, proc->started_ns);
+	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, BPF_CORE_READ(task, pid),
+		    proc->started_ns);
 	describe_process(e, proc, task);
 	if (len >= WIRE_CMDLINE_MAX) {
 		len = WIRE_CMDLINE_MAX - 1;
@@ -185,7 +192,7 @@ static __always_inline void start_command(struct proc *proc)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-	struct proc *proc = find_proc(task->tgid);
+	struct proc *proc = find_proc(BPF_CORE_READ(task, tgid));
 	bool starts;
 	struct mm_rss *old;
 
@@ -202,12 +209,12 @@ int BPF_PROG(process_exec, struct task_struct *task)
 			proc->earlier_peak = peak;
 	}
 	proc->mm = 0;
-	proc->exec_vm =
-		task->mm->exec_vm; /* the loader looks at these when it is told of the exec */
+	/* The loader looks at these when it is told of the exec. */
+	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
-	track_mm(proc, task->mm);
+	track_mm(proc, BPF_CORE_READ(task, mm));
 	emit_exec(proc, task);
-	if (starts && !emit_milestone(WIRE_START, proc, task->pid))
+	if (starts && !emit_milestone(WIRE_START, proc, BPF_CORE_READ(task, pid)))
 		count(lost_checkpoints);
 	return 0;
 }
@@ -215,9 +222,9 @@ int BPF_PROG(process_exec, struct task_struct *task)
 /* What wait(2) will say of the process: kernel/exit.c, wait_task_zombie(). */
 static __always_inline u32 exit_code(struct task_struct *task)
 {
-	if (task->signal->flags & SIGNAL_GROUP_EXIT)
-		return task->signal->group_exit_code;
-	return task->group_leader->exit_code;
+	if (BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT)
+		return BPF_CORE_READ(task, signal, group_exit_code);
+	return BPF_CORE_READ(task, group_leader, exit_code);
 }
 
 static __always_inline void forget_process(struct proc *proc, u32 tgid)
@@ -250,9 +257,10 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 			   atomic_add(&tree_of(proc->job)->targets, -1) == 1;
 
 	if (last_target && !proc->waiting)
-		finish_run(proc, task->pid);
-	emit_process(WIRE_EXIT, proc, task->group_leader, task->pid, exit_code(task));
-	forget_process(proc, task->tgid);
+		finish_run(proc, BPF_CORE_READ(task, pid));
+	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), BPF_CORE_READ(task, pid),
+		     exit_code(task));
+	forget_process(proc, BPF_CORE_READ(task, tgid));
 }
 
 /*
@@ -263,7 +271,7 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	u32 tgid = task->tgid;
+	u32 tgid = BPF_CORE_READ(task, tgid);
 	struct proc *proc = find_proc(tgid);
 	struct wire_usage usage = {};
 	u64 key = (u64)task;
@@ -277,7 +285,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	add_thread(&usage, task);
 	atomic_add_usage(&proc->gone, &usage);
 	atomic_add(&proc->exits_done, 1);
-	if (!task->signal->live.counter && all_threads_gone(proc) &&
+	if (!BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
 	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))
 		end_process(proc, task);
 	return 0;
@@ -307,23 +315,25 @@ int track_existing(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	tgid = task->tgid;
-	mm = task->mm;
-	if (!mm || tgid == config.self || task->flags & (PF_KTHREAD | PF_EXITING) ||
+	tgid = BPF_CORE_READ(task, tgid);
+	mm = BPF_CORE_READ(task, mm);
+	if (!mm || tgid == config.self || BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_EXITING) ||
 	    find_proc(tgid))
 		return 0;
-	leader = task->group_leader;
+	leader = BPF_CORE_READ(task, group_leader);
 	named = bpf_map_lookup_elem(&targets, &tgid);
 	if (named) {
 		flags = *named;
 		waiting = !(flags & WIRE_PROCESS_ATTACHED);
-	} else if (!config.audit && (!config.follow || !find_proc(leader->real_parent->tgid))) {
+	} else if (!config.audit &&
+		   (!config.follow || !find_proc(BPF_CORE_READ(leader, real_parent, tgid)))) {
 		return 0;
-	} else if (mm == leader->real_parent->mm) {
+	} else if (mm == BPF_CORE_READ(leader, real_parent, mm)) {
 		flags |= WIRE_PROCESS_SHARES_MM;
 		mm = NULL;
 	}
-	track(leader, waiting ? NULL : mm, leader->real_parent->tgid, 0, flags, waiting);
+	track(leader, waiting ? NULL : mm, BPF_CORE_READ(leader, real_parent, tgid), 0, flags,
+	      waiting);
 	newly_tracked++;
 	return 0;
 }

@@ -333,7 +333,8 @@ static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *
 	struct proc *proc;
 	u64 peak;
 
-	if (!is_empty(m) || pages_of(m->swap) || (mm->mm_users.counter && !m->orphaned))
+	if (!is_empty(m) || pages_of(m->swap) ||
+	    (!m->orphaned && BPF_CORE_READ(mm, mm_users.counter)))
 		return;
 	proc = find_proc(m->tgid);
 	if (proc && proc->mm == m->key) {

@@ -164,8 +164,15 @@ struct wire_point {
 	__u64 inherited; /* as in wire_checkpoint */
 };
 
+/* What a process has mapped executable, as far as it can be told without a look at each file. */
+struct wire_code {
+	__u64 device, inode;   /* of the program's file */
+	__u64 exec_vm, all_vm; /* pages mapped: executable, all */
+};
+
 struct wire_mapped {
 	struct wire_header h;
+	struct wire_code code;
 	__u64 change; /* counts from 1, over all processes: the process waits until the loader says
 		       * that it has seen this one */
 	__u32 slot;   /* where to say it */
@@ -291,7 +298,7 @@ _Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 48 + 64 + 16, "wire_process");
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
-_Static_assert(sizeof(struct wire_mapped) == 32 + 16, "wire_mapped");
+_Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_site) == 8 + 48, "wire_site");
 

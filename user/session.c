@@ -92,13 +92,16 @@ static int write_step(struct session *s, const struct profile_checkpoint *step)
 static void take_arrival(void *context, const struct wire_header *h)
 {
 	struct session *s = context;
+	bool complete;
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_process(s->watch.discovery, h->tgid, h->kind == WIRE_EXEC);
+	complete = discovery_search_process(s->watch.discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
+		if (complete)
+			engine_know_code(s->watch.engine, &m->code);
 		engine_searched(s->watch.engine, m->slot, m->change);
 	}
 }

@@ -85,12 +85,14 @@ struct percpu_counter {
 enum { NR_MM_COUNTERS = 4 };
 
 struct task_struct;
+struct file;
 
 struct mm_struct {
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 	atomic_t mm_users;
 	unsigned long arg_start, arg_end;
-	unsigned long exec_vm;
+	unsigned long exec_vm, total_vm;
+	struct file *exe_file;
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
@@ -127,7 +129,17 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct super_block {
+	u32 s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
 struct file {
+	struct inode *f_inode;
 	void *private_data;
 };
 

@@ -40,6 +40,13 @@ struct known_file {
 	UT_hash_handle hh;
 };
 
+/* A file as the mappings name it. */
+struct checked_file {
+	struct file_key key;
+	uint64_t round; /* the last search that found it mapped */
+	UT_hash_handle hh;
+};
+
 struct discovery {
 	struct engine *engine;
 	const char *const *patterns;
@@ -47,7 +54,11 @@ struct discovery {
 	discovery_warn_fn warn;
 	void *context;
 	struct known_file *files;
-	char **site_names; /* n_sites of them */
+	struct checked_file *checked;
+	uint64_t round;	    /* of searches of processes, so far */
+	pid_t last_process; /* that was searched */
+	bool same_process;  /* is being searched again */
+	char **site_names;  /* n_sites of them */
 	size_t n_sites, room;
 	int lease_signal;
 	uint32_t groups;
@@ -77,6 +88,16 @@ static void drop_lease(struct known_file *file)
 	if (file->lease >= 0)
 		close(file->lease);
 	file->lease = -1;
+}
+
+static void forget_checked(struct discovery *d)
+{
+	struct checked_file *file, *next;
+
+	HASH_ITER (hh, d->checked, file, next) {
+		HASH_DEL(d->checked, file);
+		free(file);
+	}
 }
 
 /*
@@ -110,6 +131,8 @@ void discovery_release(struct discovery *d, int fd)
 	drop_lease(file);
 	HASH_DEL(d->files, file);
 	free(file);
+	forget_checked(d);
+	engine_forget_code(d->engine);
 }
 
 void discovery_free(struct discovery *d)
@@ -123,6 +146,7 @@ void discovery_free(struct discovery *d)
 		drop_lease(file);
 		free(file);
 	}
+	forget_checked(d);
 	for (size_t i = 0; i < d->n_sites; i++)
 		free(d->site_names[i]);
 	free(d->site_names);
@@ -427,11 +451,37 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 		take_lease(d, file, fd);
 }
 
+/*
+ * Whether the file was among the mappings at the search before, and that was of the same process:
+ * one that opens library after library. A file that was not may have been written since.
+ */
+static bool was_there(struct discovery *d, const struct procfs_mapping *m)
+{
+	const struct file_key key = {m->device, m->inode};
+	struct checked_file *file;
+	bool there;
+
+	HASH_FIND(hh, d->checked, &key, sizeof(key), file);
+	if (!file) {
+		if (HASH_COUNT(d->checked) >= MAX_FILES)
+			return false;
+		file = calloc(1, sizeof(*file));
+		if (!file)
+			return false;
+		file->key = key;
+		HASH_ADD(hh, d->checked, key, sizeof(file->key), file);
+	}
+	there = d->same_process && file->round == d->round - 1;
+	file->round = d->round;
+	return there;
+}
+
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
 	bool linkers_only;
 	bool has_linker;
+	bool complete;
 	uint64_t device, inode; /* of the mapping before: a file's follow each other */
 };
 
@@ -449,12 +499,15 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 	search->has_linker |= linker;
 	if (search->linkers_only && !linker)
 		return 0;
+	if (was_there(search->discovery, m))
+		return 0;
 	/* A mapping, or the process, may be gone by now: then so is its code. */
 	if (procfs_stat_mapping(search->pid, m, &st) || is_searched(search->discovery, &st))
 		return 0;
 	fd = procfs_open_mapping(search->pid, m);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
 		search->discovery->warn(search->discovery->context, m->path, strerror(-fd));
+	search->complete &= fd >= 0;
 	if (fd < 0)
 		return 0;
 	search_open_file(search->discovery, fd, m->path);
@@ -462,13 +515,13 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 	return 0;
 }
 
-/* Whether a dynamic linker is among the mappings. */
-static bool search_mappings(struct discovery *d, pid_t pid, bool linkers_only)
+static void search_mappings(struct discovery *d, pid_t pid, bool linkers_only,
+			    struct search *search)
 {
-	struct search search = {.discovery = d, .pid = pid, .linkers_only = linkers_only};
-
-	procfs_each_executable(pid, search_mapping, &search);
-	return search.has_linker;
+	*search = (struct search){
+		.discovery = d, .pid = pid, .linkers_only = linkers_only, .complete = true};
+	if (procfs_each_executable(pid, search_mapping, search) || !search->inode)
+		search->complete = false;
 }
 
 /*
@@ -476,24 +529,31 @@ static bool search_mappings(struct discovery *d, pid_t pid, bool linkers_only)
  * wait for us, if we know the linker; so one that is new, of another root for instance, comes
  * first.
  */
-void discovery_search_process(struct discovery *d, pid_t pid, bool starting)
+bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
+	struct search search;
 	bool waits;
 
+	d->same_process = pid == d->last_process && !starting;
+	d->last_process = pid;
+	d->round++;
 	d->linker_added = false;
 	if (starting)
-		search_mappings(d, pid, true);
+		search_mappings(d, pid, true, &search);
 	waits = !d->linker_added;
 	do {
 		d->linker_added = false;
-		waits &= search_mappings(d, pid, false);
+		search_mappings(d, pid, false, &search);
+		waits &= search.has_linker;
+		d->same_process = false; /* again: all of them */
 	} while (d->linker_added);
 	if (starting && d->n_sites > sites && !waits)
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
+	return search.complete;
 }
 
 void discovery_search_file(struct discovery *d, const char *path)

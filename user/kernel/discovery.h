@@ -31,10 +31,11 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 void discovery_free(struct discovery *d);
 
 /*
- * Searches what process pid has mapped executable by now. A process that is gone is no error.
+ * Searches what process pid has mapped executable by now. False: the process is gone, or not all of
+ * it could be seen.
  * starting: it has just exec'ed; if nothing makes it wait for this search, that is warned of.
  */
-void discovery_search_process(struct discovery *d, pid_t pid, bool starting);
+bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /* Searches one file, before anyone maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 

@@ -10,6 +10,7 @@
 #include <sys/pidfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -684,6 +685,27 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t gro
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 {
 	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &slot, &change, BPF_ANY);
+}
+
+void engine_know_code(struct engine *e, const struct wire_code *code)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	/* Full: of programs long gone. */
+	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.known_code), code, &ns, BPF_ANY))
+		engine_forget_code(e);
+}
+
+void engine_forget_code(struct engine *e)
+{
+	int map = bpf_map__fd(e->bpf->maps.known_code);
+	struct wire_code code;
+
+	while (!bpf_map_get_next_key(map, NULL, &code) && !bpf_map_delete_elem(map, &code))
+		;
 }
 
 bool engine_needs_libc_probes(const struct engine *e)

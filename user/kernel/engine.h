@@ -107,6 +107,11 @@ void engine_detach_group(struct engine *e, uint32_t group);
  * says. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
+/* All that it has mapped was searched: those like it need not wait for the next two seconds. */
+void engine_know_code(struct engine *e, const struct wire_code *code);
+/* A file has changed: all have to wait again. */
+void engine_forget_code(struct engine *e);
+
 /* Whether libc's splice(), tee() and vmsplice() have to be probed, because fexit cannot be used. */
 bool engine_needs_libc_probes(const struct engine *e);
 /* Why fexit cannot be used, or NULL if it is. */

@@ -2,6 +2,8 @@
 #include "procfs.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,22 +108,93 @@ static int parse_mapping(char *line, struct procfs_mapping *m)
 	return 1;
 }
 
-int procfs_each_executable(pid_t pid, int (*visit)(void *context, const struct procfs_mapping *m),
-			   void *context)
+/* linux/fs.h has it from 6.11 on (ed5d583a88a9 "fs/procfs: implement efficient VMA querying API").
+ */
+struct procmap_query {
+	uint64_t size, query_flags, query_addr;
+	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	uint32_t vma_name_size, build_id_size;
+	uint64_t vma_name_addr, build_id_addr;
+};
+
+enum {
+	QUERY_EXECUTABLE = 0x04,
+	QUERY_COVERING_OR_NEXT = 0x10,
+	QUERY_FILE_BACKED = 0x20,
+};
+
+#define QUERY_MAPPING _IOWR('f', 17, struct procmap_query)
+
+/*
+ * A program such as Python with PyTorch has over a thousand mappings, and to print them all takes
+ * the kernel a millisecond, in which the program waits for us. -ENOTTY: not on this kernel.
+ */
+static int each_by_query(int fd, procfs_visit_fn visit, void *context)
 {
-	FILE *file = open_file(pid, "maps");
+	char path[PATH_MAX + 16]; /* " (deleted)" */
+	struct procmap_query q = {
+		.size = sizeof(q),
+		.query_flags = QUERY_EXECUTABLE | QUERY_COVERING_OR_NEXT | QUERY_FILE_BACKED,
+		.vma_name_addr = (uintptr_t)path,
+	};
+	int err = 0;
+
+	while (!err) {
+		struct procfs_mapping m;
+
+		q.vma_name_size = sizeof(path);
+		if (ioctl(fd, QUERY_MAPPING, &q))
+			return errno == ENOENT ? 0 : -errno;
+		m = (struct procfs_mapping){
+			.start = q.vma_start,
+			.end = q.vma_end,
+			.device = (uint64_t)q.dev_major << 32 | q.dev_minor,
+			.inode = q.inode,
+			.path = q.vma_name_size ? path : "",
+		};
+		path[sizeof(path) - 1] = 0;
+		err = visit(context, &m);
+		q.query_addr = q.vma_end;
+	}
+	return err;
+}
+
+static int each_by_text(int fd, procfs_visit_fn visit, void *context)
+{
+	FILE *file = fdopen(fd, "re");
 	struct procfs_mapping m;
 	char *line = NULL;
 	size_t room = 0;
 	int err = 0;
 
-	if (!file)
-		return -errno;
+	if (!file) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
 	while (!err && getline(&line, &room, file) > 0)
 		if (parse_mapping(line, &m))
 			err = visit(context, &m);
 	free(line);
 	fclose(file);
+	return err;
+}
+
+int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context)
+{
+	char path[64];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = each_by_query(fd, visit, context);
+	if (err == -ENOTTY)
+		return each_by_text(fd, visit, context);
+	close(fd);
 	return err;
 }
 

@@ -23,12 +23,13 @@ struct procfs_mapping {
 	const char *path;	/* as the process sees it; may be gone, or another file's by now */
 };
 
+typedef int (*procfs_visit_fn)(void *context, const struct procfs_mapping *m);
+
 /*
  * Calls visit for each mapping of pid that is executable and of a file, until it returns other than
  * 0. That, or 0, or -errno.
  */
-int procfs_each_executable(pid_t pid, int (*visit)(void *context, const struct procfs_mapping *m),
-			   void *context);
+int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context);
 
 /*
  * What stat(2) says of the file behind a mapping, also if it was deleted or is in another mount

@@ -9,5 +9,7 @@ int main(int argc, char **argv)
 		return command_list(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "doctor"))
 		return command_doctor(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "report"))
+		return command_report(argc - 1, argv + 1);
 	return command_run(argc, argv);
 }

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { MB_SHIFT = 20 };
 
@@ -75,6 +77,32 @@ char *units_secs(char *out, uint64_t ns, unsigned int decimals)
 	uint64_t unit = powers_of_ten[9 - decimals];
 
 	fixed(out, ns / unit + (ns % unit * 2 >= unit && unit > 1), decimals);
+	return out;
+}
+
+/* YAML 1.1 takes a number for a float only if it has a point. */
+static void add_point(char *text)
+{
+	char *exponent = strchr(text, 'e');
+	char *end = text + strlen(text);
+
+	if (strchr(text, '.'))
+		return;
+	if (!exponent)
+		exponent = end;
+	memmove(exponent + 2, exponent, (size_t)(end - exponent) + 1);
+	exponent[0] = '.';
+	exponent[1] = '0';
+}
+
+char *units_double(char *out, double value)
+{
+	for (int n = 15; n <= 17; n++) {
+		snprintf(out, UNITS_TEXT_MAX, "%.*g", n, value);
+		if (strtod(out, NULL) == value)
+			break;
+	}
+	add_point(out);
 	return out;
 }
 

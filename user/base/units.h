@@ -20,6 +20,9 @@ char *units_mb_delta(char *out, uint64_t before, uint64_t after);
 /* Seconds with decimals (0 to 9) of them, rounded. */
 char *units_secs(char *out, uint64_t ns, unsigned int decimals);
 
+/* A finite number with as many digits as it takes to read the same double back, and a point. */
+char *units_double(char *out, double value);
+
 /* "1.90 GiB" */
 char *units_bytes_for_people(char *out, uint64_t bytes);
 /* "+820 MiB", "-12.0 KiB" */

@@ -11,11 +11,11 @@
 
 enum { MAX_COLUMNS = 512 };
 
-unsigned int live_width(void)
+unsigned int terminal_width(int fd)
 {
 	struct winsize size;
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
+	if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_col < 20)
 		return 80;
 	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
 }
@@ -31,7 +31,7 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns)
 		 units_time_for_people(time, profile_rel_ns(p, now_ns)),
 		 units_bytes_for_people(rss, profile_rss_now(p)),
 		 units_bytes_for_people(peak, profile_peak_so_far(p)), phase ? phase : "");
-	text_for_terminal(safe, sizeof(safe), line, live_width() - 1);
+	text_for_terminal(safe, sizeof(safe), line, terminal_width(STDERR_FILENO) - 1);
 	fprintf(stderr, "\r%s\033[K", safe);
 	fflush(stderr);
 	live->shown = true;

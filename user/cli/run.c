@@ -164,7 +164,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\nlist [-p PID | FILE]\ndoctor",
+	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\nlist [-p PID | FILE]\nreport [-f "
+		    "FORMAT] [-o FILE] PROFILE\ndoctor",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls "
 	       "and from storage, for each step that the program marks by a USDT probe."
@@ -206,7 +207,7 @@ int command_run(int argc, char **argv)
 	if (!run.quiet) {
 		const char *no_colour = getenv("NO_COLOR");
 
-		run.session.summary_width = live_width();
+		run.session.summary_width = terminal_width(STDERR_FILENO);
 		run.session.summary_colour = terminal && !(no_colour && *no_colour);
 	}
 	log_set_hook(live_hide, &live);

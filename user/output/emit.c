@@ -189,21 +189,6 @@ void emit_i64(struct emit *e, int64_t value)
 	emit_plain(e, text);
 }
 
-/* YAML 1.1 takes a number for a float only if it has a point. */
-static void add_point(char *text)
-{
-	char *exponent = strchr(text, 'e');
-	char *end = text + strlen(text);
-
-	if (strchr(text, '.'))
-		return;
-	if (!exponent)
-		exponent = end;
-	memmove(exponent + 2, exponent, (size_t)(end - exponent) + 1);
-	exponent[0] = '.';
-	exponent[1] = '0';
-}
-
 void emit_double(struct emit *e, double value)
 {
 	char text[UNITS_TEXT_MAX];
@@ -216,13 +201,7 @@ void emit_double(struct emit *e, double value)
 		emit_plain(e, value < 0 ? "-.inf" : ".inf");
 		return;
 	}
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	add_point(text);
-	emit_plain(e, text);
+	emit_plain(e, units_double(text, value));
 }
 
 /* Bytes that a character takes between quotes: as it is, or as the longest escape it may get. */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { CHUNK = 65536 }; /* of texts */
+
+struct block {
+	struct block *prev, *next;
+	size_t size; /* of bytes */
+	max_align_t bytes[];
+};
+
+struct arena {
+	struct block *blocks;
+	char *at; /* in the newest chunk: what is free of it */
+	size_t left;
+};
+
+struct arena *arena_new(void)
+{
+	return calloc(1, sizeof(struct arena));
+}
+
+void arena_free(struct arena *a)
+{
+	struct block *block, *next;
+
+	if (!a)
+		return;
+	DL_FOREACH_SAFE(a->blocks, block, next)
+	{
+		free(block);
+	}
+	free(a);
+}
+
+static void *add_block(struct arena *a, size_t size)
+{
+	struct block *block = malloc(sizeof(*block) + size);
+
+	if (!block)
+		return NULL;
+	block->size = size;
+	DL_APPEND(a->blocks, block);
+	return block->bytes;
+}
+
+char *arena_text(struct arena *a, const char *text, size_t len)
+{
+	char *copy;
+
+	if (len >= a->left) {
+		const size_t size = len + 1 > CHUNK ? len + 1 : CHUNK;
+
+		copy = add_block(a, size);
+		if (!copy)
+			return NULL;
+		a->at = copy;
+		a->left = size;
+	}
+	copy = a->at;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	a->at += len + 1;
+	a->left -= len + 1;
+	return copy;
+}
+
+static struct block *block_of(void *items)
+{
+	return (struct block *)((char *)items - offsetof(struct block, bytes));
+}
+
+static void *resize(struct arena *a, void *items, size_t size)
+{
+	struct block *old = block_of(items), *block;
+
+	DL_DELETE(a->blocks, old);
+	block = realloc(old, sizeof(*old) + size);
+	if (!block) {
+		DL_APPEND(a->blocks, old);
+		return NULL;
+	}
+	block->size = size;
+	DL_APPEND(a->blocks, block);
+	return block->bytes;
+}
+
+void *arena_grow(struct arena *a, void *items, size_t n, size_t size)
+{
+	enum { FIRST = 4 };
+
+	if (!items)
+		items = add_block(a, FIRST * size);
+	else if ((n + 1) * size > block_of(items)->size)
+		items = resize(a, items, 2 * n * size);
+	if (items)
+		memset((char *)items + n * size, 0, size);
+	return items;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "renderer.h"
+
+/* The formats there are; a new one is a line here. */
+#define FORMATS(X)                                                                                 \
+	X(text)                                                                                    \
+	X(json)
+
+#define DECLARE(name) extern const struct renderer renderer_##name;
+#define ADDRESS(name) &renderer_##name,
+FORMATS(DECLARE)
+const struct renderer *const renderers[] = {FORMATS(ADDRESS) NULL};
+
+const struct renderer *renderer_named(const char *name)
+{
+	for (const struct renderer *const *r = renderers; *r; r++) {
+		if (!strcmp((*r)->name, name))
+			return *r;
+	}
+	return NULL;
+}
+
+const struct renderer *renderer_for_file(const char *path)
+{
+	const size_t len = strlen(path);
+
+	for (const struct renderer *const *r = renderers; *r; r++) {
+		const size_t tail = (*r)->extension ? strlen((*r)->extension) : len;
+
+		if (tail < len && !strcmp(path + len - tail, (*r)->extension))
+			return *r;
+	}
+	return NULL;
+}
+
+bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase)
+{
+	return !options->phase || !fnmatch(options->phase, phase->name, 0);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * JSON: the profile itself, with the keys, units and decimals of the file, and behind it what the
+ * other reports calculate from it. One schema holds for both (docs/profile.schema.json).
+ */
+#include "fields.h"
+#include "json_writer.h"
+#include "renderer.h"
+#include "units.h"
+
+static void put_record(struct json_writer *j, const struct record *record, const void *item);
+
+static void put_metric_value(struct json_writer *j, const struct profile_metric *metric)
+{
+	switch (metric->kind) {
+	case PROFILE_INT:
+		json_i64(j, metric->i);
+		break;
+	case PROFILE_UINT:
+		json_u64(j, metric->u);
+		break;
+	case PROFILE_DOUBLE:
+		json_double(j, metric->d);
+		break;
+	case PROFILE_UNREADABLE:
+		json_plain(j, "null");
+		break;
+	}
+}
+
+static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
+{
+	json_compact(j);
+	json_object(j);
+	for (size_t i = 0; i < n; i++) {
+		json_key(j, metrics[i].name);
+		put_metric_value(j, &metrics[i]);
+	}
+	json_object_end(j);
+}
+
+static void put_flags(struct json_writer *j, uint32_t flags)
+{
+	json_compact(j);
+	json_array(j);
+	for (size_t i = 0; i < N_FLAG_NAMES; i++) {
+		if (flags & flag_names[i].value)
+			json_text(j, flag_names[i].name);
+	}
+	json_array_end(j);
+}
+
+static void put_texts(struct json_writer *j, char *const *texts, size_t n)
+{
+	json_array(j);
+	for (size_t i = 0; i < n; i++)
+		json_text(j, texts[i]);
+	json_array_end(j);
+}
+
+static void put_numbers(struct json_writer *j, const uint32_t *numbers, size_t n)
+{
+	json_compact(j);
+	json_array(j);
+	for (size_t i = 0; i < n; i++)
+		json_u64(j, numbers[i]);
+	json_array_end(j);
+}
+
+static void put_list(struct json_writer *j, const struct record *record, const char *items,
+		     size_t n)
+{
+	json_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_object(j);
+		put_record(j, record, items + i * record->size);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_value(struct json_writer *j, const struct record *record, size_t i,
+		      const void *item);
+
+static void put_table(struct json_writer *j, const struct record *record, const char *rows,
+		      size_t n)
+{
+	json_object(j);
+	json_key(j, "columns");
+	json_compact(j);
+	json_array(j);
+	for (size_t i = 0; i < record->n_fields; i++)
+		json_text(j, record->fields[i].key);
+	json_array_end(j);
+	json_key(j, "rows");
+	json_array(j);
+	for (size_t row = 0; row < n; row++) {
+		json_compact(j);
+		json_array(j);
+		for (size_t i = 0; i < record->n_fields; i++)
+			put_value(j, record, i, rows + row * record->size);
+		json_array_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void put_any_list(struct json_writer *j, const struct field *field, const void *item)
+{
+	size_t n;
+	const void *items = field_list(field, item, &n);
+
+	if (field->kind == FIELD_TEXTS)
+		put_texts(j, items, n);
+	else if (field->kind == FIELD_U32S)
+		put_numbers(j, items, n);
+	else if (field->kind == FIELD_METRICS)
+		put_metrics(j, items, n);
+	else if (field->kind == FIELD_TABLE)
+		put_table(j, field->of, items, n);
+	else
+		put_list(j, field->of, items, n);
+}
+
+/* What a field is in one word, or a list; null where it is absent. */
+static void put_value(struct json_writer *j, const struct record *record, size_t i,
+		      const void *item)
+{
+	const struct field *field = &record->fields[i];
+	char text[FIELD_TEXT_MAX];
+
+	if (field->kind == FIELD_TEXT)
+		json_text(j, *(char *const *)field_at(field, item));
+	else if (field->kind == FIELD_FLAGS)
+		put_flags(j, *(const uint32_t *)field_at(field, item));
+	else if (field->kind == FIELD_KIND)
+		json_text(j, field_scalar(text, record, i, item));
+	else if (field_is_list(field))
+		put_any_list(j, field, item);
+	else
+		json_plain(j, field_has(record, item, i) ? field_scalar(text, record, i, item)
+							 : "null");
+}
+
+static void put_counts(struct json_writer *j, const struct field *field, const void *item)
+{
+	size_t n;
+	const struct recording_count *counts = field_list(field, item, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		json_key(j, counts[i].key);
+		json_u64(j, counts[i].count);
+	}
+}
+
+static void put_field(struct json_writer *j, const struct record *record, size_t i,
+		      const void *item)
+{
+	const struct field *field = &record->fields[i];
+
+	if (field->kind == FIELD_COUNTS) {
+		put_counts(j, field, item);
+	} else if (field->kind == FIELD_MAP && !field->key) {
+		put_record(j, field->of, field_at(field, item));
+	} else if (field_has(record, item, i) || field->nullable) {
+		json_key(j, field->key);
+		if (field->kind != FIELD_MAP) {
+			put_value(j, record, i, item);
+			return;
+		}
+		json_object(j);
+		put_record(j, field->of, field_at(field, item));
+		json_object_end(j);
+	}
+}
+
+static void put_record(struct json_writer *j, const struct record *record, const void *item)
+{
+	for (size_t i = 0; i < record->n_fields; i++)
+		put_field(j, record, i, item);
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	struct json_writer j = {.out = out, .pretty = true};
+
+	(void)options;
+	(void)err;
+	json_object(&j);
+	put_record(&j, &record_recording, r);
+	json_object_end(&j);
+	return 0;
+}
+
+const struct renderer renderer_json = {
+	.name = "json",
+	.extension = ".json",
+	.what = "the profile as JSON, with the keys of the file",
+	.render = render,
+};

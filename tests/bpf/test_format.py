@@ -17,7 +17,8 @@ QUARK_GPU = ["gpu_memory_mb", "gpu_peak_memory_mb"]
 OUR_STEP = ["step_peak_memory_mb", "io_read_mb", "io_write_mb", "cpu_time_secs", "pid", "tid"]
 OUR_END = ["main_peak_memory_mb", "total_disk_read_mb", "total_disk_write_mb",
            "total_disk_write_cancelled_mb", "total_io_read_mb", "total_io_write_mb",
-           "total_cpu_time_secs", "phases", "processes", "timeline", "quality"]
+           "total_cpu_time_secs", "peak", "phases", "processes", "timeline",
+           "process_timeline", "quality"]
 BACKENDS = ["rss", "io_calls", "io_storage", "checkpoints"]
 
 

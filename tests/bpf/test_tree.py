@@ -48,6 +48,33 @@ def test_peak_of_each(profile, case):
         assert_near(f"the peak of {child['pid']}", found[0]["peak_memory_mb"], rss, 512 * KIB)
 
 
+@pytest.mark.parametrize("case", ["overlapping", "shm", "thread_forks"])
+def test_what_the_peak_is_made_of(profile, case):
+    """Each process with what it held then, the largest first; the kinds are those of the tree."""
+    run = profile(program("tree"), case, 32, 3)
+    peak, truth = run.profile["peak"], run.truth
+    shares = peak["processes"]
+    held = [share["file_mb"] + share["anon_mb"] + share["shmem_mb"] for share in shares]
+    assert held == sorted(held, reverse=True), shares
+    for share in shares:
+        assert run.profile["processes"][share["process"]]["pid"] == share["pid"], share
+    # At the top all stand still, so what was held by each is what its page tables say.
+    for got, expected in zip(held, sorted(truth["parts"], reverse=True)):
+        assert_near(f"a process at the peak of {held} MiB", got, expected, MIB)
+    kinds = peak["file_mb"] + peak["anon_mb"] + peak["shmem_mb"]
+    assert_near("kinds of the peak", kinds, truth["peak_bytes"], TREE)
+    kind = "shmem_mb" if case == "shm" else "anon_mb"
+    assert peak[kind] > 0.9 * kinds - 8, f"expected most of {kinds} as {kind}, got {peak}"
+    tops = {}
+    columns = run.profile["process_timeline"]["columns"]
+    for row in run.profile["process_timeline"]["rows"]:
+        point = dict(zip(columns, row))
+        pid = run.profile["processes"][point["process"]]["pid"]
+        tops[pid] = max(tops.get(pid, 0), point["file_mb"] + point["anon_mb"] + point["shmem_mb"])
+    for share, top in zip(shares, held):
+        assert tops[share["pid"]] >= top - 0.5, f"{share} is above its track, {tops}"
+
+
 def test_attach_to_a_tree(target, attach):
     """Children that were there before the attach count, and those that come later."""
     idle = target("child:32", "child:64", "mark:done")

@@ -687,6 +687,116 @@ static void test_shared_memory(void **state)
 	assert_int_equal(profile_totals(run->p)->max_inherited, 6 * RECORDS_PAGE);
 }
 
+static void point(struct run *run, struct record_who who, uint64_t own, uint64_t tree,
+		  uint64_t peak)
+{
+	union record r;
+
+	record_point(&r, run->now_ns, who, own, peak);
+	r.point.tree_anon = tree;
+	run->now_ns += MS;
+	feed(run, &r);
+}
+
+static void check_share(const struct profile_at_peak *at, size_t i, uint32_t process,
+			uint64_t pages)
+{
+	assert_true(i < at->n_shares);
+	assert_int_equal(at->shares[i].process, process);
+	assert_int_equal(at->shares[i].anon, pages * RECORDS_PAGE);
+}
+
+/* What each process held at the peak, whatever it held before and after. */
+static void test_shares_of_the_peak(void **state)
+{
+	struct run *run = *state;
+	struct profile_at_peak at;
+
+	process_record(run, WIRE_EXEC, MAIN, 1, "a", 2, 10);
+	process_record(run, WIRE_FORK, CHILD, MAIN.tgid, "", 0, 0);
+	point(run, MAIN, 100, 110, 110);
+	point(run, CHILD, 300, 400, 400); /* the peak: 100 and 300 */
+	point(run, CHILD, 50, 150, 400);
+	point(run, MAIN, 200, 250, 400);
+	finish(run);
+	at = profile_at_peak(run->p);
+	assert_int_equal(at.tree.anon, 400 * RECORDS_PAGE);
+	assert_int_equal(at.n_shares, 2);
+	check_share(&at, 0, 1, 300);
+	check_share(&at, 1, 0, 100);
+}
+
+/* The peak was between two points, of which the first is nearer: the second has let go already. */
+static void test_peak_between_points(void **state)
+{
+	struct run *run = *state;
+	struct profile_at_peak at;
+
+	process_record(run, WIRE_EXEC, MAIN, 1, "a", 2, 10);
+	point(run, MAIN, 390, 390, 390);
+	point(run, MAIN, 100, 100, 400);
+	finish(run);
+	at = profile_at_peak(run->p);
+	assert_int_equal(at.n_shares, 1);
+	check_share(&at, 0, 0, 390);
+}
+
+/* Points may come after the exit of their process, whose record is in the other ring. */
+static void test_share_of_one_that_is_gone(void **state)
+{
+	struct run *run = *state;
+	struct profile_at_peak at;
+	union record r;
+
+	process_record(run, WIRE_EXEC, MAIN, 1, "a", 2, 10);
+	process_record(run, WIRE_FORK, CHILD, MAIN.tgid, "", 0, 0);
+	record_process(&r, WIRE_EXIT, run->now_ns + 2 * MS, CHILD, MAIN.tgid, "", 0);
+	feed(run, &r);
+	point(run, CHILD, 300, 310, 310);
+	point(run, CHILD, 20, 30, 310);
+	run->now_ns += 10 * MS;
+	point(run, MAIN, 500, 520, 520); /* CHILD's last 20 are of one that is gone */
+	finish(run);
+	at = profile_at_peak(run->p);
+	assert_int_equal(at.n_shares, 1);
+	check_share(&at, 0, 0, 500);
+}
+
+/* However many points and processes: bounded, in order, and the highest of each is kept. */
+static void test_tracks_are_bounded(void **state)
+{
+	enum { PROCESSES = 40, ROUNDS = 2000 };
+	struct run *run = *state;
+	const struct profile_track_point *points;
+	bool seen[PROCESSES] = {false};
+	size_t n;
+
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		process_record(run, WIRE_FORK, (struct record_who){200 + i, 200 + i, 10 + i}, 1, "",
+			       0, 0);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < PROCESSES; i++)
+			point(run, (struct record_who){200 + i, 200 + i, 10 + i},
+			      round == 7 * i ? 5000 : 10 + round % 3, 100, 100);
+	}
+	finish(run);
+	points = profile_track_points(run->p, &n);
+	assert_in_range(n, PROCESSES, PROFILE_MAX_TRACK_POINTS);
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t process = points[i].share.process;
+
+		assert_in_range(process, 0, PROCESSES - 1);
+		seen[process] |= points[i].share.anon == 5000 * RECORDS_PAGE;
+		if (!i || points[i - 1].share.process < process)
+			continue;
+		assert_int_equal(points[i - 1].share.process, process);
+		assert_true(points[i - 1].time_ns <= points[i].time_ns);
+	}
+	for (size_t i = 0; i < PROCESSES; i++)
+		assert_true(seen[i]);
+	assert_true(profile_losses(run->p)->thinned_points > 0);
+}
+
 /* A run whose finish was lost ends when the loader says, with what each process last said. */
 static void test_lost_finish(void **state)
 {
@@ -794,6 +904,10 @@ int main(void)
 		CASE(lost_fork),
 		CASE(main_process),
 		CASE(shared_memory),
+		CASE(shares_of_the_peak),
+		CASE(peak_between_points),
+		CASE(share_of_one_that_is_gone),
+		CASE(tracks_are_bounded),
 		CASE(lost_finish),
 		CASE(empty_run),
 		CASE(record_ok),

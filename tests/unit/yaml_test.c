@@ -305,6 +305,7 @@ static void test_whole_profile(void **state)
 					   "phases",
 					   "processes",
 					   "timeline",
+					   "process_timeline",
 					   "quality"};
 	static const char *const row_keys[] = {"step",
 					       "timestamp",

@@ -53,6 +53,7 @@ static const char *const definitions[] = {
 	"  metrics: values reported since the row before; null: could not be read",
 	"peak_memory_mb: highest RSS of the tree at any time",
 	"main_peak_memory_mb: highest RSS of the first process alone",
+	"peak: what it was made of, at the event nearest to it; process: index in processes",
 	"phases: a pair from begin to end, or a gap from one mark to the next",
 	"  depth: phases of the same thread that were open when it began",
 	"  peak_memory_mb, delta_memory_mb: of the tree, during the phase",
@@ -61,6 +62,7 @@ static const char *const definitions[] = {
 	"  end_secs: null if it was still running",
 	"timeline: memory of the tree; of points close together the lowest and the highest",
 	"  step_peak_mb: the exact peak of a step, at the event nearest to it; else null",
+	"process_timeline: of each process, from that time on; of one process alone: no rows",
 	"quality: what was lost or is in doubt, counted; thinned_points are no loss",
 	"RSS counts a page in each process that maps it: may_be_counted_more_than_once_mb",
 	"says how much that may be at most.",
@@ -328,6 +330,47 @@ static void put_summaries(struct emit *e, const struct profile *p)
 	}
 }
 
+/* peak: what it was made of */
+
+static void put_kinds(struct emit *e, uint64_t file, uint64_t anon, uint64_t shmem, uint64_t swap)
+{
+	put_mb(e, "file_mb", file);
+	put_mb(e, "anon_mb", anon);
+	put_mb(e, "shmem_mb", shmem);
+	put_mb(e, "swap_mb", swap);
+}
+
+static void put_share(struct emit *e, const struct profile *p, const struct profile_share *share)
+{
+	size_t n;
+
+	emit_map(e, EMIT_BLOCK);
+	put_count(e, "process", share->process);
+	put_count(e, "pid", profile_processes(p, &n)[share->process]->tgid);
+	put_kinds(e, share->file, share->anon, share->shmem, share->swap);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static void put_peak(struct emit *e, const struct profile *p)
+{
+	const struct profile_at_peak at = profile_at_peak(p);
+
+	if (!at.tree.time_ns)
+		return;
+	emit_plain(e, "peak");
+	emit_map(e, EMIT_BLOCK);
+	put_secs(e, "time_secs", profile_rel_ns(p, profile_totals(p)->peak_time_ns));
+	put_kinds(e, at.tree.file, at.tree.anon, at.tree.shmem, at.tree.swap);
+	emit_plain(e, "processes");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < at.n_shares; i++)
+		put_share(e, p, &at.shares[i]);
+	emit_list_end(e);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
 /* phases: */
 
 static void put_phase(struct emit *e, const struct profile *p, const struct profile_phase *phase)
@@ -441,16 +484,13 @@ static void put_processes(struct emit *e, const struct profile *p)
 	emit_boundary(e);
 }
 
-/* timeline: */
+/* timeline: and process_timeline: */
 
-static void put_columns(struct emit *e)
+static void put_columns(struct emit *e, const char *const *columns, size_t n)
 {
-	static const char *const columns[] = {"time_secs", "file_mb", "anon_mb",
-					      "shmem_mb",  "swap_mb", "step_peak_mb"};
-
 	emit_plain(e, "columns");
 	emit_list(e, EMIT_FLOW);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+	for (size_t i = 0; i < n; i++)
 		emit_plain(e, columns[i]);
 	emit_list_end(e);
 }
@@ -472,16 +512,57 @@ static void put_point(struct emit *e, const struct profile *p, const struct prof
 
 static void put_timeline(struct emit *e, const struct profile *p)
 {
+	static const char *const columns[] = {"time_secs", "file_mb", "anon_mb",
+					      "shmem_mb",  "swap_mb", "step_peak_mb"};
 	size_t n;
 	const struct profile_point *points = profile_points(p, &n);
 
 	emit_plain(e, "timeline");
 	emit_map(e, EMIT_BLOCK);
-	put_columns(e);
+	put_columns(e, columns, sizeof(columns) / sizeof(*columns));
 	emit_plain(e, "rows");
 	emit_list(e, EMIT_BLOCK);
 	for (size_t i = 0; i < n; i++)
 		put_point(e, p, &points[i]);
+	emit_list_end(e);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static void put_track_point(struct emit *e, const struct profile *p,
+			    const struct profile_track_point *point)
+{
+	const struct profile_share *share = &point->share;
+	char text[UNITS_TEXT_MAX];
+
+	emit_list(e, EMIT_FLOW);
+	emit_u64(e, share->process);
+	emit_plain(e, units_secs(text, profile_rel_ns(p, point->time_ns), SECS_DECIMALS));
+	emit_plain(e, units_mb(text, share->file));
+	emit_plain(e, units_mb(text, share->anon));
+	emit_plain(e, units_mb(text, share->shmem));
+	emit_plain(e, units_mb(text, share->swap));
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
+/* Of a single process it would be the tree's once more. */
+static void put_process_timeline(struct emit *e, const struct profile *p)
+{
+	static const char *const columns[] = {"process", "time_secs", "file_mb",
+					      "anon_mb", "shmem_mb",  "swap_mb"};
+	size_t n;
+	const struct profile_track_point *points = profile_track_points(p, &n);
+
+	if (profile_totals(p)->processes < 2)
+		n = 0;
+	emit_plain(e, "process_timeline");
+	emit_map(e, EMIT_BLOCK);
+	put_columns(e, columns, sizeof(columns) / sizeof(*columns));
+	emit_plain(e, "rows");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		put_track_point(e, p, &points[i]);
 	emit_list_end(e);
 	emit_map_end(e);
 	emit_boundary(e);
@@ -600,9 +681,11 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	emit_list_end(e);
 	put_totals(e, profile_totals(p));
 	put_summaries(e, p);
+	put_peak(e, p);
 	put_phases(e, p);
 	put_processes(e, p);
 	put_timeline(e, p);
+	put_process_timeline(e, p);
 	put_quality(e, p, quality);
 	emit_map_end(e);
 	emit_end(e);

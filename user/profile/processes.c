@@ -62,6 +62,7 @@ static int process_add(struct processes *ps, const struct wire_header *h,
 	new->pub.tgid = h->tgid;
 	new->pub.started_ns = h->started_ns;
 	new->pub.first_ns = h->time_ns;
+	new->track.now.process = (uint32_t)ps->n;
 	HASH_ADD(hh, ps->by_key, key, sizeof(new->key), new);
 	if (!new->hh.tbl) {
 		free(new);
@@ -211,6 +212,8 @@ int processes_event(struct processes *ps, const struct wire_process *event, uint
 	/* What comes after the exit was overtaken by it, unless it is the exit again. */
 	if (process->pub.end_ns == 0 || event->h.kind == WIRE_EXIT) {
 		take_memory(process, memory_from_wire(&event->memory, page_size), event->h.time_ns);
+		if (event->h.kind != WIRE_EXIT)
+			tracks_joined(process, &process->pub.memory);
 		process->pub.usage = usage_from_wire(&event->usage);
 		take_event(&process->pub, event);
 	}
@@ -236,7 +239,8 @@ void processes_checkpoint(struct process *process, const struct wire_checkpoint 
  * Points come in a ring of their own: one may be of before a record that is known already. Then
  * only the peak is of use. A point creates no process, as its record of joining is still to come.
  */
-void processes_point(struct processes *ps, const struct wire_point *point, uint64_t page_size)
+struct process *processes_point(struct processes *ps, const struct wire_point *point,
+				uint64_t page_size)
 {
 	const struct process_key key = key_of(&point->h);
 	struct process *process = process_find(ps, &key);
@@ -244,17 +248,18 @@ void processes_point(struct processes *ps, const struct wire_point *point, uint6
 	uint64_t rss = (point->file + point->anon + point->shmem) * page_size;
 
 	if (!process)
-		return;
+		return NULL;
 	memory = &process->pub.memory;
 	raise_to(&memory->peak, rss);
 	if (process->pub.end_ns || point->h.time_ns < process->seen_ns)
-		return;
+		return process;
 	memory->file = point->file * page_size;
 	memory->anon = point->anon * page_size;
 	memory->swap = point->swap * page_size;
 	memory->shmem = point->shmem * page_size;
 	memory->rss = rss;
 	process->seen_ns = point->h.time_ns;
+	return process;
 }
 
 const struct profile_process *processes_main(const struct processes *ps)

@@ -24,6 +24,7 @@ struct profile {
 	struct processes processes;
 	struct phases phases;
 	struct timeline timeline;
+	struct tracks tracks;
 	struct metrics metrics;
 	struct summaries summaries;
 	struct profile_losses losses;
@@ -56,7 +57,7 @@ struct profile *profile_new(const struct profile_config *config)
 		return NULL;
 	p->config = *config;
 	p->phases.losses = p->processes.losses = &p->losses;
-	if (timeline_init(&p->timeline)) {
+	if (timeline_init(&p->timeline) || tracks_init(&p->tracks)) {
 		profile_free(p);
 		return NULL;
 	}
@@ -69,6 +70,7 @@ void profile_free(struct profile *p)
 		return;
 	phases_free(&p->phases);
 	timeline_free(&p->timeline);
+	tracks_free(&p->tracks);
 	processes_free(&p->processes);
 	summaries_free(&p->summaries);
 	names_free(&p->names);
@@ -149,7 +151,7 @@ static void note_most_shared(struct profile *p, const struct wire_shared *most)
 	raise_to(&p->totals.max_shared_file, most->file * page);
 }
 
-static void feed_point(struct profile *p, const struct wire_point *wire)
+static int feed_point(struct profile *p, const struct wire_point *wire)
 {
 	const uint64_t page = p->config.page_size;
 	const uint64_t time_ns = wire->h.time_ns;
@@ -165,17 +167,22 @@ static void feed_point(struct profile *p, const struct wire_point *wire)
 		.from_ns = p->rss_now_ns && p->rss_now_ns < time_ns ? p->rss_now_ns : time_ns,
 		.to_ns = time_ns,
 	};
+	int err;
 
 	/* The run is over: what comes is the teardown of its processes. */
 	if (p->finished && time_ns > p->end_ns)
-		return;
-	processes_point(&p->processes, wire, page);
+		return 0;
+	err = tracks_point(&p->tracks, &p->processes, processes_point(&p->processes, wire, page),
+			   wire, &point, page);
+	if (err)
+		return err;
 	peak_fold(&p->peak, &peak);
 	peak = (struct peak){.rss = point_rss(&point), .from_ns = time_ns, .to_ns = time_ns};
 	if (time_ns > p->last_ns)
 		peak_fold(&p->tail, &peak);
 	note_tree(p, &point);
 	note_shared(p, &point, wire->inherited * page, p->processes.live);
+	return 0;
 }
 
 static void note_name(struct profile_losses *losses, const struct name *name)
@@ -465,22 +472,19 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
 	const void *data = record;
+	int err;
 
 	*step = NULL;
 	if (record->kind == WIRE_CHECKPOINT)
 		return feed_checkpoint(p, data, step);
 	if (record->kind == WIRE_MAPPED)
 		return 0;
-	if (record->kind == WIRE_POINT) {
-		feed_point(p, data);
-	} else {
-		int err = processes_event(&p->processes, data, p->config.page_size);
-
-		if (err)
-			return err;
-	}
-	note_run(p, record, 0);
-	return 0;
+	err = record->kind == WIRE_POINT
+		      ? feed_point(p, data)
+		      : processes_event(&p->processes, data, p->config.page_size);
+	if (!err)
+		note_run(p, record, 0);
+	return err;
 }
 
 static int finish_timeline(struct profile *p)
@@ -489,7 +493,9 @@ static int finish_timeline(struct profile *p)
 	int err = timeline_finish(&p->timeline, p->start_ns, phases->peaks, phases->n, &p->peak,
 				  &p->totals.peak_time_ns);
 
-	p->losses.thinned_points = p->timeline.thinned;
+	if (!err)
+		err = tracks_finish(&p->tracks, &p->processes);
+	p->losses.thinned_points = p->timeline.thinned + p->tracks.thinned;
 	return err;
 }
 
@@ -532,7 +538,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
 {
 	*count = p->processes.n;
-	return p->processes.list;
+	return (const struct profile_process *const *)p->processes.list;
 }
 
 const struct profile_phase *profile_phases(const struct profile *p, size_t *count)
@@ -545,6 +551,17 @@ const struct profile_point *profile_points(const struct profile *p, size_t *coun
 {
 	*count = p->timeline.n;
 	return p->timeline.points;
+}
+
+const struct profile_track_point *profile_track_points(const struct profile *p, size_t *count)
+{
+	*count = p->tracks.n;
+	return p->tracks.points;
+}
+
+struct profile_at_peak profile_at_peak(const struct profile *p)
+{
+	return (struct profile_at_peak){p->tracks.at_peak, p->tracks.shares, p->tracks.n_shares};
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

@@ -17,12 +17,14 @@
 #include "wire.h"
 
 enum {
-	PROFILE_MAX_POINTS = 4096,	/* points the finished timeline has at most */
-	PROFILE_MAX_PHASES = 100000,	/* more are counted, not kept */
-	PROFILE_MAX_PROCESSES = 100000, /* likewise */
-	PROFILE_MAX_METRICS = 64,	/* metrics that wait for one checkpoint, likewise */
-	PROFILE_MAX_DEPTH = 1024,	/* phases open at a time, likewise */
-	PROFILE_MAX_SUMMARIES = 256,	/* summary metrics, and definitions of metrics, likewise */
+	PROFILE_MAX_POINTS = 4096,	 /* points the finished timeline has at most */
+	PROFILE_MAX_TRACK_POINTS = 8192, /* likewise, of all processes together */
+	PROFILE_MAX_SHARES = 100,	 /* processes named at the peak; the largest */
+	PROFILE_MAX_PHASES = 100000,	 /* more are counted, not kept */
+	PROFILE_MAX_PROCESSES = 100000,	 /* likewise */
+	PROFILE_MAX_METRICS = 64,	 /* metrics that wait for one checkpoint, likewise */
+	PROFILE_MAX_DEPTH = 1024,	 /* phases open at a time, likewise */
+	PROFILE_MAX_SUMMARIES = 256,	 /* summary metrics, and definitions of metrics, likewise */
 };
 
 struct profile_memory {
@@ -104,6 +106,24 @@ struct profile_point {
 			* parts are those of the nearest event */
 };
 
+/* What a process holds, in bytes. */
+struct profile_share {
+	uint32_t process; /* index into profile_processes */
+	uint64_t file, anon, shmem, swap;
+};
+
+struct profile_track_point {
+	uint64_t time_ns;
+	struct profile_share share; /* from then on */
+};
+
+/* The tree at the point nearest to its peak. */
+struct profile_at_peak {
+	struct profile_point tree;	    /* .time_ns 0: there was no point */
+	const struct profile_share *shares; /* of the processes, the largest first */
+	size_t n_shares;
+};
+
 struct profile_config {
 	uint64_t page_size;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
@@ -168,6 +188,11 @@ const struct profile_process *const *profile_processes(const struct profile *p, 
 const struct profile_phase *profile_phases(const struct profile *p, size_t *count);
 /* In order of time; at most PROFILE_MAX_POINTS after profile_finish. */
 const struct profile_point *profile_points(const struct profile *p, size_t *count);
+/* Memory of the processes, in order of process, then of time, after profile_finish; of more than
+ * 2048 processes those that were largest. */
+const struct profile_track_point *profile_track_points(const struct profile *p, size_t *count);
+/* After profile_finish. */
+struct profile_at_peak profile_at_peak(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 /* What programs reported of the whole run, in the order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);

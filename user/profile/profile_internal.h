@@ -38,6 +38,12 @@ static inline uint64_t point_rss(const struct profile_point *point)
 	return point->file + point->anon + point->shmem;
 }
 
+/* What the kernel cannot take back as it can file pages: it is in RAM or in swap. */
+static inline uint64_t point_need(const struct profile_point *point)
+{
+	return point->anon + point->shmem + point->swap;
+}
+
 /* Where `list` has room for one more of `size` bytes each, or NULL when out of memory. */
 void *array_reserve(void *list, size_t n, size_t *cap, size_t size);
 
@@ -78,8 +84,19 @@ struct process_key {
 	uint64_t tgid;
 };
 
+/* Of a process: see tracks.c. */
+struct track {
+	struct profile_share now;
+	struct profile_share at_peak; /* valid if epoch is that of the tracks; else it is now */
+	uint64_t highest;	      /* RSS, of its points */
+	uint32_t epoch;
+	bool seen;    /* it had a point */
+	bool dropped; /* others need the room */
+};
+
 struct process {
 	struct profile_process pub;
+	struct track track;
 	struct process_key key;
 	uint64_t seen_ns; /* of the newest record that its memory is from */
 	unsigned int open_phases;
@@ -91,18 +108,26 @@ struct process {
 struct processes {
 	struct process *by_key;
 	struct process *by_tgid; /* the latest of each tgid */
-	const struct profile_process **list;
+	struct profile_process **list;
 	size_t n, cap;
 	uint32_t live; /* with memory of their own */
 	struct profile_losses *losses;
 };
+
+/* The one at index i of the list. */
+static inline struct process *process_at(const struct processes *ps, size_t i)
+{
+	return (struct process *)((char *)ps->list[i] - offsetof(struct process, pub));
+}
 
 /* *found is NULL if there is no room for it (PROFILE_MAX_PROCESSES). 0 or -ENOMEM. */
 int processes_get(struct processes *ps, const struct wire_header *h, struct process **found);
 int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size);
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size);
-void processes_point(struct processes *ps, const struct wire_point *point, uint64_t page_size);
+/* The process that it is of; NULL: not known. */
+struct process *processes_point(struct processes *ps, const struct wire_point *point,
+				uint64_t page_size);
 /* The first that the user named, or else the first; NULL if there is none. */
 const struct profile_process *processes_main(const struct processes *ps);
 void processes_usage(const struct processes *ps, struct profile_usage *sum);
@@ -211,5 +236,38 @@ void timeline_peak(struct timeline *t, const struct peak *peak);
 int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *phases, size_t n,
 		    const struct peak *overall, uint64_t *overall_ns);
 void timeline_free(struct timeline *t);
+
+/* tracks.c */
+
+enum {
+	/* Points in memory before they are thinned to PROFILE_MAX_TRACK_POINTS. */
+	TRACKS_CAP = 4 * PROFILE_MAX_TRACK_POINTS,
+	/* Those whose lowest and highest point are sure to stay, and their ends. */
+	TRACKS_MAX_PROCESSES = PROFILE_MAX_TRACK_POINTS / 4,
+};
+
+struct tracks {
+	struct profile_track_point *points;
+	size_t n;
+	unsigned int shift;
+	uint64_t thinned;
+
+	uint64_t peak;			    /* in pages: the highest that points told of */
+	uint32_t epoch;			    /* counts these */
+	struct profile_point at_peak, last; /* the tree at the peak, and at the last point */
+	struct profile_share *shares;
+	size_t n_shares;
+};
+
+int tracks_init(struct tracks *t);
+/* What it has when it is first heard of, unless points have said so already. */
+void tracks_joined(struct process *process, const struct profile_memory *memory);
+/* process: whose point it is, NULL if that is not known. 0 or -ENOMEM. */
+int tracks_point(struct tracks *t, const struct processes *ps, struct process *process,
+		 const struct wire_point *wire, const struct profile_point *tree,
+		 uint64_t page_size);
+/* Leaves at most PROFILE_MAX_TRACK_POINTS, in order; and the shares at the peak. 0 or -ENOMEM. */
+int tracks_finish(struct tracks *t, const struct processes *ps);
+void tracks_free(struct tracks *t);
 
 #endif

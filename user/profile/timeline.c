@@ -2,8 +2,8 @@
 /*
  * The timeline. Points are collected until the buffer is full and then thinned: the time is cut
  * into windows of 2^shift ns, as narrow as the bound allows, and of each window the lowest and the
- * highest point stay. Windows only ever get wider, so each point is looked at a few times, however
- * many come.
+ * highest point stay, and the one with most of what cannot be given up for want of memory. Windows
+ * only ever get wider, so each point is looked at a few times, however many come.
  *
  * Points and peaks come in any order: those of a step are put together only when all are there.
  */
@@ -62,7 +62,7 @@ static size_t thin_points(struct profile_point *points, size_t n, unsigned int s
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
-		size_t low = begin, high = begin;
+		size_t low = begin, high = begin, need = begin;
 
 		end = window_end(points, n, begin, shift);
 		for (size_t i = begin + 1; i < end; i++) {
@@ -70,11 +70,13 @@ static size_t thin_points(struct profile_point *points, size_t n, unsigned int s
 				low = i;
 			if (point_rss(&points[i]) > point_rss(&points[high]))
 				high = i;
+			if (point_need(&points[i]) > point_need(&points[need]))
+				need = i;
 		}
 		for (size_t i = begin; i < end; i++) {
 			bool edge = i == 0 || i == n - 1;
 
-			if (i != low && i != high && !edge && !points[i].peak)
+			if (i != low && i != high && i != need && !edge && !points[i].peak)
 				continue;
 			if (move)
 				points[kept] = points[i];

@@ -136,6 +136,7 @@ const struct record record_track_point =
 
 static const struct field share_fields[] = {
 	{FIELD(share, "process", process, FIELD_U32), .required = true},
+	{FIELD(share, "pid", pid, FIELD_U32)},
 	MEMORY_FIELDS(share),
 };
 static const struct record record_share = RECORD(share, "a process at the peak", share_fields);

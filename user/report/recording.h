@@ -125,6 +125,7 @@ struct recording_track_point {
 struct recording_share {
 	uint32_t has;
 	uint32_t process; /* index into processes */
+	uint32_t pid;	  /* its */
 	uint64_t file, anon, shmem, swap;
 };
 

@@ -26,13 +26,13 @@ struct arena *arena_new(void)
 
 void arena_free(struct arena *a)
 {
-	struct block *block, *next;
+	struct block *block = a ? a->blocks : NULL;
 
-	if (!a)
-		return;
-	DL_FOREACH_SAFE(a->blocks, block, next)
-	{
+	while (block) {
+		struct block *next = block->next;
+
 		free(block);
+		block = next;
 	}
 	free(a);
 }

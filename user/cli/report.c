@@ -158,8 +158,6 @@ static int make_report(struct report *report, struct error *err)
 
 	if (load_recording(&r, report->profile, err))
 		return -1;
-	if (r.partial)
-		log_info("%s: %s", report->profile, r.partial_text);
 	fd = output_open(report->output, err);
 	failed = fd < 0 ? -1 : 0;
 	if (!failed && report->renderer->binary && isatty(fd)) {
@@ -172,6 +170,9 @@ static int make_report(struct report *report, struct error *err)
 		const bool terminal = isatty(fd);
 
 		report->render.colour = terminal && !(no_colour && *no_colour);
+		/* A file may be in a format that cannot say so. */
+		if (r.partial && !terminal)
+			log_info("%s: %s", report->profile, r.partial_text);
 		if (!report->render.width)
 			report->render.width = terminal ? terminal_width(fd) : 80;
 		failed = write_report(report, &r, fd, err);

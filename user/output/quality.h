@@ -21,4 +21,7 @@ size_t quality_counts(const struct profile *p, const struct run_quality *quality
  * without CPU time. */
 double quality_bpf_share(const struct profile *p, const struct run_quality *quality);
 
+/* Likewise for people, of a key in a file; NULL: none of these. */
+const char *quality_means(const char *key);
+
 #endif

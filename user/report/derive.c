@@ -17,6 +17,11 @@ static bool has(const struct record *record, const void *item, const char *key)
 	return field_has(record, item, field_find(record, key, strlen(key)));
 }
 
+static void set(const struct record *record, void *item, const char *key)
+{
+	*(uint32_t *)((char *)item + record->has) |= 1u << field_find(record, key, strlen(key));
+}
+
 /* The bits of all fields: an item that was made here lacks nothing. */
 static uint32_t all_of(const struct record *record)
 {
@@ -47,7 +52,8 @@ static void raise_to(uint64_t *value, uint64_t other)
 
 static void derive_totals(struct recording *r)
 {
-	static const struct profile_usage none;
+	static const char *const usage_keys[] = {"io_read_mb", "io_write_mb", "disk_read_mb",
+						 "disk_write_mb", "cpu_time_secs"};
 	struct recording_totals *t = &r->totals;
 	const struct recording_step *last = last_step(r);
 
@@ -62,9 +68,18 @@ static void derive_totals(struct recording *r)
 			raise_to(&t->peak_rss, r->steps[i].peak);
 		r->derived.totals = true;
 	}
-	if (!memcmp(&t->usage, &none, sizeof(none)))
+	if (!has(&record_totals, t, "total_io_read_mb") &&
+	    !has(&record_totals, t, "total_cpu_time_secs"))
 		t->usage = last->usage;
-	t->has |= all_of(&record_totals) & ~(1u << 2) & ~(1u << 3);
+	set(&record_totals, t, "total_quantization_time_seconds");
+	set(&record_totals, t, "peak_memory_mb");
+	for (size_t i = 0; i < sizeof(usage_keys) / sizeof(*usage_keys); i++) {
+		char key[sizeof("total_") + sizeof("disk_write_mb")];
+
+		snprintf(key, sizeof(key), "total_%s", usage_keys[i]);
+		if (has(&record_step, last, usage_keys[i]))
+			set(&record_totals, t, key);
+	}
 }
 
 /* ---- Phases ---- */
@@ -83,13 +98,21 @@ struct phases {
 	uint64_t gap_peak;
 };
 
+static uint64_t since(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
 static struct profile_usage usage_since(const struct profile_usage *before,
 					const struct profile_usage *now)
 {
-#define SINCE(member) .member = now->member > before->member ? now->member - before->member : 0
-	return (struct profile_usage){SINCE(io_read), SINCE(io_write), SINCE(disk_read),
-				      SINCE(disk_write), SINCE(cpu_ns)};
-#undef SINCE
+	return (struct profile_usage){
+		.io_read = since(before->io_read, now->io_read),
+		.io_write = since(before->io_write, now->io_write),
+		.disk_read = since(before->disk_read, now->disk_read),
+		.disk_write = since(before->disk_write, now->disk_write),
+		.cpu_ns = since(before->cpu_ns, now->cpu_ns),
+	};
 }
 
 /* A step's name without suffix, or NULL if it has another or nothing before it. */
@@ -100,6 +123,22 @@ static char *without(struct recording *r, const char *step, const char *suffix)
 	if (len <= tail || strcmp(step + len - tail, suffix))
 		return NULL;
 	return arena_text(r->arena, step, len - tail);
+}
+
+/* What a phase can say if it is made of that row. */
+static uint32_t phase_has(const struct recording_step *step)
+{
+	uint32_t bits = all_of(&record_phase);
+
+	for (size_t i = 0; i < record_phase.n_fields; i++) {
+		const char *key = record_phase.fields[i].key;
+		const size_t same = field_find(&record_step, key, strlen(key));
+
+		if (same < record_step.n_fields && !field_has(&record_step, step, same))
+			bits &= ~(1u << i);
+	}
+	return bits & ~(1u << field_find(&record_phase, "to", 2)) &
+	       ~(1u << field_find(&record_phase, "closed", 6));
 }
 
 /* Until it is closed its usage is that of the tree when it began. 0 or -ENOMEM. */
@@ -114,8 +153,7 @@ static int append(struct phases *p, uint32_t kind, char *name, const struct reco
 		return -ENOMEM;
 	r->phases = list;
 	list[r->n_phases++] = (struct recording_phase){
-		.has = all_of(&record_phase) & ~(1u << field_find(&record_phase, "to", 2)) &
-		       ~(1u << field_find(&record_phase, "closed", 6)),
+		.has = phase_has(step),
 		.kind = kind,
 		.name = name,
 		.depth = depth,
@@ -161,8 +199,18 @@ static void end_gap(struct phases *p, char *to, const struct recording_step *ste
 
 	close_phase(p, p->gap, p->gap_peak, step);
 	gap->to = to;
-	gap->has |= 1u << field_find(&record_phase, "to", 2);
+	set(&record_phase, gap, "to");
 	p->in_gap = false;
+}
+
+/* Of the same process, as the model has it. */
+static uint32_t depth_of(const struct phases *p, const struct recording_step *step)
+{
+	uint32_t depth = 0;
+
+	for (size_t i = 0; i < p->n_open; i++)
+		depth += p->r->phases[p->open[i].phase].pid == step->pid;
+	return depth;
 }
 
 static int begin_gap(struct phases *p, const struct recording_step *step)
@@ -170,7 +218,7 @@ static int begin_gap(struct phases *p, const struct recording_step *step)
 	p->gap = p->r->n_phases;
 	p->gap_peak = step->rss;
 	p->in_gap = true;
-	return append(p, PROFILE_PHASE_GAP, step->step, step, (uint32_t)p->n_open);
+	return append(p, PROFILE_PHASE_GAP, step->step, step, depth_of(p, step));
 }
 
 static bool is_room(const struct phases *p)
@@ -183,7 +231,7 @@ static int take_begin(struct phases *p, char *name, const struct recording_step 
 	if (!is_room(p))
 		return 0;
 	p->open[p->n_open] = (struct open_phase){p->r->n_phases, step->rss};
-	if (append(p, PROFILE_PHASE_PAIR, name, step, (uint32_t)p->n_open))
+	if (append(p, PROFILE_PHASE_PAIR, name, step, depth_of(p, step)))
 		return -ENOMEM;
 	p->n_open++;
 	return 0;
@@ -244,9 +292,10 @@ static void drop_gap(struct phases *p)
 static void finish_phases(struct phases *p, const struct recording_step *last)
 {
 	while (p->n_open) {
-		p->r->phases[p->open[p->n_open - 1].phase].closed = false;
-		p->r->phases[p->open[p->n_open - 1].phase].has |=
-			1u << field_find(&record_phase, "closed", 6);
+		struct recording_phase *phase = &p->r->phases[p->open[p->n_open - 1].phase];
+
+		phase->closed = false;
+		set(&record_phase, phase, "closed");
 		close_open(p, p->n_open - 1, last);
 	}
 	if (!p->in_gap)
@@ -271,6 +320,7 @@ static int derive_phases(struct recording *r)
 	if (!err && r->n_steps)
 		finish_phases(p, last_step(r));
 	free(p);
+	set(&record_recording, r, "phases");
 	r->derived.phases = true;
 	return err;
 }
@@ -296,6 +346,7 @@ static int derive_points(struct recording *r)
 			.has = 1u | 1u << field_find(&record_point, "step_peak_mb", 12),
 		};
 	}
+	set(&record_recording, r, "timeline");
 	r->derived.points = true;
 	return 0;
 }

@@ -257,9 +257,11 @@ char *field_scalar(char *out, const struct record *record, size_t i, const void 
 		snprintf(out, FIELD_TEXT_MAX, "%.6f", *(const double *)value);
 		return out;
 	case FIELD_BOOL:
-		return strcpy(out, *(const bool *)value ? "true" : "false");
+		snprintf(out, FIELD_TEXT_MAX, "%s", *(const bool *)value ? "true" : "false");
+		return out;
 	case FIELD_KIND:
-		return strcpy(out, kind_name(*(const uint32_t *)value));
+		snprintf(out, FIELD_TEXT_MAX, "%s", kind_name(*(const uint32_t *)value));
+		return out;
 	default:
 		out[0] = '\0';
 		return out;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include <fnmatch.h>
 #include <string.h>
 
 #include "renderer.h"
@@ -7,7 +6,9 @@
 /* The formats there are; a new one is a line here. */
 #define FORMATS(X)                                                                                 \
 	X(text)                                                                                    \
-	X(json)
+	X(json)                                                                                    \
+	X(csv)                                                                                     \
+	X(mprof)
 
 #define DECLARE(name) extern const struct renderer renderer_##name;
 #define ADDRESS(name) &renderer_##name,
@@ -34,9 +35,4 @@ const struct renderer *renderer_for_file(const char *path)
 			return *r;
 	}
 	return NULL;
-}
-
-bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase)
-{
-	return !options->phase || !fnmatch(options->phase, phase->name, 0);
 }

@@ -3,6 +3,8 @@
  * JSON: the profile itself, with the keys, units and decimals of the file, and behind it what the
  * other reports calculate from it. One schema holds for both (docs/profile.schema.json).
  */
+#include "json.h"
+
 #include "fields.h"
 #include "json_writer.h"
 #include "renderer.h"
@@ -28,7 +30,7 @@ static void put_metric_value(struct json_writer *j, const struct profile_metric 
 	}
 }
 
-static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
+void json_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
 {
 	json_compact(j);
 	json_object(j);
@@ -115,7 +117,7 @@ static void put_any_list(struct json_writer *j, const struct field *field, const
 	else if (field->kind == FIELD_U32S)
 		put_numbers(j, items, n);
 	else if (field->kind == FIELD_METRICS)
-		put_metrics(j, items, n);
+		json_metrics(j, items, n);
 	else if (field->kind == FIELD_TABLE)
 		put_table(j, field->of, items, n);
 	else
@@ -180,15 +182,108 @@ static void put_record(struct json_writer *j, const struct record *record, const
 		put_field(j, record, i, item);
 }
 
+static void put_bytes(struct json_writer *j, const char *key, uint64_t bytes)
+{
+	char text[UNITS_TEXT_MAX];
+
+	json_key(j, key);
+	json_plain(j, units_mb(text, bytes));
+}
+
+static void put_need(struct json_writer *j, const struct recording_need *need)
+{
+	put_bytes(j, "needed_mb", need->needed);
+	put_bytes(j, "files_mb", need->files);
+}
+
+/* Of the run, and of each phase in their order. */
+static int put_fit(struct json_writer *j, const struct recording *r)
+{
+	struct recording_needs *needs = recording_needs_new(r);
+	struct recording_need need;
+
+	if (!needs)
+		return -1;
+	json_key(j, "will_it_fit");
+	if (!recording_need(needs, 0, UINT64_MAX, &need)) {
+		json_plain(j, "null");
+		recording_needs_free(needs);
+		return 0;
+	}
+	json_object(j);
+	put_need(j, &need);
+	json_key(j, "phases");
+	json_array(j);
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		recording_need(needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
+		json_compact(j);
+		json_object(j);
+		put_need(j, &need);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+	recording_needs_free(needs);
+	return 0;
+}
+
+static void put_derived(struct json_writer *j, const struct recording *r)
+{
+	json_key(j, "derived");
+	json_compact(j);
+	json_array(j);
+	if (r->derived.totals)
+		json_text(j, "totals");
+	if (r->derived.phases)
+		json_text(j, "phases");
+	if (r->derived.points)
+		json_text(j, "timeline");
+	json_array_end(j);
+}
+
+static void put_peak(struct json_writer *j, const struct recording *r)
+{
+	const struct recording_phase *phase = recording_peak_phase(r);
+	char text[UNITS_TEXT_MAX];
+
+	json_key(j, "peak");
+	json_object(j);
+	json_key(j, "time_secs");
+	json_plain(j, units_secs(text, recording_peak_ns(r), 6));
+	json_key(j, "phase");
+	json_text(j, phase ? phase->name : NULL);
+	json_key(j, "phase_index");
+	json_plain(j, phase ? units_count(text, (uint64_t)(phase - r->phases)) : "null");
+	json_object_end(j);
+}
+
+/* What is not in the file. */
+static int put_report(struct json_writer *j, const struct recording *r)
+{
+	json_key(j, "report");
+	json_object(j);
+	json_key(j, "partial");
+	json_text(j, r->partial ? r->partial_text : NULL);
+	put_derived(j, r);
+	put_peak(j, r);
+	if (put_fit(j, r))
+		return -1;
+	json_object_end(j);
+	return 0;
+}
+
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
 	struct json_writer j = {.out = out, .pretty = true};
 
 	(void)options;
-	(void)err;
 	json_object(&j);
 	put_record(&j, &record_recording, r);
+	if (put_report(&j, r))
+		return error_set(err, "not enough memory for the report");
 	json_object_end(&j);
 	return 0;
 }

@@ -120,8 +120,9 @@ static size_t line_of(const struct reader *r)
 
 static int fail(struct reader *r, size_t line, const char *what, const char *why)
 {
-	return error_set(r->err, "%s, line %zu: %s%s%s; it is no profile that can be read", r->name,
-			 line, what, *why ? ": " : "", why);
+	error_set(r->err, "%s, line %zu: %s%s%s; it is no profile that can be read", r->name, line,
+		  what, *why ? ": " : "", why);
+	return -1; /* the same, for whoever cannot look into it */
 }
 
 static int fail_here(struct reader *r, const char *what, const char *why)
@@ -131,7 +132,8 @@ static int fail_here(struct reader *r, const char *what, const char *why)
 
 static int out_of_memory(struct reader *r)
 {
-	return error_set(r->err, "%s: not enough memory to read it", r->name);
+	error_set(r->err, "%s: not enough memory to read it", r->name);
+	return -1;
 }
 
 /* Whatever the file has there, as a message may show it. */
@@ -301,7 +303,7 @@ static int take_amount(struct reader *r, const char *key, double scale, double m
 static int take_positive(struct reader *r, const char *key, double scale, double max,
 			 uint64_t *value)
 {
-	double number;
+	double number = 0;
 
 	if (is_plain(r) && scalar(r)[0] == '-')
 		return fail_value(r, key, "amount");
@@ -521,6 +523,7 @@ static int read_metrics(struct reader *r, const struct field *field, struct item
 /* ---- Records ---- */
 
 static int read_map(struct reader *r, const struct record *record, void *into);
+static int read_whole_map(struct reader *r, const struct record *record, void *into);
 static int read_list(struct reader *r, const struct field *field, struct items *list);
 static int read_table(struct reader *r, const struct field *field, struct items *list);
 
@@ -584,7 +587,7 @@ static int read_value(struct reader *r, const struct field *field, void *into)
 	case FIELD_FLAGS:
 		return read_flags(r, field, place);
 	case FIELD_MAP:
-		return read_map(r, field->of, place);
+		return read_whole_map(r, field->of, place);
 	case FIELD_TEXTS:
 	case FIELD_U32S:
 	case FIELD_COUNTS:
@@ -603,6 +606,7 @@ static uint32_t *has_of(const struct record *record, void *item)
 
 static int read_field(struct reader *r, const struct record *record, size_t i, void *into)
 {
+	const bool is_map = record->fields[i].kind == FIELD_MAP;
 	const struct field *field = &record->fields[i];
 
 	if (field_has(record, into, i))
@@ -613,7 +617,9 @@ static int read_field(struct reader *r, const struct record *record, size_t i, v
 		return 0;
 	if (read_value(r, field, into))
 		return -1;
-	*has_of(record, into) |= 1u << i;
+	/* Of a map that was cut off nothing is left. */
+	if (!is_map || *has_of(field->of, field_at(field, into)))
+		*has_of(record, into) |= 1u << i;
 	return 0;
 }
 
@@ -750,6 +756,19 @@ static int judge(struct reader *r, const struct record *record, const void *item
 	snprintf(what, sizeof(what), "%s", record->name);
 	snprintf(why, sizeof(why), "it has no %s", lacks->key);
 	return fail(r, line, what, why);
+}
+
+static int read_whole_map(struct reader *r, const struct record *record, void *into)
+{
+	const size_t line = line_of(r);
+	int whole;
+
+	if (read_map(r, record, into))
+		return -1;
+	whole = judge(r, record, into, 0, line, at_end(r));
+	if (!whole)
+		memset(into, 0, record->size);
+	return whole < 0 ? -1 : 0;
 }
 
 static int read_list(struct reader *r, const struct field *field, struct items *list)
@@ -900,7 +919,9 @@ static int check_processes(struct reader *r, struct recording *into)
 
 static int read_document(struct reader *r, struct recording *into)
 {
-	if (next(r) || next(r)) /* from nothing to the stream's start, to the document's */
+	if (next(r)) /* the stream's start */
+		return -1;
+	if (next(r)) /* the document's */
 		return -1;
 	if (at(r, YAML_STREAM_END_EVENT))
 		return 0;

@@ -209,9 +209,9 @@ struct recording {
 
 /*
  * Reads a profile. name is for messages. 0, or -1 and *err: a line that says what is wrong in which
- * line of the file; *r then holds nothing. A file that was cut off is no error: see partial.
+ * line of the file; *into then holds nothing. A file that was cut off is no error: see partial.
  */
-int recording_read(struct recording *r, FILE *in, const char *name, struct error *err);
+int recording_read(struct recording *into, FILE *in, const char *name, struct error *err);
 
 /* What recording_read gave; fine on one of zeros. */
 void recording_free(struct recording *r);
@@ -227,7 +227,31 @@ static inline uint64_t recording_point_rss(const struct recording_point *point)
 /* The phase that the overall peak was in: of those, the one that began last. NULL: in none. */
 const struct recording_phase *recording_peak_phase(const struct recording *r);
 
-/* When the overall peak was; of a file that does not say, the end of the step it was in. */
+/*
+ * When the overall peak was: as the file says, else at the highest point. False: no point is as
+ * high, so nobody knows; *ns is that of the highest point then. Quark's peak is such a one.
+ */
+bool recording_peak_time(const struct recording *r, uint64_t *ns);
+/* That *ns alone. */
 uint64_t recording_peak_ns(const struct recording *r);
+
+/*
+ * Will it fit: memory over a stretch of time that the kernel can take back (pages of mapped files)
+ * and that it cannot (anonymous, shmem, and what is in swap). Of the timeline, so within the 256
+ * KiB or 1/256 of the tree by which that is coarser than peaks are.
+ */
+struct recording_need {
+	uint64_t needed; /* most of anon + shmem + swap */
+	uint64_t files;	 /* most of file */
+};
+
+struct recording_needs;
+
+/* For many questions of one recording. NULL when out of memory. To be freed, NULL is fine. */
+struct recording_needs *recording_needs_new(const struct recording *r);
+void recording_needs_free(struct recording_needs *needs);
+/* Between two times, both included. False: the recording does not say (derived.points). */
+bool recording_need(const struct recording_needs *needs, uint64_t from_ns, uint64_t to_ns,
+		    struct recording_need *need);
 
 #endif

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reading profiles back: whole ones, cut ones, Quark's, and what is none."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from reports import PROFILE, formats, report, run, schema
+
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+QUARK = b"""\
+# Memory profile by AMD Quark
+memory_usage:
+- step: Start
+  timestamp: 1709395200.123
+  relative_time_secs: 0.0
+  cpu_memory_mb: 150.5
+  gpu_memory_mb: 10.25
+  disk_read_mb: 0.0
+  disk_write_mb: 0.0
+- step: Model Loading Start
+  timestamp: 1709395201.123
+  relative_time_secs: 1.0
+  cpu_memory_mb: 151.5
+  gpu_memory_mb: 10.25
+  disk_read_mb: 1.0
+  disk_write_mb: 0.0
+- step: Model Loading End
+  timestamp: 1709395205.123
+  relative_time_secs: 5.0
+  cpu_memory_mb: 1510.5
+  gpu_memory_mb: 900.0
+  disk_read_mb: 100.0
+  disk_write_mb: 2.5
+total_quantization_time_seconds: 45.778
+peak_memory_mb: 2048.5
+gpu_peak_memory_mb: 1024.0
+"""
+
+WHOLE = PROFILE.read_bytes()
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+
+
+def as_json(text, **kwargs):
+    out, stderr = run("report", "-f", "json", "-", stdin=text, **kwargs)
+    return json.loads(out), stderr
+
+
+def assert_valid(document):
+    errors = [f"{list(e.absolute_path)}: {e.message[:200]}" for e in VALIDATOR.iter_errors(document)]
+    assert not errors, errors[:5]
+
+
+def test_json_is_the_profile():
+    """Every key with its value; only what reports calculate is added."""
+    document, _ = as_json(WHOLE)
+    calculated = document.pop("report")
+    assert document == yaml.load(WHOLE, Loader=Loader)
+    assert calculated["partial"] is None and calculated["derived"] == []
+    assert calculated["peak"]["phase"] == "Spike"
+
+
+def test_schema():
+    jsonschema.Draft202012Validator.check_schema(schema())
+    assert_valid(yaml.load(WHOLE, Loader=Loader))
+    assert_valid(as_json(WHOLE)[0])
+    assert_valid(yaml.load(QUARK, Loader=Loader))
+    assert_valid(as_json(QUARK)[0])
+    assert list(VALIDATOR.iter_errors({"memory_usage": [{"step": 1}]})), "anything is valid"
+
+
+def test_quark():
+    """Quark's own file: its rows become phases and a timeline, what it does not know is absent."""
+    document, stderr = as_json(QUARK)
+    assert not stderr
+    assert document["report"]["derived"] == ["phases", "timeline"]
+    phase, = document["phases"]
+    assert phase["name"] == "Model Loading"
+    assert (phase["start_secs"], phase["duration_secs"]) == (1.0, 4.0)
+    assert phase["peak_memory_mb"] == 1510.5 and phase["delta_memory_mb"] == 1359.0
+    assert phase["disk_read_mb"] == 99.0 and "io_read_mb" not in phase
+    assert document["gpu_peak_memory_mb"] == 1024.0 and document["total_disk_read_mb"] == 100.0
+    assert "cpu_time_secs" not in document["memory_usage"][0]
+    text = run("report", "-", stdin=QUARK)[0].decode()
+    assert "Peak 2.00 GiB; the file does not say when" in text, text
+
+
+@pytest.mark.parametrize("name", formats())
+def test_quark_in_each_format(name):
+    assert run("report", "-f", name, "-", stdin=QUARK)[0]
+
+
+def cuts():
+    """Everywhere in the first rows and in what follows the rows, and some places between."""
+    rows = WHOLE.index(b"total_quantization")
+    step = 997
+    return [*range(0, 2500, 131), *range(2500, rows, 40 * step), *range(rows, rows + 3000, 173),
+            *range(rows + 3000, len(WHOLE), 7 * step)]
+
+
+def test_cut_anywhere():
+    """A profile that ends anywhere is a report of what is there, or an error that says why."""
+    whole, _ = as_json(WHOLE)
+    for at in cuts():
+        if WHOLE.find(b"memory_usage:", 0, at) < 0 or WHOLE.count(b"\n- step", 0, at) == 0:
+            _, stderr = run("report", "-f", "json", "-", stdin=WHOLE[:at], status=125)
+            assert "no memory_usage" in stderr, (at, stderr)
+            continue
+        try:
+            out, stderr = run("report", "-f", "json", "-", stdin=WHOLE[:at])
+        except AssertionError as error:
+            # The first row alone, and not whole.
+            assert "no memory_usage" in str(error) and WHOLE.count(b"\n- step", 0, at) == 1, (
+                at, error)
+            continue
+        document = json.loads(out)
+        is_whole = WHOLE.find(b"note:", 0, at) >= 0 and b"\n" in WHOLE[WHOLE.find(b"note:"):at]
+        if is_whole:
+            assert document["report"]["partial"] is None, at
+            continue
+        assert document["report"]["partial"], f"cut at {at}, and it does not say so"
+        assert "cut off" in stderr, (at, stderr)
+        assert_valid(document)
+        for got, row_of_whole in zip(document["memory_usage"], whole["memory_usage"]):
+            metrics = got.pop("metrics", {})
+            assert got.items() <= row_of_whole.items(), f"cut at {at}: {got}"
+            assert metrics.items() <= row_of_whole.get("metrics", {}).items(), f"cut at {at}"
+
+
+@pytest.mark.parametrize("name", formats())
+def test_cut_in_each_format(name):
+    for at in (WHOLE.index(b"total_quantization"), WHOLE.index(b"\ntimeline:"), len(WHOLE) // 3):
+        assert run("report", "-f", name, "-", stdin=WHOLE[:at])[0], f"{name}, cut at {at}"
+
+
+def row(**changes):
+    """A profile of one row, with changes to it."""
+    keys = {"step": '"Start"', "timestamp": "1.0", "relative_time_secs": "0.0",
+            "cpu_memory_mb": "1.0"} | changes
+    lines = "".join(f"  {key}: {value}\n" for key, value in keys.items() if value is not None)
+    return f"memory_usage:\n-{lines[1:]}peak_memory_mb: 1.0\n".encode()
+
+
+HOSTILE = {
+    "nothing": (b"", "no memory_usage"),
+    "blanks": (b"\n\n   \n", "no memory_usage"),
+    "a word": (b"hello\n", "line 1"),
+    "a list": (b"- 1\n- 2\n", "line 1"),
+    "binary": (bytes(range(256)) * 10, "line 1"),
+    "no UTF-8": (b"qprof:\n  version: \"\xff\xfe\"\n", "line"),
+    "NUL": (b"qprof:\n  version: \"a\x00b\"\n", "line"),
+    "not a number": (row(cpu_memory_mb="many"), "line 5: cpu_memory_mb"),
+    "NaN": (row(cpu_memory_mb=".nan"), "line 5: cpu_memory_mb"),
+    "nan": (row(cpu_memory_mb="nan"), "line 5: cpu_memory_mb"),
+    "infinite": (row(relative_time_secs="1e999"), "line 4: relative_time_secs"),
+    "hexadecimal": (row(cpu_memory_mb="0x10"), "line 5: cpu_memory_mb"),
+    "negative": (row(cpu_memory_mb="-1"), "line 5: cpu_memory_mb"),
+    "too large": (row(cpu_memory_mb="1e300"), "line 5: cpu_memory_mb"),
+    "text in quotes": (row(cpu_memory_mb='"1"'), "line 5: cpu_memory_mb"),
+    "list for a number": (row(cpu_memory_mb="[1]"), "line 5: cpu_memory_mb"),
+    "map for a name": (row(step="{a: b}"), "line 2: step"),
+    "pid of 33 bits": (row(pid="4294967296"), "line 6: pid"),
+    "metrics no map": (row(metrics="[1]"), "line 6: metrics"),
+    "missing key": (row(relative_time_secs=None), "relative_time_secs"),
+    "key twice": (row(pid="1\n  pid: 2"), "line 7: pid"),
+    "anchor": (row(step="&a x"), "anchor"),
+    "alias": (b"memory_usage: *a\n", "alias"),
+    "tag": (row(step="!!python/object x"), "tag"),
+    "explosion": (b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", "anchor"),
+    "two documents": (row() + b"---\nx: 1\n", "second document"),
+    "deep": (b"x: " + b"[" * 5000 + b"\n", "line 1"),
+    "deep maps": (b"x:\n" + b"".join(b" " * i + b"a:\n" for i in range(1, 300)) + b"y: 1\n",
+                  "too deeply"),
+    "long text": (b'qprof:\n  version: "' + b"x" * 70000 + b'"\n', "longer than 64 KiB"),
+    "10 MB text": (b'qprof:\n  version: "' + b"x" * 10_000_000 + b'"\n', "1 MiB"),
+    "10 MB in lines": (b"qprof:\n  version: |\n" + b"    x\n" * 2_000_000, "1 MiB"),
+    "rows before columns": (row() + b"timeline:\n  rows:\n  - [1]\n", "line 8: timeline"),
+    "long row": (row() + b"timeline:\n  columns: [time_secs]\n  rows:\n  - [1, 2]\n  - [1]\nx: 1\n",
+                 "line 10"),
+    "unknown process": (row() + b"process_timeline:\n"
+                        b"  columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n"
+                        b"  rows:\n  - [7, 0, 0, 0, 0, 0]\n", "process 7"),
+    "unknown kind": (row() + b"phases:\n- name: a\n  kind: other\n", "line 9: kind"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile(what):
+    """One line: which file, which line of it, what is wrong."""
+    text, expected = HOSTILE[what]
+    _, stderr = run("report", "-", stdin=text, status=125)
+    assert expected in stderr, f"{what}: expected {expected!r} in {stderr!r}"
+    assert len(stderr.splitlines()) == 1 and stderr.startswith("qprof-bpf: stdin"), stderr
+    assert len(stderr) < 700 and stderr.isprintable() or stderr.endswith("\n"), stderr
+
+
+def test_metrics_of_all_kinds():
+    text = row(metrics="{a: 1, b: -2, c: 0.5, d: .nan, e: -.inf, f: null, g: 18446744073709551615}")
+    document, _ = as_json(text)
+    assert document["memory_usage"][0]["metrics"] == {
+        "a": 1, "b": -2, "c": 0.5, "d": None, "e": None, "f": None, "g": 2**64 - 1}
+
+
+def test_unknown_keys_are_skipped():
+    """A later version may say more."""
+    text = row(colour="[a, {b: c}]") + b"later:\n  a: [1, 2, {x: y}]\n"
+    assert as_json(text)[0]["memory_usage"] == as_json(row())[0]["memory_usage"]
+
+
+def test_not_there(tmp_path):
+    assert "No such file" in run("report", tmp_path / "none", status=125)[1]
+    assert "directory" in run("report", tmp_path, status=125)[1]
+
+
+def test_is_finite():
+    """Nothing that JSON does not have."""
+    def check(value):
+        raise AssertionError(f"{value} in JSON")
+    json.loads(report("-f", "json"), parse_constant=check)

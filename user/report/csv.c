@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CSV (RFC 4180) of one table, for pandas, DuckDB and spreadsheets: the keys of the profile in the
+ * first line, its units and decimals below. What is absent is empty.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fields.h"
+#include "json.h"
+#include "renderer.h"
+
+static const struct {
+	const char *name;
+	const struct record *record;
+	size_t items, n; /* offsets in struct recording */
+} tables[] = {
+#define TABLE(name, member, record)                                                                \
+	{                                                                                          \
+		name, &(record), offsetof(struct recording, member),                               \
+			offsetof(struct recording, n_##member)                                     \
+	}
+	TABLE("phases", phases, record_phase),
+	TABLE("processes", processes, record_process),
+	TABLE("timeline", points, record_point),
+	TABLE("process_timeline", tracks, record_track_point),
+	TABLE("memory_usage", steps, record_step),
+#undef TABLE
+};
+
+static void put_quoted(FILE *out, const char *text)
+{
+	putc_unlocked('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc_unlocked('"', out);
+		putc_unlocked(*text, out);
+	}
+	putc_unlocked('"', out);
+}
+
+static void put_flags(FILE *out, uint32_t flags)
+{
+	const char *gap = "";
+
+	for (size_t i = 0; i < N_FLAG_NAMES; i++) {
+		if (!(flags & flag_names[i].value))
+			continue;
+		fprintf(out, "%s%s", gap, flag_names[i].name);
+		gap = " ";
+	}
+}
+
+/* A map has no place in a table: as JSON, in one column. */
+static int put_metrics(FILE *out, const struct recording_step *step)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *memory;
+	struct json_writer j;
+
+	if (!step->n_metrics)
+		return 0;
+	memory = open_memstream(&text, &len);
+	if (!memory)
+		return -1;
+	j = (struct json_writer){.out = memory};
+	json_metrics(&j, step->metrics, step->n_metrics);
+	if (fclose(memory))
+		return -1;
+	text[strcspn(text, "\n")] = '\0';
+	put_quoted(out, text);
+	free(text);
+	return 0;
+}
+
+static int put_cell(FILE *out, const struct record *record, size_t i, const void *item)
+{
+	const struct field *field = &record->fields[i];
+	char text[FIELD_TEXT_MAX];
+
+	/* Of these, what is absent says something too. */
+	if (!field_has(record, item, i) && field->kind != FIELD_BOOL)
+		return 0;
+	if (field->kind == FIELD_METRICS)
+		return put_metrics(out, item);
+	if (field->kind == FIELD_TEXT)
+		put_quoted(out, *(char *const *)field_at(field, item));
+	else if (field->kind == FIELD_FLAGS)
+		put_flags(out, *(const uint32_t *)field_at(field, item));
+	else
+		fputs_unlocked(field_scalar(text, record, i, item), out);
+	return 0;
+}
+
+static int put_table(FILE *out, const struct record *record, const char *items, size_t n)
+{
+	for (size_t i = 0; i < record->n_fields; i++)
+		fprintf(out, "%s%s", i ? "," : "", record->fields[i].key);
+	fputs("\r\n", out);
+	for (size_t row = 0; row < n; row++) {
+		for (size_t i = 0; i < record->n_fields; i++) {
+			if (i)
+				putc_unlocked(',', out);
+			if (put_cell(out, record, i, items + row * record->size))
+				return -1;
+		}
+		fputs_unlocked("\r\n", out);
+	}
+	return 0;
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	const char *name = options->table ? options->table : tables[0].name;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+		const char *at = (const char *)r;
+
+		if (strcmp(tables[i].name, name))
+			continue;
+		if (put_table(out, tables[i].record, *(const char *const *)(at + tables[i].items),
+			      *(const size_t *)(at + tables[i].n)))
+			return error_set(err, "not enough memory for the report");
+		return 0;
+	}
+	return error_set(err,
+			 "--table %s: not one of phases, processes, timeline, "
+			 "process_timeline, memory_usage",
+			 name);
+}
+
+const struct renderer renderer_csv = {
+	.name = "csv",
+	.extension = ".csv",
+	.what = "one table, see --table",
+	.render = render,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The .dat of mprof (memory_profiler), for `mprof plot` and `mprof peak`: a line each
+ *
+ *     CMDLINE what was run
+ *     MEM MIB UNIXSECS                             the tree, as `mprof run --include-children`
+ *     CHLD NUMBER MIB UNIXSECS                     a process by itself; NUMBER is its pid
+ *     FUNC NAME MIB UNIXSECS MIB UNIXSECS DEPTH    a phase: its begin, its end
+ *
+ * The fields are split at single blanks, so a name has none; and lines at whatever Python's text
+ * files end lines at.
+ */
+#include <string.h>
+
+#include "renderer.h"
+#include "text.h"
+
+/* One word, never empty, whatever the name was. */
+static void put_word(FILE *out, const char *name)
+{
+	const size_t len = strlen(name);
+	size_t n;
+
+	if (!len)
+		putc_unlocked('_', out);
+	for (size_t i = 0; i < len; i += n ? n : 1) {
+		uint32_t code = 0;
+
+		n = text_char(name + i, len - i, &code);
+		/* Controls, blanks of all kinds, and the ends of lines that are not ASCII. */
+		if (!n || code <= 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x1680 ||
+		    (code >= 0x2000 && code <= 0x200f) || (code >= 0x2028 && code <= 0x202f) ||
+		    code == 0x205f || code == 0x3000 || code == 0xfeff)
+			putc_unlocked('_', out);
+		else
+			fwrite_unlocked(name + i, 1, n, out);
+	}
+}
+
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / 1048576;
+}
+
+struct dat {
+	FILE *out;
+	double start; /* Unix seconds of the run's start */
+};
+
+static double at(const struct dat *d, uint64_t ns)
+{
+	return d->start + (double)ns / 1e9;
+}
+
+static double start_of(const struct recording *r)
+{
+	if (r->n_steps && r->steps[0].unix_secs > 0)
+		return r->steps[0].unix_secs - (double)r->steps[0].rel_ns / 1e9;
+	return r->run.started_at;
+}
+
+static void put_command(const struct dat *d, const struct recording *r)
+{
+	fputs("CMDLINE ", d->out);
+	for (size_t i = 0; i < r->run.n_command; i++) {
+		if (i)
+			putc_unlocked(' ', d->out);
+		put_word(d->out, r->run.command[i]);
+	}
+	for (size_t i = 0; i < r->run.n_pids; i++)
+		fprintf(d->out, "%s%u", i ? "," : "-p ", r->run.pids[i]);
+	putc_unlocked('\n', d->out);
+}
+
+static void put_points(const struct dat *d, const struct recording *r)
+{
+	for (size_t i = 0; i < r->n_points; i++)
+		fprintf(d->out, "MEM %.6f %.6f\n", mib(recording_point_rss(&r->points[i])),
+			at(d, r->points[i].time_ns));
+}
+
+static void put_tracks(const struct dat *d, const struct recording *r)
+{
+	for (size_t i = 0; i < r->n_tracks; i++) {
+		const struct recording_track_point *point = &r->tracks[i];
+
+		fprintf(d->out, "CHLD %u %.6f %.6f\n", r->processes[point->process].pid,
+			mib(point->file + point->anon + point->shmem), at(d, point->time_ns));
+	}
+}
+
+static void put_phases(const struct dat *d, const struct recording *r,
+		       const struct render_options *options)
+{
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (!render_wants_phase(options, phase))
+			continue;
+		fputs("FUNC ", d->out);
+		put_word(d->out, phase->name);
+		fprintf(d->out, " %.6f %.6f %.6f %.6f %u\n", mib(phase->start_rss),
+			at(d, phase->start_ns), mib(phase->end_rss),
+			at(d, phase->start_ns + phase->duration_ns), phase->depth);
+	}
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	const struct dat d = {.out = out, .start = start_of(r)};
+
+	(void)err;
+	put_command(&d, r);
+	put_points(&d, r);
+	put_tracks(&d, r);
+	put_phases(&d, r, options);
+	return 0;
+}
+
+const struct renderer renderer_mprof = {
+	.name = "mprof",
+	.extension = ".dat",
+	.what = "for mprof plot and mprof peak of memory_profiler",
+	.render = render,
+};

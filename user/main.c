@@ -11,5 +11,7 @@ int main(int argc, char **argv)
 		return command_doctor(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "report"))
 		return command_report(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "diff"))
+		return command_diff(argc - 1, argv + 1);
 	return command_run(argc, argv);
 }

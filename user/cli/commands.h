@@ -7,6 +7,7 @@
 int command_run(int argc, char **argv);	   /* qprof-bpf -p PID | -- CMD */
 int command_list(int argc, char **argv);   /* qprof-bpf list */
 int command_report(int argc, char **argv); /* qprof-bpf report */
+int command_diff(int argc, char **argv);   /* qprof-bpf diff */
 int command_doctor(int argc, char **argv); /* qprof-bpf doctor */
 
 #endif

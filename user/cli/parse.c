@@ -34,6 +34,47 @@ int parse_duration(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
+/* A decimal number without a sign, and what is behind it and blanks. 0, or -EINVAL. */
+static int parse_decimal(const char *text, double *value, const char **end)
+{
+	const size_t len = strspn(text, "0123456789.");
+	char *after;
+
+	*value = strtod(text, &after);
+	if (!len || after != text + len || !isfinite(*value))
+		return -EINVAL;
+	*end = after + strspn(after, " ");
+	return 0;
+}
+
+int parse_bytes(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMGTP";
+	const char *end, *unit;
+	double value;
+
+	if (parse_decimal(text, &value, &end))
+		return -EINVAL;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit)
+		value *= (double)(1ull << (10 * (unit - units + 1)));
+	if (unit && strcmp(end + 1, "") && strcmp(end + 1, "B") && strcmp(end + 1, "iB"))
+		return -EINVAL;
+	if (!unit && strcmp(end, "") && strcmp(end, "B"))
+		return -EINVAL;
+	if (value > 1e18)
+		return -EINVAL;
+	*bytes = (uint64_t)value;
+	return 0;
+}
+
+int parse_percent(const char *text, double *percent)
+{
+	const char *end;
+
+	return parse_decimal(text, percent, &end) || strcmp(end, "%") ? -EINVAL : 0;
+}
+
 /* The number that text begins with, and what is behind it; no sign, no blank. 0, or -EINVAL. */
 static int parse_number(const char *text, unsigned long min, unsigned long max,
 			unsigned long *number, char **end)

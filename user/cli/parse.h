@@ -10,6 +10,12 @@
  * -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);
 
+/* "200M", "1.5G", "64 KiB", a bare number is bytes; units are of 1024. 0, or -EINVAL. */
+int parse_bytes(const char *text, uint64_t *bytes);
+
+/* "5%", "0.5%". 0, or -EINVAL. */
+int parse_percent(const char *text, double *percent);
+
 /* A whole number from min to max. 0, or -EINVAL. */
 int parse_count(const char *text, unsigned int min, unsigned int max, unsigned int *count);
 

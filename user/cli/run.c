@@ -164,8 +164,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\nlist [-p PID | FILE]\nreport [-f "
-		    "FORMAT] [-o FILE] PROFILE\ndoctor",
+	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\nlist [-p PID | FILE]\n"
+		    "report [-f FORMAT] [-o FILE] PROFILE\ndiff OLD NEW\ndoctor",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls "
 	       "and from storage, for each step that the program marks by a USDT probe."

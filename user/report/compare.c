@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "compare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+enum { SIDES = 2 };
+
+#define NOISE_BYTES (1ull << 20)
+#define NOISE_NS    10000000ull
+#define UNKNOWN	    UINT64_MAX
+
+const struct compare_metric_info compare_metrics[COMPARE_METRICS] = {
+	[COMPARE_PEAK] = {"peak", "peak memory", false},
+	[COMPARE_END] = {"end", "memory at the end", false},
+	[COMPARE_NEED] = {"need", "needs at least", false},
+	[COMPARE_IO] = {"io", "read and written", false},
+	[COMPARE_TIME] = {"time", "time", true},
+	[COMPARE_CPU] = {"cpu", "CPU time", true},
+};
+
+struct values {
+	uint64_t of[COMPARE_METRICS];
+};
+
+struct compare_subject {
+	const char *name; /* NULL: the whole run */
+	unsigned int occurrence;
+	size_t n[SIDES];
+	struct values *runs[SIDES];
+};
+
+/* All phases of a name. */
+struct named {
+	UT_hash_handle hh;
+	struct compare_subject **subjects; /* by occurrence */
+	size_t n;
+	size_t seen;  /* in the profile that is being added */
+	size_t added; /* which one that is */
+	char name[];
+};
+
+struct comparison {
+	struct named *by_name;
+	struct compare_subject run;
+	struct compare_subject **phases;
+	size_t n_phases, cap_phases;
+	size_t n_runs[SIDES];
+};
+
+struct comparison *comparison_new(void)
+{
+	return calloc(1, sizeof(struct comparison));
+}
+
+static void free_runs(struct compare_subject *subject)
+{
+	for (size_t side = 0; side < SIDES; side++)
+		free(subject->runs[side]);
+}
+
+void comparison_free(struct comparison *c)
+{
+	struct named *named, *next;
+
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n_phases; i++) {
+		free_runs(c->phases[i]);
+		free(c->phases[i]);
+	}
+	named = c->by_name;
+	HASH_CLEAR(hh, c->by_name);
+	for (; named; named = next) {
+		next = named->hh.next;
+		free(named->subjects);
+		free(named);
+	}
+	free_runs(&c->run);
+	free(c->phases);
+	free(c);
+}
+
+static int add_values(struct compare_subject *subject, enum compare_side side,
+		      const struct values *values)
+{
+	struct values *more =
+		reallocarray(subject->runs[side], subject->n[side] + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	subject->runs[side] = more;
+	more[subject->n[side]++] = *values;
+	return 0;
+}
+
+static struct named *named_of(struct comparison *c, const char *name)
+{
+	const size_t len = strlen(name);
+	struct named *named;
+
+	HASH_FIND(hh, c->by_name, name, len, named);
+	if (named)
+		return named;
+	named = calloc(1, sizeof(*named) + len + 1);
+	if (!named)
+		return NULL;
+	memcpy(named->name, name, len);
+	HASH_ADD_KEYPTR(hh, c->by_name, named->name, len, named);
+	if (named->hh.tbl)
+		return named;
+	free(named);
+	return NULL;
+}
+
+static int reserve_phase(struct comparison *c)
+{
+	const size_t cap = c->cap_phases ? 2 * c->cap_phases : 64;
+	struct compare_subject **more;
+
+	if (c->n_phases < c->cap_phases)
+		return 0;
+	more = reallocarray(c->phases, cap, sizeof(struct compare_subject *));
+	if (!more)
+		return -ENOMEM;
+	c->phases = more;
+	c->cap_phases = cap;
+	return 0;
+}
+
+/* One more phase of that name. */
+static struct compare_subject *add_subject(struct comparison *c, struct named *named)
+{
+	struct compare_subject *subject;
+
+	/* Full at each power of two. */
+	if ((named->n & (named->n - 1)) == 0) {
+		struct compare_subject **more =
+			reallocarray(named->subjects, named->n ? 2 * named->n : 1,
+				     sizeof(struct compare_subject *));
+
+		if (!more)
+			return NULL;
+		named->subjects = more;
+	}
+	subject = reserve_phase(c) ? NULL : calloc(1, sizeof(*subject));
+	if (!subject)
+		return NULL;
+	subject->name = named->name;
+	subject->occurrence = (unsigned int)++named->n;
+	named->subjects[named->n - 1] = subject;
+	c->phases[c->n_phases++] = subject;
+	return subject;
+}
+
+/* The next phase of that name in the profile that is being added, of which `added` is the number.
+ */
+static struct compare_subject *next_subject(struct comparison *c, const char *name, size_t added)
+{
+	struct named *named = named_of(c, name);
+
+	if (!named)
+		return NULL;
+	if (named->added != added) {
+		named->added = added;
+		named->seen = 0;
+	}
+	return named->seen < named->n ? named->subjects[named->seen++]
+				      : (named->seen++, add_subject(c, named));
+}
+
+static uint64_t need_between(const struct recording_needs *needs, uint64_t from, uint64_t to)
+{
+	struct recording_need need;
+
+	return recording_need(needs, from, to, &need) ? need.needed : UNKNOWN;
+}
+
+static int add_run(struct comparison *c, enum compare_side side, const struct recording *r,
+		   const struct recording_needs *needs)
+{
+	const struct recording_totals *t = &r->totals;
+	const struct values values = {{
+		[COMPARE_PEAK] = t->peak_rss,
+		[COMPARE_END] = r->n_steps ? r->steps[r->n_steps - 1].rss : UNKNOWN,
+		[COMPARE_NEED] = need_between(needs, 0, UINT64_MAX),
+		[COMPARE_IO] = t->usage.io_read + t->usage.io_write,
+		[COMPARE_TIME] = t->duration_ns,
+		[COMPARE_CPU] = t->usage.cpu_ns,
+	}};
+
+	return add_values(&c->run, side, &values);
+}
+
+static int add_phase(struct comparison *c, enum compare_side side,
+		     const struct recording_phase *phase, const struct recording_needs *needs,
+		     size_t added)
+{
+	struct compare_subject *subject = next_subject(c, phase->name, added);
+	const struct values values = {{
+		[COMPARE_PEAK] = phase->peak_rss,
+		[COMPARE_END] = phase->end_rss,
+		[COMPARE_NEED] =
+			need_between(needs, phase->start_ns, phase->start_ns + phase->duration_ns),
+		[COMPARE_IO] = phase->usage.io_read + phase->usage.io_write,
+		[COMPARE_TIME] = phase->duration_ns,
+		[COMPARE_CPU] = phase->usage.cpu_ns,
+	}};
+
+	return subject ? add_values(subject, side, &values) : -ENOMEM;
+}
+
+int comparison_add(struct comparison *c, enum compare_side side, const struct recording *r)
+{
+	struct recording_needs *needs;
+	size_t added;
+	int err;
+
+	if (c->n_runs[side] == COMPARE_MAX_RUNS)
+		return -E2BIG;
+	needs = recording_needs_new(r);
+	if (!needs)
+		return -ENOMEM;
+	c->n_runs[side]++;
+	added = c->n_runs[COMPARE_OLD] + c->n_runs[COMPARE_NEW];
+	err = add_run(c, side, r, needs);
+	for (size_t i = 0; i < r->n_phases && !err; i++)
+		err = add_phase(c, side, &r->phases[i], needs, added);
+	recording_needs_free(needs);
+	return err;
+}
+
+const struct compare_subject *comparison_run(const struct comparison *c)
+{
+	return &c->run;
+}
+
+const struct compare_subject *const *comparison_phases(const struct comparison *c, size_t *n)
+{
+	*n = c->n_phases;
+	return (const struct compare_subject *const *)c->phases;
+}
+
+size_t comparison_runs(const struct comparison *c, enum compare_side side)
+{
+	return c->n_runs[side];
+}
+
+const char *compare_name(const struct compare_subject *subject, unsigned int *occurrence)
+{
+	*occurrence = subject->occurrence;
+	return subject->name;
+}
+
+size_t compare_count(const struct compare_subject *subject, enum compare_side side)
+{
+	return subject->n[side];
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct compare_values compare_values(const struct compare_subject *subject, enum compare_side side,
+				     enum compare_metric metric)
+{
+	uint64_t sorted[COMPARE_MAX_RUNS * 2];
+	struct compare_values values = {0};
+
+	for (size_t i = 0; i < subject->n[side]; i++) {
+		const uint64_t value = subject->runs[side][i].of[metric];
+
+		if (value != UNKNOWN)
+			sorted[values.n++] = value;
+	}
+	if (!values.n)
+		return values;
+	qsort(sorted, values.n, sizeof(*sorted), by_value);
+	values.lowest = sorted[0];
+	values.highest = sorted[values.n - 1];
+	values.median = sorted[values.n / 2];
+	if (values.n % 2 == 0)
+		values.median -= (values.median - sorted[values.n / 2 - 1]) / 2;
+	return values;
+}
+
+bool compare_is_within_spread(const struct compare_values *old, const struct compare_values *new)
+{
+	return old->n + new->n > 2 && old->lowest <= new->highest &&new->lowest <= old->highest;
+}
+
+static bool is_noise(enum compare_metric metric, uint64_t difference)
+{
+	return difference < (compare_metrics[metric].is_time ? NOISE_NS : NOISE_BYTES);
+}
+
+bool compare_is_change(enum compare_metric metric, uint64_t old, uint64_t new)
+{
+	const uint64_t difference = new > old ? new - old : old - new;
+
+	return !is_noise(metric, difference) && difference >= old / 100;
+}
+
+bool compare_breaks(const struct compare_limit *limit, uint64_t old, uint64_t new)
+{
+	if (new <= old)
+		return false;
+	if (!limit->is_percent)
+		return new - old > limit->amount;
+	return !is_noise(limit->metric, new - old) &&
+	       (double)(new - old) > (double)old * limit->percent / 100;
+}

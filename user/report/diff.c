@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "diff.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_writer.h"
+#include "text.h"
+#include "units.h"
+
+enum { MAX_COLUMNS = 512, VALUE = 11 };
+
+/* ---- Judging ---- */
+
+static int add_breach(struct diff *d, const struct diff_breach *breach)
+{
+	struct diff_breach *more =
+		reallocarray(d->breaches, d->n_breaches + 1, sizeof(*d->breaches));
+
+	if (!more)
+		return -ENOMEM;
+	d->breaches = more;
+	more[d->n_breaches++] = *breach;
+	return 0;
+}
+
+static uint64_t most_of(const struct compare_limit *limit, uint64_t old)
+{
+	return old +
+	       (limit->is_percent ? (uint64_t)((double)old * limit->percent / 100) : limit->amount);
+}
+
+/* What is new has nothing to be held against, and a change within the spread is none. */
+static bool passes_limit(const struct compare_limit *limit, const struct compare_subject *subject)
+{
+	const struct compare_values old = compare_values(subject, COMPARE_OLD, limit->metric);
+	const struct compare_values new = compare_values(subject, COMPARE_NEW, limit->metric);
+
+	return old.n && new.n &&compare_breaks(limit, old.median, new.median) &&
+	       !compare_is_within_spread(&old, &new);
+}
+
+static bool is_of_budget(const struct diff_budget *budget, const struct compare_subject *subject)
+{
+	unsigned int occurrence;
+	const char *name = compare_name(subject, &occurrence);
+
+	if (!budget->phase || !name)
+		return !budget->phase && !name;
+	return !fnmatch(budget->phase, name, 0) &&
+	       compare_values(subject, COMPARE_NEW, budget->metric).n;
+}
+
+static bool passes_budget(const struct diff_budget *budget, const struct compare_subject *subject)
+{
+	return is_of_budget(budget, subject) &&
+	       compare_values(subject, COMPARE_NEW, budget->metric).median > budget->amount;
+}
+
+static int add(struct diff *d, const char *limit, const struct compare_subject *subject,
+	       enum compare_metric metric, uint64_t most)
+{
+	struct diff_breach breach = {
+		.limit = limit,
+		.metric = metric,
+		.new = compare_values(subject, COMPARE_NEW, metric).median,
+		.most = most,
+	};
+
+	breach.name = compare_name(subject, &breach.occurrence);
+	return add_breach(d, &breach);
+}
+
+static int judge_limit(struct diff *d, const struct compare_limit *limit,
+		       const struct compare_subject *subject)
+{
+	const uint64_t old = compare_values(subject, COMPARE_OLD, limit->metric).median;
+
+	return passes_limit(limit, subject)
+		       ? add(d, limit->text, subject, limit->metric, most_of(limit, old))
+		       : 0;
+}
+
+static int judge_budget(struct diff *d, const struct diff_budget *budget,
+			const struct compare_subject *subject, bool *found)
+{
+	*found |= is_of_budget(budget, subject);
+	return passes_budget(budget, subject)
+		       ? add(d, budget->text, subject, budget->metric, budget->amount)
+		       : 0;
+}
+
+static int judge_limits(struct diff *d, const struct compare_limit *limit)
+{
+	size_t n;
+	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
+	int err = judge_limit(d, limit, comparison_run(d->c));
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = judge_limit(d, limit, phases[i]);
+	return err;
+}
+
+static int judge_budgets(struct diff *d, const struct diff_budget *budget)
+{
+	const struct diff_breach missing = {
+		.limit = budget->text, .metric = budget->metric, .is_missing = true};
+	size_t n;
+	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
+	bool found = false;
+	int err = 0;
+
+	if (!budget->phase)
+		err = judge_budget(d, budget, comparison_run(d->c), &found);
+	for (size_t i = 0; budget->phase && i < n && !err; i++)
+		err = judge_budget(d, budget, phases[i], &found);
+	/* A gate that holds nothing against anything must not be green. */
+	return err || found ? err : add_breach(d, &missing);
+}
+
+int diff_judge(struct diff *d)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < d->n_limits && !err; i++)
+		err = judge_limits(d, &d->limits[i]);
+	for (size_t i = 0; i < d->n_budgets && !err; i++)
+		err = judge_budgets(d, &d->budgets[i]);
+	return err;
+}
+
+bool diff_is_broken(const struct diff *d)
+{
+	return d->n_breaches || (d->n_limits + d->n_budgets && (d->old_partial || d->new_partial));
+}
+
+/* ---- Text ---- */
+
+enum tone { PLAIN, BOLD, WARNING };
+
+static void tone(const struct diff *d, FILE *out, enum tone tone)
+{
+	static const char *const escapes[] = {"\x1b[0m", "\x1b[1m", "\x1b[33m"};
+
+	if (d->colour)
+		fputs(escapes[tone], out);
+}
+
+static void put_safe(FILE *out, const char *text, unsigned int columns)
+{
+	char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(safe, sizeof(safe), text, columns < MAX_COLUMNS ? columns : MAX_COLUMNS);
+	fputs(safe, out);
+}
+
+static char *value_text(char *out, enum compare_metric metric, uint64_t value)
+{
+	return compare_metrics[metric].is_time ? units_time_for_people(out, value)
+					       : units_bytes_for_people(out, value);
+}
+
+static void change_text(char out[2 * UNITS_TEXT_MAX], enum compare_metric metric, uint64_t old,
+			uint64_t new)
+{
+	char text[UNITS_TEXT_MAX];
+
+	value_text(text, metric, new > old ? new - old : old - new);
+	snprintf(out, 2 * UNITS_TEXT_MAX, "%s%s", new < old ? "-" : "+", text);
+}
+
+static void percent_text(char out[UNITS_TEXT_MAX], uint64_t old, uint64_t new)
+{
+	if (old)
+		snprintf(out, UNITS_TEXT_MAX, "%+.1f %%",
+			 100 * ((double)new - (double)old) / (double)old);
+	else
+		snprintf(out, UNITS_TEXT_MAX, "%s", new ? "from 0" : "");
+}
+
+static void put_name(FILE *out, const char *name, unsigned int occurrence, unsigned int columns)
+{
+	if (!name) {
+		fputs("The whole run", out);
+		return;
+	}
+	put_safe(out, name, columns);
+	if (occurrence > 1)
+		fprintf(out, " (%u.)", occurrence);
+}
+
+static bool has_breach(const struct diff *d, const struct compare_subject *subject,
+		       enum compare_metric metric)
+{
+	for (size_t i = 0; i < d->n_limits; i++) {
+		if (d->limits[i].metric == metric && passes_limit(&d->limits[i], subject))
+			return true;
+	}
+	for (size_t i = 0; i < d->n_budgets; i++) {
+		if (d->budgets[i].metric == metric && passes_budget(&d->budgets[i], subject))
+			return true;
+	}
+	return false;
+}
+
+static bool is_told(const struct diff *d, const struct compare_subject *subject,
+		    enum compare_metric metric)
+{
+	const struct compare_values old = compare_values(subject, COMPARE_OLD, metric);
+	const struct compare_values new = compare_values(subject, COMPARE_NEW, metric);
+
+	if (!old.n && !new.n)
+		return false;
+	/* The run is told in full: it is what everything else is seen against. */
+	if (d->all || subject == comparison_run(d->c) || has_breach(d, subject, metric))
+		return true;
+	return !old.n || !new.n || compare_is_change(metric, old.median, new.median);
+}
+
+static void put_metric(const struct diff *d, FILE *out, const struct compare_subject *subject,
+		       enum compare_metric metric)
+{
+	const struct compare_values old = compare_values(subject, COMPARE_OLD, metric);
+	const struct compare_values new = compare_values(subject, COMPARE_NEW, metric);
+	char before[UNITS_TEXT_MAX] = "-", after[UNITS_TEXT_MAX] = "-";
+	char change[2 * UNITS_TEXT_MAX] = "", percent[UNITS_TEXT_MAX] = "";
+	const char *remark = "";
+
+	if (old.n)
+		value_text(before, metric, old.median);
+	if (new.n)
+		value_text(after, metric, new.median);
+	if (old.n && new.n) {
+		change_text(change, metric, old.median, new.median);
+		percent_text(percent, old.median, new.median);
+		if (compare_is_within_spread(&old, &new))
+			remark = " ~";
+	}
+	if (has_breach(d, subject, metric))
+		remark = " !";
+	fprintf(out, "  %-19s%*s%*s", compare_metrics[metric].title, VALUE, before, VALUE, after);
+	if (old.n && new.n)
+		fprintf(out, "%*s%*s", VALUE + 1, change, VALUE, percent);
+	fprintf(out, "%s\n", remark);
+}
+
+static const char *presence(const struct compare_subject *subject)
+{
+	if (!compare_count(subject, COMPARE_OLD))
+		return "new";
+	return compare_count(subject, COMPARE_NEW) ? "" : "missing";
+}
+
+/* False: there is nothing to tell of it. */
+static bool put_subject(const struct diff *d, FILE *out, const struct compare_subject *subject)
+{
+	bool any = false;
+	unsigned int occurrence;
+	const char *name = compare_name(subject, &occurrence);
+
+	for (size_t metric = 0; metric < COMPARE_METRICS; metric++)
+		any |= is_told(d, subject, metric);
+	if (!any)
+		return false;
+	tone(d, out, BOLD);
+	put_name(out, name, occurrence, d->width - 20);
+	tone(d, out, PLAIN);
+	if (*presence(subject))
+		fprintf(out, " [%s]", presence(subject));
+	fputc('\n', out);
+	for (size_t metric = 0; metric < COMPARE_METRICS; metric++) {
+		if (is_told(d, subject, metric))
+			put_metric(d, out, subject, metric);
+	}
+	return true;
+}
+
+static void put_breach(const struct diff *d, FILE *out, const struct diff_breach *breach)
+{
+	char most[UNITS_TEXT_MAX], new[UNITS_TEXT_MAX];
+
+	fputs("! ", out);
+	put_safe(out, breach->limit, d->width / 2);
+	if (breach->is_missing) {
+		fputs(": there is no such phase, or it does not say\n", out);
+		return;
+	}
+	fputs(": ", out);
+	put_name(out, breach->name, breach->occurrence, d->width / 2);
+	fprintf(out, ", %s is %s, at most %s\n", compare_metrics[breach->metric].title,
+		value_text(new, breach->metric, breach->new),
+		value_text(most, breach->metric, breach->most));
+}
+
+static void put_side(const struct diff *d, FILE *out, const char *title, const char *name,
+		     enum compare_side side, bool partial)
+{
+	const size_t n = comparison_runs(d->c, side);
+
+	fprintf(out, "%s ", title);
+	put_safe(out, name, d->width - 30);
+	if (n > 1)
+		fprintf(out, " (medians of %zu runs)", n);
+	fputs(partial ? " ! only a part: it was cut off\n" : "\n", out);
+}
+
+void diff_text(const struct diff *d, FILE *out)
+{
+	size_t n, same = 0;
+	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
+
+	put_side(d, out, "old:", d->old, COMPARE_OLD, d->old_partial);
+	put_side(d, out, "new:", d->new, COMPARE_NEW, d->new_partial);
+	fprintf(out, "\n  %-19s%*s%*s%*s\n", "", VALUE, "OLD", VALUE, "NEW", VALUE + 1, "CHANGE");
+	put_subject(d, out, comparison_run(d->c));
+	for (size_t i = 0; i < n; i++)
+		same += !put_subject(d, out, phases[i]);
+	if (same)
+		fprintf(out, "%zu phase%s without a change of 1 %% and 1 MiB or 10 ms (--all)\n",
+			same, same == 1 ? "" : "s");
+	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
+		fputs("~ is within the spread of the repeats\n", out);
+	if (d->n_breaches)
+		fputc('\n', out);
+	tone(d, out, WARNING);
+	for (size_t i = 0; i < d->n_breaches; i++)
+		put_breach(d, out, &d->breaches[i]);
+	if (diff_is_broken(d) && !d->n_breaches)
+		fputs("\n! the limits cannot be told to hold: a profile was cut off\n", out);
+	tone(d, out, PLAIN);
+	if (d->n_limits + d->n_budgets && !diff_is_broken(d))
+		fputs("\nAll limits hold.\n", out);
+}
+
+/* ---- JSON: bytes and seconds, so that nobody has to parse units ---- */
+
+static void put_number(struct json_writer *j, enum compare_metric metric, uint64_t value)
+{
+	char text[UNITS_TEXT_MAX];
+
+	json_plain(j, compare_metrics[metric].is_time ? units_secs(text, value, 6)
+						      : units_count(text, value));
+}
+
+static void put_values(struct json_writer *j, const char *key, enum compare_metric metric,
+		       const struct compare_values *values)
+{
+	json_key(j, key);
+	if (!values->n) {
+		json_plain(j, "null");
+		return;
+	}
+	json_compact(j);
+	json_object(j);
+	json_key(j, "median");
+	put_number(j, metric, values->median);
+	json_key(j, "lowest");
+	put_number(j, metric, values->lowest);
+	json_key(j, "highest");
+	put_number(j, metric, values->highest);
+	json_object_end(j);
+}
+
+static void put_json_subject(struct json_writer *j, const struct diff *d,
+			     const struct compare_subject *subject)
+{
+	unsigned int occurrence;
+	const char *name = compare_name(subject, &occurrence);
+
+	json_object(j);
+	if (name) {
+		json_key(j, "name");
+		json_text(j, name);
+		json_key(j, "occurrence");
+		json_u64(j, occurrence);
+	}
+	for (size_t metric = 0; metric < COMPARE_METRICS; metric++) {
+		const struct compare_values old = compare_values(subject, COMPARE_OLD, metric);
+		const struct compare_values new = compare_values(subject, COMPARE_NEW, metric);
+		char key[UNITS_TEXT_MAX];
+
+		snprintf(key, sizeof(key), "%s_%s", compare_metrics[metric].name,
+			 compare_metrics[metric].is_time ? "secs" : "bytes");
+		json_key(j, key);
+		json_object(j);
+		put_values(j, "old", metric, &old);
+		put_values(j, "new", metric, &new);
+		json_key(j, "within_spread");
+		json_plain(j, old.n && new.n &&compare_is_within_spread(&old, &new) ? "true"
+										    : "false");
+		json_key(j, "breaks_limit");
+		json_plain(j, has_breach(d, subject, metric) ? "true" : "false");
+		json_object_end(j);
+	}
+	json_object_end(j);
+}
+
+static void put_json_breach(struct json_writer *j, const struct diff_breach *breach)
+{
+	json_object(j);
+	json_key(j, "limit");
+	json_text(j, breach->limit);
+	json_key(j, "phase");
+	json_text(j, breach->name);
+	json_key(j, "occurrence");
+	json_u64(j, breach->occurrence);
+	json_key(j, "metric");
+	json_text(j, compare_metrics[breach->metric].name);
+	json_key(j, "new");
+	if (breach->is_missing)
+		json_plain(j, "null");
+	else
+		put_number(j, breach->metric, breach->new);
+	json_key(j, "most");
+	if (breach->is_missing)
+		json_plain(j, "null");
+	else
+		put_number(j, breach->metric, breach->most);
+	json_object_end(j);
+}
+
+void diff_json(const struct diff *d, FILE *out)
+{
+	struct json_writer j = {.out = out, .pretty = true};
+	size_t n;
+	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
+
+	json_object(&j);
+	json_key(&j, "partial");
+	json_plain(&j, d->old_partial || d->new_partial ? "true" : "false");
+	json_key(&j, "broken");
+	json_plain(&j, diff_is_broken(d) ? "true" : "false");
+	json_key(&j, "breaches");
+	json_array(&j);
+	for (size_t i = 0; i < d->n_breaches; i++)
+		put_json_breach(&j, &d->breaches[i]);
+	json_array_end(&j);
+	json_key(&j, "run");
+	put_json_subject(&j, d, comparison_run(d->c));
+	json_key(&j, "phases");
+	json_array(&j);
+	for (size_t i = 0; i < n; i++)
+		put_json_subject(&j, d, phases[i]);
+	json_array_end(&j);
+	json_object_end(&j);
+}

@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import jsonschema
 import yaml
 
 BUILD = Path(os.environ.get("QPROF_BUILD", Path(__file__).resolve().parents[2] / "build")).resolve()
@@ -52,11 +53,36 @@ def program(name):
 
 
 def parse(path):
-    """The profile at path. None where the file is empty or not there."""
+    """The profile at path, whole or cut off. None where the file is empty or not there."""
     try:
-        return yaml.load(Path(path).read_bytes(), Loader=Loader)
+        profile = yaml.load(Path(path).read_bytes(), Loader=Loader)
     except FileNotFoundError:
         return None
+    if profile and "memory_usage" in profile:
+        assert_valid(profile)
+    return profile
+
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs/profile.schema.json").read_text())
+
+
+def some_of(items, most=200):
+    """At most that many of a list: the ends, and others evenly between."""
+    if not items or len(items) <= most:
+        return items
+    return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]
+
+
+def assert_valid(profile):
+    """The profile is as docs/profile.schema.json says. Of long lists not every item is looked at."""
+    short = {key: some_of(value) if isinstance(value, list) else value
+             for key, value in profile.items()}
+    for key in ("timeline", "process_timeline"):
+        if isinstance(short.get(key), dict):
+            short[key] = {**short[key], "rows": some_of(short[key].get("rows"))}
+    errors = [f"{list(e.absolute_path)}: {e.message[:200]}"
+              for e in jsonschema.Draft202012Validator(SCHEMA).iter_errors(short)]
+    assert not errors, f"not as docs/profile.schema.json says: {errors[:5]}"
 
 
 def last_json(text):

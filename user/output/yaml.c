@@ -77,6 +77,7 @@ static const char *const own_keys[] = {
 	"total_quantization_time_seconds",
 	"peak_memory_mb",
 	"main_peak_memory_mb",
+	"peak",
 	"gpu_peak_memory_mb",
 	"total_disk_read_mb",
 	"total_disk_write_mb",
@@ -87,6 +88,7 @@ static const char *const own_keys[] = {
 	"phases",
 	"processes",
 	"timeline",
+	"process_timeline",
 	"quality",
 };
 

@@ -14,6 +14,7 @@
 
 #include "renderer.h"
 #include "text.h"
+#include "units.h"
 
 /* One word, never empty, whatever the name was. */
 static void put_word(FILE *out, const char *name)
@@ -37,26 +38,31 @@ static void put_word(FILE *out, const char *name)
 	}
 }
 
-static double mib(uint64_t bytes)
-{
-	return (double)bytes / 1048576;
-}
-
 struct dat {
 	FILE *out;
-	double start; /* Unix seconds of the run's start */
+	uint64_t start_ns; /* of the run, since 1970 */
 };
 
-static double at(const struct dat *d, uint64_t ns)
+static uint64_t start_of(const struct recording *r)
 {
-	return d->start + (double)ns / 1e9;
+	double secs = r->run.started_at;
+
+	if (r->n_steps && r->steps[0].unix_secs > 0)
+		secs = r->steps[0].unix_secs - (double)r->steps[0].rel_ns / 1e9;
+	return secs > 0 && secs < 1e10 ? (uint64_t)(secs * 1e6) * 1000 : 0;
 }
 
-static double start_of(const struct recording *r)
+/* " MIB UNIXSECS", with the decimals of the file: printf of a double would take longer than all
+ * else.
+ */
+static void put_at(const struct dat *d, uint64_t bytes, uint64_t ns)
 {
-	if (r->n_steps && r->steps[0].unix_secs > 0)
-		return r->steps[0].unix_secs - (double)r->steps[0].rel_ns / 1e9;
-	return r->run.started_at;
+	char text[UNITS_TEXT_MAX];
+
+	putc_unlocked(' ', d->out);
+	fputs_unlocked(units_mb(text, bytes), d->out);
+	putc_unlocked(' ', d->out);
+	fputs_unlocked(units_secs(text, d->start_ns + ns, 6), d->out);
 }
 
 static void put_command(const struct dat *d, const struct recording *r)
@@ -74,9 +80,11 @@ static void put_command(const struct dat *d, const struct recording *r)
 
 static void put_points(const struct dat *d, const struct recording *r)
 {
-	for (size_t i = 0; i < r->n_points; i++)
-		fprintf(d->out, "MEM %.6f %.6f\n", mib(recording_point_rss(&r->points[i])),
-			at(d, r->points[i].time_ns));
+	for (size_t i = 0; i < r->n_points; i++) {
+		fputs_unlocked("MEM", d->out);
+		put_at(d, recording_point_rss(&r->points[i]), r->points[i].time_ns);
+		putc_unlocked('\n', d->out);
+	}
 }
 
 static void put_tracks(const struct dat *d, const struct recording *r)
@@ -84,8 +92,9 @@ static void put_tracks(const struct dat *d, const struct recording *r)
 	for (size_t i = 0; i < r->n_tracks; i++) {
 		const struct recording_track_point *point = &r->tracks[i];
 
-		fprintf(d->out, "CHLD %u %.6f %.6f\n", r->processes[point->process].pid,
-			mib(point->file + point->anon + point->shmem), at(d, point->time_ns));
+		fprintf(d->out, "CHLD %u", r->processes[point->process].pid);
+		put_at(d, point->file + point->anon + point->shmem, point->time_ns);
+		putc_unlocked('\n', d->out);
 	}
 }
 
@@ -99,16 +108,16 @@ static void put_phases(const struct dat *d, const struct recording *r,
 			continue;
 		fputs("FUNC ", d->out);
 		put_word(d->out, phase->name);
-		fprintf(d->out, " %.6f %.6f %.6f %.6f %u\n", mib(phase->start_rss),
-			at(d, phase->start_ns), mib(phase->end_rss),
-			at(d, phase->start_ns + phase->duration_ns), phase->depth);
+		put_at(d, phase->start_rss, phase->start_ns);
+		put_at(d, phase->end_rss, phase->start_ns + phase->duration_ns);
+		fprintf(d->out, " %u\n", phase->depth);
 	}
 }
 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
-	const struct dat d = {.out = out, .start = start_of(r)};
+	const struct dat d = {.out = out, .start_ns = start_of(r)};
 
 	(void)err;
 	put_command(&d, r);

@@ -38,6 +38,11 @@ uint64_t recording_peak_ns(const struct recording *r)
 	return ns;
 }
 
+static bool covers(const struct recording_phase *phase, uint64_t ns)
+{
+	return phase->start_ns <= ns && ns - phase->start_ns <= phase->duration_ns;
+}
+
 const struct recording_phase *recording_peak_phase(const struct recording *r)
 {
 	const uint64_t when = recording_peak_ns(r);
@@ -46,11 +51,50 @@ const struct recording_phase *recording_peak_phase(const struct recording *r)
 	for (size_t i = 0; i < r->n_phases; i++) {
 		const struct recording_phase *phase = &r->phases[i];
 
-		if (phase->start_ns <= when && when - phase->start_ns <= phase->duration_ns &&
-		    phase->peak_rss == r->totals.peak_rss)
+		if (covers(phase, when) && phase->peak_rss == r->totals.peak_rss)
 			found = phase;
 	}
 	return found;
+}
+
+const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns)
+{
+	const struct recording_phase *found = NULL;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		if (covers(&r->phases[i], ns))
+			found = &r->phases[i];
+	}
+	return found;
+}
+
+static uint64_t end_of(const struct recording_phase *phase)
+{
+	return phase->start_ns + phase->duration_ns;
+}
+
+const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns)
+{
+	const struct recording_phase *found = NULL;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (end_of(phase) <= ns && (!found || end_of(phase) >= end_of(found)))
+			found = phase;
+	}
+	return found;
+}
+
+uint64_t recording_plateau_ns(const struct recording *r)
+{
+	const uint64_t high = r->totals.peak_rss - r->totals.peak_rss / 100;
+
+	for (size_t i = 0; i < r->n_points; i++) {
+		if (recording_point_rss(&r->points[i]) >= high)
+			return r->points[i].time_ns;
+	}
+	return recording_peak_ns(r);
 }
 
 /* A tree of maxima: node i is of 2i and 2i+1, the points are the leaves from n on. */

@@ -235,6 +235,17 @@ bool recording_peak_time(const struct recording *r, uint64_t *ns);
 /* That *ns alone. */
 uint64_t recording_peak_ns(const struct recording *r);
 
+/* The phase that was going on at that time: of those, the one that began last. NULL: none was. */
+const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns);
+/* The phase that ended last before that time; NULL: none had. */
+const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns);
+
+/*
+ * When the tree first had as good as its peak, 99 % of it. A run often reaches a plateau long
+ * before the moment at which that is highest.
+ */
+uint64_t recording_plateau_ns(const struct recording *r);
+
 /*
  * Will it fit: memory over a stretch of time that the kernel can take back (pages of mapped files)
  * and that it cannot (anonymous, shmem, and what is in swap). Of the timeline, so within the 256

@@ -293,6 +293,34 @@ static void put_shares(const struct text *t)
 	put_part(t, rest, sum, name);
 }
 
+/* In which phase that was; if in none, after which. */
+static void put_where(const struct text *t, const struct recording_phase *phase, uint64_t ns)
+{
+	const struct recording_phase *before = recording_phase_before(t->r, ns);
+
+	if (phase) {
+		fputs(phase->kind == PROFILE_PHASE_GAP ? ", after " : ", in ", t->out);
+		put_name(t, phase->name, t->width - 36, false);
+	} else if (before) {
+		fputs(", in no phase, after ", t->out);
+		put_name(t, before->name, t->width - 48, false);
+	}
+}
+
+/* Where memory got that high is often more of an answer than where it was highest. */
+static void put_plateau(const struct text *t, uint64_t peak_ns)
+{
+	const uint64_t ns = recording_plateau_ns(t->r);
+	const struct recording_phase *phase = recording_phase_at(t->r, ns);
+	char when[UNITS_TEXT_MAX];
+
+	if (ns >= peak_ns || phase == t->peak_phase)
+		return;
+	fprintf(t->out, "%*s99 %% of it first at %s", INDENT, "", units_time_for_people(when, ns));
+	put_where(t, phase, ns);
+	fputc('\n', t->out);
+}
+
 static void put_peak(const struct text *t)
 {
 	const struct recording *r = t->r;
@@ -305,12 +333,11 @@ static void put_peak(const struct text *t)
 	units_time_for_people(when, ns);
 	fprintf(t->out, "Peak %s%s%s", units_bytes_for_people(peak, r->totals.peak_rss),
 		is_known ? " at " : "; the file does not say when, its highest step is at ", when);
-	if (t->peak_phase) {
-		fputs(t->peak_phase->kind == PROFILE_PHASE_GAP ? ", after " : ", in ", t->out);
-		put_name(t, t->peak_phase->name, t->width - 36, false);
-	}
+	if (is_known)
+		put_where(t, t->peak_phase, ns);
 	tone(t, PLAIN);
 	fputc('\n', t->out);
+	put_plateau(t, ns);
 	if (!r->peak.has)
 		return;
 	put_kinds(t);

@@ -245,8 +245,10 @@ int command_diff(int argc, char **argv)
 	command.diff.limits = command.limits;
 	command.diff.budgets = command.budgets;
 	command.diff.colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-	if (!command.diff.width)
+	if (!command.diff.width) /* a narrow terminal wraps */
 		command.diff.width = isatty(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : 80;
+	if (command.diff.width < MIN_WIDTH)
+		command.diff.width = MIN_WIDTH;
 	if (compare(&command, &err)) {
 		log_error("%s", err.text);
 		status = err.status;

@@ -20,8 +20,10 @@ enum {
 	MAX_WARNINGS = 10,
 	MAX_INDENT = 8, /* of nested phases */
 	CELL = 10,
+	MIN_NAME = 20, /* columns that a name has at least */
 	MAX_CELLS = 6,
-	MAX_COLUMNS = 512, /* as the width may be */
+	MIN_COLUMNS = 60, /* as the width may be */
+	MAX_COLUMNS = 512,
 	INDENT = 2,
 };
 
@@ -109,9 +111,17 @@ static char *next_cell(struct cells *cells)
 	return cells->text[cells->n++];
 }
 
-static unsigned int name_columns(const struct text *t, unsigned int n_cells)
+/* Of a narrow table the last ones give way to the names. */
+static unsigned int shown_cells(const struct text *t, const struct cells *cells)
 {
-	const unsigned int left = t->width - INDENT - n_cells * CELL;
+	const unsigned int room = (t->width - INDENT - MIN_NAME) / CELL;
+
+	return room < cells->n ? room : cells->n;
+}
+
+static unsigned int name_columns(const struct text *t, const struct cells *cells)
+{
+	const unsigned int left = t->width - INDENT - shown_cells(t, cells) * CELL;
 
 	/* Numbers are to be near their names. */
 	return left > 60 ? 60 : left;
@@ -119,7 +129,7 @@ static unsigned int name_columns(const struct text *t, unsigned int n_cells)
 
 static void put_cells(const struct text *t, const struct cells *cells)
 {
-	for (unsigned int i = 0; i < cells->n; i++)
+	for (unsigned int i = 0; i < shown_cells(t, cells); i++)
 		fprintf(t->out, "%*s", CELL, cells->text[i]);
 	fputc('\n', t->out);
 }
@@ -129,7 +139,7 @@ static void put_line(const struct text *t, const char *name, unsigned int indent
 {
 	indent = indent < MAX_INDENT ? indent : MAX_INDENT;
 	fprintf(t->out, "%*s", (int)(INDENT + indent), "");
-	put_name(t, name, name_columns(t, cells->n) - indent, true);
+	put_name(t, name, name_columns(t, cells) - indent, true);
 	put_cells(t, cells);
 }
 
@@ -142,7 +152,7 @@ static void put_titles(const struct text *t, const char *const *titles)
 		snprintf(next_cell(&cells), UNITS_TEXT_MAX, "%s", *title);
 	fputc('\n', t->out);
 	tone(t, BOLD);
-	fprintf(t->out, "%-*s", (int)(INDENT + name_columns(t, cells.n)), titles[0]);
+	fprintf(t->out, "%-*s", (int)(INDENT + name_columns(t, &cells)), titles[0]);
 	put_cells(t, &cells);
 	tone(t, PLAIN);
 }
@@ -411,36 +421,33 @@ static void phase_text(char *out, size_t size, const struct recording_phase *pha
 		 gap && phase->to ? phase->to : "", phase->closed ? "" : " (open)");
 }
 
-/* "  4.   12 s  Calibration (620 ms)        [+256 MiB]  peak 258 MiB  <- peak" */
+/* "  4.   12 s  Calibration (620 ms)        [+256 MiB]  peak 258 MiB ← peak" */
 static void put_phase(const struct text *t, const struct recording_phase *phase)
 {
-	enum { NUMBER = 5, TIME = 8, DELTA = 13, PEAK = 14, MARK = 8 };
+	enum { NUMBER = 5, TIME = 7, DELTA = 12, PEAK = 8, WIDE = 90 };
+	/* Columns are few: the last word gives way first. */
+	const char *const mark = t->width < WIDE ? " ←" : " ← peak";
+	const unsigned int fixed = NUMBER + TIME + 2 + DELTA + sizeof("  peak ") - 1 + PEAK +
+				   (t->width < WIDE ? 2 : 7);
 	const size_t number = (size_t)(phase - t->r->phases) + 1;
 	const unsigned int indent = 2 * (phase->depth < 4 ? phase->depth : 4);
-	const unsigned int room = t->width - NUMBER - TIME - DELTA - PEAK - MARK - indent - 3;
+	const unsigned int room = t->width - fixed - indent;
 	const unsigned int columns = room > 60 ? 60 : room;
-	char name[1024], start[UNITS_TEXT_MAX], took[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
-	char delta[UNITS_TEXT_MAX], shown[UNITS_TEXT_MAX + 4];
-	unsigned int tail;
+	char name[1024], safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	char text[UNITS_TEXT_MAX], shown[UNITS_TEXT_MAX + 4];
+	unsigned int used, tail;
 
+	fprintf(t->out, "%*zu.%*s  %*s", NUMBER - 1, number, TIME,
+		units_time_for_people(text, phase->start_ns), (int)indent, "");
+	tail = (unsigned int)snprintf(shown, sizeof(shown), " (%s)",
+				      units_time_for_people(text, phase->duration_ns));
 	phase_text(name, sizeof(name), phase);
-	units_time_for_people(start, phase->start_ns);
-	units_time_for_people(took, phase->duration_ns);
-	snprintf(shown, sizeof(shown), " (%s)", took);
-	tail = (unsigned int)strlen(shown);
-	units_delta_for_people(delta, phase->start_rss, phase->end_rss);
-	fprintf(t->out, "%*zu.%*s  %*s", NUMBER - 1, number, TIME, start, (int)indent, "");
-	{
-		char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
-		const unsigned int used =
-			text_for_terminal(safe, sizeof(safe), name, columns - tail);
-
-		fprintf(t->out, "%s%s%*s", safe, shown, (int)(columns - tail - used), "");
-	}
-	snprintf(shown, sizeof(shown), "[%s]", delta);
-	fprintf(t->out, "%*s  peak %9s", DELTA, shown,
-		units_bytes_for_people(peak, phase->peak_rss));
-	fputs(phase == t->peak_phase ? " ← peak\n" : "\n", t->out);
+	used = text_for_terminal(safe, sizeof(safe), name, columns - tail);
+	fprintf(t->out, "%s%s%*s", safe, shown, (int)(columns - tail - used), "");
+	snprintf(shown, sizeof(shown), "[%s]",
+		 units_delta_for_people(text, phase->start_rss, phase->end_rss));
+	fprintf(t->out, "%*s  peak %*s%s\n", DELTA, shown, PEAK,
+		units_bytes_for_people(text, phase->peak_rss), phase == t->peak_phase ? mark : "");
 }
 
 typedef void (*phase_cells)(const struct text *t, const struct recording_phase *phase,
@@ -543,7 +550,7 @@ static void put_totals(const struct text *t)
 {
 	const struct profile_usage *u = &t->r->totals.usage;
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX];
-	char cpu[UNITS_TEXT_MAX];
+	char cpu[UNITS_TEXT_MAX], line[256];
 
 	/* Quark's file has these two only. */
 	if (!u->io_read && !u->io_write && !u->cpu_ns) {
@@ -553,10 +560,11 @@ static void put_totals(const struct text *t)
 				units_bytes_for_people(d, u->disk_write));
 		return;
 	}
-	fprintf(t->out, "Read %s (storage %s), wrote %s (storage %s), CPU %s\n",
-		units_bytes_for_people(a, u->io_read), units_bytes_for_people(b, u->disk_read),
-		units_bytes_for_people(c, u->io_write), units_bytes_for_people(d, u->disk_write),
-		units_time_for_people(cpu, u->cpu_ns));
+	snprintf(line, sizeof(line), "Read %s (storage %s), wrote %s (storage %s), CPU %s",
+		 units_bytes_for_people(a, u->io_read), units_bytes_for_people(b, u->disk_read),
+		 units_bytes_for_people(c, u->io_write), units_bytes_for_people(d, u->disk_write),
+		 units_time_for_people(cpu, u->cpu_ns));
+	put_wrapped(t, "", line);
 }
 
 static void put_tables(const struct text *t, const struct list *list,
@@ -598,25 +606,20 @@ static void put_process(const struct text *t, const struct recording_process *pr
 	units_bytes_for_people(next_cell(&cells), process->usage.io_write);
 	units_time_for_people(next_cell(&cells), process->usage.cpu_ns);
 	exit_text(next_cell(&cells), process);
-	/* The end gives way first: names need room. */
-	if (t->width < 90)
-		cells.n--;
 	put_line(t, name, 0, &cells);
 }
 
 static int put_processes(const struct text *t)
 {
-	static const char *const wide[] = {"PROCESS", "START", "PEAK", "READ",
-					   "WRITTEN", "CPU",   "END",  NULL};
-	static const char *const narrow[] = {"PROCESS", "START", "PEAK", "READ",
-					     "WRITTEN", "CPU",	 NULL};
+	static const char *const titles[] = {"PROCESS", "START", "PEAK", "READ",
+					     "WRITTEN", "CPU",	 "END",	 NULL};
 	size_t n;
 	const struct recording_process **list = select_processes(t->r, t->options, &n);
 
 	if (!list)
 		return -1;
 	if (n)
-		put_titles(t, t->width < 90 ? narrow : wide);
+		put_titles(t, titles);
 	for (size_t i = 0; i < n && i < t->top; i++)
 		put_process(t, list[i]);
 	put_more(t, n, "processes");
@@ -670,7 +673,6 @@ static void put_quality(const struct text *t)
 static int put_all(const struct text *t, const struct list *list,
 		   const struct recording_needs *needs)
 {
-	tone(t, PLAIN);
 	put_command(t);
 	put_when_and_where(t);
 	put_partial(t);
@@ -695,7 +697,9 @@ static int render(const struct recording *r, const struct render_options *option
 		.out = out,
 		.r = r,
 		.options = options,
-		.width = options->width < MAX_COLUMNS ? options->width : MAX_COLUMNS,
+		.width = options->width < MIN_COLUMNS	? MIN_COLUMNS
+			 : options->width > MAX_COLUMNS ? MAX_COLUMNS
+							: options->width,
 		.top = options->top ? options->top : TOP,
 		.peak_phase = recording_peak_phase(r),
 	};

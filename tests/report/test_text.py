@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The text report: what the first screen says, how wide it is, what it makes of hostile names."""
+
+import pytest
+import yaml
+
+from reports import PROFILE, report, run
+
+HOSTILE = """\
+qprof: {version: "0", hostname: "\\e[2J\\u202eh", kernel: "k", command: ["\\e]0;x\\a", "\\u2066b"]}
+memory_usage:
+- {step: "\\e[31m\\u202e\\n Start", timestamp: 5.0, relative_time_secs: 0.0, cpu_memory_mb: 1.0}
+- {step: "\\e[31m\\u202e\\n End", timestamp: 6.0, relative_time_secs: 1.0, cpu_memory_mb: 2.0}
+"""
+
+
+def lines(*args, **kwargs):
+    return report("--width", "80", *args, **kwargs).decode().splitlines()
+
+
+def test_first_screen():
+    """When, in which phase, which process, of what kind: within the first 24 lines."""
+    head = "\n".join(lines()[:24])
+    peak = yaml.safe_load(PROFILE.read_text())["peak"]
+    assert f"Peak 195 MiB at {peak['time_secs'] * 1000:.0f} ms, in Spike" in head, head
+    assert "99 %  anon" in head, head
+    assert f"{peak['processes'][0]['pid']} checkpoints memory" in head, head
+    assert "Needs at least 192 MiB" in head, head
+
+
+@pytest.mark.parametrize("width", [60, 80, 89, 90, 200])
+def test_fits(width):
+    for line in report("--width", str(width)).decode().splitlines():
+        assert len(line) <= width, f"{len(line)} columns instead of {width}: {line}"
+
+
+def numbers(text):
+    """Of the phases that are listed, in order."""
+    part = text[text.index("Phases") + 1:]
+    return [int(line.split(".")[0]) for line in part[:part.index("")] if line[:4].strip().isdigit()]
+
+
+def test_sort_filter_top():
+    phases = yaml.safe_load(PROFILE.read_text())["phases"]
+    assert numbers(lines("--top", "100")) == list(range(1, len(phases) + 1))
+    by_peak = numbers(lines("--sort", "peak", "--top", "5"))
+    peaks = [phases[n - 1]["peak_memory_mb"] for n in by_peak]
+    assert peaks == sorted((p["peak_memory_mb"] for p in phases), reverse=True)[:5], peaks
+    chosen = numbers(lines("--phase", "Layer *"))
+    assert chosen and all(phases[n - 1]["name"].startswith("Layer ") for n in chosen), chosen
+    by_time = numbers(lines("--sort", "duration", "--top", "3"))
+    took = [phases[n - 1]["duration_secs"] for n in by_time]
+    assert took == sorted((p["duration_secs"] for p in phases), reverse=True)[:3], took
+
+
+def test_hostile_names():
+    text = run("report", "-", stdin=HOSTILE.encode())[0].decode()
+    bad = [c for c in text if c != "\n" and (not c.isprintable() or c in "\u202e\u2066")]
+    assert not bad, bad
+    assert "cut off" in text, text

@@ -57,7 +57,8 @@ def test_twice_the_same(name):
 
 
 def test_a_files_name_tells_its_format(tmp_path):
-    for name, extension in (("json", ".json"), ("csv", ".csv"), ("mprof", ".dat")):
+    for name, extension in (("json", ".json"), ("csv", ".csv"), ("mprof", ".dat"),
+                            ("perfetto", ".pftrace")):
         out = tmp_path / f"x{extension}"
         run("report", "-o", out, PROFILE)
         assert out.read_bytes() == report("-f", name), extension

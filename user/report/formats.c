@@ -8,7 +8,9 @@
 	X(text)                                                                                    \
 	X(json)                                                                                    \
 	X(csv)                                                                                     \
-	X(mprof)
+	X(mprof)                                                                                   \
+	X(perfetto)                                                                                \
+	X(chrome)
 
 #define DECLARE(name) extern const struct renderer renderer_##name;
 #define ADDRESS(name) &renderer_##name,

@@ -213,7 +213,7 @@ static bool has_old_rss_layout(const struct btf *btf)
 	return btf__find_by_name_kind(btf, "mm_rss_stat", BTF_KIND_STRUCT) > 0;
 }
 
-static int choose_programs(struct engine *e, struct error *err)
+static int choose_programs(struct engine *e, bool audit, struct error *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 
@@ -227,6 +227,9 @@ static int choose_programs(struct engine *e, struct error *err)
 	choose_io_uring(e, btf);
 	choose_multi(e);
 	e->old_rss_layout = has_old_rss_layout(btf);
+	/* Loading a program takes the kernel some 10 ms. */
+	bpf_program__set_autoload(e->bpf->progs.join_job, audit);
+	bpf_program__set_autoload(e->bpf->progs.tell_processes, audit);
 	btf__free(btf);
 	return 0;
 }
@@ -343,7 +346,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
-	if (choose_programs(e, err) || load(e, config, err) || read_cpu_offsets(e, err))
+	if (choose_programs(e, config->audit, err) || load(e, config, err) || read_cpu_offsets(e, err))
 		goto fail;
 	if (config->audit)
 		fill_free_jobs(e);
@@ -364,6 +367,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.libc_splice_done, false);
 	bpf_program__set_autoattach(e->bpf->progs.libc_vmsplice_done, false);
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
+	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(

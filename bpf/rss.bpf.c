@@ -200,10 +200,10 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
  * How far RSS must move for another point: 256 KiB or a 256th of the tree's RSS, and coarser for an
  * mm that has sent many, so that one that breathes for hours cannot flood the ring.
  */
-static __always_inline s64 point_step(const struct mm_rss *m, const struct wire_tree *tree)
+static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 {
 	u32 shift = m->points < 4096 ? 8 : m->points < 16384 ? 6 : m->points < 65536 ? 5 : 4;
-	s64 step = tree->rss >> shift;
+	s64 step = tree_rss >> shift;
 
 	return step > 64 ? step : 64;
 }
@@ -289,19 +289,22 @@ static __always_inline void note_shared(const struct wire_tree *tree, u64 *most,
 		atomic_max(most, pages);
 }
 
-/* Carries a change of a counter to the process and its tree. */
-static __always_inline void add_change(struct mm_rss *m, u32 member, s64 change)
+/*
+ * Carries a change of a counter to the process and its tree. True: the process has nothing left.
+ * Each total is touched once: with threads on other CPUs, its cache line is away a moment later.
+ */
+static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change)
 {
 	struct wire_tree *tree;
 	s64 rss, tree_rss, moved;
 	u64 word;
 
-	if (!change)
-		return;
+	if (!change) /* counted already, at a checkpoint */
+		return is_empty(m);
 	if (member == MM_SWAPENTS) {
 		tree = tree_of(job_of(atomic_add(&m->swap, change)));
 		atomic_add(&tree->swap, change);
-		return;
+		return is_empty(m);
 	}
 	if (member == MM_FILEPAGES) {
 		tree = tree_of(job_of(atomic_add(&m->file, change)));
@@ -319,8 +322,9 @@ static __always_inline void add_change(struct mm_rss *m, u32 member, s64 change)
 		note_peak(&tree->peaks, tree, tree_rss);
 	}
 	moved = rss + change - m->emitted;
-	if ((moved < 0 ? -moved : moved) >= point_step(m, tree))
+	if ((moved < 0 ? -moved : moved) >= point_step(m, tree_rss))
 		emit_point(m);
+	return !(rss + change);
 }
 
 /*
@@ -350,14 +354,12 @@ SEC("tp_btf/rss_stat")
 int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 {
 	struct mm_rss *m = find_mm((u64)mm);
+	s64 change;
 
 	if (!m)
 		return 0;
-	if (has_old_layout())
-		add_change(m, member, count_old_change(m, member));
-	else
-		add_change(m, member, count_change(m, member));
-	if (is_empty(m))
+	change = has_old_layout() ? count_old_change(m, member) : count_change(m, member);
+	if (add_change(m, member, change))
 		forget_if_empty(m, mm);
 	return 0;
 }

@@ -142,9 +142,9 @@ static int write_report(const struct report *report, const struct recording *r, 
 		close(fd);
 		return error_set(err, "cannot write to '%s': %s", to, strerror(errno));
 	}
-	failed = report->renderer->render(r, &report->render, out, err);
-	/* Some file systems say only at the end that there was no room. */
+	/* Why a write fails is said by the first that does; some file systems say it at the end. */
 	errno = 0;
+	failed = report->renderer->render(r, &report->render, out, err);
 	if ((ferror(out) | fclose(out)) && !failed)
 		failed = error_set(err, "cannot write all of '%s': %s", to,
 				   errno ? strerror(errno) : "a write failed");

@@ -6,6 +6,8 @@
 /* The formats there are; a new one is a line here. */
 #define FORMATS(X)                                                                                 \
 	X(text)                                                                                    \
+	X(html)                                                                                    \
+	X(svg)                                                                                     \
 	X(json)                                                                                    \
 	X(csv)                                                                                     \
 	X(mprof)                                                                                   \

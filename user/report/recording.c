@@ -86,6 +86,20 @@ const struct recording_phase *recording_phase_before(const struct recording *r, 
 	return found;
 }
 
+const struct recording_phase *recording_where(const struct recording *r, uint64_t ns,
+					      const struct recording_phase *phase,
+					      const char **words)
+{
+	*words = ", in ";
+	if (phase && phase->kind == PROFILE_PHASE_GAP)
+		*words = ", after ";
+	if (!phase) {
+		phase = recording_phase_before(r, ns);
+		*words = phase ? ", in no phase, after " : "";
+	}
+	return phase;
+}
+
 uint64_t recording_plateau_ns(const struct recording *r)
 {
 	const uint64_t high = r->totals.peak_rss - r->totals.peak_rss / 100;

@@ -241,6 +241,15 @@ const struct recording_phase *recording_phase_at(const struct recording *r, uint
 const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns);
 
 /*
+ * Where a time is, for people: the phase to be named, and in *words what comes before its name, as
+ * ", in ". phase is the one that was going on then, NULL for none: then it is the last that had
+ * ended. NULL and "" if there is none to be named.
+ */
+const struct recording_phase *recording_where(const struct recording *r, uint64_t ns,
+					      const struct recording_phase *phase,
+					      const char **words);
+
+/*
  * When the tree first had as good as its peak, 99 % of it. A run often reaches a plateau long
  * before the moment at which that is highest.
  */

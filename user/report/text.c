@@ -306,15 +306,12 @@ static void put_shares(const struct text *t)
 /* In which phase that was; if in none, after which. */
 static void put_where(const struct text *t, const struct recording_phase *phase, uint64_t ns)
 {
-	const struct recording_phase *before = recording_phase_before(t->r, ns);
+	const char *words;
 
-	if (phase) {
-		fputs(phase->kind == PROFILE_PHASE_GAP ? ", after " : ", in ", t->out);
-		put_name(t, phase->name, t->width - 36, false);
-	} else if (before) {
-		fputs(", in no phase, after ", t->out);
-		put_name(t, before->name, t->width - 48, false);
-	}
+	phase = recording_where(t->r, ns, phase, &words);
+	fputs(words, t->out);
+	if (phase)
+		put_name(t, phase->name, t->width - 26 - (unsigned int)strlen(words), false);
 }
 
 /* Where memory got that high is often more of an answer than where it was highest. */

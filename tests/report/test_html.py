@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""-f html, opened in a real browser: headless Chromium.
+
+What the page shows is held against the profile that it was made of. The page must make no request
+and log no error, whatever names programs chose. Screenshots for people to look at are left in
+QPROF_BUILD/screenshots.
+"""
+
+import base64
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import threading
+
+import pytest
+
+from profiles import HOSTILE, QUARK, big_profile, harmless, hostile_profile
+from reports import BUILD, DEADLINE, PROFILE, report
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    webdriver = None
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+pytestmark = pytest.mark.skipif(not (webdriver and CHROMIUM and DRIVER),
+                                reason="no Chromium with Selenium: tools/setup browser installs it")
+
+
+class Page:
+    """A report in the browser."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        self.driver.get_log("performance")
+        self.driver.get_log("browser")
+
+    def open(self, url, **media):
+        features = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in media.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        self.driver.get(str(url))
+        self.until(lambda: self.text("#range"), "a view")
+        return self
+
+    def js(self, script, *args):
+        return self.driver.execute_script(script, *args)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0]).textContent", selector)
+
+    def until(self, condition, what):
+        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.05).until(lambda _: condition(), what)
+
+    def scroll_to(self, selector):
+        self.js("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+
+    def column(self, table, title):
+        """The texts of that column of a table, as shown."""
+        return self.js("""
+            const heads = [...document.querySelectorAll(`#${arguments[0]} thead th`)];
+            const at = heads.findIndex(th => th.textContent === arguments[1]);
+            return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map(tr => tr.cells[at].textContent);
+            """, table, title)
+
+    def head(self, table, title):
+        return next(e for e in self.all(f"#{table} thead th button") if e.text == title)
+
+    def requests(self):
+        """URLs asked for since the last call, the page's own included."""
+        messages = (json.loads(line["message"])["message"] for line in self.driver.get_log("performance"))
+        urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        return [url for url in urls if not url.startswith(("data:", "chrome:"))]  # chrome: of the browser itself
+
+    def complaints(self):
+        """What is on the console, but for what reading pixels here brings up."""
+        return [line["message"] for line in self.driver.get_log("browser") if "willReadFrequently" not in line["message"]]
+
+    def screenshot(self, name):
+        folder = BUILD / "screenshots"
+        folder.mkdir(exist_ok=True)
+        self.driver.save_screenshot(str(folder / f"{name}.png"))
+
+    def pixels(self, colour, selector="#memory .chart canvas"):
+        """How many pixels of a canvas are of a colour of the palette; and the highest one's row, from 0 to 1."""
+        return self.js("""
+            const canvas = document.querySelector(arguments[0]);
+            const probe = document.body.appendChild(document.createElement("span"));
+            probe.style.color = `var(--${arguments[1]})`;
+            const [r, g, b] = getComputedStyle(probe).color.match(/[0-9.]+/g).map(Number);
+            probe.remove();
+            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            let count = 0, top = canvas.height;
+            for (let i = 0; i < data.length; i += 4) {
+                if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) {
+                    count++;
+                    top = Math.min(top, Math.floor(i / 4 / canvas.width));
+                }
+            }
+            return [count, top / canvas.height];
+            """, selector, colour)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+                 "--no-first-run", "--force-device-scale-factor=1", "--window-size=1280,1000", "--hide-scrollbars",
+                 f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]
+    if os.geteuid() == 0:  # Chromium refuses to be root otherwise; what it opens here is our own
+        arguments.append("--no-sandbox")
+    for argument in arguments:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+    driver.set_page_load_timeout(DEADLINE)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(driver):
+    page = Page(driver)
+    yield page
+    # Of every test, whatever else it looks at.
+    requests = page.requests()
+    assert len(set(requests)) <= 1, f"expected no request but for the page itself, got {requests}"
+    assert page.complaints() == [], "the console is to stay empty"
+
+
+@pytest.fixture
+def render(tmp_path):
+    """A profile, as text or the recorded one, to the URL of its page."""
+    def render(text=None, *args):
+        profile = PROFILE
+        if text is not None:
+            profile = tmp_path / "profile.yaml"
+            profile.write_text(text, encoding="utf-8")
+        page = tmp_path / "page.html"
+        report("-f", "html", *args, "-o", page, profile=profile)
+        return page.as_uri()
+    return render
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return json.loads(report("-f", "json"))
+
+
+def mib(text):
+    """A size for people, in MiB."""
+    number, unit = re.fullmatch(r"[+\u2212]?([0-9.]+) (B|KiB|MiB|GiB)", text).groups()
+    return float(number) * 1024 ** ("B KiB MiB GiB".split().index(unit) - 2)
+
+
+# ---- What it says
+
+def test_the_first_screen_has_the_answer(browser, render, recorded):
+    """When was the peak, in which phase, which process, and of what kind of memory."""
+    browser.open(render())
+    assert mib(browser.text("#peak-size").removeprefix("Peak ")) == pytest.approx(recorded["peak_memory_mb"], rel=0.01)
+    when = recorded["peak"]["time_secs"]
+    assert browser.text("#peak-where") == f"at {when * 1e3:.0f} ms, in Spike"
+    first = browser.text("#kinds .part")
+    assert first.startswith(f"{recorded['peak']['anon_mb']:.0f} MiB99 %anonymous"), first
+    top = recorded["processes"][recorded["peak"]["processes"][0]["process"]]
+    assert f"{top['pid']} checkpoints memory" in browser.text("#shares .part"), browser.text("#shares")
+    bottom = browser.js("return document.querySelector('#shares-card').getBoundingClientRect().bottom")
+    assert bottom < 500, "all of that is on the first screen"
+    assert browser.driver.title == "./job.sh - qprof-bpf"
+    browser.screenshot("light")
+
+
+def test_tables_have_all_of_the_profile(browser, render, recorded):
+    browser.open(render())
+    assert [mib(t) for t in browser.column("phases", "Peak")] == \
+        pytest.approx([p["peak_memory_mb"] for p in recorded["phases"]], rel=0.01, abs=0.01)
+    names = [p["name"] + (f" \u2192 {p['to']}" if "to" in p else "") for p in recorded["phases"]]
+    assert [t.removesuffix("peak") for t in browser.column("phases", "Phase")] == names
+    assert browser.column("phases", "Phase")[names.index("Spike")] == "Spikepeak", "the peak's phase is marked"
+    peaks = sorted((p["peak_memory_mb"] for p in recorded["processes"]), reverse=True)
+    assert [mib(t) for t in browser.column("processes", "Peak")] == pytest.approx(peaks, rel=0.01, abs=0.01)
+    browser.one("#steps-details summary").click()
+    more = browser.all("#steps .more button")
+    more[0].click()
+    assert len(browser.column("steps", "Step")) == len(recorded["memory_usage"])
+    metrics = [f"{k} = {v:g}" for s in recorded["memory_usage"] for k, v in s.get("metrics", {}).items()]
+    assert metrics and metrics[0] in " ".join(browser.column("steps", "Metrics"))
+
+
+def test_charts_are_drawn(browser, render):
+    """In the colours of the palette, as high as they should be, and the peak highest."""
+    browser.open(render())
+    anon, anon_top = browser.pixels("anon")
+    shmem, shmem_top = browser.pixels("shmem")
+    peak, peak_top = browser.pixels("peak")
+    assert anon > 20000 and shmem > 5000 and peak > 500, (anon, shmem, peak)
+    assert peak_top < anon_top < shmem_top, (peak_top, anon_top, shmem_top)
+    assert browser.pixels("cpu", "#cpu .chart canvas")[0] > 5000
+    assert browser.pixels("write", "#io .chart canvas")[0] > 300
+    assert len(browser.all("#tracks .track")) == 8
+    browser.scroll_to("#tracks .track")
+    browser.until(lambda: browser.pixels("anon", "#tracks .track canvas")[0] > 500, "the largest process, first")
+
+
+def test_options_reach_the_page(browser, render):
+    browser.open(render(None, "--phase", "Quant*", "--sort", "duration", "--top", "3"))
+    assert len(browser.column("phases", "Phase")) == 3
+    assert all(name.startswith("Quantization") for name in browser.column("phases", "Phase"))
+    assert browser.one("#phases th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert browser.one("#phases th[aria-sort]").text == "Time"
+
+
+# ---- By keyboard and mouse
+
+def test_sort_by_keyboard(browser, render, recorded):
+    browser.open(render())
+    head = browser.head("phases", "Peak")
+    head.send_keys(Keys.ENTER)
+    falling = [mib(t) for t in browser.column("phases", "Peak")]
+    assert falling == sorted(falling, reverse=True) and len(set(falling)) > 3, falling
+    assert browser.column("phases", "Phase")[0].startswith(
+        max(recorded["phases"], key=lambda p: p["peak_memory_mb"])["name"])
+    browser.head("phases", "Peak").send_keys(Keys.SPACE)
+    rising = [mib(t) for t in browser.column("phases", "Peak")]
+    assert rising == sorted(rising), rising
+    assert [th.text for th in browser.all("#phases th[aria-sort='ascending']")] == ["Peak"]
+    browser.head("phases", "Phase").send_keys(Keys.ENTER)
+    assert browser.column("phases", "Phase")[0].startswith("Base"), "words are sorted as words"
+
+
+def test_zoom_by_keyboard(browser, render):
+    browser.open(render())
+    chart = browser.one("#memory .chart")
+    whole = browser.text("#range")
+    tracks = "return document.querySelector('#tracks canvas').toDataURL()"
+    browser.scroll_to("#cpu")
+    browser.until(lambda: browser.pixels("anon", "#tracks canvas")[0] > 500, "a track in sight")
+    before = browser.js(tracks)
+    chart.send_keys("+")
+    browser.until(lambda: browser.text("#range") != whole, "a closer view")
+    browser.until(lambda: browser.js(tracks) != before, "tracks that follow")
+    near = browser.text("#range")
+    chart.send_keys(Keys.SHIFT, Keys.ARROW_RIGHT)
+    browser.until(lambda: browser.text("#range") not in (near, whole), "a shifted view")
+    chart.send_keys("0")
+    browser.until(lambda: browser.text("#range") == whole, "the whole run")
+    chart.send_keys("p")
+    browser.until(lambda: browser.text("#range") != whole, "the peak")
+    low, high = (float(t) for t in re.findall(r"([0-9.]+) m?s", browser.text("#range"))[:2])
+    scale = 1e3 if " ms \u2013" in browser.text("#range") else 1
+    assert low < 0.369101 * scale < high, browser.text("#range")
+
+
+def test_cursor_by_keyboard(browser, render):
+    """What is under it is shown, and said to who listens."""
+    browser.open(render())
+    chart = browser.one("#memory .chart")
+    chart.send_keys("p")
+    assert browser.one("#tip").is_displayed()
+    assert "in Spike" in browser.text("#tip") and "195 MiB" in browser.text("#tip"), browser.text("#tip")
+    assert "195 MiB, in Spike" in browser.text("#said"), browser.text("#said")
+    said = browser.text("#said")
+    chart.send_keys(Keys.ARROW_LEFT)
+    assert browser.text("#said") != said
+    browser.screenshot("cursor")
+    chart.send_keys(Keys.ESCAPE)
+    assert not browser.one("#tip").is_displayed()
+
+
+def test_everything_is_reached_by_tab(browser, render):
+    browser.open(render())
+    seen = []
+    for _ in range(25):
+        ActionChains(browser.driver).send_keys(Keys.TAB).perform()
+        seen.append(browser.js("const e = document.activeElement; return e.id || e.dataset.do || e.parentElement.id || e.tagName"))
+    for stop in ("theme", "in", "all", "peak", "memory", "cpu", "io"):
+        assert stop in seen, seen
+
+
+def test_zoom_by_mouse(browser, render):
+    browser.open(render())
+    whole = browser.text("#range")
+    over = browser.one("#memory .u-over")
+    ActionChains(browser.driver).move_to_element(over).click_and_hold().move_by_offset(150, 0).release().perform()
+    browser.until(lambda: browser.text("#range") != whole, "a closer view")
+    assert browser.one("#tip").is_displayed()
+    ActionChains(browser.driver).double_click(over).perform()
+    browser.until(lambda: browser.text("#range") == whole, "the whole run")
+    browser.one("#phases tbody tr:nth-child(4) button").click()
+    browser.until(lambda: browser.text("#range") != whole, "the phase")
+
+
+def test_filter(browser, render):
+    browser.open(render())
+    browser.one("#phases input").send_keys("layer 3")
+    assert browser.column("phases", "Phase") == ["Quantization (layer 3)"] * 2
+
+
+# ---- On screens and on paper
+
+def test_dark_and_light(browser, render):
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    browser.open(render(), color_scheme="light")
+    light, colour = browser.js(ground), browser.pixels("anon")[0]
+    assert browser.js("return getComputedStyle(document.body).color") != light
+    browser.open(render(), color_scheme="dark")
+    dark = browser.js(ground)
+    assert dark != light
+    assert browser.pixels("anon")[0] == pytest.approx(colour, rel=0.02), "charts are drawn in the colours of the dark"
+    browser.screenshot("dark")
+    theme = browser.one("#theme")
+    theme.click()
+    assert theme.text == "Colours: Light" and browser.js(ground) == light
+    browser.until(lambda: browser.pixels("anon")[0] == pytest.approx(colour, rel=0.02), "charts in the colours of the light")
+    theme.click()
+    assert theme.text == "Colours: Dark" and browser.js(ground) == dark
+
+
+def test_narrow(browser, render):
+    """On a telephone nothing is wider than the screen; tables scroll by themselves."""
+    metrics = {"width": 390, "height": 840, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.open(render())
+        assert browser.js("return document.documentElement.scrollWidth") == 390
+        browser.screenshot("narrow")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_paper(browser, render):
+    """Printed from a dark screen: light, as wide as the paper, and afterwards as before."""
+    browser.open(render(), color_scheme="dark")
+    browser.js("""window.printed = {};
+        addEventListener("beforeprint", () => queueMicrotask(() => {
+            printed.width = document.querySelector("#memory .chart canvas").width;
+            printed.theme = document.documentElement.dataset.theme;
+        }));""")
+    pdf = base64.b64decode(browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    assert pdf.startswith(b"%PDF") and 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 8
+    folder = BUILD / "screenshots"
+    folder.mkdir(exist_ok=True)
+    (folder / "paper.pdf").write_bytes(pdf)
+    assert browser.js("return printed.theme") == "light" and browser.js("return printed.width") < 720
+    assert browser.js("return document.documentElement.dataset.theme") == ""
+
+
+# ---- What must not happen
+
+class Counting(http.server.SimpleHTTPRequestHandler):
+    asked = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_from_a_server_one_request(browser, render, tmp_path):
+    """Nor does the page ask for an icon or anything else; and it could not if it wanted to."""
+    render()
+    Counting.asked = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Counting, directory=tmp_path))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        browser.open(f"http://127.0.0.1:{server.server_port}/page.html")
+        browser.one("#memory .chart").send_keys("+p0")
+        assert Counting.asked == ["/page.html"]
+        browser.driver.set_script_timeout(DEADLINE)
+        answer = browser.driver.execute_async_script("""
+            const done = arguments[0];
+            const script = document.createElement("script");
+            script.textContent = "window.intruder = true";
+            document.body.append(script);
+            const image = new Image();
+            image.onload = image.onerror = event => fetch("/more").then(
+                () => done("allowed"), () => done([event.type, window.intruder ?? null]));
+            image.src = "/image.png";
+            """)
+        assert answer == ["error", None], answer
+        assert Counting.asked == ["/page.html"]
+    finally:
+        server.shutdown()
+    complaints = browser.complaints()
+    assert len(complaints) >= 3 and all("Content Security Policy" in c for c in complaints), complaints
+    browser.requests()
+
+
+def without_folder(command):
+    program, blank, rest = command.partition(" ")
+    return program.rpartition("/")[2] + blank + rest
+
+
+def test_hostile_names(browser, render):
+    browser.open(render(hostile_profile()))
+    assert browser.js("return window.intruder ?? null") is None
+    assert browser.js("return document.images.length") == 0
+    assert browser.js("return document.scripts.length") == 3
+    assert browser.js("return document.querySelectorAll('b').length") == 1, "our own, around the peak's phase"
+    shown = [text.removesuffix("peak") for text in browser.column("phases", "Phase")]
+    expected = [harmless(n) + (f" \u2192 {harmless(n)}" if i % 2 else "") for i, n in enumerate(HOSTILE)]
+    assert shown == expected
+    shown = browser.column("processes", "Process")
+    assert sorted(shown) == sorted(f"{100 + i} {without_folder(harmless(n))}" for i, n in enumerate(HOSTILE))
+    assert browser.text("#command").startswith(HOSTILE[0])
+    assert browser.driver.title.startswith("</script><script>window.intruder")
+    assert "in " + HOSTILE[0] in browser.text("#peak-where")
+    # Under the cursor, by sorting and by zooming they are shown again.
+    browser.one("#memory .chart").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, "+p")
+    for title in ("Phase", "Peak"):
+        browser.head("phases", title).send_keys(Keys.ENTER)
+    for button in browser.all("#phases tbody button")[:5]:
+        browser.js("arguments[0].click()", button)
+    assert browser.js("return window.intruder ?? null") is None
+    assert browser.js("return document.documentElement.scrollWidth") <= 1280, "long names widen nothing"
+    isolated = browser.js("return [...document.querySelectorAll('#phases tbody td.text bdi')].length")
+    assert isolated == len(HOSTILE)
+    browser.screenshot("hostile")
+
+
+# ---- Many, few, and unlike ours
+
+@pytest.mark.parametrize("points", [4096, 200000])
+def test_many(browser, render, points):
+    """10,000 checkpoints and 200 processes: the one high point is drawn, and the page has few elements."""
+    browser.open(render(big_profile(points=points)))
+    assert browser.text("#phases .head .dim") == "50 of 4,999"
+    assert browser.text("#processes .head .dim") == "50 of 200"
+    anon, top = browser.pixels("anon")
+    assert anon > 3000 and top < 0.2, (anon, top)
+    assert browser.js("return document.querySelectorAll('*').length") < 4000
+    browser.one("#tracks .more button").click()
+    assert len(browser.all("#tracks .track")) == 200
+    browser.js("document.querySelector('#tracks .rows').scrollTop = 1e6")
+    lowest = "#tracks .track:last-child canvas"
+    browser.until(lambda: browser.pixels("anon", lowest)[0] > 20, "the last track, drawn when it is in sight")
+    browser.one("#memory .chart").send_keys("+++p0")
+    assert browser.pixels("anon")[1] < 0.2
+    browser.head("phases", "Peak").send_keys(Keys.ENTER)
+    assert browser.column("phases", "Peak")[0] == "99.0 MiB"
+    browser.screenshot(f"many-{points}")
+
+
+def test_a_file_of_quark(browser, render):
+    """What it does not say is not made up: no kinds, no processes, no time of the peak."""
+    browser.open(render(QUARK))
+    assert browser.text("#peak-size") == "Peak 900 MiB"
+    assert "does not say when" in browser.text("#peak-where")
+    assert not browser.one("#kinds-card").is_displayed() and not browser.one("#shares-card").is_displayed()
+    assert browser.text("#memory-key").startswith("not told apart")
+    assert browser.pixels("unsplit")[0] > 5000 and browser.pixels("peak")[0] == 0
+    assert not browser.one("#cpu").is_displayed() and not browser.one("#tracks").is_displayed()
+    assert browser.column("phases", "Phase") == ["Start \u2192 Model loaded", "Model loaded \u2192 End"]
+
+
+def test_a_plateau(browser, render):
+    """Memory often gets high in one phase and is highest in no phase at all."""
+    rows = [("Start", 0, 100), ("Load Start", 1, 100), ("Load End", 2, 995), ("End", 3, 1000)]
+    browser.open(render("memory_usage:\n" + "".join(
+        f"- {{step: {name}, timestamp: {t}.0, relative_time_secs: {t}.0, cpu_memory_mb: {mb}.0}}\n" for name, t, mb in rows)
+        + "total_quantization_time_seconds: 3.0\npeak_memory_mb: 1000.0\n"))
+    assert browser.text("#peak-where") == "at 3.0 s, in no phase, after Load"
+    assert browser.text("#plateau") == "99 % of it first at 2.0 s, in Load"
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9])
+def test_cut_off(browser, render, part):
+    """As much as there is of a profile that ends in the middle, and that it does."""
+    text = PROFILE.read_text()
+    cut = text[:text.index("memory_usage:") + int(part * (len(text) - text.index("memory_usage:")))]
+    browser.open(render(cut[:cut.rindex("\n") + 1]))
+    assert "before the profile does" in browser.text("#partial")
+    assert browser.one("#partial").is_displayed()
+    assert mib(browser.text("#peak-size").removeprefix("Peak ")) > 1
+
+
+def test_hardly_anything(browser, render):
+    browser.open(render("memory_usage:\n- {step: Start, timestamp: 1.0, relative_time_secs: 0.0, cpu_memory_mb: 0.0}\n"))
+    assert browser.text("#peak-size") == "Peak 0 B"
+    browser.one("#memory .chart").send_keys("+-p0", Keys.ARROW_LEFT)

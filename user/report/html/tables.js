@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables that are sorted by a click on a title, or by Enter on it, and filtered as one types.
+
+const ROWS = 50; // at first; a page of thousands is slow
+const MORE_ROWS = 500;
+
+function endOf(process) {
+	if (process.end === null)
+		return "running";
+	return process.exit_signal ? `killed by signal ${process.exit_signal}` : `exit ${process.exit_code}`;
+}
+
+/*
+ * columns: {key, title, show(row) or nothing for the value itself, text: of words, bar: with a bar
+ * that is as long as the value, hint}. order: {key, up} to begin with; action(row): of the button that
+ * the first column of words is; mark(row): what stands behind it, or nothing.
+ */
+function addTable(section, {title, rows, columns, order, action, mark, filterBy}) {
+	const body = el("tbody");
+	const filter = el("input", {type: "search", placeholder: "Filter", ariaLabel: `Filter ${title}`});
+	const total = el("span", {className: "dim"});
+	const more = el("button", {type: "button"});
+	const shown = columns.filter(c => c.always || c.text || rows.some(row => row[c.key]));
+	const most = new Map(shown.filter(c => c.bar).map(c => [c.key, rows.reduce((high, row) => Math.max(high, row[c.key]), 0)]));
+	let limit = profile.top || ROWS, by = order;
+
+	function compare(a, b) {
+		const x = a[by.key], y = b[by.key];
+		const way = typeof x === "string" || typeof y === "string" ? String(x ?? "").localeCompare(String(y ?? "")) : (x ?? -1) - (y ?? -1);
+
+		return by.up ? way : -way;
+	}
+
+	function cell(column, row) {
+		const value = column.show ? column.show(row) : row[column.key];
+		const td = el("td", {className: column.text ? "text" : column.bar ? "bar" : ""});
+
+		if (column.bar && most.get(column.key))
+			td.style.setProperty("--part", `${100 * row[column.key] / most.get(column.key)}%`);
+		if (!column.text) {
+			td.textContent = value ?? "";
+			return td;
+		}
+		if (column.depth)
+			td.style.paddingLeft = `${8 + 14 * Math.min(by.key === "start" ? row.depth : 0, 8)}px`;
+		if (action && column === shown.find(c => c.text)) {
+			const button = el("button", {type: "button", title: `Show ${value} in the charts`}, el("bdi", {}, value));
+
+			button.addEventListener("click", () => action(row));
+			td.append(button, ...(mark?.(row) ?? []));
+		} else {
+			td.append(named(value ?? ""));
+		}
+		return td;
+	}
+
+	function fill() {
+		const words = filter.value.toLowerCase();
+		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort(compare);
+
+		body.replaceChildren(...wanted.slice(0, limit).map(row =>
+			el("tr", {className: mark?.(row).length ? "at-peak" : ""}, ...shown.map(c => cell(c, row)))));
+		more.hidden = wanted.length <= limit;
+		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - limit))} more`;
+		total.textContent = wanted.length > limit ? `${count(limit)} of ${count(wanted.length)}` : count(wanted.length);
+		for (const th of section.querySelectorAll("th")) {
+			if (th.dataset.key === by.key)
+				th.setAttribute("aria-sort", by.up ? "ascending" : "descending");
+			else
+				th.removeAttribute("aria-sort");
+		}
+	}
+
+	const titles = shown.map(column => {
+		const th = el("th", {className: column.text ? "text" : "", scope: "col"},
+			el("button", {type: "button", title: column.hint ?? ""}, column.title));
+
+		th.dataset.key = column.key;
+		th.firstChild.addEventListener("click", () => {
+			by = {key: column.key, up: by.key === column.key ? !by.up : Boolean(column.text || column.up)};
+			fill();
+		});
+		return th;
+	});
+
+	filter.addEventListener("input", fill);
+	more.addEventListener("click", () => {
+		limit += MORE_ROWS;
+		fill();
+	});
+	section.append(
+		el("div", {className: "head"}, el("h2", {}, title), total, filter),
+		el("div", {className: "scroll"}, el("table", {}, el("thead", {}, el("tr", {}, ...titles)), body)),
+		el("p", {className: "more"}, more));
+	filter.hidden = rows.length < 8;
+	fill();
+}
+
+const usageColumns = [
+	{key: "io_read", title: "Read", show: r => bytes(r.io_read), bar: true, hint: "Bytes through read calls"},
+	{key: "disk_read", title: "from storage", show: r => bytes(r.disk_read), bar: true, hint: "Bytes that storage had to deliver, for mapped files too"},
+	{key: "io_write", title: "Written", show: r => bytes(r.io_write), bar: true, hint: "Bytes through write calls"},
+	{key: "disk_write", title: "to storage", show: r => bytes(r.disk_write), bar: true, hint: "Bytes of pages made dirty, and direct writes"},
+	{key: "cpu", title: "CPU", show: r => secs(r.cpu), bar: true, hint: "CPU time, user and system"},
+];
+
+function startTables() {
+	const order = profile.order;
+
+	for (const phase of profile.phases) {
+		phase.cores = phase.seconds ? phase.cpu / phase.seconds : 0;
+		phase.label = phaseName(phase);
+	}
+	addTable(byId("phases"), {
+		title: profile.filter ? `Phases (${profile.filter})` : "Phases",
+		rows: profile.phases,
+		order: {key: order, up: order === "start"},
+		filterBy: p => p.label,
+		action: p => {
+			zoomTo(p);
+			byId("charts").scrollIntoView({block: "start"});
+		},
+		mark: p => p.number === profile.peak.number ? [el("span", {className: "badge"}, "peak")] : [],
+		columns: [
+			{key: "number", title: "#", up: true, always: true},
+			{key: "label", title: "Phase", text: true, depth: true, show: p => p.label + (p.closed ? "" : " (open)")},
+			{key: "start", title: "Start", show: p => secs(p.start), up: true, always: true},
+			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
+			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during it"},
+			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at its end less that at its begin"},
+			{key: "needed", title: "Needs", show: p => p.needed === null ? "" : bytes(p.needed), hint: "Most of what cannot be reclaimed: anonymous, shared, in swap"},
+			...usageColumns,
+			{key: "cores", title: "Cores", show: p => p.cores.toFixed(2), hint: "CPU time by its duration"},
+		],
+	});
+	byId("phases").hidden = !profile.phases.length;
+
+	for (const process of profile.processes) {
+		process.label = processName(process);
+		process.seconds = (process.end ?? runEnd) - process.start;
+		process.ended = endOf(process);
+	}
+	addTable(byId("processes"), {
+		title: "Processes",
+		rows: profile.processes,
+		order: {key: ["start", "delta"].includes(order) ? "peak" : order, up: false},
+		filterBy: p => `${p.pid} ${p.comm} ${p.cmdline ?? ""}`,
+		action: p => {
+			view.around(p.start, p.seconds);
+			byId("charts").scrollIntoView({block: "start"});
+		},
+		columns: [
+			{key: "label", title: "Process", text: true},
+			{key: "ppid", title: "Parent", up: true},
+			{key: "start", title: "Start", show: p => secs(p.start), up: true, always: true},
+			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
+			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Its own highest memory"},
+			...usageColumns,
+			{key: "ended", title: "End", text: true},
+		],
+	});
+	byId("processes").hidden = !profile.processes.length;
+
+	for (const step of profile.steps)
+		step.values = step.metrics.map(m => `${m.name} = ${m.value === null ? "not readable" : +m.value.toPrecision(6)}`).join(", ");
+	addTable(byId("steps"), {
+		title: "",
+		rows: profile.steps,
+		order: {key: "time", up: true},
+		filterBy: s => `${s.name} ${s.values}`,
+		action: s => {
+			view.around(s.time - runEnd / 100, runEnd / 50);
+			byId("charts").scrollIntoView({block: "start"});
+		},
+		columns: [
+			{key: "time", title: "Time", show: s => moment(s.time, 1e-3), up: true, always: true},
+			{key: "name", title: "Step", text: true},
+			{key: "pid", title: "Process", up: true},
+			{key: "rss", title: "Memory", show: s => bytes(s.rss), bar: true, always: true},
+			{key: "peak", title: "Peak before it", show: s => bytes(s.peak), bar: true, always: true, hint: "Highest memory since the step before"},
+			{key: "gpu", title: "GPU", show: s => bytes(s.gpu), bar: true},
+			{key: "values", title: "Metrics", text: true},
+		],
+	});
+}

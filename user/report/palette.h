@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * palette.h - the colours of pictures, on light and on dark ground. Of Paul Tol's schemes that
+ * colour-blind people can tell apart (medium contrast, light), the kinds of memory in shades that
+ * differ in grey too.
+ */
+#ifndef QPROF_PALETTE_H
+#define QPROF_PALETTE_H
+
+struct palette_colour {
+	const char *name, *light, *dark;
+};
+
+/* Names are those of CSS classes and variables. */
+static const struct palette_colour palette[] = {
+	{"anon", "#004488", "#7fb0ea"},	     {"shmem", "#ddaa33", "#eecc66"},
+	{"file", "#a9c1dc", "#456288"},	     {"unsplit", "#8a94a3", "#77818f"},
+	{"swap", "#994455", "#ee99aa"},	     {"cpu", "#2e7d5b", "#44bb99"},
+	{"disk-read", "#99bbdd", "#2f5a8a"}, {"disk-write", "#f0b3be", "#7d3a48"},
+	{"read", "#004488", "#6699cc"},	     {"write", "#994455", "#ee99aa"},
+	{"peak", "#b3261e", "#ff8a80"},
+};
+
+/* Of the groups of phases, in turn: on both grounds, dark text is readable on them. */
+static const char *const palette_phases[] = {
+	"#77aadd", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33", "#ee8866", "#99ddff", "#c3b1e1",
+};
+
+enum {
+	PALETTE_COLOURS = sizeof(palette) / sizeof(palette[0]),
+	PALETTE_PHASES = sizeof(palette_phases) / sizeof(palette_phases[0]),
+};
+
+#endif

@@ -29,6 +29,12 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def told_kernel(record_testsuite_property):
+    """Which kernel the results are of, for whoever reads them (tests/vm/tables.py)."""
+    record_testsuite_property("kernel", os.uname().release)
+
+
 @pytest.fixture
 def out(tmp_path):
     """Where a profile goes."""

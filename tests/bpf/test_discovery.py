@@ -32,8 +32,8 @@ def test_exec_emits_at_once(profile):
     assert step_names(run.profile) == ["before exec", *plugin_steps(3)]
 
 
-def test_exec_of_a_child(profile):
-    run = profile("sh", "-c", f"{program('checkpoints')} sequence >&2; {program('linked')} 2")
+def test_exec_of_a_child(unhurried):
+    run = unhurried("sh", "-c", f"{program('checkpoints')} sequence >&2; {program('linked')} 2")
     assert step_names(run.profile)[-2:] == plugin_steps(2)
     assert len(step_names(run.profile)) == 12
 
@@ -57,12 +57,12 @@ def test_exec_after_attach(target, attach):
     assert step_names(profile) == ["before", "after"]
 
 
-def test_other_mount_namespace(profile, tmp_path):
+def test_other_mount_namespace(unhurried, tmp_path):
     """A program that is in no file that we can name: it is on a mount of its own."""
     inside = tmp_path / "inside"
     inside.mkdir()
     script = 'mount -t tmpfs none "$0"; cp "$1" "$0/hidden"; exec "$0/hidden" sequence'
-    run = profile("unshare", "-m", "sh", "-ec", script, inside, program("checkpoints"))
+    run = unhurried("unshare", "-m", "sh", "-ec", script, inside, program("checkpoints"))
     assert not (inside / "hidden").exists(), "the test's program can be seen from outside"
     assert step_names(run.profile) == run.truth["steps"]
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from harness import (KIB, MIB, assert_near, assert_nothing_lost, program, row_of, rows,
+from harness import (KIB, MIB, assert_near, assert_nothing_lost, error_pages, program, row_of, rows,
                      step_names)
 
 # Two decimals are 1.3 pages; the rest is what a program does after it has stated its truth.
@@ -35,9 +35,10 @@ SPIKES = [
 
 @pytest.mark.parametrize("case,size,hold,tolerance", SPIKES,
                          ids=[f"{c}-{s}MiB-{h}us" for c, s, h, _ in SPIKES])
-def test_peak(profile, tmp_path, case, size, hold, tolerance):
-    run = profile(program("memory"), case, size, hold, tmp_path)
+def test_peak(profile, disk, record_property, case, size, hold, tolerance):
+    run = profile(program("memory"), case, size, hold, disk)
     expected = run.truth["peak_bytes"]
+    record_property("error_pages", error_pages(run.profile["peak_memory_mb"], expected))
     assert_near(f"peak_memory_mb of {case}", run.profile["peak_memory_mb"], expected, tolerance)
     assert_near(f"main_peak_memory_mb of {case}", run.profile["main_peak_memory_mb"], expected,
                 tolerance)
@@ -100,10 +101,10 @@ def test_timeline(profile, tmp_path):
     assert_near("the highest step_peak_mb", highest, run.profile["peak_memory_mb"] * MIB, 0)
 
 
-def test_timeline_by_kind(profile, tmp_path):
+def test_timeline_by_kind(profile, disk):
     """Shared memory is shmem, not anonymous, and the other way round."""
     for case, kind in (("shmem", "shmem_mb"), ("spike", "anon_mb"), ("file", "file_mb")):
-        run = profile(program("memory"), case, 128, 2000, tmp_path)
+        run = profile(program("memory"), case, 128, 2000, disk)
         timeline = run.profile["timeline"]
         column = timeline["columns"].index(kind)
         most = max(row[column] for row in timeline["rows"])

@@ -246,6 +246,7 @@ int main(int argc, char **argv)
 	sigemptyset(&go);
 	sigaddset(&go, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &go, NULL);
+	bring_files_in();
 	printf("{\"ready\": %d}\n", (int)getpid());
 	fflush(stdout);
 	serve();

@@ -675,6 +675,7 @@ int main(int argc, char **argv)
 	size = (argc > 3 ? number(argv[3]) : 16) * MIB;
 	for (int i = 0; i < VECTORS; i++)
 		vectors[i] = (struct iovec){buffer + i * (CHUNK / VECTORS), CHUNK / VECTORS};
+	bring_files_in(); /* its code comes from storage, too */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		if (!strcmp(cases[i].name, argv[1])) {
 			cases[i].run();

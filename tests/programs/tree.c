@@ -358,6 +358,7 @@ static void reused_pid(void)
 		pid_t pid = fork_as(i ? children[0] : 0);
 
 		if (!pid) {
+			bring_files_in();
 			touch(map_anonymous(own), own);
 			board->rss[i] = rss_bytes(0);
 			_exit((int)i + 1);

@@ -422,6 +422,7 @@ def test_hostile_names(browser, render):
     assert sorted(shown) == sorted(f"{100 + i} {without_folder(harmless(n))}" for i, n in enumerate(HOSTILE))
     assert browser.text("#command").startswith(HOSTILE[0])
     assert browser.driver.title.startswith("</script><script>window.intruder")
+    assert "&lt;b&gt;&#60;b>" in browser.driver.title
     assert "in " + HOSTILE[0] in browser.text("#peak-where")
     # Under the cursor, by sorting and by zooming they are shown again.
     browser.one("#memory .chart").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, "+p")

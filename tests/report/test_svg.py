@@ -88,6 +88,7 @@ def test_hostile_names(tmp_path):
     assert not any(key.startswith("on") or "href" in key for key in keys), keys
     every = " ".join(texts(root))
     assert "in </script><script>window.intruder" in every
+    assert "&lt;b&gt;" in every, "what looks like markup stays as it was written"
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", every)
     assert max(map(len, texts(root))) < 250
     shown = {t.removesuffix("...") for t in texts(root)}

@@ -346,7 +346,8 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
-	if (choose_programs(e, config->audit, err) || load(e, config, err) || read_cpu_offsets(e, err))
+	if (choose_programs(e, config->audit, err) || load(e, config, err) ||
+	    read_cpu_offsets(e, err))
 		goto fail;
 	if (config->audit)
 		fill_free_jobs(e);

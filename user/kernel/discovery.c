@@ -532,7 +532,7 @@ static void search_mappings(struct discovery *d, pid_t pid, bool linkers_only,
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
-	struct search search;
+	struct search search = {0};
 	bool waits;
 
 	d->same_process = pid == d->last_process && !starting;

@@ -504,7 +504,7 @@ static int read_processes(int fd, engine_process_fn tell, void *context)
 			return n < 0 ? -errno : 0;
 		have += n;
 		whole = have / sizeof(*records);
-		for (i = 0; i < whole; i++)
+		for (i = 0; tell && i < whole; i++)
 			tell(context, &records[i]);
 		have -= whole * sizeof(*records);
 		memmove(records, &records[whole], have);

@@ -12,20 +12,12 @@
 #include <unistd.h>
 
 #include "quality.h"
-#include "text.h"
-#include "units.h"
+#include "table.h"
 
 enum {
 	MAX_PHASES = 20,
 	MAX_PROCESSES = 10,
 	MAX_WARNINGS = 10,
-	MIN_WIDTH = 60,
-	MAX_WIDTH = 200,
-	MIN_NAME = 26, /* columns that a name has at least: the last numbers give way to it */
-	INDENT = 2,
-	MAX_INDENT = 8, /* of nested phases */
-	CELL_WIDTH = 10,
-	MAX_CELLS = 7,
 };
 
 struct summary_writer {
@@ -34,76 +26,6 @@ struct summary_writer {
 	unsigned int width;
 	bool colour;
 };
-
-/* A table's line: what it is of, and its numbers. The width of a table decides how many are shown.
- */
-struct line {
-	char name[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	unsigned int indent;
-	char cells[MAX_CELLS][UNITS_TEXT_MAX];
-};
-
-enum tone { PLAIN, BOLD, WARNING };
-
-static void tone(const struct summary_writer *s, FILE *out, enum tone tone)
-{
-	static const char *const escapes[] = {"\x1b[0m", "\x1b[1m", "\x1b[33m"};
-
-	if (s->colour)
-		fputs(escapes[tone], out);
-}
-
-/* Text of a process, at most columns wide, then blanks up to there if fill. */
-static void put_name(FILE *out, const char *text, unsigned int columns, bool fill)
-{
-	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	unsigned int used = text_for_terminal(safe, sizeof(safe), text, columns);
-
-	fprintf(out, "%s%*s", safe, fill ? (int)(columns - used) : 0, "");
-}
-
-static unsigned int shown_cells(const struct summary_writer *s, unsigned int n_cells)
-{
-	const unsigned int room = (s->width - INDENT - MIN_NAME) / CELL_WIDTH;
-
-	return room < n_cells ? room : n_cells;
-}
-
-static void put_line(const struct summary_writer *s, FILE *out, const struct line *line,
-		     unsigned int n_cells)
-{
-	const unsigned int shown = shown_cells(s, n_cells);
-	const unsigned int indent = line->indent < MAX_INDENT ? line->indent : MAX_INDENT;
-	/* Not wider than names are, mostly: numbers are to be near them. */
-	unsigned int name = s->width - INDENT - shown * CELL_WIDTH;
-
-	name = name > 48 ? 48 : name;
-	fprintf(out, "%*s", INDENT + (int)indent, "");
-	put_name(out, line->name, name - indent, true);
-	for (unsigned int i = 0; i < shown; i++)
-		fprintf(out, "%*s", CELL_WIDTH, line->cells[i]);
-	fputc('\n', out);
-}
-
-static void put_titles(const struct summary_writer *s, FILE *out, const char *name,
-		       const char *const *cells, unsigned int n_cells)
-{
-	struct line line = {0};
-
-	snprintf(line.name, sizeof(line.name), "%s", name);
-	for (unsigned int i = 0; i < n_cells; i++)
-		snprintf(line.cells[i], sizeof(line.cells[i]), "%s", cells[i]);
-	tone(s, out, BOLD);
-	put_line(s, out, &line, n_cells);
-	tone(s, out, PLAIN);
-}
-
-static void put_more(FILE *out, size_t n, size_t shown, const char *what)
-{
-	if (n > shown)
-		fprintf(out, "%*s... and %zu more %s in the profile\n", INDENT, "", n - shown,
-			what);
-}
 
 /* The phase that the overall peak was in: of those, the one that began last. */
 static const struct profile_phase *phase_of_peak(const struct profile *p)
@@ -120,26 +42,6 @@ static const struct profile_phase *phase_of_peak(const struct profile *p)
 			found = &phases[i];
 	}
 	return found;
-}
-
-/* A line of pieces, broken between two where it would get too long. */
-static void put_pieces(const struct summary_writer *s, FILE *out, const char *separator,
-		       const char *const *pieces, size_t n)
-{
-	const size_t gap = strlen(separator);
-	size_t at = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t len = strlen(pieces[i]);
-
-		if (i && at + gap + len > s->width)
-			at = (size_t)fprintf(out, "\n%*s", INDENT, "") - 1;
-		else if (i)
-			at += (size_t)fprintf(out, "%s", separator);
-		fputs(pieces[i], out);
-		at += len;
-	}
-	fputc('\n', out);
 }
 
 enum { PIECE_MAX = 512 };
@@ -162,7 +64,7 @@ static void peak_piece(char out[PIECE_MAX], const struct profile *p)
 		 phase->kind == PROFILE_PHASE_GAP ? "after" : "in", name);
 }
 
-static void put_headline(const struct summary_writer *s, FILE *out, const struct profile *p)
+static void put_headline(const struct table *table, const struct profile *p)
 {
 	const struct profile_totals *t = profile_totals(p);
 	char duration[UNITS_TEXT_MAX], run[PIECE_MAX], peak[PIECE_MAX];
@@ -176,12 +78,12 @@ static void put_headline(const struct summary_writer *s, FILE *out, const struct
 		 t->processes == 1 ? "" : "es");
 	snprintf(checkpoints, sizeof(checkpoints), "%u checkpoint%s", t->checkpoints,
 		 t->checkpoints == 1 ? "" : "s");
-	tone(s, out, BOLD);
-	put_pieces(s, out, ", ", pieces, sizeof(pieces) / sizeof(*pieces));
-	tone(s, out, PLAIN);
+	table_tone(table, BOLD);
+	table_pieces(table, ", ", pieces, sizeof(pieces) / sizeof(*pieces));
+	table_tone(table, PLAIN);
 }
 
-static void put_usage(const struct summary_writer *s, FILE *out, const struct profile_usage *usage)
+static void put_usage(const struct table *table, const struct profile_usage *usage)
 {
 	char bytes[UNITS_TEXT_MAX], stored[UNITS_TEXT_MAX];
 	char read[PIECE_MAX], wrote[PIECE_MAX], cpu[PIECE_MAX];
@@ -194,13 +96,13 @@ static void put_usage(const struct summary_writer *s, FILE *out, const struct pr
 		 units_bytes_for_people(bytes, usage->io_write),
 		 units_bytes_for_people(stored, usage->disk_write));
 	snprintf(cpu, sizeof(cpu), "CPU %s", units_time_for_people(bytes, usage->cpu_ns));
-	put_pieces(s, out, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
+	table_pieces(table, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
 }
 
-static void put_phase(const struct summary_writer *s, FILE *out, const struct profile *p,
+static void put_phase(const struct table *table, const struct profile *p,
 		      const struct profile_phase *phase, unsigned int n_cells)
 {
-	struct line line = {.indent = 2 * phase->depth};
+	struct table_line line = {.indent = 2 * phase->depth};
 	bool gap = phase->kind == PROFILE_PHASE_GAP;
 
 	snprintf(line.name, sizeof(line.name), "%s%s%s%s", phase->name, gap ? " -> " : "",
@@ -212,10 +114,10 @@ static void put_phase(const struct summary_writer *s, FILE *out, const struct pr
 	units_bytes_for_people(line.cells[4], phase->usage.io_read);
 	units_bytes_for_people(line.cells[5], phase->usage.io_write);
 	units_time_for_people(line.cells[6], phase->usage.cpu_ns);
-	put_line(s, out, &line, n_cells);
+	table_line(table, &line, n_cells);
 }
 
-static void put_phases(const struct summary_writer *s, FILE *out, const struct profile *p)
+static void put_phases(const struct table *table, const struct profile *p)
 {
 	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
 					     "READ",  "WRITE", "CPU"};
@@ -225,10 +127,10 @@ static void put_phases(const struct summary_writer *s, FILE *out, const struct p
 
 	if (!n)
 		return;
-	put_titles(s, out, "PHASE", titles, n_cells);
+	table_titles(table, "PHASE", titles, n_cells);
 	for (size_t i = 0; i < n && i < MAX_PHASES; i++)
-		put_phase(s, out, p, &phases[i], n_cells);
-	put_more(out, n, MAX_PHASES, "phases");
+		put_phase(table, p, &phases[i], n_cells);
+	table_more(table, n, MAX_PHASES, "phases", "profile");
 }
 
 static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
@@ -256,10 +158,10 @@ static const char *short_cmdline(const struct profile_process *process)
 	return slash ? slash + 1 : text;
 }
 
-static void put_process(const struct summary_writer *s, FILE *out,
-			const struct profile_process *process, unsigned int n_cells)
+static void put_process(const struct table *table, const struct profile_process *process,
+			unsigned int n_cells)
 {
-	struct line line = {0};
+	struct table_line line = {0};
 
 	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, short_cmdline(process));
 	units_bytes_for_people(line.cells[0], process->memory.peak);
@@ -267,7 +169,7 @@ static void put_process(const struct summary_writer *s, FILE *out,
 	units_bytes_for_people(line.cells[2], process->usage.io_write);
 	units_time_for_people(line.cells[3], process->usage.cpu_ns);
 	exit_text(line.cells[4], process);
-	put_line(s, out, &line, n_cells);
+	table_line(table, &line, n_cells);
 }
 
 /* Puts it where it belongs among the n of most memory so far; how many there are then. */
@@ -287,7 +189,7 @@ static size_t rank(const struct profile_process **top, size_t n,
 	return n;
 }
 
-static void put_processes(const struct summary_writer *s, FILE *out, const struct profile *p)
+static void put_processes(const struct table *table, const struct profile *p)
 {
 	static const char *const titles[] = {"PEAK", "READ", "WRITE", "CPU", "END"};
 	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
@@ -299,10 +201,10 @@ static void put_processes(const struct summary_writer *s, FILE *out, const struc
 		return;
 	for (size_t i = 0; i < n; i++)
 		n_top = rank(top, n_top, processes[i]);
-	put_titles(s, out, "PROCESS", titles, n_cells);
+	table_titles(table, "PROCESS", titles, n_cells);
 	for (size_t i = 0; i < n_top; i++)
-		put_process(s, out, top[i], n_cells);
-	put_more(out, n, n_top, "processes");
+		put_process(table, top[i], n_cells);
+	table_more(table, n, n_top, "processes", "profile");
 }
 
 /* Thinning is no loss: peaks stay. */
@@ -311,31 +213,31 @@ static bool is_worth_saying(const struct quality_count *count)
 	return count->count && strcmp(count->key, "thinned_points");
 }
 
-static void put_quality(const struct summary_writer *s, FILE *out, const struct profile *p,
+static void put_quality(const struct table *table, const struct profile *p,
 			const struct run_quality *quality)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const size_t n = quality_counts(p, quality, counts);
-	const unsigned int width = s->width - INDENT;
+	const unsigned int width = table->width - INDENT;
 
-	tone(s, out, WARNING);
+	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++) {
 		if (is_worth_saying(&counts[i]))
-			fprintf(out, "%*s! %llu %s\n", INDENT, "",
+			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
 				(unsigned long long)counts[i].count, counts[i].means);
 	}
 	for (size_t i = 0; i < quality->n_warnings && i < MAX_WARNINGS; i++) {
-		fprintf(out, "%*s! ", INDENT, "");
-		put_name(out, quality->warnings[i].what, width, false);
-		fputs(": ", out);
-		put_name(out, quality->warnings[i].why, width, false);
-		fputc('\n', out);
+		fprintf(table->out, "%*s! ", INDENT, "");
+		table_name(table, quality->warnings[i].what, width, false);
+		fputs(": ", table->out);
+		table_name(table, quality->warnings[i].why, width, false);
+		fputc('\n', table->out);
 	}
-	put_more(out, quality->n_warnings, MAX_WARNINGS, "warnings");
-	tone(s, out, PLAIN);
+	table_more(table, quality->n_warnings, MAX_WARNINGS, "warnings", "profile");
+	table_tone(table, PLAIN);
 }
 
-static void put_cost(const struct summary_writer *s, FILE *out, const struct profile *p,
+static void put_cost(const struct table *table, const struct profile *p,
 		     const struct run_quality *quality)
 {
 	const double share = quality_bpf_share(p, quality);
@@ -350,44 +252,25 @@ static void put_cost(const struct summary_writer *s, FILE *out, const struct pro
 		 units_time_for_people(time, quality->cost.bpf_run_ns),
 		 (unsigned long long)quality->cost.bpf_runs);
 	snprintf(of, sizeof(of), "%.2f %% of CPU", 100 * share);
-	put_pieces(s, out, ", ", pieces, isnan(share) ? 2 : 3);
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
+	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
 }
 
 static int summary_finish(struct writer *w, const struct profile *p,
 			  const struct run_quality *quality)
 {
 	const struct summary_writer *s = (const struct summary_writer *)w;
-	char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-	int err;
+	struct table table;
+	int err = table_open(&table, s->width, s->colour);
 
-	if (!out)
-		return -ENOMEM;
-	put_headline(s, out, p);
-	put_usage(s, out, &profile_totals(p)->usage);
-	put_phases(s, out, p);
-	put_processes(s, out, p);
-	put_cost(s, out, p, quality);
-	put_quality(s, out, p, quality);
-	err = fclose(out) ? -ENOMEM : write_all(s->fd, text, len);
-	free(text);
-	return err;
+	if (err)
+		return err;
+	put_headline(&table, p);
+	put_usage(&table, &profile_totals(p)->usage);
+	put_phases(&table, p);
+	put_processes(&table, p);
+	put_cost(&table, p, quality);
+	put_quality(&table, p, quality);
+	return table_write(&table, s->fd);
 }
 
 static int summary_begin(struct writer *w, const struct run_info *info)
@@ -429,7 +312,7 @@ struct writer *summary_writer_new(int fd, unsigned int width, bool colour)
 		.close = summary_close,
 	};
 	s->fd = fd;
-	s->width = width < MIN_WIDTH ? MIN_WIDTH : width > MAX_WIDTH ? MAX_WIDTH : width;
+	s->width = width;
 	s->colour = colour;
 	return &s->w;
 }

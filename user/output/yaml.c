@@ -8,18 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#include "emit.h"
+#include "keys.h"
 #include "quality.h"
 #include "text.h"
 #include "units.h"
-
-enum {
-	SCHEMA_VERSION = 1,
-	/* Of seconds: what is 1 us apart stays apart. */
-	SECS_DECIMALS = 6,
-};
 
 struct yaml_writer {
 	struct writer w; /* first: what callers hold */
@@ -92,65 +85,6 @@ static const char *const own_keys[] = {
 	"quality",
 };
 
-static void emit_comments(struct emit *e, const char *const *lines, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		emit_comment(e, lines[i]);
-}
-
-/* One key and its value, by what the value is. */
-
-static void put_text(struct emit *e, const char *key, const char *text)
-{
-	emit_plain(e, key);
-	if (text)
-		emit_text(e, text);
-	else
-		emit_plain(e, "null");
-}
-
-static void put_word(struct emit *e, const char *key, const char *word)
-{
-	emit_plain(e, key);
-	emit_plain(e, word);
-}
-
-static void put_count(struct emit *e, const char *key, uint64_t count)
-{
-	emit_plain(e, key);
-	emit_u64(e, count);
-}
-
-static void put_mb(struct emit *e, const char *key, uint64_t bytes)
-{
-	char text[UNITS_TEXT_MAX];
-
-	put_word(e, key, units_mb(text, bytes));
-}
-
-static void put_secs(struct emit *e, const char *key, uint64_t ns)
-{
-	char text[UNITS_TEXT_MAX];
-
-	put_word(e, key, units_secs(text, ns, SECS_DECIMALS));
-}
-
-static void put_unix_secs(struct emit *e, const char *key, double secs)
-{
-	/* A double holds today's nanoseconds only to some 200. */
-	put_secs(e, key, secs > 0 ? (uint64_t)llround(secs * 1e6) * 1000 : 0);
-}
-
-/* Usage has the same keys everywhere, behind a prefix in the totals. */
-static void put_usage(struct emit *e, const struct profile_usage *usage)
-{
-	put_mb(e, "io_read_mb", usage->io_read);
-	put_mb(e, "io_write_mb", usage->io_write);
-	put_mb(e, "disk_read_mb", usage->disk_read);
-	put_mb(e, "disk_write_mb", usage->disk_write);
-	put_secs(e, "cpu_time_secs", usage->cpu_ns);
-}
-
 /* qprof: */
 
 static void put_target(struct emit *e, const struct run_info *info)
@@ -175,26 +109,11 @@ static void put_target(struct emit *e, const struct run_info *info)
 	emit_boundary(e);
 }
 
-static void put_backends(struct emit *e, const struct run_info *info)
-{
-	emit_plain(e, "backends");
-	emit_map(e, EMIT_BLOCK);
-	put_text(e, "rss", info->backend_rss);
-	put_text(e, "io_calls", info->backend_io_calls);
-	put_text(e, "io_storage", info->backend_io_storage);
-	put_text(e, "checkpoints", info->backend_checkpoints);
-	emit_map_end(e);
-}
-
 static void put_run(struct emit *e, const struct run_info *info)
 {
 	emit_plain(e, "qprof");
 	emit_map(e, EMIT_BLOCK);
-	put_text(e, "version", info->version);
-	put_count(e, "schema_version", SCHEMA_VERSION);
-	put_text(e, "hostname", info->hostname);
-	put_text(e, "kernel", info->kernel);
-	emit_boundary(e);
+	put_run_keys(e, info);
 	put_target(e, info);
 	put_unix_secs(e, "started_at", info->started_at);
 	emit_boundary(e);
@@ -207,60 +126,13 @@ static int yaml_begin(struct writer *w, const struct run_info *info)
 {
 	struct emit *e = ((struct yaml_writer *)w)->e;
 
-	emit_comments(e, header, sizeof(header) / sizeof(*header));
+	put_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
 	put_run(e, info);
 	return emit_flush(e);
 }
 
 /* memory_usage: */
-
-static void put_metric_value(struct emit *e, const struct profile_metric *metric)
-{
-	switch (metric->kind) {
-	case PROFILE_INT:
-		emit_i64(e, metric->i);
-		break;
-	case PROFILE_UINT:
-		emit_u64(e, metric->u);
-		break;
-	case PROFILE_DOUBLE:
-		emit_double(e, metric->d);
-		break;
-	case PROFILE_UNREADABLE:
-		emit_plain(e, "null");
-		break;
-	}
-}
-
-/* The key of a summary metric: "NAME (metric)" where NAME is a key already. */
-static void put_summary_key(struct emit *e, const char *name)
-{
-	char text[WIRE_NAME_MAX * TEXT_GROWTH + sizeof(" (metric)")];
-
-	for (size_t i = 0; i < sizeof(own_keys) / sizeof(*own_keys); i++) {
-		if (!strcmp(name, own_keys[i])) {
-			snprintf(text, sizeof(text), "%s (metric)", name);
-			emit_text(e, text);
-			return;
-		}
-	}
-	emit_text(e, name);
-}
-
-static void put_metrics(struct emit *e, const struct profile_checkpoint *step)
-{
-	if (!step->n_metrics)
-		return;
-	emit_plain(e, "metrics");
-	emit_map(e, EMIT_BLOCK);
-	for (size_t i = 0; i < step->n_metrics; i++) {
-		emit_text(e, step->metrics[i].name);
-		put_metric_value(e, &step->metrics[i]);
-		emit_boundary_if_long(e);
-	}
-	emit_map_end(e);
-}
 
 /* The key comes with the first row: alone it would be null. */
 static void begin_rows(struct yaml_writer *y)
@@ -278,22 +150,7 @@ static int yaml_checkpoint(struct writer *w, const struct profile_checkpoint *st
 	struct emit *e = y->e;
 
 	begin_rows(y);
-	emit_map(e, EMIT_BLOCK);
-	put_text(e, "step", step->step);
-	put_unix_secs(e, "timestamp", step->unix_secs);
-	put_secs(e, "relative_time_secs", step->rel_ns);
-	put_mb(e, "cpu_memory_mb", step->tree.rss);
-	put_mb(e, "disk_read_mb", step->tree_usage.disk_read);
-	put_mb(e, "disk_write_mb", step->tree_usage.disk_write);
-	put_mb(e, "step_peak_memory_mb", step->tree.step_peak);
-	put_mb(e, "io_read_mb", step->tree_usage.io_read);
-	put_mb(e, "io_write_mb", step->tree_usage.io_write);
-	put_secs(e, "cpu_time_secs", step->tree_usage.cpu_ns);
-	put_count(e, "pid", step->tgid);
-	put_count(e, "tid", step->tid);
-	put_metrics(e, step);
-	emit_map_end(e);
-	emit_boundary(e);
+	put_row(e, step);
 	return emit_error(e);
 }
 
@@ -302,22 +159,19 @@ static int yaml_flush(struct writer *w)
 	return emit_flush(((struct yaml_writer *)w)->e);
 }
 
-/* The totals, at the top level as Quark has them. */
-
-static void put_totals(struct emit *e, const struct profile_totals *totals)
+/* The key of a summary metric: "NAME (metric)" where NAME is a key already. */
+static void put_summary_key(struct emit *e, const char *name)
 {
-	char text[UNITS_TEXT_MAX];
+	char text[WIRE_NAME_MAX * TEXT_GROWTH + sizeof(" (metric)")];
 
-	put_word(e, "total_quantization_time_seconds", units_secs(text, totals->duration_ns, 4));
-	put_mb(e, "peak_memory_mb", totals->peak_rss);
-	put_mb(e, "main_peak_memory_mb", totals->main_peak_rss);
-	put_mb(e, "total_disk_read_mb", totals->usage.disk_read);
-	put_mb(e, "total_disk_write_mb", totals->usage.disk_write);
-	put_mb(e, "total_disk_write_cancelled_mb", totals->usage.disk_write_cancelled);
-	put_mb(e, "total_io_read_mb", totals->usage.io_read);
-	put_mb(e, "total_io_write_mb", totals->usage.io_write);
-	put_secs(e, "total_cpu_time_secs", totals->usage.cpu_ns);
-	emit_boundary(e);
+	for (size_t i = 0; i < sizeof(own_keys) / sizeof(*own_keys); i++) {
+		if (!strcmp(name, own_keys[i])) {
+			snprintf(text, sizeof(text), "%s (metric)", name);
+			emit_text(e, text);
+			return;
+		}
+	}
+	emit_text(e, name);
 }
 
 static void put_summaries(struct emit *e, const struct profile *p)
@@ -373,105 +227,7 @@ static void put_peak(struct emit *e, const struct profile *p)
 	emit_boundary(e);
 }
 
-/* phases: */
-
-static void put_phase(struct emit *e, const struct profile *p, const struct profile_phase *phase)
-{
-	char text[UNITS_TEXT_MAX];
-
-	emit_map(e, EMIT_BLOCK);
-	put_text(e, "name", phase->name);
-	put_word(e, "kind", phase->kind == PROFILE_PHASE_GAP ? "gap" : "pair");
-	if (phase->to)
-		put_text(e, "to", phase->to);
-	put_count(e, "depth", phase->depth);
-	put_count(e, "pid", phase->tgid);
-	put_count(e, "tid", phase->tid);
-	put_secs(e, "start_secs", profile_rel_ns(p, phase->start_ns));
-	put_secs(e, "duration_secs", phase->end_ns - phase->start_ns);
-	put_mb(e, "start_memory_mb", phase->start_rss);
-	put_mb(e, "end_memory_mb", phase->end_rss);
-	put_mb(e, "peak_memory_mb", phase->peak_rss);
-	put_word(e, "delta_memory_mb", units_mb_delta(text, phase->start_rss, phase->end_rss));
-	put_usage(e, &phase->usage);
-	if (!phase->closed)
-		put_word(e, "closed", "false");
-	emit_map_end(e);
-	emit_boundary(e);
-}
-
-static void put_phases(struct emit *e, const struct profile *p)
-{
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
-
-	emit_plain(e, "phases");
-	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < n; i++)
-		put_phase(e, p, &phases[i]);
-	emit_list_end(e);
-	emit_boundary(e);
-}
-
 /* processes: */
-
-static void put_exit(struct emit *e, const struct profile *p, const struct profile_process *process)
-{
-	if (!process->end_ns) {
-		put_word(e, "end_secs", "null");
-		return;
-	}
-	put_secs(e, "end_secs", profile_rel_ns(p, process->end_ns));
-	if (WIFSIGNALED((int)process->exit_code))
-		put_count(e, "exit_signal", WTERMSIG(process->exit_code));
-	else
-		put_count(e, "exit_code", WEXITSTATUS(process->exit_code));
-}
-
-static void put_flags(struct emit *e, const struct profile_process *process)
-{
-	static const struct {
-		uint32_t flag;
-		const char *word;
-	} words[] = {
-		{WIRE_PROCESS_TARGET, "target"},
-		{WIRE_PROCESS_ATTACHED, "attached"},
-		{WIRE_PROCESS_SHARES_MM, "shares_memory"},
-	};
-
-	emit_plain(e, "flags");
-	emit_list(e, EMIT_FLOW);
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		if (process->flags & words[i].flag)
-			emit_plain(e, words[i].word);
-	}
-	emit_list_end(e);
-}
-
-static void put_process(struct emit *e, const struct profile *p,
-			const struct profile_process *process)
-{
-	const struct profile_memory *memory = &process->memory;
-
-	emit_map(e, EMIT_BLOCK);
-	put_count(e, "pid", process->tgid);
-	put_count(e, "ppid", process->ppid);
-	put_text(e, "comm", process->comm);
-	put_text(e, "cmdline", process->cmdline);
-	if (process->cmdline_cut)
-		put_word(e, "cmdline_cut", "true");
-	put_secs(e, "start_secs", profile_rel_ns(p, process->first_ns));
-	put_exit(e, p, process);
-	put_flags(e, process);
-	put_mb(e, "peak_memory_mb", memory->peak);
-	put_mb(e, "file_memory_mb", memory->file);
-	put_mb(e, "anon_memory_mb", memory->anon);
-	put_mb(e, "shmem_memory_mb", memory->shmem);
-	put_mb(e, "swap_mb", memory->swap);
-	put_usage(e, &process->usage);
-	emit_map_end(e);
-	emit_boundary(e);
-}
 
 static void put_processes(struct emit *e, const struct profile *p)
 {
@@ -480,8 +236,12 @@ static void put_processes(struct emit *e, const struct profile *p)
 
 	emit_plain(e, "processes");
 	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < n; i++)
-		put_process(e, p, processes[i]);
+	for (size_t i = 0; i < n; i++) {
+		emit_map(e, EMIT_BLOCK);
+		put_process_keys(e, processes[i], profile_start_ns(p));
+		emit_map_end(e);
+		emit_boundary(e);
+	}
 	emit_list_end(e);
 	emit_boundary(e);
 }
@@ -582,32 +342,6 @@ static void put_counts(struct emit *e, const struct profile *p, const struct run
 	emit_boundary(e);
 }
 
-static void put_warnings(struct emit *e, const struct run_quality *quality)
-{
-	emit_plain(e, "warnings");
-	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < quality->n_warnings; i++) {
-		emit_map(e, EMIT_BLOCK);
-		put_text(e, "what", quality->warnings[i].what);
-		emit_boundary_if_long(e);
-		put_text(e, "why", quality->warnings[i].why);
-		emit_map_end(e);
-		emit_boundary(e);
-	}
-	emit_list_end(e);
-}
-
-static void put_notes(struct emit *e, const struct run_quality *quality)
-{
-	emit_plain(e, "notes");
-	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < quality->n_notes; i++) {
-		emit_text(e, quality->notes[i]);
-		emit_boundary(e);
-	}
-	emit_list_end(e);
-}
-
 static void put_shared(struct emit *e, const struct profile_totals *totals)
 {
 	emit_plain(e, "may_be_counted_more_than_once_mb");
@@ -691,7 +425,7 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	put_quality(e, p, quality);
 	emit_map_end(e);
 	emit_end(e);
-	emit_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
+	put_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
 	emit_boundary(e);
 	put_definitions(e, p);
 	return emit_flush(e);

@@ -144,8 +144,7 @@ static int begin(struct phases *phases, struct names *names, const struct phase_
 	struct open_phase *open;
 	const struct interned *name;
 
-	if (!event->process || phases->n == PROFILE_MAX_PHASES ||
-	    phases->n_open == PROFILE_MAX_DEPTH)
+	if (!event->process || phases->n >= phases->max || phases->n_open == PROFILE_MAX_DEPTH)
 		return drop_begin(phases, event->process);
 	name = names_intern(names, event->name);
 	if (!name || reserve(phases))
@@ -227,7 +226,7 @@ static int start(struct phases *phases, const struct phase_event *event)
 
 static int mark(struct phases *phases, struct names *names, const struct phase_event *event)
 {
-	const bool full = phases->n == PROFILE_MAX_PHASES;
+	const bool full = phases->n >= phases->max;
 	const struct interned *name;
 
 	if (full && !phases->in_gap) {

@@ -69,11 +69,15 @@ static int process_add(struct processes *ps, const struct wire_header *h,
 		return -ENOMEM;
 	}
 	HASH_REPLACE(hh_tgid, ps->by_tgid, pub.tgid, sizeof(new->pub.tgid), new, replaced);
+	if (replaced)
+		replaced->by_tgid = false;
 	if (!new->hh_tgid.tbl) {
 		HASH_DEL(ps->by_key, new);
 		free(new);
 		return -ENOMEM;
 	}
+	new->by_tgid = true;
+	new->at = ps->n;
 	ps->list[ps->n++] = &new->pub;
 	ps->live++;
 	*added = new;
@@ -94,6 +98,26 @@ static struct process_key key_of(const struct wire_header *h)
 	return (struct process_key){.started_ns = h->started_ns, .tgid = h->tgid};
 }
 
+struct process *processes_find(const struct processes *ps, const struct wire_header *h)
+{
+	const struct process_key key = key_of(h);
+
+	return process_find(ps, &key);
+}
+
+struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid)
+{
+	struct process *found;
+
+	HASH_FIND(hh_tgid, ps->by_tgid, &tgid, sizeof(tgid), found);
+	return found;
+}
+
+static bool has_room(struct processes *ps)
+{
+	return ps->n < ps->max || (ps->make_room && ps->make_room(ps));
+}
+
 int processes_get(struct processes *ps, const struct wire_header *h, struct process **found)
 {
 	const struct process_key key = key_of(h);
@@ -101,7 +125,7 @@ int processes_get(struct processes *ps, const struct wire_header *h, struct proc
 	*found = process_find(ps, &key);
 	if (*found)
 		return 0;
-	if (ps->n == PROFILE_MAX_PROCESSES) {
+	if (!has_room(ps)) {
 		ps->losses->dropped_processes++;
 		return 0;
 	}
@@ -112,6 +136,8 @@ static void take_memory(struct process *process, struct profile_memory memory, u
 {
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
+	if (!process->seen_ns)
+		process->pub.first_rss = memory.rss;
 	process->pub.memory = memory;
 	process->seen_ns = time_ns;
 }
@@ -123,23 +149,30 @@ static void take_comm(struct profile_process *pub, const char comm[WIRE_COMM_LEN
 }
 
 /* argv as one line: the NULs between become blanks, those at the end go. */
-static char *joined(const char *args, size_t len)
+static struct shared_text *joined(const char *args, size_t len)
 {
-	char *line;
+	struct shared_text *line;
 
 	while (len && args[len - 1] == '\0')
 		len--;
-	line = malloc(len + 1);
+	line = malloc(sizeof(*line) + len + 1);
 	if (!line)
 		return NULL;
+	line->owners = 1;
 	for (size_t i = 0; i < len; i++)
-		line[i] = args[i] ? args[i] : ' ';
-	line[len] = '\0';
+		line->text[i] = args[i] ? args[i] : ' ';
+	line->text[len] = '\0';
 	return line;
 }
 
+static void disown(struct shared_text *text)
+{
+	if (text && !--text->owners)
+		free(text);
+}
+
 struct cmdline {
-	char *line; /* to be freed; NULL: nothing is said of it */
+	struct shared_text *line; /* to be disowned; NULL: nothing is said of it */
 	bool cut;
 };
 
@@ -153,29 +186,31 @@ static int cmdline_of(const struct processes *ps, const struct wire_process *eve
 	if (event->cmdline_len) {
 		cmdline->line = joined(event->cmdline, event->cmdline_len);
 		cmdline->cut = event->flags & WIRE_PROCESS_CMDLINE_CUT;
-	} else if (event->h.kind == WIRE_FORK) {
-		HASH_FIND(hh_tgid, ps->by_tgid, &event->ppid, sizeof(event->ppid), parent);
-		if (!parent || !parent->pub.cmdline)
-			return 0;
-		cmdline->line = strdup(parent->pub.cmdline);
-		cmdline->cut = parent->pub.cmdline_cut;
-	} else {
-		return 0;
+		return cmdline->line ? 0 : -ENOMEM;
 	}
-	return cmdline->line ? 0 : -ENOMEM;
+	if (event->h.kind != WIRE_FORK)
+		return 0;
+	parent = processes_of_tgid(ps, event->ppid);
+	if (!parent || !parent->cmdline)
+		return 0;
+	cmdline->line = parent->cmdline;
+	cmdline->line->owners++;
+	cmdline->cut = parent->pub.cmdline_cut;
+	return 0;
 }
 
 /* An exec replaces what was known even by nothing; else only what is missing is filled in. */
-static void take_cmdline(struct profile_process *pub, enum wire_kind kind,
+static void take_cmdline(struct process *process, enum wire_kind kind,
 			 const struct cmdline *cmdline)
 {
-	if (kind != WIRE_EXEC && (!cmdline->line || pub->cmdline)) {
-		free(cmdline->line);
+	if (kind != WIRE_EXEC && (!cmdline->line || process->cmdline)) {
+		disown(cmdline->line);
 		return;
 	}
-	free(pub->cmdline);
-	pub->cmdline = cmdline->line;
-	pub->cmdline_cut = cmdline->cut;
+	disown(process->cmdline);
+	process->cmdline = cmdline->line;
+	process->pub.cmdline = cmdline->line ? cmdline->line->text : NULL;
+	process->pub.cmdline_cut = cmdline->cut;
 }
 
 static void take_event(struct profile_process *pub, const struct wire_process *event)
@@ -187,6 +222,8 @@ static void take_event(struct profile_process *pub, const struct wire_process *e
 	if (event->h.time_ns < pub->first_ns)
 		pub->first_ns = event->h.time_ns;
 	pub->flags = (pub->flags & lasting) | event->flags;
+	pub->uid = event->uid;
+	pub->cgroup = event->cgroup;
 	take_comm(pub, event->comm);
 	if (event->h.kind == WIRE_EXIT) {
 		pub->end_ns = event->h.time_ns;
@@ -194,20 +231,23 @@ static void take_event(struct profile_process *pub, const struct wire_process *e
 	}
 }
 
-int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size)
+int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size,
+		    struct process **about)
 {
 	struct process *process;
 	struct cmdline cmdline;
 	bool had_memory;
 	int err = cmdline_of(ps, event, &cmdline);
 
+	*about = NULL;
 	if (err)
 		return err;
 	err = processes_get(ps, &event->h, &process);
 	if (err || !process) {
-		free(cmdline.line);
+		disown(cmdline.line);
 		return err;
 	}
+	*about = process;
 	had_memory = has_memory(&process->pub);
 	/* What comes after the exit was overtaken by it, unless it is the exit again. */
 	if (process->pub.end_ns == 0 || event->h.kind == WIRE_EXIT) {
@@ -217,7 +257,7 @@ int processes_event(struct processes *ps, const struct wire_process *event, uint
 		process->pub.usage = usage_from_wire(&event->usage);
 		take_event(&process->pub, event);
 	}
-	take_cmdline(&process->pub, event->h.kind, &cmdline);
+	take_cmdline(process, event->h.kind, &cmdline);
 	ps->live = ps->live - had_memory + has_memory(&process->pub);
 	return 0;
 }
@@ -286,6 +326,20 @@ void processes_usage(const struct processes *ps, struct profile_usage *sum)
 	}
 }
 
+void processes_remove(struct processes *ps, struct process *process)
+{
+	struct process *last = (struct process *)ps->list[--ps->n];
+
+	ps->list[process->at] = &last->pub;
+	last->at = process->at;
+	ps->live -= has_memory(&process->pub);
+	if (process->by_tgid)
+		HASH_DELETE(hh_tgid, ps->by_tgid, process);
+	HASH_DEL(ps->by_key, process);
+	disown(process->cmdline);
+	free(process);
+}
+
 void processes_free(struct processes *ps)
 {
 	struct process *process = ps->by_key, *next;
@@ -295,7 +349,7 @@ void processes_free(struct processes *ps)
 	HASH_CLEAR(hh, ps->by_key);
 	for (; process; process = next) {
 		next = process->hh.next;
-		free(process->pub.cmdline);
+		disown(process->cmdline);
 		free(process);
 	}
 	free(ps->list);

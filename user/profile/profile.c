@@ -21,11 +21,14 @@ struct metrics {
 struct profile {
 	struct profile_config config;
 	struct names names;
-	struct processes processes;
+	struct processes own;	     /* when they are not those of a machine */
+	struct processes *processes; /* where they are */
+	struct process *first;	     /* of WIRE_START, when they are */
+	struct process *who;	     /* of the last checkpoint; NULL: there was no room */
 	struct phases phases;
 	struct timeline timeline;
 	struct tracks tracks;
-	struct metrics metrics;
+	struct metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct profile_losses losses;
 	struct profile_totals totals;
@@ -49,19 +52,48 @@ struct profile {
 	uint64_t rss_now, rss_now_ns;
 };
 
-struct profile *profile_new(const struct profile_config *config)
+struct profile *profile_new_among(const struct profile_config *config, struct processes *ps)
 {
 	struct profile *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->config = *config;
-	p->phases.losses = p->processes.losses = &p->losses;
-	if (timeline_init(&p->timeline) || tracks_init(&p->tracks)) {
+	p->processes = ps ? ps : &p->own;
+	p->own.max = PROFILE_MAX_PROCESSES;
+	p->phases.max = PROFILE_MAX_PHASES;
+	p->phases.losses = p->own.losses = &p->losses;
+	if (timeline_init(&p->timeline, config->no_timeline) ||
+	    tracks_init(&p->tracks, config->no_timeline)) {
 		profile_free(p);
 		return NULL;
 	}
 	return p;
+}
+
+struct profile *profile_new(const struct profile_config *config)
+{
+	return profile_new_among(config, NULL);
+}
+
+void profile_keep_phases(struct profile *p, size_t max)
+{
+	p->phases.max = max < PROFILE_MAX_PHASES ? max : PROFILE_MAX_PHASES;
+}
+
+size_t profile_n_phases(const struct profile *p)
+{
+	return p->phases.n;
+}
+
+struct process *profile_who(const struct profile *p)
+{
+	return p->who;
+}
+
+static bool is_among_others(const struct profile *p)
+{
+	return p->processes != &p->own;
 }
 
 void profile_free(struct profile *p)
@@ -71,9 +103,10 @@ void profile_free(struct profile *p)
 	phases_free(&p->phases);
 	timeline_free(&p->timeline);
 	tracks_free(&p->tracks);
-	processes_free(&p->processes);
+	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	names_free(&p->names);
+	free(p->metrics);
 	free(p);
 }
 
@@ -114,6 +147,11 @@ bool wire_record_ok(const void *data, size_t size)
 uint64_t profile_rel_ns(const struct profile *p, uint64_t time_ns)
 {
 	return time_ns > p->start_ns ? time_ns - p->start_ns : 0;
+}
+
+uint64_t profile_start_ns(const struct profile *p)
+{
+	return p->start_ns;
 }
 
 double profile_unix_secs(const struct profile *p, uint64_t time_ns)
@@ -172,7 +210,7 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	/* The run is over: what comes is the teardown of its processes. */
 	if (p->finished && time_ns > p->end_ns)
 		return 0;
-	err = tracks_point(&p->tracks, &p->processes, processes_point(&p->processes, wire, page),
+	err = tracks_point(&p->tracks, p->processes, processes_point(p->processes, wire, page),
 			   wire, &point, page);
 	if (err)
 		return err;
@@ -181,7 +219,7 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	if (time_ns > p->last_ns)
 		peak_fold(&p->tail, &peak);
 	note_tree(p, &point);
-	note_shared(p, &point, wire->inherited * page, p->processes.live);
+	note_shared(p, &point, wire->inherited * page, is_among_others(p) ? 0 : p->own.live);
 	return 0;
 }
 
@@ -255,7 +293,7 @@ static struct profile_metric *metric_slot(struct metrics *metrics, const char *n
 
 static bool add_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
-	struct profile_metric *metric = metric_slot(&p->metrics, p->name.text);
+	struct profile_metric *metric = p->metrics ? metric_slot(p->metrics, p->name.text) : NULL;
 
 	if (!metric)
 		return false;
@@ -305,8 +343,9 @@ static void take_metric(struct profile *p, const struct wire_checkpoint *cp)
 static void make_step_text(struct profile *p, enum wire_what what)
 {
 	const char *suffix = what == WIRE_BEGIN ? " Start" : what == WIRE_END ? " End" : "";
+	char *end = stpcpy(p->step_text, p->name.text);
 
-	snprintf(p->step_text, sizeof(p->step_text), "%s%s", p->name.text, suffix);
+	stpcpy(end, suffix);
 }
 
 static const struct profile_checkpoint *
@@ -333,12 +372,13 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 		.own_usage = usage_from_wire(&cp->own.usage),
 		.inherited = cp->inherited * page,
 		.processes = cp->processes,
-		.metrics = p->metrics.list,
-		.n_metrics = p->metrics.n,
+		.metrics = p->metrics ? p->metrics->list : NULL,
+		.n_metrics = p->metrics ? p->metrics->n : 0,
 	};
 	p->step.tree.step_peak = p->step_peak.rss;
 	p->step_peak = (struct peak){0};
-	p->metrics.joined = true;
+	if (p->metrics)
+		p->metrics->joined = true;
 	p->totals.checkpoints++;
 	return &p->step;
 }
@@ -422,7 +462,7 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 
 static void drop_joined_metrics(struct metrics *metrics)
 {
-	if (!metrics->joined)
+	if (!metrics || !metrics->joined)
 		return;
 	metrics->n = 0;
 	metrics->joined = false;
@@ -442,10 +482,15 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.name = &p->name,
 		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
 	};
-	int err = processes_get(&p->processes, &cp->h, &event.process);
+	int err = processes_get(p->processes, &cp->h, &event.process);
 
 	if (err)
 		return err;
+	if (cp->what == WIRE_METRIC && !p->metrics) {
+		p->metrics = calloc(1, sizeof(*p->metrics));
+		if (!p->metrics)
+			return -ENOMEM;
+	}
 	read_name(p, cp);
 	/* What is open had this peak, whether or not the rest succeeds. */
 	phases_fold(&p->phases, &step_peak);
@@ -453,12 +498,15 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	if (err)
 		return err;
 
-	drop_joined_metrics(&p->metrics);
+	drop_joined_metrics(p->metrics);
 	note_run(p, &cp->h, cp->what);
 	note_seq(p, cp->seq);
 	note_name(&p->losses, &p->name);
 	note_peaks(p, time_ns, &step_peak, &overall);
 	note_checkpoint_tree(p, cp, &tree);
+	p->who = event.process;
+	if (cp->what == WIRE_START && !p->first)
+		p->first = event.process;
 	if (event.process)
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
@@ -472,6 +520,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
 	const void *data = record;
+	struct process *about;
 	int err;
 
 	*step = NULL;
@@ -481,7 +530,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		return 0;
 	err = record->kind == WIRE_POINT
 		      ? feed_point(p, data)
-		      : processes_event(&p->processes, data, p->config.page_size);
+		      : processes_event(p->processes, data, p->config.page_size, &about);
 	if (!err)
 		note_run(p, record, 0);
 	return err;
@@ -494,27 +543,28 @@ static int finish_timeline(struct profile *p)
 				  &p->totals.peak_time_ns);
 
 	if (!err)
-		err = tracks_finish(&p->tracks, &p->processes);
+		err = tracks_finish(&p->tracks, p->processes);
 	p->losses.thinned_points = p->timeline.thinned + p->tracks.thinned;
 	return err;
 }
 
 static void finish_totals(struct profile *p)
 {
-	const struct profile_process *main_process = processes_main(&p->processes);
+	const struct profile_process *main_process =
+		is_among_others(p) ? (p->first ? &p->first->pub : NULL) : processes_main(&p->own);
 	struct profile_totals *totals = &p->totals;
 	struct profile_usage sum;
 
 	totals->duration_ns = profile_rel_ns(p, p->end_ns);
 	totals->peak_rss = p->peak.rss;
 	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
-	totals->processes = (uint32_t)p->processes.n;
+	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
-	if (p->finished)
+	if (p->finished || is_among_others(p))
 		return;
 	/* Nobody took stock at the end, but each process said what it had when it was last heard
 	 * of. */
-	processes_usage(&p->processes, &sum);
+	processes_usage(&p->own, &sum);
 	usage_raise(&totals->usage, &sum);
 }
 
@@ -527,9 +577,11 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		phases_fold(&p->phases, &p->tail);
 	}
 	now.time_ns = p->end_ns;
-	drop_joined_metrics(&p->metrics);
-	p->losses.dropped_metrics += p->metrics.n;
-	p->metrics.n = 0;
+	drop_joined_metrics(p->metrics);
+	if (p->metrics) {
+		p->losses.dropped_metrics += p->metrics->n;
+		p->metrics->n = 0;
+	}
 	phases_finish(&p->phases, &now);
 	finish_totals(p);
 	return finish_timeline(p);
@@ -537,8 +589,8 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 
 const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
 {
-	*count = p->processes.n;
-	return (const struct profile_process *const *)p->processes.list;
+	*count = p->own.n;
+	return (const struct profile_process *const *)p->own.list;
 }
 
 const struct profile_phase *profile_phases(const struct profile *p, size_t *count)

@@ -75,11 +75,19 @@ struct profile_process {
 	uint64_t end_ns;	      /* 0 while it runs */
 	uint32_t exit_code;	      /* as wait(2) gives it; valid when end_ns is not 0 */
 	uint32_t flags;		      /* enum wire_process_flag */
+	uint32_t uid;		      /* real, in the initial user namespace */
+	uint64_t cgroup;	      /* id of its cgroup; see struct wire_process */
 	char comm[WIRE_COMM_LEN + 1]; /* as it is: may be no UTF-8 */
-	char *cmdline; /* arguments joined by blanks, may be no UTF-8; NULL if never seen */
+	/* Arguments joined by blanks, may be no UTF-8; NULL if never seen. A fork shares its
+	 * parent's. */
+	const char *cmdline;
 	bool cmdline_cut;
 	struct profile_memory memory; /* peak: its own highest; the rest as last known */
 	struct profile_usage usage;
+	/* Of an audit (machine.h), else NULL. */
+	struct machine_job *job;	      /* that it belongs to; NULL: to none */
+	const struct profile_process *parent; /* of its ancestors that are alive, the nearest */
+	uint64_t first_rss;		      /* when it was first heard of */
 };
 
 enum profile_phase_kind {
@@ -127,6 +135,7 @@ struct profile_at_peak {
 struct profile_config {
 	uint64_t page_size;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	bool no_timeline;	    /* none is kept, neither of the tree nor of its processes */
 	/* The name of a site's probe, which is the step's where it carries no other; a static or
 	 * long-lived text. */
 	const char *(*site_name)(void *context, uint32_t site);
@@ -205,6 +214,8 @@ uint64_t profile_rss_now(const struct profile *p);
 uint64_t profile_peak_so_far(const struct profile *p);
 const char *profile_open_phase(const struct profile *p);
 
+/* CLOCK_MONOTONIC of the start of the run. */
+uint64_t profile_start_ns(const struct profile *p);
 /* CLOCK_MONOTONIC to Unix seconds. */
 double profile_unix_secs(const struct profile *p, uint64_t time_ns);
 /* Nanoseconds since the start of the run; 0 for what was before. */

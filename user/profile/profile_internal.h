@@ -84,6 +84,12 @@ struct process_key {
 	uint64_t tgid;
 };
 
+/* A text that several have. */
+struct shared_text {
+	size_t owners;
+	char text[];
+};
+
 /* Of a process: see tracks.c. */
 struct track {
 	struct profile_share now;
@@ -95,14 +101,24 @@ struct track {
 };
 
 struct process {
-	struct profile_process pub;
+	struct profile_process pub; /* first: what callers hold */
 	struct track track;
 	struct process_key key;
+	struct shared_text *cmdline;
+	size_t at;	  /* in processes.list */
 	uint64_t seen_ns; /* of the newest record that its memory is from */
 	unsigned int open_phases;
 	unsigned int dropped_begins; /* phases begun but not kept, whose end may come yet */
+	bool by_tgid;		     /* it is in the table of that name */
 	UT_hash_handle hh;
 	UT_hash_handle hh_tgid;
+
+	/* Of an audit: see machine.c. */
+	bool known;
+	struct process *children, *prev, *next;	 /* by pub.parent */
+	struct process *ended_prev, *ended_next; /* of those of its user */
+	struct process *job_prev, *job_next;	 /* of those of its job */
+	unsigned int pins; /* by whom it must not be removed, beside open phases */
 };
 
 struct processes {
@@ -110,8 +126,11 @@ struct processes {
 	struct process *by_tgid; /* the latest of each tgid */
 	struct profile_process **list;
 	size_t n, cap;
+	size_t max;    /* of n */
 	uint32_t live; /* with memory of their own */
 	struct profile_losses *losses;
+	/* Removes one, when there are max; false: there is none to remove. NULL: there never is. */
+	bool (*make_room)(struct processes *ps);
 };
 
 /* The one at index i of the list. */
@@ -120,9 +139,16 @@ static inline struct process *process_at(const struct processes *ps, size_t i)
 	return (struct process *)((char *)ps->list[i] - offsetof(struct process, pub));
 }
 
-/* *found is NULL if there is no room for it (PROFILE_MAX_PROCESSES). 0 or -ENOMEM. */
+/* *found is NULL if there is no room for it. 0 or -ENOMEM. */
 int processes_get(struct processes *ps, const struct wire_header *h, struct process **found);
-int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size);
+/* The one of that record, or NULL. */
+struct process *processes_find(const struct processes *ps, const struct wire_header *h);
+/* The latest of that tgid, or NULL. */
+struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid);
+/* *about is the one of the record, or NULL, as above. */
+int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size,
+		    struct process **about);
+void processes_remove(struct processes *ps, struct process *process);
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size);
 /* The process that it is of; NULL: not known. */
@@ -132,6 +158,17 @@ struct process *processes_point(struct processes *ps, const struct wire_point *p
 const struct profile_process *processes_main(const struct processes *ps);
 void processes_usage(const struct processes *ps, struct profile_usage *sum);
 void processes_free(struct processes *ps);
+
+/*
+ * A profile whose processes are in a table of more than its own: that of a whole machine. It has no
+ * processes of its own then, and its main process is the one of its WIRE_START.
+ */
+struct profile *profile_new_among(const struct profile_config *config, struct processes *ps);
+/* Phases that it keeps from now on; those that it has stay. */
+void profile_keep_phases(struct profile *p, size_t max);
+size_t profile_n_phases(const struct profile *p);
+/* Of the last checkpoint, or NULL: there was no room for it. */
+struct process *profile_who(const struct profile *p);
 
 struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t page_size);
 struct profile_usage usage_from_wire(const struct wire_usage *u);
@@ -163,6 +200,7 @@ struct phases {
 	struct profile_phase *list;
 	struct peak *peaks; /* when, within the phase of the same index, it had its peak */
 	size_t n, cap, peaks_cap;
+	size_t max; /* of n */
 	struct open_phase *open;
 	size_t n_open;
 	struct profile_losses *losses;
@@ -226,7 +264,8 @@ struct timeline {
 	uint64_t thinned;
 };
 
-int timeline_init(struct timeline *t);
+/* none: nothing is kept of it. */
+int timeline_init(struct timeline *t, bool none);
 void timeline_point(struct timeline *t, const struct profile_point *point);
 void timeline_peak(struct timeline *t, const struct peak *peak);
 /*
@@ -259,7 +298,8 @@ struct tracks {
 	size_t n_shares;
 };
 
-int tracks_init(struct tracks *t);
+/* none: nothing is kept, neither points nor shares. */
+int tracks_init(struct tracks *t, bool none);
 /* What it has when it is first heard of, unless points have said so already. */
 void tracks_joined(struct process *process, const struct profile_memory *memory);
 /* process: whose point it is, NULL if that is not known. 0 or -ENOMEM. */

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int timeline_init(struct timeline *t)
+int timeline_init(struct timeline *t, bool none)
 {
+	if (none)
+		return 0;
 	t->points = calloc(TIMELINE_CAP, sizeof(*t->points));
 	t->peaks = calloc(TIMELINE_PEAKS_CAP, sizeof(*t->peaks));
 	return t->points && t->peaks ? 0 : -ENOMEM;
@@ -101,6 +103,8 @@ static void bound_points(struct timeline *t, size_t most)
 
 void timeline_point(struct timeline *t, const struct profile_point *point)
 {
+	if (!t->points)
+		return;
 	if (t->n == TIMELINE_CAP)
 		bound_points(t, PROFILE_MAX_POINTS);
 	t->points[t->n++] = *point;
@@ -146,6 +150,8 @@ static size_t bound_peaks(struct peak *peaks, size_t n, size_t most, unsigned in
 
 void timeline_peak(struct timeline *t, const struct peak *peak)
 {
+	if (!t->peaks)
+		return;
 	if (t->n_peaks == TIMELINE_PEAKS_CAP)
 		t->n_peaks = bound_peaks(t->peaks, t->n_peaks, TIMELINE_MAX_PEAKS, &t->peaks_shift);
 	t->peaks[t->n_peaks++] = *peak;
@@ -259,6 +265,9 @@ int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *ph
 	struct peak *chosen;
 	size_t n_chosen, sorted;
 
+	*overall_ns = overall->to_ns;
+	if (!t->points)
+		return 0;
 	if (phase_peaks(phases, n, t->n_peaks, &chosen, &n_chosen))
 		return -ENOMEM;
 	t->n_peaks =

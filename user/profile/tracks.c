@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tracks_init(struct tracks *t)
+int tracks_init(struct tracks *t, bool none)
 {
+	if (none)
+		return 0;
 	t->points = calloc(TRACKS_CAP, sizeof(*t->points));
 	return t->points ? 0 : -ENOMEM;
 }
@@ -217,6 +219,8 @@ int tracks_point(struct tracks *t, const struct processes *ps, struct process *p
 	const bool was_before = is_peak && t->peak && point_rss(tree) < point_rss(&t->last);
 	int err = 0;
 
+	if (!t->points)
+		return 0;
 	/* It was in between: what there was before this point is nearer to it than what is now. */
 	if (was_before)
 		mark_peak(t, &t->last);
@@ -241,5 +245,7 @@ int tracks_point(struct tracks *t, const struct processes *ps, struct process *p
 
 int tracks_finish(struct tracks *t, const struct processes *ps)
 {
+	if (!t->points)
+		return 0;
 	return take_shares(t, ps) || bound(t, ps) ? -ENOMEM : 0;
 }

@@ -16,13 +16,22 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to);
  */
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
 
+/* No other is in its job: in an audit no walk over all that are tracked is needed then. */
+static __always_inline bool is_alone(const struct proc *proc)
+{
+	return proc->signal && *(volatile u32 *)&tree_of(proc->job)->processes == 1;
+}
+
 /* And usage, too. Inlined, so that the stacks of what it calls do not add up: 512 bytes are all. */
 static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what,
 					    u32 site, u32 tid)
 {
 	begin_checkpoint(c, proc, what, site, tid);
-	c->usage_stale = read_tree(&c->tree.usage, proc->job, c->h.time_ns);
 	used_by_process(proc, &c->own.usage);
+	if (config.audit && is_alone(proc))
+		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);
+	else
+		c->usage_stale = read_tree(&c->tree.usage, proc->job, c->h.time_ns);
 }
 
 /* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. False: there was no room for it. */

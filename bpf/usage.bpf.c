@@ -185,6 +185,26 @@ static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
+int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage)
+{
+	if (!proc || !own || !usage)
+		return 0;
+	*usage = tree_of(proc->job)->gone;
+	add_usage(usage, own);
+	add_usage(usage, &proc->base);
+	subtract_usage(usage, &proc->joined);
+	return 0;
+}
+
+/*
+ * A sum is taken again for some time where it costs much: in a big tree, and in an audit, where the
+ * walk passes by all processes of the machine. The end of a job is always exact.
+ */
+static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
+{
+	return threads > FRESH_THREADS || (config.audit && !tree->finished);
+}
+
 int read_tree(struct wire_usage *usage, u32 job, u64 now)
 {
 	struct wire_tree *tree = tree_of(job);
@@ -192,7 +212,7 @@ int read_tree(struct wire_usage *usage, u32 job, u64 now)
 
 	if (!usage)
 		return 0;
-	if (tree->live.threads > FRESH_THREADS && now - tree->live.time_ns < config.stale_ns &&
+	if (is_dear(tree, tree->live.threads) && now - tree->live.time_ns < config.stale_ns &&
 	    !tree->live.writing) {
 		*usage = tree->live.sum;
 		add_usage(usage, &tree->gone);
@@ -201,7 +221,7 @@ int read_tree(struct wire_usage *usage, u32 job, u64 now)
 	}
 	if (!walk_tree(usage, &w, job) && !walk_tree(usage, &w, job))
 		walk_tree(usage, &w, job);
-	if (w.threads > FRESH_THREADS && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
+	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
 		tree->live.sum = w.sum;
 		tree->live.time_ns = now;
 		tree->live.threads = w.threads;

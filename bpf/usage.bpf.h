@@ -79,6 +79,10 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
 	subtract_usage(usage, &proc->base);
 }
 
+/* What the job of a process has used whose others are gone, given what that has. 0: nothing is
+ * stale. */
+int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage);
+
 /* What a job's tree has used since it was tracked. 1: what is from others may be stale_ns old. */
 int read_tree(struct wire_usage *usage, u32 job, u64 now);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <uthash.h>
@@ -18,7 +19,8 @@
 #include "text.h"
 
 enum {
-	MAX_SITES = 16384, /* the size of the map `sites` */
+	MAX_SITES = 16384,   /* the size of the map `sites` */
+	MAX_CHECKED = 16384, /* mappings remembered */
 	MAX_FILES =
 		100000, /* remembered; a process that maps more of its own making is not served */
 };
@@ -40,10 +42,15 @@ struct known_file {
 	UT_hash_handle hh;
 };
 
-/* A file as the mappings name it. */
+/* A file as the mappings name it, which is an identity in one mount namespace. */
+struct mapped_key {
+	uint64_t namespace, device, inode;
+};
+
 struct checked_file {
-	struct file_key key;
-	uint64_t round; /* the last search that found it mapped */
+	struct mapped_key key;
+	uint64_t round;	  /* the last search that found it mapped, and did not only trust */
+	uint64_t time_ns; /* when it was last looked at; only if that is trusted */
 	UT_hash_handle hh;
 };
 
@@ -62,6 +69,7 @@ struct discovery {
 	size_t n_sites, room;
 	int lease_signal;
 	uint32_t groups;
+	uint64_t trust_ns; /* for how long what was looked at needs no look */
 	bool attached;	   /* anything in the file that is being searched */
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
@@ -81,6 +89,11 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	d->context = context;
 	d->lease_signal = lease_signal;
 	return d;
+}
+
+void discovery_trust(struct discovery *d, uint64_t ns)
+{
+	d->trust_ns = ns;
 }
 
 static void drop_lease(struct known_file *file)
@@ -451,39 +464,56 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 		take_lease(d, file, fd);
 }
 
-/*
- * Whether the file was among the mappings at the search before, and that was of the same process:
- * one that opens library after library. A file that was not may have been written since.
- */
-static bool was_there(struct discovery *d, const struct procfs_mapping *m)
-{
-	const struct file_key key = {m->device, m->inode};
-	struct checked_file *file;
-	bool there;
-
-	HASH_FIND(hh, d->checked, &key, sizeof(key), file);
-	if (!file) {
-		if (HASH_COUNT(d->checked) >= MAX_FILES)
-			return false;
-		file = calloc(1, sizeof(*file));
-		if (!file)
-			return false;
-		file->key = key;
-		HASH_ADD(hh, d->checked, key, sizeof(file->key), file);
-	}
-	there = d->same_process && file->round == d->round - 1;
-	file->round = d->round;
-	return there;
-}
-
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
+	uint64_t namespace, now_ns; /* if what was seen is trusted */
 	bool linkers_only;
 	bool has_linker;
 	bool complete;
 	uint64_t device, inode; /* of the mapping before: a file's follow each other */
 };
+
+static struct checked_file *checked_file(struct discovery *d, const struct mapped_key *key)
+{
+	struct checked_file *file;
+
+	HASH_FIND(hh, d->checked, key, sizeof(*key), file);
+	if (file)
+		return file;
+	if (HASH_COUNT(d->checked) >= MAX_CHECKED)
+		forget_checked(d);
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	file->key = *key;
+	HASH_ADD(hh, d->checked, key, sizeof(file->key), file);
+	return file;
+}
+
+/*
+ * Whether the file needs no look. It was among the mappings at the search before, and that was of
+ * the same process: one that opens library after library; a file that was not may have been written
+ * since. Or it was looked at so short a time ago that it is trusted.
+ */
+static bool was_there(struct discovery *d, const struct search *search,
+		      const struct procfs_mapping *m)
+{
+	const struct mapped_key key = {search->namespace, m->device, m->inode};
+	struct checked_file *file = checked_file(d, &key);
+	bool there;
+
+	if (!file)
+		return false;
+	there = d->same_process && file->round == d->round - 1;
+	if (!there && search->namespace && file->time_ns &&
+	    search->now_ns - file->time_ns < d->trust_ns)
+		return true;
+	file->round = d->round;
+	if (!there)
+		file->time_ns = search->now_ns;
+	return there;
+}
 
 static int search_mapping(void *context, const struct procfs_mapping *m)
 {
@@ -499,7 +529,7 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 	search->has_linker |= linker;
 	if (search->linkers_only && !linker)
 		return 0;
-	if (was_there(search->discovery, m))
+	if (was_there(search->discovery, search, m))
 		return 0;
 	/* A mapping, or the process, may be gone by now: then so is its code. */
 	if (procfs_stat_mapping(search->pid, m, &st) || is_searched(search->discovery, &st))
@@ -518,8 +548,15 @@ static int search_mapping(void *context, const struct procfs_mapping *m)
 static void search_mappings(struct discovery *d, pid_t pid, bool linkers_only,
 			    struct search *search)
 {
+	struct timespec now;
+
 	*search = (struct search){
 		.discovery = d, .pid = pid, .linkers_only = linkers_only, .complete = true};
+	if (d->trust_ns) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		search->now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+		search->namespace = procfs_mount_namespace(pid);
+	}
 	if (procfs_each_executable(pid, search_mapping, search) || !search->inode)
 		search->complete = false;
 }

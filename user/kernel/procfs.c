@@ -97,7 +97,11 @@ static int parse_mapping(char *line, struct procfs_mapping *m)
 	unsigned int major, minor;
 	int path = 0;
 	char perms[5];
+	const char *blank = strchr(line, ' ');
 
+	/* Most are not: scanning costs more than all else here. */
+	if (!blank || strlen(blank) < 5 || blank[3] != 'x')
+		return 0;
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &m->start, &m->end,
 		   perms, &major, &minor, &m->inode, &path) != 6 ||
 	    perms[2] != 'x' || !m->inode)
@@ -164,6 +168,7 @@ static int each_by_query(int fd, procfs_visit_fn visit, void *context)
 static int each_by_text(int fd, procfs_visit_fn visit, void *context)
 {
 	FILE *file = fdopen(fd, "re");
+	char buffer[16384];
 	struct procfs_mapping m;
 	char *line = NULL;
 	size_t room = 0;
@@ -174,6 +179,7 @@ static int each_by_text(int fd, procfs_visit_fn visit, void *context)
 		close(fd);
 		return err;
 	}
+	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
 	while (!err && getline(&line, &room, file) > 0)
 		if (parse_mapping(line, &m))
 			err = visit(context, &m);
@@ -196,6 +202,15 @@ int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context)
 		return each_by_text(fd, visit, context);
 	close(fd);
 	return err;
+}
+
+uint64_t procfs_mount_namespace(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	return stat(path, &st) ? 0 : st.st_ino;
 }
 
 /* A link straight to the file; following it needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN. */

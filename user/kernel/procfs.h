@@ -31,6 +31,9 @@ typedef int (*procfs_visit_fn)(void *context, const struct procfs_mapping *m);
  */
 int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context);
 
+/* An identity of the mount namespace of a process; 0: it is gone. */
+uint64_t procfs_mount_namespace(pid_t pid);
+
 /*
  * What stat(2) says of the file behind a mapping, also if it was deleted or is in another mount
  * namespace. 0, or -errno.

@@ -13,5 +13,7 @@ int main(int argc, char **argv)
 		return command_report(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "diff"))
 		return command_diff(argc - 1, argv + 1);
+	if (argc > 1 && (!strcmp(argv[1], "-a") || !strcmp(argv[1], "--all")))
+		return command_audit(argc, argv);
 	return command_run(argc, argv);
 }

@@ -212,6 +212,8 @@ class Target:
 class Attached:
     """qprof-bpf on running processes. Entered, it has said that it is attached."""
 
+    SAYS = "attached to"
+
     def __init__(self, path, *pids, options=()):
         self.path = Path(path)
         self.args = [str(QPROF), "-p", ",".join(map(str, pids)), "-o", str(path),
@@ -221,7 +223,7 @@ class Attached:
 
     def __enter__(self):
         self.start()
-        self.stderr.until("attached to")
+        self.stderr.until(self.SAYS)
         return self
 
     def start(self):
@@ -257,6 +259,90 @@ class Attached:
                 return profile
             return None
         return wait_for(there, f"the step {name!r} in {self.path}")
+
+
+class Audit(Attached):
+    """qprof-bpf -a. Entered, every process is in."""
+
+    SAYS = "auditing"
+
+    def __init__(self, path, options=()):
+        super().__init__(path)
+        self.args = [str(QPROF), "-a", "-o", str(path), *map(str, options)]
+
+
+def job_of(report, pid):
+    """The job whose root has that pid."""
+    found = [job for job in report["jobs"] if job["pid"] == pid]
+    roots = [(job["pid"], job["command"]) for job in report["jobs"]]
+    assert len(found) == 1, f"expected one job of {pid}, got {len(found)} among {roots}"
+    return found[0]
+
+
+class Load:
+    """tests/programs/busy.c. Entered, its idle processes are there; go() sets off the rest."""
+
+    def __init__(self, truth, idle=0, forks=0, checkpoints=0, workers=1, seconds=1):
+        self.path = Path(truth)
+        arguments = map(str, (idle, forks, checkpoints, workers, seconds, truth))
+        self.process = subprocess.Popen([program("busy"), *arguments], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=CLEAN_ENV)
+        self.lines = Lines(self.process.stdout)
+
+    def __enter__(self):
+        self.lines.until("ready")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stdin.close()
+
+    def go(self):
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.flush()
+
+    def finished(self, seconds=DEADLINE):
+        """What it did, in all; then truth() has it by process."""
+        self.done = json.loads(self.lines.until("{", seconds))
+        assert self.process.wait(seconds) == 0
+        return self.done
+
+    def truth(self, kind):
+        """The numbers of each process of that kind: idle, child, worker."""
+        words = (line.split() for line in self.path.read_text().splitlines())
+        return [tuple(map(int, rest)) for first, *rest in words if first == kind]
+
+
+def reconcile(report, load):
+    """Every process of the load is in the report, as it was. What is not, as text."""
+    by_pid = {}
+    for process in report["processes"]:
+        by_pid.setdefault(process["pid"], []).append(process)
+    wrong = []
+
+    def take(pid, what, fits):
+        found = by_pid.get(pid, [])
+        for process in found:
+            if fits(process):
+                found.remove(process)
+                return
+        wrong.append(f"{what}: not among {found}")
+
+    for pid, status, written in load.truth("child"):
+        take(pid, f"child {pid}, exit status {status}, {written} bytes written",
+             lambda p, s=status, w=written: ending(p) == s and p["end_secs"] is not None
+             and abs(p["io_write_mb"] - w / MIB) <= ROUNDING_MB / 2)
+    for pid, pages in load.truth("idle"):
+        take(pid, f"idle {pid} of {pages} pages",
+             lambda p, n=pages: p["comm"] == "busy-idle" and p["anon_memory_mb"] >= 0
+             and p["peak_memory_mb"] * MIB >= n * 4 * KIB - ROUNDING_MB * MIB)
+    for pid, checkpoints in load.truth("worker"):
+        job = job_of(report, pid)
+        if job["checkpoints"] != checkpoints + 2:  # and Start, and End
+            wrong.append(f"worker {pid}: {checkpoints} checkpoints, got {job['checkpoints']} - 2")
+    return wrong
 
 
 def rows(profile, ends=False):

@@ -28,6 +28,7 @@ enum {
 enum { MAX_MAX_PROCESSES = 65536 };
 
 static const struct argp_option options[] = {
+	{"all", 'a', NULL, 0, "Audit every process of the machine: see qprof-bpf -a --help", 0},
 	{"pid", 'p', "PID[,PID...]", 0, "Attach to running processes and their descendants", 0},
 	{"output", 'o', "FILE", 0, "Write the profile to FILE (default qprof.yaml; - is stdout)",
 	 0},
@@ -60,6 +61,7 @@ struct run {
 	uint32_t *pids;
 	const char **patterns;
 	bool quiet;
+	bool audit;
 };
 
 static void add_pattern(struct run *run, const char *pattern, struct argp_state *state)
@@ -100,6 +102,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct run *run = state->input;
 
 	switch (key) {
+	case 'a': /* another command, with options of its own */
+		run->audit = true;
+		state->next = state->argc;
+		break;
 	case 'p':
 		if (parse_pids(arg, &run->pids, &run->session.n_pids))
 			argp_error(state, "-p %s: not a process id, or several with commas between",
@@ -150,6 +156,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		break;
 	case ARGP_KEY_END:
+		if (run->audit)
+			break;
 		if (run->session.command && run->session.n_pids)
 			argp_error(state, "-p attaches, a command is started: one of both");
 		if (!run->session.command && !run->session.n_pids)
@@ -164,7 +172,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\nlist [-p PID | FILE]\n"
+	.args_doc = "-p PID[,PID...]\n-- COMMAND [ARG...]\n-a\nlist [-p PID | FILE]\n"
 		    "report [-f FORMAT] [-o FILE] PROFILE\ndiff OLD NEW\ndoctor",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls "
@@ -199,6 +207,11 @@ int command_run(int argc, char **argv)
 
 	argp_err_exit_status = 125;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &run);
+	if (run.audit) {
+		free(run.pids);
+		free(run.patterns);
+		return command_audit(argc, argv);
+	}
 	run.session.pids = run.pids;
 	run.session.patterns = run.patterns;
 	run.session.live = terminal && !run.quiet;

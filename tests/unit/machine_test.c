@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The model of an audit, fed with records as the kernel side sends them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "machine.h"
+#include "records.h"
+
+enum { ALICE = 1000, BOB = 1001 };
+
+struct test {
+	struct machine *m;
+	struct machine_news news;
+	uint64_t now_ns;
+	uint32_t seq;
+};
+
+static struct record_who who(uint32_t tgid)
+{
+	return (struct record_who){.tgid = tgid, .tid = tgid, .started_ns = tgid * 10ull};
+}
+
+static void feed(struct test *t, union record *r)
+{
+	t->now_ns += MS;
+	assert_int_equal(machine_feed(t->m, &r->h, &t->news), 0);
+}
+
+static void feed_as(struct test *t, enum wire_kind kind, uint32_t tgid, uint32_t ppid, uint32_t job,
+		    uint32_t uid, const char *cmdline)
+{
+	union record r;
+
+	record_process(&r, kind, t->now_ns, who(tgid), ppid, cmdline, strlen(cmdline));
+	r.h.job = (uint16_t)job;
+	r.process.uid = uid;
+	r.process.cgroup = 7;
+	r.process.usage.wchar = 100;
+	r.process.memory.anon = 2;
+	feed(t, &r);
+}
+
+static void forked(struct test *t, uint32_t tgid, uint32_t ppid, uint32_t job)
+{
+	feed_as(t, WIRE_FORK, tgid, ppid, job, ALICE, "");
+}
+
+static void exited(struct test *t, uint32_t tgid, uint32_t job)
+{
+	feed_as(t, WIRE_EXIT, tgid, 0, job, ALICE, "");
+}
+
+static void hit(struct test *t, enum wire_what what, uint32_t tgid, uint32_t job, uint32_t seq,
+		const char *name)
+{
+	union record r;
+
+	record_checkpoint(&r, what, seq, t->now_ns, who(tgid), name);
+	r.h.job = (uint16_t)job;
+	record_memory(&r, 10 + seq, 10 + seq, 10 + seq);
+	r.cp.tree.usage.wchar = 1000 * seq;
+	feed(t, &r);
+}
+
+static const struct profile_process *process(const struct test *t, uint32_t tgid)
+{
+	const struct profile_process *found = machine_process(t->m, tgid);
+
+	assert_non_null(found);
+	return found;
+}
+
+static struct machine_job *job(const struct test *t, size_t i)
+{
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(t->m, &n);
+
+	assert_true(i < n);
+	return jobs[i];
+}
+
+static size_t n_jobs(const struct test *t)
+{
+	size_t n;
+
+	machine_jobs(t->m, &n);
+	return n;
+}
+
+static void open_machine(struct test *t, size_t max_processes)
+{
+	const struct machine_config config = {.page_size = RECORDS_PAGE,
+					      .max_processes = max_processes};
+
+	*t = (struct test){.m = machine_new(&config), .now_ns = START_NS};
+	assert_non_null(t->m);
+}
+
+static int set_up(void **state)
+{
+	static struct test test;
+
+	open_machine(&test, 0);
+	*state = &test;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct test *t = *state;
+
+	machine_free(t->m);
+	return 0;
+}
+
+static void job_begins_with_first_checkpoint_and_ends_with_its_root(void **state)
+{
+	struct test *t = *state;
+	struct profile_checkpoint row;
+	const struct profile_totals *totals;
+
+	forked(t, 100, 1, 0);
+	assert_null(t->news.job);
+	hit(t, WIRE_START, 100, 5, 0, "");
+	assert_true(t->news.job_began);
+	assert_ptr_equal(t->news.job->root, process(t, 100));
+	hit(t, WIRE_BEGIN, 100, 5, 1, "Layer");
+	assert_false(t->news.job_began);
+	assert_string_equal(t->news.step->step, "Layer Start");
+	forked(t, 101, 100, 5);
+	assert_false(t->news.joins); /* the kernel side knows */
+	assert_ptr_equal(process(t, 101)->job, job(t, 0));
+	hit(t, WIRE_END, 101, 5, 2, "Layer");
+	hit(t, WIRE_FINISH, 100, 5, 3, "");
+	assert_true(t->news.job_ended);
+	exited(t, 100, 5);
+	assert_false(t->news.job_is_over); /* a child of it is alive */
+	exited(t, 101, 5);
+	assert_true(t->news.job_is_over);
+	assert_int_equal(t->news.job->index, 5);
+
+	assert_int_equal(n_jobs(t), 1);
+	assert_int_equal(job(t, 0)->processes, 2);
+	assert_int_equal(job(t, 0)->alive, 0);
+	assert_int_equal(job(t, 0)->n_rows, 4);
+	machine_row(t->m, job(t, 0), 2, &row);
+	assert_string_equal(row.step, "Layer End");
+	assert_int_equal(row.tgid, 101);
+	assert_int_equal(row.tree.rss, 12 * RECORDS_PAGE);
+	assert_int_equal(row.tree_usage.io_write, 2000);
+	totals = profile_totals(job(t, 0)->profile);
+	assert_int_equal(totals->peak_rss, 13 * RECORDS_PAGE);
+	assert_int_equal(totals->main_peak_rss, 13 * RECORDS_PAGE);
+	assert_int_equal(totals->usage.io_write, 3000);
+}
+
+/* Another thread of the root may fork before the start is said. */
+static void child_may_be_heard_of_before_its_job(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	forked(t, 101, 100, 9);
+	exited(t, 101, 9);
+	assert_false(t->news.job_is_over);
+	hit(t, WIRE_START, 100, 9, 0, "");
+	assert_true(t->news.job_began);
+	hit(t, WIRE_FINISH, 100, 9, 1, "");
+	exited(t, 100, 9);
+	assert_true(t->news.job_is_over);
+	assert_int_equal(n_jobs(t), 1);
+	assert_int_equal(job(t, 0)->processes, 2);
+}
+
+struct joined {
+	uint32_t tgids[8], members[8];
+	size_t n;
+};
+
+static void note_join(void *context, uint32_t tgid, uint32_t member)
+{
+	struct joined *joined = context;
+
+	assert_true(joined->n < 8);
+	joined->tgids[joined->n] = tgid;
+	joined->members[joined->n++] = member;
+}
+
+static void descendants_from_before_join(void **state)
+{
+	struct test *t = *state;
+	struct joined joined = {.n = 0};
+
+	/* As a walk over the machine has them: children before parents, too. */
+	forked(t, 102, 101, 0);
+	forked(t, 101, 100, 0);
+	forked(t, 100, 1, 0);
+	forked(t, 103, 100, 0);
+	forked(t, 104, 1, 0);
+	machine_settle(t->m);
+	assert_ptr_equal(process(t, 102)->parent, process(t, 101));
+	hit(t, WIRE_START, 100, 1, 0, "");
+	machine_join_descendants(t->m, t->news.job, note_join, &joined);
+	assert_int_equal(joined.n, 3);
+	for (size_t i = 0; i < joined.n; i++) {
+		assert_int_equal(joined.members[i], 100);
+		assert_int_not_equal(joined.tgids[i], 104);
+	}
+	assert_ptr_equal(process(t, 102)->job, job(t, 0));
+	assert_null(process(t, 104)->job);
+	/* Before the kernel side was told, one of them has forked. */
+	forked(t, 105, 102, 0);
+	assert_true(t->news.joins);
+	assert_ptr_equal(process(t, 105)->job, job(t, 0));
+	assert_int_equal(job(t, 0)->alive, 5);
+}
+
+static void who_loses_its_parent_stays_below_its_ancestor(void **state)
+{
+	struct test *t = *state;
+	struct joined joined = {.n = 0};
+
+	forked(t, 100, 1, 0);
+	forked(t, 101, 100, 0);
+	forked(t, 102, 101, 0);
+	exited(t, 101, 0);
+	assert_ptr_equal(process(t, 102)->parent, process(t, 100));
+	hit(t, WIRE_START, 100, 1, 0, "");
+	machine_join_descendants(t->m, t->news.job, note_join, &joined);
+	assert_int_equal(joined.n, 1);
+	assert_int_equal(joined.tgids[0], 102);
+}
+
+static void two_jobs_have_numbers_of_their_own(void **state)
+{
+	struct test *t = *state;
+	struct profile_checkpoint row;
+
+	forked(t, 100, 1, 0);
+	forked(t, 200, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	hit(t, WIRE_START, 200, 2, 0, "");
+	hit(t, WIRE_MARK, 100, 1, 1, "one");
+	hit(t, WIRE_MARK, 200, 2, 5, "two"); /* four of it were lost */
+	assert_int_equal(n_jobs(t), 2);
+	machine_row(t->m, job(t, 0), 1, &row);
+	assert_string_equal(row.step, "one");
+	machine_row(t->m, job(t, 1), 1, &row);
+	assert_string_equal(row.step, "two");
+	assert_int_equal(machine_finish(t->m, t->now_ns), 0);
+	assert_int_equal(profile_totals(job(t, 0)->profile)->peak_rss, 11 * RECORDS_PAGE);
+	assert_int_equal(profile_totals(job(t, 1)->profile)->peak_rss, 15 * RECORDS_PAGE);
+	assert_int_equal(machine_losses(t->m).missing_checkpoints, 4);
+}
+
+static void index_of_a_job_is_used_again(void **state)
+{
+	struct test *t = *state;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		forked(t, 100 + i, 1, 0);
+		hit(t, WIRE_START, 100 + i, 1, 0, "");
+		assert_true(t->news.job_began);
+		hit(t, WIRE_FINISH, 100 + i, 1, 1, "");
+		exited(t, 100 + i, 1);
+		assert_true(t->news.job_is_over);
+	}
+	assert_int_equal(n_jobs(t), 3);
+	assert_int_equal(job(t, 2)->id, 3);
+	assert_int_equal(job(t, 0)->n_rows, 2);
+}
+
+static void metrics_stay_with_their_row(void **state)
+{
+	struct test *t = *state;
+	struct profile_checkpoint row;
+	union record r;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	record_checkpoint(&r, WIRE_METRIC, 1, t->now_ns, who(100), "loss");
+	r.h.job = 1;
+	r.cp.value_state = WIRE_VALUE_UINT;
+	r.cp.value = 42;
+	feed(t, &r);
+	assert_null(t->news.step);
+	hit(t, WIRE_MARK, 100, 1, 2, "with");
+	hit(t, WIRE_MARK, 100, 1, 3, "without");
+	machine_row(t->m, job(t, 0), 1, &row);
+	assert_int_equal(row.n_metrics, 1);
+	assert_string_equal(row.metrics[0].name, "loss");
+	assert_int_equal(row.metrics[0].u, 42);
+	machine_row(t->m, job(t, 0), 2, &row);
+	assert_int_equal(row.n_metrics, 0);
+}
+
+static void rows_and_phases_of_a_job_are_bounded(void **state)
+{
+	struct test *t = *state;
+	struct profile_checkpoint row;
+	const uint32_t many = 5000;
+	char name[32];
+	size_t n;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	for (uint32_t i = 1; i <= many; i++) {
+		snprintf(name, sizeof(name), "step %u", i);
+		hit(t, WIRE_BEGIN, 100, 1, i, name);
+	}
+	hit(t, WIRE_FINISH, 100, 1, many + 1, "");
+	assert_int_equal(job(t, 0)->checkpoints, many + 2);
+	assert_int_equal(job(t, 0)->n_rows, MACHINE_JOB_ROWS);
+	assert_int_equal(job(t, 0)->dropped_rows, many + 2 - MACHINE_JOB_ROWS);
+	assert_int_equal(machine_losses(t->m).dropped_rows, many + 2 - MACHINE_JOB_ROWS);
+	machine_row(t->m, job(t, 0), MACHINE_JOB_ROWS - 1, &row);
+	assert_string_equal(row.step, "End");
+	profile_phases(job(t, 0)->profile, &n);
+	assert_true(n <= MACHINE_JOB_PHASES);
+	assert_int_equal(machine_losses(t->m).dropped_phases, many - n);
+	/* The totals know of all. */
+	assert_int_equal(profile_totals(job(t, 0)->profile)->peak_rss, (11 + many) * RECORDS_PAGE);
+}
+
+static void one_user_leaves_room_for_others(void **state)
+{
+	struct test *t = *state;
+	const uint32_t greedy = 200;
+
+	for (uint32_t i = 1; i <= greedy; i++) {
+		feed_as(t, WIRE_FORK, 100 + i, 1, 0, ALICE, "");
+		hit(t, WIRE_START, 100 + i, i, 0, "");
+		for (uint32_t row = 1; row < 1000; row++)
+			hit(t, WIRE_MARK, 100 + i, i, row, "mine");
+	}
+	assert_true(machine_losses(t->m).dropped_rows > 0);
+	feed_as(t, WIRE_FORK, 900, 1, 0, BOB, "");
+	hit(t, WIRE_START, 900, greedy + 1, 0, "");
+	for (uint32_t row = 1; row < 500; row++)
+		hit(t, WIRE_MARK, 900, greedy + 1, row, "also mine");
+	assert_int_equal(job(t, greedy)->n_rows, 500);
+	assert_int_equal(job(t, greedy)->dropped_rows, 0);
+}
+
+static void ended_processes_stay_until_there_is_no_room(void **state)
+{
+	struct test *t = *state;
+	uint64_t of_alice = 0;
+	size_t n;
+
+	machine_free(t->m);
+	open_machine(t, 10);
+	feed_as(t, WIRE_FORK, 50, 1, 0, BOB, "");
+	feed_as(t, WIRE_EXIT, 50, 1, 0, BOB, "");
+	forked(t, 60, 1, 0);
+	for (uint32_t i = 100; i < 150; i++) {
+		forked(t, i, 60, 0);
+		exited(t, i, 0);
+	}
+	machine_processes(t->m, &n);
+	assert_int_equal(n, 10);
+	assert_int_equal(machine_alive(t->m), 1);
+	assert_non_null(machine_process(t->m, 50)); /* whoever churns pushes out his own */
+	assert_null(machine_process(t->m, 100));
+	assert_non_null(machine_process(t->m, 149));
+	assert_int_equal(machine_losses(t->m).forgotten_processes, 42);
+	assert_int_equal(machine_losses(t->m).dropped_processes, 0);
+	for (size_t i = 0; i < machine_n_sums(t->m); i++) {
+		assert_int_equal(machine_sum(t->m, i)->uid, ALICE);
+		assert_int_equal(machine_sum(t->m, i)->cgroup, 7);
+		of_alice += machine_sum(t->m, i)->processes;
+		assert_int_equal(machine_sum(t->m, i)->usage.io_write, 4200);
+		assert_int_equal(machine_sum(t->m, i)->peak_rss, 2 * RECORDS_PAGE);
+	}
+	assert_int_equal(of_alice, 42);
+}
+
+static void living_processes_are_never_pushed_out(void **state)
+{
+	struct test *t = *state;
+
+	machine_free(t->m);
+	open_machine(t, 10);
+	for (uint32_t i = 0; i < 15; i++)
+		forked(t, 100 + i, 1, 0);
+	assert_null(t->news.process);
+	assert_int_equal(machine_alive(t->m), 10);
+	assert_int_equal(machine_losses(t->m).dropped_processes, 5);
+	assert_non_null(machine_process(t->m, 100));
+}
+
+static void root_of_a_job_stays(void **state)
+{
+	struct test *t = *state;
+
+	machine_free(t->m);
+	open_machine(t, 4);
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	hit(t, WIRE_FINISH, 100, 1, 1, "");
+	exited(t, 100, 1);
+	for (uint32_t i = 200; i < 220; i++) {
+		forked(t, i, 1, 0);
+		exited(t, i, 0);
+	}
+	assert_ptr_equal(job(t, 0)->root, process(t, 100));
+}
+
+static void jobs_that_are_over_make_room(void **state)
+{
+	struct test *t = *state;
+	const uint32_t many = MACHINE_JOBS + 100;
+
+	for (uint32_t i = 0; i < many; i++) {
+		const uint32_t index = 1 + i % 1000;
+
+		forked(t, 1000 + i, 1, 0);
+		hit(t, WIRE_START, 1000 + i, index, 0, "");
+		hit(t, WIRE_MARK, 1000 + i, index, 1, "m");
+		hit(t, WIRE_FINISH, 1000 + i, index, 2, "");
+		exited(t, 1000 + i, index);
+	}
+	assert_int_equal(n_jobs(t), MACHINE_JOBS);
+	assert_int_equal(machine_losses(t->m).forgotten_jobs, 100);
+	assert_int_equal(job(t, 0)->id, 101);
+	assert_null(process(t, 1000)->job);
+	/* What they kept is free again. */
+	forked(t, 90000, 1, 0);
+	hit(t, WIRE_START, 90000, 1, 0, "");
+	for (uint32_t row = 1; row < 500; row++)
+		hit(t, WIRE_MARK, 90000, 1, row, "m");
+	assert_int_equal(t->news.job->dropped_rows, 0);
+}
+
+static void pid_that_is_used_again_is_another_process(void **state)
+{
+	struct test *t = *state;
+	union record r;
+	size_t n;
+
+	forked(t, 100, 1, 0);
+	exited(t, 100, 0);
+	record_process(&r, WIRE_FORK, t->now_ns, (struct record_who){100, 100, 77777}, 1, "", 0);
+	feed(t, &r);
+	machine_processes(t->m, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(process(t, 100)->end_ns, 0);
+	/* The exit of the first comes once more: nothing happens. */
+	exited(t, 100, 0);
+	assert_int_equal(machine_alive(t->m), 1);
+}
+
+static void process_may_be_heard_of_first_by_its_end(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 3, 0, "");
+	exited(t, 101, 3);
+	assert_int_equal(machine_alive(t->m), 1);
+	assert_int_equal(job(t, 0)->alive, 1);
+	assert_int_equal(job(t, 0)->processes, 2);
+}
+
+static void forks_share_the_command_line(void **state)
+{
+	struct test *t = *state;
+
+	feed_as(t, WIRE_EXEC, 100, 1, 0, ALICE, "python quantize.py");
+	forked(t, 101, 100, 0);
+	assert_ptr_equal(process(t, 100)->cmdline, process(t, 101)->cmdline);
+	feed_as(t, WIRE_EXEC, 100, 1, 0, ALICE, "other");
+	assert_string_equal(process(t, 101)->cmdline, "python quantize.py");
+	assert_string_equal(process(t, 100)->cmdline, "other");
+}
+
+static void what_is_told_is_as_of_now(void **state)
+{
+	struct test *t = *state;
+	union record r;
+
+	forked(t, 100, 1, 0);
+	record_process(&r, WIRE_FORK, t->now_ns, who(100), 1, "", 0);
+	r.process.usage.wchar = 5000;
+	r.process.memory.anon = 9;
+	machine_tell(t->m, &r.process);
+	assert_int_equal(process(t, 100)->usage.io_write, 5000);
+	assert_int_equal(process(t, 100)->memory.rss, 9 * RECORDS_PAGE);
+	/* It is heard of no sooner than by a record. */
+	record_process(&r, WIRE_FORK, t->now_ns, who(101), 1, "", 0);
+	machine_tell(t->m, &r.process);
+	assert_null(machine_process(t->m, 101));
+}
+
+static void point_of_a_job_that_is_over_is_no_other_jobs(void **state)
+{
+	struct test *t = *state;
+	union record r;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	hit(t, WIRE_FINISH, 100, 1, 1, "");
+	exited(t, 100, 1);
+	forked(t, 200, 1, 0);
+	hit(t, WIRE_START, 200, 1, 0, "");
+	record_point(&r, t->now_ns, who(100), 5000, 5000);
+	r.h.job = 1;
+	feed(t, &r);
+	assert_int_equal(machine_finish(t->m, t->now_ns), 0);
+	assert_int_equal(profile_totals(job(t, 1)->profile)->peak_rss, 10 * RECORDS_PAGE);
+}
+
+int main(void)
+{
+#define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		test(job_begins_with_first_checkpoint_and_ends_with_its_root),
+		test(child_may_be_heard_of_before_its_job),
+		test(descendants_from_before_join),
+		test(who_loses_its_parent_stays_below_its_ancestor),
+		test(two_jobs_have_numbers_of_their_own),
+		test(index_of_a_job_is_used_again),
+		test(metrics_stay_with_their_row),
+		test(rows_and_phases_of_a_job_are_bounded),
+		test(one_user_leaves_room_for_others),
+		test(ended_processes_stay_until_there_is_no_room),
+		test(living_processes_are_never_pushed_out),
+		test(root_of_a_job_stays),
+		test(jobs_that_are_over_make_room),
+		test(pid_that_is_used_again_is_another_process),
+		test(process_may_be_heard_of_first_by_its_end),
+		test(forks_share_the_command_line),
+		test(what_is_told_is_as_of_now),
+		test(point_of_a_job_that_is_over_is_no_other_jobs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

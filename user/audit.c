@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit_report.h"
+#include "diskstats.h"
+#include "log.h"
+#include "open.h"
+#include "procfs.h"
+
+enum {
+	/* On a busy machine records are read in batches: waking up for each would cost more than
+	 * what it says. The first after some quiet is taken at once. */
+	BATCH_NS = 10000000,
+	TRUST_NS = 1000000000, /* see discovery_trust */
+	MAX_PENDING = 256,     /* of jobs that a rule began and whose start has not come yet */
+};
+
+/* What a rule said of a process, until the job begins. */
+struct pending {
+	uint32_t tgid;
+	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
+};
+
+struct audit {
+	struct watch watch; /* first: see stopping() */
+	const struct audit_options *options;
+	struct machine *machine;
+	struct cgroups *cgroups;
+	struct diskstats disks; /* at the start */
+	struct pending pending[MAX_PENDING];
+	size_t n_pending;
+	int report;	  /* descriptor, or -1 */
+	size_t n_started; /* of parts */
+	uint64_t start_ns, refreshed_ns, read_ns;
+	uint64_t late_probes;  /* programs that ran already when their probes were found */
+	uint64_t missed_joins; /* processes that could not be told to be of a job */
+};
+
+/* ---- For parts --------------------------------------------------------------------------------
+ */
+
+struct machine *audit_machine(struct audit *a)
+{
+	return a->machine;
+}
+
+struct watch *audit_watch(struct audit *a)
+{
+	return &a->watch;
+}
+
+uint64_t audit_start_ns(const struct audit *a)
+{
+	return a->start_ns;
+}
+
+static void tell(void *context, const struct wire_process *process)
+{
+	machine_tell(context, process);
+}
+
+void audit_refresh(struct audit *a, uint64_t max_age_ns)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (a->refreshed_ns && now - a->refreshed_ns < max_age_ns)
+		return;
+	if (engine_tell_processes(a->watch.engine, tell, a->machine))
+		watch_warn(&a->watch, "I/O and CPU of processes", "they could not be read");
+	a->refreshed_ns = now;
+}
+
+const struct cgroup *audit_cgroup(struct audit *a, uint64_t id)
+{
+	return cgroups_get(a->cgroups, id);
+}
+
+static void copy_text(char *out, size_t size, const char *text)
+{
+	const size_t len = strnlen(text, size - 1);
+
+	memcpy(out, text, len);
+	out[len] = '\0';
+}
+
+int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
+		    const char *evidence)
+{
+	struct pending *pending = &a->pending[a->n_pending];
+	int err;
+
+	if (process->job)
+		return -EALREADY;
+	if (a->n_pending == MAX_PENDING)
+		return -ENOSPC;
+	err = engine_join_job(a->watch.engine, process->tgid, 0);
+	if (err)
+		return err;
+	pending->tgid = process->tgid;
+	copy_text(pending->rule, sizeof(pending->rule), rule);
+	copy_text(pending->evidence, sizeof(pending->evidence), evidence);
+	a->n_pending++;
+	return 0;
+}
+
+struct run_quality audit_quality(struct audit *a)
+{
+	return (struct run_quality){
+		.kernel = engine_quality(a->watch.engine),
+		.warnings = a->watch.warnings,
+		.n_warnings = a->watch.n_warnings,
+		.dropped_warnings = a->watch.dropped_warnings,
+		.bad_records = rings_bad_records(a->watch.rings),
+	};
+}
+
+/* ---- Records ----------------------------------------------------------------------------------
+ */
+
+/* No process waits for its search in an audit, but its first checkpoints do not wait either. */
+static void take_arrival(void *context, const struct wire_header *h)
+{
+	struct audit *a = context;
+
+	const size_t sites = discovery_sites(a->watch.discovery);
+
+	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
+		return;
+	discovery_search_process(a->watch.discovery, h->tgid, false);
+	a->late_probes += discovery_sites(a->watch.discovery) > sites;
+}
+
+static void tell_parts(struct audit *a, const struct wire_header *h,
+		       const struct machine_news *news)
+{
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->took)
+			a->options->parts[i]->took(a->options->parts[i], h, news);
+}
+
+static void join(void *context, uint32_t tgid, uint32_t member)
+{
+	struct audit *a = context;
+
+	/* One that has just exited needs no telling. */
+	if (engine_join_job(a->watch.engine, tgid, member) == -ENOSPC)
+		a->missed_joins++;
+}
+
+/* What the rule said, if it was one. */
+static void take_reason(struct audit *a, struct machine_job *job)
+{
+	for (size_t i = 0; i < a->n_pending; i++) {
+		struct pending *pending = &a->pending[i];
+
+		if (!job->root || pending->tgid != job->root->tgid)
+			continue;
+		copy_text(job->rule, sizeof(job->rule), pending->rule);
+		copy_text(job->evidence, sizeof(job->evidence), pending->evidence);
+		*pending = a->pending[--a->n_pending];
+		return;
+	}
+}
+
+static void take_news(struct audit *a, const struct wire_header *h, const struct machine_news *news)
+{
+	if (news->job_began) {
+		take_reason(a, news->job);
+		machine_join_descendants(a->machine, news->job, join, a);
+	}
+	if (news->joins)
+		join(a, news->process->tgid, news->job->root ? news->job->root->tgid : 0);
+	/* While it can be asked where it is: it may be gone by the time of the report. */
+	if (news->process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
+		cgroups_get(a->cgroups, news->process->cgroup);
+	tell_parts(a, h, news);
+	if (news->job_is_over)
+		engine_free_job(a->watch.engine, news->job->index);
+}
+
+static int feed(struct audit *a, const struct wire_header *h)
+{
+	struct machine_news news;
+
+	if (machine_feed(a->machine, h, &news))
+		return watch_failf(&a->watch, "out of memory");
+	take_news(a, h, &news);
+	return 0;
+}
+
+/* A process that was there before us tells no exec: its command line is in /proc. */
+static int feed_cmdline(struct audit *a, const struct wire_process *from)
+{
+	struct {
+		struct wire_process process;
+		char cmdline[WIRE_CMDLINE_MAX];
+	} record = {.process = *from};
+	ssize_t n = procfs_cmdline(from->h.tgid, record.cmdline, sizeof(record.cmdline));
+
+	if (n <= 0)
+		return 0;
+	record.process.h.kind = WIRE_EXEC;
+	record.process.h.size = sizeof(record);
+	record.process.cmdline_len = n;
+	if (n == sizeof(record.cmdline))
+		record.process.flags |= WIRE_PROCESS_CMDLINE_CUT;
+	return feed(a, &record.process.h);
+}
+
+static int take_record(void *context, const struct wire_header *h)
+{
+	struct audit *a = context;
+	int err = feed(a, h);
+
+	if (!err && h->kind == WIRE_FORK &&
+	    ((const struct wire_process *)h)->flags & WIRE_PROCESS_ATTACHED)
+		err = feed_cmdline(a, (const struct wire_process *)h);
+	return err;
+}
+
+/* All that is there, so that what comes next can be waited for. 1: more has come meanwhile. */
+static int read_rings(struct audit *a)
+{
+	int more = rings_read(a->watch.rings);
+
+	if (a->watch.failed)
+		return -1;
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->batch)
+			a->options->parts[i]->batch(a->options->parts[i]);
+	return more;
+}
+
+/* ---- Prepare and attach -----------------------------------------------------------------------
+ */
+
+static void stopping(struct watch *w, const struct signalfd_siginfo *info)
+{
+	if (!w->stop)
+		return;
+	log_error("stopped at once; there is no report");
+	_exit(128 + (int)info->ssi_signo);
+}
+
+static const char *name_of_site(void *context, uint32_t site)
+{
+	return discovery_site_name(((struct audit *)context)->watch.discovery, site);
+}
+
+static int prepare(struct audit *a)
+{
+	const struct machine_config config = {
+		.page_size = sysconf(_SC_PAGESIZE),
+		.realtime_offset_ns = realtime_offset_ns(),
+		.max_processes = a->options->max_processes,
+		.site_name = name_of_site,
+		.context = a,
+	};
+	struct error err = {0};
+
+	a->watch.stopping = stopping;
+	a->report = -1;
+	if (watch_open(&a->watch))
+		return -1;
+	a->machine = machine_new(&config);
+	a->cgroups = cgroups_new();
+	if (!a->machine || !a->cgroups)
+		return watch_failf(&a->watch, "out of memory");
+	if (!a->options->output)
+		return 0;
+	a->report = output_open(a->options->output, &err);
+	return a->report < 0 ? watch_fail(&a->watch, &err) : 0;
+}
+
+static int start_parts(struct audit *a)
+{
+	struct error err = {0};
+
+	for (size_t i = 0; i < a->options->n_parts; i++) {
+		struct audit_part *part = a->options->parts[i];
+
+		a->n_started = i + 1;
+		if (part->start && part->start(part, a, &err))
+			return watch_fail(&a->watch, &err);
+	}
+	return 0;
+}
+
+/* Those that were there before: all are known when this returns, and searched. */
+static int take_existing(struct audit *a)
+{
+	size_t n;
+	const struct profile_process *const *processes;
+	struct error err = {0};
+
+	if (engine_track_existing(a->watch.engine, &err))
+		return watch_fail(&a->watch, &err);
+	a->start_ns = clock_ns(CLOCK_MONOTONIC);
+	while (read_rings(a) > 0)
+		;
+	if (a->watch.failed)
+		return -1;
+	machine_settle(a->machine);
+	processes = machine_processes(a->machine, &n);
+	for (size_t i = 0; i < n; i++)
+		if (!processes[i]->end_ns)
+			discovery_search_process(a->watch.discovery, processes[i]->tgid, false);
+	return 0;
+}
+
+static int attach(struct audit *a)
+{
+	const struct engine_config config = {
+		.max_processes =
+			a->options->max_processes ? a->options->max_processes : MACHINE_PROCESSES,
+		.follow = true,
+		.wake_points = a->options->live,
+		.audit = true,
+		.checkpoint_limit = a->options->checkpoint_limit,
+	};
+	const struct rings_handler handler = {
+		.arrived = take_arrival, .record = take_record, .context = a};
+
+	if (watch_load(&a->watch, &config, &handler, a->options->patterns, a->options->n_patterns))
+		return -1;
+	discovery_trust(a->watch.discovery, TRUST_NS);
+	if (diskstats_read(&a->disks))
+		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
+	if (start_parts(a) || take_existing(a))
+		return -1;
+	if (!a->options->quiet_start)
+		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
+			 machine_alive(a->machine), discovery_sites(a->watch.discovery),
+			 discovery_sites(a->watch.discovery) == 1 ? "" : "s");
+	watch_limit(&a->watch, a->options->duration_ns);
+	return 0;
+}
+
+/* ---- Run --------------------------------------------------------------------------------------
+ */
+
+/*
+ * Lets records gather for a while, if the last were read a moment ago. The rings' wake-up is left
+ * alone meanwhile: it would come at once.
+ */
+static void gather(struct audit *a)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = a->read_ns + BATCH_NS;
+
+	if (next > now) {
+		watch_remove(&a->watch, &a->watch.ring);
+		watch_wait(&a->watch, (int)((next - now + 999999) / 1000000));
+		watch_add(&a->watch, &a->watch.ring);
+	}
+}
+
+static void run(struct audit *a)
+{
+	while (!a->watch.stop && !a->watch.failed) {
+		if (watch_wait(&a->watch, -1))
+			return;
+		gather(a);
+		while (read_rings(a) > 0)
+			watch_take_signals(&a->watch);
+		a->read_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+}
+
+/* ---- Drain and finish -------------------------------------------------------------------------
+ */
+
+/* Each job that still runs says what it has used; after that it takes no checkpoint. One whose root
+ * has just exited has said it, or will in a moment. */
+static void finish_jobs(struct audit *a)
+{
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(a->machine, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!jobs[i]->end_ns && jobs[i]->root && !jobs[i]->root->end_ns)
+			engine_milestone(a->watch.engine, jobs[i]->root->tgid, WIRE_FINISH, false,
+					 jobs[i]->index);
+}
+
+static void drain(struct audit *a)
+{
+	enum { READS = 4096 }; /* of a machine that is never quiet */
+
+	a->watch.stop = true;
+	for (int i = 0; i < READS && read_rings(a) > 0; i++)
+		watch_take_signals(&a->watch);
+	finish_jobs(a);
+	for (int i = 0; i < READS && read_rings(a) > 0; i++)
+		watch_take_signals(&a->watch);
+	audit_refresh(a, 0);
+}
+
+static void finish(struct audit *a)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const char *notes[WATCH_MAX_NOTES];
+	struct audit_report report = {
+		.info = watch_info(&a->watch),
+		.machine = a->machine,
+		.cgroups = a->cgroups,
+		.start_ns = a->start_ns,
+		.end_ns = now,
+		.late_probes = a->late_probes,
+		.missed_joins = a->missed_joins,
+		.width = a->options->summary_width,
+		.colour = a->options->summary_colour,
+	};
+
+	if (machine_finish(a->machine, now)) {
+		watch_failf(&a->watch, "out of memory");
+		return;
+	}
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->finish)
+			a->options->parts[i]->finish(a->options->parts[i]);
+	if (!diskstats_read(&report.disks))
+		diskstats_since(&report.disks, &a->disks);
+	report.quality = audit_quality(a);
+	report.quality.notes = notes;
+	report.quality.n_notes = watch_notes(&a->watch, notes);
+	if (a->report >= 0) {
+		int err = audit_yaml_write(&report, a->report);
+
+		a->report = -1; /* it was closed */
+		if (err)
+			watch_failf(&a->watch, "cannot write the report to '%s': %s",
+				    a->options->output, strerror(-err));
+	}
+	if (!a->watch.failed && a->options->summary_width)
+		audit_summary_write(&report, STDERR_FILENO);
+}
+
+/* Every way out is this one. */
+static int leave(struct audit *a)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->close)
+			a->options->parts[i]->close(a->options->parts[i]);
+	if (a->watch.failed) {
+		log_error("%s", a->watch.err.text);
+		status = a->watch.err.status ? a->watch.err.status : 125;
+	}
+	if (a->report >= 0)
+		close(a->report);
+	watch_close(&a->watch);
+	machine_free(a->machine);
+	cgroups_free(a->cgroups);
+	watch_restore_signals(&a->watch);
+	return status;
+}
+
+int audit_run(const struct audit_options *options)
+{
+	struct audit *a = calloc(1, sizeof(*a));
+	int status;
+
+	if (!a) {
+		log_error("out of memory");
+		return 125;
+	}
+	a->options = options;
+	if (!prepare(a) && !attach(a)) {
+		run(a);
+		drain(a);
+		if (!a->watch.failed)
+			finish(a);
+	}
+	status = leave(a);
+	free(a);
+	return status;
+}

@@ -57,7 +57,8 @@ def test_what_the_peak_is_made_of(profile, case):
     peak, truth = run.profile["peak"], run.truth
     shares = peak["processes"]
     held = [share["file_mb"] + share["anon_mb"] + share["shmem_mb"] for share in shares]
-    assert held == sorted(held, reverse=True), shares
+    # Each of the three is rounded.
+    assert all(a >= b - 0.02 for a, b in zip(held, held[1:])), shares
     for share in shares:
         assert run.profile["processes"][share["process"]]["pid"] == share["pid"], share
     # At the top all stand still, so what was held by each is what its page tables say.

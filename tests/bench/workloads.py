@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole programs to be profiled: two quantizations, and a compile of this project."""
+"""Whole programs to be profiled: quantizations, small and of some gigabytes, and a compile of this project."""
 
 import os
 import shlex
@@ -18,26 +18,33 @@ class Workload:
 
 
 def prepare(env, quick=False):
-    """All of them, ready to run again and again. quick: without the compile."""
-    found = [c_quantizer(env), torch(env)]
-    return found if quick else found + [compilation(env)]
+    """All of them, ready to run again and again. quick: the small quantizations alone."""
+    found = [c_quantizer(env, 256), torch(env, 120)]
+    if quick:
+        return found
+    return found + [c_quantizer(env, 6144, slow=5), torch(env, 2048, slow=5), compilation(env)]
 
 
-def c_quantizer(env):
-    weights, out = env.scratch / "weights.f32", env.scratch / "weights.int8"
+def c_quantizer(env, megabytes, slow=2):
+    weights, out = env.scratch / f"weights-{megabytes}.f32", env.scratch / f"weights-{megabytes}.int8"
     command = [env.program("quantize"), weights, out]
     if not weights.exists():
-        subprocess.run([command[0], "--make", "256", weights, out], check=True,
+        subprocess.run([command[0], "--make", str(megabytes), weights, out], check=True,
                        stdout=subprocess.DEVNULL)
-    return Workload("C quantizer, 256 MiB", command)
+    return Workload(f"C quantizer, {size(megabytes)}", command, slow=slow)
 
 
-def torch(env):
-    name = "PyTorch quantization"
+def torch(env, megabytes, slow=3):
+    name = f"PyTorch quantization, {size(megabytes)}"
     script = env.root / "tests" / "programs" / "torch_quantize.py"
     there = subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True)
     missing = "" if there.returncode == 0 else "python3-torch is not installed: tools/setup full"
-    return Workload(name, [PYTHON, script, env.scratch / "torch.pt"], missing, slow=3)
+    return Workload(name, [PYTHON, script, "--megabytes", str(megabytes), env.scratch / "torch.pt"],
+                    missing, slow=slow)
+
+
+def size(megabytes):
+    return f"{megabytes // 1024} GiB" if megabytes >= 1024 else f"{megabytes} MiB"
 
 
 def compilation(env):

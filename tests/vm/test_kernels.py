@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
 The tests of tests/bpf on Debian's 6.1 and 6.12, in QEMU. All are run there, but for those that are named
-here, each with its reason; a new one is run there by itself. None may skip.
+here, each with its reason; a new one is run there by itself. None may skip. QPROF_VM_KERNELS=6.1 runs them on
+that one alone.
 """
+import os
 import subprocess
 import sys
 
@@ -76,7 +78,10 @@ def not_run(series):
     return [f"tests/bpf/{name}" for names in NOT_RUN[series].values() for name in names]
 
 
-@pytest.fixture(scope="module", params=NOT_RUN)
+CHOSEN = os.environ.get("QPROF_VM_KERNELS", ",".join(NOT_RUN)).split(",")
+
+
+@pytest.fixture(scope="module", params=CHOSEN)
 def on_kernel(request):
     """(series, the run of the tests there, what they found)"""
     options = [f"--deselect={name}" for name in not_run(request.param)]

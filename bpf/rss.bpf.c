@@ -126,20 +126,11 @@ static __noinline bool try_to_settle(struct settling *s, u64 *shared)
 	return shared_of(s->counter) == count;
 }
 
-/*
- * Counts all of a counter; by how many pages what was counted changes. Global, as others here, so
- * that the verifier looks at it once and not for each of its callers: that is most of the start.
- */
-s64 settle(struct mm_rss *m, u32 member)
+/* Counts all of a counter; by how many pages what was counted changes. */
+static __noinline s64 settle(struct mm_rss *m, u32 member)
 {
-	struct settling s = {.member = member};
-	u64 *shared;
-
-	if (!m)
-		return 0;
-	s.counter = counter_of(m, member);
-	s.slot = m->slot;
-	shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
+	struct settling s = {.counter = counter_of(m, member), .slot = m->slot, .member = member};
+	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
 
 	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
 	if (!try_to_settle(&s, shared) && !try_to_settle(&s, shared) && !try_to_settle(&s, shared))
@@ -373,6 +364,11 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 	return 0;
 }
 
+/*
+ * Global, so that the verifier looks at it once and not for each counter. settle() cannot be:
+ * global functions are looked at where nothing calls them, too, and there its layout is not the
+ * kernel's.
+ */
 int recount_member(struct mm_rss *m, u32 member)
 {
 	if (!m)

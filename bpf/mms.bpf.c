@@ -2,6 +2,20 @@
 /* mms.bpf.c - mms come and go: the slots, the buckets and the hash table of mms.bpf.h. */
 #include "mms.bpf.h"
 
+int atomic_max(u64 *word, u64 value)
+{
+	if (!word)
+		return 0;
+	attempts (16) {
+		u64 old = *(volatile u64 *)word;
+
+		if (value <= old || __sync_val_compare_and_swap(word, old, value) == old)
+			return 0;
+	}
+	count(lost_updates);
+	return 0;
+}
+
 /* A bucket with `change` more of them; the slot stays that of the first. */
 static __always_inline u64 bucket_with(u64 bucket, s64 change, u32 slot)
 {

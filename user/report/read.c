@@ -489,7 +489,7 @@ static int read_flags(struct reader *r, const struct field *field, uint32_t *fla
 	if (inside <= 0)
 		return inside;
 	while (goes_on(r, YAML_SEQUENCE_END_EVENT)) {
-		uint32_t flag;
+		uint32_t flag = 0;
 
 		if (take_name(r, field->key, flag_names, N_FLAG_NAMES, &flag))
 			return -1;

@@ -14,21 +14,21 @@ def plugin_steps(count):
     return [f"plugin {i}" for i in range(count)]
 
 
-def test_linked_library(profile):
+def test_linked_library(unhurried):
     """Probes in a library that the program is linked with, none in the program itself."""
-    run = profile(program("linked"), 3)
+    run = unhurried(program("linked"), 3)
     assert step_names(run.profile) == plugin_steps(3)
 
 
-def test_dlopen_emits_at_once(profile):
+def test_dlopen_emits_at_once(unhurried):
     """A library opened later, whose first checkpoint comes with no pause after dlopen."""
-    run = profile(program("checkpoints"), "plugin", program("plugin.so"), 3)
+    run = unhurried(program("checkpoints"), "plugin", program("plugin.so"), 3)
     assert step_names(run.profile) == ["before dlopen", *plugin_steps(3), "after dlopen"]
 
 
-def test_exec_emits_at_once(profile):
+def test_exec_emits_at_once(unhurried):
     """A program that the command becomes."""
-    run = profile(program("checkpoints"), "exec", program("linked"), 3)
+    run = unhurried(program("checkpoints"), "exec", program("linked"), 3)
     assert step_names(run.profile) == ["before exec", *plugin_steps(3)]
 
 

@@ -122,13 +122,13 @@ static void offer_executable(struct rules_match *m, uint32_t tgid)
 }
 
 const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
-				   bool *cut)
+				   bool files, bool *cut)
 {
 	const pid_t pid = (pid_t)process->tgid;
 	char cmdline[WIRE_CMDLINE_MAX];
 	ssize_t len = procfs_cmdline(pid, cmdline, sizeof(cmdline));
 	struct look libraries = {m, RULE_LIBRARY, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
-	struct look files = {m, RULE_FILE, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
+	struct look mapped = {m, RULE_FILE, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
 	struct look open = {m, RULE_FILE, "has open", LOOK_MAX_OPEN, 0, 0, false};
 
 	rules_match_reset(m);
@@ -138,11 +138,11 @@ const struct rule *look_at_process(struct rules_match *m, const struct profile_p
 	offer_executable(m, process->tgid);
 	if (rules_match_asks(m, RULE_LIBRARY))
 		procfs_each_executable(pid, offer_mapping, &libraries);
-	if (rules_match_asks(m, RULE_FILE))
-		procfs_each_mapped(pid, offer_mapping, &files);
-	if (rules_match_asks(m, RULE_FILE))
+	if (files && rules_match_asks(m, RULE_FILE))
+		procfs_each_mapped(pid, offer_mapping, &mapped);
+	if (files && rules_match_asks(m, RULE_FILE))
 		procfs_each_open(pid, offer_open, &open);
-	*cut = libraries.cut || files.cut || open.cut;
+	*cut = libraries.cut || mapped.cut || open.cut;
 	/* All of it was this process's, if the pid is it still. */
 	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
 }

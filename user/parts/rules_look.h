@@ -20,10 +20,10 @@ enum {
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec);
 
 /*
- * By all that /proc has of it now; *cut is set to true if that is more than is looked at. The rule
- * that is met; NULL: none, or the process is gone.
+ * By all that /proc has of it now, or, not files, by what it runs and its libraries alone. *cut:
+ * there is more than is looked at. The rule that is met; NULL: none, or the process is gone.
  */
 const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
-				   bool *cut);
+				   bool files, bool *cut);
 
 #endif

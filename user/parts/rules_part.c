@@ -34,8 +34,12 @@ struct identity {
 /* One that is large enough to be looked at. */
 struct suspect {
 	struct identity id;
-	uint64_t rss;	    /* when it was looked at last */
-	unsigned int looks; /* so far */
+	uint64_t rss;		    /* when it was looked at last */
+	unsigned int new_code;	    /* times that it has mapped some since */
+	bool moved;		    /* its memory has changed enough since */
+	unsigned int looks_at_code; /* so far, in vain */
+	unsigned int looks_at_all;  /* likewise, for its memory had changed */
+	bool had_files;		    /* they were looked at */
 	bool queued;
 	struct suspect *prev, *next; /* in the queue */
 	UT_hash_handle hh;
@@ -161,13 +165,20 @@ static void enqueue(struct rules_part *p, struct suspect *suspect)
 	DL_APPEND(p->queue, suspect);
 }
 
-/* By how much its memory must change for another look: the more, the more were in vain. */
-static uint64_t step_of(const struct suspect *suspect)
+/* How much more it takes for a look, after so many in vain. */
+static unsigned int doublings(unsigned int looks)
 {
-	const unsigned int doublings = suspect->looks / PATIENCE;
+	const unsigned int n = looks / PATIENCE;
+
+	return n < 16 ? n : 16;
+}
+
+static bool has_moved(const struct suspect *suspect, uint64_t rss)
+{
+	const uint64_t moved = rss > suspect->rss ? rss - suspect->rss : suspect->rss - rss;
 	const uint64_t step = suspect->rss / 8 > MIN_RSS ? suspect->rss / 8 : MIN_RSS;
 
-	return step << (doublings < 16 ? doublings : 16);
+	return moved >= step << doublings(suspect->looks_at_all);
 }
 
 /* Its memory has changed, or what it has mapped. */
@@ -175,17 +186,15 @@ static void take_change(struct rules_part *p, const struct profile_process *proc
 			bool has_new_code)
 {
 	const struct identity id = identity_of(process);
-	const uint64_t rss = process->memory.rss;
 	struct suspect *suspect = find(p, &id);
-	uint64_t moved;
 
-	if (!suspect) {
-		if (rss >= MIN_RSS)
-			enqueue(p, add(p, &id));
+	if (!suspect && process->memory.rss >= MIN_RSS)
+		suspect = add(p, &id);
+	if (!suspect)
 		return;
-	}
-	moved = rss > suspect->rss ? rss - suspect->rss : suspect->rss - rss;
-	if (has_new_code || moved >= step_of(suspect))
+	suspect->moved |= has_moved(suspect, process->memory.rss);
+	suspect->new_code += has_new_code;
+	if (suspect->moved || suspect->new_code >= 1u << doublings(suspect->looks_at_code))
 		enqueue(p, suspect);
 }
 
@@ -237,6 +246,8 @@ static void took(struct audit_part *part, const struct wire_header *record,
 static void look(struct rules_part *p, struct suspect *suspect)
 {
 	const struct profile_process *process = process_of_suspect(p, suspect);
+	/* All that a program has mapped is the dearest part; a library more makes no file. */
+	const bool files = suspect->moved || !suspect->had_files;
 	const struct rule *rule;
 	bool cut;
 
@@ -246,10 +257,14 @@ static void look(struct rules_part *p, struct suspect *suspect)
 		forget(p, suspect);
 		return;
 	}
-	suspect->rss = process->memory.rss;
-	suspect->looks++;
 	p->looks++;
-	rule = look_at_process(p->match, process, &cut);
+	suspect->looks_at_all += suspect->moved;
+	suspect->looks_at_code += !suspect->moved;
+	suspect->moved = false;
+	suspect->new_code = 0;
+	suspect->rss = process->memory.rss;
+	rule = look_at_process(p->match, process, files, &cut);
+	suspect->had_files |= files && rules_match_asks(p->match, RULE_FILE);
 	p->cut += cut;
 	if (rule)
 		begin_job(p, process, rule);

@@ -3,18 +3,21 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 import harness
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, MIB, NOBODY, PYTHON, Audit, Lines, Target,
                      ending, job_of, process_of, program, public_dir, run_qprof, step_names)
 
-TORCH = Path(__file__).resolve().parents[1] / "programs" / "torch_quantize.py"
+ROOT = Path(__file__).resolve().parents[2]
+TORCH = ROOT / "tests" / "programs" / "torch_quantize.py"
 
 # Holds files open, or mapped and closed again, and at each SIGUSR1 takes 64 MiB more.
 HOLDER = """
@@ -310,6 +313,19 @@ def test_missing_rules(tmp_path):
     run = run_qprof("-a", "--rules", tmp_path / "none.yaml", cwd=tmp_path)
     assert run.returncode == 125, run
     assert "cannot read the rules" in run.stderr and "No such file" in run.stderr, run
+
+
+def test_documented_rules(tmp_path):
+    page = (ROOT / "docs" / "audit-rules.md").read_text()
+    [example] = re.findall(r"^```yaml\n(rules:\n.*?)^```", page, re.M | re.S)
+    path = tmp_path / "rules.yaml"
+    path.write_text(example)
+    run = run_qprof("-a", "-q", "-d", "0.1", "-o", tmp_path / "audit.yaml", "--rules", path)
+    assert run.returncode == 0 and run.stderr == "", run
+    shipped = yaml.safe_load((ROOT / "user" / "parts" / "rules.yaml").read_text())["rules"]
+    listed = re.findall(r"^\| ([^`|]+) \| ", page, re.M)
+    missing = [rule["name"] for rule in shipped if rule["name"] not in listed]
+    assert missing == [], f"{missing} are not in the page"
 
 
 def torch_or_skip():

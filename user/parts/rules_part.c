@@ -19,8 +19,7 @@ enum {
 	MAX_SUSPECTS = 16384, /* processes of MIN_RSS and more that are known of */
 	MIN_RSS = 32 << 20,   /* a model is larger */
 	PATIENCE = 16,	      /* looks in vain after which it takes twice as much for the next */
-	SLICE_NS = 5000000,   /* of looks at a time: records wait meanwhile */
-	TURN_NS = 1000000,    /* and between two slices they are taken */
+	SLICE_NS = 1000000,   /* of looks at a time: records wait meanwhile, and gather */
 	SHARE = 100,	      /* of our looks, in the long run: one in so many nanoseconds */
 	BURST_NS = 500000000, /* that may be saved up, and that we begin with */
 };
@@ -279,28 +278,28 @@ static void add_to_budget(struct rules_part *p)
 	p->budget_ns = p->budget_ns + earned < BURST_NS ? p->budget_ns + earned : BURST_NS;
 }
 
-/* Until some looks can be paid for, or records have had their turn. */
+/* Until there is enough for a slice. */
 static uint64_t pause_ns(const struct rules_part *p)
 {
-	return p->budget_ns > 0 ? TURN_NS : (uint64_t)(TURN_NS - p->budget_ns) * SHARE;
+	return p->budget_ns > 0 ? SLICE_NS : (uint64_t)(SLICE_NS - p->budget_ns) * SHARE;
 }
 
 static void batch(struct audit_part *part)
 {
 	struct rules_part *p = of(part);
-	uint64_t before, took_ns = 0;
+	uint64_t began, cpu_ns;
 
 	p->begun = true;
 	if (!p->queue)
 		return;
 	add_to_budget(p);
-	/* CPU time: on a machine that is busy we may be kept waiting in the midst of a look. */
-	before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	while (p->queue && took_ns < SLICE_NS && (int64_t)took_ns < p->budget_ns) {
+	/* The budget is of CPU time: where the CPUs are busy we wait in the midst of a look. */
+	began = clock_ns(CLOCK_MONOTONIC);
+	while (p->queue && p->budget_ns > 0 && clock_ns(CLOCK_MONOTONIC) - began < SLICE_NS) {
+		cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		look(p, p->queue);
-		took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+		p->budget_ns -= (int64_t)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
 	}
-	p->budget_ns -= (int64_t)took_ns;
 	timer_set(p->timer.fd, p->queue ? pause_ns(p) : 0);
 }
 

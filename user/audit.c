@@ -18,10 +18,12 @@ enum {
 	BATCH_NS = 10000000,
 	TRUST_NS = 1000000000, /* see discovery_trust */
 	MAX_PENDING = 256,     /* of jobs that a rule began and whose start has not come yet */
+	MAX_ANCESTORS = 256,   /* that are asked whether they are among them */
 };
 
 /* What a rule said of a process, until the job begins. */
 struct pending {
+	uint64_t started_ns;
 	uint32_t tgid;
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
 };
@@ -88,23 +90,52 @@ static void copy_text(char *out, size_t size, const char *text)
 	out[len] = '\0';
 }
 
+static size_t find_pending(const struct audit *a, const struct profile_process *process)
+{
+	size_t i = 0;
+
+	while (i < a->n_pending && (a->pending[i].tgid != process->tgid ||
+				    a->pending[i].started_ns != process->started_ns))
+		i++;
+	return i;
+}
+
+static void drop_pending(struct audit *a, size_t at)
+{
+	a->n_pending--;
+	memmove(&a->pending[at], &a->pending[at + 1], (a->n_pending - at) * sizeof(a->pending[0]));
+}
+
+/* Or one of its ancestors: then it will be of that one's job. */
+static bool is_pending(const struct audit *a, const struct profile_process *process)
+{
+	for (int i = 0; i < MAX_ANCESTORS && a->n_pending && process; i++) {
+		if (find_pending(a, process) < a->n_pending)
+			return true;
+		process = process->parent;
+	}
+	return false;
+}
+
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
 		    const char *evidence)
 {
-	struct pending *pending = &a->pending[a->n_pending];
+	struct pending *pending;
 	int err;
 
-	if (process->job)
+	if (process->job || is_pending(a, process))
 		return -EALREADY;
-	if (a->n_pending == MAX_PENDING)
-		return -ENOSPC;
 	err = engine_join_job(a->watch.engine, process->tgid, 0);
 	if (err)
 		return err;
+	/* The oldest was put into another's job meanwhile, or its start was lost. */
+	if (a->n_pending == MAX_PENDING)
+		drop_pending(a, 0);
+	pending = &a->pending[a->n_pending++];
 	pending->tgid = process->tgid;
+	pending->started_ns = process->started_ns;
 	copy_text(pending->rule, sizeof(pending->rule), rule);
 	copy_text(pending->evidence, sizeof(pending->evidence), evidence);
-	a->n_pending++;
 	return 0;
 }
 
@@ -155,16 +186,13 @@ static void join(void *context, uint32_t tgid, uint32_t member)
 /* What the rule said, if it was one. */
 static void take_reason(struct audit *a, struct machine_job *job)
 {
-	for (size_t i = 0; i < a->n_pending; i++) {
-		struct pending *pending = &a->pending[i];
+	const size_t at = job->root ? find_pending(a, job->root) : a->n_pending;
 
-		if (!job->root || pending->tgid != job->root->tgid)
-			continue;
-		copy_text(job->rule, sizeof(job->rule), pending->rule);
-		copy_text(job->evidence, sizeof(job->evidence), pending->evidence);
-		*pending = a->pending[--a->n_pending];
+	if (at == a->n_pending)
 		return;
-	}
+	copy_text(job->rule, sizeof(job->rule), a->pending[at].rule);
+	copy_text(job->evidence, sizeof(job->evidence), a->pending[at].evidence);
+	drop_pending(a, at);
 }
 
 static void take_news(struct audit *a, const struct wire_header *h, const struct machine_news *news)
@@ -223,6 +251,13 @@ static int take_record(void *context, const struct wire_header *h)
 	return err;
 }
 
+static void tell_batch(struct audit *a)
+{
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->batch)
+			a->options->parts[i]->batch(a->options->parts[i]);
+}
+
 /* All that is there, so that what comes next can be waited for. 1: more has come meanwhile. */
 static int read_rings(struct audit *a)
 {
@@ -230,9 +265,7 @@ static int read_rings(struct audit *a)
 
 	if (a->watch.failed)
 		return -1;
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->batch)
-			a->options->parts[i]->batch(a->options->parts[i]);
+	tell_batch(a);
 	return more;
 }
 
@@ -301,7 +334,7 @@ static int take_existing(struct audit *a)
 	if (engine_track_existing(a->watch.engine, &err))
 		return watch_fail(&a->watch, &err);
 	a->start_ns = clock_ns(CLOCK_MONOTONIC);
-	while (read_rings(a) > 0)
+	while (rings_read(a->watch.rings) > 0)
 		;
 	if (a->watch.failed)
 		return -1;
@@ -310,6 +343,7 @@ static int take_existing(struct audit *a)
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
 			discovery_search_process(a->watch.discovery, processes[i]->tgid, false);
+	tell_batch(a);
 	return 0;
 }
 

@@ -30,7 +30,9 @@ struct audit_part {
 	 * known, as WIRE_EXEC with their command line. May be called 50,000 times a second. */
 	void (*took)(struct audit_part *part, const struct wire_header *record,
 		     const struct machine_news *news);
-	void (*batch)(struct audit_part *part); /* after some records, or none, were taken */
+	/* After some records, or none, were taken. The first time those that were there before are
+	 * all known, with their parents. */
+	void (*batch)(struct audit_part *part);
 	/* Once, when all is known and the jobs are closed. Not after an error. */
 	void (*finish)(struct audit_part *part);
 	/* Once, on every way out, before the audit's own things go. */
@@ -68,7 +70,8 @@ void audit_refresh(struct audit *a, uint64_t max_age_ns);
 const struct cgroup *audit_cgroup(struct audit *a, uint64_t id);
 /*
  * Takes a process, with its descendants, for a job because of a rule; its WIRE_START comes as a
- * record then, and the job has the texts. 0; -EALREADY: it is in a job; or as engine_join_job.
+ * record then, and the job has the texts. 0; -EALREADY: it is in a job, or it or an ancestor is
+ * about to be; or as engine_join_job. Not before the first batch: descendants would be missed.
  */
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
 		    const char *evidence);

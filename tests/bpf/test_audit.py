@@ -398,9 +398,10 @@ def wakeups(pid):
 
 
 def test_nothing_wakes_it_but_what_happens(audit, target):
-    """Whoever forks, execs, exits or comes to a checkpoint wakes it. Nothing else does."""
+    """Whoever forks, execs, exits or comes to a checkpoint wakes it. Nothing else does, but for rules:
+    with them, who grows is looked at, ten times a second at most."""
     one = target("spike:64:1000", "spike:64:1000")
-    with audit() as running:
+    with audit("--rules", "none") as running:
         pid = running.process.pid
 
         def of_others():

@@ -12,6 +12,7 @@ Prints one JSON line at the end.
 import argparse
 import json
 import os
+import resource
 import sys
 
 import torch
@@ -51,7 +52,8 @@ def main():
     with torch.no_grad():
         error = (model(sample) - quantized(sample)).abs().max().item()
     print(json.dumps({"float_bytes": size, "output_bytes": os.path.getsize(args.out),
-                      "max_abs_error": error}))
+                      "max_abs_error": error,
+                      "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@
 
 #include "audit.h"
 #include "commands.h"
+#include "installed.h"
 #include "live.h"
 #include "log.h"
 #include "parse.h"
+#include "rules_part.h"
 
-enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
+enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_RULES };
 
 enum {
 	MAX_MAX_PROCESSES = 262144,
@@ -36,6 +38,10 @@ static const struct argp_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 0},
+	{"rules", OPT_RULES, "FILE", 0,
+	 "Take for jobs what these rules match, before those that come with qprof-bpf; none: "
+	 "leave those out (repeatable)",
+	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
@@ -47,6 +53,9 @@ struct command {
 	struct audit_options audit;
 	struct audit_part *parts[MAX_PARTS];
 	const char **patterns;
+	struct rules *rules; /* of --rules */
+	struct audit_part *rules_part;
+	bool no_shipped_rules;
 	bool quiet;
 };
 
@@ -65,6 +74,20 @@ static void add_pattern(struct command *command, const char *pattern, struct arg
 	command->patterns = more;
 	command->patterns[n] = pattern;
 	command->audit.n_patterns = n + 1;
+}
+
+static void add_rules(struct command *command, const char *path)
+{
+	struct error err = {0};
+
+	if (!strcmp(path, "none")) {
+		command->no_shipped_rules = true;
+		return;
+	}
+	if (!rules_read(command->rules, path, &err))
+		return;
+	log_error("%s", err.text);
+	exit(err.status);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -92,6 +115,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_CHECKPOINT_LIMIT:
 		if (parse_count(arg, 0, UINT32_MAX, &command->audit.checkpoint_limit))
 			argp_error(state, "--checkpoint-limit %s: not a number", arg);
+		break;
+	case OPT_RULES:
+		add_rules(command, arg);
 		break;
 	case 'q':
 		command->quiet = true;
@@ -126,13 +152,58 @@ static const struct argp argp = {
 	       "The exit status is 0, also when ^C ends it; 125 if qprof-bpf itself fails.",
 };
 
+/* Behind the user's own. 0, or -1 and *err. */
+static int add_shipped_rules(struct rules *rules, struct error *err)
+{
+	char *path = installed_data("qprof-bpf/rules.yaml");
+	int code = 0;
+
+	if (path)
+		code = rules_read(rules, path, err);
+	else
+		log_info("share/qprof-bpf/rules.yaml is not installed beside qprof-bpf: jobs "
+			 "without checkpoints are recognised by --rules only");
+	free(path);
+	return code;
+}
+
+static int prepare_rules(struct command *command, struct error *err)
+{
+	if (!command->no_shipped_rules && add_shipped_rules(command->rules, err))
+		return -1;
+	if (!rules_count(command->rules))
+		return 0;
+	command->rules_part = rules_part_new(command->rules);
+	if (!command->rules_part)
+		return error_set(err, "out of memory");
+	command->parts[command->audit.n_parts++] = command->rules_part;
+	command->audit.live = true; /* who grows is looked at then, not at the next fork */
+	return 0;
+}
+
+static int run(struct command *command)
+{
+	struct error err = {0};
+
+	if (!prepare_rules(command, &err))
+		return audit_run(&command->audit);
+	log_error("%s", err.text);
+	return err.status;
+}
+
 int command_audit(int argc, char **argv)
 {
 	struct command command = {
-		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT}};
+		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT},
+		.rules = rules_new(),
+	};
 	const char *no_colour = getenv("NO_COLOR");
 	int status;
 
+	if (!command.rules) {
+		log_error("out of memory");
+		return 125;
+	}
 	argp_err_exit_status = 125;
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &command);
 	command.audit.patterns = command.patterns;
@@ -141,7 +212,9 @@ int command_audit(int argc, char **argv)
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
 		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
 	}
-	status = audit_run(&command.audit);
+	status = run(&command);
+	rules_part_free(command.rules_part);
+	rules_free(command.rules);
 	free(command.patterns);
 	return status;
 }

@@ -1,42 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "hooks.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "installed.h"
 #include "log.h"
-
-/* Where our files are, as seen from the directory of the executable: of an installation, and of a
- * build. QPROF_*_FROM_BIN are relative to it. */
-static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
-static const char *const library_dirs[] = {QPROF_LIB_FROM_BIN, ".", NULL};
-
-/* The first of these that has the file: malloc'ed, or NULL. */
-static char *find_ours(const char *const *dirs, const char *file)
-{
-	char self[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
-
-	if (n <= 0)
-		return NULL;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return NULL;
-	*slash = '\0';
-	for (; *dirs; dirs++) {
-		int len = snprintf(path, sizeof(path), "%s/%s/%s", self, *dirs, file);
-
-		if (len < (int)sizeof(path) && realpath(path, real))
-			return strdup(real);
-	}
-	return NULL;
-}
 
 static void add(struct hooks *hooks, const char *name, const char *value, const char *rest)
 {
@@ -61,8 +32,8 @@ static void add_python(struct hooks *hooks, enum hooks_extent extent,
 		       void (*warn)(void *context, const char *what, const char *why),
 		       void *context)
 {
-	char *directory = find_ours(data_dirs, "qprof-bpf/python/hooks");
-	char *library = find_ours(library_dirs, "libqprof.so.0");
+	char *directory = installed_data("qprof-bpf/python/hooks");
+	char *library = installed_library("libqprof.so.0");
 
 	/* A colon in it would make two directories of it. */
 	if (!directory || strchr(directory, ':')) {
@@ -90,7 +61,7 @@ static void add_python(struct hooks *hooks, enum hooks_extent extent,
 static void add_nvtx(struct hooks *hooks,
 		     void (*warn)(void *context, const char *what, const char *why), void *context)
 {
-	char *library = find_ours(library_dirs, "libqprof-nvtx.so");
+	char *library = installed_library("libqprof-nvtx.so");
 
 	if (is_set("NVTX_INJECTION64_PATH"))
 		warn(context, "NVTX ranges", "NVTX_INJECTION64_PATH is set already, for another");

@@ -2,13 +2,14 @@
 #include "procfs.h"
 
 #include <errno.h>
-#include <sys/ioctl.h>
-#include <limits.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { PF_KTHREAD = 0x00200000 }; /* linux/sched.h; the ninth field of /proc/PID/stat */
@@ -37,8 +38,15 @@ static long read_status(pid_t pid, const char *key)
 	return value;
 }
 
-/* State and flags of /proc/PID/stat; the name before them may hold anything, also ')'. */
-static int read_stat(pid_t pid, char *state, unsigned int *flags)
+/* Of /proc/PID/stat. */
+struct stat_line {
+	char state;
+	unsigned int flags;
+	unsigned long long start_ticks; /* CLOCK_BOOTTIME, of sysconf(_SC_CLK_TCK) a second */
+};
+
+/* The name before them may hold anything, also ')'. */
+static int read_stat(pid_t pid, struct stat_line *stat)
 {
 	FILE *file = open_file(pid, "stat");
 	char line[1024], *rest;
@@ -50,26 +58,28 @@ static int read_stat(pid_t pid, char *state, unsigned int *flags)
 	fclose(file);
 	line[n] = 0;
 	rest = strrchr(line, ')');
-	if (!rest || sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) != 2)
+	if (!rest || sscanf(rest + 1,
+			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			    "%*d %*d %llu",
+			    &stat->state, &stat->flags, &stat->start_ticks) != 3)
 		return -ESRCH;
 	return 0;
 }
 
 int procfs_check_target(pid_t pid, struct error *err)
 {
-	unsigned int flags = 0;
-	char state = '?';
+	struct stat_line stat = {0};
 	long tgid;
 
-	if (read_stat(pid, &state, &flags))
+	if (read_stat(pid, &stat))
 		return error_set(err, "no process %d: it does not exist or has just exited", pid);
-	if (flags & PF_KTHREAD)
+	if (stat.flags & PF_KTHREAD)
 		return error_set(
 			err,
 			"process %d is a kernel thread: it has no memory of its own to profile",
 			pid);
 	/* A main thread that has called pthread_exit() is a zombie while the others go on. */
-	if ((state == 'Z' && read_status(pid, "Threads:") <= 1) || state == 'X')
+	if ((stat.state == 'Z' && read_status(pid, "Threads:") <= 1) || stat.state == 'X')
 		return error_set(err,
 				 "process %d has exited already (its parent has not waited for it)",
 				 pid);
@@ -77,6 +87,27 @@ int procfs_check_target(pid_t pid, struct error *err)
 	if (tgid > 0 && tgid != pid)
 		return error_set(err, "%d is a thread of process %ld: use -p %ld", pid, tgid, tgid);
 	return 0;
+}
+
+bool procfs_is_still(pid_t pid, uint64_t started_ns)
+{
+	const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct stat_line stat = {0};
+
+	return !read_stat(pid, &stat) && stat.start_ticks == started_ns / tick_ns;
+}
+
+ssize_t procfs_executable(pid_t pid, char *path, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, path, size - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return n;
 }
 
 ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
@@ -91,8 +122,8 @@ ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
 	return n;
 }
 
-/* "start-end perms offset major:minor inode   path"; false for what is no executable file. */
-static int parse_mapping(char *line, struct procfs_mapping *m)
+/* "start-end perms offset major:minor inode   path"; false for what is none that is wanted. */
+static bool parse_mapping(char *line, bool executable, struct procfs_mapping *m)
 {
 	unsigned int major, minor;
 	int path = 0;
@@ -100,16 +131,16 @@ static int parse_mapping(char *line, struct procfs_mapping *m)
 	const char *blank = strchr(line, ' ');
 
 	/* Most are not: scanning costs more than all else here. */
-	if (!blank || strlen(blank) < 5 || blank[3] != 'x')
-		return 0;
+	if (!blank || strlen(blank) < 5 || (executable && blank[3] != 'x'))
+		return false;
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &m->start, &m->end,
 		   perms, &major, &minor, &m->inode, &path) != 6 ||
-	    perms[2] != 'x' || !m->inode)
-		return 0;
+	    !m->inode)
+		return false;
 	m->device = (uint64_t)major << 32 | minor;
 	m->path = path ? line + path : "";
 	line[strcspn(line, "\n")] = 0;
-	return 1;
+	return true;
 }
 
 /* linux/fs.h has it from 6.11 on (ed5d583a88a9 "fs/procfs: implement efficient VMA querying API").
@@ -135,12 +166,13 @@ enum {
  * A program such as Python with PyTorch has over a thousand mappings, and to print them all takes
  * the kernel a millisecond, in which the program waits for us. -ENOTTY: not on this kernel.
  */
-static int each_by_query(int fd, procfs_visit_fn visit, void *context)
+static int each_by_query(int fd, bool executable, procfs_visit_fn visit, void *context)
 {
 	char path[PATH_MAX + 16]; /* " (deleted)" */
 	struct procmap_query q = {
 		.size = sizeof(q),
-		.query_flags = QUERY_EXECUTABLE | QUERY_COVERING_OR_NEXT | QUERY_FILE_BACKED,
+		.query_flags = QUERY_COVERING_OR_NEXT | QUERY_FILE_BACKED |
+			       (executable ? QUERY_EXECUTABLE : 0),
 		.vma_name_addr = (uintptr_t)path,
 	};
 	int err = 0;
@@ -165,7 +197,7 @@ static int each_by_query(int fd, procfs_visit_fn visit, void *context)
 	return err;
 }
 
-static int each_by_text(int fd, procfs_visit_fn visit, void *context)
+static int each_by_text(int fd, bool executable, procfs_visit_fn visit, void *context)
 {
 	FILE *file = fdopen(fd, "re");
 	char buffer[16384];
@@ -181,14 +213,14 @@ static int each_by_text(int fd, procfs_visit_fn visit, void *context)
 	}
 	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
 	while (!err && getline(&line, &room, file) > 0)
-		if (parse_mapping(line, &m))
+		if (parse_mapping(line, executable, &m))
 			err = visit(context, &m);
 	free(line);
 	fclose(file);
 	return err;
 }
 
-int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context)
+static int each_mapping(pid_t pid, bool executable, procfs_visit_fn visit, void *context)
 {
 	char path[64];
 	int fd, err;
@@ -197,10 +229,44 @@ int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = each_by_query(fd, visit, context);
+	err = each_by_query(fd, executable, visit, context);
 	if (err == -ENOTTY)
-		return each_by_text(fd, visit, context);
+		return each_by_text(fd, executable, visit, context);
 	close(fd);
+	return err;
+}
+
+int procfs_each_executable(pid_t pid, procfs_visit_fn visit, void *context)
+{
+	return each_mapping(pid, true, visit, context);
+}
+
+int procfs_each_mapped(pid_t pid, procfs_visit_fn visit, void *context)
+{
+	return each_mapping(pid, false, visit, context);
+}
+
+int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
+{
+	char path[PATH_MAX + 16]; /* " (deleted)" */
+	const struct dirent *entry;
+	ssize_t n;
+	DIR *dir;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		/* By its link: to open it may do something to a device, or wait for a pipe. */
+		n = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
+		path[n < 0 ? 0 : n] = '\0';
+		err = visit(context, path);
+	}
+	closedir(dir);
 	return err;
 }
 

@@ -78,6 +78,17 @@ static int by_peak(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+/* The rule that it was recognised by. */
+static void put_rule(const struct table *table, const struct machine_job *job)
+{
+	char text[sizeof(job->rule) + sizeof(job->evidence) + 2];
+
+	snprintf(text, sizeof(text), "%s: %s", job->rule, job->evidence);
+	fprintf(table->out, "%*s", 2 * INDENT, "");
+	table_name(table, text, table->width - 2 * INDENT, false);
+	fputc('\n', table->out);
+}
+
 static void put_job(const struct table *table, const struct machine_job *job)
 {
 	const struct profile_totals *totals = profile_totals(job->profile);
@@ -90,6 +101,8 @@ static void put_job(const struct table *table, const struct machine_job *job)
 	put_usage_cells(&line, 2, &totals->usage);
 	units_count(line.cells[5], job->checkpoints);
 	table_line(table, &line, 6);
+	if (job->rule[0])
+		put_rule(table, job);
 }
 
 static int put_jobs(const struct table *table, const struct audit_report *r)

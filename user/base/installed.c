@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "installed.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where our files are, as seen from the directory of the executable: of an installation, and of a
+ * build. QPROF_*_FROM_BIN are relative to it. */
+static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
+static const char *const library_dirs[] = {QPROF_LIB_FROM_BIN, ".", NULL};
+
+/* The first of these that has the file. */
+static char *find(const char *const *dirs, const char *file)
+{
+	char self[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	for (; *dirs; dirs++) {
+		int len = snprintf(path, sizeof(path), "%s/%s/%s", self, *dirs, file);
+
+		if (len < (int)sizeof(path) && realpath(path, real))
+			return strdup(real);
+	}
+	return NULL;
+}
+
+char *installed_data(const char *file)
+{
+	return find(data_dirs, file);
+}
+
+char *installed_library(const char *file)
+{
+	return find(library_dirs, file);
+}

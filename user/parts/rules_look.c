@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "rules_look.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "procfs.h"
+
+/* ---- Names that the process was given ---------------------------------------------------------
+ */
+
+/* A name of 15 bytes may have been longer: argv[0] and the file's name are whole. */
+static void offer_comm(struct rules_match *m, const char *comm)
+{
+	if (strlen(comm) < WIRE_COMM_LEN - 1)
+		rules_match_offer(m, RULE_EXECUTABLE, "runs", comm);
+}
+
+/* "-m NAME" is one argument, too: so python3 is told which module to run. */
+static void offer_module(struct rules_match *m, const char *name)
+{
+	char text[WIRE_CMDLINE_MAX + 4];
+
+	snprintf(text, sizeof(text), "-m %s", name);
+	rules_match_offer(m, RULE_ARGUMENT, "argument", text);
+}
+
+/* args: len bytes, each argument ends in NUL, but for the last perhaps. */
+static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
+{
+	char text[WIRE_CMDLINE_MAX + 1];
+	bool first = true, module = false;
+
+	len = len < WIRE_CMDLINE_MAX ? len : WIRE_CMDLINE_MAX;
+	memcpy(text, args, len);
+	text[len] = '\0';
+	for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
+		if (first)
+			rules_match_offer(m, RULE_EXECUTABLE, "runs", text + at);
+		else
+			rules_match_offer(m, RULE_ARGUMENT, "argument", text + at);
+		if (module)
+			offer_module(m, text + at);
+		module = !first && !strcmp(text + at, "-m");
+		first = false;
+	}
+}
+
+const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec)
+{
+	char comm[WIRE_COMM_LEN + 1] = "";
+
+	rules_match_reset(m);
+	memcpy(comm, exec->comm, WIRE_COMM_LEN);
+	offer_comm(m, comm);
+	offer_cmdline(m, exec->cmdline, exec->cmdline_len);
+	return rules_match_verdict(m);
+}
+
+/* ---- What it has mapped and open --------------------------------------------------------------
+ */
+
+struct look {
+	struct rules_match *match;
+	enum rule_kind kind;
+	const char *found;
+	size_t left;		/* names that are looked at yet */
+	uint64_t device, inode; /* of the mapping before: a file's follow each other */
+	bool cut;
+};
+
+enum { ENOUGH = 1 };
+
+/* ENOUGH: there is nothing more to learn, or no more is looked at. */
+static int offer_path(struct look *look, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t len = strlen(path), tail = sizeof(deleted) - 1;
+	char name[PATH_MAX];
+
+	if (!look->left) {
+		look->cut = true;
+		return ENOUGH;
+	}
+	look->left--;
+	if (path[0] != '/') /* a pipe, a socket */
+		return 0;
+	if (len > tail && len - tail < sizeof(name) && !strcmp(path + len - tail, deleted)) {
+		memcpy(name, path, len - tail);
+		name[len - tail] = '\0';
+		path = name;
+	}
+	return rules_match_offer(look->match, look->kind, look->found, path) &&
+			       !rules_match_asks(look->match, look->kind)
+		       ? ENOUGH
+		       : 0;
+}
+
+static int offer_mapping(void *context, const struct procfs_mapping *mapping)
+{
+	struct look *look = context;
+
+	if (mapping->device == look->device && mapping->inode == look->inode)
+		return 0;
+	look->device = mapping->device;
+	look->inode = mapping->inode;
+	return offer_path(look, mapping->path);
+}
+
+static int offer_open(void *context, const char *path)
+{
+	return offer_path(context, path);
+}
+
+static void offer_executable(struct rules_match *m, uint32_t tgid)
+{
+	char path[PATH_MAX];
+
+	if (procfs_executable((pid_t)tgid, path, sizeof(path)) > 0)
+		rules_match_offer(m, RULE_EXECUTABLE, "runs", path);
+}
+
+const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
+				   bool files, bool *cut)
+{
+	const pid_t pid = (pid_t)process->tgid;
+	char cmdline[WIRE_CMDLINE_MAX];
+	ssize_t len = procfs_cmdline(pid, cmdline, sizeof(cmdline));
+	struct look libraries = {m, RULE_LIBRARY, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
+	struct look mapped = {m, RULE_FILE, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
+	struct look open = {m, RULE_FILE, "has open", LOOK_MAX_OPEN, 0, 0, false};
+
+	rules_match_reset(m);
+	offer_comm(m, process->comm);
+	if (len > 0)
+		offer_cmdline(m, cmdline, (size_t)len);
+	offer_executable(m, process->tgid);
+	if (rules_match_asks(m, RULE_LIBRARY))
+		procfs_each_executable(pid, offer_mapping, &libraries);
+	if (files && rules_match_asks(m, RULE_FILE))
+		procfs_each_mapped(pid, offer_mapping, &mapped);
+	if (files && rules_match_asks(m, RULE_FILE))
+		procfs_each_open(pid, offer_open, &open);
+	*cut = libraries.cut || mapped.cut || open.cut;
+	/* All of it was this process's, if the pid is it still. */
+	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
+}

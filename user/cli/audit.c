@@ -11,14 +11,27 @@
 #include "commands.h"
 #include "live.h"
 #include "log.h"
+#include "metrics_part.h"
 #include "parse.h"
 
-enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
+enum {
+	OPT_USDT = 256,
+	OPT_MAX_PROCESSES,
+	OPT_CHECKPOINT_LIMIT,
+	OPT_LISTEN,
+	OPT_METRICS_FILE,
+	OPT_METRICS_INTERVAL,
+	OPT_METRICS_LABELS,
+	OPT_MAX_SERIES,
+};
 
 enum {
 	MAX_MAX_PROCESSES = 262144,
 	CHECKPOINT_LIMIT = 100000, /* a process, a second */
 	MAX_PARTS = 8,
+	METRICS_INTERVAL_SECS = 15,
+	MIN_SERIES = 40, /* of a few label sets, for half of it is one user's */
+	MAX_SERIES = 1000000,
 };
 
 static const struct argp_option options[] = {
@@ -36,6 +49,18 @@ static const struct argp_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 0},
+	{"listen", OPT_LISTEN, "[ADDRESS:]PORT", 0,
+	 "Serve metrics for Prometheus at /metrics (address: 127.0.0.1 unless given)", 0},
+	{"metrics-file", OPT_METRICS_FILE, "FILE.prom", 0,
+	 "Write metrics to FILE.prom, for the textfile collector of node_exporter", 0},
+	{"metrics-interval", OPT_METRICS_INTERVAL, "TIME", 0,
+	 "How often the file is written (default 15s)", 0},
+	{"metrics-labels", OPT_METRICS_LABELS, "LABELS", 0,
+	 "Labels of processes: of command, container, job and pid (default command,container,job)",
+	 0},
+	{"max-series", OPT_MAX_SERIES, "N", 0,
+	 "Have at most N series of processes, jobs and phases (default 10000); the rest is summed",
+	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
@@ -46,6 +71,8 @@ static const struct argp_option options[] = {
 struct command {
 	struct audit_options audit;
 	struct audit_part *parts[MAX_PARTS];
+	struct metrics_options metrics;
+	struct exporter_address listen;
 	const char **patterns;
 	bool quiet;
 };
@@ -65,6 +92,49 @@ static void add_pattern(struct command *command, const char *pattern, struct arg
 	command->patterns = more;
 	command->patterns[n] = pattern;
 	command->audit.n_patterns = n + 1;
+}
+
+static error_t parse_metrics_option(struct command *command, int key, char *arg,
+				    struct argp_state *state)
+{
+	unsigned int n;
+
+	switch (key) {
+	case OPT_LISTEN:
+		if (exporter_parse_address(arg, &command->listen))
+			argp_error(state,
+				   "--listen %s: say a port, or a numeric address with one, such "
+				   "as 9435, 0.0.0.0:9435 or [::1]:9435",
+				   arg);
+		command->metrics.listen = &command->listen;
+		break;
+	case OPT_METRICS_FILE:
+		command->metrics.file = arg;
+		break;
+	case OPT_METRICS_INTERVAL:
+		if (parse_duration(arg, &command->metrics.interval_ns) ||
+		    command->metrics.interval_ns < 100000000)
+			argp_error(state,
+				   "--metrics-interval %s: not a time of at least 100ms, such as "
+				   "15s or 1m",
+				   arg);
+		break;
+	case OPT_METRICS_LABELS:
+		if (metrics_parse_labels(arg, &command->metrics.labels))
+			argp_error(state,
+				   "--metrics-labels %s: not some of command,container,job,pid",
+				   arg);
+		break;
+	case OPT_MAX_SERIES:
+		if (parse_count(arg, MIN_SERIES, MAX_SERIES, &n))
+			argp_error(state, "--max-series %s: not a number from %u to %u", arg,
+				   MIN_SERIES, MAX_SERIES);
+		command->metrics.max_series = n;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -110,7 +180,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "-a audits what runs already: it takes no command");
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_metrics_option(command, key, arg, state);
 	}
 	return 0;
 }
@@ -129,7 +199,10 @@ static const struct argp argp = {
 int command_audit(int argc, char **argv)
 {
 	struct command command = {
-		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT}};
+		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT},
+		.metrics = {.interval_ns = METRICS_INTERVAL_SECS * 1000000000ull,
+			    .labels = METRIC_USUAL_LABELS}};
+	struct audit_part *metrics = NULL;
 	const char *no_colour = getenv("NO_COLOR");
 	int status;
 
@@ -141,7 +214,16 @@ int command_audit(int argc, char **argv)
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
 		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
 	}
+	if (command.metrics.file || command.metrics.listen) {
+		metrics = metrics_part_new(&command.metrics);
+		if (!metrics) {
+			log_error("out of memory");
+			return 125;
+		}
+		command.parts[command.audit.n_parts++] = metrics;
+	}
 	status = audit_run(&command.audit);
+	metrics_part_free(metrics);
 	free(command.patterns);
 	return status;
 }

@@ -15,6 +15,8 @@
 
 enum { ALICE = 1000 };
 
+#define HOUR (3600 * 1000 * MS)
+
 struct test {
 	struct machine *m;
 	struct meter *meter;
@@ -34,7 +36,7 @@ static int set_up(void **state)
 	static struct test t;
 	const struct machine_config machine = {.page_size = RECORDS_PAGE};
 	const struct meter_config meter = {
-		.metrics = {.labels = METRIC_USUAL_LABELS, .linger_ns = UINT64_MAX},
+		.metrics = {.labels = METRIC_USUAL_LABELS, .linger_ns = HOUR},
 		.page_size = RECORDS_PAGE,
 		.container = container,
 	};
@@ -269,6 +271,10 @@ static void processes_that_are_lost_are_dropped(void **state)
 	assert_int_equal(machine_feed(t->m, &r.h, &news), 0);
 	look(t);
 	has(t, "qprof_processes" LABELS("lost", ""), "0");
+	/* Its label set has no user any more. */
+	t->now_ns += HOUR;
+	look(t);
+	assert_null(sample(t, "qprof_processes" LABELS("lost", "")));
 	/* And one that is met at its end. */
 	say(t, WIRE_EXIT, &(struct said){.tgid = 11, .comm = "late", .written = 9});
 	has(t, WRITTEN("late", ""), "9");
@@ -344,6 +350,20 @@ static void phases_have_the_highest_of_what_is_in_them(void **state)
 	assert_null(sample(t, STEP("qprof_phases_total", "never begun")));
 	assert_null(sample(t, STEP("qprof_phases_total", "Start"))); /* there was no mark */
 	has(t, JOB("qprof_job_checkpoints_total"), "7");
+}
+
+static void phases_need_not_end_in_order(void **state)
+{
+	struct test *t = *state;
+
+	begin_job(t);
+	hit(t, WIRE_BEGIN, 10, 3, "first", 5, 5);
+	hit(t, WIRE_BEGIN, 10, 3, "second", 5, 6);
+	hit(t, WIRE_MARK, 10, 3, "here", 5, 50);
+	hit(t, WIRE_END, 10, 3, "first", 5, 5);
+	hit(t, WIRE_END, 10, 3, "second", 5, 70);
+	has(t, STEP("qprof_phase_resident_memory_peak_bytes", "first"), "204800");
+	has(t, STEP("qprof_phase_resident_memory_peak_bytes", "second"), "286720");
 }
 
 static void phases_between_marks_are_named_after_the_first(void **state)
@@ -435,6 +455,7 @@ int main(void)
 		TEST(processes_that_are_lost_are_dropped),
 		TEST(jobs_are_counted),
 		TEST(phases_have_the_highest_of_what_is_in_them),
+		TEST(phases_need_not_end_in_order),
 		TEST(phases_between_marks_are_named_after_the_first),
 		TEST(names_of_phases_are_bounded),
 		TEST(phases_too_deep_are_left_out),

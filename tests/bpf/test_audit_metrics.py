@@ -520,9 +520,8 @@ def folder():
         yield path
 
 
-def file_audit(tmp_path, path, *options):
-    return Audit(tmp_path / "audit.yaml", ("--metrics-file", path, "--metrics-interval", "100ms",
-                                           *options))
+def file_audit(tmp_path, path, interval="100ms"):
+    return Audit(tmp_path / "audit.yaml", ("--metrics-file", path, "--metrics-interval", interval))
 
 
 def test_file_is_whole_at_every_moment(tmp_path, folder):
@@ -559,6 +558,7 @@ def test_file_in_a_directory_that_goes_and_comes(tmp_path, folder):
         wait_for(path.exists, "the file")
         path.parent.rename(folder / "away")
         running.stderr.until("cannot write")
+        time.sleep(0.5)  # some tries more, of which nothing is said
         (folder / "away").rename(path.parent)
         running.stderr.until("is written again")
         report = running.stop()
@@ -569,14 +569,14 @@ def test_file_in_a_directory_that_goes_and_comes(tmp_path, folder):
 def test_file_on_a_full_disk(tmp_path):
     with harness.tmpfs(tmp_path / "disk", "256k") as disk:
         path = disk / "qprof.prom"
-        with file_audit(tmp_path, path) as running:
+        with file_audit(tmp_path, path, "2s") as running:
             wait_for(path.exists, "the file")
             with pytest.raises(OSError, match="No space"):
                 (disk / "filler").write_bytes(bytes(MIB))
             running.stderr.until("No space left on device")
+            left = sorted(p.name for p in disk.iterdir())  # the next try is to come
+            assert left == ["filler", "qprof.prom"], "what could not be written is gone"
             old = Metrics(path.read_text())  # as it was
-            wait_for(lambda: sorted(p.name for p in disk.iterdir()) == ["filler", "qprof.prom"],
-                     "nothing beside it")
             (disk / "filler").unlink()
             running.stderr.until("is written again")
             wait_for(lambda: Metrics(path.read_text()).one("qprof_update_time_seconds") > old.one(

@@ -214,9 +214,18 @@ int metrics_parse_labels(const char *text, unsigned int *labels)
 /* ---- Label sets -------------------------------------------------------------------------------
  */
 
+/* Whose processes' label sets these are. */
+struct owner {
+	uint32_t uid;
+	size_t holders;	  /* label sets, told or remembered; and whoever has it at hand */
+	size_t n_series;  /* that are told */
+	size_t n_retired; /* label sets that are only remembered */
+	UT_hash_handle hh;
+};
+
 struct series {
 	enum metric_kind kind;
-	uint32_t owner;
+	struct owner *owner; /* of the first who had it since it is told; NULL: nobody's */
 	size_t users;
 	bool told;	  /* else it is only remembered */
 	uint64_t idle_ns; /* since when it has no user */
@@ -231,6 +240,7 @@ struct series {
 struct metrics {
 	struct metrics_config config;
 	struct series *by_key;
+	struct owner *owners;
 	struct series *told[METRIC_KINDS];
 	struct series *other[METRIC_KINDS];
 	struct series *idle, *retired;
@@ -330,11 +340,45 @@ static size_t weight(enum metric_kind kind)
 	return kinds[kind].is_bounded ? kinds[kind].n : 0;
 }
 
-static void tell(struct metrics *m, struct series *series, uint32_t owner)
+/* To be put back. NULL when out of memory. */
+static struct owner *owner_get(struct metrics *m, uint32_t uid)
+{
+	struct owner *owner;
+
+	HASH_FIND(hh, m->owners, &uid, sizeof(uid), owner);
+	if (owner) {
+		owner->holders++;
+		return owner;
+	}
+	owner = calloc(1, sizeof(*owner));
+	if (!owner)
+		return NULL;
+	owner->uid = uid;
+	owner->holders = 1;
+	HASH_ADD(hh, m->owners, uid, sizeof(owner->uid), owner);
+	if (owner->hh.tbl)
+		return owner;
+	free(owner);
+	return NULL;
+}
+
+static void owner_put(struct metrics *m, struct owner *owner)
+{
+	if (--owner->holders)
+		return;
+	HASH_DEL(m->owners, owner);
+	free(owner);
+}
+
+/* It has the owner from now on. */
+static void tell(struct metrics *m, struct series *series, struct owner *owner)
 {
 	series->told = true;
 	series->owner = owner;
 	DL_APPEND(m->told[series->kind], series);
+	if (!owner)
+		return;
+	owner->n_series += weight(series->kind);
 	m->n_series += weight(series->kind);
 }
 
@@ -344,41 +388,50 @@ static void leave_idle(struct metrics *m, struct series *series)
 	series->idle_prev = series->idle_next = NULL;
 }
 
-/* It is remembered, so that it can go on; of those only so many. */
-static void retire(struct metrics *m, struct series *series)
+/* Out of those that are remembered. */
+static void recall(struct metrics *m, struct series *series)
 {
-	struct series *oldest;
-
-	leave_idle(m, series);
-	DL_DELETE(m->told[series->kind], series);
-	m->n_series -= weight(series->kind);
-	series->told = false;
-	DL_APPEND(m->retired, series);
-	if (++m->n_retired <= MAX_RETIRED)
-		return;
-	oldest = m->retired;
-	DL_DELETE(m->retired, oldest);
+	DL_DELETE(m->retired, series);
 	m->n_retired--;
+	series->owner->n_retired--;
+	owner_put(m, series->owner);
+}
+
+/* Of what is remembered, the oldest of the user who has most. */
+static void forget_one(struct metrics *m)
+{
+	const struct owner *most = m->owners;
+	struct series *oldest = m->retired;
+
+	for (const struct owner *at = m->owners; at; at = at->hh.next)
+		if (at->n_retired > most->n_retired)
+			most = at;
+	while (oldest->next && oldest->owner != most)
+		oldest = oldest->next;
+	recall(m, oldest);
 	HASH_DEL(m->by_key, oldest);
 	free(oldest);
 }
 
-static size_t owned(const struct metrics *m, uint32_t owner)
+/* It is remembered, so that it can go on; of those only so many. */
+static void retire(struct metrics *m, struct series *series)
 {
-	size_t n = 0;
-
-	for (int kind = METRIC_PROCESS; kind < METRIC_KINDS; kind++)
-		for (const struct series *at = m->told[kind]; at; at = at->next)
-			if (at->owner == owner && at != m->other[kind])
-				n += weight(at->kind);
-	return n;
+	leave_idle(m, series);
+	DL_DELETE(m->told[series->kind], series);
+	series->told = false;
+	m->n_series -= weight(series->kind);
+	series->owner->n_series -= weight(series->kind);
+	series->owner->n_retired++;
+	DL_APPEND(m->retired, series);
+	if (++m->n_retired > MAX_RETIRED)
+		forget_one(m);
 }
 
 /* One user gets no more than is left for all others. */
-static bool has_room(const struct metrics *m, uint32_t owner, size_t more)
+static bool has_room(const struct metrics *m, const struct owner *owner, size_t more)
 {
 	return m->n_series + more <= m->config.max_series &&
-	       owned(m, owner) + more <= m->config.max_series - m->n_series;
+	       owner->n_series + more <= m->config.max_series - m->n_series;
 }
 
 static bool is_idle_for(const struct series *series, uint64_t ns, uint64_t now_ns)
@@ -386,12 +439,27 @@ static bool is_idle_for(const struct series *series, uint64_t ns, uint64_t now_n
 	return now_ns >= series->idle_ns && now_ns - series->idle_ns >= ns;
 }
 
-static bool make_room(struct metrics *m, uint32_t owner, size_t more, uint64_t now_ns)
+/* That nobody has used for longest, of those users who have as much. NULL: nobody has one. */
+static struct series *to_give_way(const struct metrics *m, const struct owner *owner,
+				  uint64_t now_ns)
+{
+	for (struct series *at = m->idle; at; at = at->idle_next) {
+		if (!is_idle_for(at, RECENT_SECS * 1000000000ull, now_ns))
+			return NULL;
+		if (at->owner->n_series >= owner->n_series)
+			return at;
+	}
+	return NULL;
+}
+
+static bool make_room(struct metrics *m, const struct owner *owner, size_t more, uint64_t now_ns)
 {
 	while (!has_room(m, owner, more)) {
-		if (!m->idle || !is_idle_for(m->idle, RECENT_SECS * 1000000000ull, now_ns))
+		struct series *series = to_give_way(m, owner, now_ns);
+
+		if (!series)
 			return false;
-		retire(m, m->idle);
+		retire(m, series);
 	}
 	return true;
 }
@@ -410,29 +478,42 @@ static struct series *use_other(struct metrics *m, enum metric_kind kind)
 	return use(m, m->other[kind]);
 }
 
+/* One that is not told: new, or remembered. NULL: there is no room, or no memory. */
+static struct series *begin(struct metrics *m, enum metric_kind kind, const char *key,
+			    struct owner *owner, uint64_t now_ns)
+{
+	struct series *series;
+
+	if (kinds[kind].is_bounded && !make_room(m, owner, weight(kind), now_ns))
+		return NULL;
+	series = find(m, key);
+	if (series)
+		recall(m, series);
+	else
+		series = add(m, kind, key);
+	if (series)
+		tell(m, series, owner);
+	return series;
+}
+
 struct series *series_take(struct metrics *m, enum metric_kind kind, const char *const *values,
-			   uint32_t owner, uint64_t now_ns)
+			   uint32_t uid, uint64_t now_ns)
 {
 	char key[LABELS_ROOM];
 	struct series *series;
+	struct owner *owner;
 
 	write_key(m, key, kind, values);
 	series = find(m, key);
 	if (series && series->told)
 		return use(m, series);
-	if (kinds[kind].is_bounded && !make_room(m, owner, weight(kind), now_ns))
-		return use_other(m, kind);
-	series = find(m, key); /* it may have gone to make room */
-	if (series) {
-		DL_DELETE(m->retired, series);
-		m->n_retired--;
-	} else {
-		series = add(m, kind, key);
-	}
-	if (!series)
-		return use_other(m, kind);
-	tell(m, series, owner);
-	return use(m, series);
+	owner = owner_get(m, uid);
+	series = owner ? begin(m, kind, key, owner, now_ns) : NULL;
+	if (series)
+		return use(m, series);
+	if (owner)
+		owner_put(m, owner);
+	return use_other(m, kind);
 }
 
 void series_drop(struct metrics *m, struct series *series, uint64_t now_ns)
@@ -513,9 +594,8 @@ static bool add_others(struct metrics *m)
 		if (!m->other[kind])
 			return false;
 		if (kind != METRIC_BUILD && kind != METRIC_LOSS) /* which have names of their own */
-			tell(m, m->other[kind], UINT32_MAX);
+			tell(m, m->other[kind], NULL);
 	}
-	m->n_series = 0;
 	return true;
 }
 
@@ -537,9 +617,16 @@ struct metrics *metrics_new(const struct metrics_config *config)
 void metrics_free(struct metrics *m)
 {
 	struct series *series, *next;
+	struct owner *owner, *next_owner;
 
 	if (!m)
 		return;
+	owner = m->owners;
+	HASH_CLEAR(hh, m->owners);
+	for (; owner; owner = next_owner) {
+		next_owner = owner->hh.next;
+		free(owner);
+	}
 	series = m->by_key;
 	HASH_CLEAR(hh, m->by_key);
 	for (; series; series = next) {

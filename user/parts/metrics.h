@@ -107,11 +107,11 @@ void metrics_free(struct metrics *m);
 
 /*
  * The label set with these values, in the order of the kind's labels; bytes that may be anything.
- * It has one user more until series_drop, and takes room that is `owner`'s, a uid. Never NULL:
- * where there is no room, or no memory, it is `other` of its kind.
+ * It has one user more until series_drop, and takes room that is `uid`'s, unless it has its room.
+ * Never NULL: where there is no room, or no memory, it is `other` of its kind.
  */
 struct series *series_take(struct metrics *m, enum metric_kind kind, const char *const *values,
-			   uint32_t owner, uint64_t now_ns);
+			   uint32_t uid, uint64_t now_ns);
 void series_drop(struct metrics *m, struct series *series, uint64_t now_ns);
 /* Whether that label set is told, or remembered. */
 bool series_known(const struct metrics *m, enum metric_kind kind, const char *const *values);

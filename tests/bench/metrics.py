@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bpf"))
 
 from harness import Audit, Load  # noqa: E402
 
-SCRAPES = 10
+SCRAPES, ROUNDS = 10, 3
 LOAD = {"idle": 0, "forks": 500, "checkpoints": 50000, "workers": 8, "seconds": 15}
 
 
@@ -68,7 +68,7 @@ def main():
     counts = list(map(int, sys.argv[2:])) or [0, 2000, 20000]
     with tempfile.TemporaryDirectory() as name:
         print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
-        for _ in range(2):
+        for _ in range(ROUNDS):
             for options in ((), ("--listen", "0")):
                 show_upkeep(Path(name), options)
         for processes in counts:

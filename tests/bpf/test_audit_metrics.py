@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 import harness
+import test_audit
 from harness import (BUILD, MIB, PAGE, Audit, Load, Target, job_of, process_of, program, quality,
                      run_qprof, wait_for)
 
@@ -303,6 +304,14 @@ def test_labels_are_those_asked_for(exporter, own, own_name):
             metrics = running.metrics()
     assert metrics.one("qprof_processes", command=own_name, pid=str(one.pid)) == 1
     assert metrics.label_names("qprof_processes") == {"command", "pid"}
+
+
+def test_container_is_a_label(exporter, own, own_name):
+    with test_audit.container() as (inside, _), exporter() as running:
+        with Target("wait", path=own, prefix=inside):
+            metrics = running.metrics()
+    short = test_audit.CONTAINER[:12]
+    assert metrics.one("qprof_processes", command=own_name, container=short) == 1
 
 
 def test_hostile_names(exporter):

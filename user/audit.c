@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit_report.h"
 #include "diskstats.h"
 #include "log.h"
 #include "open.h"
@@ -147,6 +146,22 @@ struct run_quality audit_quality(struct audit *a)
 		.n_warnings = a->watch.n_warnings,
 		.dropped_warnings = a->watch.dropped_warnings,
 		.bad_records = rings_bad_records(a->watch.rings),
+	};
+}
+
+struct audit_report audit_so_far(struct audit *a)
+{
+	return (struct audit_report){
+		.info = watch_info(&a->watch),
+		.machine = a->machine,
+		.cgroups = a->cgroups,
+		.start_ns = a->start_ns,
+		.end_ns = clock_ns(CLOCK_MONOTONIC),
+		.quality = audit_quality(a),
+		.late_probes = a->late_probes,
+		.missed_joins = a->missed_joins,
+		.width = a->options->summary_width,
+		.colour = a->options->summary_colour,
 	};
 }
 
@@ -436,21 +451,10 @@ static void drain(struct audit *a)
 
 static void finish(struct audit *a)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const char *notes[WATCH_MAX_NOTES];
-	struct audit_report report = {
-		.info = watch_info(&a->watch),
-		.machine = a->machine,
-		.cgroups = a->cgroups,
-		.start_ns = a->start_ns,
-		.end_ns = now,
-		.late_probes = a->late_probes,
-		.missed_joins = a->missed_joins,
-		.width = a->options->summary_width,
-		.colour = a->options->summary_colour,
-	};
+	struct audit_report report = audit_so_far(a);
 
-	if (machine_finish(a->machine, now)) {
+	if (machine_finish(a->machine, report.end_ns)) {
 		watch_failf(&a->watch, "out of memory");
 		return;
 	}
@@ -459,7 +463,7 @@ static void finish(struct audit *a)
 			a->options->parts[i]->finish(a->options->parts[i]);
 	if (!diskstats_read(&report.disks))
 		diskstats_since(&report.disks, &a->disks);
-	report.quality = audit_quality(a);
+	report.quality = audit_quality(a); /* with what came of it */
 	report.quality.notes = notes;
 	report.quality.n_notes = watch_notes(&a->watch, notes);
 	if (a->report >= 0) {

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "audit_report.h"
 #include "cgroups.h"
 #include "error.h"
 #include "machine.h"
@@ -37,6 +38,7 @@ struct audit_part {
 	void (*finish)(struct audit_part *part);
 	/* Once, on every way out, before the audit's own things go. */
 	void (*close)(struct audit_part *part);
+	void (*free)(struct audit_part *part); /* after the audit, by whoever had it made */
 };
 
 struct audit_options {
@@ -77,5 +79,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 		    const char *evidence);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
+/* What it would report now, but for what devices did and for notes; likewise. */
+struct audit_report audit_so_far(struct audit *a);
 
 #endif

@@ -8,14 +8,13 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "audit_options.h"
 #include "commands.h"
-#include "installed.h"
 #include "live.h"
 #include "log.h"
 #include "parse.h"
-#include "rules_part.h"
 
-enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_RULES };
+enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
 
 enum {
 	MAX_MAX_PROCESSES = 262144,
@@ -38,10 +37,6 @@ static const struct argp_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 0},
-	{"rules", OPT_RULES, "FILE", 0,
-	 "Take for jobs what these rules match, before those that come with qprof-bpf; none: "
-	 "leave those out (repeatable)",
-	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
@@ -52,10 +47,9 @@ static const struct argp_option options[] = {
 struct command {
 	struct audit_options audit;
 	struct audit_part *parts[MAX_PARTS];
+	struct rules_options rules;
+	struct metrics_choice metrics;
 	const char **patterns;
-	struct rules *rules; /* of --rules */
-	struct audit_part *rules_part;
-	bool no_shipped_rules;
 	bool quiet;
 };
 
@@ -76,25 +70,15 @@ static void add_pattern(struct command *command, const char *pattern, struct arg
 	command->audit.n_patterns = n + 1;
 }
 
-static void add_rules(struct command *command, const char *path)
-{
-	struct error err = {0};
-
-	if (!strcmp(path, "none")) {
-		command->no_shipped_rules = true;
-		return;
-	}
-	if (!rules_read(command->rules, path, &err))
-		return;
-	log_error("%s", err.text);
-	exit(err.status);
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct command *command = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT: /* in the order of children */
+		state->child_inputs[0] = &command->rules;
+		state->child_inputs[1] = &command->metrics;
+		break;
 	case 'a':
 		break;
 	case 'o':
@@ -115,9 +99,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_CHECKPOINT_LIMIT:
 		if (parse_count(arg, 0, UINT32_MAX, &command->audit.checkpoint_limit))
 			argp_error(state, "--checkpoint-limit %s: not a number", arg);
-		break;
-	case OPT_RULES:
-		add_rules(command, arg);
 		break;
 	case 'q':
 		command->quiet = true;
@@ -141,9 +122,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static const struct argp_child children[] = {
+	{&audit_rules_argp, 0, NULL, 0},
+	{&audit_metrics_argp, 0, NULL, 0},
+	{0},
+};
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
+	.children = children,
 	.args_doc = "-a",
 	.doc = "Who quantizes what on this machine, with how much memory and I/O: every process, "
 	       "the jobs among them, their containers and users. Nothing has to be changed in "
@@ -152,32 +140,24 @@ static const struct argp argp = {
 	       "The exit status is 0, also when ^C ends it; 125 if qprof-bpf itself fails.",
 };
 
-/* Behind the user's own. 0, or -1 and *err. */
-static int add_shipped_rules(struct rules *rules, struct error *err)
+static void add_part(struct command *command, struct audit_part *part)
 {
-	char *path = installed_data("qprof-bpf/rules.yaml");
-	int code = 0;
-
-	if (path)
-		code = rules_read(rules, path, err);
-	else
-		log_info("share/qprof-bpf/rules.yaml is not installed beside qprof-bpf: jobs "
-			 "without checkpoints are recognised by --rules only");
-	free(path);
-	return code;
+	if (part)
+		command->parts[command->audit.n_parts++] = part;
 }
 
-static int prepare_rules(struct command *command, struct error *err)
+/* 0, or -1 and *err. */
+static int make_parts(struct command *command, struct error *err)
 {
-	if (!command->no_shipped_rules && add_shipped_rules(command->rules, err))
+	struct audit_part *part;
+
+	if (audit_rules_part(&command->rules, &part, err))
 		return -1;
-	if (!rules_count(command->rules))
-		return 0;
-	command->rules_part = rules_part_new(command->rules);
-	if (!command->rules_part)
-		return error_set(err, "out of memory");
-	command->parts[command->audit.n_parts++] = command->rules_part;
-	command->audit.live = true; /* who grows is looked at then, not at the next fork */
+	add_part(command, part);
+	command->audit.live |= part != NULL; /* who grows is looked at then, not at the next fork */
+	if (audit_metrics_part(&command->metrics, &part, err))
+		return -1;
+	add_part(command, part);
 	return 0;
 }
 
@@ -185,7 +165,7 @@ static int run(struct command *command)
 {
 	struct error err = {0};
 
-	if (!prepare_rules(command, &err))
+	if (!make_parts(command, &err))
 		return audit_run(&command->audit);
 	log_error("%s", err.text);
 	return err.status;
@@ -195,15 +175,11 @@ int command_audit(int argc, char **argv)
 {
 	struct command command = {
 		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT},
-		.rules = rules_new(),
+		.metrics = audit_metrics_default,
 	};
 	const char *no_colour = getenv("NO_COLOR");
 	int status;
 
-	if (!command.rules) {
-		log_error("out of memory");
-		return 125;
-	}
 	argp_err_exit_status = 125;
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &command);
 	command.audit.patterns = command.patterns;
@@ -213,8 +189,9 @@ int command_audit(int argc, char **argv)
 		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
 	}
 	status = run(&command);
-	rules_part_free(command.rules_part);
-	rules_free(command.rules);
+	for (size_t i = 0; i < command.audit.n_parts; i++)
+		command.parts[i]->free(command.parts[i]);
+	audit_rules_free(&command.rules);
 	free(command.patterns);
 	return status;
 }

@@ -361,31 +361,29 @@ static void part_close(struct audit_part *part)
 	p->timer.fd = -1;
 }
 
+static void part_free(struct audit_part *part)
+{
+	struct rules_part *p = of(part);
+	struct suspect *suspect = NULL, *next;
+
+	HASH_ITER (hh, p->suspects, suspect, next) {
+		forget(p, suspect);
+	}
+	rules_match_free(p->match);
+	free(p);
+}
+
 struct audit_part *rules_part_new(const struct rules *rules)
 {
 	struct rules_part *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->part = (struct audit_part){start, took, batch, finish, part_close};
+	p->part = (struct audit_part){start, took, batch, finish, part_close, part_free};
 	p->timer.fd = -1;
 	p->match = rules_match_new(rules);
 	if (p->match)
 		return &p->part;
 	free(p);
 	return NULL;
-}
-
-void rules_part_free(struct audit_part *part)
-{
-	struct rules_part *p = part ? of(part) : NULL;
-	struct suspect *suspect = NULL, *next;
-
-	if (!p)
-		return;
-	HASH_ITER (hh, p->suspects, suspect, next) {
-		forget(p, suspect);
-	}
-	rules_match_free(p->match);
-	free(p);
 }

@@ -13,8 +13,7 @@
 #include "audit.h"
 #include "rules.h"
 
-/* The rules must outlive it. NULL when out of memory; to be freed when the audit is over. */
+/* The rules must outlive it. NULL when out of memory. */
 struct audit_part *rules_part_new(const struct rules *rules);
-void rules_part_free(struct audit_part *part);
 
 #endif

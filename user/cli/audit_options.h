@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * audit_options.h - the options of an audit that belong to its parts: a parser of its own for each
+ * part (a child of the command's, whose input is the struct named with it), and the part that they
+ * ask for.
+ *
+ * Each audit_X_part(): 0 and *part, which is NULL if it is not wanted; or -1 and *err. The options
+ * must outlive the part.
+ */
+#ifndef QPROF_AUDIT_OPTIONS_H
+#define QPROF_AUDIT_OPTIONS_H
+
+#include <argp.h>
+#include <stdbool.h>
+
+#include "audit.h"
+#include "error.h"
+#include "metrics_part.h"
+#include "rules.h"
+
+/* --rules. Freed by audit_rules_free(). */
+struct rules_options {
+	struct rules *rules;
+	bool no_shipped;
+};
+extern const struct argp audit_rules_argp;
+int audit_rules_part(struct rules_options *options, struct audit_part **part, struct error *err);
+void audit_rules_free(struct rules_options *options);
+
+/* --listen, --metrics-file and theirs. */
+struct metrics_choice {
+	struct metrics_options metrics;
+	struct exporter_address listen;
+};
+extern const struct metrics_choice audit_metrics_default;
+extern const struct argp audit_metrics_argp;
+int audit_metrics_part(struct metrics_choice *options, struct audit_part **part, struct error *err);
+
+#endif

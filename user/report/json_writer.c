@@ -112,16 +112,31 @@ static void put_char(FILE *out, const char *s, size_t len, uint32_t code)
 		fwrite_unlocked(s, 1, len, out);
 }
 
+/* Bytes at the start of a text that are written as they are: most texts are nothing else. */
+static size_t plain_run(const char *text)
+{
+	size_t n = 0;
+
+	for (;; n++) {
+		const unsigned char c = (unsigned char)text[n];
+
+		if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<')
+			return n;
+	}
+}
+
 static void put_text(FILE *out, const char *text)
 {
 	const size_t len = strlen(text);
-	size_t n;
+	size_t i = plain_run(text);
 
-	for (size_t i = 0; i < len; i += n ? n : 1) {
+	fwrite_unlocked(text, 1, i, out);
+	while (i < len) {
 		uint32_t code = 0;
+		const size_t n = text_char(text + i, len - i, &code);
 
-		n = text_char(text + i, len - i, &code);
 		put_char(out, text + i, n, code);
+		i += n ? n : 1;
 	}
 }
 

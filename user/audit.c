@@ -27,7 +27,7 @@ struct pending {
 };
 
 struct audit {
-	struct watch watch; /* first: see stopping() */
+	struct watch watch; /* first: see hung_up() */
 	const struct audit_options *options;
 	struct machine *machine;
 	struct cgroups *cgroups;
@@ -36,7 +36,7 @@ struct audit {
 	size_t n_pending;
 	int report;	  /* descriptor, or -1 */
 	size_t n_started; /* of parts */
-	uint64_t start_ns, refreshed_ns, read_ns;
+	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
 	uint64_t late_probes;  /* programs that ran already when their probes were found */
 	uint64_t missed_joins; /* processes that could not be told to be of a job */
 };
@@ -57,6 +57,11 @@ struct watch *audit_watch(struct audit *a)
 uint64_t audit_start_ns(const struct audit *a)
 {
 	return a->start_ns;
+}
+
+uint64_t audit_end_ns(const struct audit *a)
+{
+	return a->end_ns;
 }
 
 static void tell(void *context, const struct wire_process *process)
@@ -117,6 +122,18 @@ struct run_quality audit_quality(struct audit *a)
 		.dropped_warnings = a->watch.dropped_warnings,
 		.bad_records = rings_bad_records(a->watch.rings),
 	};
+}
+
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
+{
+	const struct audit_report report = {
+		.machine = a->machine,
+		.quality = audit_quality(a),
+		.late_probes = a->late_probes,
+		.missed_joins = a->missed_joins,
+	};
+
+	return audit_quality_counts(&report, counts);
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -247,6 +264,25 @@ static void stopping(struct watch *w, const struct signalfd_siginfo *info)
 	_exit(128 + (int)info->ssi_signo);
 }
 
+static void hung_up(struct watch *w)
+{
+	struct audit *a = (struct audit *)w;
+
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->reopen)
+			a->options->parts[i]->reopen(a->options->parts[i]);
+}
+
+/* A terminal that goes away takes us with it. */
+static bool takes_hangups(const struct audit *a)
+{
+	bool takes = false;
+
+	for (size_t i = 0; i < a->options->n_parts; i++)
+		takes |= a->options->parts[i]->reopen != NULL;
+	return takes && !isatty(STDIN_FILENO);
+}
+
 static const char *name_of_site(void *context, uint32_t site)
 {
 	return discovery_site_name(((struct audit *)context)->watch.discovery, site);
@@ -264,6 +300,7 @@ static int prepare(struct audit *a)
 	struct error err = {0};
 
 	a->watch.stopping = stopping;
+	a->watch.hung_up = takes_hangups(a) ? hung_up : NULL;
 	a->report = -1;
 	if (watch_open(&a->watch))
 		return -1;
@@ -394,6 +431,7 @@ static void drain(struct audit *a)
 	a->watch.stop = true;
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);
+	a->end_ns = clock_ns(CLOCK_MONOTONIC);
 	finish_jobs(a);
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);

@@ -13,6 +13,7 @@
 #include "cgroups.h"
 #include "error.h"
 #include "machine.h"
+#include "quality.h"
 #include "watch.h"
 
 struct audit;
@@ -31,6 +32,9 @@ struct audit_part {
 	void (*took)(struct audit_part *part, const struct wire_header *record,
 		     const struct machine_news *news);
 	void (*batch)(struct audit_part *part); /* after some records, or none, were taken */
+	/* At SIGHUP: its files were moved away, to be opened anew. Unless a part has this, or if
+	 * stdin is a terminal, SIGHUP ends the program as it does others. */
+	void (*reopen)(struct audit_part *part);
 	/* Once, when all is known and the jobs are closed. Not after an error. */
 	void (*finish)(struct audit_part *part);
 	/* Once, on every way out, before the audit's own things go. */
@@ -61,6 +65,8 @@ struct machine *audit_machine(struct audit *a);
 struct watch *audit_watch(struct audit *a);
 /* CLOCK_MONOTONIC of the first moment. */
 uint64_t audit_start_ns(const struct audit *a);
+/* Likewise of the last, from which on jobs that still run are ended by us; 0: it goes on. */
+uint64_t audit_end_ns(const struct audit *a);
 /* Brings I/O and CPU of all processes up to date, unless that was done max_age_ns ago or later. It
  * costs a few microseconds a process: not to be called while nobody asks. */
 void audit_refresh(struct audit *a, uint64_t max_age_ns);
@@ -74,5 +80,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 		    const char *evidence);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
+/* The same as counts, as the report has them: how many were filled in. */
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS]);
 
 #endif

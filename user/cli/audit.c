@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "audit_events.h"
 #include "commands.h"
 #include "live.h"
 #include "log.h"
@@ -46,6 +47,7 @@ static const struct argp_option options[] = {
 struct command {
 	struct audit_options audit;
 	struct audit_part *parts[MAX_PARTS];
+	struct event_options events;
 	const char **patterns;
 	bool quiet;
 };
@@ -67,11 +69,24 @@ static void add_pattern(struct command *command, const char *pattern, struct arg
 	command->audit.n_patterns = n + 1;
 }
 
+static void check_options(struct command *command, struct argp_state *state)
+{
+	const char *output = command->audit.output;
+
+	if (output && !strcmp(output, "-") && command->events.wanted && !command->events.path)
+		argp_error(state, "-o -: the events go to stdout; name a file, or --events-file");
+	if (!output && !command->events.wanted)
+		command->audit.output = "audit.yaml";
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct command *command = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &command->events;
+		break;
 	case 'a':
 		break;
 	case 'o':
@@ -109,15 +124,21 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		argp_error(state, "-a audits what runs already: it takes no command");
 		break;
+	case ARGP_KEY_SUCCESS:
+		check_options(command, state);
+		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
 }
 
+static const struct argp_child children[] = {{&audit_events_argp, 0, NULL, 0}, {0}};
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
+	.children = children,
 	.args_doc = "-a",
 	.doc = "Who quantizes what on this machine, with how much memory and I/O: every process, "
 	       "the jobs among them, their containers and users. Nothing has to be changed in "
@@ -126,10 +147,20 @@ static const struct argp argp = {
 	       "The exit status is 0, also when ^C ends it; 125 if qprof-bpf itself fails.",
 };
 
+static void add_part(struct command *command, struct audit_part *part)
+{
+	if (!part) {
+		log_error("out of memory");
+		exit(125);
+	}
+	command->parts[command->audit.n_parts++] = part;
+}
+
 int command_audit(int argc, char **argv)
 {
-	struct command command = {
-		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT}};
+	struct command command = {.audit = {.checkpoint_limit = CHECKPOINT_LIMIT},
+				  .events = audit_events_default};
+	struct audit_part *events = NULL;
 	const char *no_colour = getenv("NO_COLOR");
 	int status;
 
@@ -141,7 +172,12 @@ int command_audit(int argc, char **argv)
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
 		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
 	}
+	if (command.events.wanted) {
+		events = events_part_new(&command.events);
+		add_part(&command, events);
+	}
 	status = audit_run(&command.audit);
+	events_part_free(events);
 	free(command.patterns);
 	return status;
 }

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "live.h"
 #include "log.h"
+#include "notify.h"
 #include "parse.h"
 
 enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
@@ -160,7 +161,7 @@ int command_audit(int argc, char **argv)
 {
 	struct command command = {.audit = {.checkpoint_limit = CHECKPOINT_LIMIT},
 				  .events = audit_events_default};
-	struct audit_part *events = NULL;
+	struct audit_part *events = NULL, *notify;
 	const char *no_colour = getenv("NO_COLOR");
 	int status;
 
@@ -176,8 +177,12 @@ int command_audit(int argc, char **argv)
 		events = events_part_new(&command.events);
 		add_part(&command, events);
 	}
+	notify = notify_part_new(); /* the last: it says that all of them are ready */
+	if (notify)
+		add_part(&command, notify);
 	status = audit_run(&command.audit);
 	events_part_free(events);
+	notify_part_free(notify);
 	free(command.patterns);
 	return status;
 }

@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "json_writer.h"
-
 static const char *const names[EVENT_KINDS] = {
 	[EVENT_AUDIT_START] = "audit_start",
 	[EVENT_AUDIT_END] = "audit_end",
@@ -83,15 +81,16 @@ static void put_time(struct event_lines *l, struct json_writer *j, uint64_t time
 	put_text(j, "time", text);
 }
 
-static struct json_writer begin(struct event_lines *l, enum event_kind kind, uint64_t time_ns)
+static struct json_writer *begin(struct event_lines *l, enum event_kind kind, uint64_t time_ns)
 {
-	struct json_writer j = {.out = l->out};
+	struct json_writer *j = &l->json;
 
-	json_object(&j);
-	put_text(&j, "event", names[kind]);
-	put_time(l, &j, time_ns);
-	put_u64(&j, "time_ns", time_ns);
-	put_text(&j, "audit", l->audit);
+	j->out = l->out;
+	json_object(j);
+	put_text(j, "event", names[kind]);
+	put_time(l, j, time_ns);
+	put_u64(j, "time_ns", time_ns);
+	put_text(j, "audit", l->audit);
 	return j;
 }
 
@@ -192,16 +191,16 @@ static uint64_t since(uint64_t before, uint64_t now)
 void event_audit_start(struct event_lines *l, uint64_t time_ns, const struct run_info *info,
 		       const char *boot_id)
 {
-	struct json_writer j = begin(l, EVENT_AUDIT_START, time_ns);
+	struct json_writer *j = begin(l, EVENT_AUDIT_START, time_ns);
 
-	put_u64(&j, "schema_version", EVENT_SCHEMA_VERSION);
-	put_text(&j, "version", info->version);
-	put_text(&j, "host", info->hostname);
-	put_text(&j, "kernel", info->kernel);
+	put_u64(j, "schema_version", EVENT_SCHEMA_VERSION);
+	put_text(j, "version", info->version);
+	put_text(j, "host", info->hostname);
+	put_text(j, "kernel", info->kernel);
 	if (*boot_id)
-		put_text(&j, "boot_id", boot_id);
-	put_u64(&j, "page_size", l->page_size);
-	json_object_end(&j);
+		put_text(j, "boot_id", boot_id);
+	put_u64(j, "page_size", l->page_size);
+	json_object_end(j);
 }
 
 static void put_end(struct json_writer *j, const struct profile_process *process)
@@ -218,24 +217,24 @@ static void put_end(struct json_writer *j, const struct profile_process *process
 void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 		   const struct profile_process *process, const struct event_owner *owner)
 {
-	struct json_writer j = begin(l, kind, time_ns);
+	struct json_writer *j = begin(l, kind, time_ns);
 
-	put_who(&j, process->tgid, process->started_ns);
-	put_u64(&j, "ppid", process->ppid);
-	put_text(&j, "comm", process->comm);
+	put_who(j, process->tgid, process->started_ns);
+	put_u64(j, "ppid", process->ppid);
+	put_text(j, "comm", process->comm);
 	/* At its fork it has its parent's. */
 	if (kind != EVENT_PROCESS_START)
-		put_cmdline(l, &j, process);
-	put_owner(&j, owner);
+		put_cmdline(l, j, process);
+	put_owner(j, owner);
 	if (process->flags & WIRE_PROCESS_ATTACHED)
-		put_bool(&j, "attached", true);
+		put_bool(j, "attached", true);
 	if (process->job)
-		put_u64(&j, "job", process->job->id);
+		put_u64(j, "job", process->job->id);
 	if (kind == EVENT_PROCESS_EXIT)
-		put_end(&j, process);
+		put_end(j, process);
 	else
-		put_u64(&j, "rss_bytes", process->memory.rss);
-	json_object_end(&j);
+		put_u64(j, "rss_bytes", process->memory.rss);
+	json_object_end(j);
 }
 
 static void put_totals(struct json_writer *j, const struct machine_job *job, uint64_t time_ns)
@@ -256,24 +255,24 @@ static void put_totals(struct json_writer *j, const struct machine_job *job, uin
 void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	       const struct machine_job *job, const struct event_owner *owner, bool still_running)
 {
-	struct json_writer j = begin(l, kind, time_ns);
+	struct json_writer *j = begin(l, kind, time_ns);
 
-	put_u64(&j, "job", job->id);
-	put_who(&j, job->root->tgid, job->root->started_ns);
-	put_text(&j, "comm", job->root->comm);
-	put_cmdline(l, &j, job->root);
-	put_owner(&j, owner);
+	put_u64(j, "job", job->id);
+	put_who(j, job->root->tgid, job->root->started_ns);
+	put_text(j, "comm", job->root->comm);
+	put_cmdline(l, j, job->root);
+	put_owner(j, owner);
 	/* Without a rule its checkpoints are the reason. */
 	if (job->rule[0]) {
-		put_text(&j, "rule", job->rule);
-		put_text(&j, "evidence", job->evidence);
+		put_text(j, "rule", job->rule);
+		put_text(j, "evidence", job->evidence);
 	}
-	put_u64(&j, "processes", job->processes);
+	put_u64(j, "processes", job->processes);
 	if (kind == EVENT_JOB_END) {
-		put_bool(&j, "still_running", still_running);
-		put_totals(&j, job, time_ns);
+		put_bool(j, "still_running", still_running);
+		put_totals(j, job, time_ns);
 	}
-	json_object_end(&j);
+	json_object_end(j);
 }
 
 static const char *word_of(enum wire_what what)
@@ -295,79 +294,79 @@ static const char *word_of(enum wire_what what)
 void event_checkpoint(struct event_lines *l, const struct profile_checkpoint *step,
 		      uint64_t started_ns, const struct machine_job *job)
 {
-	struct json_writer j = begin(l, EVENT_CHECKPOINT, step->time_ns);
+	struct json_writer *j = begin(l, EVENT_CHECKPOINT, step->time_ns);
 	const char *phase = profile_open_phase(job->profile);
 
-	put_u64(&j, "job", job->id);
-	put_who(&j, step->tgid, started_ns);
-	put_u64(&j, "tid", step->tid);
-	put_u64(&j, "seq", step->seq);
-	put_text(&j, "what", word_of(step->what));
-	put_text(&j, "step", step->step);
+	put_u64(j, "job", job->id);
+	put_who(j, step->tgid, started_ns);
+	put_u64(j, "tid", step->tid);
+	put_u64(j, "seq", step->seq);
+	put_text(j, "what", word_of(step->what));
+	put_text(j, "step", step->step);
 	if (step->name_cut)
-		put_bool(&j, "name_cut", true);
+		put_bool(j, "name_cut", true);
 	if (step->name_unreadable)
-		put_bool(&j, "name_unreadable", true);
+		put_bool(j, "name_unreadable", true);
 	if (phase)
-		put_text(&j, "phase", phase);
-	put_u64(&j, "processes", step->processes);
-	put_u64(&j, "rss_bytes", step->tree.rss);
-	put_pages(l, &j, &step->tree);
-	put_u64(&j, "step_peak_rss_bytes", step->tree.step_peak);
-	put_u64(&j, "peak_rss_bytes", profile_peak_so_far(job->profile));
-	put_u64(&j, "own_rss_bytes", step->own.rss);
-	put_usage(&j, &step->tree_usage);
-	put_metrics(&j, step->metrics, step->n_metrics);
-	json_object_end(&j);
+		put_text(j, "phase", phase);
+	put_u64(j, "processes", step->processes);
+	put_u64(j, "rss_bytes", step->tree.rss);
+	put_pages(l, j, &step->tree);
+	put_u64(j, "step_peak_rss_bytes", step->tree.step_peak);
+	put_u64(j, "peak_rss_bytes", profile_peak_so_far(job->profile));
+	put_u64(j, "own_rss_bytes", step->own.rss);
+	put_usage(j, &step->tree_usage);
+	put_metrics(j, step->metrics, step->n_metrics);
+	json_object_end(j);
 }
 
 void event_quality(struct event_lines *l, uint64_t time_ns, const struct quality_count *counts,
 		   const uint64_t *before, size_t n)
 {
-	struct json_writer j = begin(l, EVENT_QUALITY, time_ns);
+	struct json_writer *j = begin(l, EVENT_QUALITY, time_ns);
 
-	json_key(&j, "counts");
-	json_object(&j);
+	json_key(j, "counts");
+	json_object(j);
 	for (size_t i = 0; i < n; i++)
 		if (counts[i].count != before[i])
-			put_u64(&j, counts[i].key, counts[i].count);
-	json_object_end(&j);
-	json_object_end(&j);
+			put_u64(j, counts[i].key, counts[i].count);
+	json_object_end(j);
+	json_object_end(j);
 }
 
 void event_warning(struct event_lines *l, uint64_t time_ns, const struct run_warning *warning)
 {
-	struct json_writer j = begin(l, EVENT_WARNING, time_ns);
+	struct json_writer *j = begin(l, EVENT_WARNING, time_ns);
 
-	put_text(&j, "what", warning->what);
-	put_text(&j, "why", warning->why);
-	json_object_end(&j);
+	put_text(j, "what", warning->what);
+	put_text(j, "why", warning->why);
+	json_object_end(j);
 }
 
 void event_lost(struct event_lines *l, uint64_t time_ns, uint64_t lost, uint64_t total)
 {
-	struct json_writer j = begin(l, EVENT_LOST, time_ns);
+	struct json_writer *j = begin(l, EVENT_LOST, time_ns);
 
-	put_u64(&j, "lost", lost);
-	put_u64(&j, "lost_total", total);
-	json_object_end(&j);
+	put_u64(j, "lost", lost);
+	put_u64(j, "lost_total", total);
+	json_object_end(j);
 }
 
 void event_audit_end(struct event_lines *l, uint64_t time_ns, const struct event_audit *audit)
 {
-	struct json_writer j = begin(l, EVENT_AUDIT_END, time_ns);
+	struct json_writer *j = begin(l, EVENT_AUDIT_END, time_ns);
 
-	put_u64(&j, "duration_ns", audit->duration_ns);
-	put_u64(&j, "processes", audit->processes);
-	put_u64(&j, "processes_alive", audit->alive);
-	put_u64(&j, "jobs", audit->jobs);
-	json_key(&j, "written");
-	json_object(&j);
+	put_u64(j, "duration_ns", audit->duration_ns);
+	put_u64(j, "processes", audit->processes);
+	put_u64(j, "processes_alive", audit->alive);
+	put_u64(j, "jobs", audit->jobs);
+	json_key(j, "written");
+	json_object(j);
 	for (int kind = 0; kind < EVENT_KINDS; kind++)
 		if (audit->written[kind])
-			put_u64(&j, names[kind], audit->written[kind]);
-	json_object_end(&j);
-	put_u64(&j, "lost", audit->lost);
-	put_u64(&j, "limited", audit->limited);
-	json_object_end(&j);
+			put_u64(j, names[kind], audit->written[kind]);
+	json_object_end(j);
+	put_u64(j, "lost", audit->lost);
+	put_u64(j, "limited", audit->limited);
+	json_object_end(j);
 }

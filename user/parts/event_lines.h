@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "cgroups.h"
+#include "json_writer.h"
 #include "machine.h"
 #include "quality.h"
 #include "writer.h"
@@ -52,8 +53,10 @@ struct event_lines {
 	uint64_t page_size;
 	bool no_cmdline; /* it may hold secrets */
 
-	int64_t second; /* event_lines.c's: of text */
-	char text[40];	/* likewise: date and time of it */
+	/* event_lines.c's: */
+	struct json_writer json;
+	int64_t second; /* of text */
+	char text[40];	/* date and time of it */
 };
 
 /* Whose a process or a job is. */

@@ -151,7 +151,7 @@ static void wait_for_reader(struct event_log *l, bool waits)
 /* The file of that name in place of the one that is open. 0 or -errno: that one is used on. */
 static int open_anew(struct event_log *l)
 {
-	bool regular;
+	bool regular = false;
 	int fd = open_path(l->options.path, &regular);
 
 	if (fd < 0)

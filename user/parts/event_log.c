@@ -463,19 +463,23 @@ static uint64_t lines_waiting(const struct event_log *l)
 	return n;
 }
 
+static void say_goodbye(struct event_log *l)
+{
+	drain(l);
+	l->lost += lines_waiting(l);
+	if (l->lost)
+		log_error("%llu events were lost", (unsigned long long)l->lost);
+	wait_for_reader(l, false);
+}
+
 void event_log_close(struct event_log *l)
 {
 	if (!l)
 		return;
-	if (l->out) {
-		drain(l);
-		l->lost += lines_waiting(l);
-		if (l->lost)
-			log_error("%llu events were lost: nobody took them in time",
-				  (unsigned long long)l->lost);
-		wait_for_reader(l, false);
+	if (l->out && l->text)
+		say_goodbye(l);
+	if (l->out)
 		fclose(l->out);
-	}
 	if (l->fd >= 0)
 		close(l->fd);
 	free(l->text);

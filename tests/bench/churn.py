@@ -7,10 +7,11 @@ usage: churn.py [BUILD [FORKS CHECKPOINTS SECS MAX-PROCESSES]]
 
 Every ten seconds: how many processes there have been, resident memory of qprof-bpf, and what the
 kernel charges for its BPF maps. From the time when as many processes have ended as are kept, both
-are to stay as they are; the slope of that part is what a day of it would add.
+are to stay as they are; what they grew by for each process says what a day of it would add.
 """
 
 import re
+import statistics
 import sys
 import tempfile
 import time
@@ -38,13 +39,17 @@ def map_bytes(pid):
     return sum(found.values())
 
 
-def slope(points):
-    """Of a line through (x, y) by least squares."""
-    n = len(points)
-    mean_x = sum(x for x, _ in points) / n
-    mean_y = sum(y for _, y in points) / n
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+def show_growth(what, rows, column, a_day):
+    """Medians of the first and of the last third: a reading may fall into a burst of records."""
+    third = len(rows) // 3
+    first = statistics.median(row[column] for row in rows[:third])
+    last = statistics.median(row[column] for row in rows[-third:])
+    processes = rows[-third // 2][1] - rows[third // 2][1]
+    values = [row[column] for row in rows]
+    print(f"{what}: {first:.0f}, then {last:.0f} KiB ({min(values)} to {max(values)}); "
+          f"{(last - first) * 1024 / processes:+.2f} bytes a process, "
+          f"{(last - first) / processes * a_day / 1024:+.0f} MiB in a day of {a_day / 1e6:.1f} "
+          "million")
 
 
 def watch(audit, load, forks, seconds):
@@ -81,15 +86,11 @@ def main():
     full = [row for row in rows if row[1] > most * 1.2]
     print(f"{done['children']} processes came and went, {most} are kept, "
           f"{counts['forgotten_processes']} are in sums only; event files {disk / 2**20:.1f} MiB")
-    if len(full) < 3:
+    if len(full) < 6:
         print("too short to say how memory goes on: more SECS, or fewer MAX-PROCESSES")
         return
-    for what, column in (("RSS", 2), ("maps", 3)):
-        a_second = slope([(row[0], row[column]) for row in full])
-        values = [row[column] for row in full]
-        print(f"{what}, once {most} are kept: {min(values)} to {max(values)} KiB, "
-              f"{a_second * 60:+.1f} KiB a minute, {a_second * DAY / 1024:+.1f} MiB a day of "
-              f"{forks * DAY / 1e6:.1f} million processes")
+    show_growth("RSS, once they are kept", full, 2, forks * DAY)
+    show_growth("maps", full, 3, forks * DAY)
 
 
 if __name__ == "__main__":

@@ -34,10 +34,18 @@ struct lines {
 static const struct cgroup nowhere = {.runtime = ""};
 static const struct event_owner alice = {.uid = 1000, .user = "alice", .cgroup = &nowhere};
 
+enum { SITE_OF_SUMMARIES = 1 };
+
+static const char *name_of_site(void *context, uint32_t site)
+{
+	(void)context;
+	return site == SITE_OF_SUMMARIES ? "summary" : "";
+}
+
 static int set_up(void **state)
 {
 	static struct lines t;
-	const struct machine_config config = {.page_size = RECORDS_PAGE};
+	const struct machine_config config = {.page_size = RECORDS_PAGE, .site_name = name_of_site};
 
 	t = (struct lines){.l = {.audit = "a1", .page_size = RECORDS_PAGE}};
 	t.l.out = open_memstream(&t.text, &t.size);
@@ -242,6 +250,28 @@ static void no_line_is_too_long(void **state)
 	has(t, "\"metrics\":{\"00\\u0001");
 	assert_true(t->size - before > 90000);
 	assert_true(t->size - before < EVENT_LINE_MAX - 25000);
+}
+
+static void metrics_of_a_job_are_bounded(void **state)
+{
+	struct lines *t = *state;
+	union record r;
+	char name[8];
+
+	hit(t, WIRE_START, 0, "", 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "m%02u", i);
+		record_checkpoint(&r, WIRE_METRIC, 1 + i, START_NS, MAIN, name);
+		r.h.job = 5;
+		r.cp.site = SITE_OF_SUMMARIES;
+		r.cp.value_state = WIRE_VALUE_UINT;
+		r.cp.value = i;
+		feed(t, &r);
+	}
+	hit(t, WIRE_FINISH, 101, "", 0);
+	event_job(&t->l, EVENT_JOB_END, START_NS, t->news.job, &alice, false);
+	has(t, "\"metrics\":{\"m00\":0,");
+	has(t, "\"m63\":63},\"dropped_metrics\":36}\n");
 }
 
 static void only_counts_that_have_changed_are_told(void **state)
@@ -555,6 +585,7 @@ int main(void)
 		lines_test(hostile_names_stay_in_their_line),
 		lines_test(a_checkpoint_is_exact_to_the_byte),
 		lines_test(no_line_is_too_long),
+		lines_test(metrics_of_a_job_are_bounded),
 		lines_test(only_counts_that_have_changed_are_told),
 		log_test(no_line_lies_across_a_page),
 		log_test(a_line_longer_than_a_page_is_whole),

@@ -28,7 +28,7 @@ struct pending {
 };
 
 struct audit {
-	struct watch watch; /* first: see stopping() */
+	struct watch watch; /* first: see hung_up() */
 	const struct audit_options *options;
 	struct machine *machine;
 	struct cgroups *cgroups;
@@ -37,7 +37,7 @@ struct audit {
 	size_t n_pending;
 	int report;	  /* descriptor, or -1 */
 	size_t n_started; /* of parts */
-	uint64_t start_ns, refreshed_ns, read_ns;
+	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
 	uint64_t late_probes;  /* programs that ran already when their probes were found */
 	uint64_t missed_joins; /* processes that could not be told to be of a job */
 };
@@ -58,6 +58,11 @@ struct watch *audit_watch(struct audit *a)
 uint64_t audit_start_ns(const struct audit *a)
 {
 	return a->start_ns;
+}
+
+uint64_t audit_end_ns(const struct audit *a)
+{
+	return a->end_ns;
 }
 
 static void tell(void *context, const struct wire_process *process)
@@ -295,6 +300,25 @@ static void stopping(struct watch *w, const struct signalfd_siginfo *info)
 	_exit(128 + (int)info->ssi_signo);
 }
 
+static void hung_up(struct watch *w)
+{
+	struct audit *a = (struct audit *)w;
+
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->reopen)
+			a->options->parts[i]->reopen(a->options->parts[i]);
+}
+
+/* A terminal that goes away takes us with it. */
+static bool takes_hangups(const struct audit *a)
+{
+	bool takes = false;
+
+	for (size_t i = 0; i < a->options->n_parts; i++)
+		takes |= a->options->parts[i]->reopen != NULL;
+	return takes && !isatty(STDIN_FILENO);
+}
+
 static const char *name_of_site(void *context, uint32_t site)
 {
 	return discovery_site_name(((struct audit *)context)->watch.discovery, site);
@@ -312,6 +336,7 @@ static int prepare(struct audit *a)
 	struct error err = {0};
 
 	a->watch.stopping = stopping;
+	a->watch.hung_up = takes_hangups(a) ? hung_up : NULL;
 	a->report = -1;
 	if (watch_open(&a->watch))
 		return -1;
@@ -443,6 +468,7 @@ static void drain(struct audit *a)
 	a->watch.stop = true;
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);
+	a->end_ns = clock_ns(CLOCK_MONOTONIC);
 	finish_jobs(a);
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);

@@ -14,6 +14,7 @@
 #include "cgroups.h"
 #include "error.h"
 #include "machine.h"
+#include "quality.h"
 #include "watch.h"
 
 struct audit;
@@ -34,6 +35,9 @@ struct audit_part {
 	/* After some records, or none, were taken. The first time those that were there before are
 	 * all known, with their parents. */
 	void (*batch)(struct audit_part *part);
+	/* At SIGHUP: its files were moved away, to be opened anew. Unless a part has this, or if
+	 * stdin is a terminal, SIGHUP ends the program as it does others. */
+	void (*reopen)(struct audit_part *part);
 	/* Once, when all is known and the jobs are closed. Not after an error. */
 	void (*finish)(struct audit_part *part);
 	/* Once, on every way out, before the audit's own things go. */
@@ -65,6 +69,8 @@ struct machine *audit_machine(struct audit *a);
 struct watch *audit_watch(struct audit *a);
 /* CLOCK_MONOTONIC of the first moment. */
 uint64_t audit_start_ns(const struct audit *a);
+/* Likewise of the last, from which on jobs that still run are ended by us; 0: it goes on. */
+uint64_t audit_end_ns(const struct audit *a);
 /* Brings I/O and CPU of all processes up to date, unless that was done max_age_ns ago or later. It
  * costs a few microseconds a process: not to be called while nobody asks. */
 void audit_refresh(struct audit *a, uint64_t max_age_ns);

@@ -114,11 +114,21 @@ struct run_info watch_info(const struct watch *w)
 /* ---- Wake-ups ---------------------------------------------------------------------------------
  */
 
-int watch_add(struct watch *w, struct wake *wake)
+static int add(const struct watch *w, struct wake *wake, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = wake};
+	struct epoll_event event = {.events = events, .data.ptr = wake};
 
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
+}
+
+int watch_add(struct watch *w, struct wake *wake)
+{
+	return add(w, wake, EPOLLIN);
+}
+
+int watch_add_for_writing(struct watch *w, struct wake *wake)
+{
+	return add(w, wake, EPOLLOUT);
 }
 
 void watch_remove(struct watch *w, struct wake *wake)
@@ -175,6 +185,10 @@ void watch_take_signals(struct watch *w)
 		if (info.ssi_signo == (uint32_t)SIGRTMIN) {
 			if (w->discovery)
 				discovery_release(w->discovery, info.ssi_fd);
+			continue;
+		}
+		if (info.ssi_signo == SIGHUP) {
+			w->hung_up(w);
 			continue;
 		}
 		if (w->stopping)
@@ -240,6 +254,8 @@ int watch_open(struct watch *w)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGRTMIN); /* of a lease: see discovery.h */
+	if (w->hung_up)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2) */
 	w->opened = true;

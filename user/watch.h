@@ -24,7 +24,7 @@
 
 enum { WATCH_MAX_WARNINGS = 256, WATCH_MAX_NOTES = 8 };
 
-/* A descriptor that wakes us up when it can be read, and what is done then. */
+/* A descriptor that wakes us up when it can be read (or written), and what is done then. */
 struct wake {
 	int fd;
 	void (*take)(struct wake *wake);
@@ -45,6 +45,8 @@ struct watch {
 	struct wake signals, duration, ring;
 	/* Told of each signal that asks to stop, the first and the next; may be NULL. */
 	void (*stopping)(struct watch *w, const struct signalfd_siginfo *info);
+	/* Told of SIGHUP. NULL before watch_open: SIGHUP is left as it is. */
+	void (*hung_up)(struct watch *w);
 
 	struct run_warning warnings[WATCH_MAX_WARNINGS];
 	size_t n_warnings;
@@ -68,6 +70,7 @@ void watch_restore_signals(struct watch *w);
 
 /* The wake stays its owner's, and must outlive the watch or be removed. 0, or -errno. */
 int watch_add(struct watch *w, struct wake *wake);
+int watch_add_for_writing(struct watch *w, struct wake *wake);
 void watch_remove(struct watch *w, struct wake *wake);
 /* Waits at most so long (-1: for ever), and takes what came. 0, or -1 and the error. */
 int watch_wait(struct watch *w, int timeout_ms);

@@ -159,6 +159,19 @@ static void job_begins_with_first_checkpoint_and_ends_with_its_root(void **state
 }
 
 /* Another thread of the root may fork before the start is said. */
+static void job_whose_end_is_not_heard_of_ends_with_its_last_process(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 5, 0, "");
+	assert_false(t->news.job_ended);
+	exited(t, 100, 5);
+	assert_true(t->news.job_ended);
+	assert_true(t->news.job_is_over);
+	assert_int_equal(t->news.job->end_ns, t->now_ns - MS);
+}
+
 static void child_may_be_heard_of_before_its_job(void **state)
 {
 	struct test *t = *state;
@@ -519,6 +532,7 @@ int main(void)
 #define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		test(job_begins_with_first_checkpoint_and_ends_with_its_root),
+		test(job_whose_end_is_not_heard_of_ends_with_its_last_process),
 		test(child_may_be_heard_of_before_its_job),
 		test(descendants_from_before_join),
 		test(who_loses_its_parent_stays_below_its_ancestor),

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "live.h"
 #include "log.h"
+#include "notify.h"
 #include "parse.h"
 
 enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
@@ -49,6 +50,7 @@ struct command {
 	struct audit_part *parts[MAX_PARTS];
 	struct rules_options rules;
 	struct metrics_choice metrics;
+	struct event_options events;
 	const char **patterns;
 	bool quiet;
 };
@@ -70,6 +72,16 @@ static void add_pattern(struct command *command, const char *pattern, struct arg
 	command->audit.n_patterns = n + 1;
 }
 
+static void check_options(struct command *command, struct argp_state *state)
+{
+	const char *output = command->audit.output;
+
+	if (output && !strcmp(output, "-") && command->events.wanted && !command->events.path)
+		argp_error(state, "-o -: the events go to stdout; name a file, or --events-file");
+	if (!output && !command->events.wanted)
+		command->audit.output = "audit.yaml";
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct command *command = state->input;
@@ -78,6 +90,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: /* in the order of children */
 		state->child_inputs[0] = &command->rules;
 		state->child_inputs[1] = &command->metrics;
+		state->child_inputs[2] = &command->events;
 		break;
 	case 'a':
 		break;
@@ -116,6 +129,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		argp_error(state, "-a audits what runs already: it takes no command");
 		break;
+	case ARGP_KEY_SUCCESS:
+		check_options(command, state);
+		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -125,6 +141,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{&audit_rules_argp, 0, NULL, 0},
 	{&audit_metrics_argp, 0, NULL, 0},
+	{&audit_events_argp, 0, NULL, 0},
 	{0},
 };
 
@@ -158,6 +175,10 @@ static int make_parts(struct command *command, struct error *err)
 	if (audit_metrics_part(&command->metrics, &part, err))
 		return -1;
 	add_part(command, part);
+	if (audit_events_part(&command->events, &part, err))
+		return -1;
+	add_part(command, part);
+	add_part(command, notify_part_new()); /* the last: it says that all of them are ready */
 	return 0;
 }
 
@@ -174,8 +195,9 @@ static int run(struct command *command)
 int command_audit(int argc, char **argv)
 {
 	struct command command = {
-		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT},
+		.audit = {.checkpoint_limit = CHECKPOINT_LIMIT},
 		.metrics = audit_metrics_default,
+		.events = audit_events_default,
 	};
 	const char *no_colour = getenv("NO_COLOR");
 	int status;

@@ -15,6 +15,7 @@
 
 #include "audit.h"
 #include "error.h"
+#include "events.h"
 #include "metrics_part.h"
 #include "rules.h"
 
@@ -35,5 +36,10 @@ struct metrics_choice {
 extern const struct metrics_choice audit_metrics_default;
 extern const struct argp audit_metrics_argp;
 int audit_metrics_part(struct metrics_choice *options, struct audit_part **part, struct error *err);
+
+/* --events and theirs. The input is a struct event_options. */
+extern const struct event_options audit_events_default;
+extern const struct argp audit_events_argp;
+int audit_events_part(struct event_options *options, struct audit_part **part, struct error *err);
 
 #endif

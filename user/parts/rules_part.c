@@ -379,7 +379,12 @@ struct audit_part *rules_part_new(const struct rules *rules)
 
 	if (!p)
 		return NULL;
-	p->part = (struct audit_part){start, took, batch, finish, part_close, part_free};
+	p->part = (struct audit_part){.start = start,
+				      .took = took,
+				      .batch = batch,
+				      .finish = finish,
+				      .close = part_close,
+				      .free = part_free};
 	p->timer.fd = -1;
 	p->match = rules_match_new(rules);
 	if (p->match)

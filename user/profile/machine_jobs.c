@@ -177,9 +177,12 @@ int job_leave(struct machine *m, const struct process *process, uint64_t time_ns
 	/* Its first child may be heard of, and end, before it is. */
 	if (!job->began && !(process->pub.flags & WIRE_PROCESS_TARGET))
 		return 0;
-	err = job->pub.end_ns ? 0 : job_end(m, job, time_ns);
-	if (err)
-		return err;
+	if (!job->pub.end_ns) {
+		err = job_end(m, job, time_ns);
+		if (err)
+			return err;
+		news->job_ended = true;
+	}
 	m->running[job->pub.index] = NULL;
 	news->job_is_over = true;
 	return 0;

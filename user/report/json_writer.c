@@ -9,13 +9,38 @@
 #include "text.h"
 #include "units.h"
 
+static void flush(struct json_writer *j)
+{
+	fwrite_unlocked(j->text, 1, j->filled, j->out);
+	j->filled = 0;
+}
+
+static void put(struct json_writer *j, const char *bytes, size_t n)
+{
+	if (n > sizeof(j->text) - j->filled)
+		flush(j);
+	if (n > sizeof(j->text)) {
+		fwrite_unlocked(bytes, 1, n, j->out);
+		return;
+	}
+	memcpy(j->text + j->filled, bytes, n);
+	j->filled += n;
+}
+
+static void put_byte(struct json_writer *j, char byte)
+{
+	if (j->filled == sizeof(j->text))
+		flush(j);
+	j->text[j->filled++] = byte;
+}
+
 static void new_line(struct json_writer *j)
 {
 	if (!j->pretty || j->compact)
 		return;
-	putc_unlocked('\n', j->out);
+	put_byte(j, '\n');
 	for (unsigned int i = 0; i < j->depth; i++)
-		fputs_unlocked("  ", j->out);
+		put(j, "  ", 2);
 }
 
 /* What stands before a value. */
@@ -26,16 +51,23 @@ static void separate(struct json_writer *j)
 		return;
 	}
 	if (!j->first && j->depth)
-		fputs_unlocked(j->compact ? ", " : ",", j->out);
+		put(j, ", ", j->compact ? 2 : 1);
 	if (j->depth)
 		new_line(j);
 	j->first = false;
 }
 
+/* The outermost one is complete. */
+static void end_value(struct json_writer *j)
+{
+	if (!j->depth)
+		flush(j);
+}
+
 static void open_bracket(struct json_writer *j, char bracket)
 {
 	separate(j);
-	putc_unlocked(bracket, j->out);
+	put_byte(j, bracket);
 	j->depth++;
 	j->first = true;
 	if (j->compact)
@@ -47,13 +79,14 @@ static void close_bracket(struct json_writer *j, char bracket)
 	j->depth--;
 	if (!j->first)
 		new_line(j);
-	putc_unlocked(bracket, j->out);
+	put_byte(j, bracket);
 	j->first = false;
 	/* 1 is json_compact's own: the bracket it was said for is closed. */
 	if (j->compact && --j->compact == 1)
 		j->compact = 0;
 	if (!j->depth)
-		putc_unlocked('\n', j->out);
+		put_byte(j, '\n');
+	end_value(j);
 }
 
 void json_object(struct json_writer *j)
@@ -91,37 +124,54 @@ void json_compact(struct json_writer *j)
 void json_key(struct json_writer *j, const char *key)
 {
 	json_text(j, key);
-	fputs_unlocked(j->pretty ? ": " : ":", j->out);
+	put(j, ": ", j->pretty ? 2 : 1);
 	j->after_key = true;
 }
 
-static void escape(FILE *out, uint32_t code)
+static void put_char(struct json_writer *j, const char *s, size_t len, uint32_t code)
 {
-	fprintf(out, "\\u%04" PRIx32, code);
-}
+	char escaped[16];
+	int n = 0;
 
-static void put_char(FILE *out, const char *s, size_t len, uint32_t code)
-{
 	if (!len)
-		fputs_unlocked("\xef\xbf\xbd", out);
+		put(j, "\xef\xbf\xbd", 3);
 	else if (code == '"' || code == '\\')
-		fprintf(out, "\\%c", (int)code);
+		n = snprintf(escaped, sizeof(escaped), "\\%c", (int)code);
 	else if (code < 0x20 || code == 0x7f || code == '<' || code == 0x2028 || code == 0x2029)
-		escape(out, code);
+		n = snprintf(escaped, sizeof(escaped), "\\u%04" PRIx32, code);
 	else
-		fwrite_unlocked(s, 1, len, out);
+		put(j, s, len);
+	put(j, escaped, (size_t)n);
 }
 
-static void put_text(FILE *out, const char *text)
+/* Bytes at the start of a text that are written as they are: most texts are nothing else. */
+static size_t plain_run(const char *text)
 {
-	const size_t len = strlen(text);
-	size_t n;
+	size_t n = 0;
 
-	for (size_t i = 0; i < len; i += n ? n : 1) {
+	for (;; n++) {
+		const unsigned char c = (unsigned char)text[n];
+
+		if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<')
+			return n;
+	}
+}
+
+static void put_text(struct json_writer *j, const char *text)
+{
+	const size_t plain = plain_run(text);
+	const char *rest = text + plain;
+	size_t len, n;
+
+	put(j, text, plain);
+	if (!*rest)
+		return;
+	for (len = strlen(rest); len; rest += n, len -= n) {
 		uint32_t code = 0;
 
-		n = text_char(text + i, len - i, &code);
-		put_char(out, text + i, n, code);
+		n = text_char(rest, len, &code);
+		put_char(j, rest, n, code);
+		n += !n;
 	}
 }
 
@@ -132,15 +182,17 @@ void json_text(struct json_writer *j, const char *text)
 		return;
 	}
 	separate(j);
-	putc_unlocked('"', j->out);
-	put_text(j->out, text);
-	putc_unlocked('"', j->out);
+	put_byte(j, '"');
+	put_text(j, text);
+	put_byte(j, '"');
+	end_value(j);
 }
 
 void json_plain(struct json_writer *j, const char *word)
 {
 	separate(j);
-	fputs_unlocked(word, j->out);
+	put(j, word, strlen(word));
+	end_value(j);
 }
 
 void json_u64(struct json_writer *j, uint64_t value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * json_writer.h - JSON, value by value, into a FILE. Commas and blanks come by themselves.
+ * json_writer.h - JSON, value by value, into a FILE. Commas and blanks come by themselves. What is
+ * written is in the FILE when the outermost value is complete, and perhaps before.
  *
  * What is written may stand in a <script> of HTML as it is: no "<" and no U+2028 or U+2029 in it.
  */
@@ -8,6 +9,7 @@
 #define QPROF_JSON_WRITER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -18,6 +20,8 @@ struct json_writer {
 	bool after_key;	      /* a key was written: its value follows */
 	bool pretty;	      /* a line for each value, indented */
 	unsigned int compact; /* depth within json_begin_compact */
+	size_t filled;	      /* of text: not in `out` yet. A FILE wants a call for each piece */
+	char text[512];
 };
 
 void json_object(struct json_writer *j);

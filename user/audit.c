@@ -34,6 +34,7 @@ struct audit {
 	struct diskstats disks; /* at the start */
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
+	bool begun;	  /* see audit_has_begun */
 	int report;	  /* descriptor, or -1 */
 	size_t n_started; /* of parts */
 	uint64_t start_ns, refreshed_ns, read_ns;
@@ -52,6 +53,11 @@ struct machine *audit_machine(struct audit *a)
 struct watch *audit_watch(struct audit *a)
 {
 	return &a->watch;
+}
+
+bool audit_has_begun(const struct audit *a)
+{
+	return a->begun;
 }
 
 uint64_t audit_start_ns(const struct audit *a)
@@ -117,6 +123,30 @@ struct run_quality audit_quality(struct audit *a)
 		.dropped_warnings = a->watch.dropped_warnings,
 		.bad_records = rings_bad_records(a->watch.rings),
 	};
+}
+
+/* What is known now, without the devices. */
+static struct audit_report report_now(struct audit *a)
+{
+	return (struct audit_report){
+		.info = watch_info(&a->watch),
+		.machine = a->machine,
+		.cgroups = a->cgroups,
+		.start_ns = a->start_ns,
+		.end_ns = clock_ns(CLOCK_MONOTONIC),
+		.quality = audit_quality(a),
+		.late_probes = a->late_probes,
+		.missed_joins = a->missed_joins,
+		.width = a->options->summary_width,
+		.colour = a->options->summary_colour,
+	};
+}
+
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
+{
+	const struct audit_report report = report_now(a);
+
+	return audit_quality_counts(&report, counts);
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -333,6 +363,7 @@ static int attach(struct audit *a)
 		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
 	if (start_parts(a) || take_existing(a))
 		return -1;
+	a->begun = true;
 	if (!a->options->quiet_start)
 		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
 			 machine_alive(a->machine), discovery_sites(a->watch.discovery),
@@ -402,21 +433,10 @@ static void drain(struct audit *a)
 
 static void finish(struct audit *a)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const char *notes[WATCH_MAX_NOTES];
-	struct audit_report report = {
-		.info = watch_info(&a->watch),
-		.machine = a->machine,
-		.cgroups = a->cgroups,
-		.start_ns = a->start_ns,
-		.end_ns = now,
-		.late_probes = a->late_probes,
-		.missed_joins = a->missed_joins,
-		.width = a->options->summary_width,
-		.colour = a->options->summary_colour,
-	};
+	struct audit_report report = report_now(a);
 
-	if (machine_finish(a->machine, now)) {
+	if (machine_finish(a->machine, report.end_ns)) {
 		watch_failf(&a->watch, "out of memory");
 		return;
 	}

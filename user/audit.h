@@ -13,6 +13,7 @@
 #include "cgroups.h"
 #include "error.h"
 #include "machine.h"
+#include "quality.h"
 #include "watch.h"
 
 struct audit;
@@ -59,6 +60,8 @@ int audit_run(const struct audit_options *options);
 
 struct machine *audit_machine(struct audit *a);
 struct watch *audit_watch(struct audit *a);
+/* Whoever was there before is known, and was searched for probes. */
+bool audit_has_begun(const struct audit *a);
 /* CLOCK_MONOTONIC of the first moment. */
 uint64_t audit_start_ns(const struct audit *a);
 /* Brings I/O and CPU of all processes up to date, unless that was done max_age_ns ago or later. It
@@ -72,6 +75,8 @@ const struct cgroup *audit_cgroup(struct audit *a, uint64_t id);
  */
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
 		    const char *evidence);
+/* All that was lost or is in doubt so far, with what it means, zeros too: how many of counts. */
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS]);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
 

@@ -114,11 +114,21 @@ struct run_info watch_info(const struct watch *w)
 /* ---- Wake-ups ---------------------------------------------------------------------------------
  */
 
-int watch_add(struct watch *w, struct wake *wake)
+static int add_wake(struct watch *w, struct wake *wake, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = wake};
+	struct epoll_event event = {.events = events, .data.ptr = wake};
 
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
+}
+
+int watch_add(struct watch *w, struct wake *wake)
+{
+	return add_wake(w, wake, EPOLLIN);
+}
+
+int watch_add_writable(struct watch *w, struct wake *wake)
+{
+	return add_wake(w, wake, EPOLLOUT);
 }
 
 void watch_remove(struct watch *w, struct wake *wake)

@@ -12,8 +12,10 @@
 #include "live.h"
 #include "log.h"
 #include "parse.h"
+#include "terminal.h"
+#include "view.h"
 
-enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
+enum { OPT_USDT = 256, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_LIVE, OPT_NO_LIVE };
 
 enum {
 	MAX_MAX_PROCESSES = 262144,
@@ -36,7 +38,12 @@ static const struct argp_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 0},
-	{"quiet", 'q', NULL, 0, "No table at the end, only errors", 0},
+	{"live", OPT_LIVE, NULL, 0,
+	 "Show processes and jobs on the terminal while it goes on, as top does; the default where "
+	 "stdout and stderr are a terminal (h: help)",
+	 0},
+	{"no-live", OPT_NO_LIVE, NULL, 0, "Show nothing meanwhile", 0},
+	{"quiet", 'q', NULL, 0, "No table at the end and no live view, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
 	{"help", 'h', NULL, 0, "Print this help", -1},
@@ -48,6 +55,8 @@ struct command {
 	struct audit_part *parts[MAX_PARTS];
 	const char **patterns;
 	bool quiet;
+	enum { LIVE_IF_POSSIBLE, LIVE, NOT_LIVE } live;
+	struct audit_part *view;
 };
 
 static void add_pattern(struct command *command, const char *pattern, struct argp_state *state)
@@ -93,6 +102,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (parse_count(arg, 0, UINT32_MAX, &command->audit.checkpoint_limit))
 			argp_error(state, "--checkpoint-limit %s: not a number", arg);
 		break;
+	case OPT_LIVE:
+		command->live = LIVE;
+		break;
+	case OPT_NO_LIVE:
+		command->live = NOT_LIVE;
+		break;
 	case 'q':
 		command->quiet = true;
 		log_set_level(LOG_QUIET);
@@ -126,11 +141,38 @@ static const struct argp argp = {
 	       "The exit status is 0, also when ^C ends it; 125 if qprof-bpf itself fails.",
 };
 
+/* Where lines of a log go to the same terminal, nobody has asked for a screen to be drawn there. */
+static bool wants_view(const struct command *command)
+{
+	if (command->quiet || command->live != LIVE_IF_POSSIBLE)
+		return !command->quiet && command->live == LIVE;
+	return isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && log_level() == LOG_NORMAL &&
+	       terminal_is_there();
+}
+
+/* 0, or -1 and *err. */
+static int add_view(struct command *command, bool colour, struct error *err)
+{
+	struct audit_options *audit = &command->audit;
+
+	if (!wants_view(command))
+		return 0;
+	command->view = view_part_new(colour, err);
+	if (!command->view)
+		return command->live == LIVE ? -1 : 0;
+	command->parts[audit->n_parts++] = command->view;
+	audit->live = true;
+	audit->quiet_start = true;
+	return 0;
+}
+
 int command_audit(int argc, char **argv)
 {
 	struct command command = {
 		.audit = {.output = "audit.yaml", .checkpoint_limit = CHECKPOINT_LIMIT}};
 	const char *no_colour = getenv("NO_COLOR");
+	const bool colour = !(no_colour && *no_colour);
+	struct error err = {0};
 	int status;
 
 	argp_err_exit_status = 125;
@@ -139,9 +181,15 @@ int command_audit(int argc, char **argv)
 	command.audit.parts = command.parts;
 	if (!command.quiet) {
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
-		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
+		command.audit.summary_colour = isatty(STDERR_FILENO) && colour;
 	}
-	status = audit_run(&command.audit);
+	if (add_view(&command, colour, &err)) {
+		log_error("%s", err.text);
+		status = 125;
+	} else {
+		status = audit_run(&command.audit);
+	}
+	view_part_free(command.view);
 	free(command.patterns);
 	return status;
 }

@@ -35,6 +35,7 @@ struct audit {
 	struct diskstats disks; /* at the start */
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
+	bool begun;	  /* see audit_has_begun */
 	int report;	  /* descriptor, or -1 */
 	size_t n_started; /* of parts */
 	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
@@ -53,6 +54,11 @@ struct machine *audit_machine(struct audit *a)
 struct watch *audit_watch(struct audit *a)
 {
 	return &a->watch;
+}
+
+bool audit_has_begun(const struct audit *a)
+{
+	return a->begun;
 }
 
 uint64_t audit_start_ns(const struct audit *a)
@@ -168,6 +174,13 @@ struct audit_report audit_so_far(struct audit *a)
 		.width = a->options->summary_width,
 		.colour = a->options->summary_colour,
 	};
+}
+
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
+{
+	const struct audit_report report = audit_so_far(a);
+
+	return audit_quality_counts(&report, counts);
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -407,6 +420,7 @@ static int attach(struct audit *a)
 		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
 	if (start_parts(a) || take_existing(a))
 		return -1;
+	a->begun = true;
 	if (!a->options->quiet_start)
 		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
 			 machine_alive(a->machine), discovery_sites(a->watch.discovery),

@@ -67,6 +67,8 @@ int audit_run(const struct audit_options *options);
 
 struct machine *audit_machine(struct audit *a);
 struct watch *audit_watch(struct audit *a);
+/* Whoever was there before is known, and was searched for probes. */
+bool audit_has_begun(const struct audit *a);
 /* CLOCK_MONOTONIC of the first moment. */
 uint64_t audit_start_ns(const struct audit *a);
 /* Likewise of the last, from which on jobs that still run are ended by us; 0: it goes on. */
@@ -83,6 +85,8 @@ const struct cgroup *audit_cgroup(struct audit *a, uint64_t id);
  */
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
 		    const char *evidence);
+/* All that was lost or is in doubt so far, with what it means, zeros too: how many of counts. */
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS]);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
 /* What it would report now, but for what devices did and for notes; likewise. */

@@ -70,6 +70,7 @@ void watch_restore_signals(struct watch *w);
 
 /* The wake stays its owner's, and must outlive the watch or be removed. 0, or -errno. */
 int watch_add(struct watch *w, struct wake *wake);
+/* Likewise, but it wakes us up when its descriptor can be written. */
 int watch_add_for_writing(struct watch *w, struct wake *wake);
 void watch_remove(struct watch *w, struct wake *wake);
 /* Waits at most so long (-1: for ever), and takes what came. 0, or -1 and the error. */

@@ -124,6 +124,29 @@ char *units_bytes_for_people(char *out, uint64_t bytes)
 	return out;
 }
 
+/* Without the blank, and the unit as its first letter. */
+char *units_bytes_short(char *out, uint64_t bytes)
+{
+	char *blank;
+
+	units_bytes_for_people(out, bytes);
+	blank = strchr(out, ' ');
+	blank[0] = bytes ? blank[1] : '\0';
+	blank[1] = '\0';
+	return out;
+}
+
+char *units_delta_short(char *out, int64_t bytes)
+{
+	char size[UNITS_TEXT_MAX];
+	const bool less = bytes < 0;
+
+	units_bytes_short(size, less ? -(uint64_t)bytes : (uint64_t)bytes);
+	snprintf(out, UNITS_TEXT_MAX, "%s%.*s", bytes ? less ? "-" : "+" : "", UNITS_TEXT_MAX - 2,
+		 size);
+	return out;
+}
+
 char *units_delta_for_people(char *out, uint64_t before, uint64_t after)
 {
 	char size[UNITS_TEXT_MAX];

@@ -25,6 +25,10 @@ char *units_double(char *out, double value);
 
 /* "1.90 GiB" */
 char *units_bytes_for_people(char *out, uint64_t bytes);
+/* "1.90G", where room is short: five columns, and as above otherwise. */
+char *units_bytes_short(char *out, uint64_t bytes);
+/* "+820M", "-12.0K", "0" */
+char *units_delta_short(char *out, int64_t bytes);
 /* "+820 MiB", "-12.0 KiB" */
 char *units_delta_for_people(char *out, uint64_t before, uint64_t after);
 /* "12 ms", "25.2 s", "3m 20s", "2h 05m" */

@@ -38,7 +38,7 @@ static const struct argp_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 0},
-	{"quiet", 'q', NULL, 0, "No table at the end, only errors", 0},
+	{"quiet", 'q', NULL, 0, "No table at the end and no live view, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
 	{"help", 'h', NULL, 0, "Print this help", -1},
@@ -51,6 +51,7 @@ struct command {
 	struct rules_options rules;
 	struct metrics_choice metrics;
 	struct event_options events;
+	struct view_options view;
 	const char **patterns;
 	bool quiet;
 };
@@ -89,8 +90,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: /* in the order of children */
 		state->child_inputs[0] = &command->rules;
-		state->child_inputs[1] = &command->metrics;
-		state->child_inputs[2] = &command->events;
+		state->child_inputs[1] = &command->view;
+		state->child_inputs[2] = &command->metrics;
+		state->child_inputs[3] = &command->events;
 		break;
 	case 'a':
 		break;
@@ -140,6 +142,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
 	{&audit_rules_argp, 0, NULL, 0},
+	{&audit_view_argp, 0, NULL, 0},
 	{&audit_metrics_argp, 0, NULL, 0},
 	{&audit_events_argp, 0, NULL, 0},
 	{0},
@@ -171,7 +174,12 @@ static int make_parts(struct command *command, struct error *err)
 	if (audit_rules_part(&command->rules, &part, err))
 		return -1;
 	add_part(command, part);
-	command->audit.live |= part != NULL; /* who grows is looked at then, not at the next fork */
+	if (audit_view_part(&command->view, &part, err))
+		return -1;
+	add_part(command, part);
+	command->audit.quiet_start = part != NULL;
+	/* Who grows is seen then, and not at the next fork. */
+	command->audit.live = command->audit.n_parts > 0;
 	if (audit_metrics_part(&command->metrics, &part, err))
 		return -1;
 	add_part(command, part);
@@ -200,15 +208,18 @@ int command_audit(int argc, char **argv)
 		.events = audit_events_default,
 	};
 	const char *no_colour = getenv("NO_COLOR");
+	const bool colour = !(no_colour && *no_colour);
 	int status;
 
 	argp_err_exit_status = 125;
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &command);
 	command.audit.patterns = command.patterns;
 	command.audit.parts = command.parts;
+	command.view.quiet = command.quiet;
+	command.view.colour = colour;
 	if (!command.quiet) {
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
-		command.audit.summary_colour = isatty(STDERR_FILENO) && !(no_colour && *no_colour);
+		command.audit.summary_colour = isatty(STDERR_FILENO) && colour;
 	}
 	status = run(&command);
 	for (size_t i = 0; i < command.audit.n_parts; i++)

@@ -28,6 +28,14 @@ extern const struct argp audit_rules_argp;
 int audit_rules_part(struct rules_options *options, struct audit_part **part, struct error *err);
 void audit_rules_free(struct rules_options *options);
 
+/* --live, --no-live. The caller sets the last two. */
+struct view_options {
+	enum { LIVE_IF_POSSIBLE, LIVE, NOT_LIVE } wanted;
+	bool quiet, colour;
+};
+extern const struct argp audit_view_argp;
+int audit_view_part(struct view_options *options, struct audit_part **part, struct error *err);
+
 /* --listen, --metrics-file and theirs. */
 struct metrics_choice {
 	struct metrics_options metrics;

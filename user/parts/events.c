@@ -255,8 +255,7 @@ static void tell_warnings(struct events *e, uint64_t now)
 static void tell_quality(struct events *e, uint64_t now)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS + 1];
-	const struct audit_report report = audit_so_far(e->audit);
-	size_t n = audit_quality_counts(&report, counts);
+	size_t n = audit_counts(e->audit, counts);
 	bool changed = false;
 
 	counts[n++] = (struct quality_count){"limited_events", "", e->limited};

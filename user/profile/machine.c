@@ -232,9 +232,38 @@ const struct profile_process *machine_process(const struct machine *m, uint32_t 
 	return process ? &process->pub : NULL;
 }
 
+size_t machine_index(const struct profile_process *process)
+{
+	return process_of(process)->at;
+}
+
+const struct profile_process *machine_child(const struct profile_process *process)
+{
+	const struct process *child = process_of(process)->children;
+
+	return child ? &child->pub : NULL;
+}
+
+const struct profile_process *machine_sibling(const struct profile_process *process)
+{
+	const struct process *next = process_of(process)->next;
+
+	return next ? &next->pub : NULL;
+}
+
 size_t machine_alive(const struct machine *m)
 {
 	return m->alive;
+}
+
+void machine_mark(struct machine *m)
+{
+	for (size_t i = 0; i < m->processes.n; i++) {
+		struct profile_process *process = m->processes.list[i];
+
+		process->marked_rss[1] = process->marked_rss[0];
+		process->marked_rss[0] = process->memory.rss;
+	}
 }
 
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n)

@@ -113,8 +113,15 @@ int machine_finish(struct machine *m, uint64_t now_ns);
 const struct profile_process *const *machine_processes(const struct machine *m, size_t *n);
 /* The one that is alive, or ended last, of that tgid; or NULL. */
 const struct profile_process *machine_process(const struct machine *m, uint32_t tgid);
+/* Its index in machine_processes. */
+size_t machine_index(const struct profile_process *process);
+/* The first of its children that are alive, and the next of its parent's; or NULL. */
+const struct profile_process *machine_child(const struct profile_process *process);
+const struct profile_process *machine_sibling(const struct profile_process *process);
 /* How many are alive. */
 size_t machine_alive(const struct machine *m);
+/* Notes what each process has now, in its marked_rss, to tell later how much it has grown since. */
+void machine_mark(struct machine *m);
 /* In the order in which they began; valid until the next record. */
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
 /* Row i of those that a job kept, in order. What it points at is the machine's. */

@@ -299,6 +299,20 @@ const char *phases_innermost(const struct phases *phases)
 	return open ? open->name->text : NULL;
 }
 
+size_t phases_open(const struct phases *phases, const struct profile_phase **open, size_t max)
+{
+	const struct open_phase *at = youngest(phases);
+	const size_t n = phases->n_open < max ? phases->n_open : max;
+
+	if (!at && phases->in_gap && phases->any_mark && max) {
+		open[0] = &phases->list[phases->gap];
+		return 1;
+	}
+	for (size_t i = n; at && i > 0; i--, at = at->prev)
+		open[i - 1] = &phases->list[at->index];
+	return n;
+}
+
 void phases_free(struct phases *phases)
 {
 	struct open_phase *open, *next;

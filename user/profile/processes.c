@@ -136,8 +136,11 @@ static void take_memory(struct process *process, struct profile_memory memory, u
 {
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
-	if (!process->seen_ns)
+	if (!process->seen_ns) {
 		process->pub.first_rss = memory.rss;
+		process->pub.marked_rss[0] = memory.rss;
+		process->pub.marked_rss[1] = memory.rss;
+	}
 	process->pub.memory = memory;
 	process->seen_ns = time_ns;
 }

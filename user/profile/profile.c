@@ -652,3 +652,8 @@ const char *profile_open_phase(const struct profile *p)
 {
 	return phases_innermost(&p->phases);
 }
+
+size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases, size_t max)
+{
+	return phases_open(&p->phases, phases, max);
+}

@@ -88,6 +88,7 @@ struct profile_process {
 	struct machine_job *job;	      /* that it belongs to; NULL: to none */
 	const struct profile_process *parent; /* of its ancestors that are alive, the nearest */
 	uint64_t first_rss;		      /* when it was first heard of */
+	uint64_t marked_rss[2];		      /* at the last machine_mark(), and the one before */
 };
 
 enum profile_phase_kind {
@@ -213,6 +214,11 @@ const struct profile_losses *profile_losses(const struct profile *p);
 uint64_t profile_rss_now(const struct profile *p);
 uint64_t profile_peak_so_far(const struct profile *p);
 const char *profile_open_phase(const struct profile *p);
+/* The phases that are open, of anyone, in order of beginning: the youngest, at most max of them. If
+ * none is, the gap that the last mark began. Their end_* are not set yet, and usage is what the
+ * tree had used when they began. Valid until the next feed. */
+size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases,
+			   size_t max);
 
 /* CLOCK_MONOTONIC of the start of the run. */
 uint64_t profile_start_ns(const struct profile *p);

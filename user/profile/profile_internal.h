@@ -226,6 +226,8 @@ void phases_fold(struct phases *phases, const struct peak *peak);
 int phases_step(struct phases *phases, struct names *names, const struct phase_event *event);
 void phases_finish(struct phases *phases, const struct moment *now);
 const char *phases_innermost(const struct phases *phases);
+/* See profile_open_phases. */
+size_t phases_open(const struct phases *phases, const struct profile_phase **open, size_t max);
 void phases_free(struct phases *phases);
 
 /* summaries.c */

@@ -75,6 +75,8 @@ const struct cgroup *audit_cgroup(struct audit *a, uint64_t id);
  */
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,
 		    const char *evidence);
+/* More records wait than were taken before this batch: what is not urgent had better wait, too. */
+bool audit_is_behind(const struct audit *a);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
 

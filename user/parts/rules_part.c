@@ -348,8 +348,8 @@ static void finish(struct audit_part *part)
 	const struct suspect *waiting;
 	uint64_t n = 0;
 
-	DL_FOREACH(p->queue, waiting)
-	n += !waiting->looks_at_all;
+	for (waiting = p->queue; waiting; waiting = waiting->next)
+		n += !waiting->looks_at_all;
 	warn(p, n, "processes were yet to be looked at when the audit ended");
 	warn(p, p->left_out, "processes were not looked at: more than 16384 have 32 MiB");
 	warn(p, p->cut, "looks did not see all: more than 8192 files mapped, 2048 open, or 20 ms");

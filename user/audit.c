@@ -36,6 +36,7 @@ struct audit {
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
 	bool begun;	  /* see audit_has_begun */
+	bool behind;	  /* see audit_is_behind */
 	int report;	  /* descriptor, or -1 */
 	size_t n_started; /* of parts */
 	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
@@ -69,6 +70,11 @@ uint64_t audit_start_ns(const struct audit *a)
 uint64_t audit_end_ns(const struct audit *a)
 {
 	return a->end_ns;
+}
+
+bool audit_is_behind(const struct audit *a)
+{
+	return a->behind;
 }
 
 static void tell(void *context, const struct wire_process *process)
@@ -298,6 +304,7 @@ static int read_rings(struct audit *a)
 
 	if (a->watch.failed)
 		return -1;
+	a->behind = more > 0;
 	tell_batch(a);
 	return more;
 }

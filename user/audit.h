@@ -87,6 +87,8 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 		    const char *evidence);
 /* All that was lost or is in doubt so far, with what it means, zeros too: how many of counts. */
 size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS]);
+/* More records wait than were taken before this batch: what is not urgent had better wait, too. */
+bool audit_is_behind(const struct audit *a);
 /* What went wrong so far; its warnings are valid until the next wake-up. */
 struct run_quality audit_quality(struct audit *a);
 /* What it would report now, but for what devices did and for notes; likewise. */

@@ -21,14 +21,17 @@ TORCH = ROOT / "tests" / "programs" / "torch_quantize.py"
 
 # Holds files open, or mapped and closed again, and at each SIGUSR1 takes 64 MiB more.
 HOLDER = """
-import json, mmap, os, signal, subprocess, sys
+import ctypes, json, os, signal, subprocess, sys
+mmap = ctypes.CDLL(None).mmap  # Python's own keeps a descriptor
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+mmap.restype = ctypes.c_void_p
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 how, *paths = sys.argv[1:]
 held = []
 for path in paths:
     fd = os.open(os.fsencode(path), os.O_RDWR | os.O_NONBLOCK)
-    held.append(mmap.mmap(fd, 4096) if how == "mapped" else fd)
     if how == "mapped":
+        mmap(None, 4096, 1, 2, fd, 0)
         os.close(fd)
 if how == "parent":
     held.append(subprocess.Popen(["sleep", "1000"]))
@@ -68,7 +71,9 @@ def rules(tmp_path):
 
 
 def wait_for_job(running, pid):
-    """Until it is taken for one."""
+    """Until it is taken for one. Memory that grows wakes it up ten times a second at most, so the last
+    of it may wait for something else that happens."""
+    subprocess.run(["true"], check=True)
     said = f"process {pid} is a job"
     if said not in running.stderr.seen:
         running.stderr.until(said)
@@ -83,8 +88,7 @@ def recognised(report, pid, rule):
     job = job_of(report, pid)
     assert job["rule"] == rule, f"expected the rule {rule!r}, got {job['rule']!r}"
     assert step_names(job, ends=True) == ["Start", "End"], "it has no checkpoints"
-    warnings = [w for w in report["quality"]["warnings"] if "rules" in w["what"]]
-    assert warnings == []
+    assert not [w for w in report["quality"]["warnings"] if "could not become jobs" in w["why"]]
     return job
 
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "procfs.h"
+#include "watch.h"
 
 /* ---- Names that the process was given ---------------------------------------------------------
  */
@@ -66,6 +67,7 @@ struct look {
 	enum rule_kind kind;
 	const char *found;
 	size_t left;		/* names that are looked at yet */
+	uint64_t until_ns;	/* CLOCK_MONOTONIC */
 	uint64_t device, inode; /* of the mapping before: a file's follow each other */
 	bool cut;
 };
@@ -79,7 +81,7 @@ static int offer_path(struct look *look, const char *path)
 	const size_t len = strlen(path), tail = sizeof(deleted) - 1;
 	char name[PATH_MAX];
 
-	if (!look->left) {
+	if (!look->left || clock_ns(CLOCK_MONOTONIC) > look->until_ns) {
 		look->cut = true;
 		return ENOUGH;
 	}
@@ -113,36 +115,74 @@ static int offer_open(void *context, const char *path)
 	return offer_path(context, path);
 }
 
-static void offer_executable(struct rules_match *m, uint32_t tgid)
+static void offer_executable(struct rules_match *m, pid_t pid)
 {
 	char path[PATH_MAX];
 
-	if (procfs_executable((pid_t)tgid, path, sizeof(path)) > 0)
+	if (procfs_executable(pid, path, sizeof(path)) > 0)
 		rules_match_offer(m, RULE_EXECUTABLE, "runs", path);
+}
+
+/* Each of these three goes on for no longer than until_ns. True: it has not seen all. */
+
+static bool look_at_libraries(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_LIBRARY,
+			    .found = "maps",
+			    .left = LOOK_MAX_MAPPINGS,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_LIBRARY))
+		procfs_each_executable(pid, offer_mapping, &look);
+	return look.cut;
+}
+
+static bool look_at_mapped(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_FILE,
+			    .found = "maps",
+			    .left = LOOK_MAX_MAPPINGS,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_FILE))
+		procfs_each_mapped(pid, offer_mapping, &look);
+	return look.cut;
+}
+
+static bool look_at_open(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_FILE,
+			    .found = "has open",
+			    .left = LOOK_MAX_OPEN,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_FILE))
+		procfs_each_open(pid, offer_open, &look);
+	return look.cut;
 }
 
 const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
 				   bool files, bool *cut)
 {
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_MAX_MS * 1000000ull;
 	const pid_t pid = (pid_t)process->tgid;
 	char cmdline[WIRE_CMDLINE_MAX];
 	ssize_t len = procfs_cmdline(pid, cmdline, sizeof(cmdline));
-	struct look libraries = {m, RULE_LIBRARY, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
-	struct look mapped = {m, RULE_FILE, "maps", LOOK_MAX_MAPPINGS, 0, 0, false};
-	struct look open = {m, RULE_FILE, "has open", LOOK_MAX_OPEN, 0, 0, false};
 
 	rules_match_reset(m);
 	offer_comm(m, process->comm);
 	if (len > 0)
 		offer_cmdline(m, cmdline, (size_t)len);
-	offer_executable(m, process->tgid);
-	if (rules_match_asks(m, RULE_LIBRARY))
-		procfs_each_executable(pid, offer_mapping, &libraries);
-	if (files && rules_match_asks(m, RULE_FILE))
-		procfs_each_mapped(pid, offer_mapping, &mapped);
-	if (files && rules_match_asks(m, RULE_FILE))
-		procfs_each_open(pid, offer_open, &open);
-	*cut = libraries.cut || mapped.cut || open.cut;
+	offer_executable(m, pid);
+	*cut = look_at_libraries(m, pid, until_ns);
+	/* What is open first: it costs less. */
+	if (files) {
+		*cut |= look_at_open(m, pid, until_ns);
+		*cut |= look_at_mapped(m, pid, until_ns);
+	}
 	/* All of it was this process's, if the pid is it still. */
 	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
 }

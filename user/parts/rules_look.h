@@ -14,6 +14,7 @@
 enum {
 	LOOK_MAX_MAPPINGS = 8192, /* of files, of a process: those behind them are not looked at */
 	LOOK_MAX_OPEN = 2048,	  /* likewise descriptors */
+	LOOK_MAX_MS = 20,	  /* a process that keeps changing its mappings makes us wait */
 };
 
 /* By what a WIRE_EXEC says alone. The rule that is met, or NULL. */

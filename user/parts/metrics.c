@@ -227,11 +227,10 @@ struct series {
 	enum metric_kind kind;
 	struct owner *owner; /* of the first who had it since it is told; NULL: nobody's */
 	size_t users;
-	bool told;	  /* else it is only remembered */
-	uint64_t idle_ns; /* since when it has no user */
-	struct series *prev,
-		*next; /* of those of its kind that are told, or of those that are not */
-	struct series *idle_prev, *idle_next; /* told, and without a user; the oldest first */
+	bool told;		    /* else it is only remembered */
+	uint64_t idle_ns;	    /* since when it has no user */
+	struct series *prev, *next; /* of those told of its kind, or of those remembered */
+	struct series *idle_prev, *idle_next; /* of those told without a user, the oldest first */
 	UT_hash_handle hh;
 	uint64_t values[METRIC_MAX_ROWS];
 	char key[]; /* a byte for the kind, then the labels as they are written */

@@ -7,8 +7,8 @@
  * gets more of them than are left for all others; a label set for which there is no room is counted
  * in `other`, a label set like the rest. Nothing that was counted moves from one label set to
  * another, so no counter ever goes down, and none jumps. One that nobody has used for a while makes
- * room for a new one, or goes when it has been so for long (linger_ns); should it come back, it
- * goes on where it was.
+ * room for one of a user who has no more, or goes when it has been so for long (linger_ns); should
+ * it come back, it goes on where it was.
  */
 #ifndef QPROF_METRICS_H
 #define QPROF_METRICS_H

@@ -2,9 +2,12 @@
 """The live view of an audit, in a terminal: keys go in, and the screen is read."""
 
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -322,9 +325,9 @@ def test_losses_are_in_plain_sight(view, target):
 
 def test_lists_scroll(view, tmp_path):
     with Load(tmp_path / "truth", idle=60), view(height=24) as shown:
-        shown.only("busy")
+        shown.only(f"{tmp_path.parent.name}/{tmp_path.name}")
         status = shown.pane.shows(" of 6")
-        first, last, n = map(int, re.search(r"(\d+)-(\d+) of (\d+)", status).groups())
+        first, last, n = map(int, re.search(r" (\d+)-(\d+) of (\d+)", status).groups())
         assert first == 1 and n >= 60
         page = last
         assert page == len(pids(shown.pane.lines()))
@@ -336,6 +339,50 @@ def test_lists_scroll(view, tmp_path):
         shown.pane.shows(f"{n - page + 1}-{n} of {n}")
         shown.pane.keys("Up", "PPage", "Home")
         shown.pane.shows(f"1-{page} of {n}")
+
+
+def test_changes_are_drawn_as_all_of_it_would_be(view, tmp_path):
+    """Lines that come in between move those below; drawn anew, all is where it was."""
+    with view(height=60) as shown:
+        shown.only(f"{tmp_path.parent.name}/{tmp_path.name}")
+        with Load(tmp_path / "truth", idle=45, forks=20, checkpoints=100, workers=3,
+                  seconds=2) as load:
+            shown.pane.until(lambda lines: len(pids(lines)) >= 45, "all of the load")
+            load.go()
+            shown.pane.until(lambda lines: len(pids(lines, "JOB")) == 3, "its jobs")
+            load.finished()
+            shown.pane.until(lambda lines: sum("ended" in line for line in lines) >= 3, "their ends")
+            for key in ("j", "t", "c", "j", "j", "t", "m"):
+                shown.pane.keys(key)
+            shown.pane.shows("by RSS, flat")
+            # It is quiet when nothing changes any more.
+            lines = shown.pane.until(lambda lines: shown.pane.lines()[4:] == lines[4:] and lines,
+                                     "a screen that stands still")
+            shown.pane.keys("C-l")
+            shown.pane.until(lambda now: now[4:] == lines[4:] and now[0] != lines[0],
+                             "the same, drawn anew", 20)
+
+
+def test_whole_screen_scrolls(tmp_path):
+    """What ncurses takes for the lines of the screen is what they are, from the first byte on."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ.update(TERM="screen", LINES="7", COLUMNS="50")
+        wait = "until [ $(stty size | cut -d' ' -f1) = 43 ]; do sleep 0.01; done"
+        os.execlp("sh", "sh", "-c", f"{wait}; exec {QPROF} -a -o {tmp_path}/audit.yaml")
+    termios.tcsetwinsize(terminal, (43, 120))
+    seen = b""
+    try:
+        while b"COMMAND" not in seen:
+            ready, _, _ = select.select([terminal], [], [], harness.DEADLINE)
+            assert ready, f"nothing more after {seen!r}"
+            seen += os.read(terminal, 65536)
+        regions = re.findall(rb"\x1b\[(\d*);(\d*)r", seen)
+        assert regions and set(regions) == {(b"1", b"43")}, regions
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
 
 
 def test_help_says_which_keys(view):

@@ -225,6 +225,14 @@ static void test_units(void **state)
 	assert_string_equal(units_bytes_for_people(out, 10 << 20), "10.0 MiB");
 	assert_string_equal(units_bytes_for_people(out, UINT64_MAX), "16.0 EiB");
 	assert_string_equal(units_delta_for_people(out, 2048, 1024), "-1.00 KiB");
+	assert_string_equal(units_bytes_short(out, 0), "0");
+	assert_string_equal(units_bytes_short(out, 1023), "1023B");
+	assert_string_equal(units_bytes_short(out, 1048575), "1.00M");
+	assert_string_equal(units_bytes_short(out, UINT64_MAX), "16.0E");
+	assert_string_equal(units_delta_short(out, 0), "0");
+	assert_string_equal(units_delta_short(out, 3 << 20), "+3.00M");
+	assert_string_equal(units_delta_short(out, -(3 << 20)), "-3.00M");
+	assert_string_equal(units_delta_short(out, INT64_MIN), "-8.00E");
 	assert_string_equal(units_time_for_people(out, 999), "1 us");
 	assert_string_equal(units_time_for_people(out, 999999999), "1.0 s");
 	assert_string_equal(units_time_for_people(out, 125 * 1000000000ull), "2m 05s");

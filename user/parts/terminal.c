@@ -243,6 +243,43 @@ void terminal_close(struct terminal *t)
 	free(t);
 }
 
+static int within(int value, int most)
+{
+	return value < 1 ? 1 : value > most ? most : value;
+}
+
+/* Lines and columns of the terminal, as far as they are used. */
+static struct winsize size_of(const struct terminal *t)
+{
+	struct winsize size = {0};
+
+	if (ioctl(t->out, TIOCGWINSZ, &size) || !size.ws_row || !size.ws_col)
+		return (struct winsize){.ws_row = 24, .ws_col = 80};
+	size.ws_row = (unsigned short)within(size.ws_row, MAX_LINES);
+	size.ws_col = (unsigned short)within(size.ws_col, MAX_COLUMNS);
+	return size;
+}
+
+static void fit(const struct terminal *t)
+{
+	const struct winsize size = size_of(t);
+
+	if (t->screen)
+		resize_term(size.ws_row, size.ws_col);
+}
+
+/* newterm() asks what it writes to, which is no terminal here, and the environment. */
+static void tell_size(const struct terminal *t)
+{
+	const struct winsize size = size_of(t);
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", size.ws_row);
+	setenv("LINES", number, 1);
+	snprintf(number, sizeof(number), "%d", size.ws_col);
+	setenv("COLUMNS", number, 1);
+}
+
 /* ncurses catches some, if nobody else does; here they are blocked, and read elsewhere. */
 static SCREEN *new_screen(struct terminal *t)
 {
@@ -252,7 +289,7 @@ static SCREEN *new_screen(struct terminal *t)
 
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
 		sigaction(caught[i], NULL, &old[i]);
-	use_env(FALSE); /* LINES and COLUMNS are of another time */
+	tell_size(t);
 	screen = newterm(NULL, t->canvas_file, t->keys_file);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
 		sigaction(caught[i], &old[i], NULL);
@@ -313,8 +350,7 @@ int terminal_show(struct terminal *t)
 	rescue.shown = 1;
 	t->shown = true;
 	set_modes(t);
-	terminal_resize(t);
-	keypad(t->keys, TRUE);
+	fit(t);
 	curs_set(0);
 	werase(stdscr);
 	terminal_end(t, true);
@@ -407,18 +443,12 @@ int terminal_key(struct terminal *t)
 /* ---- Frames -----------------------------------------------------------------------------------
  */
 
-static int within(int value, int most)
-{
-	return value < 1 ? 1 : value > most ? most : value;
-}
-
 void terminal_resize(struct terminal *t)
 {
-	struct winsize size = {0};
-
-	if (!t->screen || ioctl(t->out, TIOCGWINSZ, &size) || !size.ws_row || !size.ws_col)
-		return;
-	resize_term(within(size.ws_row, MAX_LINES), within(size.ws_col, MAX_COLUMNS));
+	/* Taking the screen again sets the region that scrolls, which ncurses relies on. */
+	if (t->shown)
+		endwin();
+	fit(t);
 }
 
 unsigned int terminal_columns(const struct terminal *t)
@@ -504,8 +534,10 @@ unsigned int terminal_text(struct terminal *t, unsigned int line, unsigned int c
 
 void terminal_end(struct terminal *t, bool afresh)
 {
-	if (afresh)
+	if (afresh) {
 		clearok(curscr, TRUE);
+		keypad(t->keys, TRUE);
+	}
 	wnoutrefresh(stdscr);
 	doupdate();
 	take_canvas(t);

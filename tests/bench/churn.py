@@ -29,7 +29,7 @@ def map_bytes(pid):
     found = {}
     for fd in Path(f"/proc/{pid}/fdinfo").iterdir():
         try:
-            text = fd.read_text()
+            text = fd.read_text(errors="replace")
         except OSError:
             continue
         entry = re.search(r"^map_id:\s+(\d+)", text, re.M)

@@ -25,8 +25,11 @@ static const struct {
 } capabilities[] = {
 	{39, "CAP_BPF", "to load BPF programs"},
 	{38, "CAP_PERFMON", "to read kernel memory from them, and for tracepoints"},
-	{21, "CAP_SYS_ADMIN", "to attach probes to files of other users"},
 	{19, "CAP_SYS_PTRACE", "to see what other users' processes map"},
+	{40, "CAP_CHECKPOINT_RESTORE", "to open what they map"},
+	{2, "CAP_DAC_READ_SEARCH", "to read these files, and to find a cgroup by its id"},
+	{28, "CAP_LEASE", "to be told before a file with probes is overwritten"},
+	{21, "CAP_SYS_ADMIN", "only before Linux 6.6: to attach probes"},
 };
 
 static uint64_t effective_capabilities(void)

@@ -2,6 +2,7 @@
 #include "rings.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +84,9 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 
 	if (!r)
 		return NULL;
+	/* What a burst took goes back to the system when it is over: not so from the heap, where
+	 * something small always lies above it. */
+	mallopt(M_MMAP_THRESHOLD, BLOCK_SIZE);
 	r->handler = *handler;
 	r->buffer = ring_buffer__new(engine_control_fd(e), queue_record, r, NULL);
 	if (!r->buffer)

@@ -8,7 +8,8 @@
  * {"done": ACTION, "rss_bytes": N}; after the last one it exits with 0, without any it waits on.
  * Actions: mark:NAME           emits a checkpoint touch:MIB           memory that stays
  *   spike:MIB:US        memory that is held so long and given back; adds "peak_bytes" to the line
- *   child:MIB           a child touches that much, emits "in child" and goes
+ *   child:MIB           a child touches that much, emits "in child" and goes; adds "tree_bytes",
+ *                       what it and its parent had then
  *   read:FILE           reads it all through read(2); adds "read" to the line
  *   dlopen:LIBRARY      opens plugin.so and has it emit one mark
  *   exec:PROGRAM        becomes that program, its arguments the actions that are left
@@ -64,17 +65,29 @@ static void touch_spike(const char *action, const char *arguments)
 	say_done(action, "peak_bytes", before + size);
 }
 
-static void run_child(size_t size)
+/* What it and its parent have then is what the child says through a pipe, when it has all. */
+static void run_child(const char *action, size_t size)
 {
-	pid_t pid = fork();
+	uint64_t both;
+	int ends[2];
+	pid_t pid;
 
+	must(!pipe(ends));
+	pid = fork();
 	must(pid >= 0);
 	if (!pid) {
 		touch(map_anonymous(size), size);
+		rss_bytes(0);
+		both = rss_bytes(0) + rss_bytes(getppid());
+		must(write(ends[1], &both, sizeof(both)) == sizeof(both));
 		mark("in child");
 		_exit(0);
 	}
+	must(read(ends[0], &both, sizeof(both)) == sizeof(both));
+	close(ends[0]);
+	close(ends[1]);
 	must(waitpid(pid, NULL, 0) == pid);
+	say_done(action, "tree_bytes", both);
 }
 
 static uint64_t read_file(const char *path)
@@ -193,12 +206,14 @@ static void act(const char *action)
 		say_done(action, "read", read_file(rest));
 		return;
 	}
+	if ((rest = behind(action, "child:"))) {
+		run_child(action, number(rest) * MIB);
+		return;
+	}
 	if ((rest = behind(action, "mark:")))
 		mark(rest);
 	else if ((rest = behind(action, "touch:")))
 		touch(map_anonymous(number(rest) * MIB), number(rest) * MIB);
-	else if ((rest = behind(action, "child:")))
-		run_child(number(rest) * MIB);
 	else if ((rest = behind(action, "dlopen:")))
 		open_plugin(rest);
 	else if ((rest = behind(action, "exec:")))

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "diskstats.h"
+#include "installed.h"
 #include "log.h"
 #include "open.h"
 #include "procfs.h"
@@ -407,6 +408,23 @@ static int take_existing(struct audit *a)
 	return 0;
 }
 
+/*
+ * Nobody waits for a search in an audit. So the libraries that most checkpoints come from are
+ * searched before anyone loads them: of those the first is not missed.
+ */
+static void search_own_libraries(struct audit *a)
+{
+	static const char *const names[] = {"libqprof.so.0", "libqprof-nvtx.so"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char *path = installed_library(names[i]);
+
+		if (path)
+			discovery_search_file(a->watch.discovery, path);
+		free(path);
+	}
+}
+
 static int attach(struct audit *a)
 {
 	const struct engine_config config = {
@@ -425,6 +443,7 @@ static int attach(struct audit *a)
 	discovery_trust(a->watch.discovery, TRUST_NS);
 	if (diskstats_read(&a->disks))
 		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
+	search_own_libraries(a);
 	if (start_parts(a) || take_existing(a))
 		return -1;
 	a->begun = true;

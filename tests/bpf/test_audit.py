@@ -193,6 +193,17 @@ def test_program_that_starts_later_is_searched(audit, target):
     assert quality(report)["late_probes"] >= 1
 
 
+def test_first_mark_of_the_library_is_not_missed(audit):
+    """libqprof.so is searched before anyone loads it, since nobody waits."""
+    marks = "import qprof; qprof.mark('one'); qprof.mark('two')"
+    with audit() as running:
+        with subprocess.Popen([harness.PYTHON, "-c", marks],
+                              env={**os.environ, **harness.QPROF_PACKAGE}) as python:
+            assert python.wait(harness.DEADLINE) == 0
+        report = running.stop()
+    assert step_names(job_of(report, python.pid)) == ["one", "two"]
+
+
 @contextmanager
 def container(name=f"docker-{CONTAINER}.scope"):
     """A cgroup that looks like a container's. What is to be put before a command to run in it."""

@@ -26,6 +26,7 @@ ANYWHERE = {
         "test_processes.py::test_no_follow", "test_processes.py::test_signal_of_a_child",
         "test_hostile.py::test_command_inherits", "test_hostile.py::test_does_not_profile_itself",
     ],
+    "tools of a whole system, and capabilities that are not enough before 6.6": ["test_deploy.py"],
     "minutes under emulation": [
         "test_checkpoints.py::test_flood", "test_checkpoints.py::test_full_ring",
         "test_checkpoints.py::test_100000_a_second", "test_checkpoints.py::test_threads",

@@ -32,7 +32,8 @@ FIGURES = {
     "map_mib": (31.0, "kernel memory of its maps"),
     # Metrics.
     "series": (500, "series that a machine exports: assumed"),
-    "series_bytes": (110, "bytes of a series in a scrape: assumed"),
+    "series_bytes": (90, "bytes of a series in a scrape"),
+    "scrape_cpu_us": (700, "microseconds of CPU for a scrape"),
     "interval": (60, "seconds between scrapes"),
     "sample_bytes": (1.7, "bytes a sample takes in Prometheus"),
 }
@@ -60,6 +61,7 @@ def work_out(f):
     cpu = day * (f["idle_cpu"] / 100 + (f["execs"] * f["exec_cpu_us"]
                                         + processes * f["fork_cpu_us"]) / 1e6)
     cpu += f["jobs"] * f["job_checkpoints"] * f["checkpoint_cpu_us"] / 1e6
+    cpu += day / f["interval"] * f["scrape_cpu_us"] / 1e6
     samples = f["series"] * day / f["interval"]
     scrapes = f["series"] * f["series_bytes"] * day / f["interval"]
     month = f["machines"] * f["days"]

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,11 @@ def audit_everything(folder, capabilities, uid=NOBODY):
 
 
 def has_lease(pid):
+    """Of the program that has the marks; that of libqprof.so, our own file, is there in any case."""
+    inode = str(os.stat(harness.program("idle")).st_ino)
     lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())
-    return any(words[1] == "LEASE" and words[4] == str(pid) for words in lines)
+    return any(words[1] == "LEASE" and words[4] == str(pid) and words[5].split(":")[2] == inode
+               for words in lines)
 
 
 def capabilities_of(pid):
@@ -297,6 +301,9 @@ def test_the_unit_runs_what_it_says(own_folder):
             with Target("mark:one", "mark:two") as one:
                 one.go()
                 one.go()
+            with urllib.request.urlopen("http://127.0.0.1:9435/metrics",
+                                        timeout=harness.DEADLINE) as answer:
+                assert b"qprof_audit_running 1" in answer.read()
             process.send_signal(signal.SIGHUP)
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=harness.DEADLINE)
@@ -318,6 +325,15 @@ def test_daemonset_and_unit_ask_for_the_same():
     assert {name.lower() for name in security["capabilities"]["add"]} == capabilities_of_unit()
     assert security["readOnlyRootFilesystem"] and not security["privileged"]
     assert not security["allowPrivilegeEscalation"]
+
+
+def test_daemonset_tells_prometheus_where_metrics_are():
+    annotations = manifests()["DaemonSet"]["spec"]["template"]["metadata"]["annotations"]
+    _, one = the_container()
+    listen = one["args"][one["args"].index("--listen") + 1]
+    port = listen.rpartition(":")[2]
+    assert annotations == {"prometheus.io/scrape": "true", "prometheus.io/port": port}
+    assert [p["containerPort"] for p in one["ports"]] == [int(port)]
 
 
 def test_daemonset_sees_the_node():

@@ -17,22 +17,22 @@ FIGURES = {
     "jobs": (50, "jobs a day"),
     "job_checkpoints": (400, "checkpoints of a job"),
     # Bytes of a line, by tests/bench/events.py.
-    "start_bytes": (0, "a line process_start"),
-    "exec_bytes": (0, "a line process_exec"),
-    "exit_bytes": (0, "a line process_exit"),
-    "job_bytes": (0, "job_begin and job_end"),
-    "checkpoint_bytes": (0, "a line checkpoint"),
+    "start_bytes": (247, "a line process_start"),
+    "exec_bytes": (380, "a line process_exec"),
+    "exit_bytes": (515, "a line process_exit"),
+    "job_bytes": (906, "job_begin and job_end"),
+    "checkpoint_bytes": (527, "a line checkpoint"),
     "compression": (10.0, "of these lines, by what stores them"),
     # CPU of qprof-bpf, by tests/bench/audit.py.
     "idle_cpu": (0.0, "percent of a CPU on a quiet machine"),
-    "exec_cpu_us": (75.0, "microseconds of CPU for a program that is started"),
-    "fork_cpu_us": (0.0, "microseconds of CPU for a process that comes and goes"),
-    "checkpoint_cpu_us": (0.0, "microseconds of CPU for a checkpoint, its line included"),
-    "rss_mib": (45.0, "resident memory of qprof-bpf"),
+    "exec_cpu_us": (75.0, "microseconds of CPU more for a program that is started"),
+    "fork_cpu_us": (43.0, "microseconds of CPU for a process that comes and goes"),
+    "checkpoint_cpu_us": (25.0, "microseconds of CPU for a checkpoint, its line included"),
+    "rss_mib": (35.0, "resident memory of qprof-bpf"),
     "map_mib": (31.0, "kernel memory of its maps"),
     # Metrics.
-    "series": (500, "series that a machine exports"),
-    "scrape_bytes": (0, "bytes of a scrape of these"),
+    "series": (500, "series that a machine exports: assumed"),
+    "series_bytes": (110, "bytes of a series in a scrape: assumed"),
     "interval": (60, "seconds between scrapes"),
     "sample_bytes": (1.7, "bytes a sample takes in Prometheus"),
 }
@@ -54,18 +54,23 @@ def work_out(f):
     processes = f["execs"] + f["forks"]
     lines = day * (2 * processes + f["execs"]) + f["jobs"] * (2 + f["job_checkpoints"])
     octets = day * (processes * (f["start_bytes"] + f["exit_bytes"]) + f["execs"] * f["exec_bytes"])
-    octets += f["jobs"] * (f["job_bytes"] + f["job_checkpoints"] * f["checkpoint_bytes"])
+    jobs = f["jobs"] * f["job_bytes"]
+    steps = f["jobs"] * f["job_checkpoints"] * f["checkpoint_bytes"]
+    octets += jobs + steps
     cpu = day * (f["idle_cpu"] / 100 + (f["execs"] * f["exec_cpu_us"]
                                         + processes * f["fork_cpu_us"]) / 1e6)
     cpu += f["jobs"] * f["job_checkpoints"] * f["checkpoint_cpu_us"] / 1e6
     samples = f["series"] * day / f["interval"]
-    scrapes = f["scrape_bytes"] * day / f["interval"]
+    scrapes = f["series"] * f["series_bytes"] * day / f["interval"]
     month = f["machines"] * f["days"]
     return [
         ("event lines", lines, lines * month, ""),
         ("event bytes", octets, octets * month, "B"),
         ("event bytes, compressed", octets / f["compression"], octets / f["compression"] * month,
          "B"),
+        ("event bytes with --events-only jobs,checkpoints", jobs + steps, (jobs + steps) * month,
+         "B"),
+        ("event bytes with --events-only jobs", jobs, jobs * month, "B"),
         ("CPU of qprof-bpf", cpu, cpu * month, "s"),
         ("as a share of one CPU", cpu / day * 100, cpu / day * 100, "%"),
         ("memory, maps included", (f["rss_mib"] + f["map_mib"]) * 2**20,

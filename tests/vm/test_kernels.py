@@ -13,6 +13,7 @@ from machine import ROOT, run_tests
 # Test ids of tests/bpf, or how they begin. Under emulation most take three to ten seconds.
 ANYWHERE = {
     "the same code on every kernel: what is written, and how names, arguments and ends are told": [
+        "test_audit_events.py",
         "test_sdk_", "test_run.py", "test_format.py", "test_quantize.py",
         "test_discovery.py::test_list_",
         "test_checkpoints.py::test_times_are_ordered", "test_checkpoints.py::test_unmatched_pairs",
@@ -24,6 +25,7 @@ ANYWHERE = {
         "test_processes.py::test_no_follow", "test_processes.py::test_signal_of_a_child",
         "test_hostile.py::test_command_inherits", "test_hostile.py::test_does_not_profile_itself",
     ],
+    "tools of a whole system, and capabilities that are not enough before 6.6": ["test_deploy.py"],
     "minutes under emulation": [
         "test_checkpoints.py::test_flood", "test_checkpoints.py::test_full_ring",
         "test_checkpoints.py::test_100000_a_second", "test_checkpoints.py::test_threads",

@@ -31,8 +31,8 @@ static const struct argp_option options[] = {
 	{"events-only", OPT_EVENTS_ONLY, "LIST", 0,
 	 "Leave out all but these of processes,jobs,checkpoints", 0},
 	{"events-rate", OPT_EVENTS_RATE, "N", 0,
-	 "Write at most N lines a second of the checkpoints of a job, and of the processes of a "
-	 "user (default 2000; 0: no limit); more are counted",
+	 "Write at most N lines a second of the checkpoints of a job, and 4 N of the processes of "
+	 "a user (default 1000; 0: no limit); more are counted",
 	 0},
 	{"events-no-cmdline", OPT_EVENTS_NO_CMDLINE, NULL, 0,
 	 "Leave out command lines: they may hold secrets", 0},

@@ -84,18 +84,24 @@ static bool begin(struct events *e, enum event_kind kind)
 }
 
 /* One that floods us cannot push out what others have to say. */
-static bool may_tell(struct events *e, struct quota *quota, uint64_t time_ns)
+static bool may_tell(struct events *e, struct quota *quota, uint64_t most, uint64_t time_ns)
 {
 	const uint64_t second = time_ns / SECOND_NS;
 
 	if (second != quota->second)
 		*quota = (struct quota){.second = second};
-	if (!e->options->rate || quota->lines < e->options->rate) {
+	if (!most || quota->lines < most) {
 		quota->lines++;
 		return true;
 	}
 	e->limited++;
 	return false;
+}
+
+/* A process has two lines or three, and is missed more than one step of many. */
+static uint64_t rate_of_users(const struct events *e)
+{
+	return 4ull * e->options->rate;
 }
 
 /* ---- Whose ------------------------------------------------------------------------------------
@@ -173,7 +179,7 @@ static void tell_process(struct events *e, const struct wire_header *h,
 	if (!(e->options->groups & EVENTS_PROCESSES) || !process || !kind_of(h, &kind))
 		return;
 	user = user_of(e, process->uid);
-	if (!may_tell(e, &user->quota, h->time_ns) || !begin(e, kind))
+	if (!may_tell(e, &user->quota, rate_of_users(e), h->time_ns) || !begin(e, kind))
 		return;
 	owner = owner_of(e, user, process);
 	event_process(&e->lines, kind, h->time_ns, process, &owner);
@@ -188,7 +194,7 @@ static void tell_job(struct events *e, enum event_kind kind, uint64_t time_ns,
 	if (!(e->options->groups & EVENTS_JOBS))
 		return;
 	user = user_of(e, job->root->uid);
-	if (!may_tell(e, &user->quota, time_ns) || !begin(e, kind))
+	if (!may_tell(e, &user->quota, rate_of_users(e), time_ns) || !begin(e, kind))
 		return;
 	owner = owner_of(e, user, job->root);
 	event_job(&e->lines, kind, time_ns, job, &owner, still_running);
@@ -217,7 +223,7 @@ static void tell_checkpoint(struct events *e, const struct wire_header *h,
 {
 	if (!(e->options->groups & EVENTS_CHECKPOINTS))
 		return;
-	if (!may_tell(e, &e->jobs[news->job->index].quota, h->time_ns) ||
+	if (!may_tell(e, &e->jobs[news->job->index].quota, e->options->rate, h->time_ns) ||
 	    !begin(e, EVENT_CHECKPOINT))
 		return;
 	event_checkpoint(&e->lines, news->step, h->started_ns, news->job);

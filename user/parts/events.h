@@ -5,7 +5,7 @@
 
 #include "audit.h"
 
-enum { EVENTS_MAX_SIZE = 64 << 20, EVENTS_KEEP = 4, EVENTS_RATE = 2000 }; /* unless told */
+enum { EVENTS_MAX_SIZE = 64 << 20, EVENTS_KEEP = 4, EVENTS_RATE = 1000 }; /* unless told */
 
 /* What is written; the audit's own lines always are. */
 enum event_group {
@@ -21,8 +21,8 @@ struct event_options {
 	uint64_t max_size;   /* see struct event_log_options */
 	unsigned int keep;   /* likewise */
 	unsigned int groups; /* enum event_group */
-	unsigned int rate;   /* lines a second of a job's checkpoints, and of a user's processes and
-			      * jobs; 0: no limit. More are counted */
+	unsigned int rate;   /* lines a second of a job's checkpoints, a quarter of those of a
+			      * user's processes and jobs; 0: no limit. More are counted */
 	bool no_cmdline;
 };
 

@@ -24,7 +24,7 @@ import yaml
 import harness
 from harness import (CLEAN_ENV, NOBODY, QPROF, Audit, Lines, Target, job_of, process_of, step_names)
 from test_audit import container, losses
-from test_audit_events import of_kind, only, parse_lines
+from test_audit_events import has_found_probes, of_kind, only, parse_lines
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNIT = DEPLOY / "qprof-bpf.service"
@@ -92,20 +92,6 @@ def audit_everything(folder, capabilities, uid=NOBODY):
             leased = has_lease(running.process.pid)
             report = running.stop()
     return one, report, path, leased
-
-
-def has_found_probes(events, seconds=harness.DEADLINE):
-    """Until this audit, and not another one of the machine, has seen a mark of the program. Whether
-    it has within that time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with Target("mark:there", "exit:0") as one:
-            one.go()
-            one.tell()
-            one.wait()
-        if of_kind(parse_lines(Path(events).read_bytes()), "checkpoint", step="there"):
-            return True
-    return False
 
 
 def has_lease(pid):

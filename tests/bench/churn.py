@@ -46,8 +46,8 @@ def show_growth(what, rows, column, a_day):
     last = statistics.median(row[column] for row in rows[-third:])
     processes = rows[-third // 2][1] - rows[third // 2][1]
     values = [row[column] for row in rows]
-    print(f"{what}: {first:.0f}, then {last:.0f} KiB ({min(values)} to {max(values)}); "
-          f"{(last - first) * 1024 / processes:+.2f} bytes a process, "
+    print(f"{what}: {first:.0f}, then {last:.0f} KiB ({min(values)} to {max(values)}); were the "
+          f"difference a leak, {(last - first) * 1024 / processes:+.2f} bytes a process and "
           f"{(last - first) / processes * a_day / 1024:+.0f} MiB in a day of {a_day / 1e6:.1f} "
           "million")
 

@@ -142,8 +142,7 @@ static void forget_users(struct view *v)
 	struct user *user, *next;
 
 	HASH_ITER (hh, v->users, user, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): only the last has no next, and it
-		 * ends there */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it forgets who the last is */
 		HASH_DEL(v->users, user);
 		free(user);
 	}

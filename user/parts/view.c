@@ -142,7 +142,6 @@ static void forget_users(struct view *v)
 	struct user *user, *next;
 
 	HASH_ITER (hh, v->users, user, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it forgets who the last is */
 		HASH_DEL(v->users, user);
 		free(user);
 	}

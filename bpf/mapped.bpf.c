@@ -10,8 +10,8 @@
 #include "state.bpf.h"
 
 enum {
-	HOLD_NS = 250000000,  /* usually it is one millisecond; this is for a machine that is
-				 overloaded */
+	HOLD_NS = 1000000000, /* usually it is one millisecond; this is for a machine that is
+				 overloaded, or without uprobe_multi */
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
 	KNOWN_NS = 2000000000,
 };
@@ -70,6 +70,12 @@ static long still_waiting(u32 i, struct hold *hold)
 	return 0;
 }
 
+static __always_inline void hold_back(struct hold *hold)
+{
+	if (bpf_loop(HOLD_SPINS, still_waiting, hold, 0) == HOLD_SPINS)
+		count(hasty_starts);
+}
+
 static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
@@ -119,6 +125,6 @@ int objects_changed(struct pt_regs *ctx)
 	hold.until = e->h.time_ns + HOLD_NS;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	if (!known && !config.audit) /* which holds up nobody */
-		bpf_loop(HOLD_SPINS, still_waiting, &hold, 0);
+		hold_back(&hold);
 	return 0;
 }

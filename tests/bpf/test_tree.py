@@ -9,7 +9,7 @@ from harness import (KIB, MIB, PAGE, assert_near, assert_nothing_lost, error_pag
 # Two decimals are 1.3 pages; the rest is what the programs do after they have stated their truth.
 TREE = 32 * KIB
 # Where threads keep page faults back: 64 for each, of one page or, in a file, of up to 16.
-LAGGING = 2 * MIB
+LAGGING = 4 * MIB
 
 TREES = [
     # case, MiB, children

@@ -2,7 +2,7 @@
 """
 The tests of tests/bpf on Debian's 6.1 and 6.12, in QEMU. All are run there, but for those that are named
 here, each with its reason; a new one is run there by itself. None may skip. QPROF_VM_KERNELS=6.1 runs them on
-that one alone.
+that one alone, QPROF_VM_SUBJECTS=memory,io only tests/bpf/test_memory.py and test_io.py.
 """
 import os
 import subprocess
@@ -83,14 +83,16 @@ def not_run(series):
 
 
 CHOSEN = os.environ.get("QPROF_VM_KERNELS", ",".join(NOT_RUN)).split(",")
+SUBJECTS = [name for name in os.environ.get("QPROF_VM_SUBJECTS", "").split(",") if name]
 
 
 @pytest.fixture(scope="module", params=CHOSEN)
 def on_kernel(request):
     """(series, the run of the tests there, what they found)"""
     options = [f"--deselect={name}" for name in not_run(request.param)]
-    return request.param, *run_tests(request.param, f"kernel-{request.param}", *options,
-                                     "tests/bpf", seconds=1200)
+    tests = [f"tests/bpf/test_{name}.py" for name in SUBJECTS] or ["tests/bpf"]
+    return request.param, *run_tests(request.param, f"kernel-{request.param}", *options, *tests,
+                                     seconds=1200)
 
 
 def test_all_pass(on_kernel):
@@ -103,6 +105,9 @@ def test_none_skips(on_kernel):
     assert results, f"expected results of {series}: {run.stdout[-500:]}{run.stderr[-500:]}"
     skipped = {subject: counts[1] for subject, counts in results.counts.items() if counts[1]}
     assert not skipped, f"what cannot run on {series} must be named here, these skipped: {skipped}"
+    if SUBJECTS:
+        assert set(results.counts) == set(SUBJECTS), f"expected {SUBJECTS}, got {results.counts}"
+        return
     passed = sum(counts[0] for counts in results.counts.values())
     assert passed >= 90, f"expected ninety tests at least to have run, got {results.counts}"
 

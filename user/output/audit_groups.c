@@ -86,16 +86,6 @@ static struct audit_group *group_of(struct grouping *g, uint32_t uid, uint64_t c
 	return g->by == BY_CONTAINER ? container_of(g, cgroup) : user_of(g, uid);
 }
 
-static void add_usage(struct profile_usage *sum, const struct profile_usage *u)
-{
-	sum->io_read += u->io_read;
-	sum->io_write += u->io_write;
-	sum->disk_read += u->disk_read;
-	sum->disk_write += u->disk_write;
-	sum->disk_write_cancelled += u->disk_write_cancelled;
-	sum->cpu_ns += u->cpu_ns;
-}
-
 static void add_process(struct grouping *g, const struct profile_process *process)
 {
 	struct audit_group *group = group_of(g, process->uid, process->cgroup);
@@ -108,7 +98,7 @@ static void add_process(struct grouping *g, const struct profile_process *proces
 		group->rss += process->memory.rss;
 	if (process->memory.peak > group->largest_peak)
 		group->largest_peak = process->memory.peak;
-	add_usage(&group->usage, &process->usage);
+	profile_add_usage(&group->usage, &process->usage);
 }
 
 static void add_sum(struct grouping *g, const struct machine_sum *sum)
@@ -120,7 +110,7 @@ static void add_sum(struct grouping *g, const struct machine_sum *sum)
 	group->processes += sum->processes;
 	if (sum->peak_rss > group->largest_peak)
 		group->largest_peak = sum->peak_rss;
-	add_usage(&group->usage, &sum->usage);
+	profile_add_usage(&group->usage, &sum->usage);
 }
 
 static int by_memory(const void *a, const void *b)

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "json.h"
+
 static const char *const names[EVENT_KINDS] = {
 	[EVENT_AUDIT_START] = "audit_start",
 	[EVENT_AUDIT_END] = "audit_end",
@@ -146,25 +148,6 @@ static void put_pages(const struct event_lines *l, struct json_writer *j,
 	put_u64(j, "swap_pages", memory->swap / l->page_size);
 }
 
-static void put_metric(struct json_writer *j, const struct profile_metric *metric)
-{
-	json_key(j, metric->name);
-	switch (metric->kind) {
-	case PROFILE_INT:
-		json_i64(j, metric->i);
-		break;
-	case PROFILE_UINT:
-		json_u64(j, metric->u);
-		break;
-	case PROFILE_DOUBLE:
-		json_double(j, metric->d);
-		break;
-	case PROFILE_UNREADABLE:
-		json_plain(j, "null");
-		break;
-	}
-}
-
 static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
 {
 	const size_t most = n < EVENT_METRICS_MAX ? n : EVENT_METRICS_MAX;
@@ -172,10 +155,7 @@ static void put_metrics(struct json_writer *j, const struct profile_metric *metr
 	if (!n)
 		return;
 	json_key(j, "metrics");
-	json_object(j);
-	for (size_t i = 0; i < most; i++)
-		put_metric(j, &metrics[i]);
-	json_object_end(j);
+	json_metrics(j, metrics, most);
 	if (n > most)
 		put_u64(j, "dropped_metrics", n - most);
 }

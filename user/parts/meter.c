@@ -266,12 +266,18 @@ static void forget(struct meter *meter, struct metered *process, uint64_t now_ns
 	free(process);
 }
 
-static void take_fork(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+static struct metered *find_or_meet(struct meter *meter, const struct profile_process *pub,
+				    uint64_t now_ns)
 {
 	struct metered *process = find(meter, pub);
 
-	if (!process)
-		process = meet(meter, pub, now_ns);
+	return process ? process : meet(meter, pub, now_ns);
+}
+
+static void take_fork(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = find_or_meet(meter, pub, now_ns);
+
 	if (process && !(pub->flags & WIRE_PROCESS_ATTACHED))
 		series_add(process->series, M_PROCESS_STARTS, 1);
 }
@@ -297,10 +303,8 @@ static void take_exec(struct meter *meter, const struct profile_process *pub, ui
 
 static void take_exit(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find(meter, pub);
+	struct metered *process = find_or_meet(meter, pub, now_ns);
 
-	if (!process)
-		process = meet(meter, pub, now_ns);
 	if (!process)
 		return;
 	count(meter, process, pub);
@@ -564,10 +568,8 @@ void meter_took(struct meter *meter, const struct wire_header *record,
 
 static void look_at_process(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find(meter, pub);
+	struct metered *process = find_or_meet(meter, pub, now_ns);
 
-	if (!process)
-		process = meet(meter, pub, now_ns);
 	if (!process)
 		return;
 	count(meter, process, pub);

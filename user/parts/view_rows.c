@@ -89,16 +89,6 @@ static struct ranked pop(struct ranked *heap, size_t *n)
 /* ---- Figures ----------------------------------------------------------------------------------
  */
 
-static void add_usage(struct profile_usage *sum, const struct profile_usage *u)
-{
-	sum->io_read += u->io_read;
-	sum->io_write += u->io_write;
-	sum->disk_read += u->disk_read;
-	sum->disk_write += u->disk_write;
-	sum->disk_write_cancelled += u->disk_write_cancelled;
-	sum->cpu_ns += u->cpu_ns;
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -267,9 +257,9 @@ static void count_process(struct view_rows *v, const struct profile_process *pro
 	const int64_t growth = growth_of(process);
 	struct tally *tally = process->job ? tally_of(v, process->job) : NULL;
 
-	add_usage(&v->totals.usage, &process->usage);
+	profile_add_usage(&v->totals.usage, &process->usage);
 	if (tally)
-		add_usage(&tally->usage, &process->usage);
+		profile_add_usage(&tally->usage, &process->usage);
 	if (process->end_ns)
 		return;
 	v->totals.alive++;
@@ -464,7 +454,7 @@ int view_rows_scan(struct view_rows *v, const struct machine *m, const struct vi
 	rank_processes(v);
 	rank_jobs(v);
 	for (size_t i = 0; i < machine_n_sums(m); i++)
-		add_usage(&v->totals.usage, &machine_sum(m, i)->usage);
+		profile_add_usage(&v->totals.usage, &machine_sum(m, i)->usage);
 	return 0;
 }
 

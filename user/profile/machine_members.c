@@ -43,16 +43,6 @@ bool user_may_keep(const struct machine *m, const struct user *user, size_t n)
 	return m->kept + n <= MACHINE_KEPT && user->kept + n <= MACHINE_KEPT - m->kept;
 }
 
-static void usage_add(struct profile_usage *sum, const struct profile_usage *u)
-{
-	sum->io_read += u->io_read;
-	sum->io_write += u->io_write;
-	sum->disk_read += u->disk_read;
-	sum->disk_write += u->disk_write;
-	sum->disk_write_cancelled += u->disk_write_cancelled;
-	sum->cpu_ns += u->cpu_ns;
-}
-
 /* The sum that a process goes into; the last one is for all for which there is none. */
 static struct sum *sum_of(struct machine *m, const struct profile_process *pub)
 {
@@ -93,7 +83,7 @@ static void sums_add(struct machine *m, const struct profile_process *pub)
 		return;
 	sum->pub.processes++;
 	raise_to(&sum->pub.peak_rss, pub->memory.peak);
-	usage_add(&sum->pub.usage, &pub->usage);
+	profile_add_usage(&sum->pub.usage, &pub->usage);
 }
 
 /* Of the users that come next, the one with most ended processes. */

@@ -317,16 +317,8 @@ const struct profile_process *processes_main(const struct processes *ps)
 void processes_usage(const struct processes *ps, struct profile_usage *sum)
 {
 	memset(sum, 0, sizeof(*sum));
-	for (size_t i = 0; i < ps->n; i++) {
-		const struct profile_usage *u = &ps->list[i]->usage;
-
-		sum->io_read += u->io_read;
-		sum->io_write += u->io_write;
-		sum->disk_read += u->disk_read;
-		sum->disk_write += u->disk_write;
-		sum->disk_write_cancelled += u->disk_write_cancelled;
-		sum->cpu_ns += u->cpu_ns;
-	}
+	for (size_t i = 0; i < ps->n; i++)
+		profile_add_usage(sum, &ps->list[i]->usage);
 }
 
 void processes_remove(struct processes *ps, struct process *process)

@@ -40,6 +40,16 @@ struct profile_usage {
 	uint64_t cpu_ns;
 };
 
+static inline void profile_add_usage(struct profile_usage *sum, const struct profile_usage *u)
+{
+	sum->io_read += u->io_read;
+	sum->io_write += u->io_write;
+	sum->disk_read += u->disk_read;
+	sum->disk_write += u->disk_write;
+	sum->disk_write_cancelled += u->disk_write_cancelled;
+	sum->cpu_ns += u->cpu_ns;
+}
+
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };
 
 struct profile_metric {

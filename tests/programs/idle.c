@@ -73,10 +73,12 @@ static void run_child(const char *action, size_t size)
 	pid_t pid;
 
 	must(!pipe(ends));
+	bring_files_in();
 	pid = fork();
 	must(pid >= 0);
 	if (!pid) {
 		touch(map_anonymous(size), size);
+		bring_files_in();
 		rss_bytes(0);
 		both = rss_bytes(0) + rss_bytes(getppid());
 		must(write(ends[1], &both, sizeof(both)) == sizeof(both));

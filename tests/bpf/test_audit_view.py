@@ -328,8 +328,10 @@ def test_losses_are_in_plain_sight(view, target):
 def test_lists_scroll(view, tmp_path):
     with Load(tmp_path / "truth", idle=60), view(height=24) as shown:
         shown.only(f"{tmp_path.parent.name}/{tmp_path.name}")
-        status = shown.pane.shows(" of 6")
-        first, last, n = map(int, re.search(r" (\d+)-(\d+) of (\d+)", status).groups())
+        # Not the header's "audit of 6.1 s".
+        status = shown.pane.until(
+            lambda lines: re.search(r" (\d+)-(\d+) of (6\d) ", "\n".join(lines)), "all of them")
+        first, last, n = map(int, status.groups())
         assert first == 1 and n >= 60
         page = last
         assert page == len(pids(shown.pane.lines()))

@@ -189,7 +189,8 @@ def test_program_that_starts_later_is_searched(audit, target):
         one.go()
         one.go()
         report = running.stop()
-    assert step_names(job_of(report, one.pid)) == ["one", "two"]
+    assert losses(report) == {}
+    assert step_names(job_of(report, one.pid)) == ["one", "two"], report["quality"]
     assert quality(report)["late_probes"] >= 1
 
 

@@ -141,6 +141,9 @@ static void sizes_are_bounded(void **state)
 	check_bound(repeated("rules:\n", "- {name: a, files: b}\n", 512, ""), NULL);
 	check_bound(repeated("rules:\n", "- {name: a, files: b}\n", 513, ""),
 		    "more than 512 rules");
+	check_bound(
+		repeated("rules:\n- name: a\n  any:\n  - &c {files: b}\n", "  - *c\n", 4096, ""),
+		"more than 4096 conditions");
 	check_bound(repeated("rules: ", "[", 5000, ""), "test:2: did not find");
 }
 

@@ -27,15 +27,13 @@ void log_set_hook(void (*hook)(void *context), void *context)
 	hook_context = context;
 }
 
-/* Texts may carry names that a hostile process chose: no control byte reaches the terminal. */
+/* Texts may carry names that a hostile process chose: see text_for_terminal(). */
 static void write_line(const char *format, va_list args)
 {
-	char line[1024];
+	char given[1024], line[sizeof(given) * TEXT_TERMINAL_GROWTH + 1];
 
-	vsnprintf(line, sizeof(line), format, args);
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	vsnprintf(given, sizeof(given), format, args);
+	text_for_terminal(line, sizeof(line), given, sizeof(given));
 	if (before_line)
 		before_line(hook_context);
 	fprintf(stderr, "qprof-bpf: %s\n", line);

@@ -129,7 +129,7 @@ static int list_mapping(void *context, const struct procfs_mapping *m)
 	const char *why;
 	int fd;
 
-	if (m->device == list->last_device && m->inode == list->last_inode)
+	if (!m || (m->device == list->last_device && m->inode == list->last_inode))
 		return 0;
 	list->last_device = m->device;
 	list->last_inode = m->inode;

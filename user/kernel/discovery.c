@@ -518,10 +518,13 @@ static bool was_there(struct discovery *d, const struct search *search,
 static int search_mapping(void *context, const struct procfs_mapping *m)
 {
 	struct search *search = context;
-	const bool linker = is_linker(base_name(m->path));
 	struct stat st;
+	bool linker;
 	int fd;
 
+	if (!m)
+		return 0;
+	linker = is_linker(base_name(m->path));
 	if (m->device == search->device && m->inode == search->inode)
 		return 0;
 	search->device = m->device;

@@ -213,8 +213,7 @@ static int each_by_text(int fd, bool executable, procfs_visit_fn visit, void *co
 	}
 	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
 	while (!err && getline(&line, &room, file) > 0)
-		if (parse_mapping(line, executable, &m))
-			err = visit(context, &m);
+		err = visit(context, parse_mapping(line, executable, &m) ? &m : NULL);
 	free(line);
 	fclose(file);
 	return err;

@@ -30,6 +30,7 @@ struct procfs_mapping {
 	const char *path;	/* as the process sees it; may be gone, or another file's by now */
 };
 
+/* NULL: a mapping that was passed over, so that whoever has no time left can end it. */
 typedef int (*procfs_visit_fn)(void *context, const struct procfs_mapping *m);
 
 /*

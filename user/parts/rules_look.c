@@ -66,7 +66,7 @@ struct look {
 	struct rules_match *match;
 	enum rule_kind kind;
 	const char *found;
-	size_t left;		/* names that are looked at yet */
+	size_t left;		/* mappings or descriptors that are looked at yet */
 	uint64_t until_ns;	/* CLOCK_MONOTONIC */
 	uint64_t device, inode; /* of the mapping before: a file's follow each other */
 	bool cut;
@@ -74,18 +74,23 @@ struct look {
 
 enum { ENOUGH = 1 };
 
-/* ENOUGH: there is nothing more to learn, or no more is looked at. */
+/* Every mapping and descriptor counts, also one that brings nothing new: to get to it took time. */
+static bool may_go_on(struct look *look)
+{
+	look->cut |= !look->left || clock_ns(CLOCK_MONOTONIC) > look->until_ns;
+	if (look->cut)
+		return false;
+	look->left--;
+	return true;
+}
+
+/* ENOUGH: there is nothing more to learn. */
 static int offer_path(struct look *look, const char *path)
 {
 	static const char deleted[] = " (deleted)";
 	const size_t len = strlen(path), tail = sizeof(deleted) - 1;
 	char name[PATH_MAX];
 
-	if (!look->left || clock_ns(CLOCK_MONOTONIC) > look->until_ns) {
-		look->cut = true;
-		return ENOUGH;
-	}
-	look->left--;
 	if (path[0] != '/') /* a pipe, a socket */
 		return 0;
 	if (len > tail && len - tail < sizeof(name) && !strcmp(path + len - tail, deleted)) {
@@ -103,7 +108,9 @@ static int offer_mapping(void *context, const struct procfs_mapping *mapping)
 {
 	struct look *look = context;
 
-	if (mapping->device == look->device && mapping->inode == look->inode)
+	if (!may_go_on(look))
+		return ENOUGH;
+	if (!mapping || (mapping->device == look->device && mapping->inode == look->inode))
 		return 0;
 	look->device = mapping->device;
 	look->inode = mapping->inode;
@@ -112,7 +119,7 @@ static int offer_mapping(void *context, const struct procfs_mapping *mapping)
 
 static int offer_open(void *context, const char *path)
 {
-	return offer_path(context, path);
+	return may_go_on(context) ? offer_path(context, path) : ENOUGH;
 }
 
 static void offer_executable(struct rules_match *m, pid_t pid)

@@ -16,13 +16,14 @@
 #include "watch.h"
 
 enum {
-	MAX_SUSPECTS = 16384, /* processes of MIN_RSS and more that are known of */
-	MIN_RSS = 32 << 20,   /* a model is larger */
-	PATIENCE = 16,	      /* looks in vain after which it takes twice as much for the next */
-	SLICE_NS = 1000000,   /* of looks at a time: records wait meanwhile, and gather */
-	SHARE = 100,	      /* of our looks, in the long run: one in so many nanoseconds */
-	WAIT_NS = 1000000000, /* for records that are behind, at most */
-	BURST_NS = 500000000, /* that may be saved up, and that we begin with */
+	MAX_SUSPECTS = 16384,	/* processes of MIN_RSS and more that are known of */
+	MIN_RSS = 32 << 20,	/* a model is larger */
+	PATIENCE = 16,		/* looks in vain after which it takes twice as much for the next */
+	SLICE_NS = 1000000,	/* of looks at a time: records wait meanwhile, and gather */
+	SHARE = 100,		/* of our looks, in the long run: one in so many nanoseconds */
+	WAIT_NS = 1000000000,	/* for records that are behind, at most */
+	FORGET_NS = 1000000000, /* between two looks for those that are settled */
+	BURST_NS = 500000000,	/* that may be saved up, and that we begin with */
 };
 
 /* A process is a tgid and its start time. */
@@ -56,7 +57,8 @@ struct rules_part {
 	uint64_t looked_ns;   /* when the last slice was begun */
 	uint64_t budgeted_ns; /* until when it was added to */
 	uint64_t looks, jobs; /* so far */
-	uint64_t left_out;    /* processes that were not looked at, for there were too many */
+	uint64_t forgot_ns;   /* when those that are settled were looked for */
+	uint64_t left_out;    /* times that a process was not looked at, for there were too many */
 	uint64_t cut;	      /* looks that did not see all */
 	uint64_t refused;     /* jobs that there was no room for */
 };
@@ -140,10 +142,13 @@ static void forget_settled(struct rules_part *p)
 
 static struct suspect *add(struct rules_part *p, const struct identity *id)
 {
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct suspect *suspect;
 
-	if (HASH_COUNT(p->suspects) >= MAX_SUSPECTS)
+	if (HASH_COUNT(p->suspects) >= MAX_SUSPECTS && now - p->forgot_ns >= FORGET_NS) {
 		forget_settled(p);
+		p->forgot_ns = now;
+	}
 	suspect = HASH_COUNT(p->suspects) < MAX_SUSPECTS ? calloc(1, sizeof(*suspect)) : NULL;
 	if (!suspect) {
 		p->left_out++;
@@ -351,7 +356,7 @@ static void finish(struct audit_part *part)
 	for (waiting = p->queue; waiting; waiting = waiting->next)
 		n += !waiting->looks_at_all;
 	warn(p, n, "processes were yet to be looked at when the audit ended");
-	warn(p, p->left_out, "processes were not looked at: more than 16384 have 32 MiB");
+	warn(p, p->left_out, "times that a process was not looked at: more than 16384 have 32 MiB");
 	warn(p, p->cut, "looks did not see all: more than 8192 files mapped, 2048 open, or 20 ms");
 	warn(p, p->refused, "processes matched and could not become jobs: 1023 run already");
 	log_verbose("rules: %llu looks, %llu jobs", (unsigned long long)p->looks,

@@ -17,7 +17,10 @@
 
 #include "text.h"
 
-enum { SHOWN = 40 /* columns of a text in a message */ };
+enum {
+	SHOWN = 40,	       /* columns of a text in a message */
+	MAX_CONDITIONS = 4096, /* of a file */
+};
 
 struct reader {
 	struct rules *rules;
@@ -25,6 +28,7 @@ struct reader {
 	const char *text;
 	struct error *err;
 	yaml_document_t document;
+	size_t conditions; /* read so far: an alias makes more of them than there are bytes */
 };
 
 static const char *const kind_keys[RULE_KINDS] = {
@@ -164,6 +168,8 @@ static int read_condition(struct reader *r, struct rule_case *c, enum rule_kind 
 	      node->data.sequence.items.start == node->data.sequence.items.top)))
 		return fail(r, node, "'%s' is to be a pattern or a list of patterns",
 			    kind_keys[kind]);
+	if (++r->conditions > MAX_CONDITIONS)
+		return fail(r, node, "more than %d conditions in a file", MAX_CONDITIONS);
 	condition = rules_add_condition(r->rules, c, kind);
 	if (!condition)
 		return out_of_memory(r);

@@ -50,7 +50,9 @@ struct terminal {
 /* ---- Dying ------------------------------------------------------------------------------------
  */
 
-static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGQUIT, SIGHUP, SIGTRAP};
+static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGQUIT,
+			     SIGHUP,  SIGTRAP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
+			     SIGPROF, SIGXCPU, SIGXFSZ, SIGSYS,	 SIGIO,	  SIGPWR};
 enum { N_DEADLY = sizeof(deadly) / sizeof(*deadly) };
 
 /* What a dying process needs to give the terminal back. */
@@ -67,9 +69,12 @@ static void die(int number)
 {
 	if (rescue.shown) {
 		rescue.shown = 0;
-		/* It is tried once: there is nobody to be told of an error. */
-		if (write(rescue.fd, rescue.text, rescue.len) >= 0)
-			tcsetattr(rescue.fd, TCSANOW, &rescue.before);
+		/* It is tried once: there is nobody to be told of an error. The modes are given
+		 * back in any case: a terminal that is stopped takes no text. */
+		const ssize_t written = write(rescue.fd, rescue.text, rescue.len);
+
+		(void)written;
+		tcsetattr(rescue.fd, TCSANOW, &rescue.before);
 	}
 	for (size_t i = 0; i < N_DEADLY; i++)
 		sigaction(deadly[i], &rescue.old[i], NULL);

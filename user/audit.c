@@ -17,6 +17,7 @@ enum {
 	 * what it says. The first after some quiet is taken at once. */
 	BATCH_NS = 10000000,
 	TRUST_NS = 1000000000, /* see discovery_trust */
+	READS = 4096,	       /* slices, of a machine that is never quiet */
 	MAX_PENDING = 256,     /* of jobs that a rule began and whose start has not come yet */
 	MAX_ANCESTORS = 256,   /* that are asked whether they are among them */
 };
@@ -298,12 +299,22 @@ static void tell_batch(struct audit *a)
 			a->options->parts[i]->batch(a->options->parts[i]);
 }
 
-/* All that is there, so that what comes next can be waited for. 1: more has come meanwhile. */
-static int read_rings(struct audit *a)
+/* Some of what is there. 1: there may be more; 0; or -1 and the error. */
+static int take_slice(struct audit *a)
 {
 	int more = rings_read(a->watch.rings);
 
-	if (a->watch.failed)
+	if (more < 0 && !a->watch.failed)
+		watch_failf(&a->watch, "cannot read what the kernel side tells: %s",
+			    strerror(-more));
+	return a->watch.failed ? -1 : more;
+}
+
+static int read_rings(struct audit *a)
+{
+	int more = take_slice(a);
+
+	if (more < 0)
 		return -1;
 	a->behind = more > 0;
 	tell_batch(a);
@@ -313,10 +324,21 @@ static int read_rings(struct audit *a)
 /* ---- Prepare and attach -----------------------------------------------------------------------
  */
 
+static void close_parts(struct audit *a)
+{
+	for (size_t i = 0; i < a->n_started; i++)
+		if (a->options->parts[i]->close)
+			a->options->parts[i]->close(a->options->parts[i]);
+	a->n_started = 0;
+}
+
 static void stopping(struct watch *w, const struct signalfd_siginfo *info)
 {
+	struct audit *a = (struct audit *)w;
+
 	if (!w->stop)
 		return;
+	close_parts(a); /* the terminal is given back */
 	log_error("stopped at once; there is no report");
 	_exit(128 + (int)info->ssi_signo);
 }
@@ -395,8 +417,9 @@ static int take_existing(struct audit *a)
 	if (engine_track_existing(a->watch.engine, &err))
 		return watch_fail(&a->watch, &err);
 	a->start_ns = clock_ns(CLOCK_MONOTONIC);
-	while (rings_read(a->watch.rings) > 0)
-		;
+	/* On a machine that is never quiet there would always be more. */
+	for (int i = 0; i < READS && !a->watch.stop && take_slice(a) > 0; i++)
+		watch_take_signals(&a->watch);
 	if (a->watch.failed)
 		return -1;
 	machine_settle(a->machine);
@@ -480,7 +503,7 @@ static void run(struct audit *a)
 			return;
 		gather(a);
 		/* What else wakes us up has its turn also when records never end. */
-		while (read_rings(a) > 0)
+		while (read_rings(a) > 0 && !a->watch.stop)
 			if (watch_wait(&a->watch, 0))
 				return;
 		a->read_ns = clock_ns(CLOCK_MONOTONIC);
@@ -505,8 +528,6 @@ static void finish_jobs(struct audit *a)
 
 static void drain(struct audit *a)
 {
-	enum { READS = 4096 }; /* of a machine that is never quiet */
-
 	a->watch.stop = true;
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);
@@ -551,9 +572,7 @@ static int leave(struct audit *a)
 {
 	int status = 0;
 
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->close)
-			a->options->parts[i]->close(a->options->parts[i]);
+	close_parts(a);
 	if (a->watch.failed) {
 		log_error("%s", a->watch.err.text);
 		status = a->watch.err.status ? a->watch.err.status : 125;

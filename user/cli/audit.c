@@ -221,6 +221,9 @@ int command_audit(int argc, char **argv)
 		command.audit.summary_width = terminal_width(STDERR_FILENO);
 		command.audit.summary_colour = isatty(STDERR_FILENO) && colour;
 	}
+	if (command.view.wanted == LIVE_IF_POSSIBLE && command.events.wanted &&
+	    !command.events.path)
+		command.view.wanted = NOT_LIVE; /* the events have the terminal */
 	status = run(&command);
 	for (size_t i = 0; i < command.audit.n_parts; i++)
 		command.parts[i]->free(command.parts[i]);

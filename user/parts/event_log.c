@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "invoker.h"
+#include "event_lines.h"
 #include "log.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
 	STREAM_ROOM = 4 << 20, /* likewise while a reader is slow */
 	FORMATTED_AT_ONCE = 65536,
 	CLOSE_MS = 1000,
+	LONGEST = 2 * EVENT_LINE_MAX, /* of a line, with blanks */
 };
 
 #define LOST "they are lost until that works, and counted"
@@ -195,7 +197,8 @@ static int shift_names(const struct event_log *l)
 	for (unsigned int i = l->options.keep; i; i--) {
 		name_of(from, sizeof(from), l->options.path, i - 1);
 		name_of(to, sizeof(to), l->options.path, i);
-		if (rename(from, to) && (i == 1 || errno != ENOENT))
+		/* The file itself may be missing, too: it could not be opened anew last time. */
+		if (rename(from, to) && errno != ENOENT)
 			return -errno;
 	}
 	return 0;
@@ -211,7 +214,10 @@ static void rotate(struct event_log *l)
 	if (!err)
 		return;
 	tell(l, "rotate", -err, "it is used on");
-	l->rotate_at = l->end + (off_t)l->options.max_size;
+	/* A line that is longer than a file is to be has its place in it, or it would wait for
+	 * ever. */
+	l->rotate_at =
+		l->end + (off_t)(l->options.max_size > LONGEST ? l->options.max_size : LONGEST);
 }
 
 /* Bytes of the next line. */
@@ -302,7 +308,8 @@ static bool takes_more(const struct event_log *l, int timeout_ms)
 {
 	struct pollfd fd = {.fd = l->fd, .events = POLLOUT};
 
-	return poll(&fd, 1, timeout_ms) > 0 && fd.revents & POLLOUT;
+	/* An error is found by writing. */
+	return poll(&fd, 1, timeout_ms) > 0 && fd.revents & (POLLOUT | POLLERR | POLLHUP);
 }
 
 static void save_stream(struct event_log *l)

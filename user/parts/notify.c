@@ -30,12 +30,17 @@ static struct notify *notify_of(struct audit_part *part)
 	return (struct notify *)part;
 }
 
-/* A manager that does not listen is no reason to do anything else. */
-static void tell(const struct notify *n, const char *text)
+/* A manager that does not listen is no reason to do anything else. False: it should be tried again.
+ */
+static bool tell(const struct notify *n, const char *text)
 {
 	if (sendto(n->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
-		   (const struct sockaddr *)&n->address, n->address_len) < 0)
-		log_verbose("cannot notify the service manager: %s", strerror(errno));
+		   (const struct sockaddr *)&n->address, n->address_len) >= 0)
+		return true;
+	if (errno == EAGAIN)
+		return false;
+	log_verbose("cannot notify the service manager: %s", strerror(errno));
+	return true;
 }
 
 static int start(struct audit_part *part, struct audit *audit, struct error *err)
@@ -61,8 +66,8 @@ static void batch(struct audit_part *part)
 	/* The first batch: those that were there before are in. */
 	snprintf(text, sizeof(text), "%sSTATUS=auditing %zu process%s",
 		 n->told_ns ? "" : "READY=1\n", alive, alive == 1 ? "" : "es");
-	tell(n, text);
-	n->told_ns = now;
+	if (tell(n, text))
+		n->told_ns = now;
 }
 
 static void finish(struct audit_part *part)

@@ -299,20 +299,9 @@ static void tell_batch(struct audit *a)
 			a->options->parts[i]->batch(a->options->parts[i]);
 }
 
-/* Some of what is there. 1: there may be more; 0; or -1 and the error. */
-static int take_slice(struct audit *a)
-{
-	int more = rings_read(a->watch.rings);
-
-	if (more < 0 && !a->watch.failed)
-		watch_failf(&a->watch, "cannot read what the kernel side tells: %s",
-			    strerror(-more));
-	return a->watch.failed ? -1 : more;
-}
-
 static int read_rings(struct audit *a)
 {
-	int more = take_slice(a);
+	int more = watch_read(&a->watch);
 
 	if (more < 0)
 		return -1;
@@ -418,7 +407,7 @@ static int take_existing(struct audit *a)
 		return watch_fail(&a->watch, &err);
 	a->start_ns = clock_ns(CLOCK_MONOTONIC);
 	/* On a machine that is never quiet there would always be more. */
-	for (int i = 0; i < READS && !a->watch.stop && take_slice(a) > 0; i++)
+	for (int i = 0; i < READS && !a->watch.stop && watch_read(&a->watch) > 0; i++)
 		watch_take_signals(&a->watch);
 	if (a->watch.failed)
 		return -1;

@@ -142,9 +142,9 @@ static int take_record(void *context, const struct wire_header *h)
 /* Reads what is there, and lets the file have it. */
 static int read_rings(struct session *s)
 {
-	int more = rings_read(s->watch.rings), err;
+	int more = watch_read(&s->watch), err;
 
-	if (s->watch.failed)
+	if (more < 0)
 		return -1;
 	err = s->writer->flush(s->writer);
 	if (err) {

@@ -177,6 +177,15 @@ void watch_limit(struct watch *w, uint64_t ns)
 	timer_set(w->duration.fd, ns);
 }
 
+int watch_read(struct watch *w)
+{
+	int more = rings_read(w->rings);
+
+	if (more < 0 && !w->failed)
+		watch_failf(w, "cannot read what the kernel side tells: %s", strerror(-more));
+	return w->failed ? -1 : more;
+}
+
 void watch_take_signals(struct watch *w)
 {
 	struct signalfd_siginfo info;

@@ -75,6 +75,8 @@ int watch_add_for_writing(struct watch *w, struct wake *wake);
 void watch_remove(struct watch *w, struct wake *wake);
 /* Waits at most so long (-1: for ever), and takes what came. 0, or -1 and the error. */
 int watch_wait(struct watch *w, int timeout_ms);
+/* Hands out some of the records that are there. 1: there may be more; 0; or -1 and the error. */
+int watch_read(struct watch *w);
 /* Takes signals that are there, without waiting. */
 void watch_take_signals(struct watch *w);
 

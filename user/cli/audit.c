@@ -14,6 +14,7 @@
 #include "log.h"
 #include "notify.h"
 #include "parse.h"
+#include "patterns.h"
 
 enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
 
@@ -56,23 +57,6 @@ struct command {
 	bool quiet;
 };
 
-static void add_pattern(struct command *command, const char *pattern, struct argp_state *state)
-{
-	const size_t n = command->audit.n_patterns;
-	const char **more = reallocarray(command->patterns, n + 1, sizeof(*more));
-
-	if (!more) {
-		argp_failure(state, 125, ENOMEM, "--usdt");
-		return;
-	}
-	if (!strchr(pattern, ':'))
-		argp_error(state, "--usdt %s: say PROVIDER:NAME, such as python:gc__start",
-			   pattern);
-	command->patterns = more;
-	command->patterns[n] = pattern;
-	command->audit.n_patterns = n + 1;
-}
-
 static void check_options(struct command *command, struct argp_state *state)
 {
 	const char *output = command->audit.output;
@@ -104,7 +88,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "-d %s: not a time such as 10s, 5m or 500ms", arg);
 		break;
 	case OPT_USDT:
-		add_pattern(command, arg, state);
+		patterns_add(&command->patterns, &command->audit.n_patterns, arg, state);
 		break;
 	case OPT_MAX_PROCESSES:
 		if (parse_count(arg, 1, MAX_MAX_PROCESSES, &command->audit.max_processes))

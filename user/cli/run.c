@@ -13,6 +13,7 @@
 #include "live.h"
 #include "log.h"
 #include "parse.h"
+#include "patterns.h"
 #include "session.h"
 
 enum {
@@ -64,23 +65,6 @@ struct run {
 	bool audit;
 };
 
-static void add_pattern(struct run *run, const char *pattern, struct argp_state *state)
-{
-	size_t n = run->session.n_patterns;
-	const char **more = reallocarray(run->patterns, n + 1, sizeof(*more));
-
-	if (!more) {
-		argp_failure(state, 125, ENOMEM, "--usdt");
-		return;
-	}
-	if (!strchr(pattern, ':'))
-		argp_error(state, "--usdt %s: say PROVIDER:NAME, such as python:gc__start",
-			   pattern);
-	run->patterns = more;
-	run->patterns[n] = pattern;
-	run->session.n_patterns = n + 1;
-}
-
 static void set_hooks(struct run *run, const char *extent, struct argp_state *state)
 {
 	static const struct {
@@ -122,7 +106,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		run->session.follow = false;
 		break;
 	case OPT_USDT:
-		add_pattern(run, arg, state);
+		patterns_add(&run->patterns, &run->session.n_patterns, arg, state);
 		break;
 	case OPT_AS_ROOT:
 		run->session.as_root = true;

@@ -26,24 +26,6 @@ const char *event_name(enum event_kind kind)
 	return names[kind];
 }
 
-static void put_text(struct json_writer *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_text(j, text);
-}
-
-static void put_u64(struct json_writer *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_u64(j, value);
-}
-
-static void put_bool(struct json_writer *j, const char *key, bool value)
-{
-	json_key(j, key);
-	json_plain(j, value ? "true" : "false");
-}
-
 /* ---- What each line begins with ---------------------------------------------------------------
  */
 
@@ -80,7 +62,7 @@ static void put_time(struct event_lines *l, struct json_writer *j, uint64_t time
 	for (int i = DIGITS; i; i--, ns /= 10)
 		text[len + i] = (char)('0' + ns % 10);
 	memcpy(text + len + 1 + DIGITS, "Z", 2);
-	put_text(j, "time", text);
+	json_member_text(j, "time", text);
 }
 
 static struct json_writer *begin(struct event_lines *l, enum event_kind kind, uint64_t time_ns)
@@ -89,10 +71,10 @@ static struct json_writer *begin(struct event_lines *l, enum event_kind kind, ui
 
 	j->out = l->out;
 	json_object(j);
-	put_text(j, "event", names[kind]);
+	json_member_text(j, "event", names[kind]);
 	put_time(l, j, time_ns);
-	put_u64(j, "time_ns", time_ns);
-	put_text(j, "audit", l->audit);
+	json_member_u64(j, "time_ns", time_ns);
+	json_member_text(j, "audit", l->audit);
 	return j;
 }
 
@@ -101,22 +83,22 @@ static struct json_writer *begin(struct event_lines *l, enum event_kind kind, ui
 
 static void put_who(struct json_writer *j, uint32_t tgid, uint64_t started_ns)
 {
-	put_u64(j, "pid", tgid);
-	put_u64(j, "started_ns", started_ns);
+	json_member_u64(j, "pid", tgid);
+	json_member_u64(j, "started_ns", started_ns);
 }
 
 static void put_owner(struct json_writer *j, const struct event_owner *owner)
 {
-	put_u64(j, "uid", owner->uid);
-	put_text(j, "user", owner->user);
+	json_member_u64(j, "uid", owner->uid);
+	json_member_text(j, "user", owner->user);
 	if (owner->cgroup->path[0])
-		put_text(j, "cgroup", owner->cgroup->path);
+		json_member_text(j, "cgroup", owner->cgroup->path);
 	if (owner->cgroup->container[0]) {
-		put_text(j, "container", owner->cgroup->container);
-		put_text(j, "runtime", owner->cgroup->runtime);
+		json_member_text(j, "container", owner->cgroup->container);
+		json_member_text(j, "runtime", owner->cgroup->runtime);
 	}
 	if (owner->cgroup->pod[0])
-		put_text(j, "pod", owner->cgroup->pod);
+		json_member_text(j, "pod", owner->cgroup->pod);
 }
 
 static void put_cmdline(const struct event_lines *l, struct json_writer *j,
@@ -124,28 +106,28 @@ static void put_cmdline(const struct event_lines *l, struct json_writer *j,
 {
 	if (l->no_cmdline || !process->cmdline)
 		return;
-	put_text(j, "cmdline", process->cmdline);
+	json_member_text(j, "cmdline", process->cmdline);
 	if (process->cmdline_cut)
-		put_bool(j, "cmdline_cut", true);
+		json_member_bool(j, "cmdline_cut", true);
 }
 
 static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 {
-	put_u64(j, "io_read_bytes", usage->io_read);
-	put_u64(j, "io_write_bytes", usage->io_write);
-	put_u64(j, "disk_read_bytes", usage->disk_read);
-	put_u64(j, "disk_write_bytes", usage->disk_write);
-	put_u64(j, "disk_write_cancelled_bytes", usage->disk_write_cancelled);
-	put_u64(j, "cpu_ns", usage->cpu_ns);
+	json_member_u64(j, "io_read_bytes", usage->io_read);
+	json_member_u64(j, "io_write_bytes", usage->io_write);
+	json_member_u64(j, "disk_read_bytes", usage->disk_read);
+	json_member_u64(j, "disk_write_bytes", usage->disk_write);
+	json_member_u64(j, "disk_write_cancelled_bytes", usage->disk_write_cancelled);
+	json_member_u64(j, "cpu_ns", usage->cpu_ns);
 }
 
 static void put_pages(const struct event_lines *l, struct json_writer *j,
 		      const struct profile_memory *memory)
 {
-	put_u64(j, "file_pages", memory->file / l->page_size);
-	put_u64(j, "anon_pages", memory->anon / l->page_size);
-	put_u64(j, "shmem_pages", memory->shmem / l->page_size);
-	put_u64(j, "swap_pages", memory->swap / l->page_size);
+	json_member_u64(j, "file_pages", memory->file / l->page_size);
+	json_member_u64(j, "anon_pages", memory->anon / l->page_size);
+	json_member_u64(j, "shmem_pages", memory->shmem / l->page_size);
+	json_member_u64(j, "swap_pages", memory->swap / l->page_size);
 }
 
 static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
@@ -157,7 +139,7 @@ static void put_metrics(struct json_writer *j, const struct profile_metric *metr
 	json_key(j, "metrics");
 	json_metrics(j, metrics, most);
 	if (n > most)
-		put_u64(j, "dropped_metrics", n - most);
+		json_member_u64(j, "dropped_metrics", n - most);
 }
 
 static uint64_t since(uint64_t before, uint64_t now)
@@ -173,24 +155,24 @@ void event_audit_start(struct event_lines *l, uint64_t time_ns, const struct run
 {
 	struct json_writer *j = begin(l, EVENT_AUDIT_START, time_ns);
 
-	put_u64(j, "schema_version", EVENT_SCHEMA_VERSION);
-	put_text(j, "version", info->version);
-	put_text(j, "host", info->hostname);
-	put_text(j, "kernel", info->kernel);
+	json_member_u64(j, "schema_version", EVENT_SCHEMA_VERSION);
+	json_member_text(j, "version", info->version);
+	json_member_text(j, "host", info->hostname);
+	json_member_text(j, "kernel", info->kernel);
 	if (*boot_id)
-		put_text(j, "boot_id", boot_id);
-	put_u64(j, "page_size", l->page_size);
+		json_member_text(j, "boot_id", boot_id);
+	json_member_u64(j, "page_size", l->page_size);
 	json_object_end(j);
 }
 
 static void put_end(struct json_writer *j, const struct profile_process *process)
 {
 	if (WIFSIGNALED((int)process->exit_code))
-		put_u64(j, "exit_signal", WTERMSIG(process->exit_code));
+		json_member_u64(j, "exit_signal", WTERMSIG(process->exit_code));
 	else
-		put_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
-	put_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
-	put_u64(j, "peak_rss_bytes", process->memory.peak);
+		json_member_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
+	json_member_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
+	json_member_u64(j, "peak_rss_bytes", process->memory.peak);
 	put_usage(j, &process->usage);
 }
 
@@ -200,20 +182,20 @@ void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns
 	struct json_writer *j = begin(l, kind, time_ns);
 
 	put_who(j, process->tgid, process->started_ns);
-	put_u64(j, "ppid", process->ppid);
-	put_text(j, "comm", process->comm);
+	json_member_u64(j, "ppid", process->ppid);
+	json_member_text(j, "comm", process->comm);
 	/* At its fork it has its parent's. */
 	if (kind != EVENT_PROCESS_START)
 		put_cmdline(l, j, process);
 	put_owner(j, owner);
 	if (process->flags & WIRE_PROCESS_ATTACHED)
-		put_bool(j, "attached", true);
+		json_member_bool(j, "attached", true);
 	if (process->job)
-		put_u64(j, "job", process->job->id);
+		json_member_u64(j, "job", process->job->id);
 	if (kind == EVENT_PROCESS_EXIT)
 		put_end(j, process);
 	else
-		put_u64(j, "rss_bytes", process->memory.rss);
+		json_member_u64(j, "rss_bytes", process->memory.rss);
 	json_object_end(j);
 }
 
@@ -223,11 +205,11 @@ static void put_totals(struct json_writer *j, const struct machine_job *job, uin
 	size_t n;
 	const struct profile_metric *metrics = profile_summaries(job->profile, &n);
 
-	put_u64(j, "duration_ns", since(job->begin_ns, time_ns));
-	put_u64(j, "processes_alive", job->alive);
-	put_u64(j, "checkpoints", job->checkpoints);
-	put_u64(j, "peak_rss_bytes", totals->peak_rss);
-	put_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
+	json_member_u64(j, "duration_ns", since(job->begin_ns, time_ns));
+	json_member_u64(j, "processes_alive", job->alive);
+	json_member_u64(j, "checkpoints", job->checkpoints);
+	json_member_u64(j, "peak_rss_bytes", totals->peak_rss);
+	json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
 	put_usage(j, &totals->usage);
 	put_metrics(j, metrics, n);
 }
@@ -237,19 +219,19 @@ void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 {
 	struct json_writer *j = begin(l, kind, time_ns);
 
-	put_u64(j, "job", job->id);
+	json_member_u64(j, "job", job->id);
 	put_who(j, job->root->tgid, job->root->started_ns);
-	put_text(j, "comm", job->root->comm);
+	json_member_text(j, "comm", job->root->comm);
 	put_cmdline(l, j, job->root);
 	put_owner(j, owner);
 	/* Without a rule its checkpoints are the reason. */
 	if (job->rule[0]) {
-		put_text(j, "rule", job->rule);
-		put_text(j, "evidence", job->evidence);
+		json_member_text(j, "rule", job->rule);
+		json_member_text(j, "evidence", job->evidence);
 	}
-	put_u64(j, "processes", job->processes);
+	json_member_u64(j, "processes", job->processes);
 	if (kind == EVENT_JOB_END) {
-		put_bool(j, "still_running", still_running);
+		json_member_bool(j, "still_running", still_running);
 		put_totals(j, job, time_ns);
 	}
 	json_object_end(j);
@@ -277,24 +259,24 @@ void event_checkpoint(struct event_lines *l, const struct profile_checkpoint *st
 	struct json_writer *j = begin(l, EVENT_CHECKPOINT, step->time_ns);
 	const char *phase = profile_open_phase(job->profile);
 
-	put_u64(j, "job", job->id);
+	json_member_u64(j, "job", job->id);
 	put_who(j, step->tgid, started_ns);
-	put_u64(j, "tid", step->tid);
-	put_u64(j, "seq", step->seq);
-	put_text(j, "what", word_of(step->what));
-	put_text(j, "step", step->step);
+	json_member_u64(j, "tid", step->tid);
+	json_member_u64(j, "seq", step->seq);
+	json_member_text(j, "what", word_of(step->what));
+	json_member_text(j, "step", step->step);
 	if (step->name_cut)
-		put_bool(j, "name_cut", true);
+		json_member_bool(j, "name_cut", true);
 	if (step->name_unreadable)
-		put_bool(j, "name_unreadable", true);
+		json_member_bool(j, "name_unreadable", true);
 	if (phase)
-		put_text(j, "phase", phase);
-	put_u64(j, "processes", step->processes);
-	put_u64(j, "rss_bytes", step->tree.rss);
+		json_member_text(j, "phase", phase);
+	json_member_u64(j, "processes", step->processes);
+	json_member_u64(j, "rss_bytes", step->tree.rss);
 	put_pages(l, j, &step->tree);
-	put_u64(j, "step_peak_rss_bytes", step->tree.step_peak);
-	put_u64(j, "peak_rss_bytes", profile_peak_so_far(job->profile));
-	put_u64(j, "own_rss_bytes", step->own.rss);
+	json_member_u64(j, "step_peak_rss_bytes", step->tree.step_peak);
+	json_member_u64(j, "peak_rss_bytes", profile_peak_so_far(job->profile));
+	json_member_u64(j, "own_rss_bytes", step->own.rss);
 	put_usage(j, &step->tree_usage);
 	put_metrics(j, step->metrics, step->n_metrics);
 	json_object_end(j);
@@ -309,7 +291,7 @@ void event_quality(struct event_lines *l, uint64_t time_ns, const struct quality
 	json_object(j);
 	for (size_t i = 0; i < n; i++)
 		if (counts[i].count != before[i])
-			put_u64(j, counts[i].key, counts[i].count);
+			json_member_u64(j, counts[i].key, counts[i].count);
 	json_object_end(j);
 	json_object_end(j);
 }
@@ -318,8 +300,8 @@ void event_warning(struct event_lines *l, uint64_t time_ns, const struct run_war
 {
 	struct json_writer *j = begin(l, EVENT_WARNING, time_ns);
 
-	put_text(j, "what", warning->what);
-	put_text(j, "why", warning->why);
+	json_member_text(j, "what", warning->what);
+	json_member_text(j, "why", warning->why);
 	json_object_end(j);
 }
 
@@ -327,8 +309,8 @@ void event_lost(struct event_lines *l, uint64_t time_ns, uint64_t lost, uint64_t
 {
 	struct json_writer *j = begin(l, EVENT_LOST, time_ns);
 
-	put_u64(j, "lost", lost);
-	put_u64(j, "lost_total", total);
+	json_member_u64(j, "lost", lost);
+	json_member_u64(j, "lost_total", total);
 	json_object_end(j);
 }
 
@@ -336,17 +318,17 @@ void event_audit_end(struct event_lines *l, uint64_t time_ns, const struct event
 {
 	struct json_writer *j = begin(l, EVENT_AUDIT_END, time_ns);
 
-	put_u64(j, "duration_ns", audit->duration_ns);
-	put_u64(j, "processes", audit->processes);
-	put_u64(j, "processes_alive", audit->alive);
-	put_u64(j, "jobs", audit->jobs);
+	json_member_u64(j, "duration_ns", audit->duration_ns);
+	json_member_u64(j, "processes", audit->processes);
+	json_member_u64(j, "processes_alive", audit->alive);
+	json_member_u64(j, "jobs", audit->jobs);
 	json_key(j, "written");
 	json_object(j);
 	for (int kind = 0; kind < EVENT_KINDS; kind++)
 		if (audit->written[kind])
-			put_u64(j, names[kind], audit->written[kind]);
+			json_member_u64(j, names[kind], audit->written[kind]);
 	json_object_end(j);
-	put_u64(j, "lost", audit->lost);
-	put_u64(j, "limited", audit->limited);
+	json_member_u64(j, "lost", audit->lost);
+	json_member_u64(j, "limited", audit->limited);
 	json_object_end(j);
 }

@@ -9,18 +9,6 @@
 #include "renderer.h"
 #include "trace.h"
 
-static void put_text(struct json_writer *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_text(j, text);
-}
-
-static void put_number(struct json_writer *j, const char *key, uint64_t number)
-{
-	json_key(j, key);
-	json_u64(j, number);
-}
-
 /* Microseconds. Profiles have whole ones. */
 static void put_time(struct json_writer *j, uint64_t ns)
 {
@@ -40,11 +28,11 @@ static void begin_event(struct json_writer *j, const char *type, const char *nam
 {
 	json_compact(j);
 	json_object(j);
-	put_text(j, "ph", type);
-	put_text(j, "name", name);
-	put_number(j, "pid", track->pid);
+	json_member_text(j, "ph", type);
+	json_member_text(j, "name", name);
+	json_member_u64(j, "pid", track->pid);
 	if (track->kind == TRACE_THREAD)
-		put_number(j, "tid", track->tid);
+		json_member_u64(j, "tid", track->tid);
 }
 
 /* ---- Tracks ---- */
@@ -57,7 +45,7 @@ static void put_track_name(struct json_writer *j, const char *what, const char *
 	begin_event(j, "M", what, track);
 	json_key(j, "args");
 	json_object(j);
-	put_text(j, "name", name);
+	json_member_text(j, "name", name);
 	json_object_end(j);
 	json_object_end(j);
 }
@@ -178,12 +166,12 @@ static void put_named(struct json_writer *j, const struct trace *t, const struct
 	const bool plain = (track->kind == TRACE_THREAD && !track->pid_reused) || global;
 
 	begin_event(j, (plain ? of_thread : of_other)[event->type], trace_name(t, event), track);
-	put_text(j, "cat", trace_category(t, event));
+	json_member_text(j, "cat", trace_category(t, event));
 	put_time(j, event->time_ns);
 	if (!plain)
-		put_number(j, "id", event->track);
+		json_member_u64(j, "id", event->track);
 	else if (event->type == TRACE_INSTANT)
-		put_text(j, "s", global ? "g" : "t");
+		json_member_text(j, "s", global ? "g" : "t");
 	put_args(j, t, event);
 	json_object_end(j);
 }
@@ -197,7 +185,7 @@ static int render(const struct recording *r, const struct render_options *option
 
 	if (!failed) {
 		json_object(&j);
-		put_text(&j, "displayTimeUnit", "ms");
+		json_member_text(&j, "displayTimeUnit", "ms");
 		json_key(&j, "traceEvents");
 		json_array(&j);
 		for (size_t i = 0; i < t.n_tracks; i++)

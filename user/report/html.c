@@ -71,12 +71,6 @@ static void key_secs(struct json_writer *j, const char *key, uint64_t ns)
 	put_secs(j, ns);
 }
 
-static void key_u64(struct json_writer *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_u64(j, value);
-}
-
 static void key_array(struct json_writer *j, const char *key)
 {
 	json_key(j, key);
@@ -179,16 +173,16 @@ static void put_totals(struct json_writer *j, const struct page *page)
 
 	key_object(j, "totals");
 	key_secs(j, "duration", totals->duration_ns);
-	key_u64(j, "peak", totals->peak_rss);
-	key_u64(j, "gpu_peak", totals->gpu_peak);
-	key_u64(j, "io_read", totals->usage.io_read);
-	key_u64(j, "disk_read", totals->usage.disk_read);
-	key_u64(j, "io_write", totals->usage.io_write);
-	key_u64(j, "disk_write", totals->usage.disk_write);
+	json_member_u64(j, "peak", totals->peak_rss);
+	json_member_u64(j, "gpu_peak", totals->gpu_peak);
+	json_member_u64(j, "io_read", totals->usage.io_read);
+	json_member_u64(j, "disk_read", totals->usage.disk_read);
+	json_member_u64(j, "io_write", totals->usage.io_write);
+	json_member_u64(j, "disk_write", totals->usage.disk_write);
 	key_secs(j, "cpu", totals->usage.cpu_ns);
 	if (is_known) {
-		key_u64(j, "needed", need.needed);
-		key_u64(j, "files", need.files);
+		json_member_u64(j, "needed", need.needed);
+		json_member_u64(j, "files", need.files);
 	}
 	json_object_end(j);
 }
@@ -226,16 +220,15 @@ static void put_peak(struct json_writer *j, const struct page *page)
 	uint64_t ns;
 
 	key_object(j, "peak");
-	json_key(j, "exact");
-	put_bool(j, recording_peak_time(page->r, &ns));
+	json_member_bool(j, "exact", recording_peak_time(page->r, &ns));
 	put_where(j, page, ns, phase);
-	key_u64(j, "number", phase ? (uint64_t)(phase - page->r->phases) + 1 : 0);
+	json_member_u64(j, "number", phase ? (uint64_t)(phase - page->r->phases) + 1 : 0);
 	put_plateau(j, page, ns, phase);
 	if (peak->has) {
-		key_u64(j, "anon", peak->anon);
-		key_u64(j, "shmem", peak->shmem);
-		key_u64(j, "file", peak->file);
-		key_u64(j, "swap", peak->swap);
+		json_member_u64(j, "anon", peak->anon);
+		json_member_u64(j, "shmem", peak->shmem);
+		json_member_u64(j, "file", peak->file);
+		json_member_u64(j, "swap", peak->swap);
 		begin_rows(j, "shares", keys);
 		for (size_t i = 0; i < peak->n_shares; i++) {
 			const struct recording_share *share = &peak->shares[i];
@@ -375,7 +368,7 @@ static void put_phases(struct json_writer *j, const struct page *page)
 			put_phase(j, page, i);
 	}
 	end_rows(j);
-	key_u64(j, "lanes", page->layout.lanes);
+	json_member_u64(j, "lanes", page->layout.lanes);
 }
 
 static void put_process(struct json_writer *j, const struct recording_process *process)
@@ -528,7 +521,7 @@ static void put_profile(struct page *page)
 	put_palette(j);
 	json_key(j, "order");
 	json_text(j, orders[page->options->order]);
-	key_u64(j, "top", page->options->top);
+	json_member_u64(j, "top", page->options->top);
 	key_shown(j, "filter", page->options->phase);
 	json_object_end(j);
 }

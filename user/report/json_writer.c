@@ -216,3 +216,21 @@ void json_double(struct json_writer *j, double value)
 
 	json_plain(j, isfinite(value) ? units_double(text, value) : "null");
 }
+
+void json_member_text(struct json_writer *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_text(j, text);
+}
+
+void json_member_u64(struct json_writer *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_u64(j, value);
+}
+
+void json_member_bool(struct json_writer *j, const char *key, bool value)
+{
+	json_key(j, key);
+	json_plain(j, value ? "true" : "false");
+}

@@ -42,4 +42,9 @@ void json_i64(struct json_writer *j, int64_t value);
 /* So that the same double is read back; null for what is no number in JSON (NaN, infinity). */
 void json_double(struct json_writer *j, double value);
 
+/* A member of an object: its key, and such a value. */
+void json_member_text(struct json_writer *j, const char *key, const char *text);
+void json_member_u64(struct json_writer *j, const char *key, uint64_t value);
+void json_member_bool(struct json_writer *j, const char *key, bool value);
+
 #endif

@@ -138,6 +138,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (proc ? proc->waiting : !config.audit)
 		return 0;
 	job = proc ? proc->job : 0;
+	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
 		track(child, NULL, BPF_CORE_READ(parent, tgid), job, WIRE_PROCESS_SHARES_MM, false);
 		return 0;
@@ -198,6 +199,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	if (!proc)
 		return 0;
+	refresh_sched_clock();
 	starts = proc->waiting;
 	if (starts)
 		start_command(proc);
@@ -279,6 +281,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	if (!proc)
 		return 0;
+	refresh_sched_clock();
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);
@@ -315,6 +318,7 @@ int track_existing(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
+	refresh_sched_clock();
 	tgid = BPF_CORE_READ(task, tgid);
 	mm = BPF_CORE_READ(task, mm);
 	if (!mm || tgid == config.self || BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_EXITING) ||

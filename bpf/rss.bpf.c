@@ -23,6 +23,7 @@
  * - Nothing adds up wrongly, since all that is added is differences of what was counted.
  */
 #include "rss.bpf.h"
+#include "sched_clock.bpf.h"
 
 /* A fold is of 32 pages at least, fault-around of 16 at most. */
 enum { SMALL = 16 };
@@ -292,8 +293,9 @@ static __always_inline void note_shared(const struct wire_tree *tree, u64 *most,
 /*
  * Carries a change of a counter to the process and its tree. True: the process has nothing left.
  * Each total is touched once: with threads on other CPUs, its cache line is away a moment later.
+ * in_event: the program may not sleep, so it can look at the scheduler's clock for those that may.
  */
-static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change)
+static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change, bool in_event)
 {
 	struct wire_tree *tree;
 	s64 rss, tree_rss, moved;
@@ -322,8 +324,11 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change)
 		note_peak(&tree->peaks, tree, tree_rss);
 	}
 	moved = rss + change - m->emitted;
-	if ((moved < 0 ? -moved : moved) >= point_step(m, tree_rss))
+	if ((moved < 0 ? -moved : moved) >= point_step(m, tree_rss)) {
 		emit_point(m);
+		if (in_event)
+			refresh_sched_clock();
+	}
 	return !(rss + change);
 }
 
@@ -359,7 +364,7 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 	if (!m)
 		return 0;
 	change = has_old_layout() ? count_old_change(m, member) : count_change(m, member);
-	if (add_change(m, member, change))
+	if (add_change(m, member, change, true))
 		forget_if_empty(m, mm);
 	return 0;
 }
@@ -373,7 +378,8 @@ int recount_member(struct mm_rss *m, u32 member)
 {
 	if (!m)
 		return 0;
-	add_change(m, member, has_old_layout() ? count_old_change(m, member) : settle(m, member));
+	add_change(m, member, has_old_layout() ? count_old_change(m, member) : settle(m, member),
+		   false);
 	return 0;
 }
 

@@ -34,6 +34,7 @@ struct proc {
 	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
 	struct wire_usage base;	     /* what it had used when it was tracked */
 	struct wire_usage joined;    /* and when it joined its job */
+	u64 cpu_told;		     /* CPU time as it was last told */
 	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
 	u32 tgid, ppid;
 	u32 job;

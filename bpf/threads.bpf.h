@@ -3,7 +3,7 @@
  * threads.bpf.h - the kernel's list of a process's threads, for walks by bpf_loop().
  *
  * It is read under RCU in most programs and without it in a sleepable one, so every pointer is read
- * with bpf_probe_read_kernel() and a walk ends after so many threads, whatever it meets.
+ * with bpf_probe_read_kernel() and a walk ends at what is no thread of the process any more.
  */
 #ifndef QPROF_THREADS_BPF_H
 #define QPROF_THREADS_BPF_H
@@ -11,7 +11,11 @@
 #include "state.bpf.h"
 
 enum {
-	WALK_THREADS = 4096, /* threads of a process that one walk reads */
+	/*
+	 * Threads of a process that one walk reads: all of them. What a walk at the attach left
+	 * out would be taken for new at the thread's exit.
+	 */
+	WALK_THREADS = 1 << 20,
 };
 
 static __always_inline u64 first_node(u64 signal)

@@ -187,12 +187,16 @@ static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk
 
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage)
 {
+	struct wire_tree *tree;
+
 	if (!proc || !own || !usage)
 		return 0;
-	*usage = tree_of(proc->job)->gone;
+	tree = tree_of(proc->job);
+	*usage = tree->gone;
 	add_usage(usage, own);
 	add_usage(usage, &proc->base);
 	subtract_usage(usage, &proc->joined);
+	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
 }
 
@@ -216,6 +220,7 @@ int read_tree(struct wire_usage *usage, u32 job, u64 now)
 	    !tree->live.writing) {
 		*usage = tree->live.sum;
 		add_usage(usage, &tree->gone);
+		keep_from_falling(usage, &tree->cpu_told);
 		count(usage_stale);
 		return 1;
 	}
@@ -227,5 +232,6 @@ int read_tree(struct wire_usage *usage, u32 job, u64 now)
 		tree->live.threads = w.threads;
 		tree->live.writing = 0;
 	}
+	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
 }

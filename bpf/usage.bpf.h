@@ -11,6 +11,7 @@
 #ifndef QPROF_USAGE_BPF_H
 #define QPROF_USAGE_BPF_H
 
+#include "sched_clock.bpf.h"
 #include "state.bpf.h"
 
 static __always_inline void add_usage(struct wire_usage *sum, const struct wire_usage *more)
@@ -37,6 +38,18 @@ static __always_inline void subtract_usage(struct wire_usage *sum, const struct 
 	sum->cpu_ns -= less->cpu_ns;
 }
 
+/*
+ * What a sleepable program adds for threads that are running may be some microseconds more than
+ * what the kernel adds to their sums a moment later. CPU time never falls for that.
+ */
+static __always_inline void keep_from_falling(struct wire_usage *usage, u64 *told)
+{
+	if ((s64)usage->cpu_ns < 0)
+		usage->cpu_ns = 0;
+	atomic_max(told, usage->cpu_ns);
+	usage->cpu_ns = *(volatile u64 *)told;
+}
+
 static __always_inline void atomic_add_usage(struct wire_usage *sum, const struct wire_usage *more)
 {
 	atomic_add(&sum->rchar, more->rchar);
@@ -57,6 +70,7 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
 	sum->write_bytes += BPF_CORE_READ(t, ioac.write_bytes);
 	sum->cancelled_write_bytes += BPF_CORE_READ(t, ioac.cancelled_write_bytes);
 	sum->cpu_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
+	sum->cpu_ns += not_yet_added(t);
 }
 
 /*
@@ -77,6 +91,7 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
 	__builtin_memset(usage, 0, sizeof(*usage));
 	add_process(usage, proc);
 	subtract_usage(usage, &proc->base);
+	keep_from_falling(usage, &proc->cpu_told);
 }
 
 /* What the job of a process has used whose others are gone, given what that has. 0: nothing is

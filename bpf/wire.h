@@ -229,6 +229,7 @@ struct wire_tree {
 	__u64 exits_begun, exits_done; /* equal unless a process is being moved to `gone` now */
 	struct wire_shared most;
 	struct wire_usage gone; /* of processes that have exited */
+	__u64 cpu_told;		/* CPU time as it was last told */
 	struct {
 		__u64 time_ns; /* when it was summed */
 		struct wire_usage sum;
@@ -270,6 +271,7 @@ struct wire_config {
 	__u32 audit; /* 1: every process is tracked, and each tree with checkpoints is a job */
 	__u32 checkpoint_limit; /* of a process in a second; 0: none */
 	__u64 stale_ns;		/* how old the usage of others may be in a big tree's checkpoints */
+	__u64 tick_ns;		/* of the scheduler */
 };
 
 /* Everything that went wrong on the BPF side, counted: no loss is silent. */

@@ -79,9 +79,11 @@ size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 {
 	size_t n = 0;
 
-	notes[n++] = "cpu_time of a thread that is running lags by up to one scheduler tick; the "
-		     "teardown "
-		     "of a process after its exit is not in it";
+	notes[n++] = engine_clock_reason(w->engine)
+			     ? "cpu_time is as of each thread's last scheduler tick or switch: one "
+			       "that ends loses what it ran since; the teardown of a process after "
+			       "its exit is not in it"
+			     : "cpu_time leaves out the teardown of a process after its exit";
 	notes[n++] = "io_read and io_write are the kernel's rchar and wchar plus splice, tee, "
 		     "vmsplice and "
 		     "io_uring, which /proc/PID/io leaves out; send and recv are in neither";

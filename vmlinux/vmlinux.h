@@ -39,6 +39,7 @@ typedef __u32 __wsum;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -50,6 +51,8 @@ enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 };
+
+#define BPF_F_CURRENT_CPU 0xffffffffULL
 
 enum {
 	BPF_RB_NO_WAKEUP = 1,
@@ -84,7 +87,6 @@ struct percpu_counter {
 
 enum { NR_MM_COUNTERS = 4 };
 
-struct task_struct;
 struct file;
 
 struct mm_struct {
@@ -118,8 +120,33 @@ struct task_io_accounting {
 	u64 read_bytes, write_bytes, cancelled_write_bytes;
 };
 
+struct task_struct;
+
+/* kernel/sched/sched.h. In ns of sched_clock_cpu(), as of the last update of this run queue. */
+struct rq {
+	u64 clock, clock_task; /* the second without interrupts and what a hypervisor took */
+	struct task_struct *curr;
+};
+
+struct cfs_rq {
+	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct sched_entity {
-	u64 sum_exec_runtime;
+	u64 exec_start, sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct local64 {
+};
+
+struct hw_perf_event {
+	struct local64 prev_count;
+};
+
+struct perf_event {
+	struct local64 count;
+	struct hw_perf_event hw;
 };
 
 struct signal_struct {
@@ -174,6 +201,7 @@ struct css_set {
 
 struct task_struct {
 	unsigned int flags;
+	int on_cpu;
 	struct sched_entity se;
 	struct mm_struct *mm;
 	int exit_state, exit_code;

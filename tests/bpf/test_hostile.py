@@ -3,7 +3,8 @@
 import shutil
 import subprocess
 
-from harness import CLEAN_ENV, DEADLINE, MIB, program, quality, run_qprof, step_names
+from harness import (CLEAN_ENV, DEADLINE, KIB, MIB, Lines, last_json, program, quality, run_qprof,
+                     step_names)
 
 
 def test_all_threads_exit_at_once(profile):
@@ -34,6 +35,45 @@ def test_main_thread_has_exited(attach):
     assert 1.0 <= got["total_io_read_mb"] <= 1.01, (
         f"expected the 1 MiB read since the attach, got {got['total_io_read_mb']}")
     assert got["processes"][0]["exit_code"] == 5, got["processes"]
+
+
+def exits(*arguments):
+    """tests/programs/exits.c, which waits for lines."""
+    return subprocess.Popen([program("exits"), *map(str, arguments)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, env=CLEAN_ENV)
+
+
+def test_attach_to_a_crowd(attach):
+    """What thousands of threads did before the attach is not in the figures; what each does after it, is."""
+    threads = 6000
+    target = exits("crowd", threads)
+    Lines(target.stdout).until("ready")
+    with attach(target.pid) as attached:
+        target.communicate(b"go\n", timeout=DEADLINE)
+        got = attached.finished()
+    expected, before = threads * 4 * KIB / MIB, threads * 64 * KIB / MIB
+    assert expected <= got["total_io_read_mb"] <= expected + 0.05, (
+        f"expected the {expected} MiB read since the attach (before it: {before}), "
+        f"got {got['total_io_read_mb']}")
+    assert 0 <= got["total_cpu_time_secs"] < 60, got["total_cpu_time_secs"]
+    assert not quality(got)["unread_threads"], got["quality"]
+
+
+def test_zombie_threads_of_a_tracer(attach):
+    """A process is over when its threads are, also while a tracer keeps thousands of them as zombies."""
+    target = exits("traced", 5000)
+    lines = Lines(target.stdout)
+    pid = last_json(lines.until("ready"))["ready"]
+    with attach(pid) as attached:
+        target.stdin.write(b"go\n")
+        target.stdin.flush()
+        lines.until("zombies")
+        target.communicate(b"reap\n", timeout=DEADLINE)
+        got = attached.finished()
+    process = got["processes"][0]
+    assert process["end_secs"] is not None and process["exit_code"] == 7, (
+        f"expected an end with status 7, got {process}")
+    assert not quality(got)["unread_threads"], got["quality"]
 
 
 def test_ends_in_a_flood(out):

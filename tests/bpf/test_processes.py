@@ -175,3 +175,43 @@ def test_cpu_time_of_children(profile):
     assert all(one >= 0.3 for one in own) and len(own) == 2, f"expected 0.3 s each, got {own}"
     everyone = sum(process["cpu_time_secs"] for process in run.profile["processes"])
     assert total == pytest.approx(everyone, abs=0.05), f"total {total}, sum {everyone}"
+
+
+def cpu_between(profile, first, last):
+    return row_of(profile, last)["cpu_time_secs"] - row_of(profile, first)["cpu_time_secs"]
+
+
+# A clock tick is 4 ms here, 1 to 10 elsewhere: all of these pieces are shorter than one or end within one.
+BURSTS = [("threads", 1000, 100, 0.05), ("threads", 1000, 1000, 0.03), ("threads", 100, 10000, 0.03),
+          ("children", 1000, 1000, 0.03), ("children", 100, 10000, 0.03)]
+
+
+@pytest.mark.parametrize("kind", ["compute", "calls"])
+@pytest.mark.parametrize("case, n, us, tolerance", BURSTS)
+def test_cpu_time_of_short_lives(profile, case, n, us, tolerance, kind):
+    """Threads and children that live shorter than a tick lose none of their CPU time, but for their teardown."""
+    run = profile(program("bursts"), case, n, us, kind)
+    truth = run.truth["cpu_ns"] / 1e9
+    got = cpu_between(run.profile, "before", "after")
+    teardown = run.truth["teardown_ns"] / 1e9
+    assert truth - teardown - tolerance * truth <= got <= truth + tolerance * truth, (
+        f"expected {truth} s less at most {teardown} s of teardown, within {tolerance:.0%}, got {got}")
+    children = run.profile["processes"][1:]
+    zero = [p["pid"] for p in children if not p["cpu_time_secs"]]
+    assert not zero, f"expected CPU time of each child, got 0 of {len(zero)} of {len(children)}"
+
+
+@pytest.mark.parametrize("kind", ["compute", "calls"])
+@pytest.mark.parametrize("case", ["steps", "others"])
+def test_cpu_time_of_short_steps(profile, case, kind):
+    """A step shorter than a tick has the CPU time of the thread that is running, and of others that are."""
+    run = profile(program("bursts"), case, 500, 300, kind)
+    steps = [row["cpu_time_secs"] for row in run.profile["memory_usage"]
+             if row["step"] in ("before", "step")]
+    assert len(steps) == 501, f"expected 501 rows, got {len(steps)}"
+    zero = sum(later <= earlier for earlier, later in zip(steps, steps[1:]))
+    # A step in which another process had the CPU, or another thread was caught while the kernel added
+    # up its time.
+    assert zero <= 10, f"expected CPU time in each of 500 steps, got none in {zero}"
+    truth = run.truth["cpu_ns"] / 1e9
+    assert steps[-1] - steps[0] == pytest.approx(truth, rel=0.03), f"expected {truth} s, got {steps[-1] - steps[0]}"

@@ -7,10 +7,19 @@
  * race CHILDREN THREADS  in each child all threads read 64 KiB and then exit at the same moment.
  * main_first             the main thread reads 64 MiB, prints {"ready": PID} and exits; another one
  *                        waits for a line on stdin, reads 1 MiB and ends the process with status 5.
+ * crowd THREADS          each thread reads 64 KiB. When all have it prints {"ready": PID} and waits
+ *                        for a line on stdin; then every thread reads 4 KiB more and exits.
+ * traced THREADS         a child with that many threads, all traced by the parent. It prints
+ *                        {"ready": PID}; at a line on stdin the child exits with status 7. Its
+ *                        threads stay zombies; when all are it prints {"zombies": THREADS}, and at
+ *                        the next line it waits for them.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,13 +91,148 @@ static void main_first(void)
 	pthread_exit(NULL);
 }
 
+/* Many of them, so with little of a stack beside their thread-local buffer. */
+static void start_threads(unsigned int threads, void *(*run)(void *))
+{
+	pthread_attr_t small;
+	pthread_t thread;
+
+	must(!pthread_attr_init(&small));
+	must(!pthread_attr_setstacksize(&small, 128 * KIB));
+	must(!pthread_barrier_init(&together, NULL, threads + 1));
+	for (unsigned int i = 0; i < threads; i++) {
+		must(!pthread_create(&thread, &small, run, NULL));
+		must(!pthread_detach(thread));
+	}
+}
+
+static void read_zeros_briefly(size_t bytes)
+{
+	char buffer[4 * 1024];
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	must(fd >= 0);
+	for (size_t done = 0; done < bytes; done += sizeof(buffer))
+		must(read(fd, buffer, sizeof(buffer)) == (ssize_t)sizeof(buffer));
+	close(fd);
+}
+
+static void wait_for_line(void)
+{
+	char line[16];
+
+	must(fgets(line, sizeof(line), stdin));
+}
+
+static void say(const char *what, long number)
+{
+	printf("{\"%s\": %ld}\n", what, number);
+	fflush(stdout);
+}
+
+static void *read_twice(void *unused)
+{
+	read_zeros_briefly(64 * KIB);
+	pthread_barrier_wait(&together);
+	pthread_barrier_wait(&together);
+	read_zeros_briefly(4 * KIB);
+	return unused;
+}
+
+static void crowd(unsigned int threads)
+{
+	start_threads(threads, read_twice);
+	pthread_barrier_wait(&together);
+	say("ready", getpid());
+	wait_for_line();
+	pthread_barrier_wait(&together);
+	pthread_exit(NULL);
+}
+
+static void *wait_for_ever(void *unused)
+{
+	pthread_barrier_wait(&together);
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* Calls visit for each thread of a process; how often it said true. */
+static unsigned int each_thread(pid_t pid, bool (*visit)(pid_t pid, const char *tid))
+{
+	const struct dirent *entry;
+	unsigned int n = 0;
+	char path[64];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	threads = opendir(path);
+	must(threads);
+	while ((entry = readdir(threads)))
+		n += entry->d_name[0] != '.' && visit(pid, entry->d_name);
+	closedir(threads);
+	return n;
+}
+
+static bool seize(pid_t pid, const char *tid)
+{
+	(void)pid;
+	must(!ptrace(PTRACE_SEIZE, atoi(tid), NULL, NULL));
+	return true;
+}
+
+static bool is_zombie(pid_t pid, const char *tid)
+{
+	char path[64];
+	const char *text;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, tid);
+	text = strrchr(read_proc(path), ')');
+	must(text);
+	return text[2] == 'Z';
+}
+
+static void traced(unsigned int threads)
+{
+	int told[2], ready[2];
+	char byte;
+	pid_t pid;
+
+	must(!pipe(told) && !pipe(ready));
+	pid = fork();
+	must(pid >= 0);
+	if (!pid) {
+		start_threads(threads, wait_for_ever);
+		pthread_barrier_wait(&together);
+		must(write(ready[1], "", 1) == 1);
+		must(read(told[0], &byte, 1) == 1);
+		_exit(7);
+	}
+	must(read(ready[0], &byte, 1) == 1);
+	must(each_thread(pid, seize) == threads + 1);
+	say("ready", pid);
+	wait_for_line();
+	must(write(told[1], "", 1) == 1);
+	while (each_thread(pid, is_zombie) < threads + 1)
+		pause_ns(1000000);
+	say("zombies", threads + 1);
+	wait_for_line();
+	while (waitpid(-1, NULL, __WALL) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "race"))
 		race((unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else if (argc == 2 && !strcmp(argv[1], "main_first"))
 		main_first();
+	else if (argc == 3 && !strcmp(argv[1], "crowd"))
+		crowd((unsigned int)atoi(argv[2]));
+	else if (argc == 3 && !strcmp(argv[1], "traced"))
+		traced((unsigned int)atoi(argv[2]));
 	else
-		die("usage: exits race CHILDREN THREADS | main_first");
+		die("usage: exits race CHILDREN THREADS | main_first | crowd THREADS | traced "
+		    "THREADS");
 	return 0;
 }

@@ -90,6 +90,7 @@ static int check_engine(void)
 	say("memory", "yes", from.rss);
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
+	say("exact CPU time", engine_clock_reason(e) ? "no" : "yes", engine_clock_reason(e));
 	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
 	d = discovery_new(e, NULL, 0, ignore, NULL, 0);
 	if (d)

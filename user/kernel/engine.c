@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 /* The names that the skeleton takes from the BPF side. */
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int64_t s64;
 #include "qprof.skel.h"
 
 enum { DETACH_THREADS = 32, DETACH_MS = 2000 };
@@ -45,8 +47,9 @@ struct engine {
 	bool fexit;
 	char fexit_reason[128];
 	bool old_rss_layout;
-	bool always_counts; /* the kernel counted run times when we came */
-	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
+	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
+	bool always_counts;	/* the kernel counted run times when we came */
+	int stats_fd;		/* while it is open, the kernel counts them; -1 without */
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -266,6 +269,47 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	return 0;
 }
 
+/* A clock event on one CPU for the BPF side: see sched_clock.bpf.h. 0, or -errno. */
+static int open_cpu_clock(struct engine *e, uint32_t cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+	};
+	struct {
+		uint32_t fd, cpu;
+	} args = {.cpu = cpu};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
+	int fd = (int)syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	args.fd = fd;
+	/* The map holds the event from now on. */
+	err = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.cpu_clocks), &cpu, &fd, BPF_ANY);
+	if (!err)
+		err = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.read_cpu_clock), &opts);
+	close(fd);
+	return err ? err : opts.retval ? -EINVAL : 0;
+}
+
+/* Without them CPU time is exact to a tick for each thread, and no better. */
+static void open_cpu_clocks(struct engine *e)
+{
+	const uint32_t cpus = e->bpf->rodata->config.nr_cpus;
+
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		int err = open_cpu_clock(e, cpu);
+
+		if (!err || err == -ENODEV) /* it is offline */
+			continue;
+		snprintf(e->clock_reason, sizeof(e->clock_reason),
+			 "the software clock of CPU %u (perf_event_open): %s", cpu, strerror(-err));
+		return;
+	}
+}
+
 /* Room for so many processes at a time; `parts` has some for each of them on each CPU. */
 static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
 {
@@ -279,6 +323,16 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 	bpf_map__set_max_entries(bpf->maps.free_mms, processes);
 	bpf_map__set_max_entries(bpf->maps.mm_slots, processes);
 	bpf_map__set_max_entries(bpf->maps.parts, processes * cpus);
+	bpf_map__set_max_entries(bpf->maps.cpu_clocks, cpus);
+}
+
+/* The coarse clocks advance once a tick. */
+static uint64_t tick_ns(void)
+{
+	struct timespec tick = {0};
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return tick.tv_sec * 1000000000ull + tick.tv_nsec;
 }
 
 /* 0 is of those that are in no job. */
@@ -302,6 +356,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.audit = config->audit;
 	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
+	e->bpf->rodata->config.tick_ns = tick_ns();
 	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;
@@ -349,6 +404,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	if (choose_programs(e, config->audit, err) || load(e, config, err) ||
 	    read_cpu_offsets(e, err))
 		goto fail;
+	open_cpu_clocks(e);
 	if (config->audit)
 		fill_free_jobs(e);
 	*engine = e;
@@ -716,6 +772,11 @@ void engine_forget_code(struct engine *e)
 bool engine_needs_libc_probes(const struct engine *e)
 {
 	return !e->fexit;
+}
+
+const char *engine_clock_reason(const struct engine *e)
+{
+	return *e->clock_reason ? e->clock_reason : NULL;
 }
 
 const char *engine_fexit_reason(const struct engine *e)

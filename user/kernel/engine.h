@@ -114,6 +114,8 @@ void engine_forget_code(struct engine *e);
 
 /* Whether libc's splice(), tee() and vmsplice() have to be probed, because fexit cannot be used. */
 bool engine_needs_libc_probes(const struct engine *e);
+/* Why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
+const char *engine_clock_reason(const struct engine *e);
 /* Why fexit cannot be used, or NULL if it is. */
 const char *engine_fexit_reason(const struct engine *e);
 

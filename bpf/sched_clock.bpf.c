@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* sched_clock.bpf.c - when the loader's clock events began to count; see sched_clock.bpf.h. */
+#include "sched_clock.bpf.h"
+
+struct cpu_clock_args {
+	u32 fd; /* of a perf event of PERF_COUNT_SW_CPU_CLOCK, in the calling process */
+	u32 cpu;
+};
+
+static __always_inline u64 word_at(const void *at)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), at);
+	return word;
+}
+
+/*
+ * A count that was read is as of prev_count; one that never was is 0, as of the start, which is
+ * prev_count as well. 0, or not: this is no such event.
+ */
+SEC("syscall")
+int read_cpu_clock(struct cpu_clock_args *args)
+{
+	struct task_struct *self = (void *)bpf_get_current_task();
+	struct file **fds = BPF_CORE_READ(self, files, fdt, fd);
+	const u32 cpu = args->cpu & (WIRE_MAX_CPUS - 1);
+	struct perf_event *event;
+	struct file *file = (void *)word_at(&fds[args->fd]);
+
+	if (!file)
+		return 1;
+	event = BPF_CORE_READ(file, private_data);
+	if (!event)
+		return 1;
+	cpu_clock_began[cpu] = word_at(&event->hw.prev_count) - word_at(&event->count);
+	return !cpu_clock_began[cpu];
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * sched_clock.bpf.h - the clock of the scheduler, and so the CPU time of a thread up to now.
+ *
+ * The kernel adds to se.sum_exec_runtime at a tick or a switch. A thread that ends 0.9 ms after it
+ * began has 0 there, and nobody adds the rest. What is missing is the time since se.exec_start,
+ * which is a reading of the run queue's clock. That clock is as old as the sum, no helper reads
+ * the clock behind it, sched_clock_cpu(), and CLOCK_MONOTONIC runs at another speed.
+ *
+ * But a perf event of type PERF_COUNT_SW_CPU_CLOCK counts local_clock(), which is sched_clock_cpu()
+ * of this CPU, from the moment it was opened (kernel/events/core.c, cpu_clock_event_start). So the
+ * loader opens one on each CPU, without sampling, and tells when each began. The verifier refuses
+ * perf event arrays to sleepable programs: these add to CLOCK_MONOTONIC the difference that another
+ * program last found.
+ *
+ * Example: the run queue's clock says 500 us and its clock_task 480 us (20 us of interrupts).
+ * The thread has exec_start 100 us, so it had run for 380 us then. Now sched_clock says 900 us:
+ * 400 us later. sum_exec_runtime lacks 780 us.
+ */
+#ifndef QPROF_SCHED_CLOCK_BPF_H
+#define QPROF_SCHED_CLOCK_BPF_H
+
+#include "state.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, WIRE_MAX_CPUS);
+	__type(key, u32);
+	__type(value, u32);
+} cpu_clocks __weak SEC(".maps");
+
+/* What sched_clock said when a CPU's event began to count; 0: there is none. */
+u64 cpu_clock_began[WIRE_MAX_CPUS] __weak;
+
+/* sched_clock_cpu() less CLOCK_MONOTONIC as last looked at, and when; 0: never. */
+s64 sched_clock_ahead __weak;
+u64 sched_clock_seen_ns __weak;
+
+/* Looks at the clock. Only in programs that may not sleep. */
+static __always_inline void refresh_sched_clock(void)
+{
+	u64 began = cpu_clock_began[bpf_get_smp_processor_id() & (WIRE_MAX_CPUS - 1)];
+	u64 now;
+	s64 counted;
+
+	if (!began)
+		return;
+	counted = bpf_perf_event_read(&cpu_clocks, BPF_F_CURRENT_CPU);
+	if (counted < 0)
+		return;
+	now = bpf_ktime_get_ns();
+	sched_clock_ahead = began + counted - now;
+	sched_clock_seen_ns = now;
+}
+
+enum { FRESH_LOOK_NS = 1000000000 };
+
+/*
+ * How long ago the clock of a run queue was brought up to date. The two clocks drift apart, by 60
+ * ns a second where measured and by 500 us where CLOCK_MONOTONIC is corrected at its fastest. So an
+ * old look is held against what is known in any case: it was within a tick.
+ */
+static __always_inline u64 age_of(u64 clock)
+{
+	u64 now = bpf_ktime_get_ns(), taken = sched_clock_seen_ns;
+	s64 age = now + sched_clock_ahead - clock;
+
+	if (age < 0)
+		return 0;
+	if ((s64)(now - taken) > FRESH_LOOK_NS && age > (s64)config.tick_ns)
+		return config.tick_ns;
+	return age;
+}
+
+/*
+ * What a thread that is running has used since the kernel last added to its sum. Another CPU may be
+ * adding now: it sets clock, clock_task, exec_start and the sum, in this order. They are read in
+ * the other order, the sum before this is called, so what is torn comes out too small, never too
+ * large.
+ */
+static __always_inline u64 not_yet_added(struct task_struct *t)
+{
+	u64 start, then, clock;
+	struct rq *rq;
+	s64 ran;
+
+	if (!sched_clock_seen_ns || !BPF_CORE_READ(t, on_cpu))
+		return 0;
+	start = BPF_CORE_READ(t, se.exec_start);
+	if (!bpf_core_field_exists(t->se.cfs_rq))
+		return age_of(start);
+	rq = BPF_CORE_READ(t, se.cfs_rq, rq);
+	if (BPF_CORE_READ(rq, curr) != t)
+		return 0;
+	then = BPF_CORE_READ(rq, clock_task);
+	clock = BPF_CORE_READ(rq, clock);
+	ran = then - start + age_of(clock);
+	return ran > 0 ? ran : 0;
+}
+
+#endif

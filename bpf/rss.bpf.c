@@ -16,17 +16,17 @@
  *   another's cannot overwrite it.
  * - While things move it lacks what other CPUs have done and not told yet: one change each. A fold
  *   that another CPU has not told yet must not be counted without what it took from the part: its
- *   event counts both. What a fold adds, beside what the part loses, is the event's own change,
- *   often a page. If it comes out larger than SMALL, it was a large one or someone else's fold is
- *   in it, and all parts are looked at (settle()). They are as well when a process is tracked, and
- *   when it comes to a checkpoint.
+ *   event counts both. Example: CPU 0 had 20 pages in its part and unmaps them; CPU 1 has just
+ *   folded 32 pages. CPU 0's event finds its part at 0 and 32 pages more in the shared count, and
+ *   would count 12 pages more instead of 20 fewer: a false peak. So only a fold that comes out as
+ *   one page, as a page fault's does, is taken for the event's own. For any other all parts are
+ *   looked at (settle()). This also counts what the kernel folds without an event, as a CPU goes
+ *   offline. All parts are looked at when a process is tracked, too, and when it comes to a
+ *   checkpoint.
  * - Nothing adds up wrongly, since all that is added is differences of what was counted.
  */
 #include "rss.bpf.h"
 #include "sched_clock.bpf.h"
-
-/* A fold is of 32 pages at least, fault-around of 16 at most. */
-enum { SMALL = 16 };
 
 /*
  * From 6.2, which is also where the per-CPU counters begin (a35b9af4ec2c "bpf: Add a kfunc for
@@ -85,10 +85,15 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 	return __sync_val_compare_and_swap(at, old, new) == old;
 }
 
+/* A fold takes less time than a try. */
+enum { SETTLE_TRIES = 16 };
+
 struct settling {
 	struct percpu_counter *counter;
+	u64 *shared; /* as counted */
 	u32 slot, member;
 	s64 change;
+	bool settled;
 };
 
 /* If its event was faster there is nothing to do. */
@@ -107,34 +112,56 @@ static long settle_cpu(u32 cpu, struct settling *s)
 }
 
 /*
- * False: others are changing it. A fold holds the counter's lock from before the shared count gains
- * until after the part has lost: if it is free between our reads of the two, we have not read
+ * Loads keep their order on x86-64. Elsewhere an atomic operation that returns something keeps it:
+ * the JIT makes a full barrier of it (Documentation/bpf/standardization/instruction-set.rst has no
+ * other before 6.15).
+ */
+static __always_inline void order_loads(struct settling *s)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+#else
+	__sync_fetch_and_add(&s->change, 0);
+#endif
+}
+
+/*
+ * Not settled: others are changing it. A fold holds the counter's lock from before the shared count
+ * gains until after the part has lost: if it is free between our reads of the two, we have not read
  * between these.
  */
-static __noinline bool try_to_settle(struct settling *s, u64 *shared)
+static long try_to_settle(u32 i, struct settling *s)
 {
-	u64 old = *(volatile u64 *)shared;
+	u64 old = *(volatile u64 *)s->shared;
 	s64 count = shared_of(s->counter);
 
+	order_loads(s);
 	if (int_at(&s->counter->lock))
-		return false;
+		return 0;
+	order_loads(s);
 	if (count != signed_pages(old)) {
-		if (!replace_shared(shared, old, count))
-			return false;
+		if (!replace_shared(s->shared, old, count))
+			return 0;
 		s->change += count - signed_pages(old);
 	}
 	bpf_loop(config.nr_cpus, settle_cpu, s, 0);
-	return shared_of(s->counter) == count;
+	order_loads(s);
+	s->settled = shared_of(s->counter) == count;
+	return s->settled;
 }
 
 /* Counts all of a counter; by how many pages what was counted changes. */
 static __noinline s64 settle(struct mm_rss *m, u32 member)
 {
-	struct settling s = {.counter = counter_of(m, member), .slot = m->slot, .member = member};
-	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
+	struct settling s = {
+		.counter = counter_of(m, member),
+		.shared = &m->shared[member & (NR_MM_COUNTERS - 1)],
+		.slot = m->slot,
+		.member = member,
+	};
 
-	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
-	if (!try_to_settle(&s, shared) && !try_to_settle(&s, shared) && !try_to_settle(&s, shared))
+	bpf_loop(SETTLE_TRIES, try_to_settle, &s, 0);
+	if (!s.settled)
 		count(unstable_reads);
 	return s.change;
 }
@@ -160,9 +187,8 @@ static __noinline s64 count_change(struct mm_rss *m, u32 member)
 
 		folded = count - signed_pages(old);
 		change += folded;
-		if (change >= SMALL || change <= -SMALL)
-			return settle(m, member);
-		if (folded && !replace_shared(shared, old, count))
+		if (folded &&
+		    ((change != 1 && change != -1) || !replace_shared(shared, old, count)))
 			return settle(m, member);
 	}
 	if (replace_seen(at, seen, part))

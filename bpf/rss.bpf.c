@@ -30,9 +30,10 @@
 
 /*
  * From 6.2, which is also where the per-CPU counters begin (a35b9af4ec2c "bpf: Add a kfunc for
- * generic type cast"). The verifier makes it nothing at all: what follows is one load.
+ * generic type cast"). The verifier makes it nothing at all: what follows is one load. Declared to
+ * the letter as newer libbpf's bpf_core_read.h does (from 1.5), which is included then.
  */
-extern void *bpf_rdonly_cast(void *address, u32 type) __ksym __weak;
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 /* Any struct of the kernel's that begins with an int and always will. */
 struct refcount_struct {

@@ -13,6 +13,8 @@ import harness
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "full: needs packages that tools/check --full installs")
+    config.addinivalue_line("markers", "long: takes many seconds, and tests nothing that depends on a "
+                                       "compiler or a library; left out by tools/check --short")
 
 
 def pytest_collection_modifyitems(items):

@@ -138,6 +138,7 @@ def check_all_there(got, counts, count):
     return lost
 
 
+@pytest.mark.long
 def test_full_ring_is_counted(attach):
     """Nobody reads while more comes than the ring holds: the rest is counted, and what was kept is right."""
     count = 60000
@@ -163,12 +164,14 @@ def test_full_ring_is_counted(attach):
     assert counts["lost_process_events"], f"expected the exits to be lost and counted: {counts}"
 
 
+@pytest.mark.long
 def test_flood(profile):
     """As fast as they go: all there in order, or counted."""
     run = profile(program("checkpoints"), "rate", 20000)
     check_all_there(step_names(run.profile), quality(run.profile), 20000)
 
 
+@pytest.mark.long
 def test_100000_a_second_for_two_seconds(out):
     """None is lost. (The rows are taken as text: to parse 200,000 as YAML takes a minute.)"""
     run = run_qprof("-q", "-o", out, "--", program("checkpoints"), "rate", 200000, 100000)

@@ -434,6 +434,7 @@ def nops_are_back(pid):
     return set(probe_bytes(pid, program("idle"))) == {NOP}
 
 
+@pytest.mark.long
 def test_kill_9_at_any_moment(target, tmp_path):
     """100 times: the target runs on, what is in the file parses, no probe stays."""
     seed = random.randrange(2 ** 32)
@@ -503,6 +504,7 @@ def test_target_is_killed(target, attach):
     assert ending(process_of(profile, idle.pid)[0]) == -signal.SIGKILL, profile["processes"]
 
 
+@pytest.mark.long
 def test_target_is_killed_during_exec(target, attach, tmp_path):
     """It execs without a pause, so that is where it is hit."""
     for number in range(20):

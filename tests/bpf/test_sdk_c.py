@@ -300,6 +300,7 @@ print(json.dumps({{"enabled": q.qprof_enabled()}}))
     assert run.truth == {"enabled": 1}
 
 
+@pytest.mark.long
 def test_library_in_a_signal_handler(profile, tmp_path):
     """In the midst of malloc, of another mark, of anything."""
     source = tmp_path / "signals.c"

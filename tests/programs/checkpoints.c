@@ -131,8 +131,7 @@ static const char *const hostile_names[] = {
 	"End",
 	"\xf0\x9f\xa6\x86 \xe6\xa8\xa1\xe5\x9e\x8b \xc3\xa9",
 	"next\xc2\x85line and \xe2\x80\xa8 separator",
-	"\xef\xbb\xbf"
-	"byte order mark",
+	"\357\273\277byte order mark", /* octal: \xbf would take the b as its third digit */
 	/* Not UTF-8 from here on: stray bytes, a cut character, overlong, a surrogate, too great.
 	 */
 	"stray \xff\xfe byte",

@@ -21,7 +21,7 @@ def _once(owner, name, wrap):
     if not callable(original) or hasattr(original, "_qprof_hook"):
         return
     replacement = functools.wraps(original)(wrap(original))
-    replacement._qprof_hook = True
+    vars(replacement)["_qprof_hook"] = True  # not as an attribute: mypy knows none of it
     setattr(owner, name, replacement)
 
 

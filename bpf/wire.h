@@ -10,6 +10,9 @@
  * CLOCK_MONOTONIC unless a name says otherwise. Totals count from the moment a process was
  * tracked; what it had read, written or burnt before an attach is not in them.
  *
+ * Pids, tgids and tids are those of the pid namespace whose /proc the loader reads, in either
+ * direction: what ps shows there.
+ *
  * Never renumber an enumerator: to retire one, drop it and leave its value as a hole.
  */
 #ifndef QPROF_WIRE_H
@@ -269,6 +272,7 @@ struct wire_config {
 				then */
 	__u32 audit; /* 1: every process is tracked, and each tree with checkpoints is a job */
 	__u32 checkpoint_limit; /* of a process in a second; 0: none */
+	__u32 nested;		/* 1: the loader is in a nested pid namespace: see bpf/pids.bpf.h */
 	__u64 stale_ns;		/* how old the usage of others may be in a big tree's checkpoints */
 };
 

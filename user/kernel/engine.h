@@ -40,6 +40,8 @@ enum engine_probe {
 	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
 };
 
+/* Pids are those of /proc, here and in all records: see pids.h. */
+
 /* Loads all programs that this kernel takes. 0 and *engine, to be freed; or -1 and *err. */
 int engine_new(const struct engine_config *config, struct engine **engine, struct error *err);
 
@@ -118,6 +120,9 @@ bool engine_needs_libc_probes(const struct engine *e);
 const char *engine_fexit_reason(const struct engine *e);
 
 struct engine_backends engine_backends(const struct engine *e);
+/* How deep our pid namespace is nested: its processes can be profiled. 0: it is the initial one,
+ * and they are all. */
+unsigned int engine_pid_level(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
 

@@ -21,7 +21,35 @@ struct {
 	__type(value, u32);
 } targets SEC(".maps");
 
+/*
+ * Processes for which there was no room, while they live: so their children are counted, too, and
+ * theirs. Of a run: an audit tries to track everyone. What does not fit here is not counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u8);
+} untracked SEC(".maps");
+
 u32 newly_tracked; /* by the last run of track_existing */
+
+static __always_inline void note_untracked(u32 tgid)
+{
+	u8 yes = 1;
+
+	count(untracked_processes);
+	if (!config.audit)
+		bpf_map_update_elem(&untracked, &tgid, &yes, BPF_ANY);
+}
+
+/* Has there been one? Hardly ever: then all that is asked of processes not tracked is this. */
+static __always_inline bool is_untracked(u32 tgid)
+{
+	return quality.untracked_processes && !config.audit &&
+	       bpf_map_lookup_elem(&untracked, &tgid);
+}
 
 static __always_inline void set_slot(u32 slot, u32 tgid)
 {
@@ -94,13 +122,13 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	if (!tgid) /* in an audit: it is outside of our pid namespace */
 		return NULL;
 	if (!take_slot(&free_slots, &machine.slots, &new.slot)) {
-		count(untracked_processes);
+		note_untracked(tgid);
 		return NULL;
 	}
 	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST)) {
 		bpf_map_push_elem(&free_slots, &new.slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
-			count(untracked_processes);
+			note_untracked(tgid);
 		return NULL;
 	}
 	proc = find_proc(tgid);
@@ -139,6 +167,10 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	ppid = tgid_of(parent);
 	proc = find_proc(ppid);
+	if (!proc && is_untracked(ppid)) {
+		note_untracked(tgid_of(child));
+		return 0;
+	}
 	if (proc ? proc->waiting : !config.audit)
 		return 0;
 	job = proc ? proc->job : 0;
@@ -266,6 +298,17 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	forget_process(proc, proc->tgid);
 }
 
+/* When no thread is left of it: before its number can be another's. */
+static __always_inline void forget_untracked(struct task_struct *task)
+{
+	u32 tgid;
+
+	if (!quality.untracked_processes || BPF_CORE_READ(task, signal, live.counter))
+		return;
+	tgid = tgid_of(task);
+	bpf_map_delete_elem(&untracked, &tgid);
+}
+
 /*
  * Runs in each thread that exits: before exit_mm() from 6.16 on (the memory is still there), after
  * it on older kernels. signal->live was counted down before (do_exit), by several threads perhaps
@@ -279,8 +322,10 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	u64 key = (u64)task;
 	u8 yes = 1;
 
-	if (!proc)
+	if (!proc) {
+		forget_untracked(task);
 		return 0;
+	}
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);

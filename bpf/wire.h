@@ -49,7 +49,8 @@ struct wire_header {
 	__u32 tgid;	  /* whom it is about */
 	__u32 tid;	  /* the thread that did it */
 	__u64 started_ns; /* CLOCK_BOOTTIME start of the process: with tgid, its identity. A tgid
-			   * alone is reused. */
+			   * alone is reused. 0: a target that has gone, whose end the loader says
+			   */
 };
 
 /* Resident memory, in pages. RSS is file + anon + shmem. */
@@ -88,6 +89,7 @@ enum wire_process_flag {
 	WIRE_PROCESS_SHARES_MM = 4, /* lives in its parent's memory (vfork): its memory reads 0, it
 				     * is counted with the parent */
 	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX */
+	WIRE_PROCESS_EXIT_LOST = 16,  /* set by the loader: it has gone, without a WIRE_EXIT */
 };
 
 /* What a checkpoint says. */
@@ -284,7 +286,7 @@ struct wire_quality {
 	__u64 lost_mapped;  /* no room: new mappings were perhaps not searched for probes */
 	__u64 hasty_starts; /* new code ran before it was searched: its first checkpoints may be
 			     * missing */
-	__u64 untracked_processes; /* the tracked set was full: not followed */
+	__u64 untracked_processes; /* the tracked set was full: not followed, nor are theirs */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
 	__u64 unstable_reads;	   /* counters that other CPUs kept changing: may be off by the
 				    * pages in flight until the next event */

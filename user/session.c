@@ -458,6 +458,21 @@ static void run(struct session *s)
 
 /* ---- Drain and finish ----------------------------------------------------------------------- */
 
+static bool is_tracked(void *context, const struct profile_process *process)
+{
+	return engine_tracks(context, process->tgid, process->started_ns);
+}
+
+/* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
+static void note_lost_exits(struct session *s)
+{
+	enum { READS = 64 };
+
+	profile_mark_gone(s->profile, is_tracked, s->watch.engine);
+	for (int i = 0; i < READS && read_rings(s) > 0; i++)
+		watch_take_signals(&s->watch);
+}
+
 /*
  * The last target's exit says WIRE_FINISH in the kernel, if there is room in the ring; otherwise,
  * and for any other end, it is said here. After it no checkpoint is taken, so what is left to read
@@ -476,6 +491,8 @@ static void drain(struct session *s)
 		watch_take_signals(&s->watch);
 		after += s->finished;
 	} while (more > 0 && after < READS_AFTER_FINISH);
+	if (!s->watch.failed && engine_quality(s->watch.engine).lost_process_events)
+		note_lost_exits(s);
 }
 
 static int write_summary(const struct session *s, const struct run_quality *quality)

@@ -576,6 +576,20 @@ int engine_track_existing(struct engine *e, struct error *err)
 	return 0;
 }
 
+bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
+{
+	const struct bpf_map *procs = e->bpf->maps.procs;
+	uint64_t *proc =
+		malloc(bpf_map__value_size(procs)); /* a struct proc begins with its start */
+	bool is;
+
+	/* Unknown is not gone. */
+	is = !proc ||
+	     (!bpf_map_lookup_elem(bpf_map__fd(procs), &tgid, proc) && *proc == started_ns);
+	free(proc);
+	return is;
+}
+
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
 	struct {

@@ -61,6 +61,9 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running);
 /* Tracks targets and, unless told not to follow, their descendants. 0, or -1 and *err. */
 int engine_track_existing(struct engine *e, struct error *err);
 
+/* Whether the process of that start is tracked, which is until its exit. */
+bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
+
 /*
  * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more, as
  * of that job. 0,

@@ -101,6 +101,12 @@ struct profile_process {
 	uint64_t marked_rss[2];		      /* at the last machine_mark(), and the one before */
 };
 
+/* As far as is known: where its exit was lost, that is. */
+static inline bool profile_process_runs(const struct profile_process *process)
+{
+	return !process->end_ns && !(process->flags & WIRE_PROCESS_EXIT_LOST);
+}
+
 enum profile_phase_kind {
 	PROFILE_PHASE_PAIR, /* from begin(name) to end(name) */
 	PROFILE_PHASE_GAP,  /* from one mark (or the start) to the next (or the end) */

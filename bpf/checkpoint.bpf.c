@@ -2,6 +2,7 @@
 /* checkpoint.bpf.c - a USDT probe is hit: a snapshot of everything at that instant, with its name.
  */
 #include "job.bpf.h"
+#include "pids.bpf.h"
 
 enum {
 	SHORT_NAME = 64, /* records come in two sizes; nearly every name fits the small one */
@@ -191,7 +192,7 @@ static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 SEC("uprobe.s")
 int site_hit(struct pt_regs *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid(), name = 0;
+	u64 id = current_id(), name = 0;
 	struct hit hit = {.proc = find_proc(id >> 32), .tid = id};
 	char text[SHORT_NAME] = {};
 	long len = -1;

@@ -8,7 +8,7 @@
  * the return of libc's where not. A hook on every system call would find them too, and slow every
  * process on the machine.
  */
-#include "state.bpf.h"
+#include "pids.bpf.h"
 
 static __always_inline void account(u32 tgid, s64 read, s64 written)
 {
@@ -24,7 +24,7 @@ static __always_inline void account(u32 tgid, s64 read, s64 written)
 
 static __always_inline u32 current_tgid(void)
 {
-	return bpf_get_current_pid_tgid() >> 32;
+	return current_id() >> 32;
 }
 
 /* include/uapi/linux/io_uring.h */
@@ -46,8 +46,8 @@ enum {
 static __always_inline u32 submitter(struct io_kiocb *req)
 {
 	if (bpf_core_field_exists(req->task))
-		return BPF_CORE_READ(req, task, tgid);
-	return BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task, tgid);
+		return tgid_of(BPF_CORE_READ(req, task));
+	return tgid_of(BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task));
 }
 
 static __always_inline int completed(struct io_kiocb *req, s32 bytes)

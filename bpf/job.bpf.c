@@ -2,6 +2,7 @@
 /* job.bpf.c - processes become jobs and join them; see job.bpf.h. */
 #include "job.bpf.h"
 #include "mms.bpf.h"
+#include "pids.bpf.h"
 
 struct wire_free_jobs free_jobs;
 
@@ -117,7 +118,7 @@ int tell_processes(struct bpf_iter__task *ctx)
 
 	if (!task || task->pid != task->tgid)
 		return 0;
-	proc = find_proc(task->tgid);
+	proc = find_proc(tgid_of(task));
 	if (!proc)
 		return 0;
 	fill_header(&e.h, WIRE_FORK, sizeof(e), proc->job, proc->tgid, proc->tgid,

@@ -7,7 +7,7 @@
  * are such a debugger, but do not stop it: the program waits, for at most HOLD_NS, until the loader
  * has searched the new mappings, so that a library's first probe is not missed.
  */
-#include "state.bpf.h"
+#include "pids.bpf.h"
 
 enum {
 	HOLD_NS = 1000000000, /* usually it is one millisecond; this is for a machine that is
@@ -94,7 +94,7 @@ SEC("uprobe.s")
 int objects_changed(struct pt_regs *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 id = bpf_get_current_pid_tgid();
+	u64 id = current_id();
 	struct proc *proc = find_proc(id >> 32);
 	struct wire_mapped *e;
 	struct wire_code code;

@@ -8,6 +8,7 @@
  * 6fcd486b3a0a "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "job.bpf.h"
+#include "pids.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
@@ -20,7 +21,35 @@ struct {
 	__type(value, u32);
 } targets SEC(".maps");
 
+/*
+ * Processes for which there was no room, while they live: so their children are counted, too, and
+ * theirs. Of a run: an audit tries to track everyone. What does not fit here is not counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u8);
+} untracked SEC(".maps");
+
 u32 newly_tracked; /* by the last run of track_existing */
+
+static __always_inline void note_untracked(u32 tgid)
+{
+	u8 yes = 1;
+
+	count(untracked_processes);
+	if (!config.audit)
+		bpf_map_update_elem(&untracked, &tgid, &yes, BPF_ANY);
+}
+
+/* Has there been one? Hardly ever: then all that is asked of processes not tracked is this. */
+static __always_inline bool is_untracked(u32 tgid)
+{
+	return quality.untracked_processes && !config.audit &&
+	       bpf_map_lookup_elem(&untracked, &tgid);
+}
 
 static __always_inline void set_slot(u32 slot, u32 tgid)
 {
@@ -80,7 +109,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	struct proc new = {
 		.started_ns = BPF_CORE_READ(leader, start_boottime),
 		.signal = (u64)BPF_CORE_READ(leader, signal),
-		.tgid = BPF_CORE_READ(leader, tgid),
+		.tgid = tgid_of(leader),
 		.ppid = ppid,
 		.job = job,
 		.flags = flags,
@@ -90,14 +119,16 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	struct mm_rss *m = NULL;
 	struct proc *proc;
 
+	if (!tgid) /* in an audit: it is outside of our pid namespace */
+		return NULL;
 	if (!take_slot(&free_slots, &machine.slots, &new.slot)) {
-		count(untracked_processes);
+		note_untracked(tgid);
 		return NULL;
 	}
 	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST)) {
 		bpf_map_push_elem(&free_slots, &new.slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
-			count(untracked_processes);
+			note_untracked(tgid);
 		return NULL;
 	}
 	proc = find_proc(tgid);
@@ -114,7 +145,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree->targets, 1);
 	set_slot(new.slot, tgid);
-	emit_process(WIRE_FORK, proc, leader, BPF_CORE_READ(leader, pid), 0);
+	emit_process(WIRE_FORK, proc, leader, tid_of(leader), 0);
 	return m;
 }
 
@@ -129,21 +160,26 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	struct wire_tree *tree;
 	struct proc *proc;
 	struct mm_rss *m;
-	u32 job;
+	u32 job, ppid;
 
 	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
 	    BPF_CORE_READ(child, flags) & PF_KTHREAD)
 		return 0;
-	proc = find_proc(BPF_CORE_READ(parent, tgid));
+	ppid = tgid_of(parent);
+	proc = find_proc(ppid);
+	if (!proc && is_untracked(ppid)) {
+		note_untracked(tgid_of(child));
+		return 0;
+	}
 	if (proc ? proc->waiting : !config.audit)
 		return 0;
 	job = proc ? proc->job : 0;
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
-		track(child, NULL, BPF_CORE_READ(parent, tgid), job, WIRE_PROCESS_SHARES_MM, false);
+		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM, false);
 		return 0;
 	}
-	m = track(child, mm, BPF_CORE_READ(parent, tgid), job, 0, false);
+	m = track(child, mm, ppid, job, 0, false);
 	if (m) {
 		m->inherited = not_negative(pages_of(m->rss));
 		tree = tree_of(job_of(m->rss));
@@ -165,8 +201,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 		count(lost_process_events);
 		return;
 	}
-	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, BPF_CORE_READ(task, pid),
-		    proc->started_ns);
+	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, tid_of(task), proc->started_ns);
 	describe_process(e, proc, task);
 	if (len >= WIRE_CMDLINE_MAX) {
 		len = WIRE_CMDLINE_MAX - 1;
@@ -193,7 +228,7 @@ static __always_inline void start_command(struct proc *proc)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-	struct proc *proc = find_proc(BPF_CORE_READ(task, tgid));
+	struct proc *proc = find_proc(tgid_of(task));
 	bool starts;
 	struct mm_rss *old;
 
@@ -216,7 +251,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
 	track_mm(proc, BPF_CORE_READ(task, mm));
 	emit_exec(proc, task);
-	if (starts && !emit_milestone(WIRE_START, proc, BPF_CORE_READ(task, pid)))
+	if (starts && !emit_milestone(WIRE_START, proc, tid_of(task)))
 		count(lost_checkpoints);
 	return 0;
 }
@@ -259,10 +294,21 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 			   atomic_add(&tree_of(proc->job)->targets, -1) == 1;
 
 	if (last_target && !proc->waiting)
-		finish_run(proc, BPF_CORE_READ(task, pid));
-	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), BPF_CORE_READ(task, pid),
+		finish_run(proc, tid_of(task));
+	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task),
 		     exit_code(task));
-	forget_process(proc, BPF_CORE_READ(task, tgid));
+	forget_process(proc, proc->tgid);
+}
+
+/* When no thread is left of it: before its number can be another's. */
+static __always_inline void forget_untracked(struct task_struct *task)
+{
+	u32 tgid;
+
+	if (!quality.untracked_processes || BPF_CORE_READ(task, signal, live.counter))
+		return;
+	tgid = tgid_of(task);
+	bpf_map_delete_elem(&untracked, &tgid);
 }
 
 /*
@@ -273,14 +319,15 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	u32 tgid = BPF_CORE_READ(task, tgid);
-	struct proc *proc = find_proc(tgid);
+	struct proc *proc = find_proc(tgid_of(task));
 	struct wire_usage usage = {};
 	u64 key = (u64)task;
 	u8 yes = 1;
 
-	if (!proc)
+	if (!proc) {
+		forget_untracked(task);
 		return 0;
+	}
 	refresh_sched_clock();
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
@@ -311,33 +358,33 @@ int BPF_PROG(process_free, struct task_struct *task)
 SEC("iter/task")
 int track_existing(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task, *leader;
-	u32 tgid, *named, flags = WIRE_PROCESS_ATTACHED;
+	struct task_struct *task = ctx->task, *leader, *parent;
+	u32 tgid, ppid, *named, flags = WIRE_PROCESS_ATTACHED;
 	bool waiting = false;
 	struct mm_struct *mm;
 
 	if (!task)
 		return 0;
 	refresh_sched_clock();
-	tgid = BPF_CORE_READ(task, tgid);
+	tgid = tgid_of(task);
 	mm = BPF_CORE_READ(task, mm);
-	if (!mm || tgid == config.self || BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_EXITING) ||
-	    find_proc(tgid))
+	if (!mm || !tgid || tgid == config.self ||
+	    BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_EXITING) || find_proc(tgid))
 		return 0;
 	leader = BPF_CORE_READ(task, group_leader);
+	parent = BPF_CORE_READ(leader, real_parent);
+	ppid = tgid_of(parent);
 	named = bpf_map_lookup_elem(&targets, &tgid);
 	if (named) {
 		flags = *named;
 		waiting = !(flags & WIRE_PROCESS_ATTACHED);
-	} else if (!config.audit &&
-		   (!config.follow || !find_proc(BPF_CORE_READ(leader, real_parent, tgid)))) {
+	} else if (!config.audit && (!config.follow || !find_proc(ppid))) {
 		return 0;
-	} else if (mm == BPF_CORE_READ(leader, real_parent, mm)) {
+	} else if (mm == BPF_CORE_READ(parent, mm)) {
 		flags |= WIRE_PROCESS_SHARES_MM;
 		mm = NULL;
 	}
-	track(leader, waiting ? NULL : mm, BPF_CORE_READ(leader, real_parent, tgid), 0, flags,
-	      waiting);
+	track(leader, waiting ? NULL : mm, ppid, 0, flags, waiting);
 	newly_tracked++;
 	return 0;
 }

@@ -27,7 +27,7 @@ enum {
 const volatile struct wire_config config __weak;
 
 struct proc {
-	u64 started_ns;
+	u64 started_ns;	  /* first: see engine_tracks() */
 	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
 	u64 mm;		  /* address of its mm; 0 while it has none of its own that is counted */
 	u64 earlier_peak; /* highest rss of the mms it had before */

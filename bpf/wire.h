@@ -10,6 +10,9 @@
  * CLOCK_MONOTONIC unless a name says otherwise. Totals count from the moment a process was
  * tracked; what it had read, written or burnt before an attach is not in them.
  *
+ * Pids, tgids and tids are those of the pid namespace whose /proc the loader reads, in either
+ * direction: what ps shows there.
+ *
  * Never renumber an enumerator: to retire one, drop it and leave its value as a hole.
  */
 #ifndef QPROF_WIRE_H
@@ -46,7 +49,8 @@ struct wire_header {
 	__u32 tgid;	  /* whom it is about */
 	__u32 tid;	  /* the thread that did it */
 	__u64 started_ns; /* CLOCK_BOOTTIME start of the process: with tgid, its identity. A tgid
-			   * alone is reused. */
+			   * alone is reused. 0: a target that has gone, whose end the loader says
+			   */
 };
 
 /* Resident memory, in pages. RSS is file + anon + shmem. */
@@ -85,6 +89,7 @@ enum wire_process_flag {
 	WIRE_PROCESS_SHARES_MM = 4, /* lives in its parent's memory (vfork): its memory reads 0, it
 				     * is counted with the parent */
 	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX */
+	WIRE_PROCESS_EXIT_LOST = 16,  /* set by the loader: it has gone, without a WIRE_EXIT */
 };
 
 /* What a checkpoint says. */
@@ -270,6 +275,7 @@ struct wire_config {
 				then */
 	__u32 audit; /* 1: every process is tracked, and each tree with checkpoints is a job */
 	__u32 checkpoint_limit; /* of a process in a second; 0: none */
+	__u32 nested;		/* 1: the loader is in a nested pid namespace: see bpf/pids.bpf.h */
 	__u64 stale_ns;		/* how old the usage of others may be in a big tree's checkpoints */
 	__u64 tick_ns;		/* of the scheduler */
 };
@@ -282,7 +288,7 @@ struct wire_quality {
 	__u64 lost_mapped;  /* no room: new mappings were perhaps not searched for probes */
 	__u64 hasty_starts; /* new code ran before it was searched: its first checkpoints may be
 			     * missing */
-	__u64 untracked_processes; /* the tracked set was full: not followed */
+	__u64 untracked_processes; /* the tracked set was full: not followed, nor are theirs */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
 	__u64 unstable_reads;	   /* counters that other CPUs kept changing: may be off by the
 				    * pages in flight until the next event */

@@ -515,6 +515,20 @@ static void finish_jobs(struct audit *a)
 					 jobs[i]->index);
 }
 
+static bool is_tracked(void *context, const struct profile_process *process)
+{
+	return engine_tracks(context, process->tgid, process->started_ns);
+}
+
+/* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
+static void note_lost_exits(struct audit *a)
+{
+	if (machine_mark_gone(a->machine, is_tracked, a->watch.engine))
+		watch_failf(&a->watch, "out of memory");
+	for (int i = 0; i < READS && read_rings(a) > 0; i++)
+		watch_take_signals(&a->watch);
+}
+
 static void drain(struct audit *a)
 {
 	a->watch.stop = true;
@@ -524,6 +538,8 @@ static void drain(struct audit *a)
 	finish_jobs(a);
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
 		watch_take_signals(&a->watch);
+	if (!a->watch.failed && engine_quality(a->watch.engine).lost_process_events)
+		note_lost_exits(a);
 	audit_refresh(a, 0);
 }
 

@@ -14,6 +14,7 @@
 #include "launch.h"
 #include "log.h"
 #include "open.h"
+#include "pids.h"
 #include "procfs.h"
 #include "watch.h"
 
@@ -230,7 +231,6 @@ static int prepare_command(struct session *s)
 	if (code)
 		return watch_fail(&s->watch, &err);
 	s->launched = true;
-	s->targets[0] = s->launch.pid;
 	return 0;
 }
 
@@ -244,14 +244,44 @@ static int check_pids(struct session *s)
 	return 0;
 }
 
+static int cannot_watch(struct session *s, uint32_t pid, int err)
+{
+	if (err == -EXDEV)
+		return watch_failf(&s->watch,
+				   "process %u is outside of the pid namespace that qprof-bpf runs "
+				   "in, though this /proc shows it: run qprof-bpf outside, too "
+				   "(nsenter -t 1 -p)",
+				   pid);
+	return watch_failf(&s->watch, "cannot watch process %u: %s; it may have just exited", pid,
+			   strerror(-err));
+}
+
+/* The command waits for our word: it is still there. */
+static int name_command(struct session *s)
+{
+	s->watched[0].fd = pidfd_open(s->launch.pid, 0);
+	if (s->watched[0].fd < 0)
+		return cannot_watch(s, s->launch.pid, -errno);
+	s->targets[0] = pids_of(s->watched[0].fd);
+	if (s->targets[0])
+		return 0;
+	return watch_failf(&s->watch, "cannot find the command in /proc: is it of another pid "
+				      "namespace? mount one here (mount -t proc proc /proc)");
+}
+
 static int watch_targets(struct session *s)
 {
+	if (s->options->command && name_command(s))
+		return -1;
 	for (size_t i = 0; i < s->n_targets; i++) {
-		s->watched[i].fd = pidfd_open(s->targets[i], 0);
-		if (s->watched[i].fd < 0 || watch_add(&s->watch, &s->watched[i]))
-			return watch_failf(&s->watch,
-					   "cannot watch process %u: %s; it may have just exited",
-					   s->targets[i], strerror(errno));
+		struct wake *wake = &s->watched[i];
+		int err;
+
+		if (wake->fd < 0)
+			wake->fd = pids_open(s->targets[i]);
+		err = wake->fd < 0 ? wake->fd : watch_add(&s->watch, wake);
+		if (err)
+			return cannot_watch(s, s->targets[i], err);
 		s->n_alive++;
 	}
 	return 0;
@@ -290,7 +320,12 @@ static int prepare_model(struct session *s)
 /* The command is forked before anything is changed that it would inherit. */
 static int prepare(struct session *s)
 {
+	struct pids_view view;
+	struct error err = {0};
+
 	s->watch.stopping = stopping;
+	if (pids_look(&view, &err))
+		return watch_fail(&s->watch, &err);
 	if (prepare_targets(s))
 		return -1;
 	if (s->options->command ? prepare_command(s) : check_pids(s))
@@ -388,7 +423,7 @@ static int start_command(struct session *s)
 {
 	struct error err = {0};
 
-	discovery_search_process(s->watch.discovery, getpid(), false);
+	discovery_search_process(s->watch.discovery, pids_self(), false);
 	discovery_search_file(s->watch.discovery, s->command_path);
 	s->released = true;
 	if (launch_go(&s->launch, s->options->command[0], &err)) {
@@ -423,6 +458,21 @@ static void run(struct session *s)
 
 /* ---- Drain and finish ----------------------------------------------------------------------- */
 
+static bool is_tracked(void *context, const struct profile_process *process)
+{
+	return engine_tracks(context, process->tgid, process->started_ns);
+}
+
+/* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
+static void note_lost_exits(struct session *s)
+{
+	enum { READS = 64 };
+
+	profile_mark_gone(s->profile, is_tracked, s->watch.engine);
+	for (int i = 0; i < READS && read_rings(s) > 0; i++)
+		watch_take_signals(&s->watch);
+}
+
 /*
  * The last target's exit says WIRE_FINISH in the kernel, if there is room in the ring; otherwise,
  * and for any other end, it is said here. After it no checkpoint is taken, so what is left to read
@@ -441,6 +491,8 @@ static void drain(struct session *s)
 		watch_take_signals(&s->watch);
 		after += s->finished;
 	} while (more > 0 && after < READS_AFTER_FINISH);
+	if (!s->watch.failed && engine_quality(s->watch.engine).lost_process_events)
+		note_lost_exits(s);
 }
 
 static int write_summary(const struct session *s, const struct run_quality *quality)

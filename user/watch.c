@@ -94,6 +94,9 @@ size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 		notes[n++] = "splice, tee and vmsplice are seen at libc's functions on this "
 			     "kernel: calls made "
 			     "without libc are not counted";
+	if (engine_pid_level(w->engine))
+		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
+			     "shows there, and processes outside of it are not seen";
 	return n;
 }
 

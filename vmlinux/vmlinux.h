@@ -149,8 +149,25 @@ struct perf_event {
 	struct hw_perf_event hw;
 };
 
+struct pid_namespace;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+/* A process has a number in each pid namespace down to its own: numbers[0..level]. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* without a size from 6.5 on */
+};
+
+/* linux/pid.h */
+enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID, PIDTYPE_MAX };
+
 struct signal_struct {
 	atomic_t live;
+	struct pid *pids[PIDTYPE_MAX];
 	struct list_head thread_head;
 	int group_exit_code;
 	unsigned int flags;
@@ -206,6 +223,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	int exit_state, exit_code;
 	pid_t pid, tgid;
+	struct pid *thread_pid;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct list_head thread_node;

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from harness import (CLEAN_ENV, DEADLINE, MIB, Lines, assert_near, ending, process_of, program,
-                     row_of, step_names)
+                     quality, row_of, step_names)
 
 
 def only(profile, pid):
@@ -215,3 +215,57 @@ def test_cpu_time_of_short_steps(profile, case, kind):
     assert zero <= 10, f"expected CPU time in each of 500 steps, got none in {zero}"
     truth = run.truth["cpu_ns"] / 1e9
     assert steps[-1] - steps[0] == pytest.approx(truth, rel=0.03), f"expected {truth} s, got {steps[-1] - steps[0]}"
+
+
+def test_lost_records(attach, tmp_path):
+    """Nobody reads while more comes than the ring holds. Who is known is known once; whose exit was
+    lost is said to have gone; and no process is above the tree."""
+    first = f'read go; {program("checkpoints")} sequence; echo ready; read go'
+    flood = (f'{program("checkpoints")} rate 40000; {program("tree")} short_lived 64 3 > {tmp_path}/truth; '
+             f'exec {program("idle")} touch:16 exit:7')
+    shell = subprocess.Popen(["sh", "-c", f"{first}; {flood}"], env=CLEAN_ENV,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with attach(shell.pid) as attached:
+        lines = Lines(shell.stdout)
+        shell.stdin.write(b"go\n")
+        shell.stdin.flush()
+        lines.until("ready")
+        attached.wait_for_step("Exported")  # the program's probes are attached, then
+        attached.process.send_signal(signal.SIGSTOP)
+        shell.stdin.write(b"go\n")
+        shell.stdin.flush()
+        assert json.loads(lines.until('{"ready"'))["ready"] == shell.pid
+        os.kill(shell.pid, signal.SIGUSR1)
+        lines.until('{"done"')
+        os.kill(shell.pid, signal.SIGUSR1)
+        assert shell.wait(DEADLINE) == 7
+        shell.communicate()
+        attached.process.send_signal(signal.SIGCONT)
+        got = attached.finished()
+    counts = quality(got)
+    assert counts["lost_process_events"], f"expected some to be lost, or this tests nothing: {counts}"
+    main = only(got, shell.pid)
+    assert main["ppid"] == os.getpid() and main["comm"], main
+    assert main["end_secs"] is None and set(main["flags"]) == {"target", "attached", "exit_lost"}, main
+    for process in got["processes"]:
+        assert process["end_secs"] is not None or "exit_lost" in process["flags"], process
+    assert row_of(got, "End")["pid"] == shell.pid
+    highest = max(process["peak_memory_mb"] for process in got["processes"])
+    assert max(highest, got["main_peak_memory_mb"]) <= got["peak_memory_mb"]
+    assert got["peak_memory_mb"] > 64, "the children's, as the kernel side knows it"
+
+
+def test_descendants_of_the_untracked_are_counted(profile):
+    """Three children that there was no room for, and each one's four: fifteen."""
+    nest = "for i in 1 2 3; do sh -c 'for j in 1 2 3 4; do (exit 5); done; exit 6'; done; :"
+    run = profile("sh", "-c", nest, options=("--max-processes", "1"))
+    assert len(run.profile["processes"]) == 1, run.profile["processes"]
+    counts = quality(run.profile)
+    assert counts["untracked_processes"] == 15, f"expected 3 and 12, got {counts}"
+
+
+def test_a_pid_of_an_untracked_process_is_used_again(profile):
+    """It is forgotten at its end: what comes after it is only counted where it belongs."""
+    run = profile(program("tree"), "reused_pid", 1, 3, options=("--max-processes", "1"))
+    counts = quality(run.profile)
+    assert counts["untracked_processes"] == 3, counts

@@ -527,6 +527,36 @@ static void point_of_a_job_that_is_over_is_no_other_jobs(void **state)
 	assert_int_equal(profile_totals(job(t, 1)->profile)->peak_rss, 10 * RECORDS_PAGE);
 }
 
+static bool is_not_200(void *context, const struct profile_process *process)
+{
+	(void)context;
+	return process->tgid != 200;
+}
+
+/* It is not counted as alive, here and in its job; and if its exit comes nevertheless, once. */
+static void exit_that_was_lost_is_said(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	forked(t, 200, 100, 1);
+	forked(t, 300, 200, 1);
+	assert_int_equal(machine_alive(t->m), 3);
+	assert_int_equal(machine_mark_gone(t->m, is_not_200, NULL), 0);
+	assert_int_equal(machine_alive(t->m), 2);
+	assert_int_equal(job(t, 0)->alive, 2);
+	assert_int_equal(process(t, 200)->flags, WIRE_PROCESS_EXIT_LOST);
+	assert_false(profile_process_runs(process(t, 200)));
+	assert_int_equal(process(t, 300)->parent->tgid, 100);
+	assert_int_equal(machine_mark_gone(t->m, is_not_200, NULL), 0);
+	exited(t, 200, 1);
+	assert_int_equal(machine_alive(t->m), 2);
+	assert_int_equal(job(t, 0)->alive, 2);
+	assert_int_equal(process(t, 200)->flags, 0);
+	assert_int_not_equal(process(t, 200)->end_ns, 0);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -550,6 +580,7 @@ int main(void)
 		test(forks_share_the_command_line),
 		test(what_is_told_is_as_of_now),
 		test(point_of_a_job_that_is_over_is_no_other_jobs),
+		test(exit_that_was_lost_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,120 @@ static void finish(struct run *run)
 	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
 }
 
+static void process_event(struct run *run, enum wire_kind kind, struct record_who who,
+			  uint32_t ppid, uint32_t flags, uint64_t peak)
+{
+	union record r;
+
+	record_process(&r, kind, run->now_ns, who, ppid, "", 0);
+	r.process.flags = flags;
+	r.process.memory.anon = r.process.memory.peak = peak;
+	run->now_ns += MS;
+	feed(run, &r);
+}
+
+static size_t process_count(const struct run *run)
+{
+	size_t n;
+
+	profile_processes(run->p, &n);
+	return n;
+}
+
+/* The exit of the last target was lost, so the loader says the end: of a process that has gone, by
+ * its number alone. That is no other process. */
+static void test_end_of_one_that_has_gone(void **state)
+{
+	struct run *run = *state;
+	const struct record_who gone = {.tgid = MAIN.tgid, .tid = MAIN.tgid};
+	const struct record_who reused = {.tgid = MAIN.tgid, .tid = MAIN.tid, .started_ns = 9};
+
+	process_event(run, WIRE_FORK, MAIN, 50, WIRE_PROCESS_TARGET, 10);
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	process_event(run, WIRE_FORK, CHILD, MAIN.tgid, 0, 5);
+	process_event(run, WIRE_FORK, reused, CHILD.tgid, 0, 5);
+	hit(run, gone, WIRE_FINISH, "", 0, 20);
+	finish(run);
+	assert_int_equal(process_count(run), 3);
+	assert_int_equal(process(run, 0)->ppid, 50);
+	assert_int_equal(process(run, 0)->memory.peak, 10 * RECORDS_PAGE);
+	assert_int_equal(run->step->tgid, MAIN.tgid);
+}
+
+/* Nothing else is known of it: then that is its entry. */
+static void test_end_of_an_unknown(void **state)
+{
+	struct run *run = *state;
+	const struct record_who gone = {.tgid = MAIN.tgid, .tid = MAIN.tgid};
+
+	hit(run, gone, WIRE_FINISH, "", 0, 20);
+	finish(run);
+	assert_int_equal(process_count(run), 1);
+	assert_int_equal(process(run, 0)->tgid, MAIN.tgid);
+}
+
+/* Without its fork, each of the other records makes the one entry, with what it knows. */
+static void test_lost_forks(void **state)
+{
+	static const enum wire_kind kinds[] = {WIRE_EXEC, WIRE_EXIT};
+	struct run *run = *state;
+	union record r;
+
+	record_point(&r, run->now_ns, CHILD, 40, 40);
+	feed(run, &r);
+	assert_int_equal(process_count(run), 0);
+	hit(run, CHILD, WIRE_MARK, "one", 30, 30);
+	assert_int_equal(process_count(run), 1);
+	assert_string_equal(process(run, 0)->comm, "quantize");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		process_event(run, kinds[i], CHILD, MAIN.tgid, 0, 30);
+		assert_int_equal(process_count(run), 1);
+		assert_int_equal(process(run, 0)->ppid, MAIN.tgid);
+	}
+	assert_int_equal(process(run, 0)->end_ns, run->now_ns - MS);
+}
+
+static bool is_main(void *context, const struct profile_process *process)
+{
+	(void)context;
+	return process->tgid == MAIN.tgid;
+}
+
+/* Who has gone without a record of it is said to have, unless that comes yet. */
+static void test_lost_exits(void **state)
+{
+	struct run *run = *state;
+	const struct record_who third = {.tgid = 102, .tid = 102, .started_ns = 3};
+
+	process_event(run, WIRE_FORK, MAIN, 50, WIRE_PROCESS_TARGET, 10);
+	process_event(run, WIRE_FORK, CHILD, MAIN.tgid, 0, 10);
+	process_event(run, WIRE_FORK, third, MAIN.tgid, 0, 10);
+	profile_mark_gone(run->p, is_main, NULL);
+	assert_int_equal(process(run, 0)->flags, WIRE_PROCESS_TARGET);
+	assert_int_equal(process(run, 1)->flags, WIRE_PROCESS_EXIT_LOST);
+	assert_int_equal(process(run, 2)->flags, WIRE_PROCESS_EXIT_LOST);
+	process_event(run, WIRE_EXIT, third, MAIN.tgid, 0, 10);
+	assert_int_equal(process(run, 2)->flags, 0);
+	assert_int_equal(process(run, 1)->end_ns, 0);
+}
+
+/* The tree has what any of its processes has, also where what told so was lost. What a process
+ * comes to after the end is not of the run. */
+static void test_no_process_is_above_the_tree(void **state)
+{
+	struct run *run = *state;
+
+	process_event(run, WIRE_FORK, MAIN, 50, WIRE_PROCESS_TARGET, 10);
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	process_event(run, WIRE_EXEC, MAIN, 50, WIRE_PROCESS_TARGET, 70);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	process_event(run, WIRE_EXIT, MAIN, 50, WIRE_PROCESS_TARGET, 500);
+	finish(run);
+	assert_int_equal(profile_totals(run->p)->main_peak_rss, 70 * RECORDS_PAGE);
+	assert_int_equal(profile_totals(run->p)->peak_rss, 70 * RECORDS_PAGE);
+	assert_int_equal(process(run, 0)->end_ns, run->now_ns - MS);
+}
+
 /* Steps are called as Quark calls them, and carry the clock and memory of the record. */
 static void test_steps(void **state)
 {
@@ -902,6 +1016,11 @@ int main(void)
 		CASE(missing_seq),
 		CASE(processes),
 		CASE(lost_fork),
+		CASE(end_of_one_that_has_gone),
+		CASE(end_of_an_unknown),
+		CASE(lost_forks),
+		CASE(lost_exits),
+		CASE(no_process_is_above_the_tree),
 		CASE(main_process),
 		CASE(shared_memory),
 		CASE(shares_of_the_peak),

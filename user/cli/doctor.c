@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "discovery.h"
 #include "engine.h"
+#include "pids.h"
 
 static void say(const char *what, const char *state, const char *detail)
 {
@@ -72,6 +73,15 @@ static void ignore(void *context, const char *what, const char *why)
 	(void)why;
 }
 
+static void check_pids(unsigned int level)
+{
+	char nested[160];
+
+	snprintf(nested, sizeof(nested),
+		 "nested, level %u: only the processes in it; pids are those that ps shows", level);
+	say("pid namespace", "yes", level ? nested : "the initial one: all processes");
+}
+
 /* Not a list of versions: everything is loaded and attached, as a run would. */
 static int check_engine(void)
 {
@@ -87,6 +97,7 @@ static int check_engine(void)
 	}
 	from = engine_backends(e);
 	say("BPF programs", "yes", "loaded and attached");
+	check_pids(engine_pid_level(e));
 	say("memory", "yes", from.rss);
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
@@ -94,7 +105,7 @@ static int check_engine(void)
 	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
 	d = discovery_new(e, NULL, 0, ignore, NULL, 0);
 	if (d)
-		discovery_search_process(d, getpid(), false);
+		discovery_search_process(d, pids_self(), false);
 	say("checkpoints", "yes", from.checkpoints);
 	discovery_free(d);
 	engine_free(e);

@@ -19,6 +19,7 @@
 #include <bpf/libbpf.h>
 
 #include "log.h"
+#include "pids.h"
 
 /* The names that the skeleton takes from the BPF side. */
 typedef uint32_t u32;
@@ -48,8 +49,10 @@ struct engine {
 	char fexit_reason[128];
 	bool old_rss_layout;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
-	bool always_counts;	/* the kernel counted run times when we came */
-	int stats_fd;		/* while it is open, the kernel counts them; -1 without */
+	struct pids_view pids;
+	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
+	bool always_counts; /* the kernel counted run times when we came */
+	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -233,6 +236,7 @@ static int choose_programs(struct engine *e, bool audit, struct error *err)
 	/* Loading a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(e->bpf->progs.join_job, audit);
 	bpf_program__set_autoload(e->bpf->progs.tell_processes, audit);
+	bpf_program__set_autoload(e->bpf->progs.choose_pid_namespace, e->pids.nested);
 	btf__free(btf);
 	return 0;
 }
@@ -310,6 +314,27 @@ static void open_cpu_clocks(struct engine *e)
 	}
 }
 
+/* In a nested pid namespace: has the BPF side speak of pids as /proc does; see pids.bpf.h. */
+static int choose_pid_namespace(struct engine *e, struct error *err)
+{
+	struct {
+		uint32_t above;
+	} args = {.above = e->pids.above};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
+	int code;
+
+	if (!e->pids.nested)
+		return 0;
+	code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.choose_pid_namespace), &opts);
+	if (code || opts.retval != (uint32_t)e->pids.self)
+		return error_set(err,
+				 "cannot tell which pid namespace /proc is of (%s: %d there, %u to "
+				 "the kernel); run qprof-bpf in the initial one",
+				 strerror(code ? -code : EINVAL), e->pids.self, opts.retval);
+	e->pid_level = e->bpf->bss->pid_level;
+	return 0;
+}
+
 /* Room for so many processes at a time; `parts` has some for each of them on each CPU. */
 static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
 {
@@ -350,7 +375,8 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	if (cpus < 1 || cpus > WIRE_MAX_CPUS)
 		return error_set(err, "cannot count on %d CPUs: at most %d are supported", cpus,
 				 WIRE_MAX_CPUS);
-	e->bpf->rodata->config.self = getpid();
+	e->bpf->rodata->config.self = e->pids.self;
+	e->bpf->rodata->config.nested = e->pids.nested;
 	e->bpf->rodata->config.follow = config->follow;
 	e->bpf->rodata->config.wake_points = config->wake_points;
 	e->bpf->rodata->config.audit = config->audit;
@@ -394,6 +420,8 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	e->stats_fd = -1;
 	e->always_counts = kernel_counts();
 	libbpf_set_print(print_libbpf);
+	if (pids_look(&e->pids, err))
+		goto fail;
 	e->bpf = qprof_bpf__open();
 	if (!e->bpf) {
 		error_set(err, "cannot open the BPF programs: %s", strerror(errno));
@@ -402,7 +430,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
 	if (choose_programs(e, config->audit, err) || load(e, config, err) ||
-	    read_cpu_offsets(e, err))
+	    read_cpu_offsets(e, err) || choose_pid_namespace(e, err))
 		goto fail;
 	open_cpu_clocks(e);
 	if (config->audit)
@@ -604,6 +632,20 @@ int engine_track_existing(struct engine *e, struct error *err)
 	return 0;
 }
 
+bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
+{
+	const struct bpf_map *procs = e->bpf->maps.procs;
+	uint64_t *proc =
+		malloc(bpf_map__value_size(procs)); /* a struct proc begins with its start */
+	bool is;
+
+	/* Unknown is not gone. */
+	is = !proc ||
+	     (!bpf_map_lookup_elem(bpf_map__fd(procs), &tgid, proc) && *proc == started_ns);
+	free(proc);
+	return is;
+}
+
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
 	struct {
@@ -797,6 +839,11 @@ struct engine_backends engine_backends(const struct engine *e)
 		.checkpoints = e->multi ? "uprobe_multi, sleepable, on USDT sites"
 					: "uprobes, sleepable, on USDT sites",
 	};
+}
+
+unsigned int engine_pid_level(const struct engine *e)
+{
+	return e->pid_level;
 }
 
 int engine_control_fd(const struct engine *e)

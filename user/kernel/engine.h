@@ -40,6 +40,8 @@ enum engine_probe {
 	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
 };
 
+/* Pids are those of /proc, here and in all records: see pids.h. */
+
 /* Loads all programs that this kernel takes. 0 and *engine, to be freed; or -1 and *err. */
 int engine_new(const struct engine_config *config, struct engine **engine, struct error *err);
 
@@ -58,6 +60,9 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running);
 
 /* Tracks targets and, unless told not to follow, their descendants. 0, or -1 and *err. */
 int engine_track_existing(struct engine *e, struct error *err);
+
+/* Whether the process of that start is tracked, which is until its exit. */
+bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
 
 /*
  * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more, as
@@ -120,6 +125,9 @@ const char *engine_clock_reason(const struct engine *e);
 const char *engine_fexit_reason(const struct engine *e);
 
 struct engine_backends engine_backends(const struct engine *e);
+/* How deep our pid namespace is nested: its processes can be profiled. 0: it is the initial one,
+ * and they are all. */
+unsigned int engine_pid_level(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
 

@@ -93,8 +93,8 @@ static void add_process(struct grouping *g, const struct profile_process *proces
 	if (!group)
 		return;
 	group->processes++;
-	group->alive += !process->end_ns;
-	if (!process->end_ns)
+	group->alive += profile_process_runs(process);
+	if (profile_process_runs(process))
 		group->rss += process->memory.rss;
 	if (process->memory.peak > group->largest_peak)
 		group->largest_peak = process->memory.peak;

@@ -196,7 +196,7 @@ static void put_processes(const struct table *table, const struct audit_report *
 
 		snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, command_of(process));
 		units_bytes_for_people(line.cells[0], process->memory.peak);
-		if (process->end_ns)
+		if (!profile_process_runs(process))
 			snprintf(line.cells[1], sizeof(line.cells[1]), "ended");
 		else
 			units_bytes_for_people(line.cells[1], process->memory.rss);

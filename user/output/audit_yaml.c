@@ -217,7 +217,7 @@ static void put_process(struct emit *e, const struct audit_report *r,
 {
 	emit_map(e, EMIT_BLOCK);
 	put_process_keys(e, process, r->start_ns);
-	put_mb(e, "memory_mb", process->end_ns ? 0 : process->memory.rss);
+	put_mb(e, "memory_mb", profile_process_runs(process) ? process->memory.rss : 0);
 	put_owner(e, r, process->uid, process->cgroup);
 	if (process->job)
 		put_count(e, "job", process->job->id);

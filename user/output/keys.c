@@ -223,6 +223,7 @@ static void put_flags(struct emit *e, const struct profile_process *process)
 		{WIRE_PROCESS_TARGET, "target"},
 		{WIRE_PROCESS_ATTACHED, "attached"},
 		{WIRE_PROCESS_SHARES_MM, "shares_memory"},
+		{WIRE_PROCESS_EXIT_LOST, "exit_lost"},
 	};
 
 	emit_plain(e, "flags");

@@ -138,7 +138,8 @@ static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *pr
 	const int status = (int)process->exit_code;
 
 	if (!process->end_ns)
-		snprintf(out, UNITS_TEXT_MAX, "running");
+		snprintf(out, UNITS_TEXT_MAX,
+			 process->flags & WIRE_PROCESS_EXIT_LOST ? "lost" : "running");
 	else if (WIFSIGNALED(status))
 		snprintf(out, UNITS_TEXT_MAX, "signal %d", WTERMSIG(status));
 	else

@@ -207,6 +207,21 @@ void machine_free(struct machine *m)
 	free(m);
 }
 
+int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context)
+{
+	int err = 0;
+
+	processes_mark_gone(&m->processes, is_there, context);
+	for (size_t i = 0; i < m->processes.n && !err; i++) {
+		struct process *process = process_at(&m->processes, i);
+
+		if (process->known && !profile_process_runs(&process->pub) &&
+		    !member_has_ended(process))
+			err = member_end(m, process);
+	}
+	return err;
+}
+
 int machine_finish(struct machine *m, uint64_t now_ns)
 {
 	for (size_t i = 0; i < m->n_jobs; i++) {

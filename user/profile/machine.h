@@ -106,6 +106,10 @@ void machine_join_descendants(struct machine *m, struct machine_job *job,
 			      void (*tell)(void *context, uint32_t tgid, uint32_t member),
 			      void *context);
 
+/* As profile_mark_gone(), of all processes: those whose exit was lost are not counted as alive. 0
+ * or -ENOMEM. */
+int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context);
+
 /* The audit is over: closes the jobs that still run. 0 or -ENOMEM. */
 int machine_finish(struct machine *m, uint64_t now_ns);
 

@@ -113,6 +113,20 @@ struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid)
 	return found;
 }
 
+/*
+ * A target that has gone has no start when the loader says its end: then it is the one of that
+ * number that was named, or else the latest.
+ */
+static struct process *process_meant(const struct processes *ps, const struct process_key *key)
+{
+	if (key->started_ns)
+		return process_find(ps, key);
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->list[i]->tgid == key->tgid && ps->list[i]->flags & WIRE_PROCESS_TARGET)
+			return process_at(ps, i);
+	return processes_of_tgid(ps, (uint32_t)key->tgid);
+}
+
 static bool has_room(struct processes *ps)
 {
 	return ps->n < ps->max || (ps->make_room && ps->make_room(ps));
@@ -122,7 +136,7 @@ int processes_get(struct processes *ps, const struct wire_header *h, struct proc
 {
 	const struct process_key key = key_of(h);
 
-	*found = process_find(ps, &key);
+	*found = process_meant(ps, &key);
 	if (*found)
 		return 0;
 	if (!has_room(ps)) {
@@ -265,10 +279,23 @@ int processes_event(struct processes *ps, const struct wire_process *event, uint
 	return 0;
 }
 
+void processes_ended_later(struct processes *ps, const struct wire_process *event)
+{
+	struct process *process = processes_find(ps, &event->h);
+	bool had_memory;
+
+	if (!process)
+		return;
+	had_memory = has_memory(&process->pub);
+	take_event(&process->pub, event);
+	ps->live = ps->live - had_memory + has_memory(&process->pub);
+}
+
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size)
 {
-	if (process->pub.end_ns)
+	/* One of a process that has gone says nothing of it. */
+	if (process->pub.end_ns || !cp->h.started_ns)
 		return;
 	take_memory(process, memory_from_wire(&cp->own.memory, page_size), cp->h.time_ns);
 	process->pub.usage = usage_from_wire(&cp->own.usage);
@@ -312,6 +339,22 @@ const struct profile_process *processes_main(const struct processes *ps)
 			return ps->list[i];
 	}
 	return ps->n ? ps->list[0] : NULL;
+}
+
+void processes_mark_gone(struct processes *ps, profile_is_there_fn is_there, void *context)
+{
+	for (size_t i = 0; i < ps->n; i++)
+		if (!ps->list[i]->end_ns && !is_there(context, ps->list[i]))
+			ps->list[i]->flags |= WIRE_PROCESS_EXIT_LOST;
+}
+
+uint64_t processes_highest(const struct processes *ps)
+{
+	uint64_t highest = 0;
+
+	for (size_t i = 0; i < ps->n; i++)
+		raise_to(&highest, ps->list[i]->memory.peak);
+	return highest;
 }
 
 void processes_usage(const struct processes *ps, struct profile_usage *sum)

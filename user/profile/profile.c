@@ -528,12 +528,21 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		return feed_checkpoint(p, data, step);
 	if (record->kind == WIRE_MAPPED)
 		return 0;
+	if (record->kind == WIRE_EXIT && p->finished && record->time_ns > p->end_ns) {
+		processes_ended_later(p->processes, data);
+		return 0;
+	}
 	err = record->kind == WIRE_POINT
 		      ? feed_point(p, data)
 		      : processes_event(p->processes, data, p->config.page_size, &about);
 	if (!err)
 		note_run(p, record, 0);
 	return err;
+}
+
+void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
+{
+	processes_mark_gone(p->processes, is_there, context);
 }
 
 static int finish_timeline(struct profile *p)
@@ -558,6 +567,10 @@ static void finish_totals(struct profile *p)
 	totals->duration_ns = profile_rel_ns(p, p->end_ns);
 	totals->peak_rss = p->peak.rss;
 	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
+	/* Of a run, which has each process from the first page that counts: where what told of the
+	 * tree's peak was lost, it is at least that. */
+	if (!is_among_others(p))
+		raise_to(&totals->peak_rss, processes_highest(&p->own));
 	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
 	if (p->finished || is_among_others(p))

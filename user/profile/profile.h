@@ -101,6 +101,12 @@ struct profile_process {
 	uint64_t marked_rss[2];		      /* at the last machine_mark(), and the one before */
 };
 
+/* As far as is known: where its exit was lost, that is. */
+static inline bool profile_process_runs(const struct profile_process *process)
+{
+	return !process->end_ns && !(process->flags & WIRE_PROCESS_EXIT_LOST);
+}
+
 enum profile_phase_kind {
 	PROFILE_PHASE_PAIR, /* from begin(name) to end(name) */
 	PROFILE_PHASE_GAP,  /* from one mark (or the start) to the next (or the end) */
@@ -195,6 +201,11 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 
 /* Whether size bytes at data are a whole record of a known kind. */
 bool wire_record_ok(const void *data, size_t size);
+
+/* Of each process that has not ended, as far as records say: where is_there says no, its exit was
+ * lost (WIRE_PROCESS_EXIT_LOST). A record of it may come nevertheless, which takes that back. */
+typedef bool (*profile_is_there_fn)(void *context, const struct profile_process *process);
+void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context);
 
 /*
  * Ends the run: closes phases that are open and orders the timeline. now_ns is when the run ended,

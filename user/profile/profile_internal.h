@@ -148,6 +148,8 @@ struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid);
 /* *about is the one of the record, or NULL, as above. */
 int processes_event(struct processes *ps, const struct wire_process *event, uint64_t page_size,
 		    struct process **about);
+/* Likewise of an exit after the run: it has ended, and what it had by then is not of the run. */
+void processes_ended_later(struct processes *ps, const struct wire_process *event);
 void processes_remove(struct processes *ps, struct process *process);
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size);
@@ -156,6 +158,10 @@ struct process *processes_point(struct processes *ps, const struct wire_point *p
 				uint64_t page_size);
 /* The first that the user named, or else the first; NULL if there is none. */
 const struct profile_process *processes_main(const struct processes *ps);
+/* See profile_mark_gone. */
+void processes_mark_gone(struct processes *ps, profile_is_there_fn is_there, void *context);
+/* The highest RSS that any of them has had alone. */
+uint64_t processes_highest(const struct processes *ps);
 void processes_usage(const struct processes *ps, struct profile_usage *sum);
 void processes_free(struct processes *ps);
 

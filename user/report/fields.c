@@ -27,6 +27,7 @@ const struct flag_name flag_names[N_FLAG_NAMES] = {
 	{WIRE_PROCESS_TARGET, "target"},
 	{WIRE_PROCESS_ATTACHED, "attached"},
 	{WIRE_PROCESS_SHARES_MM, "shares_memory"},
+	{WIRE_PROCESS_EXIT_LOST, "exit_lost"},
 };
 
 static const struct field backends_fields[] = {

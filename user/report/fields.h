@@ -61,7 +61,7 @@ struct flag_name {
 	const char *name;
 };
 extern const struct flag_name kind_names[], flag_names[];
-enum { N_KIND_NAMES = 2, N_FLAG_NAMES = 3 };
+enum { N_KIND_NAMES = 2, N_FLAG_NAMES = 4 };
 
 /* Where the field lies in item. */
 static inline void *field_at(const struct field *field, const void *item)

@@ -99,7 +99,7 @@ struct recording_process {
 	bool ended;
 	uint32_t exit_code;		  /* valid if ended and exit_signal is 0 */
 	uint32_t exit_signal;		  /* not 0: this killed it */
-	uint32_t flags;			  /* WIRE_PROCESS_TARGET, _ATTACHED, _SHARES_MM */
+	uint32_t flags;			  /* enum wire_process_flag */
 	uint64_t peak_rss;		  /* its own highest */
 	uint64_t file, anon, shmem, swap; /* as last known */
 	struct profile_usage usage;	  /* its own since the start */

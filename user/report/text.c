@@ -584,7 +584,8 @@ static void put_tables(const struct text *t, const struct list *list,
 static void exit_text(char out[UNITS_TEXT_MAX], const struct recording_process *process)
 {
 	if (!process->ended)
-		snprintf(out, UNITS_TEXT_MAX, "running");
+		snprintf(out, UNITS_TEXT_MAX,
+			 process->flags & WIRE_PROCESS_EXIT_LOST ? "lost" : "running");
 	else if (process->exit_signal)
 		snprintf(out, UNITS_TEXT_MAX, "signal %u", process->exit_signal);
 	else

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* pids.bpf.c - which pid namespace is the loader's, asked once at start. */
+#include "pids.bpf.h"
+
+struct namespace_args {
+	u32 above; /* that of /proc is so many levels above the caller's */
+};
+
+/* The caller's own number in /proc, which it knows, too. 0: there is no such level. */
+SEC("syscall")
+int choose_pid_namespace(struct namespace_args *args)
+{
+	struct task_struct *self = (void *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(self, signal, pids[PIDTYPE_TGID]);
+	u32 level = BPF_CORE_READ(pid, level);
+
+	if (args->above > level)
+		return 0;
+	pid_level = level;
+	proc_level = level - args->above;
+	pid_namespace = (u64)BPF_CORE_READ(number_at(pid, level), ns);
+	return number_of(self, true);
+}

@@ -148,6 +148,15 @@ void discovery_release(struct discovery *d, int fd)
 	engine_forget_code(d->engine);
 }
 
+void discovery_let_go(struct discovery *d)
+{
+	struct known_file *file, *next;
+
+	HASH_ITER (hh, d->files, file, next)
+		drop_lease(file);
+	d->engine = NULL;
+}
+
 void discovery_free(struct discovery *d)
 {
 	struct known_file *file, *next;

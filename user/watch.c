@@ -322,7 +322,10 @@ int watch_open(struct watch *w)
 	if (w->hung_up)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
-	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2) */
+	/* A reader that goes away, and a file that may not grow (ulimit -f), are errors of
+	 * write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	w->opened = true;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	w->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, w};

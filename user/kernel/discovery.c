@@ -150,9 +150,7 @@ void discovery_release(struct discovery *d, int fd)
 
 void discovery_let_go(struct discovery *d)
 {
-	struct known_file *file, *next;
-
-	HASH_ITER (hh, d->files, file, next)
+	for (struct known_file *file = d->files; file; file = file->hh.next)
 		drop_lease(file);
 	d->engine = NULL;
 }

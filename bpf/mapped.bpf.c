@@ -6,12 +6,16 @@
  * loaded objects, so that a debugger can stop there (glibc's elf/dl-debug.c; musl has it too). We
  * are such a debugger, but do not stop it: the program waits, for at most HOLD_NS, until the loader
  * has searched the new mappings, so that a library's first probe is not missed.
+ *
+ * A loader that is slow is waited for, one that does not answer is not. It may be stopped, or wait
+ * for something itself. Once it has done nothing for DEAF_NS, no program waits again in this run.
  */
 #include "pids.bpf.h"
 
 enum {
 	HOLD_NS = 1000000000, /* usually it is one millisecond; this is for a machine that is
 				 overloaded, or without uprobe_multi */
+	DEAF_NS = 100000000,  /* of a loader that sleeps, while a program waits for it */
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
 	KNOWN_NS = 2000000000,
 };
@@ -41,8 +45,18 @@ struct hold {
 	u32 slot;
 	u64 change;
 	u64 until;
-	u64 code; /* an address that is mapped */
+	u64 code;	/* an address that is mapped */
+	u64 at_work_ns; /* when the loader was last seen at work */
+	u64 cpu_ns;	/* its CPU time by then */
 };
+
+/* Run once, by the thread of the loader that searches. */
+SEC("syscall")
+int name_loader(void *unused)
+{
+	machine.loader = (u64)bpf_get_current_task();
+	return 0;
+}
 
 /*
  * A program cannot sleep until something happens, and on a kernel without preemption the loader may
@@ -56,13 +70,43 @@ static __always_inline void let_others_run(const struct hold *hold)
 	bpf_copy_from_user_task(&byte, 1, (void *)hold->code, bpf_get_current_task_btf(), 0);
 }
 
+/*
+ * Whether the loader runs, is to run, or waits for a disk or a lock of the kernel (a wait that no
+ * signal ends); or did so since the last look, which its CPU time tells. One that sleeps otherwise,
+ * or is stopped, is not at work.
+ */
+static __always_inline bool is_at_work(struct task_struct *loader, struct hold *hold)
+{
+	const u32 state = BPF_CORE_READ(loader, __state);
+	const u64 cpu_ns = BPF_CORE_READ(loader, se.sum_exec_runtime);
+	const bool ran = cpu_ns != hold->cpu_ns;
+
+	hold->cpu_ns = cpu_ns;
+	return ran || state == TASK_RUNNING || state & TASK_UNINTERRUPTIBLE;
+}
+
+/* True: there is no use in waiting on. One that was killed even waits for us, to be rid of the
+ * probe. */
+static __always_inline bool give_up(struct hold *hold)
+{
+	struct task_struct *loader = (void *)machine.loader;
+	const u64 now = bpf_ktime_get_ns();
+
+	if (is_at_work(loader, hold))
+		hold->at_work_ns = now;
+	else if (now - hold->at_work_ns > DEAF_NS)
+		machine.deaf = 1;
+	return machine.deaf || machine.leaving || now > hold->until ||
+	       BPF_CORE_READ(loader, flags) & PF_EXITING;
+}
+
 static long still_waiting(u32 i, struct hold *hold)
 {
 	u64 *done = bpf_map_lookup_elem(&searched, &hold->slot);
 
 	if (done && *done >= hold->change)
 		return 1;
-	if (bpf_ktime_get_ns() > hold->until) {
+	if (give_up(hold)) {
 		count(hasty_starts);
 		return 1;
 	}
@@ -70,8 +114,11 @@ static long still_waiting(u32 i, struct hold *hold)
 	return 0;
 }
 
+/* After the run's end nobody counts what comes too early. */
 static __always_inline void hold_back(struct hold *hold)
 {
+	if (machine.leaving)
+		return;
 	if (bpf_loop(HOLD_SPINS, still_waiting, hold, 0) == HOLD_SPINS)
 		count(hasty_starts);
 }
@@ -122,7 +169,9 @@ int objects_changed(struct pt_regs *ctx)
 	e->change = hold.change;
 	e->slot = hold.slot;
 	e->reserved = 0;
+	hold.at_work_ns = e->h.time_ns;
 	hold.until = e->h.time_ns + HOLD_NS;
+	hold.cpu_ns = 0;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	if (!known && !config.audit) /* which holds up nobody */
 		hold_back(&hold);

@@ -263,6 +263,9 @@ struct wire_machine {
 	__u32 mm_slots;	    /* likewise of mms */
 	__u64 changes;	    /* of mappings, so far: see struct wire_mapped */
 	__u64 last_wake_ns; /* of the reader, for points */
+	__u64 loader;	    /* struct task_struct * of the thread that searches new mappings */
+	__u32 deaf;	    /* it did not answer: no program waits for it any more */
+	__u32 leaving;	    /* set by the loader: it will not answer any more */
 };
 
 /* What the loader decides before the programs are loaded. */

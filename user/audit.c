@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "diskstats.h"
+#include "emit.h"
 #include "installed.h"
 #include "log.h"
 #include "open.h"
@@ -37,10 +38,10 @@ struct audit {
 	struct diskstats disks; /* at the start */
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
-	bool begun;	  /* see audit_has_begun */
-	bool behind;	  /* see audit_is_behind */
-	int report;	  /* descriptor, or -1 */
-	size_t n_started; /* of parts */
+	bool begun;	     /* see audit_has_begun */
+	bool behind;	     /* see audit_is_behind */
+	struct emit *report; /* NULL without one */
+	size_t n_started;    /* of parts */
 	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
 	uint64_t late_probes;  /* programs that ran already when their probes were found */
 	uint64_t missed_joins; /* processes that could not be told to be of a job */
@@ -356,6 +357,20 @@ static const char *name_of_site(void *context, uint32_t site)
 	return discovery_site_name(((struct audit *)context)->watch.discovery, site);
 }
 
+static int open_report(struct audit *a)
+{
+	struct error err = {0};
+	int fd = output_open(a->options->output, &err);
+
+	if (fd < 0)
+		return watch_fail(&a->watch, &err);
+	a->report = emit_new(fd);
+	if (a->report)
+		return watch_add_output(&a->watch, emit_event(a->report));
+	close(fd);
+	return watch_failf(&a->watch, "out of memory");
+}
+
 static int prepare(struct audit *a)
 {
 	const struct machine_config config = {
@@ -365,21 +380,16 @@ static int prepare(struct audit *a)
 		.site_name = name_of_site,
 		.context = a,
 	};
-	struct error err = {0};
 
 	a->watch.stopping = stopping;
 	a->watch.hung_up = takes_hangups(a) ? hung_up : NULL;
-	a->report = -1;
 	if (watch_open(&a->watch))
 		return -1;
 	a->machine = machine_new(&config);
 	a->cgroups = cgroups_new();
 	if (!a->machine || !a->cgroups)
 		return watch_failf(&a->watch, "out of memory");
-	if (!a->options->output)
-		return 0;
-	a->report = output_open(a->options->output, &err);
-	return a->report < 0 ? watch_fail(&a->watch, &err) : 0;
+	return a->options->output ? open_report(a) : 0;
 }
 
 static int start_parts(struct audit *a)
@@ -543,6 +553,23 @@ static void drain(struct audit *a)
 	audit_refresh(a, 0);
 }
 
+static bool report_is_written(void *context)
+{
+	return emit_is_idle(context);
+}
+
+/* Not 0: an error of the report's, or of the watch. */
+static int write_report(struct audit *a, const struct audit_report *report)
+{
+	int err = audit_yaml_write(report, a->report);
+
+	if (!err && !watch_output_settles(&a->watch, report_is_written, a->report)) {
+		close_parts(a); /* they ask the kernel side */
+		err = watch_wait_for_output(&a->watch, report_is_written, a->report);
+	}
+	return err ? err : emit_flush(a->report);
+}
+
 static void finish(struct audit *a)
 {
 	const char *notes[WATCH_MAX_NOTES];
@@ -560,10 +587,9 @@ static void finish(struct audit *a)
 	report.quality = audit_quality(a); /* with what came of it */
 	report.quality.notes = notes;
 	report.quality.n_notes = watch_notes(&a->watch, notes);
-	if (a->report >= 0) {
-		int err = audit_yaml_write(&report, a->report);
+	if (a->report) {
+		int err = write_report(a, &report);
 
-		a->report = -1; /* it was closed */
 		if (err)
 			watch_failf(&a->watch, "cannot write the report to '%s': %s",
 				    a->options->output, strerror(-err));
@@ -582,8 +608,7 @@ static int leave(struct audit *a)
 		log_error("%s", a->watch.err.text);
 		status = a->watch.err.status ? a->watch.err.status : 125;
 	}
-	if (a->report >= 0)
-		close(a->report);
+	emit_free(a->report);
 	watch_close(&a->watch);
 	machine_free(a->machine);
 	cgroups_free(a->cgroups);

@@ -41,6 +41,7 @@ struct session {
 	bool started;  /* WIRE_START came through */
 	bool finished; /* WIRE_FINISH came through: what follows is not of this run */
 	bool show_armed;
+	uint64_t dropped_rows; /* checkpoints that are not in the file */
 };
 
 static void fail_write(struct session *s, int err)
@@ -80,9 +81,17 @@ static int feed_cmdline(struct session *s, const struct wire_process *from)
 	return profile_feed(s->profile, &record.process.h, &step);
 }
 
+/* If the output takes nothing for long, memory is the limit: the model goes on, rows are left out.
+ */
 static int write_step(struct session *s, const struct profile_checkpoint *step)
 {
-	int err = s->writer->checkpoint(s->writer, step);
+	int err;
+
+	if (s->writer->waiting(s->writer) > WATCH_MAX_WAITING) {
+		s->dropped_rows++;
+		return 0;
+	}
+	err = s->writer->checkpoint(s->writer, step);
 
 	if (err)
 		fail_write(s, err);
@@ -186,6 +195,13 @@ static void take_show(struct wake *wake)
 	timer_take(wake->fd);
 	s->show_armed = false;
 	s->options->show(s->options->context, s->profile, clock_ns(CLOCK_MONOTONIC));
+}
+
+static bool output_is_idle(void *context)
+{
+	struct session *s = context;
+
+	return s->writer->is_idle(s->writer);
 }
 
 /* ---- Prepare -------------------------------------------------------------------------------- */
@@ -312,9 +328,9 @@ static int prepare_model(struct session *s)
 	s->writer = yaml_writer_new(fd);
 	if (!s->writer)
 		close(fd);
-	if (s->profile && s->writer)
-		return 0;
-	return watch_failf(&s->watch, "out of memory");
+	if (!s->profile || !s->writer)
+		return watch_failf(&s->watch, "out of memory");
+	return watch_add_output(&s->watch, s->writer->event);
 }
 
 /* The command is forked before anything is changed that it would inherit. */
@@ -345,7 +361,8 @@ static int begin_profile(struct session *s)
 	info.pids = s->options->pids;
 	info.n_pids = s->options->n_pids;
 	err = s->writer->begin(s->writer, &info);
-	if (!err)
+	/* What cannot be written to at all is to be known before the command is started. */
+	if (!err && watch_output_settles(&s->watch, output_is_idle, s))
 		err = s->writer->flush(s->writer);
 	if (err)
 		watch_failf(&s->watch, "cannot write the profile to '%s': %s", s->options->output,
@@ -484,6 +501,7 @@ static void drain(struct session *s)
 	int after = 0, more;
 
 	s->watch.stop = true;
+	engine_stop_answering(s->watch.engine);
 	do {
 		if (!s->finished && milestone(s, WIRE_FINISH) == -ESRCH)
 			engine_milestone(s->watch.engine, s->targets[0], WIRE_FINISH, true, 0);
@@ -508,11 +526,30 @@ static int write_summary(const struct session *s, const struct run_quality *qual
 	return err;
 }
 
-static void finish(struct session *s)
+/* 0, or -errno of the output. */
+static int wait_for_output(struct session *s)
 {
-	const char *notes[WATCH_MAX_NOTES];
+	if (!watch_output_settles(&s->watch, output_is_idle, s) &&
+	    watch_wait_for_output(&s->watch, output_is_idle, s))
+		return 0; /* the watch has failed, and says so */
+	return s->writer->flush(s->writer);
+}
+
+static void warn_of_deafness(struct session *s)
+{
+	if (engine_was_deaf(s->watch.engine))
+		watch_warn(&s->watch, "the search of new code for probes",
+			   "a program waited for it, and qprof-bpf, which was stopped or held up, "
+			   "did nothing for 100 ms: after that no program waited, and the first "
+			   "checkpoints of those that started may be missing");
+}
+
+static struct run_quality quality_of(struct session *s, const char *notes[WATCH_MAX_NOTES])
+{
 	const struct engine_cost cost = engine_cost(s->watch.engine);
-	const struct run_quality quality = {
+
+	warn_of_deafness(s);
+	return (struct run_quality){
 		.kernel = engine_quality(s->watch.engine),
 		.cost =
 			{
@@ -528,11 +565,20 @@ static void finish(struct session *s)
 		.notes = notes,
 		.n_notes = watch_notes(&s->watch, notes),
 		.bad_records = rings_bad_records(s->watch.rings),
+		.dropped_rows = s->dropped_rows,
 	};
+}
+
+static void finish(struct session *s)
+{
+	const char *notes[WATCH_MAX_NOTES];
+	const struct run_quality quality = quality_of(s, notes);
 	int err = profile_finish(s->profile, clock_ns(CLOCK_MONOTONIC));
 
 	if (!err)
 		err = s->writer->finish(s->writer, s->profile, &quality);
+	if (!err)
+		err = wait_for_output(s);
 	if (err) {
 		fail_write(s, err);
 		return;
@@ -587,6 +633,8 @@ static int leave(struct session *s, int *signal)
 		launch_cancel(&s->launch);
 	if (s->watch.failed)
 		log_error("%s", s->watch.err.text);
+	if (s->writer)
+		wait_for_output(s); /* of a run that has failed, too; a signal ends it */
 	clean_up(s);
 	watch_restore_signals(&s->watch);
 	if (command_runs)

@@ -2,16 +2,20 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "log.h"
+
+enum { SETTLE_MS = 500 };
 
 uint64_t clock_ns(clockid_t clock)
 {
@@ -156,6 +160,58 @@ int watch_wait(struct watch *w, int timeout_ms)
 	return 0;
 }
 
+static void take_event(struct wake *wake)
+{
+	eventfd_t n;
+
+	if (eventfd_read(wake->fd, &n))
+		return; /* it was read meanwhile */
+}
+
+int watch_add_output(struct watch *w, int event)
+{
+	w->output = (struct wake){event, take_event, w};
+	return watch_add(w, &w->output);
+}
+
+bool watch_output_settles(struct watch *w, bool (*is_idle)(void *context), void *context)
+{
+	struct pollfd event = {.fd = w->output.fd, .events = POLLIN};
+
+	if (is_idle(context))
+		return true;
+	if (poll(&event, 1, SETTLE_MS) > 0)
+		take_event(&w->output);
+	return is_idle(context);
+}
+
+/* What is left of the watch takes signals, and has the warnings and the names of probes. */
+static void detach(struct watch *w)
+{
+	if (!w->engine)
+		return;
+	if (w->rings)
+		watch_remove(w, &w->ring);
+	rings_free(w->rings);
+	if (w->discovery)
+		discovery_let_go(w->discovery);
+	engine_free(w->engine);
+	w->rings = NULL;
+	w->engine = NULL;
+}
+
+int watch_wait_for_output(struct watch *w, bool (*is_idle)(void *context), void *context)
+{
+	int err = 0;
+
+	if (is_idle(context))
+		return 0;
+	detach(w);
+	while (!err && !is_idle(context))
+		err = watch_wait(w, -1);
+	return err;
+}
+
 int timer_new(void)
 {
 	return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -271,7 +327,10 @@ int watch_open(struct watch *w)
 	if (w->hung_up)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
-	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2) */
+	/* A reader that goes away, and a file that may not grow (ulimit -f), are errors of
+	 * write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	w->opened = true;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	w->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, w};

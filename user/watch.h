@@ -23,6 +23,8 @@
 #include "writer.h"
 
 enum { WATCH_MAX_WARNINGS = 256, WATCH_MAX_NOTES = 8 };
+/* What the output does not take at once waits in memory, up to this. */
+enum { WATCH_MAX_WAITING = 64 << 20 };
 
 /* A descriptor that wakes us up when it can be read (or written), and what is done then. */
 struct wake {
@@ -42,7 +44,7 @@ struct watch {
 	struct discovery *discovery;
 
 	int epoll;
-	struct wake signals, duration, ring;
+	struct wake signals, duration, ring, output;
 	/* Told of each signal that asks to stop, the first and the next; may be NULL. */
 	void (*stopping)(struct watch *w, const struct signalfd_siginfo *info);
 	/* Told of SIGHUP. NULL before watch_open: SIGHUP is left as it is. */
@@ -73,6 +75,19 @@ int watch_add(struct watch *w, struct wake *wake);
 /* Likewise, but it wakes us up when its descriptor can be written. */
 int watch_add_for_writing(struct watch *w, struct wake *wake);
 void watch_remove(struct watch *w, struct wake *wake);
+/*
+ * The output is written by a thread of its own, which is_idle() asks; event is a descriptor that
+ * can be read once the answer changes. 0, or -errno.
+ */
+int watch_add_output(struct watch *w, int event);
+/* Waits for the output, but only a moment: whether it is idle then. Nothing else is taken. */
+bool watch_output_settles(struct watch *w, bool (*is_idle)(void *context), void *context);
+/*
+ * At the end: waits until all is written, for as long as a reader takes. Nobody else is to pay for
+ * that: the kernel side is gone by then. Signals are taken. 0, or -1 and the error.
+ */
+int watch_wait_for_output(struct watch *w, bool (*is_idle)(void *context), void *context);
+
 /* Waits at most so long (-1: for ever), and takes what came. 0, or -1 and the error. */
 int watch_wait(struct watch *w, int timeout_ms);
 /* Hands out some of the records that are there. 1: there may be more; 0; or -1 and the error. */

@@ -217,6 +217,7 @@ struct css_set {
 };
 
 struct task_struct {
+	unsigned int __state; /* `state` until 5.13 */
 	unsigned int flags;
 	int on_cpu;
 	struct sched_entity se;
@@ -299,8 +300,10 @@ struct pt_regs {
 #endif
 
 /* linux/sched.h and linux/sched/signal.h */
-#define PF_EXITING	  0x00000004
-#define PF_KTHREAD	  0x00200000
-#define SIGNAL_GROUP_EXIT 0x00000004
+#define PF_EXITING	     0x00000004
+#define PF_KTHREAD	     0x00200000
+#define SIGNAL_GROUP_EXIT    0x00000004
+#define TASK_RUNNING	     0x00000000
+#define TASK_UNINTERRUPTIBLE 0x00000002
 
 #endif

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -189,6 +191,20 @@ static struct profile *new_profile(void)
 	return p;
 }
 
+/* What was given is in the file; 0, or what went wrong. */
+static int flush_and_wait(struct writer *w)
+{
+	struct pollfd event = {.fd = w->event, .events = POLLIN};
+	eventfd_t n;
+
+	w->flush(w);
+	while (!w->is_idle(w)) {
+		assert_int_equal(poll(&event, 1, 60000), 1);
+		assert_int_equal(eventfd_read(w->event, &n), 0);
+	}
+	return w->flush(w);
+}
+
 /* Feeds a record, hands on what it is a step of. */
 static int pass_on(struct writer *w, struct profile *p, const union record *r)
 {
@@ -228,7 +244,7 @@ static int feed_steps(struct writer *w, struct profile *p, uint32_t n, bool flus
 		r.cp.value = i;
 		err = pass_on(w, p, &r);
 		if (!err && flush_each)
-			err = w->flush(w);
+			err = flush_and_wait(w);
 	}
 	return err;
 }
@@ -252,7 +268,7 @@ static int write_end(struct writer *w, struct profile *p, uint64_t end_ns)
 	};
 
 	assert_int_equal(profile_finish(p, end_ns), 0);
-	return w->finish(w, p, &quality);
+	return w->finish(w, p, &quality) ?: flush_and_wait(w);
 }
 
 /* A whole run to fd, which stays open. The first error. */
@@ -768,7 +784,7 @@ static void test_doubles(void **state)
 		record_checkpoint(&r, WIRE_MARK, 2 * i + 1, START_NS + i, MAIN, "m");
 		pass_on(w, p, &r);
 	}
-	assert_int_equal(w->flush(w), 0);
+	assert_int_equal(flush_and_wait(w), 0);
 	text = contents(fd);
 	assert_true(parse(text.data, text.len, &doc));
 	rows = find(&doc, yaml_document_get_root_node(&doc), "memory_usage");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +21,14 @@ unsigned int terminal_width(int fd)
 	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
 }
 
+/* A terminal that was stopped (^S) would stop us with the line. */
+static bool takes_more(int fd)
+{
+	struct pollfd terminal = {.fd = fd, .events = POLLOUT};
+
+	return poll(&terminal, 1, 0) > 0 && terminal.revents & POLLOUT;
+}
+
 void live_show(void *context, const struct profile *p, uint64_t now_ns)
 {
 	const char *phase = profile_open_phase(p);
@@ -27,6 +36,8 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns)
 	char line[1024], safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
 	struct live *live = context;
 
+	if (!takes_more(STDERR_FILENO))
+		return;
 	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
 		 units_time_for_people(time, profile_rel_ns(p, now_ns)),
 		 units_bytes_for_people(rss, profile_rss_now(p)),

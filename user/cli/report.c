@@ -2,6 +2,7 @@
 /* report.c - qprof-bpf report: a finished profile in another form. Needs no privileges. */
 #include <argp.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -194,6 +195,7 @@ int command_report(int argc, char **argv)
 	if (!report.renderer)
 		report.renderer = renderers[0];
 	report.render.source = report.profile;
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) */
 	if (make_report(&report, &err)) {
 		log_error("%s", err.text);
 		return err.status;

@@ -148,6 +148,13 @@ void discovery_release(struct discovery *d, int fd)
 	engine_forget_code(d->engine);
 }
 
+void discovery_let_go(struct discovery *d)
+{
+	for (struct known_file *file = d->files; file; file = file->hh.next)
+		drop_lease(file);
+	d->engine = NULL;
+}
+
 void discovery_free(struct discovery *d)
 {
 	struct known_file *file, *next;

@@ -30,6 +30,10 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 				discovery_warn_fn warn, void *context, int lease_signal);
 void discovery_free(struct discovery *d);
 
+/* The engine is about to be freed: files with probes can be written again. Nothing may be searched
+ * any more; the names stay. */
+void discovery_let_go(struct discovery *d);
+
 /*
  * A file that was looked at so short a time ago is not looked at again in the same mount
  * namespace: for those who search many processes at once. A file that is overwritten within that

@@ -335,6 +335,15 @@ static int choose_pid_namespace(struct engine *e, struct error *err)
 	return 0;
 }
 
+/* Programs look at how the thread is that they wait for; see mapped.bpf.c. */
+static int name_loader(struct engine *e, struct error *err)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.name_loader), &opts);
+
+	return code ? error_set(err, "cannot run a BPF program: %s", strerror(-code)) : 0;
+}
+
 /* Room for so many processes at a time; `parts` has some for each of them on each CPU. */
 static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
 {
@@ -430,7 +439,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
 	if (choose_programs(e, config->audit, err) || load(e, config, err) ||
-	    read_cpu_offsets(e, err) || choose_pid_namespace(e, err))
+	    read_cpu_offsets(e, err) || choose_pid_namespace(e, err) || name_loader(e, err))
 		goto fail;
 	open_cpu_clocks(e);
 	if (config->audit)
@@ -556,6 +565,8 @@ void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
+	if (e->bpf && e->bpf->bss)
+		engine_stop_answering(e);
 	detach_all(e);
 	free(e->attached);
 	qprof_bpf__destroy(e->bpf);
@@ -788,6 +799,16 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t gro
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 {
 	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &slot, &change, BPF_ANY);
+}
+
+void engine_stop_answering(struct engine *e)
+{
+	__atomic_store_n(&e->bpf->bss->machine.leaving, 1, __ATOMIC_RELEASE);
+}
+
+bool engine_was_deaf(const struct engine *e)
+{
+	return __atomic_load_n(&e->bpf->bss->machine.deaf, __ATOMIC_ACQUIRE);
 }
 
 void engine_know_code(struct engine *e, const struct wire_code *code)

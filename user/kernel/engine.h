@@ -112,6 +112,11 @@ void engine_detach_group(struct engine *e, uint32_t group);
  * says. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
+/* From now on no process waits for engine_searched: the run is over. */
+void engine_stop_answering(struct engine *e);
+/* Whether a process waited in vain, for we did nothing, so that none has waited since. */
+bool engine_was_deaf(const struct engine *e);
+
 /* All that it has mapped was searched: those like it need not wait for the next two seconds. */
 void engine_know_code(struct engine *e, const struct wire_code *code);
 /* A file has changed: all have to wait again. */

@@ -33,8 +33,10 @@ struct audit_storage audit_storage(const struct audit_report *report);
 size_t audit_quality_counts(const struct audit_report *report,
 			    struct quality_count counts[QUALITY_MAX_COUNTS]);
 
-/* To the open file fd, which is closed (docs/audit.md). 0 or -errno. */
-int audit_yaml_write(const struct audit_report *report, int fd);
+struct emit;
+
+/* The report as a file (docs/audit.md): all that e is to hold, flushed. 0 or -errno. */
+int audit_yaml_write(const struct audit_report *report, struct emit *e);
 /* For people; fd stays the caller's. 0 or -errno. */
 int audit_summary_write(const struct audit_report *report, int fd);
 

@@ -303,7 +303,7 @@ static void put_quality(struct emit *e, const struct audit_report *r)
 	emit_boundary(e);
 }
 
-static int put_report(struct emit *e, const struct audit_report *r)
+int audit_yaml_write(const struct audit_report *r, struct emit *e)
 {
 	int err;
 
@@ -325,18 +325,4 @@ static int put_report(struct emit *e, const struct audit_report *r)
 	put_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
 	emit_boundary(e);
 	return emit_flush(e);
-}
-
-int audit_yaml_write(const struct audit_report *report, int fd)
-{
-	struct emit *e = emit_new(fd);
-	int err;
-
-	if (!e) {
-		close(fd);
-		return -ENOMEM;
-	}
-	err = put_report(e, report);
-	emit_free(e);
-	return err;
 }

@@ -306,6 +306,21 @@ int emit_flush(struct emit *e)
 	return e->err;
 }
 
+size_t emit_waiting(struct emit *e)
+{
+	return sink_waiting(e->sink);
+}
+
+bool emit_is_idle(struct emit *e)
+{
+	return sink_is_idle(e->sink);
+}
+
+int emit_event(const struct emit *e)
+{
+	return sink_event(e->sink);
+}
+
 void emit_end(struct emit *e)
 {
 	yaml_event_t event;

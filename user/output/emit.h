@@ -9,6 +9,8 @@
 #ifndef QPROF_EMIT_H
 #define QPROF_EMIT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct emit;
@@ -18,7 +20,7 @@ enum emit_style { EMIT_BLOCK, EMIT_FLOW };
 /* Begins a document in the file fd, which becomes the emitter's; NULL, when out of memory: it stays
  * the caller's. */
 struct emit *emit_new(int fd);
-/* What was committed reaches the file, unless there was an error. NULL is fine. */
+/* Waits until what was committed is in the file, unless there was an error. NULL is fine. */
 void emit_free(struct emit *e);
 
 /* 0, or -errno of the first thing that went wrong. */
@@ -50,8 +52,14 @@ void emit_text(struct emit *e, const char *text);
 void emit_boundary(struct emit *e);
 /* Likewise, in the midst of something that is better kept together, only if it is getting long. */
 void emit_boundary_if_long(struct emit *e);
-/* What was committed reaches the file. 0 or -errno. */
+/* What was committed is on its way to the file. 0, or -errno of what has failed by now. */
 int emit_flush(struct emit *e);
+/* Bytes that the file has not taken yet. */
+size_t emit_waiting(struct emit *e);
+/* Whether the file has all that was flushed, or a write failed. If not, the descriptor emit_event()
+ * can be read once that changes; it can also when a write has failed. */
+bool emit_is_idle(struct emit *e);
+int emit_event(const struct emit *e);
 /* Ends the document. */
 void emit_end(struct emit *e);
 

@@ -35,7 +35,9 @@
 	X(unclosed_phases, "phases still open at the end", l->unclosed_phases)                     \
 	X(dropped_phases, "phases beyond those kept", l->dropped_phases)                           \
 	X(thinned_points, "timeline points merged to keep it short", l->thinned_points)            \
-	X(dropped_warnings, "warnings beyond those kept", quality->dropped_warnings)
+	X(dropped_warnings, "warnings beyond those kept", quality->dropped_warnings)               \
+	X(dropped_rows, "steps without a row: the output took them too slowly",                    \
+	  quality->dropped_rows)
 
 const char *quality_means(const char *key)
 {

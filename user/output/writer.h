@@ -45,7 +45,8 @@ struct run_quality {
 	uint64_t dropped_warnings;
 	const char *const *notes; /* what is approximated on this kernel and by how much */
 	size_t n_notes;
-	uint64_t bad_records; /* of a size or kind that is not ours */
+	uint64_t bad_records;  /* of a size or kind that is not ours */
+	uint64_t dropped_rows; /* for which the output had no room */
 	struct run_cost cost;
 };
 
@@ -53,11 +54,19 @@ struct writer {
 	/* Each: 0, or -errno; after an error only close is called. */
 	int (*begin)(struct writer *w, const struct run_info *info);
 	int (*checkpoint)(struct writer *w, const struct profile_checkpoint *step);
-	/* Whatever was given so far is to reach the file now. Called when no more is waiting. */
+	/* Whatever was given so far is to reach the file now. Called when no more is waiting. It
+	 * does not wait for that: an error may be of an earlier write. */
 	int (*flush)(struct writer *w);
 	int (*finish)(struct writer *w, const struct profile *p, const struct run_quality *quality);
-	/* Frees w; what was written stays. The file descriptor is closed. */
+	/* Frees w when all was written or writing has failed. The file descriptor is closed. */
 	void (*close)(struct writer *w);
+
+	/* NULL where writing does not wait for others. Else: how many bytes the file has not taken
+	 * yet; and whether it has all that was flushed, or failed. If not, `event` can be read once
+	 * that changes. */
+	size_t (*waiting)(struct writer *w);
+	bool (*is_idle)(struct writer *w);
+	int event; /* a descriptor */
 };
 
 /*

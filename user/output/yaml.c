@@ -431,6 +431,16 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	return emit_flush(e);
 }
 
+static size_t yaml_waiting(struct writer *w)
+{
+	return emit_waiting(((struct yaml_writer *)w)->e);
+}
+
+static bool yaml_is_idle(struct writer *w)
+{
+	return emit_is_idle(((struct yaml_writer *)w)->e);
+}
+
 static void yaml_close(struct writer *w)
 {
 	struct yaml_writer *y = (struct yaml_writer *)w;
@@ -451,10 +461,14 @@ struct writer *yaml_writer_new(int fd)
 		.flush = yaml_flush,
 		.finish = yaml_finish,
 		.close = yaml_close,
+		.waiting = yaml_waiting,
+		.is_idle = yaml_is_idle,
 	};
 	y->e = emit_new(fd);
-	if (y->e)
-		return &y->w;
-	free(y);
-	return NULL;
+	if (!y->e) {
+		free(y);
+		return NULL;
+	}
+	y->w.event = emit_event(y->e);
+	return &y->w;
 }

@@ -1,120 +1,143 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * io.bpf.c - the bytes that the kernel's own account (usage.bpf.h) leaves out: rchar and wchar know
- * nothing of splice(), tee(), vmsplice() and io_uring.
+ * nothing of splice(), tee(), vmsplice(), process_vm_readv() and process_vm_writev(). io_uring is
+ * in uring.bpf.c, native AIO in aio.bpf.c.
  *
- * Nothing here runs for a process that does not use them: io_uring has a tracepoint of its own;
- * the calls are seen at the end of the kernel's function where that can be traced (fexit) and at
- * the return of libc's where not. A hook on every system call would find them too, and slow every
+ * Nothing here runs for a process that does not use them. The calls are seen at the end of the
+ * kernel's function where that can be traced (fexit). Where not, at the return of libc's, if the
+ * user wants it: a probe makes every process that maps libc copy a page of it, and each fork copy
+ * the page tables of that mapping. A hook on every system call would find them too, and slow every
  * process on the machine.
  */
-#include "pids.bpf.h"
+#include "io.bpf.h"
 
-static __always_inline void account(u32 tgid, s64 read, s64 written)
-{
-	struct proc *proc = find_proc(tgid);
-
-	if (!proc || proc->waiting)
-		return;
-	if (read > 0)
-		atomic_add(&proc->gone.extra_read, read);
-	if (written > 0)
-		atomic_add(&proc->gone.extra_write, written);
-}
-
-static __always_inline u32 current_tgid(void)
-{
-	return current_id() >> 32;
-}
-
-/* include/uapi/linux/io_uring.h */
-enum {
-	IORING_OP_READV = 1,
-	IORING_OP_WRITEV = 2,
-	IORING_OP_READ_FIXED = 4,
-	IORING_OP_WRITE_FIXED = 5,
-	IORING_OP_READ = 22,
-	IORING_OP_WRITE = 23,
-	IORING_OP_SPLICE = 30,
-	IORING_OP_TEE = 33,
-	IORING_OP_READ_MULTISHOT = 49,
-	IORING_OP_READV_FIXED = 60,
-	IORING_OP_WRITEV_FIXED = 61,
+struct vectors {
+	u64 at, bytes;
+	u32 bits;
 };
 
-/* A completion may be posted by whoever: the bytes are the submitter's. */
-static __always_inline u32 submitter(struct io_kiocb *req)
+static long add_vector(u32 i, struct vectors *vectors)
 {
-	if (bpf_core_field_exists(req->task))
-		return tgid_of(BPF_CORE_READ(req, task));
-	return tgid_of(BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task));
-}
+	struct {
+		u64 base, length;
+	} wide = {0};
+	struct {
+		u32 base, length;
+	} narrow = {0};
+	bool is_narrow = vectors->bits == 32;
+	long err = is_narrow ? bpf_probe_read_user(&narrow, sizeof(narrow),
+						   (void *)(vectors->at + i * sizeof(narrow)))
+			     : bpf_probe_read_user(&wide, sizeof(wide),
+						   (void *)(vectors->at + i * sizeof(wide)));
 
-static __always_inline int completed(struct io_kiocb *req, s32 bytes)
-{
-	if (!req || bytes <= 0)
-		return 0;
-	switch (BPF_CORE_READ(req, opcode)) {
-	case IORING_OP_READ:
-	case IORING_OP_READV:
-	case IORING_OP_READ_FIXED:
-	case IORING_OP_READV_FIXED:
-	case IORING_OP_READ_MULTISHOT:
-		account(submitter(req), bytes, 0);
-		break;
-	case IORING_OP_WRITE:
-	case IORING_OP_WRITEV:
-	case IORING_OP_WRITE_FIXED:
-	case IORING_OP_WRITEV_FIXED:
-		account(submitter(req), 0, bytes);
-		break;
-	case IORING_OP_SPLICE:
-	case IORING_OP_TEE:
-		account(submitter(req), bytes, bytes);
-		break;
+	if (err) {
+		count(unknown_requests);
+		return 1;
 	}
+	vectors->bytes += is_narrow ? narrow.length : wide.length;
 	return 0;
 }
 
-/* The loader takes the one whose arguments the kernel has. */
-SEC("?tp_btf/io_uring_complete")
-int BPF_PROG(io_uring_done, void *ring, void *req, struct io_uring_cqe *cqe)
+__attribute__((noinline)) u64 vector_bytes(u64 at, u32 n, u32 bits)
 {
-	return completed(req, BPF_CORE_READ(cqe, res));
+	struct vectors vectors = {.at = at, .bits = bits};
+
+	bpf_loop(n < MAX_VECTORS ? n : MAX_VECTORS, add_vector, &vectors, 0);
+	return vectors.bytes < MAX_TRANSFER ? vectors.bytes : MAX_TRANSFER;
 }
 
-/* Until 6.13: the parts of the completion one by one. */
-SEC("?tp_btf/io_uring_complete")
-int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res)
+/* include/linux/fs.h */
+enum { FMODE_WRITE = 2 };
+
+/* vmsplice() fills a pipe that it can write to, and empties one that it can only read. */
+static __always_inline bool fills_pipe(u32 fd)
 {
-	return completed(req, res);
+	struct task_struct *self = (void *)bpf_get_current_task();
+	struct fdtable *table = BPF_CORE_READ(self, files, fdt);
+	struct file **files = BPF_CORE_READ(table, fd);
+	struct file *file = NULL;
+
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), &files[fd]);
+	if (file)
+		return BPF_CORE_READ(file, f_mode) & FMODE_WRITE;
+	count(ambiguous_requests); /* another thread has closed it meanwhile */
+	return true;
 }
+
+static __always_inline int copied(long bytes)
+{
+	if (bytes > 0)
+		account(current_tgid(), bytes, bytes);
+	return 0;
+}
+
+static __always_inline int vmspliced(u32 fd, long bytes)
+{
+	u32 tgid = current_tgid();
+
+	if (bytes <= 0 || !find_proc(tgid))
+		return 0;
+	if (fills_pipe(fd))
+		account(tgid, 0, bytes);
+	else
+		account(tgid, bytes, 0);
+	return 0;
+}
+
+/* Of another process's memory: as read(2) and write(2) of its /proc/PID/mem would count. */
+static __always_inline int read_memory(long bytes)
+{
+	if (bytes > 0)
+		account(current_tgid(), bytes, 0);
+	return 0;
+}
+
+static __always_inline int wrote_memory(long bytes)
+{
+	if (bytes > 0)
+		account(current_tgid(), 0, bytes);
+	return 0;
+}
+
+/*
+ * The loader takes those that the kernel has. On x86-64, system calls of 32-bit programs have
+ * functions of their own, and their first argument in another register.
+ */
+#define AT_END(entry, call, name, first, counted)                                                  \
+	SEC("?fexit/" entry call)                                                                  \
+	int BPF_PROG(name, const struct pt_regs *regs, long bytes)                                 \
+	{                                                                                          \
+		u64 arg = 0;                                                                       \
+                                                                                                   \
+		bpf_probe_read_kernel(&arg, sizeof(arg), &regs->first);                            \
+		return counted;                                                                    \
+	}
+
+#define AT_END_OF_ALL(entry, suffix, first)                                                        \
+	AT_END(entry, "splice", splice_##suffix, first, copied(bytes))                             \
+	AT_END(entry, "tee", tee_##suffix, first, copied(bytes))                                   \
+	AT_END(entry, "vmsplice", vmsplice_##suffix, first, vmspliced(arg, bytes))                 \
+	AT_END(entry, "process_vm_readv", vm_read_##suffix, first, read_memory(bytes))             \
+	AT_END(entry, "process_vm_writev", vm_write_##suffix, first, wrote_memory(bytes))
 
 #if defined(__TARGET_ARCH_x86)
-#define SYSCALL_FUNCTION(name) "?fexit/__x64_sys_" name
+AT_END_OF_ALL("__x64_sys_", done, di)
+AT_END_OF_ALL("__ia32_sys_", done_32, bx)
 #else
-#define SYSCALL_FUNCTION(name) "?fexit/__arm64_sys_" name
+AT_END_OF_ALL("__arm64_sys_", done, regs[0])
 #endif
 
-SEC(SYSCALL_FUNCTION("splice"))
-int BPF_PROG(splice_done, const struct pt_regs *regs, long bytes)
+/* At the begin of a library's function whose return is watched, too. */
+SEC("?uprobe")
+int library_call_begins(struct pt_regs *ctx)
 {
-	account(current_tgid(), bytes, bytes);
-	return 0;
-}
+	struct call call = {{PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx)}};
+	u64 id = current_id();
 
-SEC(SYSCALL_FUNCTION("tee"))
-int BPF_PROG(tee_done, const struct pt_regs *regs, long bytes)
-{
-	account(current_tgid(), bytes, bytes);
-	return 0;
-}
-
-/* Counted as written: a pipe is nearly always what it goes to. */
-SEC(SYSCALL_FUNCTION("vmsplice"))
-int BPF_PROG(vmsplice_done, const struct pt_regs *regs, long bytes)
-{
-	account(current_tgid(), 0, bytes);
+	if (find_proc(id >> 32) && bpf_map_update_elem(&calls, &id, &call, BPF_ANY))
+		count(unknown_requests);
 	return 0;
 }
 
@@ -122,13 +145,25 @@ int BPF_PROG(vmsplice_done, const struct pt_regs *regs, long bytes)
 SEC("?uretprobe")
 int libc_splice_done(struct pt_regs *ctx)
 {
-	account(current_tgid(), PT_REGS_RC(ctx), PT_REGS_RC(ctx));
-	return 0;
+	return copied(PT_REGS_RC(ctx));
 }
 
 SEC("?uretprobe")
 int libc_vmsplice_done(struct pt_regs *ctx)
 {
-	account(current_tgid(), 0, PT_REGS_RC(ctx));
-	return 0;
+	struct call call;
+
+	return take_call(&call) ? vmspliced(call.arg[0], PT_REGS_RC(ctx)) : 0;
+}
+
+SEC("?uretprobe")
+int libc_vm_read_done(struct pt_regs *ctx)
+{
+	return read_memory(PT_REGS_RC(ctx));
+}
+
+SEC("?uretprobe")
+int libc_vm_write_done(struct pt_regs *ctx)
+{
+	return wrote_memory(PT_REGS_RC(ctx));
 }

@@ -301,6 +301,9 @@ struct wire_quality {
 	__u64 usage_stale; /* checkpoints whose usage of other processes was up to stale_ns old */
 	__u64 limited_checkpoints; /* of processes that had more than checkpoint_limit a second */
 	__u64 untracked_jobs;	   /* checkpoints of trees for which there was no job left */
+	__u64 unknown_requests;	   /* of io_uring, native AIO or a watched function of a library:
+				    * their bytes are perhaps in nothing */
+	__u64 ambiguous_requests;  /* counted as what the latest that looks the same does */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

@@ -456,6 +456,7 @@ static int attach(struct audit *a)
 		.wake_points = a->options->live,
 		.audit = true,
 		.checkpoint_limit = a->options->checkpoint_limit,
+		.count_splice = a->options->count_splice,
 	};
 	const struct rings_handler handler = {
 		.arrived = take_arrival, .record = take_record, .context = a};

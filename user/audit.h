@@ -50,6 +50,7 @@ struct audit_options {
 	uint64_t duration_ns;	       /* 0: without limit */
 	unsigned int max_processes;    /* alive at a time, and kept; 0 for the default */
 	unsigned int checkpoint_limit; /* of a process in a second; 0: none */
+	bool count_splice;	       /* see struct engine_config */
 	const char *const *patterns;   /* of --usdt */
 	size_t n_patterns;
 	unsigned int summary_width; /* columns of the table on stderr at the end; 0 for none */

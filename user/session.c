@@ -377,6 +377,7 @@ static int load_engine(struct session *s)
 		.follow = s->options->follow,
 		.wake_points = s->options->live,
 		.count_cost = s->options->cost,
+		.count_splice = s->options->count_splice,
 	};
 	const struct rings_handler handler = {
 		.arrived = take_arrival, .record = take_record, .context = s};

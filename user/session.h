@@ -25,6 +25,7 @@ struct session_options {
 	bool cost;		     /* have the kernel count what our BPF programs take */
 	bool as_root;		     /* the command stays root under sudo */
 	enum hooks_extent hooks;     /* what the command is given in its environment */
+	bool count_splice;	     /* see struct engine_config */
 	const char *const *patterns; /* of --usdt */
 	size_t n_patterns;
 	unsigned int summary_width; /* columns of the table on stderr at the end; 0 for none */

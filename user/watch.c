@@ -78,6 +78,33 @@ void watch_warn(void *context, const char *what, const char *why)
 	w->dropped_warnings++;
 }
 
+/* What io_read and io_write lack: at most two notes. */
+static size_t calls_notes(const struct watch *w, const char **notes)
+{
+	switch (engine_calls(w->engine)) {
+	case CALLS_TRACED:
+		if (engine_traces_aio(w->engine))
+			return 0;
+		notes[0] = "native AIO (io_submit) is not counted in io_read and io_write on this "
+			   "kernel; what it does O_DIRECT is in disk_read and disk_write";
+		return 1;
+	case CALLS_PROBED:
+		notes[0] = "splice, tee, vmsplice, process_vm_readv, process_vm_writev and native "
+			   "AIO (io_submit) are seen at the functions of libc and libaio on this "
+			   "kernel: calls made without them, and by 32-bit programs, are not "
+			   "counted";
+		notes[1] = "native AIO counts as what was asked for: a request that fails or comes "
+			   "out short counts in full";
+		return 2;
+	case CALLS_NOT_COUNTED:
+		notes[0] = "splice, tee, vmsplice, process_vm_readv, process_vm_writev and native "
+			   "AIO (io_submit) are not counted in io_read and io_write on this "
+			   "kernel; --count-splice counts those made through libc and libaio";
+		return 1;
+	}
+	return 0;
+}
+
 /* docs/exactness.md has the reasons. */
 size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 {
@@ -88,19 +115,17 @@ size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 			       "that ends loses what it ran since; the teardown of a process after "
 			       "its exit is not in it"
 			     : "cpu_time leaves out the teardown of a process after its exit";
-	notes[n++] = "io_read and io_write are the kernel's rchar and wchar plus splice, tee, "
-		     "vmsplice and "
-		     "io_uring, which /proc/PID/io leaves out; send and recv are in neither";
+	notes[n++] = "io_read and io_write are the kernel's rchar and wchar plus what those leave "
+		     "out and is counted here: see io_calls; send and recv are in neither";
 	notes[n++] =
-		"disk_write counts pages when they are dirtied, as /proc/PID/io does; of these, "
-		"what was truncated before it was written is in total_disk_write_cancelled_mb";
-	if (engine_needs_libc_probes(w->engine))
-		notes[n++] = "splice, tee and vmsplice are seen at libc's functions on this "
-			     "kernel: calls made "
-			     "without libc are not counted";
+		"disk_write counts pages when they are dirtied, as /proc/PID/io does: of a large "
+		"folio all, also where one block of it changes and is written back; what was "
+		"truncated before it was written is in total_disk_write_cancelled_mb";
+	notes[n++] = "what is swapped in is in disk_read, what is swapped out is in nothing";
 	if (engine_pid_level(w->engine))
 		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
 			     "shows there, and processes outside of it are not seen";
+	n += calls_notes(w, notes + n);
 	return n;
 }
 

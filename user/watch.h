@@ -22,7 +22,7 @@
 #include "rings.h"
 #include "writer.h"
 
-enum { WATCH_MAX_WARNINGS = 256, WATCH_MAX_NOTES = 8 };
+enum { WATCH_MAX_WARNINGS = 256, WATCH_MAX_NOTES = 16 };
 /* What the output does not take at once waits in memory, up to this. */
 enum { WATCH_MAX_WAITING = 64 << 20 };
 

@@ -88,6 +88,7 @@ struct percpu_counter {
 enum { NR_MM_COUNTERS = 4 };
 
 struct file;
+struct kioctx_table;
 
 struct mm_struct {
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
@@ -95,6 +96,7 @@ struct mm_struct {
 	unsigned long arg_start, arg_end;
 	unsigned long exec_vm, total_vm;
 	struct file *exe_file;
+	struct kioctx_table *ioctx_table;
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
@@ -184,6 +186,7 @@ struct inode {
 
 struct file {
 	struct inode *f_inode;
+	unsigned int f_mode;
 	void *private_data;
 };
 
@@ -249,8 +252,20 @@ struct io_uring_task {
 	struct task_struct *task;
 };
 
+struct io_cqe {
+	u64 user_data;
+};
+
+struct io_ring_ctx {
+	unsigned int compat : 1;
+};
+
 struct io_kiocb {
 	u8 opcode;
+	u32 flags; /* the low half, from 6.9 (4bcb982cce74 "io_uring: expand main struct io_kiocb
+		    * flags to 64-bits") */
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
 	struct task_struct *task; /* until 6.12 */
 };
 
@@ -261,7 +276,36 @@ struct io_kiocb___since_6_13 {
 };
 
 struct io_uring_cqe {
+	u64 user_data;
 	s32 res;
+};
+
+/* What a request for a read or write, or for a splice, begins with. */
+struct io_rw {
+	u64 addr;
+	u32 len;
+};
+
+struct io_splice {
+	u64 len;
+};
+
+/* fs/aio.c */
+struct kioctx {
+	unsigned long user_id;
+};
+
+struct kioctx_table {
+	unsigned int nr;
+	struct kioctx *table[];
+};
+
+struct kiocb {
+	int ki_flags;
+};
+
+struct aio_kiocb {
+	struct kioctx *ki_ctx;
 };
 
 struct seq_file;

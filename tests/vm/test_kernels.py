@@ -52,6 +52,7 @@ ANYWHERE = {
         "test_io.py::test_call[preadv2]", "test_io.py::test_call[writev]",
         "test_io.py::test_call[pwritev]", "test_io.py::test_call[pwritev2]",
         "test_io.py::test_call[uring_readv]", "test_io.py::test_call[uring_writev]",
+        "test_io.py::test_unaccounted[", "test_io.py::test_call[uring_skip_read]",
         "test_io.py::test_totals", "test_io.py::test_call[children]",
         "test_io.py::test_call[short_children]", "test_tree.py::test_peak_of_each[spawn]",
         "test_tree.py::test_peak_of_each[thread_forks]", "test_memory.py::test_timeline_by_kind",
@@ -66,6 +67,7 @@ NOT_RUN = {
         "a thread keeps up to 64 page faults back before 6.2, so nothing is exact where they stand "
         "still, and smaps_rollup was seen to fall there while memory only grew": [
             "test_brackets.py::test_memory"],
+        "multishot reads came with 6.7": ["test_io.py::test_call[uring_multishot]"],
     },
     "6.12": ANYWHERE,
 }

@@ -16,7 +16,7 @@
 #include "parse.h"
 #include "patterns.h"
 
-enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT };
+enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_COUNT_SPLICE };
 
 enum {
 	MAX_MAX_PROCESSES = 262144,
@@ -38,6 +38,10 @@ static const struct argp_option options[] = {
 	{"checkpoint-limit", OPT_CHECKPOINT_LIMIT, "N", 0,
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
+	 0},
+	{"count-splice", OPT_COUNT_SPLICE, NULL, 0,
+	 "Count splice and its like and native AIO also where only probes in libc and libaio can: "
+	 "each fork of the machine takes longer meanwhile",
 	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end and no live view, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
@@ -94,6 +98,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (parse_count(arg, 1, MAX_MAX_PROCESSES, &command->audit.max_processes))
 			argp_error(state, "--max-processes %s: not a number from 1 to %u", arg,
 				   MAX_MAX_PROCESSES);
+		break;
+	case OPT_COUNT_SPLICE:
+		command->audit.count_splice = true;
 		break;
 	case OPT_CHECKPOINT_LIMIT:
 		if (parse_count(arg, 0, UINT32_MAX, &command->audit.checkpoint_limit))

@@ -22,6 +22,7 @@ enum {
 	OPT_AS_ROOT,
 	OPT_MAX_PROCESSES,
 	OPT_COST,
+	OPT_COUNT_SPLICE,
 	OPT_PYTHON_HOOKS,
 };
 
@@ -49,6 +50,10 @@ static const struct argp_option options[] = {
 	 0},
 	{"cost", OPT_COST, NULL, 0,
 	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
+	 0},
+	{"count-splice", OPT_COUNT_SPLICE, NULL, 0,
+	 "Count splice and its like and native AIO also where only probes in libc and libaio can: "
+	 "each fork of the machine takes longer meanwhile",
 	 0},
 	{"quiet", 'q', NULL, 0, "No table at the end, no live line, only errors", 0},
 	{"verbose", 'v', NULL, 0, "Say what is done, and what libbpf says", 0},
@@ -115,6 +120,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (parse_count(arg, 1, MAX_MAX_PROCESSES, &run->session.max_processes))
 			argp_error(state, "--max-processes %s: not a number from 1 to %u", arg,
 				   MAX_MAX_PROCESSES);
+		break;
+	case OPT_COUNT_SPLICE:
+		run->session.count_splice = true;
 		break;
 	case OPT_COST:
 		run->session.cost = true;

@@ -421,6 +421,11 @@ static bool is_libc(const char *name)
 	       begins(name, "ld-musl");
 }
 
+static bool is_libaio(const char *name)
+{
+	return begins(name, "libaio.so");
+}
+
 static void attach_function(struct discovery *d, enum engine_probe probe, int fd, const char *path,
 			    const char *function)
 {
@@ -436,6 +441,29 @@ static void attach_function(struct discovery *d, enum engine_probe probe, int fd
 	d->warn(d->context, what, strerror(-err));
 }
 
+/* With --count-splice. The begin comes first: a return without one is not counted. */
+static void attach_calls(struct discovery *d, int fd, const char *path, const char *name)
+{
+	static const struct {
+		bool (*is_in)(const char *name);
+		enum engine_probe probe;
+		const char *function;
+	} calls[] = {
+		{is_libc, PROBE_CALL, "vmsplice"},
+		{is_libc, PROBE_LIBC_VMSPLICE, "vmsplice"},
+		{is_libc, PROBE_LIBC_SPLICE, "splice"},
+		{is_libc, PROBE_LIBC_SPLICE, "tee"},
+		{is_libc, PROBE_LIBC_VM_READ, "process_vm_readv"},
+		{is_libc, PROBE_LIBC_VM_WRITE, "process_vm_writev"},
+		{is_libaio, PROBE_CALL, "io_submit"},
+		{is_libaio, PROBE_LIBAIO_SUBMIT, "io_submit"},
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (calls[i].is_in(name))
+			attach_function(d, calls[i].probe, fd, path, calls[i].function);
+}
+
 static void attach_libraries(struct discovery *d, int fd, const char *path)
 {
 	const char *name = base_name(path);
@@ -444,11 +472,8 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
 		d->linker_added = true;
 	}
-	if (is_libc(name) && engine_needs_libc_probes(d->engine)) {
-		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "splice");
-		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "tee");
-		attach_function(d, PROBE_LIBC_VMSPLICE, fd, path, "vmsplice");
-	}
+	if (engine_calls(d->engine) == CALLS_PROBED)
+		attach_calls(d, fd, path, name);
 }
 
 static void search_open_file(struct discovery *d, int fd, const char *hostile_path)

@@ -46,6 +46,8 @@ struct engine {
 	size_t n_attached, room;
 	bool multi; /* one link can hold many uprobes */
 	bool fexit;
+	bool aio; /* native AIO is traced */
+	enum engine_calls calls;
 	char fexit_reason[128];
 	bool old_rss_layout;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
@@ -109,7 +111,35 @@ static bool ftrace_is_off(void)
 #define SPLICE_FUNCTION "__arm64_sys_splice"
 #endif
 
-static void choose_fexit(struct engine *e, const struct btf *btf)
+/* What a program is attached to by fentry or fexit, NULL for another's section. */
+static const char *traced_function(const struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+
+	if (strncmp(section, "fexit/", 6) && strncmp(section, "fentry/", 7))
+		return NULL;
+	return strchr(section, '/') + 1;
+}
+
+/* Of the functions, those that the kernel has: 32-bit programs' calls are a matter of
+ * configuration. */
+static void choose_traced(struct engine *e, const struct btf *btf)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, e->bpf->obj)
+	{
+		const char *function = traced_function(program);
+
+		if (function)
+			bpf_program__set_autoload(
+				program, e->fexit && btf__find_by_name_kind(btf, function,
+									    BTF_KIND_FUNC) > 0);
+	}
+	e->aio = bpf_program__autoload(e->bpf->progs.aio_completes);
+}
+
+static void choose_calls(struct engine *e, const struct btf *btf, bool wanted)
 {
 	int err = probe_fexit(btf, SPLICE_FUNCTION);
 
@@ -120,11 +150,8 @@ static void choose_fexit(struct engine *e, const struct btf *btf)
 		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "kernel.ftrace_enabled is 0");
 	else
 		e->fexit = true;
-	bpf_program__set_autoload(e->bpf->progs.splice_done, e->fexit);
-	bpf_program__set_autoload(e->bpf->progs.tee_done, e->fexit);
-	bpf_program__set_autoload(e->bpf->progs.vmsplice_done, e->fexit);
-	bpf_program__set_autoload(e->bpf->progs.libc_splice_done, !e->fexit);
-	bpf_program__set_autoload(e->bpf->progs.libc_vmsplice_done, !e->fexit);
+	choose_traced(e, btf);
+	e->calls = e->fexit ? CALLS_TRACED : wanted ? CALLS_PROBED : CALLS_NOT_COUNTED;
 }
 
 /*
@@ -176,17 +203,53 @@ static bool probe_multi(void)
 	return link == -EBADF;
 }
 
-static void choose_multi(struct engine *e)
+/* The programs that are attached to a place in a file, when it is found. */
+static struct bpf_program *probe_program(const struct engine *e, enum engine_probe probe)
 {
-	const enum bpf_attach_type multi = (enum bpf_attach_type)TRACE_UPROBE_MULTI;
+	switch (probe) {
+	case PROBE_SITE:
+		return e->bpf->progs.site_hit;
+	case PROBE_LINKER:
+		return e->bpf->progs.objects_changed;
+	case PROBE_CALL:
+		return e->bpf->progs.library_call_begins;
+	case PROBE_LIBC_VMSPLICE:
+		return e->bpf->progs.libc_vmsplice_done;
+	case PROBE_LIBAIO_SUBMIT:
+		return e->bpf->progs.libaio_submitted;
+	case PROBE_LIBC_SPLICE:
+		return e->bpf->progs.libc_splice_done;
+	case PROBE_LIBC_VM_READ:
+		return e->bpf->progs.libc_vm_read_done;
+	case PROBE_LIBC_VM_WRITE:
+		return e->bpf->progs.libc_vm_write_done;
+	}
+	return NULL;
+}
 
+static bool counts_calls(enum engine_probe probe)
+{
+	return probe >= PROBE_CALL;
+}
+
+static bool at_return(enum engine_probe probe)
+{
+	return probe > PROBE_CALL;
+}
+
+static void choose_probes(struct engine *e)
+{
 	e->multi = probe_multi();
-	if (!e->multi)
-		return;
-	bpf_program__set_expected_attach_type(e->bpf->progs.site_hit, multi);
-	bpf_program__set_expected_attach_type(e->bpf->progs.objects_changed, multi);
-	bpf_program__set_expected_attach_type(e->bpf->progs.libc_splice_done, multi);
-	bpf_program__set_expected_attach_type(e->bpf->progs.libc_vmsplice_done, multi);
+	for (enum engine_probe probe = 0; probe <= PROBE_LIBC_VM_WRITE; probe++) {
+		struct bpf_program *program = probe_program(e, probe);
+
+		bpf_program__set_autoload(program,
+					  !counts_calls(probe) || e->calls == CALLS_PROBED);
+		if (e->multi)
+			bpf_program__set_expected_attach_type(
+				program, (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+		bpf_program__set_autoattach(program, false);
+	}
 }
 
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
@@ -204,11 +267,19 @@ static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 	return type && btf_is_func_proto(type) ? btf_vlen(type) - 1u : 0;
 }
 
-/* 6.13 made one argument, the completion, of five. */
+/*
+ * 6.13 made one argument, the completion, of five. 6.4 gave the submission another name
+ * (2ad57931db64 "io_uring: rename trace_io_uring_submit_sqe() tracepoint"); its first argument is
+ * the same.
+ */
 static void choose_io_uring(struct engine *e, const struct btf *btf)
 {
 	unsigned int args = tracepoint_args(btf, "io_uring_complete");
 
+	bpf_program__set_autoload(e->bpf->progs.io_uring_submitted,
+				  tracepoint_args(btf, "io_uring_submit_req") > 0);
+	bpf_program__set_autoload(e->bpf->progs.io_uring_submitted_old,
+				  tracepoint_args(btf, "io_uring_submit_sqe") > 0);
 	bpf_program__set_autoload(e->bpf->progs.io_uring_done, args == 3);
 	bpf_program__set_autoload(e->bpf->progs.io_uring_done_old, args > 3);
 }
@@ -219,7 +290,7 @@ static bool has_old_rss_layout(const struct btf *btf)
 	return btf__find_by_name_kind(btf, "mm_rss_stat", BTF_KIND_STRUCT) > 0;
 }
 
-static int choose_programs(struct engine *e, bool audit, struct error *err)
+static int choose_programs(struct engine *e, const struct engine_config *config, struct error *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 
@@ -229,13 +300,13 @@ static int choose_programs(struct engine *e, bool audit, struct error *err)
 			"cannot read the kernel's type information: %s; qprof-bpf needs a kernel "
 			"with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)",
 			strerror(errno));
-	choose_fexit(e, btf);
+	choose_calls(e, btf, config->count_splice);
 	choose_io_uring(e, btf);
-	choose_multi(e);
+	choose_probes(e);
 	e->old_rss_layout = has_old_rss_layout(btf);
 	/* Loading a program takes the kernel some 10 ms. */
-	bpf_program__set_autoload(e->bpf->progs.join_job, audit);
-	bpf_program__set_autoload(e->bpf->progs.tell_processes, audit);
+	bpf_program__set_autoload(e->bpf->progs.join_job, config->audit);
+	bpf_program__set_autoload(e->bpf->progs.tell_processes, config->audit);
 	bpf_program__set_autoload(e->bpf->progs.choose_pid_namespace, e->pids.nested);
 	btf__free(btf);
 	return 0;
@@ -438,8 +509,8 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
-	if (choose_programs(e, config->audit, err) || load(e, config, err) ||
-	    read_cpu_offsets(e, err) || choose_pid_namespace(e, err) || name_loader(e, err))
+	if (choose_programs(e, config, err) || load(e, config, err) || read_cpu_offsets(e, err) ||
+	    choose_pid_namespace(e, err) || name_loader(e, err))
 		goto fail;
 	open_cpu_clocks(e);
 	if (config->audit)
@@ -455,11 +526,6 @@ int engine_attach(struct engine *e, struct error *err)
 {
 	int code;
 
-	/* These go to places in files, which are found later. */
-	bpf_program__set_autoattach(e->bpf->progs.site_hit, false);
-	bpf_program__set_autoattach(e->bpf->progs.objects_changed, false);
-	bpf_program__set_autoattach(e->bpf->progs.libc_splice_done, false);
-	bpf_program__set_autoattach(e->bpf->progs.libc_vmsplice_done, false);
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	code = qprof_bpf__attach(e->bpf);
@@ -696,25 +762,6 @@ int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *si
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.sites), &index, site, BPF_ANY);
 }
 
-static struct bpf_program *probe_program(const struct engine *e, enum engine_probe probe)
-{
-	switch (probe) {
-	case PROBE_SITE:
-		return e->bpf->progs.site_hit;
-	case PROBE_LINKER:
-		return e->bpf->progs.objects_changed;
-	case PROBE_LIBC_SPLICE:
-		return e->bpf->progs.libc_splice_done;
-	default:
-		return e->bpf->progs.libc_vmsplice_done;
-	}
-}
-
-static bool at_return(enum engine_probe probe)
-{
-	return probe == PROBE_LIBC_SPLICE || probe == PROBE_LIBC_VMSPLICE;
-}
-
 static int make_room(struct engine *e, size_t more)
 {
 	size_t room = e->room ? e->room : 64;
@@ -832,9 +879,14 @@ void engine_forget_code(struct engine *e)
 		;
 }
 
-bool engine_needs_libc_probes(const struct engine *e)
+enum engine_calls engine_calls(const struct engine *e)
 {
-	return !e->fexit;
+	return e->calls;
+}
+
+bool engine_traces_aio(const struct engine *e)
+{
+	return e->aio;
 }
 
 const char *engine_clock_reason(const struct engine *e)
@@ -847,15 +899,33 @@ const char *engine_fexit_reason(const struct engine *e)
 	return e->fexit ? NULL : e->fexit_reason;
 }
 
+static const char *calls_backend(const struct engine *e)
+{
+	switch (e->calls) {
+	case CALLS_TRACED:
+		return e->aio ? "task->ioac rchar and wchar; io_uring's tracepoints; fexit on "
+				"splice, "
+				"tee, vmsplice, process_vm_readv, process_vm_writev; fentry on "
+				"aio_complete_rw"
+			      : "task->ioac rchar and wchar; io_uring's tracepoints; fexit on "
+				"splice, "
+				"tee, vmsplice, process_vm_readv, process_vm_writev";
+	case CALLS_PROBED:
+		return "task->ioac rchar and wchar; io_uring's tracepoints; uretprobes on libc's "
+		       "splice, tee, vmsplice, process_vm_readv, process_vm_writev and libaio's "
+		       "io_submit";
+	case CALLS_NOT_COUNTED:
+		break;
+	}
+	return "task->ioac rchar and wchar; io_uring's tracepoints";
+}
+
 struct engine_backends engine_backends(const struct engine *e)
 {
 	return (struct engine_backends){
 		.rss = e->old_rss_layout ? "tp_btf/rss_stat, mm_rss_stat (before Linux 6.2)"
 					 : "tp_btf/rss_stat, percpu_counter (Linux 6.2 and later)",
-		.io_calls = e->fexit ? "task->ioac rchar and wchar; tp_btf/io_uring_complete; "
-				       "fexit on splice, tee, vmsplice"
-				     : "task->ioac rchar and wchar; tp_btf/io_uring_complete; "
-				       "uretprobes on libc's splice, tee, vmsplice",
+		.io_calls = calls_backend(e),
 		.io_storage = "task->ioac read_bytes and write_bytes",
 		.checkpoints = e->multi ? "uprobe_multi, sleepable, on USDT sites"
 					: "uprobes, sleepable, on USDT sites",

@@ -19,11 +19,13 @@
 struct engine;
 
 struct engine_config {
-	unsigned int max_processes;    /* tracked at a time; 0 for the default */
-	bool follow;		       /* descendants, too */
-	bool wake_points;	       /* see struct wire_config */
-	bool count_cost;	       /* have the kernel count: see engine_cost() */
-	bool audit;		       /* every process, and jobs; see struct wire_tree */
+	unsigned int max_processes; /* tracked at a time; 0 for the default */
+	bool follow;		    /* descendants, too */
+	bool wake_points;	    /* see struct wire_config */
+	bool count_cost;	    /* have the kernel count: see engine_cost() */
+	bool audit;		    /* every process, and jobs; see struct wire_tree */
+	bool count_splice; /* by probes in libraries, where the kernel's functions cannot be
+			    * traced: see engine_calls() */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
@@ -36,8 +38,22 @@ struct engine_backends {
 enum engine_probe {
 	PROBE_SITE,	     /* a checkpoint; the cookie is the index of its site */
 	PROBE_LINKER,	     /* _dl_debug_state of a dynamic linker */
-	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
+	PROBE_CALL,	     /* begin of a function whose return needs what it was given: */
 	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
+	PROBE_LIBAIO_SUBMIT, /* return of libaio's io_submit() */
+	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
+	PROBE_LIBC_VM_READ,  /* return of libc's process_vm_readv() */
+	PROBE_LIBC_VM_WRITE, /* return of libc's process_vm_writev() */
+};
+
+/*
+ * How calls are counted that are on no account of the kernel's: splice, tee, vmsplice,
+ * process_vm_readv, process_vm_writev, and native AIO.
+ */
+enum engine_calls {
+	CALLS_TRACED,	   /* at the kernel's functions: all of them */
+	CALLS_PROBED,	   /* at libc's and libaio's: those that go through them */
+	CALLS_NOT_COUNTED, /* the kernel's cannot be traced, and nobody asked for the probes */
 };
 
 /* Pids are those of /proc, here and in all records: see pids.h. */
@@ -122,10 +138,11 @@ void engine_know_code(struct engine *e, const struct wire_code *code);
 /* A file has changed: all have to wait again. */
 void engine_forget_code(struct engine *e);
 
-/* Whether libc's splice(), tee() and vmsplice() have to be probed, because fexit cannot be used. */
-bool engine_needs_libc_probes(const struct engine *e);
 /* Why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
 const char *engine_clock_reason(const struct engine *e);
+enum engine_calls engine_calls(const struct engine *e);
+/* Whether native AIO is among what is traced: not if the compiler took its function apart. */
+bool engine_traces_aio(const struct engine *e);
 /* Why fexit cannot be used, or NULL if it is. */
 const char *engine_fexit_reason(const struct engine *e);
 

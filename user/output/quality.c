@@ -26,6 +26,10 @@
 	X(failed_reads, "reads of kernel memory that failed", k->failed_reads)                     \
 	X(unread_threads, "threads whose I/O and CPU came late", k->threads_unread)                \
 	X(stale_usage, "checkpoints with I/O and CPU of others up to 1 ms old", k->usage_stale)    \
+	X(unknown_requests, "io_uring or AIO requests whose bytes are perhaps not counted",        \
+	  k->unknown_requests)                                                                     \
+	X(ambiguous_requests, "of those, counted as the latest that looks the same",               \
+	  k->ambiguous_requests)                                                                   \
 	X(unreadable_names, "names that could not be read", l->unreadable_names)                   \
 	X(cut_names, "names cut to 255 bytes", l->cut_names)                                       \
 	X(invalid_utf8_names, "names with bytes that are no UTF-8", l->invalid_utf8_names)         \

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * uring.bpf.c - reads and writes through io_uring, which rchar and wchar know nothing of.
+ *
+ * They are counted when they complete, with what they moved, for the process that submitted them.
+ * Three kinds of completions do not tell the request, or do not come:
+ * - A multishot read has many; only the last has a request. The others are found by (ring,
+ *   user_data) in `multishots`, where the submission has noted them.
+ * - A completion that finds the ring full tells (ring, user_data) alone. It is looked up in
+ *   `noted`, which has room for the latest request of each hash of them: nothing is ever removed,
+ *   so a submission costs one store.
+ * - One that is not wanted in case of success (IOSQE_CQE_SKIP_SUCCESS) tells nothing. What it asks
+ *   for is counted at its submission and kept in `skipped`; if it fails or comes out short, the
+ *   kernel drops that flag, and the result replaces it.
+ *
+ * user_data is the program's: several requests may have the same. Where they are of different
+ * kinds, the latest is believed and `ambiguous_requests` counts it.
+ */
+#include "io.bpf.h"
+
+/* include/uapi/linux/io_uring.h */
+enum {
+	IORING_OP_READV = 1,
+	IORING_OP_WRITEV = 2,
+	IORING_OP_READ_FIXED = 4,
+	IORING_OP_WRITE_FIXED = 5,
+	IORING_OP_READ = 22,
+	IORING_OP_WRITE = 23,
+	IORING_OP_SPLICE = 30,
+	IORING_OP_TEE = 33,
+	IORING_OP_READ_MULTISHOT = 49,
+	IORING_OP_READV_FIXED = 60,
+	IORING_OP_WRITEV_FIXED = 61,
+};
+
+enum {
+	IORING_CQE_F_MORE = 1 << 1,
+	/* The flags of a request begin with those of its submission. */
+	IOSQE_BUFFER_SELECT = 1 << 5,
+	IOSQE_CQE_SKIP_SUCCESS = 1 << 6,
+};
+
+enum {
+	MAX_NOTED = 4096, /* a power of two */
+	MAX_MULTISHOTS = 4096,
+	MAX_SKIPPED = 16384,
+};
+
+/* What a request does, as bits. */
+enum { READS = 1, WRITES = 2, ELSE = 4 };
+
+struct request {
+	u64 ring; /* struct io_ring_ctx * */
+	u64 user_data;
+};
+
+struct noted {
+	struct request is;
+	u64 counted; /* at its submission */
+	u32 tgid;
+	u16 kind;
+	u16 kinds; /* of all that had the same user_data since another was noted here */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_NOTED);
+	__type(key, u32);
+	__type(value, struct noted);
+} noted SEC(".maps");
+
+struct multishot {
+	u32 tgid;
+	u32 live; /* requests of the same user_data */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_MULTISHOTS);
+	__type(key, struct request);
+	__type(value, struct multishot);
+} multishots SEC(".maps");
+
+struct skipped {
+	u64 counted;
+	u32 tgid;
+	u32 kind;
+};
+
+/* struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
+ * kernel uses its memory for another request. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_SKIPPED);
+	__type(key, u64);
+	__type(value, struct skipped);
+} skipped SEC(".maps");
+
+/* Set by the first of them; until then nobody pays for a look at the maps. */
+bool multishot_seen, skip_seen;
+
+static __always_inline u32 kind_of(u8 opcode)
+{
+	switch (opcode) {
+	case IORING_OP_READ:
+	case IORING_OP_READV:
+	case IORING_OP_READ_FIXED:
+	case IORING_OP_READV_FIXED:
+	case IORING_OP_READ_MULTISHOT:
+		return READS;
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+	case IORING_OP_WRITE_FIXED:
+	case IORING_OP_WRITEV_FIXED:
+		return WRITES;
+	case IORING_OP_SPLICE:
+	case IORING_OP_TEE:
+		return READS | WRITES;
+	}
+	return ELSE;
+}
+
+static __always_inline void account_kind(u32 tgid, u32 kind, s64 bytes)
+{
+	account(tgid, kind & READS ? bytes : 0, kind & WRITES ? bytes : 0);
+}
+
+/* A completion may be posted by anybody: the bytes are the submitter's. */
+static __always_inline u32 submitter(struct io_kiocb *req)
+{
+	if (bpf_core_field_exists(req->task))
+		return tgid_of(BPF_CORE_READ(req, task));
+	return tgid_of(BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task));
+}
+
+static __always_inline struct noted *slot_of(const struct request *is)
+{
+	u64 mixed = (is->ring ^ is->user_data * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull;
+	u32 at = mixed >> 52;
+
+	return bpf_map_lookup_elem(&noted, &at);
+}
+
+static __always_inline bool same(const struct request *a, const struct request *b)
+{
+	return a->ring == b->ring && a->user_data == b->user_data;
+}
+
+/* NULL: it was submitted before its process was tracked, or another has its place. */
+static __always_inline struct noted *find_noted(const struct request *is)
+{
+	struct noted *slot = slot_of(is);
+
+	return slot && same(&slot->is, is) ? slot : NULL;
+}
+
+static __always_inline bool is_mixed(const struct noted *slot)
+{
+	return slot->kinds & (slot->kinds - 1) && slot->kinds != slot->kind;
+}
+
+/* ---- Submission -------------------------------------------------------------------------------
+ */
+
+static __always_inline void note(const struct request *is, u32 tgid, u32 kind, u64 counted)
+{
+	struct noted *slot = slot_of(is);
+
+	if (!slot)
+		return;
+	slot->kinds = same(&slot->is, is) ? slot->kinds | kind : kind;
+	slot->is = *is;
+	slot->tgid = tgid;
+	slot->kind = kind;
+	slot->counted = counted;
+}
+
+static __always_inline void begin_multishot(const struct request *is, u32 tgid)
+{
+	struct multishot *known = bpf_map_lookup_elem(&multishots, is);
+	struct multishot first = {.tgid = tgid, .live = 1};
+
+	multishot_seen = true;
+	if (known)
+		atomic_add(&known->live, 1);
+	else if (bpf_map_update_elem(&multishots, is, &first, BPF_NOEXIST))
+		count(unknown_requests);
+}
+
+static __always_inline bool is_vectored(u8 opcode)
+{
+	return opcode == IORING_OP_READV || opcode == IORING_OP_WRITEV ||
+	       opcode == IORING_OP_READV_FIXED || opcode == IORING_OP_WRITEV_FIXED;
+}
+
+/*
+ * What the request will have moved if all goes well. Its buffers are still the program's list here:
+ * on some kernels its own is made when it is issued.
+ */
+static __always_inline u64 asked_for(struct io_kiocb *req, u8 opcode)
+{
+	struct io_rw *rw = (void *)req; /* the command is its first member */
+	struct io_ring_ctx *ring;
+	u64 bytes;
+
+	if (opcode == IORING_OP_SPLICE || opcode == IORING_OP_TEE) {
+		bytes = BPF_CORE_READ((struct io_splice *)req, len);
+	} else if (is_vectored(opcode)) {
+		ring = BPF_CORE_READ(req, ctx);
+		return vector_bytes(BPF_CORE_READ(rw, addr), BPF_CORE_READ(rw, len),
+				    BPF_CORE_READ_BITFIELD_PROBED(ring, compat) ? 32 : 64);
+	} else {
+		bytes = BPF_CORE_READ(rw, len);
+	}
+	return bytes < MAX_TRANSFER ? bytes : MAX_TRANSFER;
+}
+
+static __always_inline u64 count_skipped(struct io_kiocb *req, u32 tgid, u8 opcode, u32 flags)
+{
+	struct skipped skip = {.tgid = tgid, .kind = kind_of(opcode)};
+	u64 key = (u64)req;
+
+	skip_seen = true;
+	if (flags & IOSQE_BUFFER_SELECT) {
+		count(unknown_requests); /* how long its buffer is, is seen when it is taken */
+		return 0;
+	}
+	skip.counted = asked_for(req, opcode);
+	if (bpf_map_update_elem(&skipped, &key, &skip, BPF_ANY)) {
+		count(unknown_requests);
+		return 0;
+	}
+	account_kind(tgid, skip.kind, skip.counted);
+	return skip.counted;
+}
+
+static __always_inline int submitted(struct io_kiocb *req)
+{
+	u32 tgid = current_tgid(), flags, kind;
+	struct request is;
+	u64 counted = 0;
+	u64 key = (u64)req;
+	u8 opcode;
+
+	if (!find_proc(tgid))
+		return 0;
+	opcode = BPF_CORE_READ(req, opcode);
+	flags = BPF_CORE_READ(req, flags);
+	kind = kind_of(opcode);
+	is.ring = (u64)BPF_CORE_READ(req, ctx);
+	is.user_data = BPF_CORE_READ(req, cqe.user_data);
+	if (flags & IOSQE_CQE_SKIP_SUCCESS && kind != ELSE)
+		counted = count_skipped(req, tgid, opcode, flags);
+	else if (skip_seen)
+		bpf_map_delete_elem(&skipped, &key);
+	note(&is, tgid, kind, counted);
+	if (opcode == IORING_OP_READ_MULTISHOT)
+		begin_multishot(&is, tgid);
+	return 0;
+}
+
+SEC("?tp_btf/io_uring_submit_req")
+int BPF_PROG(io_uring_submitted, struct io_kiocb *req)
+{
+	return submitted(req);
+}
+
+/* Until 6.4. */
+SEC("?tp_btf/io_uring_submit_sqe")
+int BPF_PROG(io_uring_submitted_old, struct io_kiocb *req)
+{
+	return submitted(req);
+}
+
+/* ---- Completion -------------------------------------------------------------------------------
+ */
+
+/* Takes out what was counted when it was submitted, if anything. */
+static __always_inline u64 take_skipped(struct io_kiocb *req)
+{
+	u64 key = (u64)req, counted;
+	struct skipped *skip = bpf_map_lookup_elem(&skipped, &key);
+
+	if (!skip || skip->tgid != submitter(req))
+		return 0;
+	counted = skip->counted;
+	bpf_map_delete_elem(&skipped, &key);
+	return counted;
+}
+
+static __always_inline void end_multishot(const struct request *is)
+{
+	struct multishot *known = bpf_map_lookup_elem(&multishots, is);
+
+	if (known && atomic_add(&known->live, -1) <= 1)
+		bpf_map_delete_elem(&multishots, is);
+}
+
+/* One of many of a multishot request, or of nothing that was ever submitted (a message). */
+static __always_inline int completed_in_between(const struct request *is, s32 bytes)
+{
+	struct multishot *known = multishot_seen ? bpf_map_lookup_elem(&multishots, is) : NULL;
+	struct noted *slot;
+
+	if (bytes <= 0)
+		return 0;
+	if (known) {
+		slot = find_noted(is);
+		if (slot && is_mixed(slot))
+			count(ambiguous_requests);
+		account(known->tgid, bytes, 0);
+	} else if (find_proc(current_tgid()) && !find_noted(is)) {
+		count(unknown_requests);
+	}
+	return 0;
+}
+
+/* The first argument of the event is the ring. As a number: the verifier lets nobody calculate with
+ * a pointer that it knows. */
+static __always_inline struct request request_of(const void *ctx, u64 user_data)
+{
+	struct request is = {.user_data = user_data};
+
+	bpf_probe_read_kernel(&is.ring, sizeof(is.ring), ctx);
+	return is;
+}
+
+static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 user_data,
+				     s32 bytes)
+{
+	const struct request is = request_of(ctx, user_data);
+	u64 counted = 0;
+	s64 moved;
+	u8 opcode;
+	u32 kind;
+
+	if (!req)
+		return completed_in_between(&is, bytes);
+	if (bytes <= 0 && !skip_seen && !multishot_seen)
+		return 0;
+	opcode = BPF_CORE_READ(req, opcode);
+	kind = kind_of(opcode);
+	if (kind == ELSE)
+		return 0;
+	if (opcode == IORING_OP_READ_MULTISHOT)
+		end_multishot(&is);
+	if (skip_seen)
+		counted = take_skipped(req);
+	moved = (bytes > 0 ? bytes : 0) - (s64)counted;
+	if (moved)
+		account_kind(submitter(req), kind, moved);
+	return 0;
+}
+
+/* The loader takes the one whose arguments the kernel has. */
+SEC("?tp_btf/io_uring_complete")
+int BPF_PROG(io_uring_done, void *ring, void *req, struct io_uring_cqe *cqe)
+{
+	return completed(ctx, req, BPF_CORE_READ(cqe, user_data), BPF_CORE_READ(cqe, res));
+}
+
+/* Until 6.13: the parts of the completion one by one. */
+SEC("?tp_btf/io_uring_complete")
+int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res)
+{
+	return completed(ctx, req, user_data, res);
+}
+
+/* Comes instead of io_uring_complete, and without the request. */
+SEC("tp_btf/io_uring_cqe_overflow")
+int BPF_PROG(io_uring_overflowed, void *ring, u64 user_data, s32 bytes, u32 flags)
+{
+	const struct request is = request_of(ctx, user_data);
+	struct noted *slot = find_noted(&is);
+
+	if (multishot_seen && !(flags & IORING_CQE_F_MORE))
+		end_multishot(&is);
+	if (!slot) {
+		if (bytes > 0 && find_proc(current_tgid()))
+			count(unknown_requests);
+		return 0;
+	}
+	if (is_mixed(slot) || slot->counted)
+		count(ambiguous_requests);
+	account_kind(slot->tgid, slot->kind, (bytes > 0 ? bytes : 0) - (s64)slot->counted);
+	return 0;
+}
+
+/* Cancelled, as one before it in its chain failed: if that wanted no completion, this has none. */
+SEC("tp_btf/io_uring_fail_link")
+int BPF_PROG(io_uring_link_failed, struct io_kiocb *req, struct io_kiocb *link)
+{
+	u64 counted;
+
+	if (!skip_seen || !(BPF_CORE_READ(link, flags) & IOSQE_CQE_SKIP_SUCCESS))
+		return 0;
+	counted = take_skipped(link);
+	if (counted)
+		account_kind(submitter(link), kind_of(BPF_CORE_READ(link, opcode)), -(s64)counted);
+	return 0;
+}

@@ -76,17 +76,26 @@ static __always_inline void hold_back(struct hold *hold)
 		count(hasty_starts);
 }
 
-static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
+static long take_file(struct task_struct *task, struct vm_area_struct *vma, struct wire_code *code)
 {
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
-	struct inode *inode = BPF_CORE_READ(mm, exe_file, f_inode);
-	u64 *searched_ns;
+	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
 
 	code->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	code->inode = BPF_CORE_READ(inode, i_ino);
+	return 0;
+}
+
+/* By the file that is mapped: exe_file is overlayfs's own, the same before and after a copy-up. */
+static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	u64 *searched_ns;
+
+	code->device = code->inode = 0; /* if another thread is changing its mappings now */
+	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), take_file, code, 0);
 	code->exec_vm = exec_vm;
 	code->all_vm = BPF_CORE_READ(mm, total_vm);
-	searched_ns = bpf_map_lookup_elem(&known_code, code);
+	searched_ns = code->inode ? bpf_map_lookup_elem(&known_code, code) : NULL;
 	return searched_ns && bpf_ktime_get_ns() - *searched_ns < KNOWN_NS;
 }
 

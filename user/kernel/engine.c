@@ -369,6 +369,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.libc_vmsplice_done, false);
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
+	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -487,49 +488,78 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running)
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
 
-/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
-static int read_processes(int fd, engine_process_fn tell, void *context)
+/* What takes the records of an iterator; one of both, or none. */
+struct listener {
+	engine_process_fn process;
+	engine_mapping_fn mapping;
+	void *context;
+};
+
+static void tell(const struct listener *to, const char *record)
 {
-	struct wire_process records[256];
+	if (to->process)
+		to->process(to->context, (const struct wire_process *)record);
+	else if (to->mapping)
+		to->mapping(to->context, (const struct wire_mapping *)record);
+}
+
+/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
+static int read_records(int fd, const struct listener *to)
+{
+	const size_t size = to->process ? sizeof(struct wire_process) : sizeof(struct wire_mapping);
+	_Alignas(uint64_t) char bytes[32768];
 	size_t have = 0;
 	ssize_t n;
 
 	for (;;) {
-		size_t whole, i;
+		size_t at;
 
-		n = read(fd, (char *)records + have, sizeof(records) - have);
+		n = read(fd, bytes + have, sizeof(bytes) - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		have += n;
-		whole = have / sizeof(*records);
-		for (i = 0; tell && i < whole; i++)
-			tell(context, &records[i]);
-		have -= whole * sizeof(*records);
-		memmove(records, &records[whole], have);
+		for (at = 0; have - at >= size; at += size)
+			tell(to, bytes + at);
+		have -= at;
+		memmove(bytes, bytes + at, have);
 	}
 }
 
-/* One walk over all tasks; tell: of what the program writes. 0, or -errno. */
-static int run_iterator(struct bpf_program *program, engine_process_fn tell, void *context)
+/* One walk; over all tasks if pid is 0. 0, or -errno. */
+static int run_iterator(struct bpf_program *program, pid_t pid, const struct listener *to)
 {
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
+	union bpf_iter_link_info info = {.task = {.tid = pid}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = pid ? &info : NULL,
+		    .link_info_len = pid ? sizeof(info) : 0);
+	struct bpf_link *link = bpf_program__attach_iter(program, &opts);
 	int fd, err;
 
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : read_processes(fd, tell, context);
+	err = fd < 0 ? fd : read_records(fd, to);
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
 	return err;
 }
 
-int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context)
+int engine_tell_processes(struct engine *e, engine_process_fn process, void *context)
 {
-	return run_iterator(e->bpf->progs.tell_processes, tell, context);
+	const struct listener to = {.process = process, .context = context};
+
+	return run_iterator(e->bpf->progs.tell_processes, 0, &to);
+}
+
+int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn mapping,
+			 void *context)
+{
+	const struct listener to = {.mapping = mapping, .context = context};
+
+	e->bpf->bss->asked_address = address;
+	return run_iterator(e->bpf->progs.tell_mappings, pid, &to);
 }
 
 int engine_track_existing(struct engine *e, struct error *err)
@@ -539,7 +569,7 @@ int engine_track_existing(struct engine *e, struct error *err)
 
 	for (int walk = 0; walk < MAX_DEPTH; walk++) {
 		e->bpf->bss->newly_tracked = 0;
-		code = run_iterator(e->bpf->progs.track_existing, NULL, NULL);
+		code = run_iterator(e->bpf->progs.track_existing, 0, &(struct listener){0});
 		if (code)
 			return error_set(err, "cannot walk the processes: %s", strerror(-code));
 		if (!e->bpf->bss->newly_tracked)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
 #include "wire.h"
@@ -82,6 +83,14 @@ void engine_free_job(struct engine *e, uint32_t job);
  */
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context);
+
+/*
+ * Tells of each executable mapping of a regular file that process pid has; address not 0: only of
+ * the mapping that begins there, executable or not. 0, also if there is no such process; or -errno.
+ */
+typedef void (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
+int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
+			 void *context);
 
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);

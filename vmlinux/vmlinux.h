@@ -92,6 +92,7 @@ struct mm_struct {
 	atomic_t mm_users;
 	unsigned long start_code, arg_start, arg_end;
 	unsigned long exec_vm, total_vm;
+	unsigned long saved_auxv[1];
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
@@ -226,7 +227,11 @@ struct task_struct {
 	struct task_io_accounting ioac;
 };
 
-struct bpf_map;
+struct bpf_map {
+	u32 id;
+};
+
+typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
 /* The kernel's side of a BPF_MAP_TYPE_PERCPU_ARRAY, up to the per-CPU pointer of its first element.
  */
@@ -271,6 +276,11 @@ struct bpf_iter__task_vma {
 };
 
 #pragma clang attribute pop
+
+/* Part of a map's value, so not relocated: uapi/linux/bpf.h, from 6.18. */
+struct bpf_task_work {
+	__u64 opaque;
+};
 
 /* The registers at a probe, not relocated: uprobes get the real struct pt_regs. */
 #if defined(__TARGET_ARCH_x86)

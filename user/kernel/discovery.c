@@ -105,10 +105,17 @@ static void take_lease(struct discovery *d, struct known_file *file, int fd, boo
 		drop_lease(file);
 }
 
-static void forget_file(struct discovery *d, struct known_file *file)
+static void detach_file(struct discovery *d, struct known_file *file)
 {
+	if (file->linker)
+		engine_forget_linker(d->engine, &file->key);
 	engine_detach_group(d->engine, file->group);
 	drop_lease(file);
+}
+
+static void forget_file(struct discovery *d, struct known_file *file)
+{
+	detach_file(d, file);
 	HASH_DEL(d->files, file);
 	free(file);
 }
@@ -184,8 +191,7 @@ static struct known_file *note_file(struct discovery *d, const struct wire_mappi
 	struct known_file *file = find_file(d, &m->file);
 
 	if (file) {
-		engine_detach_group(d->engine, file->group);
-		drop_lease(file);
+		detach_file(d, file);
 	} else {
 		if (HASH_COUNT(d->files) >= MAX_FILES)
 			return NULL;
@@ -503,8 +509,11 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 		forget_file(d, file);
 		return false;
 	}
-	if (d->attached)
-		take_lease(d, file, fd, file->overlaid && m->read_only);
+	if (!d->attached)
+		return true;
+	take_lease(d, file, fd, file->overlaid && m->read_only);
+	if (file->linker)
+		engine_know_linker(d->engine, &file->key);
 	return true;
 }
 
@@ -619,7 +628,7 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 		search_mappings(d, pid, &search);
 		waits &= search.has_linker && !d->linker_added;
 	} while (d->linker_added);
-	if (starting && d->n_sites > sites && !waits)
+	if (starting && d->n_sites > sites && !waits && !engine_holds_starts(d->engine))
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "

@@ -37,6 +37,13 @@ struct attached {
 	uint32_t group;
 };
 
+/* How a program is held at its exec that no dynamic linker makes wait; see mapped.bpf.c. */
+enum hold {
+	HOLD_NONE,
+	HOLD_BY_WORK,
+	HOLD_BY_EXECVE,
+};
+
 struct engine {
 	struct qprof_bpf *bpf;
 	struct attached *attached; /* by engine_attach_places */
@@ -44,6 +51,7 @@ struct engine {
 	bool multi; /* one link can hold many uprobes */
 	bool fexit;
 	char fexit_reason[128];
+	enum hold hold;
 	bool old_rss_layout;
 	bool always_counts; /* the kernel counted run times when we came */
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
@@ -66,9 +74,10 @@ static const struct bpf_insn nothing[] = {
  * Whether this kernel takes an fexit program on a function: tried with the smallest one, since what
  * forbids it is a matter of configuration, privilege and architecture. 0, or -errno.
  */
-static int probe_fexit(const struct btf *btf, const char *function)
+static int probe_fexit(const struct btf *btf, const char *function, bool sleepable)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT,
+		    .prog_flags = sleepable ? BPF_F_SLEEPABLE : 0);
 	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	int fd, link;
 
@@ -99,13 +108,15 @@ static bool ftrace_is_off(void)
 
 #if defined(__x86_64__)
 #define SPLICE_FUNCTION "__x64_sys_splice"
+#define EXECVE_FUNCTION "__x64_sys_execve"
 #else
 #define SPLICE_FUNCTION "__arm64_sys_splice"
+#define EXECVE_FUNCTION "__arm64_sys_execve"
 #endif
 
 static void choose_fexit(struct engine *e, const struct btf *btf)
 {
-	int err = probe_fexit(btf, SPLICE_FUNCTION);
+	int err = probe_fexit(btf, SPLICE_FUNCTION, false);
 
 	if (err)
 		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "fexit on %s: %s",
@@ -183,6 +194,22 @@ static void choose_multi(struct engine *e)
 	bpf_program__set_expected_attach_type(e->bpf->progs.libc_vmsplice_done, multi);
 }
 
+/* In an audit nobody is held. */
+static void choose_hold(struct engine *e, const struct btf *btf, bool audit)
+{
+	const char *schedule = "bpf_task_work_schedule_resume_impl";
+
+	if (audit)
+		e->hold = HOLD_NONE;
+	else if (btf__find_by_name_kind(btf, schedule, BTF_KIND_FUNC) > 0)
+		e->hold = HOLD_BY_WORK;
+	else if (e->fexit && !probe_fexit(btf, EXECVE_FUNCTION, true))
+		e->hold = HOLD_BY_EXECVE;
+	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->hold == HOLD_BY_WORK);
+	bpf_program__set_autoload(e->bpf->progs.hold_by_execve, e->hold == HOLD_BY_EXECVE);
+	bpf_program__set_autoload(e->bpf->progs.hold_by_execveat, e->hold == HOLD_BY_EXECVE);
+}
+
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
 static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 {
@@ -226,6 +253,7 @@ static int choose_programs(struct engine *e, bool audit, struct error *err)
 	choose_fexit(e, btf);
 	choose_io_uring(e, btf);
 	choose_multi(e);
+	choose_hold(e, btf, audit);
 	e->old_rss_layout = has_old_rss_layout(btf);
 	/* Loading a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(e->bpf->progs.join_job, audit);
@@ -275,6 +303,7 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 	bpf_map__set_max_entries(bpf->maps.slots, processes);
 	bpf_map__set_max_entries(bpf->maps.free_slots, processes);
 	bpf_map__set_max_entries(bpf->maps.searched, processes);
+	bpf_map__set_max_entries(bpf->maps.works, processes);
 	bpf_map__set_max_entries(bpf->maps.mms, processes);
 	bpf_map__set_max_entries(bpf->maps.free_mms, processes);
 	bpf_map__set_max_entries(bpf->maps.mm_slots, processes);
@@ -493,18 +522,31 @@ struct listener {
 	engine_process_fn process;
 	engine_mapping_fn mapping;
 	void *context;
+	uint64_t last_end; /* of the mapping before */
 };
 
-static void tell(const struct listener *to, const char *record)
+/*
+ * False: that was all. Mappings come in the order of their addresses. When somebody was about to
+ * change them meanwhile, the kernel (6.1 to 6.18) does not end when it has come to the end: it
+ * begins once more where it had to let go of their lock, again and again.
+ */
+static bool tell(struct listener *to, const char *record)
 {
+	const struct wire_mapping *m = (const struct wire_mapping *)record;
+
 	if (to->process)
 		to->process(to->context, (const struct wire_process *)record);
-	else if (to->mapping)
-		to->mapping(to->context, (const struct wire_mapping *)record);
+	if (!to->mapping)
+		return true;
+	if (m->start < to->last_end)
+		return false;
+	to->last_end = m->end;
+	to->mapping(to->context, m);
+	return true;
 }
 
 /* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
-static int read_records(int fd, const struct listener *to)
+static int read_records(int fd, struct listener *to)
 {
 	const size_t size = to->process ? sizeof(struct wire_process) : sizeof(struct wire_mapping);
 	_Alignas(uint64_t) char bytes[32768];
@@ -521,14 +563,15 @@ static int read_records(int fd, const struct listener *to)
 			return n < 0 ? -errno : 0;
 		have += n;
 		for (at = 0; have - at >= size; at += size)
-			tell(to, bytes + at);
+			if (!tell(to, bytes + at))
+				return 0;
 		have -= at;
 		memmove(bytes, bytes + at, have);
 	}
 }
 
 /* One walk; over all tasks if pid is 0. 0, or -errno. */
-static int run_iterator(struct bpf_program *program, pid_t pid, const struct listener *to)
+static int run_iterator(struct bpf_program *program, pid_t pid, struct listener *to)
 {
 	union bpf_iter_link_info info = {.task = {.tid = pid}};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = pid ? &info : NULL,
@@ -548,7 +591,7 @@ static int run_iterator(struct bpf_program *program, pid_t pid, const struct lis
 
 int engine_tell_processes(struct engine *e, engine_process_fn process, void *context)
 {
-	const struct listener to = {.process = process, .context = context};
+	struct listener to = {.process = process, .context = context};
 
 	return run_iterator(e->bpf->progs.tell_processes, 0, &to);
 }
@@ -556,7 +599,7 @@ int engine_tell_processes(struct engine *e, engine_process_fn process, void *con
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn mapping,
 			 void *context)
 {
-	const struct listener to = {.mapping = mapping, .context = context};
+	struct listener to = {.mapping = mapping, .context = context};
 
 	e->bpf->bss->asked_address = address;
 	return run_iterator(e->bpf->progs.tell_mappings, pid, &to);
@@ -717,6 +760,23 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t gro
 			: attach_singly(e, probe, group, path, places, n);
 }
 
+bool engine_holds_starts(const struct engine *e)
+{
+	return e->hold != HOLD_NONE;
+}
+
+void engine_know_linker(struct engine *e, const struct wire_file *file)
+{
+	const uint8_t yes = 1;
+
+	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.linkers), file, &yes, BPF_ANY);
+}
+
+void engine_forget_linker(struct engine *e, const struct wire_file *file)
+{
+	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.linkers), file);
+}
+
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 {
 	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &slot, &change, BPF_ANY);
@@ -753,6 +813,24 @@ const char *engine_fexit_reason(const struct engine *e)
 	return e->fexit ? NULL : e->fexit_reason;
 }
 
+static const char *checkpoint_backend(const struct engine *e)
+{
+	static const char *const texts[2][3] = {
+		{
+			"uprobes, sleepable, on USDT sites; starts not held",
+			"uprobes, sleepable, on USDT sites; starts held by task work",
+			"uprobes, sleepable, on USDT sites; starts held by fexit on execve",
+		},
+		{
+			"uprobe_multi, sleepable, on USDT sites; starts not held",
+			"uprobe_multi, sleepable, on USDT sites; starts held by task work",
+			"uprobe_multi, sleepable, on USDT sites; starts held by fexit on execve",
+		},
+	};
+
+	return texts[e->multi][e->hold];
+}
+
 struct engine_backends engine_backends(const struct engine *e)
 {
 	return (struct engine_backends){
@@ -763,8 +841,7 @@ struct engine_backends engine_backends(const struct engine *e)
 				     : "task->ioac rchar and wchar; tp_btf/io_uring_complete; "
 				       "uretprobes on libc's splice, tee, vmsplice",
 		.io_storage = "task->ioac read_bytes and write_bytes",
-		.checkpoints = e->multi ? "uprobe_multi, sleepable, on USDT sites"
-					: "uprobes, sleepable, on USDT sites",
+		.checkpoints = checkpoint_backend(e),
 	};
 }
 

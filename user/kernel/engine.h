@@ -116,6 +116,12 @@ void engine_detach_group(struct engine *e, uint32_t group);
  * says. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
+/* Whether a program is held at its exec that no dynamic linker with a probe makes wait. */
+bool engine_holds_starts(const struct engine *e);
+/* Which dynamic linkers have a probe, and do so. */
+void engine_know_linker(struct engine *e, const struct wire_file *file);
+void engine_forget_linker(struct engine *e, const struct wire_file *file);
+
 /* All that it has mapped was searched: those like it need not wait for the next two seconds. */
 void engine_know_code(struct engine *e, const struct wire_code *code);
 /* A file has changed: all have to wait again. */

@@ -293,3 +293,14 @@ int BPF_PROG(hold_by_execveat, const struct pt_regs *regs, long ret)
 		start();
 	return 0;
 }
+
+#if defined(__TARGET_ARCH_x86)
+/* What a program of 32 bits calls. */
+SEC("?fexit.s/__ia32_compat_sys_execve")
+int BPF_PROG(hold_by_narrow_execve, const struct pt_regs *regs, long ret)
+{
+	if (!ret)
+		start();
+	return 0;
+}
+#endif

@@ -215,7 +215,8 @@ struct wire_arg {
 	__u8 size;	/* bytes of the value: 1, 2, 4 or 8 */
 	__u8 is_signed; /* sign-extend */
 	__u8 is_float;	/* the bits are a float (size 4) or double (size 8) */
-	__u8 reserved[7];
+	__u8 narrow;	/* 1: of a program of 32 bits, whose addresses wrap at 4 GiB */
+	__u8 reserved[6];
 };
 
 /* One place in one file where a probe is; the uprobe's cookie is its index in the map `sites`. */

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (NOP, Audit, assert_nothing_lost, job_of, probe_bytes, program, step_names,
-                     wait_for)
+from harness import (NOP, Audit, assert_nothing_lost, job_of, probe_bytes, program,
+                     quality, step_names, wait_for)
 
 
 class Replicas:
@@ -165,4 +165,7 @@ def test_written_in_place(unhurried, replicas):
               f"{first} sequence; {other} sequence")
     run = unhurried("sh", "-ec", script)
     once = run.truth["steps"]
-    assert step_names(run.profile) == once * 3 + ["plugin 0", "plugin 1"] + once * 2
+    expected = once * 3 + ["plugin 0", "plugin 1"] + once * 2
+    steps = step_names(run.profile)
+    assert steps == expected, (f"expected {len(expected)} marks, got {len(steps)}: {steps}; "
+                               f"{quality(run.profile)}, {run.profile['quality']['warnings']}")

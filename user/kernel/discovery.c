@@ -430,7 +430,14 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
 		d->linker_added = true;
 	}
-	if (is_libc(name) && engine_needs_libc_probes(d->engine)) {
+	if (!is_libc(name) || !engine_needs_libc_probes(d->engine))
+		return;
+	/* What such a function returns is not read as what it is: -1 would be 4 GiB. */
+	if (usdt_is_narrow(fd)) {
+		d->warn(d->context, path,
+			"of 32 bits: splice, tee and vmsplice of programs that use it are not "
+			"counted");
+	} else {
 		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "splice");
 		attach_function(d, PROBE_LIBC_SPLICE, fd, path, "tee");
 		attach_function(d, PROBE_LIBC_VMSPLICE, fd, path, "vmsplice");

@@ -208,6 +208,11 @@ static void choose_hold(struct engine *e, const struct btf *btf, bool audit)
 	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->hold == HOLD_BY_WORK);
 	bpf_program__set_autoload(e->bpf->progs.hold_by_execve, e->hold == HOLD_BY_EXECVE);
 	bpf_program__set_autoload(e->bpf->progs.hold_by_execveat, e->hold == HOLD_BY_EXECVE);
+#if defined(__x86_64__)
+	bpf_program__set_autoload(e->bpf->progs.hold_by_narrow_execve,
+				  e->hold == HOLD_BY_EXECVE &&
+					  !probe_fexit(btf, "__ia32_compat_sys_execve", true));
+#endif
 }
 
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
@@ -530,7 +535,7 @@ struct listener {
  * change them meanwhile, the kernel (6.1 to 6.18) does not end when it has come to the end: it
  * begins once more where it had to let go of their lock, again and again.
  */
-static bool tell(struct listener *to, const char *record)
+static bool hand_out(struct listener *to, const char *record)
 {
 	const struct wire_mapping *m = (const struct wire_mapping *)record;
 
@@ -563,7 +568,7 @@ static int read_records(int fd, struct listener *to)
 			return n < 0 ? -errno : 0;
 		have += n;
 		for (at = 0; have - at >= size; at += size)
-			if (!tell(to, bytes + at))
+			if (!hand_out(to, bytes + at))
 				return 0;
 		have -= at;
 		memmove(bytes, bytes + at, have);
@@ -589,17 +594,17 @@ static int run_iterator(struct bpf_program *program, pid_t pid, struct listener 
 	return err;
 }
 
-int engine_tell_processes(struct engine *e, engine_process_fn process, void *context)
+int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context)
 {
-	struct listener to = {.process = process, .context = context};
+	struct listener to = {.process = tell, .context = context};
 
 	return run_iterator(e->bpf->progs.tell_processes, 0, &to);
 }
 
-int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn mapping,
+int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context)
 {
-	struct listener to = {.mapping = mapping, .context = context};
+	struct listener to = {.mapping = tell, .context = context};
 
 	e->bpf->bss->asked_address = address;
 	return run_iterator(e->bpf->progs.tell_mappings, pid, &to);

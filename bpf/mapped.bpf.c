@@ -151,13 +151,11 @@ int objects_changed(struct pt_regs *ctx)
 
 /*
  * A program may start that nothing makes wait: without a dynamic linker, or with one that has no
- * probe yet, as in a container that is new. It waits before its first instruction. That has to be
- * done where a program may sleep: to attach a uprobe the kernel waits for a grace period of RCU
- * (percpu_down_write() of dup_mmap_sem), which a program on a tracepoint would hold up by waiting.
- * There are two such places; engine.c takes what is there:
- * - A task work, which the task runs on its way back to user mode; from 6.18 on (38aa7003e369 "bpf:
- * task work scheduling kfuncs").
- * - The end of execve() itself, by fexit, where that is allowed.
+ * probe yet, as in a container that is new. It waits before its first instruction, in a task work,
+ * which the task runs on its way back to user mode (from 6.18 on, 38aa7003e369 "bpf: task work
+ * scheduling kfuncs"). It has to be where a program may sleep: to attach a uprobe the kernel waits
+ * for a grace period of RCU (percpu_down_write() of dup_mmap_sem), which a program on a tracepoint
+ * would hold up by waiting.
  */
 enum {
 	AT_NULL = 0,
@@ -271,36 +269,3 @@ int hold_by_work(void *ctx)
 		count(hasty_starts);
 	return 0;
 }
-
-#if defined(__TARGET_ARCH_x86)
-#define SYSCALL_END(name) "?fexit.s/__x64_sys_" name
-#else
-#define SYSCALL_END(name) "?fexit.s/__arm64_sys_" name
-#endif
-
-SEC(SYSCALL_END("execve"))
-int BPF_PROG(hold_by_execve, const struct pt_regs *regs, long ret)
-{
-	if (!ret)
-		start();
-	return 0;
-}
-
-SEC(SYSCALL_END("execveat"))
-int BPF_PROG(hold_by_execveat, const struct pt_regs *regs, long ret)
-{
-	if (!ret)
-		start();
-	return 0;
-}
-
-#if defined(__TARGET_ARCH_x86)
-/* What a program of 32 bits calls. */
-SEC("?fexit.s/__ia32_compat_sys_execve")
-int BPF_PROG(hold_by_narrow_execve, const struct pt_regs *regs, long ret)
-{
-	if (!ret)
-		start();
-	return 0;
-}
-#endif

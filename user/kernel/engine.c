@@ -37,13 +37,6 @@ struct attached {
 	uint32_t group;
 };
 
-/* How a program is held at its exec that no dynamic linker makes wait; see mapped.bpf.c. */
-enum hold {
-	HOLD_NONE,
-	HOLD_BY_WORK,
-	HOLD_BY_EXECVE,
-};
-
 struct engine {
 	struct qprof_bpf *bpf;
 	struct attached *attached; /* by engine_attach_places */
@@ -51,7 +44,7 @@ struct engine {
 	bool multi; /* one link can hold many uprobes */
 	bool fexit;
 	char fexit_reason[128];
-	enum hold hold;
+	bool holds_starts;
 	bool old_rss_layout;
 	bool always_counts; /* the kernel counted run times when we came */
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
@@ -74,10 +67,9 @@ static const struct bpf_insn nothing[] = {
  * Whether this kernel takes an fexit program on a function: tried with the smallest one, since what
  * forbids it is a matter of configuration, privilege and architecture. 0, or -errno.
  */
-static int probe_fexit(const struct btf *btf, const char *function, bool sleepable)
+static int probe_fexit(const struct btf *btf, const char *function)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT,
-		    .prog_flags = sleepable ? BPF_F_SLEEPABLE : 0);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT);
 	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	int fd, link;
 
@@ -108,15 +100,13 @@ static bool ftrace_is_off(void)
 
 #if defined(__x86_64__)
 #define SPLICE_FUNCTION "__x64_sys_splice"
-#define EXECVE_FUNCTION "__x64_sys_execve"
 #else
 #define SPLICE_FUNCTION "__arm64_sys_splice"
-#define EXECVE_FUNCTION "__arm64_sys_execve"
 #endif
 
 static void choose_fexit(struct engine *e, const struct btf *btf)
 {
-	int err = probe_fexit(btf, SPLICE_FUNCTION, false);
+	int err = probe_fexit(btf, SPLICE_FUNCTION);
 
 	if (err)
 		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "fexit on %s: %s",
@@ -194,25 +184,16 @@ static void choose_multi(struct engine *e)
 	bpf_program__set_expected_attach_type(e->bpf->progs.libc_vmsplice_done, multi);
 }
 
-/* In an audit nobody is held. */
+/*
+ * Whether a program is held at its exec that no dynamic linker makes wait; see mapped.bpf.c. In an
+ * audit nobody is.
+ */
 static void choose_hold(struct engine *e, const struct btf *btf, bool audit)
 {
 	const char *schedule = "bpf_task_work_schedule_resume_impl";
 
-	if (audit)
-		e->hold = HOLD_NONE;
-	else if (btf__find_by_name_kind(btf, schedule, BTF_KIND_FUNC) > 0)
-		e->hold = HOLD_BY_WORK;
-	else if (e->fexit && !probe_fexit(btf, EXECVE_FUNCTION, true))
-		e->hold = HOLD_BY_EXECVE;
-	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->hold == HOLD_BY_WORK);
-	bpf_program__set_autoload(e->bpf->progs.hold_by_execve, e->hold == HOLD_BY_EXECVE);
-	bpf_program__set_autoload(e->bpf->progs.hold_by_execveat, e->hold == HOLD_BY_EXECVE);
-#if defined(__x86_64__)
-	bpf_program__set_autoload(e->bpf->progs.hold_by_narrow_execve,
-				  e->hold == HOLD_BY_EXECVE &&
-					  !probe_fexit(btf, "__ia32_compat_sys_execve", true));
-#endif
+	e->holds_starts = !audit && btf__find_by_name_kind(btf, schedule, BTF_KIND_FUNC) > 0;
+	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->holds_starts);
 }
 
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
@@ -767,7 +748,7 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t gro
 
 bool engine_holds_starts(const struct engine *e)
 {
-	return e->hold != HOLD_NONE;
+	return e->holds_starts;
 }
 
 void engine_know_linker(struct engine *e, const struct wire_file *file)
@@ -820,20 +801,18 @@ const char *engine_fexit_reason(const struct engine *e)
 
 static const char *checkpoint_backend(const struct engine *e)
 {
-	static const char *const texts[2][3] = {
+	static const char *const texts[2][2] = {
 		{
 			"uprobes, sleepable, on USDT sites; starts not held",
 			"uprobes, sleepable, on USDT sites; starts held by task work",
-			"uprobes, sleepable, on USDT sites; starts held by fexit on execve",
 		},
 		{
 			"uprobe_multi, sleepable, on USDT sites; starts not held",
 			"uprobe_multi, sleepable, on USDT sites; starts held by task work",
-			"uprobe_multi, sleepable, on USDT sites; starts held by fexit on execve",
 		},
 	};
 
-	return texts[e->multi][e->hold];
+	return texts[e->multi][e->holds_starts];
 }
 
 struct engine_backends engine_backends(const struct engine *e)

@@ -54,6 +54,7 @@ struct discovery {
 	int lease_signal;
 	uint32_t groups;
 	bool attached;	   /* anything in the file that is being searched */
+	bool narrow_added; /* the same of one of 32 bits */
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
 };
@@ -429,6 +430,7 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 	if (is_linker(name)) {
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
 		d->linker_added = true;
+		d->narrow_added |= usdt_is_narrow(fd);
 	}
 	if (!is_libc(name) || !engine_needs_libc_probes(d->engine))
 		return;
@@ -628,18 +630,25 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
 	struct search search = {0};
-	bool waits = true;
+	bool waits = true, added = false;
 
+	d->narrow_added = false;
 	do {
 		d->linker_added = false;
 		search_mappings(d, pid, &search);
 		waits &= search.has_linker && !d->linker_added;
+		added |= d->linker_added;
 	} while (d->linker_added);
 	if (starting && d->n_sites > sites && !waits && !engine_holds_starts(d->engine))
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
+	/* Of 32 bits it was seen to make nobody wait in that run, although it had its probe. */
+	if (starting && added && (d->narrow_added || !engine_holds_starts(d->engine)))
+		d->warn(d->context,
+			"the first run of a program with a dynamic linker that was not known",
+			"the first checkpoints of its libraries may be missing");
 	return search.complete;
 }
 

@@ -45,6 +45,11 @@ static __always_inline u64 narrow(u64 value, const struct wire_arg *arg)
 	return arg->is_signed ? (u64)((s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
+static __always_inline u64 cut_address(u64 at, const struct wire_arg *arg)
+{
+	return arg->narrow ? (u32)at : at;
+}
+
 /* False: there is no such argument, or its memory cannot be read. May sleep. */
 static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg *arg, u64 *value)
 {
@@ -61,6 +66,7 @@ static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg 
 	case WIRE_ARG_MEM:
 		at = read_reg(ctx, arg->reg) + arg->disp +
 		     (read_reg(ctx, arg->index) << (arg->scale_shift & 7));
+		at = cut_address(at, arg);
 		if (bpf_probe_read_user(&bits, size, (void *)at) &&
 		    bpf_copy_from_user(&bits, size, (void *)at))
 			return false;
@@ -205,8 +211,10 @@ int site_hit(struct pt_regs *ctx)
 	hit.site = bpf_map_lookup_elem(&sites, &hit.index);
 	if (!hit.site)
 		return 0;
-	if (!hit.site->named_by_site && read_arg(ctx, &hit.site->arg[0], &name) && name)
+	if (!hit.site->named_by_site && read_arg(ctx, &hit.site->arg[0], &name) && name) {
+		name = cut_address(name, &hit.site->arg[0]);
 		len = read_name(text, name);
+	}
 	hit.has_value =
 		hit.site->what == WIRE_METRIC && read_arg(ctx, &hit.site->arg[1], &hit.value);
 	if (len == SHORT_NAME)

@@ -123,22 +123,35 @@ static __always_inline void hold_back(struct hold *hold)
 		count(hasty_starts);
 }
 
-static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
+static long take_file(struct task_struct *task, struct vm_area_struct *vma, struct wire_code *code)
 {
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
-	struct inode *inode = BPF_CORE_READ(mm, exe_file, f_inode);
-	u64 *searched_ns;
+	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
 
 	code->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	code->inode = BPF_CORE_READ(inode, i_ino);
+	return 0;
+}
+
+/* By the file that is mapped: exe_file is overlayfs's own, the same before and after a copy-up. */
+static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	u64 *searched_ns;
+
+	code->device = code->inode = 0; /* if another thread is changing its mappings now */
+	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), take_file, code, 0);
 	code->exec_vm = exec_vm;
 	code->all_vm = BPF_CORE_READ(mm, total_vm);
-	searched_ns = bpf_map_lookup_elem(&known_code, code);
+	searched_ns = code->inode ? bpf_map_lookup_elem(&known_code, code) : NULL;
 	return searched_ns && bpf_ktime_get_ns() - *searched_ns < KNOWN_NS;
 }
 
-SEC("uprobe.s")
-int objects_changed(struct pt_regs *ctx)
+/*
+ * Tells the loader of what the current process has mapped, and waits until it has searched that;
+ * not if it is known, not for long, and in an audit not at all. address: one that is mapped.
+ * Static, so that it is verified for each that may sleep.
+ */
+static __noinline int wait_for_search(u64 address)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 id = current_id();
@@ -147,17 +160,13 @@ int objects_changed(struct pt_regs *ctx)
 	struct wire_code code;
 	struct hold hold;
 	bool known;
-	u64 exec_vm;
 
 	if (!proc || proc->waiting)
 		return 0;
-	exec_vm = BPF_CORE_READ(task, mm, exec_vm);
-	if (exec_vm == proc->exec_vm)
-		return 0;
-	proc->exec_vm = exec_vm;
-	known = is_known(task, exec_vm, &code);
+	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
+	known = is_known(task, proc->exec_vm, &code);
 	hold.slot = proc->slot;
-	hold.code = PT_REGS_IP(ctx);
+	hold.code = address;
 	hold.change = atomic_add(&machine.changes, 1) + 1;
 	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
 	if (!e) {
@@ -175,5 +184,137 @@ int objects_changed(struct pt_regs *ctx)
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	if (!known && !config.audit) /* which holds up nobody */
 		hold_back(&hold);
+	return 0;
+}
+
+SEC("uprobe.s")
+int objects_changed(struct pt_regs *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct proc *proc = find_proc(current_id() >> 32);
+
+	if (!proc || BPF_CORE_READ(task, mm, exec_vm) == proc->exec_vm)
+		return 0;
+	return wait_for_search(PT_REGS_IP(ctx));
+}
+
+/*
+ * A program may start that nothing makes wait: without a dynamic linker, or with one that has no
+ * probe yet, as in a container that is new. It waits before its first instruction, in a task work,
+ * which the task runs on its way back to user mode (from 6.18 on, 38aa7003e369 "bpf: task work
+ * scheduling kfuncs"). It has to be where a program may sleep: to attach a uprobe the kernel waits
+ * for a grace period of RCU (percpu_down_write() of dup_mmap_sem), which a program on a tracepoint
+ * would hold up by waiting.
+ */
+enum {
+	AT_NULL = 0,
+	AT_BASE = 7,	    /* uapi/linux/auxvec.h: where the dynamic linker is, 0 without */
+	MAX_AUXILIARY = 32, /* pairs that are looked at; there are about 20 */
+};
+
+/* Dynamic linkers that have a probe. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct wire_file);
+	__type(value, u8);
+} linkers SEC(".maps");
+
+/* The auxiliary vector of a program of 32 bits has pairs of 32 bits. */
+static __always_inline u64 read_word(const char *at, u32 size)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, size == 4 ? 4 : 8, at);
+	return word;
+}
+
+/* Its first value is the address of the vDSO: in pairs of 32 bits, the upper half of a u64. */
+static __always_inline u64 find_linker(struct mm_struct *mm)
+{
+	const char *at = (const char *)mm + bpf_core_field_offset(mm->saved_auxv);
+	const u32 size = read_word(at, 8) >> 32 ? 4 : 8;
+
+	attempts (MAX_AUXILIARY) {
+		u64 type = read_word(at, size);
+
+		if (type == AT_BASE)
+			return read_word(at + size, size);
+		if (type == AT_NULL)
+			break;
+		at += 2 * size;
+	}
+	return 0;
+}
+
+static long take_linker(struct task_struct *task, struct vm_area_struct *vma,
+			struct wire_file *file)
+{
+	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
+
+	file->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	file->inode = BPF_CORE_READ(inode, i_ino);
+	file->generation = BPF_CORE_READ(inode, i_generation);
+	return 0;
+}
+
+/* Whether its dynamic linker is going to make it wait. */
+static __always_inline bool will_wait(struct mm_struct *mm)
+{
+	u64 linker = find_linker(mm);
+	struct wire_file file = {};
+
+	if (!linker)
+		return false;
+	bpf_find_vma(bpf_get_current_task_btf(), linker, take_linker, &file, 0);
+	return bpf_map_lookup_elem(&linkers, &file) != NULL;
+}
+
+static __always_inline void start(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	if (find_proc(current_id() >> 32) && !will_wait(mm))
+		wait_for_search(BPF_CORE_READ(mm, start_code));
+}
+
+struct work {
+	struct bpf_task_work work;
+};
+
+/* One for each slot of a process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static int run_work(struct bpf_map *map, void *key, void *value)
+{
+	start();
+	return 0;
+}
+
+int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
+				       void *map, bpf_task_work_callback_t callback,
+				       void *aux) __ksym __weak;
+
+SEC("?tp_btf/sched_process_exec")
+int hold_by_work(void *ctx)
+{
+	struct proc *proc = find_proc(current_id() >> 32);
+	struct work *work;
+	u32 slot;
+
+	if (!proc || config.audit)
+		return 0;
+	slot = proc->slot;
+	work = bpf_map_lookup_elem(&works, &slot);
+	if (!work || bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &work->work,
+							&works, run_work, NULL))
+		count(hasty_starts);
 	return 0;
 }

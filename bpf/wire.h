@@ -184,6 +184,22 @@ struct wire_mapped {
 	__u32 reserved;
 };
 
+/* A file, as the kernel tells it from others: what a probe in it belongs to. */
+struct wire_file {
+	__u64 device, inode; /* of the file system that holds it, not of an overlay mount */
+	__u64 generation;    /* of those that had the inode number one after the other */
+};
+
+/* What a process has mapped from a regular file. */
+struct wire_mapping {
+	__u64 start, end;
+	struct wire_file file;
+	__u64 size, changed_ns; /* of the file: whether it was written since */
+	__u32 read_only; /* 1: through a mount that nobody writes by, as overlayfs has its lower
+			  * layers; not told before Linux 6.8 */
+	__u32 reserved;
+};
+
 /* One argument of a probe: how to get its value from the registers at the hit. */
 enum wire_arg_kind {
 	WIRE_ARG_NONE = 0,    /* the probe has no such argument */
@@ -204,7 +220,8 @@ struct wire_arg {
 	__u8 size;	/* bytes of the value: 1, 2, 4 or 8 */
 	__u8 is_signed; /* sign-extend */
 	__u8 is_float;	/* the bits are a float (size 4) or double (size 8) */
-	__u8 reserved[7];
+	__u8 narrow;	/* 1: of a program of 32 bits, whose addresses wrap at 4 GiB */
+	__u8 reserved[6];
 };
 
 /* One place in one file where a probe is; the uprobe's cookie is its index in the map `sites`. */
@@ -313,6 +330,7 @@ _Static_assert(sizeof(struct wire_process) == 32 + 32 + 48 + 64 + 16, "wire_proc
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
+_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_site) == 8 + 48, "wire_site");
 

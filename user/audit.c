@@ -17,10 +17,9 @@ enum {
 	/* On a busy machine records are read in batches: waking up for each would cost more than
 	 * what it says. The first after some quiet is taken at once. */
 	BATCH_NS = 10000000,
-	TRUST_NS = 1000000000, /* see discovery_trust */
-	READS = 4096,	       /* slices, of a machine that is never quiet */
-	MAX_PENDING = 256,     /* of jobs that a rule began and whose start has not come yet */
-	MAX_ANCESTORS = 256,   /* that are asked whether they are among them */
+	READS = 4096,	     /* slices, of a machine that is never quiet */
+	MAX_PENDING = 256,   /* of jobs that a rule began and whose start has not come yet */
+	MAX_ANCESTORS = 256, /* that are asked whether they are among them */
 };
 
 /* What a rule said of a process, until the job begins. */
@@ -463,7 +462,6 @@ static int attach(struct audit *a)
 
 	if (watch_load(&a->watch, &config, &handler, a->options->patterns, a->options->n_patterns))
 		return -1;
-	discovery_trust(a->watch.discovery, TRUST_NS);
 	if (diskstats_read(&a->disks))
 		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
 	search_own_libraries(a);

@@ -93,10 +93,11 @@ struct kioctx_table;
 struct mm_struct {
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 	atomic_t mm_users;
-	unsigned long arg_start, arg_end;
+	unsigned long start_code, arg_start, arg_end;
 	unsigned long exec_vm, total_vm;
 	struct file *exe_file;
 	struct kioctx_table *ioctx_table;
+	unsigned long saved_auxv[1];
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
@@ -180,14 +181,51 @@ struct super_block {
 };
 
 struct inode {
+	u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	u32 i_generation;
+	s64 i_size;
+};
+
+struct timespec64 {
+	s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode___old {
+	struct timespec64 i_ctime;
+};
+
+/* From 6.6 (13bc24457850 "fs: rename i_ctime field to __i_ctime") */
+struct inode___since_6_6 {
+	struct timespec64 __i_ctime;
+};
+
+/* From 6.11 (3aa63a569c64 "fs: switch timespec64 fields in inode to discrete integers") */
+struct inode___since_6_11 {
+	s64 i_ctime_sec;
+	u32 i_ctime_nsec;
+};
+
+struct vfsmount {
+	int mnt_flags;
+};
+
+struct path {
+	struct vfsmount *mnt;
 };
 
 struct file {
 	struct inode *f_inode;
 	unsigned int f_mode;
+	struct path f_path;
 	void *private_data;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags;
+	struct file *vm_file;
 };
 
 struct fdtable {
@@ -240,7 +278,11 @@ struct task_struct {
 	struct task_io_accounting ioac;
 };
 
-struct bpf_map;
+struct bpf_map {
+	u32 id;
+};
+
+typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
 /* The kernel's side of a BPF_MAP_TYPE_PERCPU_ARRAY, up to the per-CPU pointer of its first element.
  */
@@ -319,7 +361,18 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+};
+
 #pragma clang attribute pop
+
+/* Part of a map's value, so not relocated: uapi/linux/bpf.h, from 6.18. */
+struct bpf_task_work {
+	__u64 opaque;
+};
 
 /* The registers at a probe, not relocated: uprobes get the real struct pt_regs. */
 #if defined(__TARGET_ARCH_x86)
@@ -349,5 +402,12 @@ struct pt_regs {
 #define SIGNAL_GROUP_EXIT    0x00000004
 #define TASK_RUNNING	     0x00000000
 #define TASK_UNINTERRUPTIBLE 0x00000002
+
+/* linux/mm.h, uapi/linux/stat.h, linux/mount.h, linux/fs.h */
+#define VM_EXEC		0x00000004
+#define S_IFMT		00170000
+#define S_IFREG		0100000
+#define MNT_READONLY	0x40
+#define I_CTIME_QUERIED (1u << 31)
 
 #endif

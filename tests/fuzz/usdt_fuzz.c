@@ -65,6 +65,9 @@ static void parse_as_arguments(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	while (*at) {
 		before = at;
+		why = usdt_parse_narrow_arg(&at, 0x1000, any_symbol, NULL, &arg);
+		check_arg(&arg, why != NULL);
+		at = before;
 		why = usdt_parse_arg(&at, 0x1000, any_symbol, NULL, &arg);
 		check_arg(&arg, why != NULL);
 		if (at <= before)

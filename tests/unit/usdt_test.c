@@ -290,6 +290,50 @@ static void check_accepted(const struct accepted *accepted, size_t count)
 	}
 }
 
+#if defined(__x86_64__)
+static void programs_of_32_bits_have_eight_registers_of_4_bytes(void **state)
+{
+	static const struct accepted accepted[] = {
+		{"4@%eax", {REG(AX), UNSIGNED(4), .narrow = 1}},
+		{"-2@%si", {REG(SI), SIGNED(2), .narrow = 1}},
+		{"1@%bl", {REG(BX), UNSIGNED(1), .narrow = 1}},
+		{"4@-60(%ebp)", {MEM(BP, NONE, 0, -60), UNSIGNED(4), .narrow = 1}},
+		{"8f@16(%esp,%ecx,8)", {MEM(SP, CX, 3, 16), FLOAT(8), .narrow = 1}},
+		{"-4@$-5", {CONST(-5), SIGNED(4), .narrow = 1}},
+		{"4@counter", {MEM(IP, NONE, 0, 0x3000), UNSIGNED(4), .narrow = 1}},
+		{"-4@counter@GOTOFF(%ebx)", {MEM(IP, NONE, 0, 0x3000), SIGNED(4), .narrow = 1}},
+		{"4@counter@GOTOFF+4(%ebx,%ecx,4)",
+		 {MEM(IP, CX, 2, 0x3004), UNSIGNED(4), .narrow = 1}},
+	};
+	static const struct refused refused[] = {
+		{"4@%r8d", "not known"},	  {"8@%rax", "not known"},
+		{"1@%sil", "not known"},	  {"-8@%edx", "of 8 bytes in a register of 4"},
+		{"4@(%rbp)", "not known"},	  {"4@(%bp)", "less than 32 bits"},
+		{"4@counter(%rip)", "not known"}, {"8f@%xmm0", "vector register"},
+	};
+	bool independent = false;
+	struct wire_arg arg;
+	const char *at, *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(accepted); i++) {
+		at = accepted[i].text;
+		why = usdt_parse_narrow_arg(&at, PC, test_symbol, &independent, &arg);
+		if (why)
+			fail_msg("%s was refused: %s", accepted[i].text, why);
+		assert_memory_equal(&arg, &accepted[i].arg, sizeof(arg));
+	}
+	for (size_t i = 0; i < LENGTH(refused); i++) {
+		at = refused[i].text;
+		why = usdt_parse_narrow_arg(&at, PC, test_symbol, &independent, &arg);
+		if (!why || !strstr(why, refused[i].why))
+			fail_msg("%s: \"%s\" says nothing of \"%s\"", refused[i].text,
+				 why ? why : "accepted", refused[i].why);
+		assert_int_equal(arg.kind, WIRE_ARG_REFUSED);
+	}
+}
+#endif
+
 static void registers_have_the_offsets_of_the_kernels_pt_regs(void **state)
 {
 	(void)state;
@@ -1520,6 +1564,9 @@ static void a_file_may_change_while_it_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest arguments[] = {
+#if defined(__x86_64__)
+		cmocka_unit_test(programs_of_32_bits_have_eight_registers_of_4_bytes),
+#endif
 		cmocka_unit_test(registers_have_the_offsets_of_the_kernels_pt_regs),
 		cmocka_unit_test(constants_are_cut_to_their_size_and_extended),
 		cmocka_unit_test(memory_operands_give_base_index_scale_and_displacement),

@@ -133,7 +133,7 @@ static int list_mapping(void *context, const struct procfs_mapping *m)
 		return 0;
 	list->last_device = m->device;
 	list->last_inode = m->inode;
-	fd = procfs_open_mapping(list->pid, m);
+	fd = procfs_open_mapping(list->pid, m->start, m->end);
 	if (fd < 0)
 		return fd == -EACCES || fd == -EPERM ? fd : 0;
 	list_open_file(list, fd, m->path, &why);

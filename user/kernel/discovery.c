@@ -4,53 +4,42 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <uthash.h>
 
 #include "log.h"
+#include "pids.h"
 #include "procfs.h"
 #include "text.h"
 
 enum {
-	MAX_SITES = 16384,   /* the size of the map `sites` */
-	MAX_CHECKED = 16384, /* mappings remembered */
+	MAX_SITES = 16384, /* the size of the map `sites` */
 	MAX_FILES =
 		100000, /* remembered; a process that maps more of its own making is not served */
+	ATTEMPTS = 3,	/* at a file that is being copied up */
 };
 
 /*
- * A file that was searched. An inode number is used again after a deletion, and a file may be
- * written anew in place: then it is another one, although the key is the same.
+ * A file that was searched, by what its probes belong to; see mappings.bpf.c. It may be written
+ * anew in place: then it is another one, although the key is the same.
  */
-struct file_key {
-	uint64_t device, inode; /* as stat(2) gives them */
-};
-
 struct known_file {
-	struct file_key key;
-	int64_t size;
-	uint64_t changed_ns;
+	struct wire_file key;
+	uint64_t size, changed_ns;
 	uint32_t group; /* of what is attached in it */
 	int lease;	/* a descriptor of it that holds a lease, or -1 */
-	UT_hash_handle hh;
-};
-
-/* A file as the mappings name it, which is an identity in one mount namespace. */
-struct mapped_key {
-	uint64_t namespace, device, inode;
-};
-
-struct checked_file {
-	struct mapped_key key;
-	uint64_t round;	  /* the last search that found it mapped, and did not only trust */
-	uint64_t time_ns; /* when it was last looked at; only if that is trusted */
+	bool linker;	/* a dynamic linker */
+	bool overlaid;	/* found by way of an overlay mount */
 	UT_hash_handle hh;
 };
 
@@ -61,16 +50,12 @@ struct discovery {
 	discovery_warn_fn warn;
 	void *context;
 	struct known_file *files;
-	struct checked_file *checked;
-	uint64_t round;	    /* of searches of processes, so far */
-	pid_t last_process; /* that was searched */
-	bool same_process;  /* is being searched again */
-	char **site_names;  /* n_sites of them */
+	char **site_names; /* n_sites of them */
 	size_t n_sites, room;
 	int lease_signal;
 	uint32_t groups;
-	uint64_t trust_ns; /* for how long what was looked at needs no look */
 	bool attached;	   /* anything in the file that is being searched */
+	bool narrow_added; /* the same of one of 32 bits */
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
 };
@@ -91,11 +76,6 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	return d;
 }
 
-void discovery_trust(struct discovery *d, uint64_t ns)
-{
-	d->trust_ns = ns;
-}
-
 static void drop_lease(struct known_file *file)
 {
 	if (file->lease >= 0)
@@ -103,25 +83,20 @@ static void drop_lease(struct known_file *file)
 	file->lease = -1;
 }
 
-static void forget_checked(struct discovery *d)
-{
-	struct checked_file *file, *next;
-
-	HASH_ITER (hh, d->checked, file, next) {
-		HASH_DEL(d->checked, file);
-		free(file);
-	}
-}
-
 /*
  * A uprobe belongs to an offset of an inode. Were the file overwritten in place, the next program
  * to run it would have breakpoints in the middle of its instructions, and crash. With a lease on
  * the file the kernel makes a writer wait until we have let go (fcntl(2), F_SETLEASE), for 45 s at
  * most.
+ *
+ * A lease on a file of an overlay mount guards what is written through that mount. What has been
+ * copied up there is written to by no other way. What is in a layer below is not written to at all:
+ * it is copied up first, and the copy has no probes, so a lease would only take them from the
+ * mounts where it is still in use. Before Linux 6.8 the two cannot be told apart.
  */
-static void take_lease(struct discovery *d, struct known_file *file, int fd)
+static void take_lease(struct discovery *d, struct known_file *file, int fd, bool below)
 {
-	if (!d->lease_signal)
+	if (!d->lease_signal || below)
 		return;
 	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (file->lease < 0)
@@ -132,6 +107,35 @@ static void take_lease(struct discovery *d, struct known_file *file, int fd)
 		drop_lease(file);
 }
 
+static void detach_file(struct discovery *d, struct known_file *file)
+{
+	if (file->linker)
+		engine_forget_linker(d->engine, &file->key);
+	engine_detach_group(d->engine, file->group);
+	drop_lease(file);
+}
+
+static void forget_file(struct discovery *d, struct known_file *file)
+{
+	detach_file(d, file);
+	HASH_DEL(d->files, file);
+	free(file);
+}
+
+static void warn_of_release(struct discovery *d, int fd)
+{
+	char link[64], hostile[512], path[512];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, hostile, sizeof(hostile));
+	text_repair(path, sizeof(path), hostile, n < 0 ? 0 : n, NULL);
+	d->warn(d->context, path,
+		"it was opened for writing in an overlay mount, so its probes were removed: what "
+		"was "
+		"running it by then has no more checkpoints of it");
+}
+
 void discovery_release(struct discovery *d, int fd)
 {
 	struct known_file *file = d->files;
@@ -140,11 +144,9 @@ void discovery_release(struct discovery *d, int fd)
 		file = file->hh.next;
 	if (!file)
 		return;
-	engine_detach_group(d->engine, file->group);
-	drop_lease(file);
-	HASH_DEL(d->files, file);
-	free(file);
-	forget_checked(d);
+	if (file->overlaid)
+		warn_of_release(d, fd);
+	forget_file(d, file);
 	engine_forget_code(d->engine);
 }
 
@@ -166,32 +168,26 @@ void discovery_free(struct discovery *d)
 		drop_lease(file);
 		free(file);
 	}
-	forget_checked(d);
 	for (size_t i = 0; i < d->n_sites; i++)
 		free(d->site_names[i]);
 	free(d->site_names);
 	free(d);
 }
 
-static uint64_t change_time(const struct stat *st)
+static struct known_file *find_file(struct discovery *d, const struct wire_file *key)
 {
-	return st->st_ctim.tv_sec * 1000000000ull + st->st_ctim.tv_nsec;
-}
-
-static struct known_file *find_file(struct discovery *d, const struct stat *st)
-{
-	const struct file_key key = {st->st_dev, st->st_ino};
 	struct known_file *file;
 
-	HASH_FIND(hh, d->files, &key, sizeof(key), file);
+	HASH_FIND(hh, d->files, key, sizeof(*key), file);
 	return file;
 }
 
-static bool is_searched(struct discovery *d, const struct stat *st)
+/* The file, if it was searched and is as it was then; else NULL. */
+static struct known_file *find_searched(struct discovery *d, const struct wire_mapping *m)
 {
-	const struct known_file *file = find_file(d, st);
+	struct known_file *file = find_file(d, &m->file);
 
-	return file && file->size == st->st_size && file->changed_ns == change_time(st);
+	return file && file->size == m->size && file->changed_ns == m->changed_ns ? file : NULL;
 }
 
 /*
@@ -199,24 +195,23 @@ static bool is_searched(struct discovery *d, const struct stat *st)
  * first: a probe in the middle of an instruction would break whoever runs it. NULL: no memory, or
  * too many.
  */
-static struct known_file *note_file(struct discovery *d, const struct stat *st)
+static struct known_file *note_file(struct discovery *d, const struct wire_mapping *m)
 {
-	struct known_file *file = find_file(d, st);
+	struct known_file *file = find_file(d, &m->file);
 
 	if (file) {
-		engine_detach_group(d->engine, file->group);
-		drop_lease(file);
+		detach_file(d, file);
 	} else {
 		if (HASH_COUNT(d->files) >= MAX_FILES)
 			return NULL;
 		file = calloc(1, sizeof(*file));
 		if (!file)
 			return NULL;
-		file->key = (struct file_key){st->st_dev, st->st_ino};
+		file->key = m->file;
 		HASH_ADD(hh, d->files, key, sizeof(file->key), file);
 	}
-	file->size = st->st_size;
-	file->changed_ns = change_time(st);
+	file->size = m->size;
+	file->changed_ns = m->changed_ns;
 	file->group = ++d->groups;
 	file->lease = -1;
 	return file;
@@ -459,6 +454,15 @@ static void attach_calls(struct discovery *d, int fd, const char *path, const ch
 		{is_libaio, PROBE_LIBAIO_SUBMIT, "io_submit"},
 	};
 
+	if (!is_libc(name) && !is_libaio(name))
+		return;
+	/* What such a function returns is not read as what it is: -1 would be 4 GiB. */
+	if (usdt_is_narrow(fd)) {
+		d->warn(d->context, path,
+			"of 32 bits: splice, native AIO and their like of programs that use it are "
+			"not counted");
+		return;
+	}
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		if (calls[i].is_in(name))
 			attach_function(d, calls[i].probe, fd, path, calls[i].function);
@@ -471,129 +475,174 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 	if (is_linker(name)) {
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
 		d->linker_added = true;
+		d->narrow_added |= usdt_is_narrow(fd);
 	}
 	if (engine_calls(d->engine) == CALLS_PROBED)
 		attach_calls(d, fd, path, name);
 }
 
-static void search_open_file(struct discovery *d, int fd, const char *hostile_path)
+static void take_mapping(void *context, const struct wire_mapping *m)
 {
-	struct known_file *file;
-	struct stat st;
-	char path[512];
-
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || is_searched(d, &st))
-		return;
-	file = note_file(d, &st);
-	if (!file)
-		return;
-	d->attached = false;
-	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
-	log_verbose("searching %s", path);
-	attach_probes(d, fd, path);
-	attach_libraries(d, fd, path);
-	if (d->attached)
-		take_lease(d, file, fd);
-}
-
-struct search {
-	struct discovery *discovery;
-	pid_t pid;
-	uint64_t namespace, now_ns; /* if what was seen is trusted */
-	bool linkers_only;
-	bool has_linker;
-	bool complete;
-	uint64_t device, inode; /* of the mapping before: a file's follow each other */
-};
-
-static struct checked_file *checked_file(struct discovery *d, const struct mapped_key *key)
-{
-	struct checked_file *file;
-
-	HASH_FIND(hh, d->checked, key, sizeof(*key), file);
-	if (file)
-		return file;
-	if (HASH_COUNT(d->checked) >= MAX_CHECKED)
-		forget_checked(d);
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return NULL;
-	file->key = *key;
-	HASH_ADD(hh, d->checked, key, sizeof(file->key), file);
-	return file;
+	*(struct wire_mapping *)context = *m;
 }
 
 /*
- * Whether the file needs no look. It was among the mappings at the search before, and that was of
- * the same process: one that opens library after library; a file that was not may have been written
- * since. Or it was looked at so short a time ago that it is trusted.
+ * Which file the kernel means by a descriptor: what it maps for it. 0, or -errno. Leaves start, end
+ * and read_only to be of our own mapping.
  */
-static bool was_there(struct discovery *d, const struct search *search,
-		      const struct procfs_mapping *m)
+static int identify(struct discovery *d, int fd, struct wire_mapping *m)
 {
-	const struct mapped_key key = {search->namespace, m->device, m->inode};
-	struct checked_file *file = checked_file(d, &key);
-	bool there;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	int err;
+
+	*m = (struct wire_mapping){0};
+	if (at == MAP_FAILED)
+		return -errno;
+	err = engine_tell_mappings(d->engine, pids_self(), (uintptr_t)at, take_mapping, m);
+	munmap(at, page);
+	return err ? err : m->file.inode ? 0 : -ENOENT;
+}
+
+static bool is_same_file(const struct wire_mapping *a, const struct wire_mapping *b)
+{
+	return !memcmp(&a->file, &b->file, sizeof(a->file));
+}
+
+/*
+ * Attaching takes the file that the name means by then. In an overlay mount this is another one
+ * once it has been copied up, which may have been meanwhile.
+ */
+static bool is_still(struct discovery *d, int fd, const struct wire_mapping *m)
+{
+	struct wire_mapping now;
+	char link[64];
+	int again, err;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	again = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (again < 0)
+		return true;
+	err = identify(d, again, &now);
+	close(again);
+	return err || is_same_file(&now, m);
+}
+
+static bool is_overlaid(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* False: the file has become another one meanwhile, and has no probes. */
+static bool search_identified(struct discovery *d, int fd, const char *path,
+			      const struct wire_mapping *m)
+{
+	struct known_file *file = note_file(d, m);
 
 	if (!file)
-		return false;
-	there = d->same_process && file->round == d->round - 1;
-	if (!there && search->namespace && file->time_ns &&
-	    search->now_ns - file->time_ns < d->trust_ns)
 		return true;
-	file->round = d->round;
-	if (!there)
-		file->time_ns = search->now_ns;
-	return there;
+	d->attached = false;
+	log_verbose("searching %s", path);
+	file->overlaid = is_overlaid(fd);
+	file->linker = is_linker(base_name(path));
+	attach_probes(d, fd, path);
+	attach_libraries(d, fd, path);
+	if (d->attached && file->overlaid && !is_still(d, fd, m)) {
+		forget_file(d, file);
+		return false;
+	}
+	if (!d->attached)
+		return true;
+	take_lease(d, file, fd, file->overlaid && m->read_only);
+	if (file->linker)
+		engine_know_linker(d->engine, &file->key);
+	return true;
 }
 
-static int search_mapping(void *context, const struct procfs_mapping *m)
+/* mapped: what is to be reached by the descriptor, or NULL. */
+static void search_open_file(struct discovery *d, int fd, const char *hostile_path,
+			     const struct wire_mapping *mapped)
+{
+	struct wire_mapping m;
+	struct stat st;
+	char path[512];
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || identify(d, fd, &m))
+		return;
+	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
+	if (mapped && !is_same_file(&m, mapped))
+		d->warn(d->context, path,
+			"it was copied up in an overlay mount after a process had mapped it: what "
+			"that has mapped can be searched no more, its checkpoints may be missing");
+	for (int i = 0; i < ATTEMPTS; i++)
+		if (find_searched(d, &m) || search_identified(d, fd, path, &m) ||
+		    identify(d, fd, &m))
+			return;
+}
+
+/* The search of a process: what it has mapped that was not searched before. */
+struct search {
+	struct discovery *discovery;
+	pid_t pid;
+	struct wire_mapping *unknown;
+	size_t n, room;
+	struct wire_file last; /* of the mapping before: a file's follow each other */
+	bool any, has_linker, complete;
+};
+
+static void take_executable(void *context, const struct wire_mapping *m)
 {
 	struct search *search = context;
-	struct stat st;
-	bool linker;
-	int fd;
+	const struct known_file *file;
 
-	if (!m)
-		return 0;
-	linker = is_linker(base_name(m->path));
-	if (m->device == search->device && m->inode == search->inode)
-		return 0;
-	search->device = m->device;
-	search->inode = m->inode;
-	search->has_linker |= linker;
-	if (search->linkers_only && !linker)
-		return 0;
-	if (was_there(search->discovery, search, m))
-		return 0;
-	/* A mapping, or the process, may be gone by now: then so is its code. */
-	if (procfs_stat_mapping(search->pid, m, &st) || is_searched(search->discovery, &st))
-		return 0;
-	fd = procfs_open_mapping(search->pid, m);
-	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
-		search->discovery->warn(search->discovery->context, m->path, strerror(-fd));
-	search->complete &= fd >= 0;
-	if (fd < 0)
-		return 0;
-	search_open_file(search->discovery, fd, m->path);
-	close(fd);
-	return 0;
+	search->any = true;
+	if (!memcmp(&m->file, &search->last, sizeof(m->file)))
+		return;
+	search->last = m->file;
+	file = find_searched(search->discovery, m);
+	if (file) {
+		search->has_linker |= file->linker;
+		return;
+	}
+	if (search->n == search->room) {
+		const size_t room = search->room ? 2 * search->room : 64;
+		struct wire_mapping *more = reallocarray(search->unknown, room, sizeof(*more));
+
+		search->complete &= more != NULL;
+		if (!more)
+			return;
+		search->unknown = more;
+		search->room = room;
+	}
+	search->unknown[search->n++] = *m;
 }
 
-static void search_mappings(struct discovery *d, pid_t pid, bool linkers_only,
-			    struct search *search)
+static void search_mapping(struct search *search, const struct wire_mapping *m, bool linkers_only)
 {
-	struct timespec now;
+	struct discovery *d = search->discovery;
+	char path[PATH_MAX + 16]; /* " (deleted)" */
+	int fd;
 
-	*search = (struct search){
-		.discovery = d, .pid = pid, .linkers_only = linkers_only, .complete = true};
-	if (d->trust_ns) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		search->now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-		search->namespace = procfs_mount_namespace(pid);
-	}
-	if (procfs_each_executable(pid, search_mapping, search) || !search->inode)
+	/* The mapping, or the process, may be gone by now: then so is its code. */
+	if (procfs_mapping_path(search->pid, m->start, m->end, path, sizeof(path)) < 0) {
 		search->complete = false;
+		return;
+	}
+	if (linkers_only && !is_linker(base_name(path)))
+		return;
+	search->has_linker |= is_linker(base_name(path));
+	if (find_searched(d, m))
+		return;
+	fd = procfs_open_mapping(search->pid, m->start, m->end);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
+		d->warn(d->context, path, strerror(-fd));
+	search->complete &= fd >= 0;
+	if (fd < 0)
+		return;
+	search_open_file(d, fd, path, m);
+	close(fd);
 }
 
 /*
@@ -601,30 +650,40 @@ static void search_mappings(struct discovery *d, pid_t pid, bool linkers_only,
  * wait for us, if we know the linker; so one that is new, of another root for instance, comes
  * first.
  */
+static void search_mappings(struct discovery *d, pid_t pid, struct search *search)
+{
+	*search = (struct search){.discovery = d, .pid = pid, .complete = true};
+	if (engine_tell_mappings(d->engine, pid, 0, take_executable, search) || !search->any)
+		search->complete = false;
+	for (int linkers_only = 1; linkers_only >= 0; linkers_only--)
+		for (size_t i = 0; i < search->n; i++)
+			search_mapping(search, &search->unknown[i], linkers_only);
+	free(search->unknown);
+}
+
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
 	const size_t sites = d->n_sites;
 	struct search search = {0};
-	bool waits;
+	bool waits = true, added = false;
 
-	d->same_process = pid == d->last_process && !starting;
-	d->last_process = pid;
-	d->round++;
-	d->linker_added = false;
-	if (starting)
-		search_mappings(d, pid, true, &search);
-	waits = !d->linker_added;
+	d->narrow_added = false;
 	do {
 		d->linker_added = false;
-		search_mappings(d, pid, false, &search);
-		waits &= search.has_linker;
-		d->same_process = false; /* again: all of them */
+		search_mappings(d, pid, &search);
+		waits &= search.has_linker && !d->linker_added;
+		added |= d->linker_added;
 	} while (d->linker_added);
-	if (starting && d->n_sites > sites && !waits)
+	if (starting && d->n_sites > sites && !waits && !engine_holds_starts(d->engine))
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
+	/* Of 32 bits it was seen to make nobody wait in that run, although it had its probe. */
+	if (starting && added && (d->narrow_added || !engine_holds_starts(d->engine)))
+		d->warn(d->context,
+			"the first run of a program with a dynamic linker that was not known",
+			"the first checkpoints of its libraries may be missing");
 	return search.complete;
 }
 
@@ -634,7 +693,7 @@ void discovery_search_file(struct discovery *d, const char *path)
 
 	if (fd < 0)
 		return;
-	search_open_file(d, fd, path);
+	search_open_file(d, fd, path, NULL);
 	close(fd);
 }
 

@@ -35,13 +35,6 @@ void discovery_free(struct discovery *d);
 void discovery_let_go(struct discovery *d);
 
 /*
- * A file that was looked at so short a time ago is not looked at again in the same mount
- * namespace: for those who search many processes at once. A file that is overwritten within that
- * time is searched when it is mapped later. 0, as it is at first: each is looked at.
- */
-void discovery_trust(struct discovery *d, uint64_t ns);
-
-/*
  * Searches what process pid has mapped executable by now. False: the process is gone, or not all of
  * it could be seen.
  * starting: it has just exec'ed; if nothing makes it wait for this search, that is warned of.

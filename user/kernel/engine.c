@@ -49,6 +49,7 @@ struct engine {
 	bool aio; /* native AIO is traced */
 	enum engine_calls calls;
 	char fexit_reason[128];
+	bool holds_starts;
 	bool old_rss_layout;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
@@ -252,6 +253,18 @@ static void choose_probes(struct engine *e)
 	}
 }
 
+/*
+ * Whether a program is held at its exec that no dynamic linker makes wait; see mapped.bpf.c. In an
+ * audit nobody is.
+ */
+static void choose_hold(struct engine *e, const struct btf *btf, bool audit)
+{
+	const char *schedule = "bpf_task_work_schedule_resume_impl";
+
+	e->holds_starts = !audit && btf__find_by_name_kind(btf, schedule, BTF_KIND_FUNC) > 0;
+	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->holds_starts);
+}
+
 /* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
 static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 {
@@ -303,6 +316,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	choose_calls(e, btf, config->count_splice);
 	choose_io_uring(e, btf);
 	choose_probes(e);
+	choose_hold(e, btf, config->audit);
 	e->old_rss_layout = has_old_rss_layout(btf);
 	/* Loading a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(e->bpf->progs.join_job, config->audit);
@@ -424,6 +438,7 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 	bpf_map__set_max_entries(bpf->maps.slots, processes);
 	bpf_map__set_max_entries(bpf->maps.free_slots, processes);
 	bpf_map__set_max_entries(bpf->maps.searched, processes);
+	bpf_map__set_max_entries(bpf->maps.works, processes);
 	bpf_map__set_max_entries(bpf->maps.mms, processes);
 	bpf_map__set_max_entries(bpf->maps.free_mms, processes);
 	bpf_map__set_max_entries(bpf->maps.mm_slots, processes);
@@ -528,6 +543,7 @@ int engine_attach(struct engine *e, struct error *err)
 
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
+	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -648,40 +664,72 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running)
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
 
-/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
-static int read_processes(int fd, engine_process_fn tell, void *context)
+/* What takes the records of an iterator; one of both, or none. */
+struct listener {
+	engine_process_fn process;
+	engine_mapping_fn mapping;
+	void *context;
+	uint64_t last_end; /* of the mapping before */
+};
+
+/*
+ * False: that was all. Mappings come in the order of their addresses. When somebody was about to
+ * change them meanwhile, the kernel (6.1 to 6.18) does not end when it has come to the end: it
+ * begins once more where it had to let go of their lock, again and again.
+ */
+static bool hand_out(struct listener *to, const char *record)
 {
-	struct wire_process records[256];
+	const struct wire_mapping *m = (const struct wire_mapping *)record;
+
+	if (to->process)
+		to->process(to->context, (const struct wire_process *)record);
+	if (!to->mapping)
+		return true;
+	if (m->start < to->last_end)
+		return false;
+	to->last_end = m->end;
+	to->mapping(to->context, m);
+	return true;
+}
+
+/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
+static int read_records(int fd, struct listener *to)
+{
+	const size_t size = to->process ? sizeof(struct wire_process) : sizeof(struct wire_mapping);
+	_Alignas(uint64_t) char bytes[32768];
 	size_t have = 0;
 	ssize_t n;
 
 	for (;;) {
-		size_t whole, i;
+		size_t at;
 
-		n = read(fd, (char *)records + have, sizeof(records) - have);
+		n = read(fd, bytes + have, sizeof(bytes) - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		have += n;
-		whole = have / sizeof(*records);
-		for (i = 0; tell && i < whole; i++)
-			tell(context, &records[i]);
-		have -= whole * sizeof(*records);
-		memmove(records, &records[whole], have);
+		for (at = 0; have - at >= size; at += size)
+			if (!hand_out(to, bytes + at))
+				return 0;
+		have -= at;
+		memmove(bytes, bytes + at, have);
 	}
 }
 
-/* One walk over all tasks; tell: of what the program writes. 0, or -errno. */
-static int run_iterator(struct bpf_program *program, engine_process_fn tell, void *context)
+/* One walk; over all tasks if pid is 0. 0, or -errno. */
+static int run_iterator(struct bpf_program *program, pid_t pid, struct listener *to)
 {
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
+	union bpf_iter_link_info info = {.task = {.tid = pid}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = pid ? &info : NULL,
+		    .link_info_len = pid ? sizeof(info) : 0);
+	struct bpf_link *link = bpf_program__attach_iter(program, &opts);
 	int fd, err;
 
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : read_processes(fd, tell, context);
+	err = fd < 0 ? fd : read_records(fd, to);
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
@@ -690,7 +738,21 @@ static int run_iterator(struct bpf_program *program, engine_process_fn tell, voi
 
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context)
 {
-	return run_iterator(e->bpf->progs.tell_processes, tell, context);
+	struct listener to = {.process = tell, .context = context};
+
+	return run_iterator(e->bpf->progs.tell_processes, 0, &to);
+}
+
+int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
+			 void *context)
+{
+	struct listener to = {.mapping = tell, .context = context};
+	const pid_t number = e->pids.above ? pids_number(pid) : pid;
+
+	if (!number)
+		return -ESRCH;
+	e->bpf->bss->asked_address = address;
+	return run_iterator(e->bpf->progs.tell_mappings, number, &to);
 }
 
 int engine_track_existing(struct engine *e, struct error *err)
@@ -700,7 +762,7 @@ int engine_track_existing(struct engine *e, struct error *err)
 
 	for (int walk = 0; walk < MAX_DEPTH; walk++) {
 		e->bpf->bss->newly_tracked = 0;
-		code = run_iterator(e->bpf->progs.track_existing, NULL, NULL);
+		code = run_iterator(e->bpf->progs.track_existing, 0, &(struct listener){0});
 		if (code)
 			return error_set(err, "cannot walk the processes: %s", strerror(-code));
 		if (!e->bpf->bss->newly_tracked)
@@ -843,6 +905,23 @@ int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t gro
 			: attach_singly(e, probe, group, path, places, n);
 }
 
+bool engine_holds_starts(const struct engine *e)
+{
+	return e->holds_starts;
+}
+
+void engine_know_linker(struct engine *e, const struct wire_file *file)
+{
+	const uint8_t yes = 1;
+
+	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.linkers), file, &yes, BPF_ANY);
+}
+
+void engine_forget_linker(struct engine *e, const struct wire_file *file)
+{
+	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.linkers), file);
+}
+
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 {
 	bpf_map_update_elem(bpf_map__fd(e->bpf->maps.searched), &slot, &change, BPF_ANY);
@@ -920,6 +999,22 @@ static const char *calls_backend(const struct engine *e)
 	return "task->ioac rchar and wchar; io_uring's tracepoints";
 }
 
+static const char *checkpoint_backend(const struct engine *e)
+{
+	static const char *const texts[2][2] = {
+		{
+			"uprobes, sleepable, on USDT sites; starts not held",
+			"uprobes, sleepable, on USDT sites; starts held by task work",
+		},
+		{
+			"uprobe_multi, sleepable, on USDT sites; starts not held",
+			"uprobe_multi, sleepable, on USDT sites; starts held by task work",
+		},
+	};
+
+	return texts[e->multi][e->holds_starts];
+}
+
 struct engine_backends engine_backends(const struct engine *e)
 {
 	return (struct engine_backends){
@@ -927,8 +1022,7 @@ struct engine_backends engine_backends(const struct engine *e)
 					 : "tp_btf/rss_stat, percpu_counter (Linux 6.2 and later)",
 		.io_calls = calls_backend(e),
 		.io_storage = "task->ioac read_bytes and write_bytes",
-		.checkpoints = e->multi ? "uprobe_multi, sleepable, on USDT sites"
-					: "uprobes, sleepable, on USDT sites",
+		.checkpoints = checkpoint_backend(e),
 	};
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
 #include "wire.h"
@@ -104,6 +105,14 @@ void engine_free_job(struct engine *e, uint32_t job);
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context);
 
+/*
+ * Tells of each executable mapping of a regular file that process pid has; address not 0: only of
+ * the mapping that begins there, executable or not. 0, also if there is no such process; or -errno.
+ */
+typedef void (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
+int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
+			 void *context);
+
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
 
@@ -132,6 +141,11 @@ void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 void engine_stop_answering(struct engine *e);
 /* Whether a process waited in vain, for we did nothing, so that none has waited since. */
 bool engine_was_deaf(const struct engine *e);
+/* Whether a program is held at its exec that no dynamic linker with a probe makes wait. */
+bool engine_holds_starts(const struct engine *e);
+/* Which dynamic linkers have a probe, and do so. */
+void engine_know_linker(struct engine *e, const struct wire_file *file);
+void engine_forget_linker(struct engine *e, const struct wire_file *file);
 
 /* All that it has mapped was searched: those like it need not wait for the next two seconds. */
 void engine_know_code(struct engine *e, const struct wire_code *code);

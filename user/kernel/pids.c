@@ -75,6 +75,16 @@ static size_t own_level(void)
 	return n ? n - 1 : 0;
 }
 
+pid_t pids_number(pid_t pid)
+{
+	const size_t level = own_level();
+	pid_t numbers[MAX_LEVELS];
+
+	if (!level)
+		return pid;
+	return numbers_of(pid, numbers) > level ? numbers[level] : 0;
+}
+
 int pids_open(pid_t pid)
 {
 	const size_t level = own_level();

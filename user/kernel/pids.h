@@ -27,6 +27,10 @@ int pids_look(struct pids_view *view, struct error *err);
 /* What /proc calls us; 0: it does not know us. */
 pid_t pids_self(void);
 
+/* What system calls call the process that /proc calls so; 0: it is gone, or outside of our pid
+ * namespace, or in one beside it, perhaps. */
+pid_t pids_number(pid_t pid);
+
 /* A pidfd of the process that /proc calls so. Or -ESRCH: there is none; -EXDEV: it is outside of
  * our pid namespace, where no call of ours reaches it; or -errno. */
 int pids_open(pid_t pid);

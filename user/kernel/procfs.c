@@ -269,37 +269,33 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
 	return err;
 }
 
-uint64_t procfs_mount_namespace(pid_t pid)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	return stat(path, &st) ? 0 : st.st_ino;
-}
-
 /* A link straight to the file; following it needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN. */
-static void link_of(char *path, size_t size, pid_t pid, const struct procfs_mapping *m)
+static void link_of(char *path, size_t size, pid_t pid, uint64_t start, uint64_t end)
 {
-	snprintf(path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start, m->end);
+	snprintf(path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
 }
 
-int procfs_stat_mapping(pid_t pid, const struct procfs_mapping *m, struct stat *st)
+ssize_t procfs_mapping_path(pid_t pid, uint64_t start, uint64_t end, char *path, size_t size)
 {
-	char path[96];
+	char link[96];
+	ssize_t n;
 
-	link_of(path, sizeof(path), pid, m);
-	return stat(path, st) ? -errno : 0;
+	link_of(link, sizeof(link), pid, start, end);
+	n = readlink(link, path, size - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return n;
 }
 
 /* By O_PATH first: to open a device for reading may do something to it. */
-int procfs_open_mapping(pid_t pid, const struct procfs_mapping *m)
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end)
 {
 	char path[96];
 	struct stat st;
 	int found, fd;
 
-	link_of(path, sizeof(path), pid, m);
+	link_of(path, sizeof(path), pid, start, end);
 	found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0)
 		return -errno;

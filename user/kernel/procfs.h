@@ -48,16 +48,13 @@ int procfs_each_mapped(pid_t pid, procfs_visit_fn visit, void *context);
 typedef int (*procfs_open_fn)(void *context, const char *path);
 int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context);
 
-/* An identity of the mount namespace of a process; 0: it is gone. */
-uint64_t procfs_mount_namespace(pid_t pid);
+/* Where the file behind a mapping is, as the process sees it, with a NUL. Its bytes, or -errno. */
+ssize_t procfs_mapping_path(pid_t pid, uint64_t start, uint64_t end, char *path, size_t size);
 
 /*
- * What stat(2) says of the file behind a mapping, also if it was deleted or is in another mount
- * namespace. 0, or -errno.
+ * Opens the file behind a mapping for reading, also if it was deleted or is in another mount
+ * namespace, if it is a regular file. The descriptor, or -errno.
  */
-int procfs_stat_mapping(pid_t pid, const struct procfs_mapping *m, struct stat *st);
-
-/* Opens it for reading, if it is a regular file. The descriptor, or -errno. */
-int procfs_open_mapping(pid_t pid, const struct procfs_mapping *m);
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end);
 
 #endif

@@ -19,10 +19,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* x86-64 runs programs of i386, too. Those of 32 bits of arm64 have other registers, and are not
+ * read. */
 #if defined(__x86_64__)
-#define THIS_MACHINE EM_X86_64
+#define THIS_MACHINE   EM_X86_64
+#define NARROW_MACHINE EM_386
 #elif defined(__aarch64__)
-#define THIS_MACHINE EM_AARCH64
+#define THIS_MACHINE   EM_AARCH64
+#define NARROW_MACHINE EM_NONE
 #else
 #error "no register table for this machine"
 #endif
@@ -65,7 +69,9 @@ struct reader {
 	int fd;
 	uint64_t size; /* of the file, and of the image */
 	unsigned char *image;
+	unsigned char raw_header[sizeof(Elf64_Ehdr)]; /* as it is in the file */
 	Elf64_Ehdr header;
+	bool narrow;	    /* a file of 32 bits; header has its values all the same */
 	Elf *elf;	    /* over the image */
 	GElf_Shdr *section; /* all of them, copied: later parts of the image may overlap them */
 	size_t sections;
@@ -127,6 +133,29 @@ static int load(struct reader *r, uint64_t offset, uint64_t len)
 	return read_at(r, r->image + offset, offset, len);
 }
 
+static void widen_header(struct reader *r)
+{
+	Elf32_Ehdr h;
+
+	memcpy(&h, r->raw_header, sizeof(h));
+	r->header = (Elf64_Ehdr){
+		.e_type = h.e_type,
+		.e_machine = h.e_machine,
+		.e_version = h.e_version,
+		.e_entry = h.e_entry,
+		.e_phoff = h.e_phoff,
+		.e_shoff = h.e_shoff,
+		.e_flags = h.e_flags,
+		.e_ehsize = h.e_ehsize,
+		.e_phentsize = h.e_phentsize,
+		.e_phnum = h.e_phnum,
+		.e_shentsize = h.e_shentsize,
+		.e_shnum = h.e_shnum,
+		.e_shstrndx = h.e_shstrndx,
+	};
+	memcpy(r->header.e_ident, h.e_ident, sizeof(h.e_ident));
+}
+
 static int read_header(struct reader *r)
 {
 	struct stat st;
@@ -137,17 +166,33 @@ static int read_header(struct reader *r)
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(r->header))
 		return not_ours(r, "no ELF file");
 	r->size = st.st_size;
-	err = read_at(r, &r->header, 0, sizeof(r->header));
+	err = read_at(r, r->raw_header, 0, sizeof(r->raw_header));
 	if (err)
 		return err;
+	memcpy(&r->header, r->raw_header, sizeof(r->header));
 	if (memcmp(r->header.e_ident, ELFMAG, SELFMAG))
 		return not_ours(r, "no ELF file");
-	if (r->header.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    r->header.e_ident[EI_DATA] != ELFDATA2LSB || r->header.e_machine != THIS_MACHINE)
+	r->narrow = r->header.e_ident[EI_CLASS] == ELFCLASS32;
+	if (r->narrow)
+		widen_header(r);
+	if ((!r->narrow && r->header.e_ident[EI_CLASS] != ELFCLASS64) ||
+	    r->header.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    r->header.e_machine != (r->narrow ? NARROW_MACHINE : THIS_MACHINE) ||
+	    r->header.e_machine == EM_NONE)
 		return not_ours(r, "an ELF file of another machine");
 	if (r->header.e_type != ET_EXEC && r->header.e_type != ET_DYN)
 		return not_ours(r, "neither a program nor a library");
 	return 0;
+}
+
+static size_t segment_header_size(const struct reader *r)
+{
+	return r->narrow ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
+}
+
+static size_t section_header_size(const struct reader *r)
+{
+	return r->narrow ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
 }
 
 /*
@@ -166,8 +211,8 @@ static int check_header(struct reader *r)
 		return broken(r, "an impossible number of sections");
 	if (h->e_phnum == PN_XNUM)
 		return broken(r, "an impossible number of segments");
-	if (h->e_shentsize != sizeof(Elf64_Shdr) ||
-	    (h->e_phnum && h->e_phentsize != sizeof(Elf64_Phdr)))
+	if (h->e_shentsize != section_header_size(r) ||
+	    (h->e_phnum && h->e_phentsize != segment_header_size(r)))
 		return broken(r, "headers of an unknown size");
 	if (h->e_shstrndx == SHN_UNDEF || h->e_shstrndx >= h->e_shnum)
 		return broken(r, "sections without names");
@@ -184,13 +229,13 @@ static int open_image(struct reader *r)
 	if (image == MAP_FAILED)
 		return -errno;
 	r->image = image;
-	err = load(r, r->header.e_phoff, (uint64_t)r->header.e_phnum * sizeof(Elf64_Phdr));
+	err = load(r, r->header.e_phoff, r->header.e_phnum * segment_header_size(r));
 	if (!err)
-		err = load(r, r->header.e_shoff, (uint64_t)r->header.e_shnum * sizeof(Elf64_Shdr));
+		err = load(r, r->header.e_shoff, r->header.e_shnum * section_header_size(r));
 	if (err)
 		return err;
 	/* last, because a table may overlap it: it must be the header that was checked */
-	memcpy(r->image, &r->header, sizeof(r->header));
+	memcpy(r->image, r->raw_header, sizeof(r->raw_header));
 	elf_version(EV_CURRENT);
 	r->elf = elf_memory((char *)r->image, r->size);
 	return r->elf ? 0 : broken(r, "libelf cannot read it");
@@ -354,11 +399,26 @@ static void add_symbol(struct symbol_table *table, const Elf64_Sym *sym,
 		(struct symbol){.name = name, .len = len, .address = sym->st_value};
 }
 
+static Elf64_Sym read_symbol(const struct reader *r, const void *syms, size_t i)
+{
+	const Elf32_Sym *narrow = (const Elf32_Sym *)syms + i;
+
+	if (!r->narrow)
+		return ((const Elf64_Sym *)syms)[i];
+	return (Elf64_Sym){
+		.st_name = narrow->st_name,
+		.st_info = narrow->st_info,
+		.st_shndx = narrow->st_shndx,
+		.st_value = narrow->st_value,
+	};
+}
+
 /* Adds the symbols of a section; their names stay in *strings. */
 static int load_symbol_section(struct reader *r, const GElf_Shdr *shdr, struct strings *strings)
 {
 	struct symbol_table *table = &r->symbols;
-	size_t count = shdr->sh_size / sizeof(Elf64_Sym), i;
+	const size_t size = r->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
+	const size_t count = shdr->sh_size / size;
 	struct symbol *more;
 	void *syms;
 	int err;
@@ -373,8 +433,11 @@ static int load_symbol_section(struct reader *r, const GElf_Shdr *shdr, struct s
 	more = reallocarray(table->symbol, table->count + count, sizeof(*more));
 	if (more) {
 		table->symbol = more;
-		for (i = 0; i < count; i++)
-			add_symbol(table, (const Elf64_Sym *)syms + i, strings);
+		for (size_t i = 0; i < count; i++) {
+			const Elf64_Sym sym = read_symbol(r, syms, i);
+
+			add_symbol(table, &sym, strings);
+		}
 	}
 	free(syms);
 	return more ? 0 : -ENOMEM;
@@ -458,6 +521,8 @@ static int find_symbol(void *context, const char *name, size_t len, bool absolut
 
 static void parse_args(struct reader *r, struct usdt_probe *probe, const char *text)
 {
+	const char *(*parse)(const char **, uint64_t, usdt_symbol_fn, void *, struct wire_arg *) =
+		r->narrow ? usdt_parse_narrow_arg : usdt_parse_arg;
 	struct wire_arg beyond;
 	const char *why;
 	size_t i;
@@ -466,10 +531,10 @@ static void parse_args(struct reader *r, struct usdt_probe *probe, const char *t
 		probe->arg[i] = (struct wire_arg){.reg = WIRE_NO_REG, .index = WIRE_NO_REG};
 	for (text += strspn(text, " \t"); *text; probe->nargs++) {
 		if (probe->nargs >= WIRE_SITE_ARGS) {
-			usdt_parse_arg(&text, probe->pc, NULL, NULL, &beyond);
+			parse(&text, probe->pc, NULL, NULL, &beyond);
 			continue;
 		}
-		why = usdt_parse_arg(&text, probe->pc, find_symbol, r, &probe->arg[probe->nargs]);
+		why = parse(&text, probe->pc, find_symbol, r, &probe->arg[probe->nargs]);
 		if (why && !probe->refused)
 			probe->refused = why;
 	}
@@ -492,15 +557,16 @@ static const char *take_string(const char **at, const char *end)
 	return s;
 }
 
-static bool parse_note(const char *desc, size_t len, struct note *note)
+static bool parse_note(const struct reader *r, const char *desc, size_t len, struct note *note)
 {
+	const size_t size = r->narrow ? sizeof(uint32_t) : sizeof(uint64_t);
 	const char *at = desc, *end = desc + len;
-	uint64_t address[3];
+	uint64_t address[3] = {0};
 
-	if (len < sizeof(address))
+	if (len < 3 * size)
 		return false;
-	memcpy(address, desc, sizeof(address));
-	at += sizeof(address);
+	for (size_t i = 0; i < 3; i++, at += size)
+		memcpy(&address[i], at, size); /* the low half first */
 	note->pc = address[0];
 	note->base = address[1];
 	note->semaphore = address[2];
@@ -520,6 +586,11 @@ static bool copy_name(char *to, const char *from)
 	return true;
 }
 
+static uint64_t cut_address(const struct reader *r, uint64_t address)
+{
+	return r->narrow ? (uint32_t)address : address;
+}
+
 static bool make_probe(struct reader *r, const struct note *note, struct usdt_probe *probe)
 {
 	/* prelink moves code and data, and does not know of these notes */
@@ -528,13 +599,13 @@ static bool make_probe(struct reader *r, const struct note *note, struct usdt_pr
 	memset(probe, 0, sizeof(*probe));
 	if (!copy_name(probe->provider, note->provider) || !copy_name(probe->name, note->name))
 		return false;
-	probe->pc = note->pc + moved;
+	probe->pc = cut_address(r, note->pc + moved);
 	if (!file_offset(r, probe->pc, 1, PF_X, &probe->offset))
 		return false;
 	/* the kernel takes only aligned semaphores */
-	if (note->semaphore &&
-	    (!file_offset(r, note->semaphore + moved, sizeof(uint16_t), PF_W, &probe->semaphore) ||
-	     probe->semaphore == 0 || probe->semaphore % sizeof(uint16_t)))
+	if (note->semaphore && (!file_offset(r, cut_address(r, note->semaphore + moved),
+					     sizeof(uint16_t), PF_W, &probe->semaphore) ||
+				probe->semaphore == 0 || probe->semaphore % sizeof(uint16_t)))
 		return false;
 	memcpy(probe->args, note->args, strnlen(note->args, USDT_ARGS_LEN - 1));
 	parse_args(r, probe, note->args);
@@ -572,7 +643,7 @@ static int add_note(struct reader *r, const GElf_Nhdr *nhdr, const char *owner, 
 
 	if (err)
 		return err;
-	if (is_probe_note(nhdr, owner) && parse_note(desc, nhdr->n_descsz, &note) &&
+	if (is_probe_note(nhdr, owner) && parse_note(r, desc, nhdr->n_descsz, &note) &&
 	    make_probe(r, &note, &file->probes[file->count]))
 		file->count++;
 	else
@@ -694,6 +765,14 @@ int usdt_find_function(int fd, const char *name, uint64_t *offset)
 		err = -EINVAL;
 	close_reader(&r);
 	return err;
+}
+
+bool usdt_is_narrow(int fd)
+{
+	unsigned char ident[EI_NIDENT];
+
+	return pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
+	       !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
 }
 
 void usdt_file_free(struct usdt_file *file)

@@ -44,8 +44,9 @@ struct usdt_file {
 /*
  * Reads the probes of the ELF file open at fd (which stays the caller's, its offset untouched).
  * 0, and *file is to be freed with usdt_file_free, also when there are none.
- * -ENOEXEC: no ELF file, or not of this machine. -EINVAL: an ELF file whose structure is broken,
- * with *why (if not NULL) set to a static text. -ENOMEM. -errno of reading.
+ * -ENOEXEC: no ELF file, or not of this machine (x86-64 runs i386's as well). -EINVAL: an ELF file
+ * whose structure is broken, with *why (if not NULL) set to a static text. -ENOMEM. -errno of
+ * reading.
  */
 int usdt_file_read(int fd, struct usdt_file *file, const char **why);
 
@@ -57,6 +58,9 @@ void usdt_file_free(struct usdt_file *file);
  * above.
  */
 int usdt_find_function(int fd, const char *name, uint64_t *offset);
+
+/* Whether the file open at fd says of itself that it is an ELF file of 32 bits. */
+bool usdt_is_narrow(int fd);
 
 /*
  * How to find a symbol that an argument names ("8@counter(%rip)"): its virtual address in the file.
@@ -77,5 +81,9 @@ typedef int (*usdt_symbol_fn)(void *context, const char *name, size_t len, bool 
  */
 const char *usdt_parse_arg(const char **text, uint64_t pc, usdt_symbol_fn symbol, void *context,
 			   struct wire_arg *arg);
+
+/* The same of a probe of a program of 32 bits: "4@-60(%ebp)". On x86-64 only, refused elsewhere. */
+const char *usdt_parse_narrow_arg(const char **text, uint64_t pc, usdt_symbol_fn symbol,
+				  void *context, struct wire_arg *arg);
 
 #endif

@@ -20,6 +20,7 @@ struct parser {
 	uint64_t pc;
 	usdt_symbol_fn symbol;
 	void *context;
+	bool narrow; /* of a program of 32 bits */
 };
 
 static const char malformed[] = "not written as an operand of this machine";
@@ -222,18 +223,25 @@ static const char *why_no_register(const char *s, size_t len)
 	return unknown_register;
 }
 
-/* The register named at p, without its %, and whether that is all 8 bytes of it. */
+/* i386 has the first eight, without their upper halves, and the low bytes of the first four. */
+static bool has_register(const struct parser *p, size_t i, size_t width)
+{
+	return !p->narrow || (i < 8 && width > 0 && (width < 3 || i < 4));
+}
+
+/* The register named at p, without its %, and whether that is all of it. */
 static const char *parse_register(struct parser *p, uint16_t *reg, bool *whole)
 {
 	size_t len = word_length(p), i, width;
 
 	for (i = 0; i < sizeof(registers) / sizeof(*registers); i++) {
 		for (width = 0; width < 4; width++) {
-			if (!is_word(p->at, len, registers[i].name[width]))
+			if (!has_register(p, i, width) ||
+			    !is_word(p->at, len, registers[i].name[width]))
 				continue;
 			p->at += len;
 			*reg = registers[i].offset;
-			*whole = width == 0;
+			*whole = width == (p->narrow ? 1 : 0);
 			return NULL;
 		}
 	}
@@ -245,7 +253,20 @@ struct expression {
 	uint64_t value; /* of the numbers, modulo 2^64 as gas has it */
 	const char *symbol;
 	size_t symbol_len;
+	bool from_got; /* symbol@GOTOFF: as far from the GOT, which the base register points to */
 };
+
+/* How position independent code of 32 bits, which has no %eip to add to, finds its data. */
+static bool accept_got_offset(struct parser *p)
+{
+	static const char got_offset[] = "@GOTOFF";
+
+	if (!p->narrow || (size_t)(p->end - p->at) < sizeof(got_offset) - 1 ||
+	    memcmp(p->at, got_offset, sizeof(got_offset) - 1))
+		return false;
+	p->at += sizeof(got_offset) - 1;
+	return true;
+}
 
 static const char *parse_symbol(struct parser *p, struct expression *e)
 {
@@ -255,6 +276,7 @@ static const char *parse_symbol(struct parser *p, struct expression *e)
 	e->symbol_len = p->at - e->symbol;
 	if (!e->symbol_len)
 		return malformed;
+	e->from_got = accept_got_offset(p);
 	if (peek(p) == '@')
 		return "with a relocation operator (thread-local, or through the GOT)";
 	return NULL;
@@ -323,6 +345,8 @@ static const char *parse_immediate(struct parser *p, struct wire_arg *arg)
 	const char *why = parse_expression(p, &e);
 	uint64_t value = e.value;
 
+	if (!why && e.from_got)
+		why = malformed;
 	if (!why && e.symbol)
 		why = find_address(p, &e, true, &value);
 	if (!why)
@@ -357,7 +381,8 @@ static const char *parse_address_register(struct parser *p, uint16_t *reg)
 		return malformed;
 	why = parse_register(p, reg, &whole);
 	if (!why && !whole)
-		why = "at an address of less than 64 bits";
+		why = p->narrow ? "at an address of less than 32 bits"
+				: "at an address of less than 64 bits";
 	return why;
 }
 
@@ -404,7 +429,8 @@ static bool accept_ip(struct parser *p)
 {
 	static const char ip[] = "%rip)";
 
-	if ((size_t)(p->end - p->at) < sizeof(ip) - 1 || memcmp(p->at, ip, sizeof(ip) - 1))
+	if (p->narrow || (size_t)(p->end - p->at) < sizeof(ip) - 1 ||
+	    memcmp(p->at, ip, sizeof(ip) - 1))
 		return false;
 	p->at += sizeof(ip) - 1;
 	return true;
@@ -422,10 +448,12 @@ static const char *parse_memory(struct parser *p, struct wire_arg *arg)
 			return why;
 	}
 	if (!accept(p, '(') || accept_ip(p))
-		return set_near_probe(p, &e, arg);
+		return e.from_got ? malformed : set_near_probe(p, &e, arg);
 	why = parse_base_and_index(p, arg);
 	if (why)
 		return why;
+	if (e.from_got) /* an index stays as it is */
+		return arg->reg == WIRE_NO_REG ? malformed : set_near_probe(p, &e, arg);
 	disp = e.value;
 	if (e.symbol) {
 		why = find_address(p, &e, true, &disp);
@@ -450,6 +478,8 @@ static const char *parse_operand(struct parser *p, struct wire_arg *arg)
 	if (word_length(p) == 2 && p->at[1] == 's' && p->at + 2 < p->end && p->at[2] == ':')
 		return "in a segment (thread-local)";
 	why = parse_register(p, &reg, &whole);
+	if (!why && p->narrow && arg->size == 8)
+		why = "of 8 bytes in a register of 4: the note does not say where the others are";
 	if (!why)
 		set_register(arg, reg);
 	return why;
@@ -618,26 +648,37 @@ static void refuse(struct wire_arg *arg)
 	*arg = refused;
 }
 
-const char *usdt_parse_arg(const char **text, uint64_t pc, usdt_symbol_fn symbol, void *context,
-			   struct wire_arg *arg)
+static const char *parse_arg(struct parser *p, const char **text, struct wire_arg *arg)
 {
-	struct parser p = {
-		.at = skip_blanks(*text),
-		.pc = pc,
-		.symbol = symbol,
-		.context = context,
-	};
 	const char *why;
 
-	p.end = argument_end(p.at);
-	*text = skip_blanks(p.end);
+	p->at = skip_blanks(*text);
+	p->end = argument_end(p->at);
+	*text = skip_blanks(p->end);
 	*arg = no_arg;
-	why = parse_size(&p, arg);
+	arg->narrow = p->narrow;
+	why = parse_size(p, arg);
 	if (!why)
-		why = parse_operand(&p, arg);
-	if (!why && p.at != p.end)
+		why = parse_operand(p, arg);
+	if (!why && p->at != p->end)
 		why = malformed;
 	if (why)
 		refuse(arg);
 	return why;
+}
+
+const char *usdt_parse_arg(const char **text, uint64_t pc, usdt_symbol_fn symbol, void *context,
+			   struct wire_arg *arg)
+{
+	struct parser p = {.pc = pc, .symbol = symbol, .context = context};
+
+	return parse_arg(&p, text, arg);
+}
+
+const char *usdt_parse_narrow_arg(const char **text, uint64_t pc, usdt_symbol_fn symbol,
+				  void *context, struct wire_arg *arg)
+{
+	struct parser p = {.pc = pc, .symbol = symbol, .context = context, .narrow = true};
+
+	return parse_arg(&p, text, arg);
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mappings.bpf.c - which files a process has mapped, as the kernel identifies them.
+ *
+ * A uprobe belongs to an inode. Of a file on overlayfs the probe belongs to the inode of the layer
+ * below, and every overlay mount on that layer shows the same file with a device and an inode
+ * number of its own: to stat(2), and from Linux 6.8 on to /proc/PID/maps as well. The mapping
+ * itself has always been of the real file.
+ */
+#include "state.bpf.h"
+
+u64 asked_address; /* not 0: only of the mapping that begins there, executable or not */
+
+static __always_inline u64 change_time(struct inode *inode)
+{
+	struct inode___since_6_11 *newest = (void *)inode;
+	struct inode___since_6_6 *newer = (void *)inode;
+	struct inode___old *old = (void *)inode;
+
+	if (bpf_core_field_exists(newest->i_ctime_sec))
+		return BPF_CORE_READ(newest, i_ctime_sec) * 1000000000ull +
+		       (BPF_CORE_READ(newest, i_ctime_nsec) & ~I_CTIME_QUERIED);
+	if (bpf_core_field_exists(newer->__i_ctime))
+		return BPF_CORE_READ(newer, __i_ctime.tv_sec) * 1000000000ull +
+		       BPF_CORE_READ(newer, __i_ctime.tv_nsec);
+	return BPF_CORE_READ(old, i_ctime.tv_sec) * 1000000000ull +
+	       BPF_CORE_READ(old, i_ctime.tv_nsec);
+}
+
+SEC("iter/task_vma")
+int tell_mappings(struct bpf_iter__task_vma *ctx)
+{
+	struct vm_area_struct *vma = ctx->vma;
+	struct wire_mapping m = {};
+	struct inode *inode;
+	struct file *file;
+
+	if (!vma)
+		return 0;
+	file = BPF_CORE_READ(vma, vm_file);
+	m.start = BPF_CORE_READ(vma, vm_start);
+	if (!file ||
+	    (asked_address ? m.start != asked_address : !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC)))
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return 0;
+	m.end = BPF_CORE_READ(vma, vm_end);
+	m.file.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	m.file.inode = BPF_CORE_READ(inode, i_ino);
+	m.file.generation = BPF_CORE_READ(inode, i_generation);
+	m.size = BPF_CORE_READ(inode, i_size);
+	m.changed_ns = change_time(inode);
+	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
+	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
+	return 0;
+}

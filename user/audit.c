@@ -165,6 +165,7 @@ struct run_quality audit_quality(struct audit *a)
 		.n_warnings = a->watch.n_warnings,
 		.dropped_warnings = a->watch.dropped_warnings,
 		.bad_records = rings_bad_records(a->watch.rings),
+		.missed_events = engine_missed_events(a->watch.engine),
 	};
 }
 

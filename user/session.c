@@ -566,6 +566,7 @@ static struct run_quality quality_of(struct session *s, const char *notes[WATCH_
 		.notes = notes,
 		.n_notes = watch_notes(&s->watch, notes),
 		.bad_records = rings_bad_records(s->watch.rings),
+		.missed_events = engine_missed_events(s->watch.engine),
 		.dropped_rows = s->dropped_rows,
 	};
 }

@@ -19,6 +19,7 @@
 #include <bpf/libbpf.h>
 
 #include "log.h"
+#include "rss_layout.h"
 #include "pids.h"
 
 /* The names that the skeleton takes from the BPF side. */
@@ -50,7 +51,7 @@ struct engine {
 	enum engine_calls calls;
 	char fexit_reason[128];
 	bool holds_starts;
-	bool old_rss_layout;
+	enum rss_layout rss_layout;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
@@ -297,15 +298,24 @@ static void choose_io_uring(struct engine *e, const struct btf *btf)
 	bpf_program__set_autoload(e->bpf->progs.io_uring_done_old, args > 3);
 }
 
-/* Before 6.2 the counters are in a struct, from then on an array: see vmlinux.h. */
-static bool has_old_rss_layout(const struct btf *btf)
+/* 0, or -1 and *err: the counters would be misread. */
+static int choose_rss_layout(struct engine *e, const struct btf *btf, struct error *err)
 {
-	return btf__find_by_name_kind(btf, "mm_rss_stat", BTF_KIND_STRUCT) > 0;
+	char why[128];
+
+	e->rss_layout = rss_layout_of(btf, why, sizeof(why));
+	if (e->rss_layout != RSS_UNKNOWN)
+		return 0;
+	return error_set(err,
+			 "this kernel keeps its memory counts in a way that is not known: %s; "
+			 "a newer qprof-bpf may know it",
+			 why);
 }
 
 static int choose_programs(struct engine *e, const struct engine_config *config, struct error *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
+	int code;
 
 	if (!btf)
 		return error_set(
@@ -317,13 +327,13 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	choose_io_uring(e, btf);
 	choose_probes(e);
 	choose_hold(e, btf, config->audit);
-	e->old_rss_layout = has_old_rss_layout(btf);
+	code = choose_rss_layout(e, btf, err);
 	/* Loading a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(e->bpf->progs.join_job, config->audit);
 	bpf_program__set_autoload(e->bpf->progs.tell_processes, config->audit);
 	bpf_program__set_autoload(e->bpf->progs.choose_pid_namespace, e->pids.nested);
 	btf__free(btf);
-	return 0;
+	return code;
 }
 
 static int load_failed(struct error *err, int code)
@@ -349,7 +359,7 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
 	int code;
 
-	if (e->old_rss_layout)
+	if (e->rss_layout == RSS_ATOMIC)
 		return 0;
 	code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.read_cpu_offsets), &opts);
 	if (code || opts.retval)
@@ -1018,8 +1028,9 @@ static const char *checkpoint_backend(const struct engine *e)
 struct engine_backends engine_backends(const struct engine *e)
 {
 	return (struct engine_backends){
-		.rss = e->old_rss_layout ? "tp_btf/rss_stat, mm_rss_stat (before Linux 6.2)"
-					 : "tp_btf/rss_stat, percpu_counter (Linux 6.2 and later)",
+		.rss = e->rss_layout == RSS_ATOMIC
+			       ? "tp_btf/rss_stat, mm_rss_stat (before Linux 6.2)"
+			       : "tp_btf/rss_stat, percpu_counter (Linux 6.2 and later)",
 		.io_calls = calls_backend(e),
 		.io_storage = "task->ioac read_bytes and write_bytes",
 		.checkpoints = checkpoint_backend(e),
@@ -1055,6 +1066,7 @@ static int ask_program(const struct bpf_program *program, struct engine_program 
 		.verified_insns = info.verified_insns,
 		.run_ns = info.run_time_ns,
 		.runs = info.run_cnt,
+		.missed = info.recursion_misses,
 	};
 	return 0;
 }
@@ -1069,9 +1081,21 @@ size_t engine_programs(const struct engine *e, struct engine_program *programs, 
 	return n;
 }
 
+enum { MAX_PROGRAMS = 64 };
+
+uint64_t engine_missed_events(const struct engine *e)
+{
+	struct engine_program programs[MAX_PROGRAMS];
+	const size_t n = engine_programs(e, programs, MAX_PROGRAMS);
+	uint64_t missed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		missed += programs[i].missed;
+	return missed;
+}
+
 struct engine_cost engine_cost(const struct engine *e)
 {
-	enum { MAX_PROGRAMS = 64 };
 	struct engine_program programs[MAX_PROGRAMS];
 	struct engine_cost cost = {.counted = e->stats_fd >= 0 ||
 					      (e->always_counts && kernel_counts())};

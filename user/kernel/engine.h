@@ -173,10 +173,14 @@ struct engine_program {
 	int fd;			 /* likewise: not to be closed */
 	uint32_t verified_insns; /* that the verifier went through; 0 before Linux 5.16 */
 	uint64_t run_ns, runs;	 /* since it was loaded, while the kernel counted (bpf_stats) */
+	uint64_t missed; /* events for which it was not run: it was running on that CPU (5.12) */
 };
 
 /* Those that were loaded, at most room of them. How many; what cannot be asked is left out. */
 size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room);
+
+/* Events that no program saw, since it was busy with another on the same CPU; of all programs. */
+uint64_t engine_missed_events(const struct engine *e);
 
 /* What all our BPF programs took since they were loaded, on the whole machine. */
 struct engine_cost {

@@ -15,6 +15,8 @@
 	X(hasty_starts, "times that new code ran before it was searched for probes",               \
 	  k->hasty_starts)                                                                         \
 	X(bad_records, "records of a size or kind that is not ours", quality->bad_records)         \
+	X(missed_events, "events missed, as a program was busy with another on that CPU",          \
+	  quality->missed_events)                                                                  \
 	X(untracked_processes, "processes not followed: too many at a time",                       \
 	  k->untracked_processes)                                                                  \
 	X(untracked_memory, "processes whose memory is not counted: too many at a time",           \

@@ -11,7 +11,7 @@ struct quality_count {
 	uint64_t count;
 };
 
-enum { QUALITY_MAX_COUNTS = 32 };
+enum { QUALITY_MAX_COUNTS = 48 };
 
 /* How many of counts were filled in. */
 size_t quality_counts(const struct profile *p, const struct run_quality *quality,

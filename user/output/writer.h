@@ -45,8 +45,9 @@ struct run_quality {
 	uint64_t dropped_warnings;
 	const char *const *notes; /* what is approximated on this kernel and by how much */
 	size_t n_notes;
-	uint64_t bad_records;  /* of a size or kind that is not ours */
-	uint64_t dropped_rows; /* for which the output had no room */
+	uint64_t bad_records;	/* of a size or kind that is not ours */
+	uint64_t missed_events; /* see engine_missed_events() */
+	uint64_t dropped_rows;	/* for which the output had no room */
 	struct run_cost cost;
 };
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "rss_layout.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/btf.h>
+
+enum { COUNTERS = 4, MAX_DEPTH = 8 };
+
+static const struct btf_type *resolve(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *type = btf__type_by_id(btf, id);
+
+	while (type && (btf_is_mod(type) || btf_is_typedef(type)))
+		type = btf__type_by_id(btf, type->type);
+	return type;
+}
+
+static bool is_called(const struct btf *btf, const struct btf_type *type, const char *name)
+{
+	const char *its = type ? btf__name_by_offset(btf, type->name_off) : NULL;
+
+	return its && !strcmp(its, name);
+}
+
+/* The type of a member, also of one in a struct without a name; NULL: there is none. */
+static const struct btf_type *member_of(const struct btf *btf, const struct btf_type *type,
+					const char *name, int depth)
+{
+	const struct btf_member *member;
+	const struct btf_type *found = NULL;
+
+	if (!type || !btf_is_composite(type) || depth == MAX_DEPTH)
+		return NULL;
+	member = btf_members(type);
+	for (uint32_t i = 0; i < btf_vlen(type) && !found; i++) {
+		const char *its = btf__name_by_offset(btf, member[i].name_off);
+
+		if (its && !strcmp(its, name))
+			return resolve(btf, member[i].type);
+		if (!its || !*its)
+			found = member_of(btf, resolve(btf, member[i].type), name, depth + 1);
+	}
+	return found;
+}
+
+static bool is_integer(const struct btf_type *type, uint32_t size)
+{
+	return type && btf_is_int(type) && type->size == size;
+}
+
+/* Four of these. */
+static const struct btf_type *element_of(const struct btf *btf, const struct btf_type *type)
+{
+	if (!type || !btf_is_array(type) || btf_array(type)->nelems != COUNTERS)
+		return NULL;
+	return resolve(btf, btf_array(type)->type);
+}
+
+/* { raw_spinlock_t lock; s64 count; ... s32 *counters; } */
+static bool is_percpu_counter(const struct btf *btf, const struct btf_type *type)
+{
+	const struct btf_type *counters = member_of(btf, type, "counters", 0);
+
+	return is_called(btf, type, "percpu_counter") && member_of(btf, type, "lock", 0) &&
+	       is_integer(member_of(btf, type, "count", 0), 8) && counters &&
+	       btf_is_ptr(counters) && is_integer(resolve(btf, counters->type), 4);
+}
+
+/* { s64 counter; } */
+static bool is_atomic_long(const struct btf *btf, const struct btf_type *type)
+{
+	return is_integer(member_of(btf, type, "counter", 0), 8);
+}
+
+enum rss_layout rss_layout_of(const struct btf *btf, char *why, size_t size)
+{
+	const int id = btf__find_by_name_kind(btf, "mm_struct", BTF_KIND_STRUCT);
+	const struct btf_type *stat =
+		id < 0 ? NULL : member_of(btf, btf__type_by_id(btf, (uint32_t)id), "rss_stat", 0);
+
+	if (is_percpu_counter(btf, element_of(btf, stat)))
+		return RSS_PERCPU;
+	if (is_atomic_long(btf, element_of(btf, member_of(btf, stat, "count", 0))))
+		return RSS_ATOMIC;
+	snprintf(why, size,
+		 stat ? "mm_struct.rss_stat is neither 4 percpu_counters nor 4 atomic counts"
+		      : "struct mm_struct has no rss_stat");
+	return RSS_UNKNOWN;
+}

@@ -4,10 +4,11 @@ The kernel's own figures are read right before and right after a checkpoint: wha
 must lie between. Nothing is tolerated but that the profile rounds to two decimals.
 """
 
+import os
 
 import pytest
 
-from harness import MIB, assert_nothing_lost, keeps_faults_back, program, rows
+from harness import MIB, assert_nothing_lost, keeps_faults_back, program, row_of, rows
 
 ROUNDING = 0.005 * MIB
 
@@ -55,3 +56,24 @@ def test_io_while_it_goes_on(profile, tmp_path, threads):
             low, high = run.truth["rounds"][number][way]
             # Two figures are rounded here.
             assert_between(f"{way} in round {number}", used, (low - ROUNDING, high + ROUNDING))
+
+
+LARGE = 256  # pages that are there at the mark "bound" only
+
+
+def test_peak_while_another_cpu_folds(profile):
+    """A thread's drop of all that its CPU's part of a counter holds, and another CPU's fold into the
+    shared count, are not taken for each other: no step is above what both threads have at most."""
+    if os.cpu_count() < 2:
+        pytest.skip("needs two CPUs")
+    run = profile(program("folds"), 800)
+    if keeps_faults_back(run.profile):
+        pytest.skip("before 6.2 there are no parts that could be folded")
+    bound = row_of(run.profile, "bound")["cpu_memory_mb"]
+    peaks = [row["step_peak_memory_mb"] for row in rows(run.profile) if row["step"] == "step"]
+    above = [round(pages) for pages in ((peak - bound) * 256 + LARGE for peak in peaks) if pages > 2.6]
+    assert len(peaks) == 800, f"expected 800 steps, got {len(peaks)}"
+    # Two CPUs that look at one fold at the same moment: rare, and at most the kernel's batch.
+    counted = run.profile["quality"]["unstable_reads"]
+    assert len(above) <= 2 + counted, (
+        f"expected no step above its bound, got {len(above)} by {sorted(above)[-5:]} pages, {counted} counted")

@@ -11,11 +11,11 @@ struct kept_walk {
 
 static long visit_thread(u32 i, struct kept_walk *w)
 {
-	struct task_struct___old *t = (void *)thread_at(w->node);
+	struct task_struct *thread = thread_at(w->node);
+	struct task_struct___old *t = (void *)thread;
 	int kept[NR_MM_COUNTERS] = {};
 
-	if (w->node == list_head(w->signal) ||
-	    (u64)BPF_CORE_READ(thread_at(w->node), signal) != w->signal)
+	if (w->node == list_head(w->signal) || (u64)BPF_CORE_READ(thread, signal) != w->signal)
 		return 1;
 	bpf_core_read(kept, sizeof(kept), &t->rss_stat.count);
 	for (int member = 0; member < NR_MM_COUNTERS; member++)

@@ -259,7 +259,7 @@ enum wire_what discovery_classify(const struct usdt_probe *probe, const char *co
 static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, const char *path,
 			  const char *why)
 {
-	char what[2 * USDT_NAME_LEN + 512];
+	char what[2 * USDT_NAME_LEN + 512 + sizeof(": in ")];
 
 	snprintf(what, sizeof(what), "%s:%s in %s", probe->provider, probe->name, path);
 	d->warn(d->context, what, why);

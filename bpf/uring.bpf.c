@@ -135,10 +135,15 @@ static __always_inline u32 submitter(struct io_kiocb *req)
 	return tgid_of(BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task));
 }
 
+/* Fibonacci hashing: numbers in a row, and addresses of requests in an array, do not meet. */
+static __always_inline u32 spread(u64 number)
+{
+	return number * 0x9e3779b97f4a7c15ull >> 52;
+}
+
 static __always_inline struct noted *slot_of(const struct request *is)
 {
-	u64 mixed = (is->ring ^ is->user_data * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull;
-	u32 at = mixed >> 52;
+	u32 at = spread(is->user_data) ^ spread(is->ring);
 
 	return bpf_map_lookup_elem(&noted, &at);
 }

@@ -77,6 +77,22 @@ int claim_mm(u64 key, u32 job, u32 *slot)
 	return 1;
 }
 
+/*
+ * The kernel's own count, which /proc/PID/status has as HugetlbPages. Before 6.16 the mm of a
+ * process that exits may be freed before the exit event: then mm_users is 0. A function of its own,
+ * so that what the loader cannot relocate where CONFIG_HUGETLB_PAGE is off stays behind the branch.
+ */
+u64 hugetlb_of(struct proc *proc)
+{
+	struct mm_rss *m = proc ? memory_of(proc) : NULL;
+	struct mm_struct *mm = m ? (void *)m->key : NULL;
+
+	if (!mm || !bpf_core_field_exists(mm->hugetlb_usage) ||
+	    BPF_CORE_READ(mm, mm_users.counter) <= 0)
+		return 0;
+	return not_negative(BPF_CORE_READ(mm, hugetlb_usage.counter));
+}
+
 int drop_mm(struct mm_rss *m)
 {
 	struct wire_tree *tree;

@@ -190,6 +190,9 @@ static __always_inline struct mm_rss *memory_of(const struct proc *proc)
  */
 int claim_mm(u64 key, u32 job, u32 *slot);
 
+/* The hugetlb pages of a process, in pages of the usual size. */
+u64 hugetlb_of(struct proc *proc);
+
 /* Forgets an mm; what it still has is taken from its tree. */
 int drop_mm(struct mm_rss *m);
 

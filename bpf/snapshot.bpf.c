@@ -26,6 +26,7 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 	if (peak > to->peak)
 		to->peak = peak;
 	to->step_peak = highest_in(&m->peaks, epoch, rss);
+	to->hugetlb = hugetlb_of(proc);
 	return add_kept_by_process(to, proc);
 }
 
@@ -40,6 +41,7 @@ static __always_inline void tree_memory(u32 job, u64 epoch, struct wire_memory *
 	to->shmem = not_negative(tree->shmem);
 	to->peak = highest(&tree->peaks, rss);
 	to->step_peak = highest_in(&tree->peaks, epoch, rss);
+	to->hugetlb = 0; /* nobody keeps a sum: see read_tree() */
 	add_kept_by_tree(to, job);
 }
 

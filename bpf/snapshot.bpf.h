@@ -31,7 +31,10 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 	if (config.audit && is_alone(proc))
 		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);
 	else
-		c->usage_stale = read_tree(&c->tree.usage, proc->job, c->h.time_ns);
+		c->usage_stale = read_tree(&c->tree, proc->job, c->h.time_ns);
+	/* Alone, or the sum is of before it had that. */
+	if (c->tree.memory.hugetlb < c->own.memory.hugetlb)
+		c->tree.memory.hugetlb = c->own.memory.hugetlb;
 }
 
 /* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. False: there was no room for it. */

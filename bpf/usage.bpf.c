@@ -8,6 +8,7 @@
  * The functions are global: the verifier looks at each once, not once for each place it is called
  * from.
  */
+#include "mms.bpf.h"
 #include "threads.bpf.h"
 #include "usage.bpf.h"
 
@@ -152,6 +153,7 @@ int all_threads_gone(struct proc *proc)
 
 struct tree_walk {
 	struct wire_usage sum; /* over the processes that are alive */
+	u64 hugetlb;	       /* likewise */
 	u32 job;
 	u32 threads;
 };
@@ -168,6 +170,7 @@ static long walk_slot(u32 i, struct tree_walk *w)
 		return 0;
 	w->threads += add_process(&w->sum, proc);
 	subtract_usage(&w->sum, &proc->joined);
+	w->hugetlb += hugetlb_of(proc);
 	return 0;
 }
 
@@ -209,18 +212,21 @@ static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 	return threads > FRESH_THREADS || (config.audit && !tree->finished);
 }
 
-int read_tree(struct wire_usage *usage, u32 job, u64 now)
+int read_tree(struct wire_snapshot *to, u32 job, u64 now)
 {
 	struct wire_tree *tree = tree_of(job);
 	struct tree_walk w = {};
+	struct wire_usage *usage;
 
-	if (!usage)
+	if (!to)
 		return 0;
+	usage = &to->usage;
 	if (is_dear(tree, tree->live.threads) && now - tree->live.time_ns < config.stale_ns &&
 	    !tree->live.writing) {
 		*usage = tree->live.sum;
 		add_usage(usage, &tree->gone);
 		keep_from_falling(usage, &tree->cpu_told);
+		to->memory.hugetlb = tree->live.hugetlb;
 		count(usage_stale);
 		return 1;
 	}
@@ -228,10 +234,12 @@ int read_tree(struct wire_usage *usage, u32 job, u64 now)
 		walk_tree(usage, &w, job);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
 		tree->live.sum = w.sum;
+		tree->live.hugetlb = w.hugetlb;
 		tree->live.time_ns = now;
 		tree->live.threads = w.threads;
 		tree->live.writing = 0;
 	}
+	to->memory.hugetlb = w.hugetlb;
 	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
 }

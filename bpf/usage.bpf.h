@@ -98,7 +98,10 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
  * stale. */
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage);
 
-/* What a job's tree has used since it was tracked. 1: what is from others may be stale_ns old. */
-int read_tree(struct wire_usage *usage, u32 job, u64 now);
+/*
+ * What a job's tree has used since it was tracked, and its hugetlb memory, which takes the same
+ * walk. 1: what is from others may be stale_ns old.
+ */
+int read_tree(struct wire_snapshot *to, u32 job, u64 now);
 
 #endif

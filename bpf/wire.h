@@ -58,6 +58,7 @@ struct wire_memory {
 	__u64 file, anon, swap, shmem;
 	__u64 peak;	 /* highest RSS since tracking began */
 	__u64 step_peak; /* highest RSS since the previous checkpoint of anyone in the tree */
+	__u64 hugetlb;	 /* in no RSS, and no event tells of it: as it was when it was looked up */
 };
 
 struct wire_usage {
@@ -255,6 +256,7 @@ struct wire_tree {
 	struct {
 		__u64 time_ns; /* when it was summed */
 		struct wire_usage sum;
+		__u64 hugetlb; /* pages */
 		__u32 threads;
 		__u32 writing;
 	} live;		 /* of those alive, as of the last time that all were visited */
@@ -324,10 +326,10 @@ struct wire_quality {
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
-_Static_assert(sizeof(struct wire_memory) == 48, "wire_memory");
+_Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 32 + 48 + 64 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 112 + 16, "wire_checkpoint");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 64 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 120 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");

@@ -122,6 +122,8 @@ size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 		"folio all, also where one block of it changes and is written back; what was "
 		"truncated before it was written is in total_disk_write_cancelled_mb";
 	notes[n++] = "what is swapped in is in disk_read, what is swapped out is in nothing";
+	notes[n++] = "hugetlb memory is in no RSS; it is looked up at checkpoints and as processes "
+		     "start, exec and exit, so peak_hugetlb_mb is the highest of these";
 	if (engine_pid_level(w->engine))
 		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
 			     "shows there, and processes outside of it are not seen";

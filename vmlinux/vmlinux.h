@@ -98,6 +98,7 @@ struct mm_struct {
 	struct file *exe_file;
 	struct kioctx_table *ioctx_table;
 	unsigned long saved_auxv[1];
+	atomic64_t hugetlb_usage; /* CONFIG_HUGETLB_PAGE */
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */

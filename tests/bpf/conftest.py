@@ -101,6 +101,24 @@ def disk():
 
 
 @pytest.fixture
+def huge_pages():
+    """huge_pages(n): the machine has so many free ones while the test runs."""
+    pool = Path("/proc/sys/vm/nr_hugepages")
+    before = int(pool.read_text(encoding="ascii")) if pool.exists() else None
+
+    def take(n):
+        if before is None:
+            pytest.skip("this kernel has no hugetlb memory (CONFIG_HUGETLB_PAGE)")
+        pool.write_text(str(before + n), encoding="ascii")
+        free = harness.meminfo("HugePages_Free")
+        if free < n:
+            pytest.skip(f"the machine has {free} huge pages free, not {n}: memory is short, or in pieces")
+    yield take
+    if before is not None:
+        pool.write_text(str(before), encoding="ascii")
+
+
+@pytest.fixture
 def script(tmp_path, profile):
     """script(text): a Python program that may import qprof, profiled."""
     def run(text, *args, env=(), **kwargs):

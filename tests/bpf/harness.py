@@ -391,6 +391,19 @@ def assert_nothing_lost(profile):
     assert losses(profile) == {}, f"expected no loss, got {losses(profile)}"
 
 
+def meminfo(field):
+    """A number of /proc/meminfo."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise AssertionError(f"no {field} in /proc/meminfo")
+
+
+def keeps_memory_at_exit(profile):
+    """Whether the row End still has the memory of the last process: from Linux 6.16 on."""
+    return profile["memory_usage"][-1]["cpu_memory_mb"] > 0
+
+
 def keeps_faults_back(profile):
     """Whether threads count up to 64 page faults for themselves: kernels before 6.2."""
     return "mm_rss_stat" in profile["qprof"]["backends"]["rss"]

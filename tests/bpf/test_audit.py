@@ -53,6 +53,29 @@ def group_of(report, key, name):
     return found[0]
 
 
+def test_job_has_hugetlb_memory(audit, target, huge_pages):
+    """Of a process alone, and of it and its child, which has its parent's pages."""
+    huge_pages(4)
+    with audit() as running:
+        one = target("mark:first", "huge:4", "mark:second", "child:1", "exit:0")
+        searched(one)
+        one.go()
+        size = one.go()["hugetlb_bytes"] / MIB
+        one.go()
+        one.go()
+        one.tell()
+        assert one.wait() == 0
+        report = running.stop()
+    assert size == 4 * harness.meminfo("Hugepagesize") / 1024
+    job = job_of(report, one.pid)
+    got = {row["step"]: row.get("hugetlb_mb", 0) for row in job["memory_usage"]}
+    end = size if harness.keeps_memory_at_exit(job) else 0
+    assert got == {"Start": 0, "first": 0, "second": size, "in child": 2 * size, "End": end}
+    assert job["peak_hugetlb_mb"] == 2 * size
+    [process] = process_of(report, one.pid)
+    assert process["peak_hugetlb_mb"] == size
+
+
 def test_job_has_rows_and_phases_and_its_children(audit, target):
     with audit() as running:
         one = target("mark:first", "touch:8", "child:16", "mark:last", "exit:3")

@@ -4,7 +4,7 @@
 import pytest
 
 from harness import (KIB, MIB, assert_near, assert_nothing_lost, error_pages, keeps_faults_back,
-                     program, row_of, rows, step_names)
+                     keeps_memory_at_exit, meminfo, process_of, program, row_of, rows, step_names)
 
 # Two decimals are 1.3 pages; the rest is what a program does after it has stated its truth.
 SINGLE = 16 * KIB
@@ -125,3 +125,55 @@ def test_thread_that_outlives_the_leader(target, attach):
         profile = attached.finished()
     assert_near("cpu_memory_mb without a leader", row_of(profile, "alone")["cpu_memory_mb"],
                 done["rss_bytes"], SINGLE)
+
+
+def hugetlb_mb(row):
+    """Absent means that there is none."""
+    assert row.get("hugetlb_mb") != 0, f"expected no key where there is none, got {row}"
+    return row.get("hugetlb_mb", 0)
+
+
+def test_hugetlb(profile, huge_pages):
+    """Memory that no RSS has, at each checkpoint as /proc/PID/status has it."""
+    huge_pages(16 + 4)
+    run = profile(program("checkpoints"), "hugetlb", 16, 4)
+    page = meminfo("Hugepagesize") * KIB
+    truth = {row["step"]: row["hugetlb_bytes"] for row in run.truth["rows"]}
+    assert truth["Shared"] == 20 * page, f"expected the program to have 20 huge pages, got {truth}"
+    assert step_names(run.profile) == list(truth)
+    got = {row["step"]: hugetlb_mb(row) for row in rows(run.profile)}
+    assert got == {step: size / MIB for step, size in truth.items()}
+    most = max(truth.values())
+    assert run.profile["peak_hugetlb_mb"] == most / MIB
+    assert run.profile["peak_memory_mb"] * MIB < 16 * page, "hugetlb memory is in peak_memory_mb"
+    [child] = process_of(run.profile, run.truth["child"])
+    assert child["peak_hugetlb_mb"] == run.truth["child_bytes"] / MIB
+    assert_nothing_lost(run.profile)
+
+
+def test_hugetlb_before_attach(target, attach, huge_pages):
+    """What a target held before is in the first row; what it holds when it ends, in its peak."""
+    huge_pages(5)
+    idle = target("huge:3", "mark:after", "huge:2", "exit:0")
+    before = idle.go()["hugetlb_bytes"]
+    with attach(idle.pid) as attached:
+        idle.go()
+        last = idle.go()["hugetlb_bytes"]
+        idle.tell()
+        profile = attached.finished()
+    assert before == 3 * meminfo("Hugepagesize") * KIB
+    assert hugetlb_mb(rows(profile, ends=True)[0]) == before / MIB
+    assert hugetlb_mb(row_of(profile, "after")) == before / MIB
+    seen = last if keeps_memory_at_exit(profile) else before
+    [process] = process_of(profile, idle.pid)
+    assert process["peak_hugetlb_mb"] == seen / MIB
+    assert profile["peak_hugetlb_mb"] == seen / MIB
+
+
+def test_no_hugetlb(profile):
+    """Without it nothing is said of it, but in a note."""
+    run = profile(program("checkpoints"), "sequence")
+    keys = set(run.profile) | {key for name in ("memory_usage", "processes")
+                               for entry in run.profile[name] for key in entry}
+    assert not [key for key in keys if "hugetlb" in key], f"of hugetlb memory, in {keys}"
+    assert any("hugetlb" in note for note in run.profile["quality"]["notes"])

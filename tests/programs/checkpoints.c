@@ -456,6 +456,65 @@ static void memory(char **args)
 	puts("]}");
 }
 
+static void print_hugetlb(const char *step, uint64_t tree)
+{
+	printf("%s{\"step\": \"%s\", \"hugetlb_bytes\": %" PRIu64 "}", rows_used++ ? ", " : "",
+	       step, tree);
+}
+
+/*
+ * hugetlb PRIVATE SHARED: so many huge pages of its own, and as many shared with a child, which has
+ * those of its own from its parent. What the tree has by /proc/PID/status at each step.
+ */
+static void hugetlb(char **args)
+{
+	const size_t page = huge_page_bytes();
+	const size_t owned = number(args[0]) * page, shared = number(args[1]) * page;
+	const int flags = MAP_ANONYMOUS | MAP_HUGETLB, protection = PROT_READ | PROT_WRITE;
+	uint64_t before = hugetlb_bytes(), alone, both, of_child, last;
+	char *private, *common;
+	int status;
+	pid_t child;
+
+	MARK("None");
+	private = map_or_die(owned, protection, flags | MAP_PRIVATE, -1);
+	touch(private, owned);
+	alone = hugetlb_bytes();
+	MARK("Private");
+	common = map_or_die(shared, protection, flags | MAP_SHARED, -1);
+	touch(common, shared);
+	both = hugetlb_bytes();
+	MARK("Shared");
+	child = fork();
+	must(child >= 0);
+	if (!child) {
+		look(common, shared);
+		*(volatile uint64_t *)common = hugetlb_bytes();
+		MARK("Child");
+		_exit(0);
+	}
+	must(waitpid(child, &status, 0) == child && !status);
+	of_child = *(volatile uint64_t *)common;
+	MARK("Alone");
+	must(!munmap(private, owned));
+	last = hugetlb_bytes();
+	MARK("Less");
+	must(!munmap(common, shared));
+	MARK("Gone");
+	must(!hugetlb_bytes());
+
+	printf("{\"case\": \"hugetlb\", \"child\": %d, \"child_bytes\": %" PRIu64 ", \"rows\": [",
+	       (int)child, of_child);
+	print_hugetlb("None", before);
+	print_hugetlb("Private", alone);
+	print_hugetlb("Shared", both);
+	print_hugetlb("Child", both + of_child);
+	print_hugetlb("Alone", both);
+	print_hugetlb("Less", last);
+	print_hugetlb("Gone", 0);
+	puts("]}");
+}
+
 /* plugin LIBRARY COUNT: opens it and lets it emit at once. */
 static void plugin(char **args)
 {
@@ -486,20 +545,11 @@ static const struct checkpoint_case {
 	int args; /* that it needs */
 	void (*run)(char **args);
 } cases[] = {
-	{"sequence", 0, sequence},
-	{"unmatched", 0, unmatched},
-	{"metrics", 0, metrics},
-	{"hostile", 0, hostile},
-	{"unreadable", 0, unreadable},
-	{"cold", 0, cold},
-	{"rate", 1, rate},
-	{"threads", 2, threads},
-	{"children", 1, children},
-	{"others", 0, others},
-	{"refused", 0, refused},
-	{"memory", 0, memory},
-	{"plugin", 2, plugin},
-	{"exec", 1, exec},
+	{"sequence", 0, sequence}, {"unmatched", 0, unmatched},	  {"metrics", 0, metrics},
+	{"hostile", 0, hostile},   {"unreadable", 0, unreadable}, {"cold", 0, cold},
+	{"rate", 1, rate},	   {"threads", 2, threads},	  {"children", 1, children},
+	{"others", 0, others},	   {"refused", 0, refused},	  {"memory", 0, memory},
+	{"hugetlb", 2, hugetlb},   {"plugin", 2, plugin},	  {"exec", 1, exec},
 };
 
 int main(int argc, char **argv)

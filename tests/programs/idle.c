@@ -10,6 +10,7 @@
  *   spike:MIB:US        memory that is held so long and given back; adds "peak_bytes" to the line
  *   child:MIB           a child touches that much, emits "in child" and goes; adds "tree_bytes",
  *                       what it and its parent had then
+ *   huge:PAGES          maps and touches so many huge pages; adds "hugetlb_bytes" to the line
  *   read:FILE           reads it all through read(2); adds "read" to the line
  *   dlopen:LIBRARY      opens plugin.so and has it emit one mark
  *   exec:PROGRAM        becomes that program, its arguments the actions that are left
@@ -63,6 +64,16 @@ static void touch_spike(const char *action, const char *arguments)
 	hold_ns(number(colon + 1) * 1000);
 	munmap(p, size);
 	say_done(action, "peak_bytes", before + size);
+}
+
+static void touch_huge(const char *action, size_t pages)
+{
+	const size_t size = pages * huge_page_bytes();
+
+	touch(map_or_die(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
+			 -1),
+	      size);
+	say_done(action, "hugetlb_bytes", hugetlb_bytes());
 }
 
 /* What it and its parent have then is what the child says through a pipe, when it has all. */
@@ -206,6 +217,10 @@ static void act(const char *action)
 	}
 	if ((rest = behind(action, "read:"))) {
 		say_done(action, "read", read_file(rest));
+		return;
+	}
+	if ((rest = behind(action, "huge:"))) {
+		touch_huge(action, number(rest));
 		return;
 	}
 	if ((rest = behind(action, "child:"))) {

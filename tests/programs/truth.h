@@ -133,6 +133,17 @@ TRUTH_FN void bring_files_in(void)
 	}
 }
 
+/* Of hugetlb memory, which RSS has nothing of. */
+TRUTH_FN uint64_t hugetlb_bytes(void)
+{
+	return proc_field(read_proc("/proc/self/status"), "\nHugetlbPages:") * KIB;
+}
+
+TRUTH_FN size_t huge_page_bytes(void)
+{
+	return proc_field(read_proc("/proc/meminfo"), "\nHugepagesize:") * KIB;
+}
+
 struct io_account {
 	uint64_t rchar, wchar, read_bytes, write_bytes, cancelled;
 };

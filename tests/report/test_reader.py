@@ -204,6 +204,20 @@ def test_metrics_of_all_kinds():
         "a": 1, "b": -2, "c": 0.5, "d": None, "e": None, "f": None, "g": 2**64 - 1}
 
 
+def test_hugetlb_memory():
+    """Of a file without totals what its rows say; beside RSS, also where it says what a run needs."""
+    text = row(hugetlb_mb="40.00")
+    document, _ = as_json(text)
+    assert document["memory_usage"][0]["hugetlb_mb"] == 40 and document["peak_hugetlb_mb"] == 40
+    assert "Hugetlb memory beside it: 40.0 MiB or more" in run("report", "-", stdin=text)[0].decode()
+    whole = yaml.load(WHOLE, Loader=Loader) | {"peak_hugetlb_mb": 64.0}
+    whole["processes"][0] |= {"hugetlb_mb": 2.0, "peak_hugetlb_mb": 64.0}
+    document, _ = as_json(yaml.dump(whole, sort_keys=False).encode())
+    assert document["report"]["will_it_fit"]["hugetlb_mb"] == 64
+    assert document["processes"] == whole["processes"]
+    assert_valid(document)
+
+
 def test_unknown_keys_are_skipped():
     """A later version may say more."""
     text = row(colour="[a, {b: c}]") + b"later:\n  a: [1, 2, {x: y}]\n"

@@ -189,6 +189,8 @@ static void hostile_names_stay_in_their_line(void **state)
 	assert_ptr_equal(strchr(t->text, '\n'), t->text + t->size - 1);
 }
 
+static uint64_t hugetlb_pages; /* of the next ones */
+
 static void hit(struct lines *t, enum wire_what what, uint32_t seq, const char *name, size_t len)
 {
 	union record r;
@@ -197,6 +199,7 @@ static void hit(struct lines *t, enum wire_what what, uint32_t seq, const char *
 	r.h.job = 5;
 	record_memory(&r, 10 + seq, 20 + seq, 20 + seq);
 	r.cp.tree.memory.file = 7;
+	r.cp.tree.memory.hugetlb = hugetlb_pages;
 	r.cp.tree.usage.wchar = 1000;
 	feed(t, &r);
 }
@@ -214,19 +217,25 @@ static void a_checkpoint_is_exact_to_the_byte(void **state)
 	has_not(t, "rule");
 	hit(t, WIRE_BEGIN, 1, "Layer", 5);
 	event_checkpoint(&t->l, t->news.step, 1, t->news.job);
+	has_not(t, "hugetlb");
 	has(t,
 	    "\"tid\":100,\"seq\":1,\"what\":\"begin\",\"step\":\"Layer Start\",\"phase\":\"Layer\","
 	    "\"processes\":1,\"rss_bytes\":73728,\"file_pages\":7,\"anon_pages\":11,"
 	    "\"shmem_pages\":0,\"swap_pages\":0,\"step_peak_rss_bytes\":86016,"
 	    "\"peak_rss_bytes\":86016,\"own_rss_bytes\":45056,\"io_read_bytes\":0,"
 	    "\"io_write_bytes\":1000,");
+	hugetlb_pages = 512;
 	hit(t, WIRE_FINISH, 2, "", 0);
+	hugetlb_pages = 0;
+	event_checkpoint(&t->l, t->news.step, 1, t->news.job);
+	has(t, "\"swap_pages\":0,\"hugetlb_pages\":512,\"step_peak_rss_bytes\"");
 	snprintf(t->news.job->rule, sizeof(t->news.job->rule), "llama");
 	snprintf(t->news.job->evidence, sizeof(t->news.job->evidence), "maps x.gguf");
 	event_job(&t->l, EVENT_JOB_END, START_NS + 2 * MS, t->news.job, &alice, true);
 	has(t, "\"rule\":\"llama\",\"evidence\":\"maps x.gguf\",\"processes\":1,"
 	       "\"still_running\":true,\"duration_ns\":2000000,\"processes_alive\":1,"
 	       "\"checkpoints\":3,\"peak_rss_bytes\":90112,");
+	has(t, "\"peak_hugetlb_bytes\":2097152,");
 }
 
 /* Whatever a program calls its metrics, a line is no longer than what is reserved for it. */

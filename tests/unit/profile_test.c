@@ -236,6 +236,50 @@ static void test_no_process_is_above_the_tree(void **state)
 	assert_int_equal(process(run, 0)->end_ns, run->now_ns - MS);
 }
 
+static void hugetlb_hit(struct run *run, enum wire_what what, uint64_t tree, uint64_t own)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, run->now_ns, MAIN, "");
+	record_memory(&r, 10, 10, 10);
+	r.cp.tree.memory.hugetlb = tree;
+	r.cp.own.memory.hugetlb = own;
+	run->now_ns += MS;
+	feed(run, &r);
+	assert_int_equal(run->step->tree.hugetlb, tree * RECORDS_PAGE);
+}
+
+static void hugetlb_event(struct run *run, enum wire_kind kind, struct record_who who,
+			  uint64_t pages)
+{
+	union record r;
+
+	record_process(&r, kind, run->now_ns, who, 1, "", 0);
+	r.process.memory.hugetlb = pages;
+	run->now_ns += MS;
+	feed(run, &r);
+}
+
+/* Beside RSS, and of what was seen of it the highest: of the tree, or of a process alone. */
+static void test_hugetlb(void **state)
+{
+	struct run *run = *state;
+
+	hugetlb_event(run, WIRE_FORK, MAIN, 0);
+	hugetlb_hit(run, WIRE_START, 0, 0);
+	hugetlb_event(run, WIRE_FORK, CHILD, 512);
+	hugetlb_hit(run, WIRE_MARK, 1536, 1024);
+	assert_int_equal(run->step->tree.rss, 10 * RECORDS_PAGE);
+	hugetlb_hit(run, WIRE_MARK, 512, 0);
+	assert_int_equal(process(run, 0)->memory.hugetlb, 0);
+	assert_int_equal(process(run, 0)->memory.hugetlb_peak, 1024 * RECORDS_PAGE);
+	hugetlb_event(run, WIRE_EXIT, CHILD, 2048);
+	assert_int_equal(process(run, 1)->memory.hugetlb, 2048 * RECORDS_PAGE);
+	finish(run);
+	assert_int_equal(profile_totals(run->p)->peak_hugetlb, 2048 * RECORDS_PAGE);
+	assert_int_equal(profile_totals(run->p)->peak_rss, 10 * RECORDS_PAGE);
+}
+
 /* Steps are called as Quark calls them, and carry the clock and memory of the record. */
 static void test_steps(void **state)
 {
@@ -996,6 +1040,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(steps),
+		CASE(hugetlb),
 		CASE(metrics_join_next_step),
 		CASE(metrics_are_bounded),
 		CASE(metric_keeps_step_peak),

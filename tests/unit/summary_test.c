@@ -98,6 +98,24 @@ static void test_figures(void **state)
 	contains(text, "running");
 	contains(text, "! 3 checkpoints lost");
 	assert_null(strchr(text, '\x1b'));
+	assert_null(strstr(text, "hugetlb"));
+	free(text);
+	profile_free(p);
+}
+
+/* What the peak has nothing of is said beside it. */
+static void test_hugetlb(void **state)
+{
+	struct profile *p = new_profile();
+	union record r;
+	char *text;
+
+	(void)state;
+	record_checkpoint(&r, WIRE_MARK, 0, START_NS, MAIN, "m");
+	r.cp.tree.memory.hugetlb = 25600;
+	feed(p, &r);
+	text = summary(p, 80, false);
+	contains(text, "\n  hugetlb 100 MiB or more, beside the peak\n");
 	free(text);
 	profile_free(p);
 }
@@ -243,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_colour),
 		cmocka_unit_test(test_hostile_and_many),
 		cmocka_unit_test(test_text_for_terminal),

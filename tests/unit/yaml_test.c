@@ -229,6 +229,8 @@ static void feed_process(struct writer *w, struct profile *p)
 	pass_on(w, p, &r);
 }
 
+static uint32_t hugetlb_at; /* the step that has 2 MiB of it; 0: none */
+
 /* begin, metric, end, mark in turn; flush_each: as if each came alone. The first error. */
 static int feed_steps(struct writer *w, struct profile *p, uint32_t n, bool flush_each)
 {
@@ -242,6 +244,8 @@ static int feed_steps(struct writer *w, struct profile *p, uint32_t n, bool flus
 		record_memory(&r, 1000 + i, 2000 + i, 2000 + i);
 		r.cp.value_state = WIRE_VALUE_UINT;
 		r.cp.value = i;
+		if (hugetlb_at && i == hugetlb_at)
+			r.cp.tree.memory.hugetlb = r.cp.own.memory.hugetlb = 512;
 		err = pass_on(w, p, &r);
 		if (!err && flush_each)
 			err = flush_and_wait(w);
@@ -382,6 +386,37 @@ static void test_whole_profile(void **state)
 	value_is(&doc, child, "bpf_wait_secs", "0.000500");
 	value_is(&doc, child, "own_cpu_time_secs", "0.003000");
 	assert_int_equal(size(find(&doc, quality, "may_be_counted_more_than_once_mb")), 4);
+	yaml_document_delete(&doc);
+	free(text.data);
+	close(fd);
+}
+
+/* What there seldom is has keys where it is, and only there. */
+static void test_hugetlb(void **state)
+{
+	yaml_node_t *root, *rows, *process;
+	yaml_document_t doc;
+	struct text text;
+	int given, fd = new_file(&given);
+
+	(void)state;
+	hugetlb_at = 2;
+	assert_int_equal(write_run(given, 4, false), 0);
+	hugetlb_at = 0;
+	text = contents(fd);
+	assert_true(parse(text.data, text.len, &doc));
+	root = yaml_document_get_root_node(&doc);
+	value_is(&doc, root, "peak_hugetlb_mb", "2.00");
+	rows = find(&doc, root, "memory_usage");
+	assert_int_equal(size(rows), 3);
+	assert_null(find(&doc, item(&doc, rows, 0), "hugetlb_mb"));
+	value_is(&doc, item(&doc, rows, 1), "hugetlb_mb", "2.00");
+	assert_null(find(&doc, item(&doc, rows, 2), "hugetlb_mb"));
+	process = item(&doc, find(&doc, root, "processes"), 0);
+	value_is(&doc, process, "peak_hugetlb_mb", "2.00");
+	assert_null(find(&doc, process, "hugetlb_mb"));
+	process = item(&doc, find(&doc, root, "processes"), 1);
+	assert_null(find(&doc, process, "peak_hugetlb_mb"));
 	yaml_document_delete(&doc);
 	free(text.data);
 	close(fd);
@@ -802,6 +837,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_profile),
+		cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_empty_profile),
 		cmocka_unit_test(test_kill_at_every_write),
 		cmocka_unit_test(test_kill_within_hostile_text),

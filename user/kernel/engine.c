@@ -731,11 +731,15 @@ static int read_records(int fd, struct listener *to)
 static int run_iterator(struct bpf_program *program, pid_t pid, struct listener *to)
 {
 	union bpf_iter_link_info info = {.task = {.tid = pid}};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = pid ? &info : NULL,
-		    .link_info_len = pid ? sizeof(info) : 0);
-	struct bpf_link *link = bpf_program__attach_iter(program, &opts);
+	/* Set one by one: libbpf wants the padding behind them to be 0, which an initializer with
+	 * values may leave as it was. */
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+	struct bpf_link *link;
 	int fd, err;
 
+	opts.link_info = pid ? &info : NULL;
+	opts.link_info_len = pid ? sizeof(info) : 0;
+	link = bpf_program__attach_iter(program, &opts);
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));

@@ -49,6 +49,12 @@ void put_mb(struct emit *e, const char *key, uint64_t bytes)
 	put_word(e, key, units_mb(text, bytes));
 }
 
+void put_mb_if_any(struct emit *e, const char *key, uint64_t bytes)
+{
+	if (bytes)
+		put_mb(e, key, bytes);
+}
+
 void put_secs(struct emit *e, const char *key, uint64_t ns)
 {
 	char text[UNITS_TEXT_MAX];
@@ -132,6 +138,7 @@ void put_row(struct emit *e, const struct profile_checkpoint *step)
 	put_unix_secs(e, "timestamp", step->unix_secs);
 	put_secs(e, "relative_time_secs", step->rel_ns);
 	put_mb(e, "cpu_memory_mb", step->tree.rss);
+	put_mb_if_any(e, "hugetlb_mb", step->tree.hugetlb);
 	put_mb(e, "disk_read_mb", step->tree_usage.disk_read);
 	put_mb(e, "disk_write_mb", step->tree_usage.disk_write);
 	put_mb(e, "step_peak_memory_mb", step->tree.step_peak);
@@ -154,6 +161,7 @@ void put_totals(struct emit *e, const struct profile_totals *totals)
 	put_word(e, "total_quantization_time_seconds", units_secs(text, totals->duration_ns, 4));
 	put_mb(e, "peak_memory_mb", totals->peak_rss);
 	put_mb(e, "main_peak_memory_mb", totals->main_peak_rss);
+	put_mb_if_any(e, "peak_hugetlb_mb", totals->peak_hugetlb);
 	put_mb(e, "total_disk_read_mb", totals->usage.disk_read);
 	put_mb(e, "total_disk_write_mb", totals->usage.disk_write);
 	put_mb(e, "total_disk_write_cancelled_mb", totals->usage.disk_write_cancelled);
@@ -253,6 +261,8 @@ void put_process_keys(struct emit *e, const struct profile_process *process, uin
 	put_mb(e, "anon_memory_mb", memory->anon);
 	put_mb(e, "shmem_memory_mb", memory->shmem);
 	put_mb(e, "swap_mb", memory->swap);
+	put_mb_if_any(e, "hugetlb_mb", memory->hugetlb);
+	put_mb_if_any(e, "peak_hugetlb_mb", memory->hugetlb_peak);
 	put_usage(e, &process->usage);
 }
 

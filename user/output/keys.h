@@ -23,6 +23,8 @@ void put_text(struct emit *e, const char *key, const char *text); /* NULL: null 
 void put_word(struct emit *e, const char *key, const char *word);
 void put_count(struct emit *e, const char *key, uint64_t count);
 void put_mb(struct emit *e, const char *key, uint64_t bytes);
+/* Nothing where it is 0, as hugetlb memory nearly always is. */
+void put_mb_if_any(struct emit *e, const char *key, uint64_t bytes);
 void put_secs(struct emit *e, const char *key, uint64_t ns);
 void put_unix_secs(struct emit *e, const char *key, double secs);
 

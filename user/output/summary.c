@@ -99,6 +99,16 @@ static void put_usage(const struct table *table, const struct profile_usage *usa
 	table_pieces(table, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
 }
 
+/* Beside the peak, which has none of it. */
+static void put_hugetlb(const struct table *table, uint64_t peak)
+{
+	char bytes[UNITS_TEXT_MAX];
+
+	if (peak)
+		fprintf(table->out, "%*shugetlb %s or more, beside the peak\n", INDENT, "",
+			units_bytes_for_people(bytes, peak));
+}
+
 static void put_phase(const struct table *table, const struct profile *p,
 		      const struct profile_phase *phase, unsigned int n_cells)
 {
@@ -266,6 +276,7 @@ static int summary_finish(struct writer *w, const struct profile *p,
 	if (err)
 		return err;
 	put_headline(&table, p);
+	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_usage(&table, &profile_totals(p)->usage);
 	put_phases(&table, p);
 	put_processes(&table, p);

@@ -128,6 +128,14 @@ static void put_pages(const struct event_lines *l, struct json_writer *j,
 	json_member_u64(j, "anon_pages", memory->anon / l->page_size);
 	json_member_u64(j, "shmem_pages", memory->shmem / l->page_size);
 	json_member_u64(j, "swap_pages", memory->swap / l->page_size);
+	if (memory->hugetlb)
+		json_member_u64(j, "hugetlb_pages", memory->hugetlb / l->page_size);
+}
+
+static void put_hugetlb_peak(struct json_writer *j, uint64_t bytes)
+{
+	if (bytes)
+		json_member_u64(j, "peak_hugetlb_bytes", bytes);
 }
 
 static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
@@ -173,6 +181,7 @@ static void put_end(struct json_writer *j, const struct profile_process *process
 		json_member_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
 	json_member_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
 	json_member_u64(j, "peak_rss_bytes", process->memory.peak);
+	put_hugetlb_peak(j, process->memory.hugetlb_peak);
 	put_usage(j, &process->usage);
 }
 
@@ -210,6 +219,7 @@ static void put_totals(struct json_writer *j, const struct machine_job *job, uin
 	json_member_u64(j, "checkpoints", job->checkpoints);
 	json_member_u64(j, "peak_rss_bytes", totals->peak_rss);
 	json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
+	put_hugetlb_peak(j, totals->peak_hugetlb);
 	put_usage(j, &totals->usage);
 	put_metrics(j, metrics, n);
 }

@@ -23,7 +23,7 @@ struct user {
 struct row {
 	const char *step;		/* of a text */
 	struct profile_metric *metrics; /* whose names are of texts */
-	uint64_t time_ns, rss, step_peak;
+	uint64_t time_ns, rss, step_peak, hugetlb;
 	struct profile_usage usage;
 	uint32_t seq, tgid, tid, n_metrics;
 	uint8_t what;

@@ -16,6 +16,8 @@ struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t pag
 		.rss = (m->file + m->anon + m->shmem) * page_size,
 		.peak = m->peak * page_size,
 		.step_peak = m->step_peak * page_size,
+		.hugetlb = m->hugetlb * page_size,
+		.hugetlb_peak = m->hugetlb * page_size,
 	};
 }
 
@@ -150,6 +152,7 @@ static void take_memory(struct process *process, struct profile_memory memory, u
 {
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
+	raise_to(&memory.hugetlb_peak, process->pub.memory.hugetlb_peak);
 	if (!process->seen_ns) {
 		process->pub.first_rss = memory.rss;
 		process->pub.marked_rss[0] = memory.rss;
@@ -354,6 +357,15 @@ uint64_t processes_highest(const struct processes *ps)
 
 	for (size_t i = 0; i < ps->n; i++)
 		raise_to(&highest, ps->list[i]->memory.peak);
+	return highest;
+}
+
+uint64_t processes_highest_hugetlb(const struct processes *ps)
+{
+	uint64_t highest = 0;
+
+	for (size_t i = 0; i < ps->n; i++)
+		raise_to(&highest, ps->list[i]->memory.hugetlb_peak);
 	return highest;
 }
 

@@ -443,6 +443,7 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 	};
 
 	p->usage = usage_from_wire(&cp->tree.usage);
+	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
 	note_shared(p, &point, cp->inherited * p->config.page_size, cp->processes);
 	note_most_shared(p, &cp->most);
@@ -569,8 +570,10 @@ static void finish_totals(struct profile *p)
 	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
 	/* Of a run, which has each process from the first page that counts: where what told of the
 	 * tree's peak was lost, it is at least that. */
-	if (!is_among_others(p))
+	if (!is_among_others(p)) {
 		raise_to(&totals->peak_rss, processes_highest(&p->own));
+		raise_to(&totals->peak_hugetlb, processes_highest_hugetlb(&p->own));
+	}
 	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
 	if (p->finished || is_among_others(p))

@@ -31,6 +31,8 @@ struct profile_memory {
 	uint64_t file, anon, swap, shmem; /* bytes */
 	uint64_t rss;			  /* file + anon + shmem */
 	uint64_t peak, step_peak;	  /* of rss; see struct wire_memory */
+	uint64_t hugetlb;		  /* beside rss, as last looked up */
+	uint64_t hugetlb_peak;		  /* the highest of these: at least so much there was */
 };
 
 struct profile_usage {
@@ -174,6 +176,7 @@ struct profile_totals {
 	uint64_t peak_rss;	/* of the tree's sum */
 	uint64_t peak_time_ns;	/* of the event nearest to the peak */
 	uint64_t main_peak_rss; /* of the first target alone */
+	uint64_t peak_hugetlb;	/* of the tree, at checkpoints; or of a process alone, if more */
 	uint64_t max_inherited; /* most of tree RSS inherited at fork, as seen at points and
 				   checkpoints */
 	uint64_t

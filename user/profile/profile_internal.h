@@ -162,6 +162,7 @@ const struct profile_process *processes_main(const struct processes *ps);
 void processes_mark_gone(struct processes *ps, profile_is_there_fn is_there, void *context);
 /* The highest RSS that any of them has had alone. */
 uint64_t processes_highest(const struct processes *ps);
+uint64_t processes_highest_hugetlb(const struct processes *ps);
 void processes_usage(const struct processes *ps, struct profile_usage *sum);
 void processes_free(struct processes *ps);
 

@@ -68,6 +68,12 @@ static void derive_totals(struct recording *r)
 			raise_to(&t->peak_rss, r->steps[i].peak);
 		r->derived.totals = true;
 	}
+	if (!has(&record_totals, t, "peak_hugetlb_mb")) {
+		for (size_t i = 0; i < r->n_steps; i++)
+			raise_to(&t->peak_hugetlb, r->steps[i].hugetlb);
+		if (t->peak_hugetlb)
+			set(&record_totals, t, "peak_hugetlb_mb");
+	}
 	if (!has(&record_totals, t, "total_io_read_mb") &&
 	    !has(&record_totals, t, "total_cpu_time_secs"))
 		t->usage = last->usage;

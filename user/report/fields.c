@@ -71,6 +71,7 @@ static const struct field step_fields[] = {
 	{FIELD(step, "pid", pid, FIELD_U32)},
 	{FIELD(step, "tid", tid, FIELD_U32)},
 	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL)},
+	{FIELD(step, "hugetlb_mb", hugetlb, FIELD_BYTES)},
 };
 const struct record record_step = RECORD(step, "a row of memory_usage", step_fields);
 
@@ -109,6 +110,8 @@ static const struct field process_fields[] = {
 	{FIELD(process, "shmem_memory_mb", shmem, FIELD_BYTES)},
 	{FIELD(process, "swap_mb", swap, FIELD_BYTES)},
 	USAGE_FIELDS(process, ""),
+	{FIELD(process, "hugetlb_mb", hugetlb, FIELD_BYTES)},
+	{FIELD(process, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES)},
 };
 const struct record record_process = RECORD(process, "a process", process_fields);
 
@@ -154,6 +157,7 @@ static const struct field totals_fields[] = {
 	{FIELD(totals, "total_quantization_time_seconds", duration_ns, FIELD_NS)},
 	{FIELD(totals, "peak_memory_mb", peak_rss, FIELD_BYTES)},
 	{FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES)},
+	{FIELD(totals, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES)},
 	{FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_BYTES)},
 	{FIELD(totals, "total_disk_write_cancelled_mb", usage.disk_write_cancelled, FIELD_BYTES)},
 	USAGE_FIELDS(totals, "total_"),

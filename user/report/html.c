@@ -175,6 +175,8 @@ static void put_totals(struct json_writer *j, const struct page *page)
 	key_secs(j, "duration", totals->duration_ns);
 	json_member_u64(j, "peak", totals->peak_rss);
 	json_member_u64(j, "gpu_peak", totals->gpu_peak);
+	if (totals->peak_hugetlb)
+		json_member_u64(j, "hugetlb_peak", totals->peak_hugetlb);
 	json_member_u64(j, "io_read", totals->usage.io_read);
 	json_member_u64(j, "disk_read", totals->usage.disk_read);
 	json_member_u64(j, "io_write", totals->usage.io_write);

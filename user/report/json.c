@@ -212,6 +212,8 @@ static int put_fit(struct json_writer *j, const struct recording *r)
 	}
 	json_object(j);
 	put_need(j, &need);
+	if (r->totals.peak_hugetlb)
+		put_bytes(j, "hugetlb_mb", r->totals.peak_hugetlb);
 	json_key(j, "phases");
 	json_array(j);
 	for (size_t i = 0; i < r->n_phases; i++) {

@@ -68,6 +68,7 @@ struct recording_step {
 	uint64_t peak;		    /* of the tree since the row before; not said: rss */
 	struct profile_usage usage; /* of the tree since the start */
 	uint64_t gpu;		    /* bytes of GPU memory, where Quark saw one */
+	uint64_t hugetlb;	    /* of the tree now, beside rss */
 	struct profile_metric *metrics;
 	size_t n_metrics;
 };
@@ -102,6 +103,7 @@ struct recording_process {
 	uint32_t flags;			  /* enum wire_process_flag */
 	uint64_t peak_rss;		  /* its own highest */
 	uint64_t file, anon, shmem, swap; /* as last known */
+	uint64_t hugetlb, peak_hugetlb;	  /* beside its RSS: as last known, and the highest seen */
 	struct profile_usage usage;	  /* its own since the start */
 };
 
@@ -144,6 +146,7 @@ struct recording_totals {
 	uint64_t peak_rss;	    /* of the tree's sum */
 	uint64_t main_peak_rss;	    /* of the first process alone; 0: not said */
 	uint64_t gpu_peak;	    /* where Quark saw a GPU */
+	uint64_t peak_hugetlb;	    /* of the tree, beside its RSS: the highest seen */
 	struct profile_usage usage; /* of the tree */
 };
 

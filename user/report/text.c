@@ -356,6 +356,7 @@ static void put_peak(const struct text *t)
 static void put_fit(const struct text *t, const struct recording_needs *needs)
 {
 	char line[256], needed[UNITS_TEXT_MAX], files[UNITS_TEXT_MAX], gpu[UNITS_TEXT_MAX];
+	char hugetlb[UNITS_TEXT_MAX];
 	struct recording_need need;
 
 	if (recording_need(needs, 0, UINT64_MAX, &need)) {
@@ -366,6 +367,9 @@ static void put_fit(const struct text *t, const struct recording_needs *needs)
 			 units_bytes_for_people(files, need.files));
 		put_wrapped(t, "", line);
 	}
+	if (t->r->totals.peak_hugetlb)
+		fprintf(t->out, "Hugetlb memory beside it: %s or more\n",
+			units_bytes_for_people(hugetlb, t->r->totals.peak_hugetlb));
 	if (t->r->totals.gpu_peak)
 		fprintf(t->out, "GPU memory: peak %s\n",
 			units_bytes_for_people(gpu, t->r->totals.gpu_peak));

@@ -91,6 +91,8 @@ function showTotals() {
 		line("Needs at least", bytes(t.needed), "Most of what cannot be reclaimed: anonymous, shared, in swap");
 		line("Reclaimable", `up to ${bytes(t.files)} of mapped files`, "Can be dropped and read again");
 	}
+	if (t.hugetlb_peak)
+		line("Hugetlb memory", `${bytes(t.hugetlb_peak)} or more`, "Huge pages set aside, beside all other memory; seen at checkpoints and exits");
 	if (t.gpu_peak)
 		line("GPU peak", bytes(t.gpu_peak));
 	if (t.io_read || t.disk_read)

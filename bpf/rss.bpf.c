@@ -89,24 +89,24 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 /* A fold takes less time than a try. */
 enum { SETTLE_TRIES = 16 };
 
+/* Small: on 6.1 the frames of all callers share 512 bytes. */
 struct settling {
-	struct percpu_counter *counter;
-	u64 *shared; /* as counted */
-	u32 slot, member;
+	struct mm_rss *m;
+	u32 member;
+	u32 settled;
 	s64 change;
-	bool settled;
 };
 
 /* If its event was faster there is nothing to do. */
 static long settle_cpu(u32 cpu, struct settling *s)
 {
-	u32 *at = seen_part(s->slot, cpu, s->member), old;
+	u32 *at = seen_part(s->m->slot, cpu, s->member), old;
 	s32 part;
 
 	if (!at)
 		return 1;
 	old = *(volatile u32 *)at;
-	part = part_of(s->counter, cpu);
+	part = part_of(counter_of(s->m, s->member), cpu);
 	if (part != (s16)old && replace_seen(at, old, part))
 		s->change += part - (s16)old;
 	return 0;
@@ -133,33 +133,30 @@ static __always_inline void order_loads(struct settling *s)
  */
 static long try_to_settle(u32 i, struct settling *s)
 {
-	u64 old = *(volatile u64 *)s->shared;
-	s64 count = shared_of(s->counter);
+	struct percpu_counter *counter = counter_of(s->m, s->member);
+	u64 *shared = &s->m->shared[s->member & (NR_MM_COUNTERS - 1)];
+	u64 old = *(volatile u64 *)shared;
+	s64 count = shared_of(counter);
 
 	order_loads(s);
-	if (int_at(&s->counter->lock))
+	if (int_at(&counter->lock))
 		return 0;
 	order_loads(s);
 	if (count != signed_pages(old)) {
-		if (!replace_shared(s->shared, old, count))
+		if (!replace_shared(shared, old, count))
 			return 0;
 		s->change += count - signed_pages(old);
 	}
 	bpf_loop(config.nr_cpus, settle_cpu, s, 0);
 	order_loads(s);
-	s->settled = shared_of(s->counter) == count;
+	s->settled = shared_of(counter) == count;
 	return s->settled;
 }
 
 /* Counts all of a counter; by how many pages what was counted changes. */
 static __noinline s64 settle(struct mm_rss *m, u32 member)
 {
-	struct settling s = {
-		.counter = counter_of(m, member),
-		.shared = &m->shared[member & (NR_MM_COUNTERS - 1)],
-		.slot = m->slot,
-		.member = member,
-	};
+	struct settling s = {.m = m, .member = member};
 
 	bpf_loop(SETTLE_TRIES, try_to_settle, &s, 0);
 	if (!s.settled)

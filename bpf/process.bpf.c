@@ -99,6 +99,28 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 }
 
 /*
+ * What is going to be in `procs`: too large for the stack, of which all frames share 512 bytes.
+ * Two, since a fork may interrupt the walk over the tasks on the same CPU.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct proc);
+} drafts SEC(".maps");
+
+/* In use by nobody else until the program ends. */
+static __always_inline struct proc *draft_proc(u32 flags)
+{
+	u32 walk = flags & WIRE_PROCESS_ATTACHED || flags & WIRE_PROCESS_TARGET;
+	struct proc *draft = bpf_map_lookup_elem(&drafts, &walk);
+
+	if (draft)
+		__builtin_memset(draft, 0, sizeof(*draft));
+	return draft;
+}
+
+/*
  * Puts a process into the tracked set. mm is NULL if it is not to be counted: it shares its
  * parent's, or is the command before its exec.
  */
@@ -106,27 +128,26 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 					    u32 ppid, u32 job, u32 flags, bool waiting)
 {
 	struct wire_tree *tree = tree_of(job);
-	struct proc new = {
-		.started_ns = BPF_CORE_READ(leader, start_boottime),
-		.signal = (u64)BPF_CORE_READ(leader, signal),
-		.tgid = tgid_of(leader),
-		.ppid = ppid,
-		.job = job,
-		.flags = flags,
-		.waiting = waiting,
-	};
-	u32 tgid = new.tgid;
+	struct proc *proc, *new = draft_proc(flags);
+	u32 tgid = tgid_of(leader), slot;
 	struct mm_rss *m = NULL;
-	struct proc *proc;
 
-	if (!tgid) /* in an audit: it is outside of our pid namespace */
+	if (!tgid || !new) /* in an audit: it is outside of our pid namespace */
 		return NULL;
-	if (!take_slot(&free_slots, &machine.slots, &new.slot)) {
+	if (!take_slot(&free_slots, &machine.slots, &slot)) {
 		note_untracked(tgid);
 		return NULL;
 	}
-	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST)) {
-		bpf_map_push_elem(&free_slots, &new.slot, 0);
+	new->started_ns = BPF_CORE_READ(leader, start_boottime);
+	new->signal = (u64)BPF_CORE_READ(leader, signal);
+	new->tgid = tgid;
+	new->ppid = ppid;
+	new->job = job;
+	new->slot = slot;
+	new->flags = flags;
+	new->waiting = waiting;
+	if (bpf_map_update_elem(&procs, &tgid, new, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_slots, &slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
 			note_untracked(tgid);
 		return NULL;
@@ -144,7 +165,7 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	atomic_add(&tree->processes, 1);
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree->targets, 1);
-	set_slot(new.slot, tgid);
+	set_slot(slot, tgid);
 	emit_process(WIRE_FORK, proc, leader, tid_of(leader), 0);
 	return m;
 }
@@ -222,6 +243,7 @@ static __always_inline void start_command(struct proc *proc)
 {
 	add_process(&proc->base, proc); /* which was 0 */
 	proc->joined = proc->base;
+	proc->cpu_told = 0;
 	proc->waiting = 0;
 }
 

@@ -31,23 +31,28 @@ struct {
 
 /* What sched_clock said when a CPU's event began to count; 0: there is none. */
 u64 cpu_clock_began[WIRE_MAX_CPUS] __weak;
+s64 cpu_clock_counted[WIRE_MAX_CPUS] __weak; /* when last looked at */
 
 /* sched_clock_cpu() less CLOCK_MONOTONIC as last looked at, and when; 0: never. */
 s64 sched_clock_ahead __weak;
 u64 sched_clock_seen_ns __weak;
 
-/* Looks at the clock. Only in programs that may not sleep. */
+/*
+ * Looks at the clock. Only in programs that may not sleep. An event that stands still is of a CPU
+ * that was offline: the kernel does not set it going again.
+ */
 static __always_inline void refresh_sched_clock(void)
 {
-	u64 began = cpu_clock_began[bpf_get_smp_processor_id() & (WIRE_MAX_CPUS - 1)];
-	u64 now;
+	u32 cpu = bpf_get_smp_processor_id() & (WIRE_MAX_CPUS - 1);
+	u64 began = cpu_clock_began[cpu], now;
 	s64 counted;
 
 	if (!began)
 		return;
 	counted = bpf_perf_event_read(&cpu_clocks, BPF_F_CURRENT_CPU);
-	if (counted < 0)
+	if (counted < 0 || counted == cpu_clock_counted[cpu])
 		return;
+	cpu_clock_counted[cpu] = counted;
 	now = bpf_ktime_get_ns();
 	sched_clock_ahead = began + counted - now;
 	sched_clock_seen_ns = now;

@@ -23,7 +23,6 @@ struct thread_walk {
 	struct wire_usage sum;
 	u32 threads;
 	bool complete;
-	bool torn;
 };
 
 static long walk_thread(u32 i, struct thread_walk *w)
@@ -39,10 +38,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 		add_thread(&w->sum, t);
 	w->node = next_node(w->node);
 	w->threads++;
-	if ((u64)BPF_CORE_READ(t, signal) == w->signal)
-		return 0;
-	w->torn = true;
-	return 1;
+	return (u64)BPF_CORE_READ(t, signal) != w->signal;
 }
 
 /* False: a thread came or went meanwhile. */
@@ -55,9 +51,8 @@ static __always_inline bool walk_process(struct proc *proc, struct thread_walk *
 	w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
-	w->torn = false;
 	bpf_loop(WALK_THREADS, walk_thread, w, 0);
-	return !w->torn && *(volatile u32 *)&proc->exits_begun == done;
+	return w->complete && *(volatile u32 *)&proc->exits_begun == done;
 }
 
 int add_process(struct wire_usage *sum, struct proc *proc)
@@ -67,9 +62,7 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 	if (!proc || !sum || !proc->signal)
 		return 0;
 	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
-	if (!walk_process(proc, &w) && !walk_process(proc, &w))
-		walk_process(proc, &w);
-	if (!w.complete && !w.torn)
+	if (!walk_process(proc, &w) && !walk_process(proc, &w) && !walk_process(proc, &w))
 		count(threads_unread);
 	add_usage(sum, &w.sum);
 	return w.threads;
@@ -151,9 +144,10 @@ int all_threads_gone(struct proc *proc)
 	return w.complete && !w.found && *(volatile u32 *)&proc->exits_begun == done;
 }
 
+/* Small: on 6.1 the frames of all callers share 512 bytes. */
 struct tree_walk {
-	struct wire_usage sum; /* over the processes that are alive */
-	u64 hugetlb;	       /* likewise */
+	struct wire_usage *sum;
+	u64 hugetlb; /* of the processes that are alive */
 	u32 job;
 	u32 threads;
 };
@@ -168,23 +162,22 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	proc = find_proc(*tgid);
 	if (!proc || proc->waiting || proc->job != w->job)
 		return 0;
-	w->threads += add_process(&w->sum, proc);
-	subtract_usage(&w->sum, &proc->joined);
+	w->threads += add_process(w->sum, proc);
+	subtract_usage(w->sum, &proc->joined);
 	w->hugetlb += hugetlb_of(proc);
 	return 0;
 }
 
 /* False: a process ended meanwhile. */
-static __always_inline bool walk_tree(struct wire_usage *usage, struct tree_walk *w, u32 job)
+static __always_inline bool walk_tree(struct tree_walk *w)
 {
-	struct wire_tree *tree = tree_of(job);
+	struct wire_tree *tree = tree_of(w->job);
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
-	__builtin_memset(w, 0, sizeof(*w));
-	w->job = job;
-	*usage = tree->gone;
+	w->hugetlb = 0;
+	w->threads = 0;
+	*w->sum = tree->gone;
 	bpf_loop(machine.slots, walk_slot, w, 0);
-	add_usage(usage, &w->sum);
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
@@ -215,31 +208,28 @@ static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 int read_tree(struct wire_snapshot *to, u32 job, u64 now)
 {
 	struct wire_tree *tree = tree_of(job);
-	struct tree_walk w = {};
-	struct wire_usage *usage;
+	struct tree_walk w = {.job = job};
 
 	if (!to)
 		return 0;
-	usage = &to->usage;
 	if (is_dear(tree, tree->live.threads) && now - tree->live.time_ns < config.stale_ns &&
 	    !tree->live.writing) {
-		*usage = tree->live.sum;
-		add_usage(usage, &tree->gone);
-		keep_from_falling(usage, &tree->cpu_told);
+		to->usage = tree->live.sum;
 		to->memory.hugetlb = tree->live.hugetlb;
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree(usage, &w, job) && !walk_tree(usage, &w, job))
-		walk_tree(usage, &w, job);
+	w.sum = &to->usage;
+	if (!walk_tree(&w) && !walk_tree(&w) && !walk_tree(&w))
+		count(threads_unread);
+	keep_from_falling(&to->usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
-		tree->live.sum = w.sum;
+		tree->live.sum = to->usage;
 		tree->live.hugetlb = w.hugetlb;
 		tree->live.time_ns = now;
 		tree->live.threads = w.threads;
 		tree->live.writing = 0;
 	}
 	to->memory.hugetlb = w.hugetlb;
-	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
 }

@@ -217,6 +217,21 @@ def test_cpu_time_of_short_steps(profile, case, kind):
     assert steps[-1] - steps[0] == pytest.approx(truth, rel=0.03), f"expected {truth} s, got {steps[-1] - steps[0]}"
 
 
+def test_cpu_time_of_a_crowd(profile):
+    """Where the tree's usage is looked at once a millisecond only, nobody is counted as alive and as gone."""
+    run = profile(program("bursts"), "crowd", 5, 200000, "compute")
+    truth = run.truth["cpu_ns"] / 1e9
+    got = cpu_between(run.profile, "before", "after")
+    assert quality(run.profile)["stale_usage"], "expected rows whose usage is of a moment before"
+    assert got == pytest.approx(truth, rel=0.05), f"expected {truth} s, got {got}"
+    # One child runs at a time, and its parent hardly: CPU time is never ahead of the clock.
+    first = row_of(run.profile, "before")
+    ahead = max((row["cpu_time_secs"] - first["cpu_time_secs"])
+                - 1.1 * (row["relative_time_secs"] - first["relative_time_secs"])
+                for row in run.profile["memory_usage"] if row["step"] == "step")
+    assert ahead < 0.05, f"expected no row with more CPU time than time has passed, got {ahead} s more"
+
+
 def test_lost_records(attach, tmp_path):
     """Nobody reads while more comes than the ring holds. Who is known is known once; whose exit was
     lost is said to have gone; and no process is above the tree."""

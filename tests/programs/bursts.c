@@ -6,6 +6,7 @@
  * children  N children do.
  * steps     the main thread does, N times, with the mark "step" after each; no thread ends.
  * others    likewise, while another thread runs all the time.
+ * crowd     as children, in a process of 400 threads more, which marks "step" while it waits.
  *
  * KIND is "compute" (no system call) or "calls" (as many as fit). The last line of stdout is JSON:
  * cpu_ns is what the kernel says was used between the marks "before" and "after", by this process
@@ -73,6 +74,41 @@ static void *run_all_the_time(void *unused)
 	return unused;
 }
 
+/* The tree's usage is asked for more often than such a tree is looked at. */
+static void one_child_of_a_crowd(void)
+{
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (!pid) {
+		burst();
+		_exit(0);
+	}
+	while (!waitpid(pid, NULL, WNOHANG)) {
+		DTRACE_PROBE1(qprof, mark, "step");
+		pause_ns(200000);
+	}
+}
+
+static void *wait_for_the_end(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void start_crowd(void)
+{
+	enum { CROWD = 400 };
+	pthread_attr_t small;
+	pthread_t thread;
+
+	must(!pthread_attr_init(&small));
+	must(!pthread_attr_setstacksize(&small, 64 * KIB));
+	for (int i = 0; i < CROWD; i++)
+		must(!pthread_create(&thread, &small, wait_for_the_end, NULL));
+}
+
 static uint64_t used_by(int who)
 {
 	struct rusage used;
@@ -88,6 +124,8 @@ static void (*find_case(const char *name))(void)
 		return one_thread;
 	if (!strcmp(name, "children"))
 		return one_child;
+	if (!strcmp(name, "crowd"))
+		return one_child_of_a_crowd;
 	must(!strcmp(name, "steps") || !strcmp(name, "others"));
 	return one_step;
 }
@@ -110,6 +148,8 @@ int main(int argc, char **argv)
 	n = number(argv[2]);
 	if (once == one_child)
 		repeat(once, n);
+	else if (once == one_child_of_a_crowd)
+		start_crowd();
 	teardown = used_by(RUSAGE_CHILDREN);
 	burst_ns = number(argv[3]) * 1000;
 	calls = !strcmp(argv[4], "calls");

@@ -141,7 +141,10 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
 };
 
+/* The kernel's has an atomic_long_t. (Not empty: clang 19 crashes at the address of such a member.)
+ */
 struct local64 {
+	s64 value;
 };
 
 struct hw_perf_event {

@@ -83,13 +83,17 @@ struct {
 } multishots SEC(".maps");
 
 struct skipped {
+	struct request is;
 	u64 counted;
 	u32 tgid;
 	u32 kind;
 };
 
-/* struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
- * kernel uses its memory for another request. */
+/*
+ * struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
+ * kernel uses its memory for another request: that is submitted, or refused before it is
+ * (io_uring_req_failed).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -166,6 +170,24 @@ static __always_inline bool is_mixed(const struct noted *slot)
 	return slot->kinds & (slot->kinds - 1) && slot->kinds != slot->kind;
 }
 
+static __always_inline struct request identity(struct io_kiocb *req)
+{
+	struct request is = {
+		.ring = (u64)BPF_CORE_READ(req, ctx),
+		.user_data = BPF_CORE_READ(req, cqe.user_data),
+	};
+
+	return is;
+}
+
+static __always_inline void forget_skipped(struct io_kiocb *req)
+{
+	u64 key = (u64)req;
+
+	if (skip_seen)
+		bpf_map_delete_elem(&skipped, &key);
+}
+
 /* ---- Submission -------------------------------------------------------------------------------
  */
 
@@ -222,9 +244,10 @@ static __always_inline u64 asked_for(struct io_kiocb *req, u8 opcode)
 	return bytes < MAX_TRANSFER ? bytes : MAX_TRANSFER;
 }
 
-static __always_inline u64 count_skipped(struct io_kiocb *req, u32 tgid, u8 opcode, u32 flags)
+static __always_inline u64 count_skipped(struct io_kiocb *req, const struct request *is, u32 tgid,
+					 u8 opcode, u32 flags)
 {
-	struct skipped skip = {.tgid = tgid, .kind = kind_of(opcode)};
+	struct skipped skip = {.is = *is, .tgid = tgid, .kind = kind_of(opcode)};
 	u64 key = (u64)req;
 
 	skip_seen = true;
@@ -246,7 +269,6 @@ static __always_inline int submitted(struct io_kiocb *req)
 	u32 tgid = current_tgid(), flags, kind;
 	struct request is;
 	u64 counted = 0;
-	u64 key = (u64)req;
 	u8 opcode;
 
 	if (!find_proc(tgid))
@@ -254,12 +276,10 @@ static __always_inline int submitted(struct io_kiocb *req)
 	opcode = BPF_CORE_READ(req, opcode);
 	flags = BPF_CORE_READ(req, flags);
 	kind = kind_of(opcode);
-	is.ring = (u64)BPF_CORE_READ(req, ctx);
-	is.user_data = BPF_CORE_READ(req, cqe.user_data);
+	is = identity(req);
+	forget_skipped(req);
 	if (flags & IOSQE_CQE_SKIP_SUCCESS && kind != ELSE)
-		counted = count_skipped(req, tgid, opcode, flags);
-	else if (skip_seen)
-		bpf_map_delete_elem(&skipped, &key);
+		counted = count_skipped(req, &is, tgid, opcode, flags);
 	note(&is, tgid, kind, counted);
 	if (opcode == IORING_OP_READ_MULTISHOT)
 		begin_multishot(&is, tgid);
@@ -279,6 +299,15 @@ int BPF_PROG(io_uring_submitted_old, struct io_kiocb *req)
 	return submitted(req);
 }
 
+/* Never submitted, and completes with an error all the same. What its memory was before has no part
+ * in that. */
+SEC("tp_btf/io_uring_req_failed")
+int BPF_PROG(io_uring_refused, void *sqe, struct io_kiocb *req)
+{
+	forget_skipped(req);
+	return 0;
+}
+
 /* ---- Completion -------------------------------------------------------------------------------
  */
 
@@ -287,8 +316,12 @@ static __always_inline u64 take_skipped(struct io_kiocb *req)
 {
 	u64 key = (u64)req, counted;
 	struct skipped *skip = bpf_map_lookup_elem(&skipped, &key);
+	struct request is;
 
-	if (!skip || skip->tgid != submitter(req))
+	if (!skip)
+		return 0;
+	is = identity(req);
+	if (!same(&skip->is, &is) || skip->tgid != submitter(req))
 		return 0;
 	counted = skip->counted;
 	bpf_map_delete_elem(&skipped, &key);

@@ -34,6 +34,7 @@ enum {
 };
 
 enum {
+	IORING_CQE_F_BUFFER = 1 << 0,
 	IORING_CQE_F_MORE = 1 << 1,
 	/* The flags of a request begin with those of its submission. */
 	IOSQE_BUFFER_SELECT = 1 << 5,
@@ -44,6 +45,7 @@ enum {
 	MAX_NOTED = 4096, /* a power of two */
 	MAX_MULTISHOTS = 4096,
 	MAX_SKIPPED = 16384,
+	MAX_RINGS = 4096,
 };
 
 /* What a request does, as bits. */
@@ -101,6 +103,19 @@ struct {
 	__type(key, u64);
 	__type(value, struct skipped);
 } skipped SEC(".maps");
+
+/*
+ * struct io_ring_ctx * of the rings that were made while their maker was tracked: all their
+ * requests have been seen. Nothing says when a ring goes. Where another is made at its address, the
+ * entry is of that.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_RINGS);
+	__type(key, u64);
+	__type(value, u8);
+} seen_rings SEC(".maps");
 
 /* Set by the first of them; until then nobody pays for a look at the maps. */
 bool multishot_seen, skip_seen;
@@ -186,6 +201,29 @@ static __always_inline void forget_skipped(struct io_kiocb *req)
 
 	if (skip_seen)
 		bpf_map_delete_elem(&skipped, &key);
+}
+
+/* The arguments are read as numbers: the verifier lets nobody calculate with a pointer that it
+ * knows. */
+static __always_inline u64 argument(const void *ctx, u32 i)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (const u64 *)ctx + i);
+	return value;
+}
+
+SEC("tp_btf/io_uring_create")
+int BPF_PROG(io_uring_created)
+{
+	u64 ring = argument(ctx, 1);
+	u8 seen = 1;
+
+	if (find_proc(current_tgid()))
+		bpf_map_update_elem(&seen_rings, &ring, &seen, BPF_ANY);
+	else
+		bpf_map_delete_elem(&seen_rings, &ring);
+	return 0;
 }
 
 /* ---- Submission -------------------------------------------------------------------------------
@@ -336,8 +374,20 @@ static __always_inline void end_multishot(const struct request *is)
 		bpf_map_delete_elem(&multishots, is);
 }
 
+/*
+ * Whether one that nobody has noted may be of a multishot read. Its submission is noted unless it
+ * was before the process was tracked, so in an older ring. It brings a buffer of a group, as only a
+ * multishot receive does besides it; one of a poll or accept has none.
+ */
+static __always_inline bool may_be_read(const struct request *is, u32 flags)
+{
+	const u32 expected = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
+
+	return (flags & expected) == expected && !bpf_map_lookup_elem(&seen_rings, &is->ring);
+}
+
 /* One of many of a multishot request, or of nothing that was ever submitted (a message). */
-static __always_inline int completed_in_between(const struct request *is, s32 bytes)
+static __always_inline int completed_in_between(const struct request *is, s32 bytes, u32 flags)
 {
 	struct multishot *known = multishot_seen ? bpf_map_lookup_elem(&multishots, is) : NULL;
 	struct noted *slot;
@@ -349,24 +399,20 @@ static __always_inline int completed_in_between(const struct request *is, s32 by
 		if (slot && is_mixed(slot))
 			count(ambiguous_requests);
 		account(known->tgid, bytes, 0);
-	} else if (find_proc(current_tgid()) && !find_noted(is)) {
+	} else if (may_be_read(is, flags) && find_proc(current_tgid()) && !find_noted(is)) {
 		count(unknown_requests);
 	}
 	return 0;
 }
 
-/* The first argument of the event is the ring. As a number: the verifier lets nobody calculate with
- * a pointer that it knows. */
+/* The first argument of the event is the ring. */
 static __always_inline struct request request_of(const void *ctx, u64 user_data)
 {
-	struct request is = {.user_data = user_data};
-
-	bpf_probe_read_kernel(&is.ring, sizeof(is.ring), ctx);
-	return is;
+	return (struct request){.ring = argument(ctx, 0), .user_data = user_data};
 }
 
 static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 user_data,
-				     s32 bytes)
+				     s32 bytes, u32 flags)
 {
 	const struct request is = request_of(ctx, user_data);
 	u64 counted = 0;
@@ -375,7 +421,7 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 	u32 kind;
 
 	if (!req)
-		return completed_in_between(&is, bytes);
+		return completed_in_between(&is, bytes, flags);
 	if (bytes <= 0 && !skip_seen && !multishot_seen)
 		return 0;
 	opcode = BPF_CORE_READ(req, opcode);
@@ -396,14 +442,15 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 SEC("?tp_btf/io_uring_complete")
 int BPF_PROG(io_uring_done, void *ring, void *req, struct io_uring_cqe *cqe)
 {
-	return completed(ctx, req, BPF_CORE_READ(cqe, user_data), BPF_CORE_READ(cqe, res));
+	return completed(ctx, req, BPF_CORE_READ(cqe, user_data), BPF_CORE_READ(cqe, res),
+			 BPF_CORE_READ(cqe, flags));
 }
 
 /* Until 6.13: the parts of the completion one by one. */
 SEC("?tp_btf/io_uring_complete")
-int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res)
+int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res, u32 flags)
 {
-	return completed(ctx, req, user_data, res);
+	return completed(ctx, req, user_data, res, flags);
 }
 
 /* Comes instead of io_uring_complete, and without the request. */
@@ -416,6 +463,8 @@ int BPF_PROG(io_uring_overflowed, void *ring, u64 user_data, s32 bytes, u32 flag
 	if (multishot_seen && !(flags & IORING_CQE_F_MORE))
 		end_multishot(&is);
 	if (!slot) {
+		if (flags & IORING_CQE_F_MORE)
+			return completed_in_between(&is, bytes, flags);
 		if (bytes > 0 && find_proc(current_tgid()))
 			count(unknown_requests);
 		return 0;

@@ -16,7 +16,7 @@ CALLS = [
     "uring_skip_read", "uring_skip_write", "uring_skip_writev", "uring_skip_short",
     "uring_skip_fails", "uring_skip_chain", "uring_refused",
     "uring_overflow", "uring_overflow_worker",
-    "uring_multishot",
+    "uring_multishot", "uring_multishot_recv", "uring_multishot_poll",
     "cold", "mmap_read", "mmap_write", "direct_read", "direct_write",
     "threads_read", "threads_write", "children", "short_children", "orphan",
 ]

@@ -131,6 +131,20 @@ def test_alike(profile, disk):
     assert ambiguous > 0, f"expected ambiguous_requests in {run.profile['quality']}"
 
 
+@pytest.mark.parametrize("case, expected", [("uring_old_multishot", SIZE * MIB // (64 * KIB)),
+                                            ("uring_old_multishot_poll", 0)])
+def test_multishot_from_before_the_attach(target, attach, disk, case, expected):
+    """Nobody knows whose bytes a read's completions are: each is said. One of a poll has none."""
+    waiting = target(case, str(disk), str(SIZE), path=program("io"))
+    with attach(waiting.pid) as attached:
+        truth = waiting.go()
+        profile = attached.finished()
+    if truth.get("missing"):
+        pytest.skip("this kernel has no multishot read")
+    unknown = quality(profile)["unknown_requests"]
+    assert unknown == expected, f"expected {expected} unknown_requests, got {unknown}"
+
+
 def test_large_folios(profile, disk):
     """What the kernel calls dirty may be more than was written: it is the kernel's, and said so."""
     run = profile(program("io"), "ahead", disk, SIZE)

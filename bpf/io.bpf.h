@@ -14,6 +14,21 @@ enum {
 	MAX_TRANSFER = 0x7fffffff & ~4095, /* MAX_RW_COUNT: a call moves no more */
 };
 
+/*
+ * Adds to a sum that never stays below 0, whatever is taken back. One that would is wrong by some
+ * request, and `quality` says so. The missing is given back, not kept from being taken: others add
+ * at the same time, and nothing has to be tried again.
+ */
+static __always_inline void move_sum(u64 *sum, s64 bytes)
+{
+	s64 now = (s64)atomic_add(sum, bytes) + bytes;
+
+	if (bytes >= 0 || now >= 0)
+		return;
+	atomic_add(sum, now > bytes ? -now : -bytes);
+	count(ambiguous_requests);
+}
+
 /* Adds to what a process has moved, if it is tracked; less than 0 takes back. */
 static __always_inline void account(u32 tgid, s64 read, s64 written)
 {
@@ -22,9 +37,9 @@ static __always_inline void account(u32 tgid, s64 read, s64 written)
 	if (!proc || proc->waiting)
 		return;
 	if (read)
-		atomic_add(&proc->gone.extra_read, read);
+		move_sum(&proc->gone.extra_read, read);
 	if (written)
-		atomic_add(&proc->gone.extra_write, written);
+		move_sum(&proc->gone.extra_write, written);
 }
 
 static __always_inline u32 current_tgid(void)

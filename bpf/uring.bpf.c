@@ -34,6 +34,7 @@ enum {
 };
 
 enum {
+	IORING_CQE_F_BUFFER = 1 << 0,
 	IORING_CQE_F_MORE = 1 << 1,
 	/* The flags of a request begin with those of its submission. */
 	IOSQE_BUFFER_SELECT = 1 << 5,
@@ -44,6 +45,7 @@ enum {
 	MAX_NOTED = 4096, /* a power of two */
 	MAX_MULTISHOTS = 4096,
 	MAX_SKIPPED = 16384,
+	MAX_RINGS = 4096,
 };
 
 /* What a request does, as bits. */
@@ -83,13 +85,17 @@ struct {
 } multishots SEC(".maps");
 
 struct skipped {
+	struct request is;
 	u64 counted;
 	u32 tgid;
 	u32 kind;
 };
 
-/* struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
- * kernel uses its memory for another request. */
+/*
+ * struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
+ * kernel uses its memory for another request: that is submitted, or refused before it is
+ * (io_uring_req_failed).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -97,6 +103,19 @@ struct {
 	__type(key, u64);
 	__type(value, struct skipped);
 } skipped SEC(".maps");
+
+/*
+ * struct io_ring_ctx * of the rings that were made while their maker was tracked: all their
+ * requests have been seen. Nothing says when a ring goes. Where another is made at its address, the
+ * entry is of that.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_RINGS);
+	__type(key, u64);
+	__type(value, u8);
+} seen_rings SEC(".maps");
 
 /* Set by the first of them; until then nobody pays for a look at the maps. */
 bool multishot_seen, skip_seen;
@@ -166,6 +185,47 @@ static __always_inline bool is_mixed(const struct noted *slot)
 	return slot->kinds & (slot->kinds - 1) && slot->kinds != slot->kind;
 }
 
+static __always_inline struct request identity(struct io_kiocb *req)
+{
+	struct request is = {
+		.ring = (u64)BPF_CORE_READ(req, ctx),
+		.user_data = BPF_CORE_READ(req, cqe.user_data),
+	};
+
+	return is;
+}
+
+static __always_inline void forget_skipped(struct io_kiocb *req)
+{
+	u64 key = (u64)req;
+
+	if (skip_seen)
+		bpf_map_delete_elem(&skipped, &key);
+}
+
+/* The arguments are read as numbers: the verifier lets nobody calculate with a pointer that it
+ * knows. */
+static __always_inline u64 argument(const void *ctx, u32 i)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (const u64 *)ctx + i);
+	return value;
+}
+
+SEC("tp_btf/io_uring_create")
+int BPF_PROG(io_uring_created)
+{
+	u64 ring = argument(ctx, 1);
+	u8 seen = 1;
+
+	if (find_proc(current_tgid()))
+		bpf_map_update_elem(&seen_rings, &ring, &seen, BPF_ANY);
+	else
+		bpf_map_delete_elem(&seen_rings, &ring);
+	return 0;
+}
+
 /* ---- Submission -------------------------------------------------------------------------------
  */
 
@@ -222,9 +282,10 @@ static __always_inline u64 asked_for(struct io_kiocb *req, u8 opcode)
 	return bytes < MAX_TRANSFER ? bytes : MAX_TRANSFER;
 }
 
-static __always_inline u64 count_skipped(struct io_kiocb *req, u32 tgid, u8 opcode, u32 flags)
+static __always_inline u64 count_skipped(struct io_kiocb *req, const struct request *is, u32 tgid,
+					 u8 opcode, u32 flags)
 {
-	struct skipped skip = {.tgid = tgid, .kind = kind_of(opcode)};
+	struct skipped skip = {.is = *is, .tgid = tgid, .kind = kind_of(opcode)};
 	u64 key = (u64)req;
 
 	skip_seen = true;
@@ -246,7 +307,6 @@ static __always_inline int submitted(struct io_kiocb *req)
 	u32 tgid = current_tgid(), flags, kind;
 	struct request is;
 	u64 counted = 0;
-	u64 key = (u64)req;
 	u8 opcode;
 
 	if (!find_proc(tgid))
@@ -254,12 +314,10 @@ static __always_inline int submitted(struct io_kiocb *req)
 	opcode = BPF_CORE_READ(req, opcode);
 	flags = BPF_CORE_READ(req, flags);
 	kind = kind_of(opcode);
-	is.ring = (u64)BPF_CORE_READ(req, ctx);
-	is.user_data = BPF_CORE_READ(req, cqe.user_data);
+	is = identity(req);
+	forget_skipped(req);
 	if (flags & IOSQE_CQE_SKIP_SUCCESS && kind != ELSE)
-		counted = count_skipped(req, tgid, opcode, flags);
-	else if (skip_seen)
-		bpf_map_delete_elem(&skipped, &key);
+		counted = count_skipped(req, &is, tgid, opcode, flags);
 	note(&is, tgid, kind, counted);
 	if (opcode == IORING_OP_READ_MULTISHOT)
 		begin_multishot(&is, tgid);
@@ -279,6 +337,15 @@ int BPF_PROG(io_uring_submitted_old, struct io_kiocb *req)
 	return submitted(req);
 }
 
+/* Never submitted, and completes with an error all the same. What its memory was before has no part
+ * in that. */
+SEC("tp_btf/io_uring_req_failed")
+int BPF_PROG(io_uring_refused, void *sqe, struct io_kiocb *req)
+{
+	forget_skipped(req);
+	return 0;
+}
+
 /* ---- Completion -------------------------------------------------------------------------------
  */
 
@@ -287,8 +354,12 @@ static __always_inline u64 take_skipped(struct io_kiocb *req)
 {
 	u64 key = (u64)req, counted;
 	struct skipped *skip = bpf_map_lookup_elem(&skipped, &key);
+	struct request is;
 
-	if (!skip || skip->tgid != submitter(req))
+	if (!skip)
+		return 0;
+	is = identity(req);
+	if (!same(&skip->is, &is) || skip->tgid != submitter(req))
 		return 0;
 	counted = skip->counted;
 	bpf_map_delete_elem(&skipped, &key);
@@ -303,8 +374,20 @@ static __always_inline void end_multishot(const struct request *is)
 		bpf_map_delete_elem(&multishots, is);
 }
 
+/*
+ * Whether one that nobody has noted may be of a multishot read. Its submission is noted unless it
+ * was before the process was tracked, so in an older ring. It brings a buffer of a group, as only a
+ * multishot receive does besides it; one of a poll or accept has none.
+ */
+static __always_inline bool may_be_read(const struct request *is, u32 flags)
+{
+	const u32 expected = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
+
+	return (flags & expected) == expected && !bpf_map_lookup_elem(&seen_rings, &is->ring);
+}
+
 /* One of many of a multishot request, or of nothing that was ever submitted (a message). */
-static __always_inline int completed_in_between(const struct request *is, s32 bytes)
+static __always_inline int completed_in_between(const struct request *is, s32 bytes, u32 flags)
 {
 	struct multishot *known = multishot_seen ? bpf_map_lookup_elem(&multishots, is) : NULL;
 	struct noted *slot;
@@ -316,24 +399,20 @@ static __always_inline int completed_in_between(const struct request *is, s32 by
 		if (slot && is_mixed(slot))
 			count(ambiguous_requests);
 		account(known->tgid, bytes, 0);
-	} else if (find_proc(current_tgid()) && !find_noted(is)) {
+	} else if (may_be_read(is, flags) && find_proc(current_tgid()) && !find_noted(is)) {
 		count(unknown_requests);
 	}
 	return 0;
 }
 
-/* The first argument of the event is the ring. As a number: the verifier lets nobody calculate with
- * a pointer that it knows. */
+/* The first argument of the event is the ring. */
 static __always_inline struct request request_of(const void *ctx, u64 user_data)
 {
-	struct request is = {.user_data = user_data};
-
-	bpf_probe_read_kernel(&is.ring, sizeof(is.ring), ctx);
-	return is;
+	return (struct request){.ring = argument(ctx, 0), .user_data = user_data};
 }
 
 static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 user_data,
-				     s32 bytes)
+				     s32 bytes, u32 flags)
 {
 	const struct request is = request_of(ctx, user_data);
 	u64 counted = 0;
@@ -342,7 +421,7 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 	u32 kind;
 
 	if (!req)
-		return completed_in_between(&is, bytes);
+		return completed_in_between(&is, bytes, flags);
 	if (bytes <= 0 && !skip_seen && !multishot_seen)
 		return 0;
 	opcode = BPF_CORE_READ(req, opcode);
@@ -363,14 +442,15 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 SEC("?tp_btf/io_uring_complete")
 int BPF_PROG(io_uring_done, void *ring, void *req, struct io_uring_cqe *cqe)
 {
-	return completed(ctx, req, BPF_CORE_READ(cqe, user_data), BPF_CORE_READ(cqe, res));
+	return completed(ctx, req, BPF_CORE_READ(cqe, user_data), BPF_CORE_READ(cqe, res),
+			 BPF_CORE_READ(cqe, flags));
 }
 
 /* Until 6.13: the parts of the completion one by one. */
 SEC("?tp_btf/io_uring_complete")
-int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res)
+int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res, u32 flags)
 {
-	return completed(ctx, req, user_data, res);
+	return completed(ctx, req, user_data, res, flags);
 }
 
 /* Comes instead of io_uring_complete, and without the request. */
@@ -383,6 +463,8 @@ int BPF_PROG(io_uring_overflowed, void *ring, u64 user_data, s32 bytes, u32 flag
 	if (multishot_seen && !(flags & IORING_CQE_F_MORE))
 		end_multishot(&is);
 	if (!slot) {
+		if (flags & IORING_CQE_F_MORE)
+			return completed_in_between(&is, bytes, flags);
 		if (bytes > 0 && find_proc(current_tgid()))
 			count(unknown_requests);
 		return 0;

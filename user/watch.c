@@ -81,13 +81,20 @@ void watch_warn(void *context, const char *what, const char *why)
 /* What io_read and io_write lack: at most two notes. */
 static size_t calls_notes(const struct watch *w, const char **notes)
 {
+	size_t n = 0;
+
 	switch (engine_calls(w->engine)) {
 	case CALLS_TRACED:
-		if (engine_traces_aio(w->engine))
-			return 0;
-		notes[0] = "native AIO (io_submit) is not counted in io_read and io_write on this "
-			   "kernel; what it does O_DIRECT is in disk_read and disk_write";
-		return 1;
+		if (!engine_traces_aio(w->engine))
+			notes[n++] =
+				"native AIO (io_submit) is not counted in io_read and io_write on "
+				"this kernel; what it does O_DIRECT is in disk_read and disk_write";
+		if (engine_untraced(w->engine))
+			notes[n++] =
+				"some of the kernel's functions cannot be traced here, and what "
+				"goes through them is not counted in io_read and io_write: "
+				"io_calls names them";
+		return n;
 	case CALLS_PROBED:
 		notes[0] = "splice, tee, vmsplice, process_vm_readv, process_vm_writev and native "
 			   "AIO (io_submit) are seen at the functions of libc and libaio on this "

@@ -324,6 +324,7 @@ struct io_kiocb___since_6_13 {
 struct io_uring_cqe {
 	u64 user_data;
 	s32 res;
+	u32 flags;
 };
 
 /* What a request for a read or write, or for a splice, begins with. */

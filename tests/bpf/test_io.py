@@ -14,8 +14,9 @@ CALLS = [
     "sendfile", "copy_file_range",
     "uring_read", "uring_readv", "uring_cold", "uring_worker", "uring_write", "uring_writev",
     "uring_skip_read", "uring_skip_write", "uring_skip_writev", "uring_skip_short",
-    "uring_skip_fails", "uring_skip_chain", "uring_overflow", "uring_overflow_worker",
-    "uring_multishot",
+    "uring_skip_fails", "uring_skip_chain", "uring_refused",
+    "uring_overflow", "uring_overflow_worker",
+    "uring_multishot", "uring_multishot_recv", "uring_multishot_poll",
     "cold", "mmap_read", "mmap_write", "direct_read", "direct_write",
     "threads_read", "threads_write", "children", "short_children", "orphan",
 ]
@@ -128,6 +129,20 @@ def test_alike(profile, disk):
     assert_exact(f"the sum of {got}", sum(got.values()), expected)
     ambiguous = quality(run.profile)["ambiguous_requests"]
     assert ambiguous > 0, f"expected ambiguous_requests in {run.profile['quality']}"
+
+
+@pytest.mark.parametrize("case, expected", [("uring_old_multishot", SIZE * MIB // (64 * KIB)),
+                                            ("uring_old_multishot_poll", 0)])
+def test_multishot_from_before_the_attach(target, attach, disk, case, expected):
+    """Nobody knows whose bytes a read's completions are: each is said. One of a poll has none."""
+    waiting = target(case, str(disk), str(SIZE), path=program("io"))
+    with attach(waiting.pid) as attached:
+        truth = waiting.go()
+        profile = attached.finished()
+    if truth.get("missing"):
+        pytest.skip("this kernel has no multishot read")
+    unknown = quality(profile)["unknown_requests"]
+    assert unknown == expected, f"expected {expected} unknown_requests, got {unknown}"
 
 
 def test_large_folios(profile, disk):

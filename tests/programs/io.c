@@ -16,10 +16,13 @@
 #define _GNU_SOURCE
 #include <libaio.h>
 #include <linux/io_uring.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/sdt.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -535,6 +538,8 @@ static void do_aio_short(void)
 	truth.extra_read = CHUNK / 4;
 }
 
+enum { READ_MULTISHOT = 49 }; /* from 6.7 */
+
 /* What is tested is the account, not the speed: few entries. */
 struct ring {
 	int fd;
@@ -766,6 +771,43 @@ static void do_uring_skip_chain(void)
 	}
 }
 
+/*
+ * Requests that the kernel refuses before it takes them, in the memory of others that have
+ * succeeded without a completion. Their user_data is the same.
+ */
+static void do_uring_refused(void)
+{
+	enum { REFUSED = 256, ENTRIES = 2 * REFUSED, SUBMIT_ALL = 1 << 7 };
+	int fd = empty_file();
+	struct ring ring = {.p.flags = SUBMIT_ALL};
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_WRITE,
+		.flags = IOSQE_CQE_SKIP_SUCCESS | IOSQE_IO_LINK,
+		.fd = fd,
+		.addr = (uintptr_t)buffer,
+		.len = CHUNK,
+	};
+	struct io_uring_cqe cqe;
+
+	must(size / CHUNK < ENTRIES);
+	ring_open(&ring, ENTRIES);
+	begin();
+	FOR_EACH_CHUNK(at)
+	{
+		sqe.off = at;
+		ring_put(&ring, sqe);
+	}
+	must(!ring_do(&ring, (struct io_uring_sqe){.opcode = IORING_OP_NOP}));
+	sqe.flags = 0;
+	sqe.ioprio = 0xffff;
+	for (int i = 0; i < REFUSED; i++)
+		ring_put(&ring, sqe);
+	ring_enter(&ring, REFUSED);
+	for (int i = 0; i < REFUSED; i++)
+		must(ring_take(&ring, &cqe) && cqe.res == -EINVAL);
+	uring_wrote();
+}
+
 /* More completions than the ring takes; nobody looks at them before the last. */
 static void overflow(uint8_t flags, bool alike)
 {
@@ -818,52 +860,164 @@ static void do_uring_overflow_alike(void)
 	overflow(0, true);
 }
 
-/* One request, a completion for each time that something is in the pipe. */
-static void do_uring_multishot(void)
+/* So many that nobody who notes the latest requests remembers one from before. */
+static void crowd_out(struct ring *ring)
 {
-	enum { READ_MULTISHOT = 49, GROUP = 1, BUFFERS = 4 };
+	struct io_uring_cqe cqe;
+
+	for (uint64_t i = 0; i < 20000; i++) {
+		ring_put(ring,
+			 (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = 1000 + i});
+		ring_enter(ring, 1);
+		must(ring_take(ring, &cqe) && cqe.user_data == 1000 + i);
+	}
+}
+
+/* Of the cases with a request from before the attach: they go on at SIGUSR1. */
+static bool attach_later;
+
+static void be_attached(void)
+{
+	sigset_t go;
+	int sig;
+
+	if (!attach_later)
+		return;
+	sigemptyset(&go);
+	sigaddset(&go, SIGUSR1);
+	must(!sigprocmask(SIG_BLOCK, &go, NULL));
+	printf("{\"ready\": %d}\n", (int)getpid());
+	must(!fflush(stdout));
+	must(!sigwait(&go, &sig));
+}
+
+enum { GROUP = 1, BUFFERS = 4 };
+
+/* One more buffer for what comes next. */
+static void give_buffer(struct io_uring_buf_ring *buffers)
+{
+	static char room[BUFFERS][CHUNK];
+	uint16_t tail = buffers->tail, at = tail % BUFFERS;
+
+	buffers->bufs[at] = (struct io_uring_buf){
+		.addr = (uintptr_t)room[at],
+		.len = CHUNK,
+		.bid = at,
+		.resv = tail, /* where the ring's tail is, in the first of them */
+	};
+	__atomic_store_n(&buffers->tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+/* One request, a completion for each time that something has come. False: there is no such. */
+static bool multishot(uint8_t opcode, uint16_t ioprio, const int ends[2], int piece)
+{
 	struct io_uring_buf_ring *buffers =
 		map_or_die(4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	struct io_uring_buf_reg reg = {
 		.ring_addr = (uintptr_t)buffers, .ring_entries = BUFFERS, .bgid = GROUP};
-	static char room[BUFFERS][CHUNK];
 	struct ring ring = {0};
 	struct io_uring_cqe cqe;
-	uint16_t tail = 0;
+
+	ring_open(&ring, 4);
+	must(!syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_PBUF_RING, &reg, 1));
+	for (int i = 0; i < BUFFERS - 1; i++) /* some kernels want the next before there is data */
+		give_buffer(buffers);
+	begin();
+	ring_put(&ring, (struct io_uring_sqe){.opcode = opcode,
+					      .flags = IOSQE_BUFFER_SELECT,
+					      .ioprio = ioprio,
+					      .fd = ends[0],
+					      .off = opcode == READ_MULTISHOT ? -1ull : 0,
+					      .buf_group = GROUP,
+					      .user_data = 7});
+	ring_enter(&ring, 0);
+	if (ring_take(&ring, &cqe)) {
+		must(cqe.res == -EINVAL);
+		be_attached();
+		return false;
+	}
+	crowd_out(&ring);
+	be_attached();
+	FOR_EACH_CHUNK(at)
+	{
+		must(write(ends[1], buffer, piece) == piece);
+		ring_enter(&ring, 1);
+		must(ring_take(&ring, &cqe) && cqe.res == piece);
+		must(cqe.user_data == 7 && cqe.flags & IORING_CQE_F_MORE);
+		give_buffer(buffers);
+		truth.written += piece;
+	}
+	return true;
+}
+
+static void say_missing(const char *name)
+{
+	printf("{\"case\": \"%s\", \"missing\": true}\n", name);
+	exit(0);
+}
+
+static void do_uring_multishot(void)
+{
 	int ends[2];
 
 	must(!pipe(ends));
-	ring_open(&ring, 4);
-	must(!syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_PBUF_RING, &reg, 1));
-	begin();
-	ring_put(&ring, (struct io_uring_sqe){.opcode = READ_MULTISHOT,
-					      .flags = IOSQE_BUFFER_SELECT,
-					      .fd = ends[0],
-					      .off = -1ull,
-					      .buf_group = GROUP,
-					      .user_data = 7});
-	FOR_EACH_CHUNK(at)
-	{
-		buffers->bufs[tail % BUFFERS] = (struct io_uring_buf){
-			.addr = (uintptr_t)room[tail % BUFFERS],
-			.len = CHUNK,
-			.bid = tail % BUFFERS,
-			.resv = tail + 1, /* where the ring's tail is, in the first of them */
-		};
-		tail++;
-		__atomic_store_n(&buffers->tail, tail, __ATOMIC_RELEASE);
-		WHOLE(write(ends[1], buffer, CHUNK));
-		ring_enter(&ring, 1);
-		must(ring_take(&ring, &cqe));
-		if (cqe.res == -EINVAL) {
-			printf("{\"case\": \"uring_multishot\", \"missing\": true}\n");
-			exit(0);
-		}
-		WHOLE(cqe.res);
-		must(cqe.flags & IORING_CQE_F_MORE);
-	}
-	truth.written = size;
+	if (!multishot(READ_MULTISHOT, 0, ends, CHUNK))
+		say_missing("uring_multishot");
 	truth.extra_read = size;
+}
+
+/* Looks like a multishot read as it completes, and is in neither io_read nor io_write. */
+static void do_uring_multishot_recv(void)
+{
+	const uint16_t recv_multishot = 1 << 1;
+	const int piece = 4096; /* a larger one may come in parts */
+	int ends[2];
+
+	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	if (!multishot(IORING_OP_RECV, recv_multishot, ends, piece))
+		say_missing("uring_multishot_recv");
+}
+
+/* Completions in between that are no read's. */
+static void do_uring_multishot_poll(void)
+{
+	enum { POLL_ADD_MULTI = 1 << 0, TIMES = 100 };
+	int event = eventfd(0, EFD_CLOEXEC);
+	struct ring ring = {0};
+	struct io_uring_cqe cqe;
+	uint64_t n = 1;
+
+	must(event >= 0);
+	ring_open(&ring, 4);
+	begin();
+	ring_put(&ring, (struct io_uring_sqe){.opcode = IORING_OP_POLL_ADD,
+					      .fd = event,
+					      .len = POLL_ADD_MULTI,
+					      .poll32_events = POLLIN,
+					      .user_data = 7});
+	ring_enter(&ring, 0);
+	crowd_out(&ring);
+	be_attached();
+	for (int i = 0; i < TIMES; i++) {
+		must(write(event, &n, sizeof(n)) == sizeof(n));
+		ring_enter(&ring, 1);
+		must(ring_take(&ring, &cqe) && cqe.res > 0);
+		must(cqe.user_data == 7 && cqe.flags & IORING_CQE_F_MORE);
+		must(read(event, &n, sizeof(n)) == sizeof(n));
+	}
+	truth.written = truth.read = TIMES * sizeof(n);
+}
+
+static void do_uring_old_multishot(void)
+{
+	attach_later = true;
+	do_uring_multishot();
+}
+
+static void do_uring_old_multishot_poll(void)
+{
+	attach_later = true;
+	do_uring_multishot_poll();
 }
 
 static void do_cold(void)
@@ -1094,10 +1248,15 @@ static const struct io_case {
 	{"uring_skip_short", do_uring_skip_short},
 	{"uring_skip_fails", do_uring_skip_fails},
 	{"uring_skip_chain", do_uring_skip_chain},
+	{"uring_refused", do_uring_refused},
 	{"uring_overflow", do_uring_overflow},
 	{"uring_overflow_worker", do_uring_overflow_worker},
 	{"uring_overflow_alike", do_uring_overflow_alike},
 	{"uring_multishot", do_uring_multishot},
+	{"uring_multishot_recv", do_uring_multishot_recv},
+	{"uring_multishot_poll", do_uring_multishot_poll},
+	{"uring_old_multishot", do_uring_old_multishot},
+	{"uring_old_multishot_poll", do_uring_old_multishot_poll},
 	{"cold", do_cold},
 	{"mmap_read", do_mmap_read},
 	{"mmap_write", do_mmap_write},

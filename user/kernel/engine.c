@@ -50,6 +50,9 @@ struct engine {
 	bool aio; /* native AIO is traced */
 	enum engine_calls calls;
 	char fexit_reason[128];
+	char untraced[512]; /* functions that the kernel has and lets nobody trace, in a row; or ""
+			     */
+	char traced_backend[768];
 	bool holds_starts;
 	enum rss_layout rss_layout;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
@@ -73,19 +76,20 @@ static const struct bpf_insn nothing[] = {
 };
 
 /*
- * Whether this kernel takes an fexit program on a function: tried with the smallest one, since what
- * forbids it is a matter of configuration, privilege and architecture. 0, or -errno.
+ * Whether this kernel takes an fentry or fexit program on a function: tried with the smallest one,
+ * since what forbids it is a matter of configuration, privilege, architecture and of the function.
+ * 0, or -errno.
  */
-static int probe_fexit(const struct btf *btf, const char *function)
+static int probe_traced(const struct btf *btf, const char *function, enum bpf_attach_type type)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
 	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	int fd, link;
 
 	if (id < 0)
 		return -ENOENT;
 	opts.attach_btf_id = id;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe_fexit", "GPL", nothing, 2, &opts);
+	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe_traced", "GPL", nothing, 2, &opts);
 	if (fd < 0)
 		return fd;
 	link = bpf_raw_tracepoint_open(NULL, fd);
@@ -123,8 +127,28 @@ static const char *traced_function(const struct bpf_program *program)
 	return strchr(section, '/') + 1;
 }
 
-/* Of the functions, those that the kernel has: 32-bit programs' calls are a matter of
- * configuration. */
+/*
+ * Of the functions, those that the kernel has (32-bit programs' calls are a matter of
+ * configuration) and lets one trace: one that is not to be traced would make libbpf refuse all
+ * programs.
+ */
+static bool can_trace(struct engine *e, const struct btf *btf, const struct bpf_program *program,
+		      const char *function)
+{
+	size_t used = strlen(e->untraced);
+	int err;
+
+	if (!e->fexit || btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) <= 0)
+		return false;
+	err = probe_traced(btf, function, bpf_program__expected_attach_type(program));
+	if (!err)
+		return true;
+	log_verbose("%s cannot be traced: %s", function, strerror(-err));
+	snprintf(e->untraced + used, sizeof(e->untraced) - used, "%s%s", used ? ", " : "",
+		 function);
+	return false;
+}
+
 static void choose_traced(struct engine *e, const struct btf *btf)
 {
 	struct bpf_program *program;
@@ -134,16 +158,25 @@ static void choose_traced(struct engine *e, const struct btf *btf)
 		const char *function = traced_function(program);
 
 		if (function)
-			bpf_program__set_autoload(
-				program, e->fexit && btf__find_by_name_kind(btf, function,
-									    BTF_KIND_FUNC) > 0);
+			bpf_program__set_autoload(program, can_trace(e, btf, program, function));
 	}
-	e->aio = bpf_program__autoload(e->bpf->progs.aio_completes);
+	/* Where it is not seen who submits, nobody's completions are counted. */
+	e->aio = bpf_program__autoload(e->bpf->progs.aio_submits) &&
+		 bpf_program__autoload(e->bpf->progs.aio_completes);
+}
+
+static void name_traced(struct engine *e)
+{
+	snprintf(e->traced_backend, sizeof(e->traced_backend),
+		 "task->ioac rchar and wchar; io_uring's tracepoints; fexit on splice, tee, "
+		 "vmsplice, process_vm_readv, process_vm_writev%s%s%s",
+		 e->aio ? "; fentry on aio_complete_rw" : "", *e->untraced ? "; but not on " : "",
+		 e->untraced);
 }
 
 static void choose_calls(struct engine *e, const struct btf *btf, bool wanted)
 {
-	int err = probe_fexit(btf, SPLICE_FUNCTION);
+	int err = probe_traced(btf, SPLICE_FUNCTION, BPF_TRACE_FEXIT);
 
 	if (err)
 		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "fexit on %s: %s",
@@ -153,6 +186,7 @@ static void choose_calls(struct engine *e, const struct btf *btf, bool wanted)
 	else
 		e->fexit = true;
 	choose_traced(e, btf);
+	name_traced(e);
 	e->calls = e->fexit ? CALLS_TRACED : wanted ? CALLS_PROBED : CALLS_NOT_COUNTED;
 }
 
@@ -982,6 +1016,11 @@ bool engine_traces_aio(const struct engine *e)
 	return e->aio;
 }
 
+const char *engine_untraced(const struct engine *e)
+{
+	return *e->untraced ? e->untraced : NULL;
+}
+
 const char *engine_clock_reason(const struct engine *e)
 {
 	return *e->clock_reason ? e->clock_reason : NULL;
@@ -996,13 +1035,7 @@ static const char *calls_backend(const struct engine *e)
 {
 	switch (e->calls) {
 	case CALLS_TRACED:
-		return e->aio ? "task->ioac rchar and wchar; io_uring's tracepoints; fexit on "
-				"splice, "
-				"tee, vmsplice, process_vm_readv, process_vm_writev; fentry on "
-				"aio_complete_rw"
-			      : "task->ioac rchar and wchar; io_uring's tracepoints; fexit on "
-				"splice, "
-				"tee, vmsplice, process_vm_readv, process_vm_writev";
+		return e->traced_backend;
 	case CALLS_PROBED:
 		return "task->ioac rchar and wchar; io_uring's tracepoints; uretprobes on libc's "
 		       "splice, tee, vmsplice, process_vm_readv, process_vm_writev and libaio's "

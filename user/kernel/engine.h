@@ -157,6 +157,8 @@ const char *engine_clock_reason(const struct engine *e);
 enum engine_calls engine_calls(const struct engine *e);
 /* Whether native AIO is among what is traced: not if the compiler took its function apart. */
 bool engine_traces_aio(const struct engine *e);
+/* The functions of calls that are to be traced and cannot be on this kernel, or NULL. */
+const char *engine_untraced(const struct engine *e);
 /* Why fexit cannot be used, or NULL if it is. */
 const char *engine_fexit_reason(const struct engine *e);
 

@@ -17,6 +17,7 @@ import yaml
 import harness
 from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, Loader, assert_valid, ending, parse,
                      process_of, program, quality, run_qprof, step_names, wait_for)
+from slow_files import SlowProgram
 
 SMALLEST_PIPE = 4096
 STARTS = 3
@@ -131,6 +132,46 @@ def test_a_profiler_at_work_is_waited_for(tmp_path, unhurried):
     if quality(run.profile)["hasty_starts"]:
         pytest.skip("the machine is so busy that programs did not wait for their search")
     assert not any("did nothing" in w["why"] for w in run.profile["quality"]["warnings"])
+
+
+def test_profiler_held_up_by_a_file_system(tmp_path, out, alone):
+    """A file that cannot be read makes a program wait for a second, once in the run, which says so."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with contextlib.closing(SlowProgram(program("checkpoints"), mount)) as slow:
+        script = (f"{slow.path} sequence; while ! test -e go; do sleep 0.01; done; "
+                  f"sh -c '{STARTS_TIMED}'")
+        process = subprocess.Popen([QPROF, "-q", "-o", out, "--", "sh", "-c", script], cwd=tmp_path,
+                                   env=CLEAN_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
+        wait_for(slow.asked.is_set, "the search of the slow file")
+        (tmp_path / "go").touch()
+        wait_for((tmp_path / "done").exists, "the starts")
+        slow.release()
+        _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    assert_unhindered(cpu_of((tmp_path / "done").read_text()), alone)
+    warnings = parse(out)["quality"]["warnings"]
+    assert any("did nothing for 100 ms" in w["why"] for w in warnings), warnings
+
+
+def test_cost_has_what_static_programs_wait(tmp_path, out):
+    """One that nothing makes wait but its start; a stopped profiler lets it wait for 100 ms."""
+    script = f"while ! test -e go; do sleep 0.01; done; {program('prompt')} >/dev/null; touch done"
+    process = subprocess.Popen([QPROF, "-q", "--cost", "-o", out, "--", "sh", "-c", script], cwd=tmp_path,
+                               env=CLEAN_ENV, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: "Start" in str(parse(out)), "the first row")
+        # All that the script runs while it waits is known, and waits no more.
+        process.send_signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        wait_for((tmp_path / "done").exists, "the start")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    cost = parse(out)["quality"]["cost"]
+    assert cost["bpf_wait_secs"] >= 0.1, cost
 
 
 def test_killed_while_a_program_waits(tmp_path, out, alone):

@@ -1101,15 +1101,15 @@ uint64_t engine_missed_events(const struct engine *e)
 struct engine_cost engine_cost(const struct engine *e)
 {
 	struct engine_program programs[MAX_PROGRAMS];
-	struct engine_cost cost = {.counted = e->stats_fd >= 0 ||
-					      (e->always_counts && kernel_counts())};
+	struct engine_cost cost = {
+		.counted = e->stats_fd >= 0 || (e->always_counts && kernel_counts()),
+		.wait_ns = __atomic_load_n(&e->bpf->bss->machine.waited_ns, __ATOMIC_RELAXED),
+	};
 	const size_t n = cost.counted ? engine_programs(e, programs, MAX_PROGRAMS) : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		cost.run_ns += programs[i].run_ns;
 		cost.runs += programs[i].runs;
-		if (programs[i].fd == bpf_program__fd(e->bpf->progs.objects_changed))
-			cost.wait_ns = programs[i].run_ns;
 	}
 	return cost;
 }

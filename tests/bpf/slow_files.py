@@ -21,6 +21,7 @@ LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORG
     1, 2, 3, 14, 15, 18, 25, 26, 36, 42)
 ROOT, PROGRAM = 1, 2
 ENOENT, ENOSYS = 2, 38
+ASYNC_READ = 1  # a reader waits for the page, as on a disk, not for the answer
 NAME = "program"
 VALID_SECS = 3600
 
@@ -76,7 +77,7 @@ class SlowProgram:
 
     def take(self, opcode, unique, node, body):
         if opcode == INIT:
-            self.answer(unique, struct.pack("<4I2H2I2H7I", 7, 31, PAGE, 0, 16, 12, 1 << 16, 1, 0, 0,
+            self.answer(unique, struct.pack("<4I2H2I2H7I", 7, 31, PAGE, ASYNC_READ, 16, 12, 1 << 16, 1, 0, 0,
                                             *[0] * 7))
         elif opcode == LOOKUP and body == NAME.encode() + b"\0":
             self.answer(unique, struct.pack("<4Q2I", PROGRAM, 0, VALID_SECS, VALID_SECS, 0, 0)

@@ -244,6 +244,52 @@ def test_first_signal_and_a_reader_that_comes(tmp_path):
     assert step_names(profile, ends=True)[-1] == "End" and len(step_names(profile)) == 500
 
 
+def test_first_signal_after_the_end_of_the_command(tmp_path):
+    """It discards nothing either: the profile is whole for a reader that comes; the second ends."""
+    with writing_to_a_pipe(tmp_path, program("checkpoints"), "rate", "500") as (process, reader):
+        def is_over():
+            return is_full(reader) and not any("bpf" in link for link in open_files(process.pid))
+        wait_for(is_over, "the end of the BPF programs")
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: not pending(process.pid), "the first signal to be taken")
+        profile = yaml.load(read_all(reader), Loader=Loader)
+        assert process.wait(DEADLINE) == 0, process.stderr.read()
+    assert step_names(profile, ends=True)[-1] == "End" and len(step_names(profile)) == 500
+    assert quality(profile)["dropped_rows"] == 0
+
+
+def pending(pid):
+    """Signals that were sent and not taken."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^ShdPnd:\s*(\w+)", status.read(), re.M).group(1), 16)
+
+
+def test_end_of_the_output_while_a_program_hangs_in_a_probe(tmp_path):
+    """A child waits for the probe's end; a reader of the output does not wait for the child."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with contextlib.closing(SlowProgram(program("idle"), mount)) as slow:
+        script = (f"{program('checkpoints')} rate 500; {program('mapped')} {slow.path} & "
+                  "while ! test -e go; do sleep 0.01; done")
+        with writing_to_a_pipe(tmp_path, "sh", "-c", script) as (process, reader):
+            wait_for(slow.asked.is_set, "the probe")
+            (tmp_path / "go").touch()
+            said = process.stderr.readline().decode()
+            assert "hangs in a probe" in said
+            text = bytearray()
+            os.set_blocking(reader, False)
+
+            def ended():
+                with contextlib.suppress(BlockingIOError):
+                    text.extend(os.read(reader, 1 << 20))
+                return process.poll() is not None
+            wait_for(ended, "the end of qprof-bpf")
+            # What is left is there by now, and behind it the end; a writer that is left is an error.
+            text.extend(read_all(reader))
+        slow.release()
+    assert len(step_names(yaml.load(bytes(text), Loader=Loader))) == 500
+
+
 def test_reader_that_leaves_early(tmp_path):
     """A failure of ours; the command comes to its end."""
     with writing_to_a_pipe(tmp_path, "sh", "-c", f"{program('checkpoints')} rate 500; "

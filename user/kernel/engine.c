@@ -605,6 +605,37 @@ static void detach_in_parallel(struct engine *e)
 		pthread_join(shares[i].thread, NULL);
 }
 
+static int compare_fds(const void *a, const void *b)
+{
+	const int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * Pipes, sockets and files that others wait for the end of, with all else but the links: the
+ * descriptors between theirs.
+ */
+static void close_others(const struct engine *e)
+{
+	int *kept = calloc(e->n_attached, sizeof(*kept));
+	unsigned int next = 0;
+
+	if (!kept)
+		return;
+	for (size_t i = 0; i < e->n_attached; i++)
+		kept[i] =
+			e->attached[i].link ? bpf_link__fd(e->attached[i].link) : e->attached[i].fd;
+	qsort(kept, e->n_attached, sizeof(*kept), compare_fds);
+	for (size_t i = 0; i < e->n_attached; i++) {
+		if ((unsigned int)kept[i] > next)
+			close_range(next, kept[i] - 1, 0);
+		next = kept[i] + 1;
+	}
+	close_range(next, ~0u, 0);
+	free(kept);
+}
+
 /*
  * The kernel waits for every program that is at a probe, and one may sleep in it for as long as its
  * owner likes (its argument in memory that a userfaultfd does not serve). Whoever closes the last
@@ -617,8 +648,7 @@ static void detach_all(struct engine *e)
 	pid_t child = e->n_attached ? fork() : -1;
 
 	if (!child) {
-		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-			close(fd); /* pipes that others wait for the end of */
+		close_others(e);
 		detach_in_parallel(e);
 		_exit(0);
 	}

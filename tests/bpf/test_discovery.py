@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from harness import (AS_NOBODY, DEADLINE, QPROF, assert_nothing_lost, program, public_dir,
-                     run_qprof, step_names)
+                     quality, run_qprof, step_names)
 
 
 def plugin_steps(count):
@@ -204,6 +204,23 @@ def test_file_that_is_written_anew_in_place(unhurried, tmp_path):
         assert step_names(run.profile)[3:] == ["first", "second", "third", "fourth", "fifth"]
     warnings = run.profile["quality"]["warnings"]
     assert any(w["what"] == str(path) and "may miss checkpoints" in w["why"] for w in warnings), warnings
+
+
+def test_library_that_is_written_while_programs_wait(unhurried, tmp_path):
+    """Someone has it open for writing, so that it has no lease. Who waits for the new probes is in a probe, of
+    the dynamic linker: the old ones cannot go before it goes on."""
+    for name in ("linked", "plugin.so"):
+        shutil.copy(program(name), tmp_path / name)
+    other = tmp_path / "other"
+    content = (tmp_path / "plugin.so").read_bytes()
+    assert b"qprof\0mark" in content
+    other.write_bytes(content.replace(b"qprof\0mark", b"qprof\0seen"))
+    run = unhurried("sh", "-ec", f"exec 9>>{tmp_path}/plugin.so; {tmp_path}/linked; "
+                    "sleep 2.1; "  # for so long a program that was searched does not wait
+                    f"dd if={other} of={tmp_path}/plugin.so conv=notrunc status=none; "
+                    f"{tmp_path}/linked")
+    assert quality(run.profile)["hasty_starts"] == 0, quality(run.profile)
+    assert "seen" in step_names(run.profile), step_names(run.profile)
 
 
 def test_stripped_executable(profile, tmp_path):

@@ -28,7 +28,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 #include "qprof.skel.h"
 
-enum { DETACH_THREADS = 32, DETACH_MS = 2000 };
+enum { DETACH_THREADS = 32, DETACH_MS = 2000, RELEASE_NS = 50000000 };
 
 /* How old the usage of others may be in the checkpoints of a tree of more than 256 threads. In an
  * audit, where a checkpoint is one of many things that go on, reading it may cost less. */
@@ -670,17 +670,62 @@ static void detach_all(struct engine *e)
 		close(done.fd);
 }
 
+/* What a thread detaches. */
+struct released {
+	size_t n;
+	struct attached attached[];
+};
+
+static void *detach_released(void *arg)
+{
+	struct released *released = arg;
+
+	for (size_t i = 0; i < released->n; i++)
+		detach(&released->attached[i]);
+	free(released);
+	return NULL;
+}
+
+/*
+ * The kernel takes the breakpoints away at once, and then waits for every program that is at a
+ * probe: it may be one that waits for us. So a thread detaches, and is not waited for for long.
+ */
+static void detach_aside(struct released *released)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += RELEASE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_create(&thread, NULL, detach_released, released))
+		detach_released(released);
+	else if (pthread_timedjoin_np(thread, NULL, &until))
+		pthread_detach(thread);
+}
+
 void engine_detach_group(struct engine *e, uint32_t group)
 {
+	struct released *released =
+		malloc(sizeof(*released) + e->n_attached * sizeof(*e->attached));
 	size_t kept = 0;
 
+	if (released)
+		released->n = 0;
 	for (size_t i = 0; i < e->n_attached; i++) {
-		if (e->attached[i].group == group)
-			detach(&e->attached[i]);
-		else
+		if (e->attached[i].group != group)
 			e->attached[kept++] = e->attached[i];
+		else if (released)
+			released->attached[released->n++] = e->attached[i];
+		else
+			detach(&e->attached[i]);
 	}
 	e->n_attached = kept;
+	if (released && released->n)
+		detach_aside(released);
+	else
+		free(released);
 }
 
 void engine_free(struct engine *e)

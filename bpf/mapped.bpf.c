@@ -9,6 +9,8 @@
  *
  * A loader that is slow is waited for, one that does not answer is not. It may be stopped, or wait
  * for something itself. Once it has done nothing for DEAF_NS, no program waits again in this run.
+ * The same holds once it has made a program wait for HOLD_NS, the last DEAF_NS of it without any
+ * CPU time: a file system that does not answer (FUSE, NFS, a disk that hangs) holds it up for good.
  */
 #include "pids.bpf.h"
 
@@ -16,6 +18,7 @@ enum {
 	HOLD_NS = 1000000000, /* usually it is one millisecond; this is for a machine that is
 				 overloaded, or without uprobe_multi */
 	DEAF_NS = 100000000,  /* of a loader that sleeps, while a program waits for it */
+	RAN_SHIFT = 20,
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
 	KNOWN_NS = 2000000000,
 };
@@ -43,6 +46,7 @@ struct {
 
 struct hold {
 	u32 slot;
+	u32 ran; /* when the loader last ran, in units of 2^20 ns: there is no room for more */
 	u64 change;
 	u64 until;
 	u64 code;	/* an address that is mapped */
@@ -75,13 +79,15 @@ static __always_inline void let_others_run(const struct hold *hold)
  * signal ends); or did so since the last look, which its CPU time tells. One that sleeps otherwise,
  * or is stopped, is not at work.
  */
-static __always_inline bool is_at_work(struct task_struct *loader, struct hold *hold)
+static __always_inline bool is_at_work(struct task_struct *loader, struct hold *hold, u64 now)
 {
 	const u32 state = BPF_CORE_READ(loader, __state);
 	const u64 cpu_ns = BPF_CORE_READ(loader, se.sum_exec_runtime);
 	const bool ran = cpu_ns != hold->cpu_ns;
 
 	hold->cpu_ns = cpu_ns;
+	if (ran)
+		hold->ran = now >> RAN_SHIFT;
 	return ran || state == TASK_RUNNING || state & TASK_UNINTERRUPTIBLE;
 }
 
@@ -92,9 +98,11 @@ static __always_inline bool give_up(struct hold *hold)
 	struct task_struct *loader = (void *)machine.loader;
 	const u64 now = bpf_ktime_get_ns();
 
-	if (is_at_work(loader, hold))
+	if (is_at_work(loader, hold, now))
 		hold->at_work_ns = now;
 	else if (now - hold->at_work_ns > DEAF_NS)
+		machine.deaf = 1;
+	if (now > hold->until && (u32)(now >> RAN_SHIFT) - hold->ran > DEAF_NS >> RAN_SHIFT)
 		machine.deaf = 1;
 	return machine.deaf || machine.leaving || now > hold->until ||
 	       BPF_CORE_READ(loader, flags) & PF_EXITING;
@@ -121,6 +129,7 @@ static __always_inline void hold_back(struct hold *hold)
 		return;
 	if (bpf_loop(HOLD_SPINS, still_waiting, hold, 0) == HOLD_SPINS)
 		count(hasty_starts);
+	atomic_add(&machine.waited_ns, bpf_ktime_get_ns() - (hold->until - HOLD_NS));
 }
 
 static long take_file(struct task_struct *task, struct vm_area_struct *vma, struct wire_code *code)
@@ -181,6 +190,7 @@ static __noinline int wait_for_search(u64 address)
 	hold.at_work_ns = e->h.time_ns;
 	hold.until = e->h.time_ns + HOLD_NS;
 	hold.cpu_ns = 0;
+	hold.ran = 0;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	if (!known && !config.audit) /* which holds up nobody */
 		hold_back(&hold);

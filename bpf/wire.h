@@ -285,6 +285,7 @@ struct wire_machine {
 	__u64 loader;	    /* struct task_struct * of the thread that searches new mappings */
 	__u32 deaf;	    /* it did not answer: no program waits for it any more */
 	__u32 leaving;	    /* set by the loader: it will not answer any more */
+	__u64 waited_ns;    /* by programs, for the search of their new code */
 };
 
 /* What the loader decides before the programs are loaded. */

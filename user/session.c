@@ -41,6 +41,7 @@ struct session {
 	bool started;  /* WIRE_START came through */
 	bool finished; /* WIRE_FINISH came through: what follows is not of this run */
 	bool show_armed;
+	unsigned int signals;  /* that asked to stop */
 	uint64_t dropped_rows; /* checkpoints that are not in the file */
 };
 
@@ -171,7 +172,7 @@ static void stopping(struct watch *w, const struct signalfd_siginfo *info)
 {
 	struct session *s = (struct session *)w;
 
-	if (w->stop) { /* the second one: at once */
+	if (s->signals++) { /* the second one: at once */
 		log_error("stopped at once; the profile is incomplete, but valid");
 		_exit(128 + (int)info->ssi_signo);
 	}

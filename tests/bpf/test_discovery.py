@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from harness import (AS_NOBODY, DEADLINE, QPROF, assert_nothing_lost, program, public_dir,
-                     run_qprof, step_names)
+                     quality, run_qprof, step_names)
 
 
 def plugin_steps(count):
@@ -169,6 +169,58 @@ def test_replaced_executable(target, attach, tmp_path):
         idle.go()
         profile = attached.finished()
     assert step_names(profile) == ["the old one"]
+
+
+CHANGES = {
+    "link": "ln -f {path} {path}.link",
+    "mode": "chmod 70$i {path}",
+    "name": "mv {path} {path}.other; mv {path}.other {path}",
+    "time": "touch {path}",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change_that_is_none_of_the_content(unhurried, tmp_path, change):
+    """What runs the file goes on, and what is started from it has its marks from the first on."""
+    path = tmp_path / "program"
+    shutil.copy(program("checkpoints"), path)
+    running, starts = 600, 6
+    run = unhurried("sh", "-ec", f"{path} rate {running} 300 & for i in $(seq {starts}); do "
+                    f"{CHANGES[change].format(path=path)}; {path} rate 3; done; wait")
+    steps = step_names(run.profile)
+    expected = running + 3 * starts
+    assert len(steps) == expected, f"expected {expected} marks, got {len(steps)}"
+    warnings = run.profile["quality"]["warnings"]
+    assert not any("may miss" in w["why"] for w in warnings), warnings
+
+
+def test_file_that_is_written_anew_in_place(unhurried, tmp_path):
+    """Its probes are others, at other places; whatever had it in use is told of."""
+    path = tmp_path / "program"
+    shutil.copy(program("checkpoints"), path)
+    run = unhurried("sh", "-ec", f"{path} rate 3; cat {program('prompt')} >{path}; {path}")
+    assert step_names(run.profile)[:3] == ["c0000000", "c0000001", "c0000002"]
+    if held(run.profile):
+        assert step_names(run.profile)[3:] == ["first", "second", "third", "fourth", "fifth"]
+    warnings = run.profile["quality"]["warnings"]
+    assert any(w["what"] == str(path) and "may miss checkpoints" in w["why"] for w in warnings), warnings
+
+
+def test_library_that_is_written_while_programs_wait(unhurried, tmp_path):
+    """Someone has it open for writing, so that it has no lease. Who waits for the new probes is in a probe, of
+    the dynamic linker: the old ones cannot go before it goes on."""
+    for name in ("linked", "plugin.so"):
+        shutil.copy(program(name), tmp_path / name)
+    other = tmp_path / "other"
+    content = (tmp_path / "plugin.so").read_bytes()
+    assert b"qprof\0mark" in content
+    other.write_bytes(content.replace(b"qprof\0mark", b"qprof\0seen"))
+    run = unhurried("sh", "-ec", f"exec 9>>{tmp_path}/plugin.so; {tmp_path}/linked; "
+                    "sleep 2.1; "  # for so long a program that was searched does not wait
+                    f"dd if={other} of={tmp_path}/plugin.so conv=notrunc status=none; "
+                    f"{tmp_path}/linked")
+    assert quality(run.profile)["hasty_starts"] == 0, quality(run.profile)
+    assert "seen" in step_names(run.profile), step_names(run.profile)
 
 
 def test_stripped_executable(profile, tmp_path):

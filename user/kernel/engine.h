@@ -188,7 +188,8 @@ uint64_t engine_missed_events(const struct engine *e);
 struct engine_cost {
 	bool counted; /* all the time: asked for, or kernel.bpf_stats_enabled is set; else zeros */
 	uint64_t run_ns, runs;
-	uint64_t wait_ns; /* of run_ns: programs that waited for their new code to be searched */
+	uint64_t wait_ns; /* programs waited for their new code to be searched; in run_ns, but for
+			     task work */
 };
 
 struct engine_cost engine_cost(const struct engine *e);

@@ -33,7 +33,8 @@ struct run_warning {
 struct run_cost {
 	bool counted; /* the kernel counted its BPF programs; else only the last is known */
 	uint64_t bpf_run_ns, bpf_runs; /* for whatever process they ran */
-	uint64_t bpf_wait_ns; /* of bpf_run_ns: waiting for us to search new code for probes */
+	uint64_t bpf_wait_ns; /* programs waited for us to search their new code; in bpf_run_ns, but
+				 for task work */
 	uint64_t own_cpu_ns;  /* user and system, of qprof-bpf's own process */
 };
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * known_files.h - the files that were searched for probes, a limited number of them.
+ */
+#ifndef QPROF_KNOWN_FILES_H
+#define QPROF_KNOWN_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "wire.h"
+
+/*
+ * A file that was searched, by what its probes belong to; see mappings.bpf.c. It may be written
+ * anew in place: then it is another one, although the key is the same.
+ */
+struct known_file {
+	struct wire_file key;
+	uint64_t size, changed_ns;
+	uint64_t digest; /* of its probes, and of the code where they are */
+	uint32_t group;	 /* of what is attached in it */
+	int lease;	 /* a descriptor of it that holds a lease, or -1 */
+	bool attached;	 /* anything */
+	bool linker;	 /* a dynamic linker */
+	bool overlaid;	 /* found by way of an overlay mount */
+	UT_hash_handle hh;
+};
+
+struct known_files {
+	struct known_file *first; /* in the order in which they were added; hh.next is the next */
+	size_t limit;
+};
+
+/* The file, or NULL. */
+struct known_file *known_files_find(const struct known_files *files, const struct wire_file *key);
+/*
+ * A file that is not known yet; all but its key and lease is zero. If there are too many, those
+ * that have nothing attached are forgotten: if one is mapped again, it is searched again. NULL: no
+ * memory, or all have something attached.
+ */
+struct known_file *known_files_add(struct known_files *files, const struct wire_file *key);
+void known_files_remove(struct known_files *files, struct known_file *file);
+
+#endif

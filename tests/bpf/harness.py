@@ -409,6 +409,11 @@ def keeps_faults_back(profile):
     return "mm_rss_stat" in profile["qprof"]["backends"]["rss"]
 
 
+def holds_starts(profile):
+    """Whether a program that no dynamic linker makes wait is held at its start: from 6.18 on."""
+    return "starts held" in profile["qprof"]["backends"]["checkpoints"]
+
+
 def assert_near(what, got_mb, expected_bytes, tolerance_bytes):
     """A number of the profile, in MiB, against the truth in bytes."""
     off = got_mb * MIB - expected_bytes

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import (AS_NOBODY, DEADLINE, QPROF, assert_nothing_lost, program, public_dir,
+from harness import (AS_NOBODY, DEADLINE, QPROF, assert_nothing_lost, holds_starts, program, public_dir,
                      quality, run_qprof, step_names)
 
 
@@ -89,11 +89,6 @@ LAUNCHERS = {
 }
 
 
-def held(profile):
-    """Whether a program that no dynamic linker makes wait is held at its start."""
-    return "starts held" in profile["qprof"]["backends"]["checkpoints"]
-
-
 def is_warned(profile):
     return any("first run" in warning["what"] for warning in profile["quality"]["warnings"])
 
@@ -114,7 +109,7 @@ def test_first_runs_of_static_programs(unhurried, tmp_path, launcher):
         line.format(root=tmp_path, path=tmp_path / f"p{i}", name=f"p{i}") for i in range(runs)))
     once = ["first", "second", "third", "fourth", "fifth"]
     steps = step_names(run.profile)
-    if held(run.profile):
+    if holds_starts(run.profile):
         assert steps == once * runs, f"expected {5 * runs} marks, got {len(steps)}"
         assert not is_warned(run.profile)
     else:
@@ -140,7 +135,7 @@ def test_other_root(unhurried, tmp_path):
     steps, once = step_names(run.profile), run.truth["steps"]
     assert steps[-len(once):] == once, f"expected {once} of the second run, got {steps}"
     first = steps[:-len(once)]
-    warned = is_warned(run.profile) and not held(run.profile)
+    warned = is_warned(run.profile) and not holds_starts(run.profile)
     assert first == once or (warned and first == once[len(once) - len(first):]), (
         f"expected {once} of the first run, or a warning and the end of it; got {first}, "
         f"{run.profile['quality']['warnings']}")
@@ -200,7 +195,7 @@ def test_file_that_is_written_anew_in_place(unhurried, tmp_path):
     shutil.copy(program("checkpoints"), path)
     run = unhurried("sh", "-ec", f"{path} rate 3; cat {program('prompt')} >{path}; {path}")
     assert step_names(run.profile)[:3] == ["c0000000", "c0000001", "c0000002"]
-    if held(run.profile):
+    if holds_starts(run.profile):
         assert step_names(run.profile)[3:] == ["first", "second", "third", "fourth", "fifth"]
     warnings = run.profile["quality"]["warnings"]
     assert any(w["what"] == str(path) and "may miss checkpoints" in w["why"] for w in warnings), warnings

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import assert_nothing_lost, program, quality, rows, run_qprof, step_names
+from harness import (assert_nothing_lost, holds_starts, program, quality, rows, run_qprof,
+                     step_names)
 
 SOURCES = Path(__file__).resolve().parents[1] / "programs"
 SDT = Path("/usr/include/x86_64-linux-gnu/sys")
@@ -42,11 +43,6 @@ def runnable(path, *args):
     except OSError as err:
         pytest.skip(f"this kernel runs no programs of 32 bits: {err}")
     return path
-
-
-def held(run):
-    """Whether a program that no dynamic linker makes wait is held at its start."""
-    return "starts held" in run.profile["qprof"]["backends"]["checkpoints"]
 
 
 def assert_found(run, found, once):
@@ -88,7 +84,7 @@ def test_starts_a_static_program(unhurried, tmp_path):
         shutil.copy(program("prompt"), tmp_path / f"p{i}")
     run = unhurried("sh", "-ec", "\n".join(f"{path} {tmp_path}/p{i}" for i in range(10)))
     assert len(step_names(run.profile)) == 50 or (
-        not held(run) and run.profile["quality"]["warnings"]), run.profile["quality"]
+        not holds_starts(run.profile) and run.profile["quality"]["warnings"]), run.profile["quality"]
 
 
 def test_list(tmp_path):

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import harness
-from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, Loader, assert_valid, ending, parse,
-                     process_of, program, quality, run_qprof, step_names, wait_for)
+from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, Loader, assert_valid, ending,
+                     holds_starts, parse, process_of, program, quality, run_qprof, step_names, wait_for)
 from slow_files import SlowProgram
 
 SMALLEST_PIPE = 4096
@@ -170,7 +170,10 @@ def test_cost_has_what_static_programs_wait(tmp_path, out):
         process.send_signal(signal.SIGCONT)
     _, said = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, said
-    cost = parse(out)["quality"]["cost"]
+    profile = parse(out)
+    if not holds_starts(profile):
+        pytest.skip("this kernel has no task work for BPF: no start is held")
+    cost = profile["quality"]["cost"]
     assert cost["bpf_wait_secs"] >= 0.1, cost
 
 

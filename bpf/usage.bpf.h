@@ -40,13 +40,15 @@ static __always_inline void subtract_usage(struct wire_usage *sum, const struct 
 
 /*
  * What a sleepable program adds for threads that are running may be some microseconds more than
- * what the kernel adds to their sums a moment later. CPU time never falls for that.
+ * what the kernel adds to their sums a moment later. CPU time never falls for that. And what
+ * io_uring takes back (uring.bpf.c) may have been counted before a process joined its job: no sum
+ * is told below 0.
  */
 static __always_inline void keep_from_falling(struct wire_usage *usage, u64 *told)
 {
-	if ((s64)usage->cpu_ns < 0)
-		usage->cpu_ns = 0;
-	atomic_max(told, usage->cpu_ns);
+	usage->extra_read = not_negative(usage->extra_read);
+	usage->extra_write = not_negative(usage->extra_write);
+	atomic_max(told, not_negative(usage->cpu_ns));
 	usage->cpu_ns = *(volatile u64 *)told;
 }
 

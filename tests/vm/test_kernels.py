@@ -42,6 +42,11 @@ ANYWHERE = {
     "under emulation the first run is over before it could be searched": [
         "test_discovery.py::test_other_root"],
     "no start is held before 6.18": ["test_stalled.py::test_cost_has_what_static_programs_wait"],
+    "the guest's first root is an initramfs that has no programs": [
+        "test_pid_namespaces.py::test_a_proc_of_another_namespace_is_refused"],
+    "a guest does too little in the time: its output keeps up, its events fill no 4 KiB": [
+        "test_stalled.py::test_what_waits_is_bounded",
+        "test_stalled.py::test_limit_of_the_file_size_in_an_audit"],
     "a shorter one of the same case is run, which is the harder": [
         "test_memory.py::test_peak[spike-256MiB-2000us]",
         "test_memory.py::test_peak[spike-256MiB-20000us]",

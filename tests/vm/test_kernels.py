@@ -47,6 +47,9 @@ ANYWHERE = {
     "a guest does too little in the time: its output keeps up, its events fill no 4 KiB": [
         "test_stalled.py::test_what_waits_is_bounded",
         "test_stalled.py::test_limit_of_the_file_size_in_an_audit"],
+    "emulated, a thread's teardown is a tenth of its life of 0.1 ms, and no two marks are within 1 ms": [
+        "test_processes.py::test_cpu_time_of_short_lives[threads-1000-",
+        "test_processes.py::test_cpu_time_of_a_crowd"],
     "a shorter one of the same case is run, which is the harder": [
         "test_memory.py::test_peak[spike-256MiB-2000us]",
         "test_memory.py::test_peak[spike-256MiB-20000us]",

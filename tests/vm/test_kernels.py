@@ -76,7 +76,9 @@ NOT_RUN = {
         "a thread keeps up to 64 page faults back before 6.2, so nothing is exact where they stand "
         "still, and smaps_rollup was seen to fall there while memory only grew": [
             "test_brackets.py::test_memory"],
-        "multishot reads came with 6.7": ["test_io.py::test_call[uring_multishot]"],
+        "multishot reads came with 6.7": [
+            "test_io.py::test_call[uring_multishot]",
+            "test_io.py::test_multishot_from_before_the_attach[uring_old_multishot-"],
     },
     "6.12": ANYWHERE,
 }

@@ -198,11 +198,11 @@ int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usa
 
 /*
  * A sum is taken again for some time where it costs much: in a big tree, and in an audit, where the
- * walk passes by all processes of the machine. The end of a job is always exact.
+ * walk passes by all processes of the machine. The end of a run or a job is always exact.
  */
 static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 {
-	return threads > FRESH_THREADS || (config.audit && !tree->finished);
+	return !tree->finished && (threads > FRESH_THREADS || config.audit);
 }
 
 int read_tree(struct wire_snapshot *to, u32 job, u64 now)

@@ -19,7 +19,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "engine.h"
+#include "kernel/engine.h"
 #include "trivial.skel.h"
 
 enum { MAX_PROGRAMS = 64 };

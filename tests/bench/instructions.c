@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "engine.h"
+#include "kernel/engine.h"
 
 enum { MAX_PROGRAMS = 64 };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../unit/records.h"
-#include "writer.h"
+#include "format/writer.h"
 
 enum { POINTS = 1000000, CHECKPOINTS = 200000 };
 

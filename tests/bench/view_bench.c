@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "../unit/records.h"
-#include "machine.h"
-#include "terminal.h"
-#include "view_screen.h"
+#include "model/machine.h"
+#include "audit/view/terminal.h"
+#include "audit/view/view_screen.h"
 
 enum { ROUNDS = 41, ROWS = 50, MAX_RESULTS = 32 };
 

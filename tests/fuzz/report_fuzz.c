@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff.h"
-#include "renderer.h"
+#include "report/diff.h"
+#include "report/renderer.h"
 
 extern const char *const fuzz_seed_texts[];
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules.h"
+#include "audit/rules/rules.h"
 
 extern const char *const fuzz_seed_texts[];
 

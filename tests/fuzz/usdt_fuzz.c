@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "usdt.h"
+#include "kernel/usdt.h"
 
 /* What fuzz_driver.c starts from; libFuzzer starts from nothing, or from a corpus. */
 extern const char *const fuzz_seed_files[], *const fuzz_seed_texts[];

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cgroups.h"
+#include "kernel/cgroups.h"
 
 #define ID  "3f2a8c1d9e4b5a6f7081920a1b2c3d4e5f60718293a4b5c6d7e8f9012345abcd"
 #define POD "0123abcd-4567-89ab-cdef-0123456789ab"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "diskstats.h"
+#include "kernel/diskstats.h"
 
 static int is_sd(const char *name)
 {

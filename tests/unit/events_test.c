@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "event_lines.h"
-#include "event_log.h"
+#include "audit/events/event_lines.h"
+#include "audit/events/event_log.h"
 #include "records.h"
 
 /* ---- Lines ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "known_files.h"
+#include "kernel/known_files.h"
 
 enum { LIMIT = 8 };
 

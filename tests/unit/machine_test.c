@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "machine.h"
+#include "model/machine.h"
 #include "records.h"
 
 enum { ALICE = 1000, BOB = 1001 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meter.h"
+#include "audit/metrics/meter.h"
 #include "records.h"
 
 enum { ALICE = 1000 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics.h"
+#include "audit/metrics/metrics.h"
 
 #define MINUTE 60000000000ull
 

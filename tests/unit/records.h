@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profile.h"
+#include "model/profile.h"
 
 #define RECORDS_PAGE 4096ull
 #define START_NS     5000000000ull

@@ -10,7 +10,7 @@
 
 #include <bpf/btf.h>
 
-#include "rss_layout.h"
+#include "kernel/rss_layout.h"
 
 static char why[128];
 

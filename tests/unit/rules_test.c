@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "rules.h"
-#include "rules_look.h"
+#include "audit/rules/rules.h"
+#include "audit/rules/rules_look.h"
 
-#define SHIPPED "../../user/parts/rules.yaml"
+#define SHIPPED "../../user/audit/rules/rules.yaml"
 
 static struct rules *parse(const char *text)
 {

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "records.h"
-#include "text.h"
-#include "units.h"
-#include "writer.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "format/writer.h"
 
 static struct profile *new_profile(void)
 {

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "usdt.h"
+#include "kernel/usdt.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 

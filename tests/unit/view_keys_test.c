@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "text.h"
-#include "view_keys.h"
+#include "base/text.h"
+#include "audit/view/view_keys.h"
 
 static void type(struct view_state *s, const char *text)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "records.h"
-#include "view_rows.h"
+#include "audit/view/view_rows.h"
 
 enum { ALICE = 1000, BOB = 1001, MANY = 100 };
 

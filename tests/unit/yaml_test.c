@@ -21,8 +21,8 @@
 #include <yaml.h>
 
 #include "records.h"
-#include "sink.h"
-#include "writer.h"
+#include "format/sink.h"
+#include "format/writer.h"
 
 /* ---- write(), watched ---- */
 

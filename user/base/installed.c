@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "installed.h"
+#include "base/installed.h"
 
 #include <limits.h>
 #include <stdio.h>

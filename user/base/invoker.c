@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "invoker.h"
+#include "base/invoker.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "log.h"
+#include "base/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* The one piece of global state: stderr is one, too. */
 static enum log_level shown = LOG_NORMAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "units.h"
+#include "base/units.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit.h"
-#include "audit_options.h"
-#include "commands.h"
-#include "live.h"
-#include "log.h"
-#include "notify.h"
-#include "parse.h"
-#include "patterns.h"
+#include "capture/audit.h"
+#include "cli/audit_options.h"
+#include "cli/commands.h"
+#include "run/live.h"
+#include "base/log.h"
+#include "audit/notify.h"
+#include "cli/parse.h"
+#include "cli/patterns.h"
 
 enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_COUNT_SPLICE };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <string.h>
 
-#include "audit_options.h"
-#include "parse.h"
+#include "cli/audit_options.h"
+#include "cli/parse.h"
 
 enum {
 	OPT_EVENTS = 0x300,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "audit_options.h"
-#include "parse.h"
+#include "cli/audit_options.h"
+#include "cli/parse.h"
 
 enum {
 	OPT_LISTEN = 0x200,

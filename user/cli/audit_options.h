@@ -13,11 +13,11 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#include "audit.h"
-#include "error.h"
-#include "events.h"
-#include "metrics_part.h"
-#include "rules.h"
+#include "capture/audit.h"
+#include "base/error.h"
+#include "audit/events/events.h"
+#include "audit/metrics/metrics_part.h"
+#include "audit/rules/rules.h"
 
 /* --rules. Freed by audit_rules_free(). */
 struct rules_options {

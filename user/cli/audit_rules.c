@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit_options.h"
-#include "installed.h"
-#include "log.h"
-#include "rules_part.h"
+#include "cli/audit_options.h"
+#include "base/installed.h"
+#include "base/log.h"
+#include "audit/rules/rules_part.h"
 
 enum { OPT_RULES = 0x100 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <unistd.h>
 
-#include "audit_options.h"
-#include "log.h"
-#include "terminal.h"
-#include "view.h"
+#include "cli/audit_options.h"
+#include "base/log.h"
+#include "audit/view/terminal.h"
+#include "audit/view/view.h"
 
 enum { OPT_LIVE = 0x400, OPT_NO_LIVE };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* diff.c - qprof-bpf diff: two profiles side by side, and a gate for CI. Needs no privileges. */
-#include "diff.h"
+#include "report/diff.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "live.h"
-#include "load.h"
-#include "log.h"
-#include "parse.h"
+#include "cli/commands.h"
+#include "run/live.h"
+#include "cli/load.h"
+#include "base/log.h"
+#include "cli/parse.h"
 
 enum { OPT_PEAK = 256, OPT_IO, OPT_TIME, OPT_BUDGET, OPT_ALL, OPT_WIDTH };
 

@@ -9,10 +9,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "discovery.h"
-#include "engine.h"
-#include "pids.h"
+#include "cli/commands.h"
+#include "kernel/discovery.h"
+#include "kernel/engine.h"
+#include "kernel/pids.h"
 
 static void say(const char *what, const char *state, const char *detail)
 {

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "discovery.h"
-#include "log.h"
-#include "parse.h"
-#include "procfs.h"
-#include "text.h"
-#include "usdt.h"
+#include "cli/commands.h"
+#include "kernel/discovery.h"
+#include "base/log.h"
+#include "cli/parse.h"
+#include "kernel/procfs.h"
+#include "base/text.h"
+#include "kernel/usdt.h"
 
 static const struct argp_option options[] = {
 	{"pid", 'p', "PID", 0, "The probes of everything that this process has mapped", 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "load.h"
+#include "cli/load.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef QPROF_LOAD_H
 #define QPROF_LOAD_H
 
-#include "recording.h"
+#include "format/recording.h"
 
 /* Of the file at path; "-" is stdin. As recording_read. */
 int load_recording(struct recording *r, const char *path, struct error *err);

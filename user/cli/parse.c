@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "parse.h"
+#include "cli/parse.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "patterns.h"
+#include "cli/patterns.h"
 
 #include <errno.h>
 #include <stdlib.h>

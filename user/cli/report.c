@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "live.h"
-#include "load.h"
-#include "log.h"
-#include "open.h"
-#include "parse.h"
-#include "renderer.h"
+#include "cli/commands.h"
+#include "run/live.h"
+#include "cli/load.h"
+#include "base/log.h"
+#include "base/open.h"
+#include "cli/parse.h"
+#include "report/renderer.h"
 
 enum { OPT_SORT = 256, OPT_TOP, OPT_PHASE, OPT_TABLE, OPT_WIDTH };
 

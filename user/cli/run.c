@@ -9,12 +9,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "live.h"
-#include "log.h"
-#include "parse.h"
-#include "patterns.h"
-#include "session.h"
+#include "cli/commands.h"
+#include "run/live.h"
+#include "base/log.h"
+#include "cli/parse.h"
+#include "cli/patterns.h"
+#include "capture/run.h"
 
 enum {
 	OPT_NO_FOLLOW = 256,

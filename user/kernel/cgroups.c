@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "cgroups.h"
+#include "kernel/cgroups.h"
 
 #include <ctype.h>
 #include <fcntl.h>

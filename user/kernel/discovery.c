@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "discovery.h"
+#include "kernel/discovery.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "known_files.h"
-#include "log.h"
-#include "pids.h"
-#include "procfs.h"
-#include "text.h"
+#include "kernel/known_files.h"
+#include "base/log.h"
+#include "kernel/pids.h"
+#include "kernel/procfs.h"
+#include "base/text.h"
 
 enum {
 	MAX_SITES = 16384, /* the size of the map `sites` */

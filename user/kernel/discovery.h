@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "engine.h"
-#include "usdt.h"
+#include "kernel/engine.h"
+#include "kernel/usdt.h"
 
 struct discovery;
 

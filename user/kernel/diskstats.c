@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "diskstats.h"
+#include "kernel/diskstats.h"
 
 #include <dirent.h>
 #include <errno.h>

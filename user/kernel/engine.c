@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "engine.h"
+#include "kernel/engine.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -18,9 +18,9 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "log.h"
-#include "rss_layout.h"
-#include "pids.h"
+#include "base/log.h"
+#include "kernel/rss_layout.h"
+#include "kernel/pids.h"
 
 /* The names that the skeleton takes from the BPF side. */
 typedef uint32_t u32;

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "error.h"
-#include "wire.h"
+#include "base/error.h"
+#include "bpf/wire.h"
 
 struct engine;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "hooks.h"
+#include "kernel/hooks.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "installed.h"
-#include "log.h"
+#include "base/installed.h"
+#include "base/log.h"
 
 static void add(struct hooks *hooks, const char *name, const char *value, const char *rest)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "known_files.h"
+#include "kernel/known_files.h"
 
 #include <stdlib.h>
 

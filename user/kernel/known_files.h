@@ -11,7 +11,7 @@
 
 #include <uthash.h>
 
-#include "wire.h"
+#include "bpf/wire.h"
 
 /*
  * A file that was searched, by what its probes belong to; see mappings.bpf.c. It may be written

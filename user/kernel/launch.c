@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "launch.h"
+#include "kernel/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,9 +8,9 @@
 
 #include <sys/types.h>
 
-#include "error.h"
-#include "hooks.h"
-#include "invoker.h"
+#include "base/error.h"
+#include "kernel/hooks.h"
+#include "base/invoker.h"
 
 struct launch {
 	pid_t pid;

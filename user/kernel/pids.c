@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "pids.h"
+#include "kernel/pids.h"
 
 #include <errno.h>
 #include <stdio.h>

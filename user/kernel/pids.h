@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* Where we are. */
 struct pids_view {

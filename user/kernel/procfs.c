@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "procfs.h"
+#include "kernel/procfs.h"
 
 #include <errno.h>
 #include <dirent.h>

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* Whether pid is a process that can be profiled. 0, or -1 and *err says why not. */
 int procfs_check_target(pid_t pid, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "rings.h"
+#include "kernel/rings.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -8,7 +8,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "profile.h"
+#include "model/profile.h"
 
 enum {
 	BLOCK_SIZE = 256 << 10,

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "engine.h"
+#include "kernel/engine.h"
 
 struct rings;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "rss_layout.h"
+#include "kernel/rss_layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

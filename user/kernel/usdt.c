@@ -9,7 +9,7 @@
  * that is no longer the one that was checked. Nothing is copied to the image while a part of it is
  * in use: parts may overlap, and the file may say something else by then.
  */
-#include "usdt.h"
+#include "kernel/usdt.h"
 
 #include <errno.h>
 #include <gelf.h>

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire.h"
+#include "bpf/wire.h"
 
 enum {
 	USDT_MAX_PROBES = 65536, /* notes read of one file */

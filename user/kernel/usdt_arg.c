@@ -5,7 +5,7 @@
  *
  * What is not understood to the last character is refused: a wrong value looks like a right one.
  */
-#include "usdt.h"
+#include "kernel/usdt.h"
 
 #include <asm/ptrace.h>
 #include <ctype.h>

@@ -5,9 +5,9 @@
  */
 #include <inttypes.h>
 
-#include "json_writer.h"
-#include "renderer.h"
-#include "trace.h"
+#include "base/json_writer.h"
+#include "report/renderer.h"
+#include "report/trace.h"
 
 /* Microseconds. Profiles have whole ones. */
 static void put_time(struct json_writer *j, uint64_t ns)

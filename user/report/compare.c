@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "compare.h"
+#include "report/compare.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef QPROF_COMPARE_H
 #define QPROF_COMPARE_H
 
-#include "recording.h"
+#include "format/recording.h"
 
 enum compare_side { COMPARE_OLD, COMPARE_NEW };
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fields.h"
-#include "json.h"
-#include "renderer.h"
+#include "format/fields.h"
+#include "report/json.h"
+#include "report/renderer.h"
 
 static const struct {
 	const char *name;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "diff.h"
+#include "report/diff.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_writer.h"
-#include "text.h"
-#include "units.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum { MAX_COLUMNS = 512, VALUE = 11 };
 

@@ -3,7 +3,7 @@
 #ifndef QPROF_DIFF_H
 #define QPROF_DIFF_H
 
-#include "compare.h"
+#include "report/compare.h"
 
 /* The most that a metric of the new side may be. */
 struct diff_budget {

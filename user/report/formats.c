@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <string.h>
 
-#include "renderer.h"
+#include "report/renderer.h"
 
 /* The formats there are; a new one is a line here. */
 #define FORMATS(X)                                                                                 \

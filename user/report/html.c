@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "html/page.h"
-#include "json_writer.h"
-#include "layout.h"
-#include "markup.h"
-#include "palette.h"
-#include "quality.h"
-#include "rates.h"
-#include "renderer.h"
-#include "text.h"
-#include "units.h"
+#include "report/html/page.h"
+#include "base/json_writer.h"
+#include "report/layout.h"
+#include "report/markup.h"
+#include "report/palette.h"
+#include "format/quality.h"
+#include "report/rates.h"
+#include "report/renderer.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum {
 	MAX_RATES = 2000,

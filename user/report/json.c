@@ -3,12 +3,12 @@
  * JSON: the profile itself, with the keys, units and decimals of the file, and behind it what the
  * other reports calculate from it. One schema holds for both (docs/profile.schema.json).
  */
-#include "json.h"
+#include "report/json.h"
 
-#include "fields.h"
-#include "json_writer.h"
-#include "renderer.h"
-#include "units.h"
+#include "format/fields.h"
+#include "base/json_writer.h"
+#include "report/renderer.h"
+#include "base/units.h"
 
 static void put_record(struct json_writer *j, const struct record *record, const void *item);
 

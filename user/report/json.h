@@ -3,8 +3,8 @@
 #ifndef QPROF_JSON_H
 #define QPROF_JSON_H
 
-#include "json_writer.h"
-#include "recording.h"
+#include "base/json_writer.h"
+#include "format/recording.h"
 
 /* An object, from name to value on one line; a value that could not be read, or is none in JSON
  * (NaN), is null. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "layout.h"
+#include "report/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>

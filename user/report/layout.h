@@ -3,7 +3,7 @@
 #ifndef QPROF_LAYOUT_H
 #define QPROF_LAYOUT_H
 
-#include "recording.h"
+#include "format/recording.h"
 
 enum { LAYOUT_LANES = 10 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "markup.h"
+#include "report/markup.h"
 
-#include "text.h"
+#include "base/text.h"
 
 void markup_text(FILE *out, const char *text, unsigned int columns)
 {

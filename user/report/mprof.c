@@ -12,9 +12,9 @@
  */
 #include <string.h>
 
-#include "renderer.h"
-#include "text.h"
-#include "units.h"
+#include "report/renderer.h"
+#include "base/text.h"
+#include "base/units.h"
 
 /* One word, never empty, whatever the name was. */
 static void put_word(FILE *out, const char *name)

@@ -7,8 +7,8 @@
 
 #include <pb_encode.h>
 
-#include "renderer.h"
-#include "trace.h"
+#include "report/renderer.h"
+#include "report/trace.h"
 
 enum {
 	CLOCK_ID_REALTIME = 1,

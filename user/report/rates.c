@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "rates.h"
+#include "report/rates.h"
 
 #include <stdlib.h>
 

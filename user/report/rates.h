@@ -6,7 +6,7 @@
 #ifndef QPROF_RATES_H
 #define QPROF_RATES_H
 
-#include "recording.h"
+#include "format/recording.h"
 
 struct rate {
 	uint64_t start_ns, end_ns;  /* end_ns is more */

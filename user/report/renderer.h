@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "error.h"
-#include "recording.h"
+#include "base/error.h"
+#include "format/recording.h"
 
 /* What phases and processes are put in order by; each but REPORT_BY_TIME the largest first. */
 enum report_order {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "select.h"
+#include "report/select.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

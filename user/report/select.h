@@ -3,7 +3,7 @@
 #ifndef QPROF_SELECT_H
 #define QPROF_SELECT_H
 
-#include "renderer.h"
+#include "report/renderer.h"
 
 /*
  * Arrays of pointers into r, to be freed; *n of them, of which options->top may be shown. NULL when

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-#include "markup.h"
-#include "palette.h"
-#include "rates.h"
-#include "renderer.h"
-#include "select.h"
-#include "units.h"
+#include "report/layout.h"
+#include "report/markup.h"
+#include "report/palette.h"
+#include "report/rates.h"
+#include "report/renderer.h"
+#include "report/select.h"
+#include "base/units.h"
 
 /* All in pixels of the picture. */
 enum {

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "quality.h"
-#include "renderer.h"
-#include "select.h"
-#include "text.h"
-#include "units.h"
+#include "format/quality.h"
+#include "report/renderer.h"
+#include "report/select.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum {
 	TOP = 20,	/* phases and processes if --top does not say */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "trace.h"
+#include "report/trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 
 #include <uthash.h>
 
-#include "fields.h"
-#include "text.h"
-#include "units.h"
+#include "format/fields.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum {
 	NONE = UINT32_MAX,

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "recording.h"
-#include "renderer.h"
+#include "format/recording.h"
+#include "report/renderer.h"
 
 enum {
 	TRACE_MAX_VALUES = 5, /* of one event of a track of counters */

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/events/event_lines.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "report/json.h"
+
+static const char *const names[EVENT_KINDS] = {
+	[EVENT_AUDIT_START] = "audit_start",
+	[EVENT_AUDIT_END] = "audit_end",
+	[EVENT_PROCESS_START] = "process_start",
+	[EVENT_PROCESS_EXEC] = "process_exec",
+	[EVENT_PROCESS_EXIT] = "process_exit",
+	[EVENT_JOB_BEGIN] = "job_begin",
+	[EVENT_JOB_END] = "job_end",
+	[EVENT_CHECKPOINT] = "checkpoint",
+	[EVENT_QUALITY] = "quality",
+	[EVENT_WARNING] = "warning",
+	[EVENT_LOST] = "lost_events",
+};
+
+const char *event_name(enum event_kind kind)
+{
+	return names[kind];
+}
+
+/* ---- What each line begins with ---------------------------------------------------------------
+ */
+
+/* Lines of one second share all but the last digits. */
+static void find_second(struct event_lines *l, int64_t second)
+{
+	const time_t at = second;
+	struct tm utc;
+
+	if (l->second == second && l->text[0])
+		return;
+	l->second = second;
+	if (!gmtime_r(&at, &utc) || !strftime(l->text, sizeof(l->text), "%Y-%m-%dT%H:%M:%S", &utc))
+		l->text[0] = '\0';
+}
+
+/* RFC 3339: "2026-11-21T16:40:00.123456789Z". */
+static void put_time(struct event_lines *l, struct json_writer *j, uint64_t time_ns)
+{
+	enum { NS = 1000000000, DIGITS = 9 };
+	const int64_t unix_ns = (int64_t)time_ns + l->realtime_offset_ns;
+	int64_t second = unix_ns / NS, ns = unix_ns % NS;
+	char text[sizeof(l->text) + DIGITS + 3];
+	size_t len;
+
+	if (ns < 0) {
+		ns += NS;
+		second--;
+	}
+	find_second(l, second);
+	len = strlen(l->text);
+	memcpy(text, l->text, len);
+	text[len] = '.';
+	for (int i = DIGITS; i; i--, ns /= 10)
+		text[len + i] = (char)('0' + ns % 10);
+	memcpy(text + len + 1 + DIGITS, "Z", 2);
+	json_member_text(j, "time", text);
+}
+
+static struct json_writer *begin(struct event_lines *l, enum event_kind kind, uint64_t time_ns)
+{
+	struct json_writer *j = &l->json;
+
+	j->out = l->out;
+	json_object(j);
+	json_member_text(j, "event", names[kind]);
+	put_time(l, j, time_ns);
+	json_member_u64(j, "time_ns", time_ns);
+	json_member_text(j, "audit", l->audit);
+	return j;
+}
+
+/* ---- What several have ------------------------------------------------------------------------
+ */
+
+static void put_who(struct json_writer *j, uint32_t tgid, uint64_t started_ns)
+{
+	json_member_u64(j, "pid", tgid);
+	json_member_u64(j, "started_ns", started_ns);
+}
+
+static void put_owner(struct json_writer *j, const struct event_owner *owner)
+{
+	json_member_u64(j, "uid", owner->uid);
+	json_member_text(j, "user", owner->user);
+	if (owner->cgroup->path[0])
+		json_member_text(j, "cgroup", owner->cgroup->path);
+	if (owner->cgroup->container[0]) {
+		json_member_text(j, "container", owner->cgroup->container);
+		json_member_text(j, "runtime", owner->cgroup->runtime);
+	}
+	if (owner->cgroup->pod[0])
+		json_member_text(j, "pod", owner->cgroup->pod);
+}
+
+static void put_cmdline(const struct event_lines *l, struct json_writer *j,
+			const struct profile_process *process)
+{
+	if (l->no_cmdline || !process->cmdline)
+		return;
+	json_member_text(j, "cmdline", process->cmdline);
+	if (process->cmdline_cut)
+		json_member_bool(j, "cmdline_cut", true);
+}
+
+static void put_usage(struct json_writer *j, const struct profile_usage *usage)
+{
+	json_member_u64(j, "io_read_bytes", usage->io_read);
+	json_member_u64(j, "io_write_bytes", usage->io_write);
+	json_member_u64(j, "disk_read_bytes", usage->disk_read);
+	json_member_u64(j, "disk_write_bytes", usage->disk_write);
+	json_member_u64(j, "disk_write_cancelled_bytes", usage->disk_write_cancelled);
+	json_member_u64(j, "cpu_ns", usage->cpu_ns);
+}
+
+static void put_pages(const struct event_lines *l, struct json_writer *j,
+		      const struct profile_memory *memory)
+{
+	json_member_u64(j, "file_pages", memory->file / l->page_size);
+	json_member_u64(j, "anon_pages", memory->anon / l->page_size);
+	json_member_u64(j, "shmem_pages", memory->shmem / l->page_size);
+	json_member_u64(j, "swap_pages", memory->swap / l->page_size);
+	if (memory->hugetlb)
+		json_member_u64(j, "hugetlb_pages", memory->hugetlb / l->page_size);
+}
+
+static void put_hugetlb_peak(struct json_writer *j, uint64_t bytes)
+{
+	if (bytes)
+		json_member_u64(j, "peak_hugetlb_bytes", bytes);
+}
+
+static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
+{
+	const size_t most = n < EVENT_METRICS_MAX ? n : EVENT_METRICS_MAX;
+
+	if (!n)
+		return;
+	json_key(j, "metrics");
+	json_metrics(j, metrics, most);
+	if (n > most)
+		json_member_u64(j, "dropped_metrics", n - most);
+}
+
+static uint64_t since(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+/* ---- The lines --------------------------------------------------------------------------------
+ */
+
+void event_audit_start(struct event_lines *l, uint64_t time_ns, const struct run_info *info,
+		       const char *boot_id)
+{
+	struct json_writer *j = begin(l, EVENT_AUDIT_START, time_ns);
+
+	json_member_u64(j, "schema_version", EVENT_SCHEMA_VERSION);
+	json_member_text(j, "version", info->version);
+	json_member_text(j, "host", info->hostname);
+	json_member_text(j, "kernel", info->kernel);
+	if (*boot_id)
+		json_member_text(j, "boot_id", boot_id);
+	json_member_u64(j, "page_size", l->page_size);
+	json_object_end(j);
+}
+
+static void put_end(struct json_writer *j, const struct profile_process *process)
+{
+	if (WIFSIGNALED((int)process->exit_code))
+		json_member_u64(j, "exit_signal", WTERMSIG(process->exit_code));
+	else
+		json_member_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
+	json_member_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
+	json_member_u64(j, "peak_rss_bytes", process->memory.peak);
+	put_hugetlb_peak(j, process->memory.hugetlb_peak);
+	put_usage(j, &process->usage);
+}
+
+void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
+		   const struct profile_process *process, const struct event_owner *owner)
+{
+	struct json_writer *j = begin(l, kind, time_ns);
+
+	put_who(j, process->tgid, process->started_ns);
+	json_member_u64(j, "ppid", process->ppid);
+	json_member_text(j, "comm", process->comm);
+	/* At its fork it has its parent's. */
+	if (kind != EVENT_PROCESS_START)
+		put_cmdline(l, j, process);
+	put_owner(j, owner);
+	if (process->flags & WIRE_PROCESS_ATTACHED)
+		json_member_bool(j, "attached", true);
+	if (process->job)
+		json_member_u64(j, "job", process->job->id);
+	if (kind == EVENT_PROCESS_EXIT)
+		put_end(j, process);
+	else
+		json_member_u64(j, "rss_bytes", process->memory.rss);
+	json_object_end(j);
+}
+
+static void put_totals(struct json_writer *j, const struct machine_job *job, uint64_t time_ns)
+{
+	const struct profile_totals *totals = profile_totals(job->profile);
+	size_t n;
+	const struct profile_metric *metrics = profile_summaries(job->profile, &n);
+
+	json_member_u64(j, "duration_ns", since(job->begin_ns, time_ns));
+	json_member_u64(j, "processes_alive", job->alive);
+	json_member_u64(j, "checkpoints", job->checkpoints);
+	json_member_u64(j, "peak_rss_bytes", totals->peak_rss);
+	json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
+	put_hugetlb_peak(j, totals->peak_hugetlb);
+	put_usage(j, &totals->usage);
+	put_metrics(j, metrics, n);
+}
+
+void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
+	       const struct machine_job *job, const struct event_owner *owner, bool still_running)
+{
+	struct json_writer *j = begin(l, kind, time_ns);
+
+	json_member_u64(j, "job", job->id);
+	put_who(j, job->root->tgid, job->root->started_ns);
+	json_member_text(j, "comm", job->root->comm);
+	put_cmdline(l, j, job->root);
+	put_owner(j, owner);
+	/* Without a rule its checkpoints are the reason. */
+	if (job->rule[0]) {
+		json_member_text(j, "rule", job->rule);
+		json_member_text(j, "evidence", job->evidence);
+	}
+	json_member_u64(j, "processes", job->processes);
+	if (kind == EVENT_JOB_END) {
+		json_member_bool(j, "still_running", still_running);
+		put_totals(j, job, time_ns);
+	}
+	json_object_end(j);
+}
+
+static const char *word_of(enum wire_what what)
+{
+	switch (what) {
+	case WIRE_START:
+		return "start";
+	case WIRE_BEGIN:
+		return "begin";
+	case WIRE_END:
+		return "end";
+	case WIRE_FINISH:
+		return "finish";
+	default:
+		return "mark";
+	}
+}
+
+void event_checkpoint(struct event_lines *l, const struct profile_checkpoint *step,
+		      uint64_t started_ns, const struct machine_job *job)
+{
+	struct json_writer *j = begin(l, EVENT_CHECKPOINT, step->time_ns);
+	const char *phase = profile_open_phase(job->profile);
+
+	json_member_u64(j, "job", job->id);
+	put_who(j, step->tgid, started_ns);
+	json_member_u64(j, "tid", step->tid);
+	json_member_u64(j, "seq", step->seq);
+	json_member_text(j, "what", word_of(step->what));
+	json_member_text(j, "step", step->step);
+	if (step->name_cut)
+		json_member_bool(j, "name_cut", true);
+	if (step->name_unreadable)
+		json_member_bool(j, "name_unreadable", true);
+	if (phase)
+		json_member_text(j, "phase", phase);
+	json_member_u64(j, "processes", step->processes);
+	json_member_u64(j, "rss_bytes", step->tree.rss);
+	put_pages(l, j, &step->tree);
+	json_member_u64(j, "step_peak_rss_bytes", step->tree.step_peak);
+	json_member_u64(j, "peak_rss_bytes", profile_peak_so_far(job->profile));
+	json_member_u64(j, "own_rss_bytes", step->own.rss);
+	put_usage(j, &step->tree_usage);
+	put_metrics(j, step->metrics, step->n_metrics);
+	json_object_end(j);
+}
+
+void event_quality(struct event_lines *l, uint64_t time_ns, const struct quality_count *counts,
+		   const uint64_t *before, size_t n)
+{
+	struct json_writer *j = begin(l, EVENT_QUALITY, time_ns);
+
+	json_key(j, "counts");
+	json_object(j);
+	for (size_t i = 0; i < n; i++)
+		if (counts[i].count != before[i])
+			json_member_u64(j, counts[i].key, counts[i].count);
+	json_object_end(j);
+	json_object_end(j);
+}
+
+void event_warning(struct event_lines *l, uint64_t time_ns, const struct run_warning *warning)
+{
+	struct json_writer *j = begin(l, EVENT_WARNING, time_ns);
+
+	json_member_text(j, "what", warning->what);
+	json_member_text(j, "why", warning->why);
+	json_object_end(j);
+}
+
+void event_lost(struct event_lines *l, uint64_t time_ns, uint64_t lost, uint64_t total)
+{
+	struct json_writer *j = begin(l, EVENT_LOST, time_ns);
+
+	json_member_u64(j, "lost", lost);
+	json_member_u64(j, "lost_total", total);
+	json_object_end(j);
+}
+
+void event_audit_end(struct event_lines *l, uint64_t time_ns, const struct event_audit *audit)
+{
+	struct json_writer *j = begin(l, EVENT_AUDIT_END, time_ns);
+
+	json_member_u64(j, "duration_ns", audit->duration_ns);
+	json_member_u64(j, "processes", audit->processes);
+	json_member_u64(j, "processes_alive", audit->alive);
+	json_member_u64(j, "jobs", audit->jobs);
+	json_key(j, "written");
+	json_object(j);
+	for (int kind = 0; kind < EVENT_KINDS; kind++)
+		if (audit->written[kind])
+			json_member_u64(j, names[kind], audit->written[kind]);
+	json_object_end(j);
+	json_member_u64(j, "lost", audit->lost);
+	json_member_u64(j, "limited", audit->limited);
+	json_object_end(j);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is told of, and how much of it; event_lines.c says it, event_log.c takes it away. */
+#include "audit/events/events.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "audit/report/audit_groups.h"
+#include "audit/events/event_lines.h"
+#include "audit/events/event_log.h"
+
+enum {
+	MAX_USERS = 1024, /* remembered */
+	QUALITY_NS = 1000000000,
+};
+
+#define SECOND_NS 1000000000ull
+
+/* Lines of a source in the second that it is in. */
+struct quota {
+	uint64_t second;
+	unsigned int lines;
+};
+
+/* Asking for a name may read a file, or a server. */
+struct user {
+	uint32_t uid;
+	char name[GROUP_NAME_MAX];
+	struct quota quota;
+	UT_hash_handle hh;
+};
+
+/* A job that runs, by its index. */
+struct job {
+	uint64_t id; /* 0: none whose beginning was told */
+	struct quota quota;
+};
+
+struct events {
+	struct audit_part part; /* first: see events_of() */
+	const struct event_options *options;
+	struct audit *audit;
+	struct event_log *log;
+	struct event_lines lines;
+	struct user *users;
+	struct user other; /* when out of memory */
+	struct job jobs[WIRE_MAX_JOBS];
+	uint64_t start_ns, checked_ns;
+	uint64_t n_jobs, written[EVENT_KINDS];
+	uint64_t limited, told_lost;
+	uint64_t counts[QUALITY_MAX_COUNTS + 1]; /* as last told */
+	size_t told_warnings;
+};
+
+static struct events *events_of(struct audit_part *part)
+{
+	return (struct events *)part;
+}
+
+/* ---- Room for a line --------------------------------------------------------------------------
+ */
+
+/* What was lost before it comes first. */
+static bool begin(struct events *e, enum event_kind kind)
+{
+	const uint64_t lost = event_log_lost(e->log);
+
+	e->lines.out = event_log_line(e->log);
+	if (!e->lines.out)
+		return false;
+	if (lost != e->told_lost) {
+		event_lost(&e->lines, clock_ns(CLOCK_MONOTONIC), lost - e->told_lost, lost);
+		e->written[EVENT_LOST]++;
+		e->told_lost = lost;
+		e->lines.out = event_log_line(e->log);
+	}
+	e->written[kind] += e->lines.out != NULL;
+	return e->lines.out;
+}
+
+/* One that floods us cannot push out what others have to say. */
+static bool may_tell(struct events *e, struct quota *quota, uint64_t most, uint64_t time_ns)
+{
+	const uint64_t second = time_ns / SECOND_NS;
+
+	if (second != quota->second)
+		*quota = (struct quota){.second = second};
+	if (!most || quota->lines < most) {
+		quota->lines++;
+		return true;
+	}
+	e->limited++;
+	return false;
+}
+
+/* A process has two lines or three, and is missed more than one step of many. */
+static uint64_t rate_of_users(const struct events *e)
+{
+	return 4ull * e->options->rate;
+}
+
+/* ---- Whose ------------------------------------------------------------------------------------
+ */
+
+static void forget_users(struct events *e)
+{
+	struct user *user, *next;
+
+	HASH_ITER (hh, e->users, user, next) {
+		HASH_DEL(e->users, user);
+		free(user);
+	}
+}
+
+static struct user *user_of(struct events *e, uint32_t uid)
+{
+	struct user *user;
+
+	HASH_FIND(hh, e->users, &uid, sizeof(uid), user);
+	if (user)
+		return user;
+	if (HASH_COUNT(e->users) >= MAX_USERS)
+		forget_users(e);
+	user = calloc(1, sizeof(*user));
+	if (user) {
+		user->uid = uid;
+		HASH_ADD(hh, e->users, uid, sizeof(user->uid), user);
+	}
+	if (!user || !user->hh.tbl) {
+		free(user);
+		user = &e->other;
+	}
+	user_name(user->name, uid);
+	return user;
+}
+
+static struct event_owner owner_of(struct events *e, const struct user *user,
+				   const struct profile_process *process)
+{
+	return (struct event_owner){
+		.uid = process->uid,
+		.user = user->name,
+		.cgroup = audit_cgroup(e->audit, process->cgroup),
+	};
+}
+
+/* ---- Processes, jobs, checkpoints -------------------------------------------------------------
+ */
+
+static bool kind_of(const struct wire_header *h, enum event_kind *kind)
+{
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_FORK:
+		*kind = EVENT_PROCESS_START;
+		return true;
+	case WIRE_EXEC:
+		*kind = EVENT_PROCESS_EXEC;
+		return true;
+	case WIRE_EXIT:
+		*kind = EVENT_PROCESS_EXIT;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void tell_process(struct events *e, const struct wire_header *h,
+			 const struct profile_process *process)
+{
+	struct event_owner owner;
+	enum event_kind kind;
+	struct user *user;
+
+	if (!(e->options->groups & EVENTS_PROCESSES) || !process || !kind_of(h, &kind))
+		return;
+	user = user_of(e, process->uid);
+	if (!may_tell(e, &user->quota, rate_of_users(e), h->time_ns) || !begin(e, kind))
+		return;
+	owner = owner_of(e, user, process);
+	event_process(&e->lines, kind, h->time_ns, process, &owner);
+}
+
+static void tell_job(struct events *e, enum event_kind kind, uint64_t time_ns,
+		     const struct machine_job *job, bool still_running)
+{
+	struct event_owner owner;
+	struct user *user;
+
+	if (!(e->options->groups & EVENTS_JOBS))
+		return;
+	user = user_of(e, job->root->uid);
+	if (!may_tell(e, &user->quota, rate_of_users(e), time_ns) || !begin(e, kind))
+		return;
+	owner = owner_of(e, user, job->root);
+	event_job(&e->lines, kind, time_ns, job, &owner, still_running);
+}
+
+static void begin_job(struct events *e, uint64_t time_ns, const struct machine_job *job)
+{
+	e->jobs[job->index] = (struct job){.id = job->id};
+	e->n_jobs++;
+	tell_job(e, EVENT_JOB_BEGIN, time_ns, job, false);
+}
+
+static void end_job(struct events *e, const struct machine_job *job)
+{
+	struct job *known = &e->jobs[job->index];
+	const uint64_t end_ns = audit_end_ns(e->audit);
+
+	if (known->id != job->id)
+		return;
+	known->id = 0;
+	tell_job(e, EVENT_JOB_END, job->end_ns, job, end_ns && job->end_ns >= end_ns);
+}
+
+static void tell_checkpoint(struct events *e, const struct wire_header *h,
+			    const struct machine_news *news)
+{
+	if (!(e->options->groups & EVENTS_CHECKPOINTS))
+		return;
+	if (!may_tell(e, &e->jobs[news->job->index].quota, e->options->rate, h->time_ns) ||
+	    !begin(e, EVENT_CHECKPOINT))
+		return;
+	event_checkpoint(&e->lines, news->step, h->started_ns, news->job);
+}
+
+static void took(struct audit_part *part, const struct wire_header *h,
+		 const struct machine_news *news)
+{
+	struct events *e = events_of(part);
+
+	tell_process(e, h, news->process);
+	if (news->job_began)
+		begin_job(e, h->time_ns, news->job);
+	if (news->step)
+		tell_checkpoint(e, h, news);
+	if (news->job_ended)
+		end_job(e, news->job);
+}
+
+/* ---- The audit itself -------------------------------------------------------------------------
+ */
+
+static void tell_warnings(struct events *e, uint64_t now)
+{
+	const struct run_quality quality = audit_quality(e->audit);
+
+	for (; e->told_warnings < quality.n_warnings; e->told_warnings++) {
+		if (!begin(e, EVENT_WARNING))
+			return;
+		event_warning(&e->lines, now, &quality.warnings[e->told_warnings]);
+	}
+}
+
+/* What is known to be lost or in doubt; our own limit among it. */
+static void tell_quality(struct events *e, uint64_t now)
+{
+	struct quality_count counts[QUALITY_MAX_COUNTS + 1];
+	size_t n = audit_counts(e->audit, counts);
+	bool changed = false;
+
+	counts[n++] = (struct quality_count){"limited_events", "", e->limited};
+	for (size_t i = 0; i < n; i++)
+		changed |= counts[i].count != e->counts[i];
+	if (!changed || !begin(e, EVENT_QUALITY))
+		return;
+	event_quality(&e->lines, now, counts, e->counts, n);
+	for (size_t i = 0; i < n; i++)
+		e->counts[i] = counts[i].count;
+}
+
+static void batch(struct audit_part *part)
+{
+	struct events *e = events_of(part);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now - e->checked_ns >= QUALITY_NS) {
+		/* It moves when the clock is set. */
+		e->lines.realtime_offset_ns = realtime_offset_ns();
+		tell_warnings(e, now);
+		tell_quality(e, now);
+		e->checked_ns = now;
+	}
+	event_log_flush(e->log);
+}
+
+/* Which boot it is: without it a pid and the time of its start are no identity. */
+static void read_boot_id(char *out, size_t size)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	out[0] = '\0';
+	if (!file)
+		return;
+	if (fgets(out, (int)size, file))
+		out[strcspn(out, "\n")] = '\0';
+	fclose(file);
+}
+
+static int start(struct audit_part *part, struct audit *audit, struct error *err)
+{
+	struct events *e = events_of(part);
+	const struct event_log_options options = {
+		.path = e->options->path,
+		.max_size = e->options->max_size,
+		.keep = e->options->keep,
+		.max_line = EVENT_LINE_MAX,
+	};
+	const struct run_info info = watch_info(audit_watch(audit));
+	char boot_id[64];
+
+	if (event_log_open(&e->log, &options, audit_watch(audit), err))
+		return -1;
+	e->audit = audit;
+	e->start_ns = clock_ns(CLOCK_MONOTONIC);
+	e->lines.realtime_offset_ns = realtime_offset_ns();
+	e->lines.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+	e->lines.no_cmdline = e->options->no_cmdline;
+	snprintf(e->lines.audit, sizeof(e->lines.audit), "%" PRIx64, clock_ns(CLOCK_REALTIME));
+	read_boot_id(boot_id, sizeof(boot_id));
+	if (begin(e, EVENT_AUDIT_START))
+		event_audit_start(&e->lines, e->start_ns, &info, boot_id);
+	event_log_flush(e->log);
+	return 0;
+}
+
+static void end_open_jobs(struct events *e)
+{
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(audit_machine(e->audit), &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (jobs[i]->root)
+			end_job(e, jobs[i]);
+}
+
+static void finish(struct audit_part *part)
+{
+	struct events *e = events_of(part);
+	const struct machine *machine = audit_machine(e->audit);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct event_audit audit = {
+		.duration_ns = now - e->start_ns,
+		.alive = machine_alive(machine),
+		.jobs = e->n_jobs,
+		.limited = e->limited,
+	};
+	size_t n;
+
+	end_open_jobs(e);
+	tell_warnings(e, now);
+	tell_quality(e, now);
+	machine_processes(machine, &n);
+	audit.processes = n + machine_losses(machine).forgotten_processes;
+	audit.lost = event_log_lost(e->log);
+	memcpy(audit.written, e->written, sizeof(audit.written));
+	if (begin(e, EVENT_AUDIT_END))
+		event_audit_end(&e->lines, now, &audit);
+}
+
+static void reopen(struct audit_part *part)
+{
+	struct events *e = events_of(part);
+
+	event_log_reopen(e->log);
+	forget_users(e); /* names may have changed as well */
+}
+
+static void close_log(struct audit_part *part)
+{
+	struct events *e = events_of(part);
+
+	event_log_close(e->log);
+	e->log = NULL;
+}
+
+static void free_part(struct audit_part *part)
+{
+	forget_users(events_of(part));
+	free(part);
+}
+
+struct audit_part *events_part_new(const struct event_options *options)
+{
+	struct events *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->part = (struct audit_part){
+		.start = start,
+		.took = took,
+		.batch = batch,
+		.finish = finish,
+		.close = close_log,
+		.free = free_part,
+		.reopen = options->path ? reopen : NULL,
+	};
+	e->options = options;
+	return &e->part;
+}

@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/metrics/meter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct key {
+	uint64_t started_ns, tgid;
+};
+
+/* A process that is alive. */
+struct metered {
+	struct key key;
+	struct series *series;
+	char command[WIRE_COMM_LEN + 1]; /* when it was forked, or executed its program */
+	uint64_t job, cgroup;		 /* that series is of */
+	struct profile_usage seen;	 /* has been counted */
+	uint64_t earlier_peak;		 /* before it executed its program */
+	unsigned int look;		 /* that saw it last */
+	UT_hash_handle hh;
+};
+
+/* A phase that is open. Its peak is that of the time in which it was the youngest. */
+struct open {
+	char name[METRIC_VALUE_MAX + 1];
+	uint32_t tgid, tid;
+	uint64_t start_ns, peak;
+};
+
+/* The label set of a phase, kept at hand. */
+struct step {
+	char name[METRIC_VALUE_MAX + 1];
+	struct series *series;
+};
+
+enum { RECENT_STEPS = 8 };
+
+/* A job that runs. */
+struct track {
+	struct machine_job *job;
+	uint64_t id;
+	uint32_t index; /* of the job */
+	struct series *series;
+	char name[METER_NAME_MAX];
+	uint32_t uid;
+	size_t steps; /* names of phases that it brought along */
+	struct step recent[RECENT_STEPS];
+	size_t next_recent; /* that gives way */
+	struct open open[METER_DEPTH];
+	size_t n_open;
+	struct open gap; /* from one mark to the next */
+	bool any_mark;
+};
+
+struct meter {
+	struct meter_config config;
+	struct metrics *metrics;
+	struct series *machine;
+	struct metered *processes;
+	struct track *tracks[WIRE_MAX_JOBS];
+	unsigned int look;
+};
+
+/* ---- Names ------------------------------------------------------------------------------------
+ */
+
+static bool is_interpreter(const char *comm)
+{
+	static const char *const names[] = {"bash", "sh", "dash", "zsh", "perl", "ruby", "node"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(comm, names[i]))
+			return true;
+	return !strncmp(comm, "python", strlen("python"));
+}
+
+struct word {
+	const char *at;
+	size_t len;
+};
+
+static bool next_word(const char **rest, struct word *word)
+{
+	*rest += strspn(*rest, " ");
+	*word = (struct word){*rest, strcspn(*rest, " ")};
+	*rest += word->len;
+	return word->len;
+}
+
+static struct word base_of(struct word path)
+{
+	const char *slash = memrchr(path.at, '/', path.len);
+
+	if (!slash)
+		return path;
+	return (struct word){slash + 1, (size_t)(path.at + path.len - slash - 1)};
+}
+
+/* The letter of an option of one, which may have a value behind it. */
+static char letter_of(const struct word *option)
+{
+	return option->len == 2 ? option->at[1] : '\0';
+}
+
+/* The first argument that is no option, or the module of Python's -m; nothing of a one-liner. */
+static struct word script_of(const char *comm, const char *cmdline)
+{
+	const bool is_python = !strncmp(comm, "python", strlen("python"));
+	const char one_liner = is_python || strstr(comm, "sh") ? 'c' : 'e';
+	struct word word;
+
+	next_word(&cmdline, &word); /* the interpreter */
+	while (next_word(&cmdline, &word)) {
+		const char letter = *word.at == '-' ? letter_of(&word) : '\0';
+
+		if (*word.at != '-')
+			return base_of(word);
+		if (letter == one_liner)
+			break;
+		if (is_python && letter == 'm') {
+			next_word(&cmdline, &word);
+			return word;
+		}
+		if (is_python && (letter == 'W' || letter == 'X'))
+			next_word(&cmdline, &word);
+	}
+	return (struct word){0};
+}
+
+char *meter_job_name(char *out, const char *comm, const char *cmdline)
+{
+	struct word word = {0};
+
+	if (cmdline && is_interpreter(comm))
+		word = script_of(comm, cmdline);
+	if (!word.len)
+		word = (struct word){comm, strlen(comm)};
+	if (word.len >= METER_NAME_MAX)
+		word.len = METER_NAME_MAX - 1;
+	memcpy(out, word.at, word.len);
+	out[word.len] = '\0';
+	return out;
+}
+
+/* ---- Processes --------------------------------------------------------------------------------
+ */
+
+static struct track *track_of(const struct meter *meter, const struct machine_job *job)
+{
+	struct track *track = job ? meter->tracks[job->index % WIRE_MAX_JOBS] : NULL;
+
+	return track && track->id == job->id ? track : NULL;
+}
+
+static const char *container_of(const struct meter *meter, uint64_t cgroup)
+{
+	return meter->config.container(meter->config.context, cgroup);
+}
+
+static struct metered *find(const struct meter *meter, const struct profile_process *pub)
+{
+	const struct key key = {pub->started_ns, pub->tgid};
+	struct metered *found;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it loses the bytes */
+	HASH_FIND(hh, meter->processes, &key, sizeof(key), found);
+	return found;
+}
+
+/* To the label set that it belongs to now. */
+static void bind(struct meter *meter, struct metered *process, const struct profile_process *pub,
+		 uint64_t now_ns)
+{
+	const struct track *track = track_of(meter, pub->job);
+	struct series *before = process->series;
+	char pid[16];
+	const char *values[METRIC_MAX_LABELS] = {process->command, container_of(meter, pub->cgroup),
+						 track ? track->name : "", pid};
+
+	snprintf(pid, sizeof(pid), "%u", pub->tgid);
+	process->job = track ? track->id : 0;
+	process->cgroup = pub->cgroup;
+	process->series = series_take(meter->metrics, METRIC_PROCESS, values, pub->uid, now_ns);
+	if (before)
+		series_drop(meter->metrics, before, now_ns);
+}
+
+static bool is_bound_elsewhere(const struct meter *meter, const struct metered *process,
+			       const struct profile_process *pub)
+{
+	const struct track *track = track_of(meter, pub->job);
+
+	return process->job != (track ? track->id : 0) || process->cgroup != pub->cgroup;
+}
+
+static void take_command(struct metered *process, const struct profile_process *pub)
+{
+	_Static_assert(sizeof(process->command) == sizeof(pub->comm), "comm");
+	memcpy(process->command, pub->comm, sizeof(process->command));
+}
+
+/* NULL when out of memory: it is met again at the next look. */
+static struct metered *meet(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->key = (struct key){pub->started_ns, pub->tgid};
+	HASH_ADD(hh, meter->processes, key, sizeof(process->key), process);
+	if (!process->hh.tbl) {
+		free(process);
+		return NULL;
+	}
+	take_command(process, pub);
+	bind(meter, process, pub, now_ns);
+	return process;
+}
+
+static uint64_t since(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+static uint64_t count_more(uint64_t *seen, uint64_t now)
+{
+	const uint64_t more = since(*seen, now);
+
+	*seen += more;
+	return more;
+}
+
+/* What it has used since it was last looked at, and how large it was. */
+static void count(struct meter *meter, struct metered *process, const struct profile_process *pub)
+{
+	const struct profile_usage *now = &pub->usage;
+	struct profile_usage *seen = &process->seen;
+	const uint64_t more[] = {
+		count_more(&seen->io_read, now->io_read),
+		count_more(&seen->io_write, now->io_write),
+		count_more(&seen->disk_read, now->disk_read),
+		count_more(&seen->disk_write, now->disk_write),
+		count_more(&seen->cpu_ns, now->cpu_ns),
+		count_more(&seen->disk_write_cancelled, now->disk_write_cancelled),
+	};
+
+	_Static_assert(M_CPU == M_IO + 4 && M_CANCELLED == M_CPU + 1, "order");
+	_Static_assert(M_PROCESS_CPU == M_PROCESS_IO + 4, "order");
+	for (int i = 0; i < 5; i++)
+		series_add(process->series, M_PROCESS_IO + i, more[i]);
+	for (int i = 0; i < 6; i++)
+		series_add(meter->machine, M_IO + i, more[i]);
+	/* Of a program in a process that had been larger before: what it was when looked at. */
+	series_raise(process->series, M_PROCESS_PEAK,
+		     pub->memory.peak > process->earlier_peak ? pub->memory.peak : pub->memory.rss);
+}
+
+static void forget(struct meter *meter, struct metered *process, uint64_t now_ns)
+{
+	series_drop(meter->metrics, process->series, now_ns);
+	HASH_DEL(meter->processes, process);
+	free(process);
+}
+
+static struct metered *find_or_meet(struct meter *meter, const struct profile_process *pub,
+				    uint64_t now_ns)
+{
+	struct metered *process = find(meter, pub);
+
+	return process ? process : meet(meter, pub, now_ns);
+}
+
+static void take_fork(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = find_or_meet(meter, pub, now_ns);
+
+	if (process && !(pub->flags & WIRE_PROCESS_ATTACHED))
+		series_add(process->series, M_PROCESS_STARTS, 1);
+}
+
+static void take_exec(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = find(meter, pub);
+
+	/* Of one that was there before, the command line comes as if it had executed it then. */
+	if (process && now_ns == pub->first_ns)
+		return;
+	if (process) {
+		count(meter, process, pub);
+		process->earlier_peak = pub->memory.peak;
+		take_command(process, pub);
+		bind(meter, process, pub, now_ns);
+	} else {
+		process = meet(meter, pub, now_ns);
+	}
+	if (process)
+		series_add(process->series, M_PROCESS_STARTS, 1);
+}
+
+static void take_exit(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = find_or_meet(meter, pub, now_ns);
+
+	if (!process)
+		return;
+	count(meter, process, pub);
+	forget(meter, process, now_ns);
+}
+
+/* ---- Jobs and their phases --------------------------------------------------------------------
+ */
+
+static void end_job(struct meter *meter, struct track *track, uint64_t now_ns)
+{
+	meter->tracks[track->index] = NULL;
+	for (size_t i = 0; i < RECENT_STEPS; i++)
+		if (track->recent[i].series)
+			series_drop(meter->metrics, track->recent[i].series, now_ns);
+	series_drop(meter->metrics, track->series, now_ns);
+	free(track);
+}
+
+static void begin_job(struct meter *meter, struct machine_job *job, uint64_t now_ns)
+{
+	struct track **at = &meter->tracks[job->index % WIRE_MAX_JOBS], *track;
+	const struct profile_process *root = job->root;
+	struct metered *process = find(meter, root);
+	char uid[16];
+
+	if (*at) /* its end was not told */
+		end_job(meter, *at, now_ns);
+	*at = track = calloc(1, sizeof(*track));
+	if (!track)
+		return;
+	track->job = job;
+	track->id = job->id;
+	track->index = job->index % WIRE_MAX_JOBS;
+	track->uid = root->uid;
+	meter_job_name(track->name, process ? process->command : root->comm, root->cmdline);
+	snprintf(uid, sizeof(uid), "%u", root->uid);
+	track->series =
+		series_take(meter->metrics, METRIC_JOB,
+			    (const char *const[METRIC_MAX_LABELS]){
+				    track->name, job->rule, container_of(meter, root->cgroup), uid},
+			    root->uid, now_ns);
+	series_add(track->series, M_JOB_STARTS, 1);
+	if (!process)
+		return;
+	count(meter, process, root); /* until now it was in no job */
+	bind(meter, process, root, now_ns);
+}
+
+static void raise_to(uint64_t *value, uint64_t other)
+{
+	if (other > *value)
+		*value = other;
+}
+
+static void open_phase(struct open *open, const struct profile_checkpoint *step, size_t name_len)
+{
+	if (name_len >= sizeof(open->name))
+		name_len = sizeof(open->name) - 1;
+	memcpy(open->name, step->step, name_len);
+	open->name[name_len] = '\0';
+	open->tgid = step->tgid;
+	open->tid = step->tid;
+	open->start_ns = step->time_ns;
+	open->peak = step->tree.rss;
+}
+
+/* The label set of a phase of that name. A name that is new to all counts against the job. */
+static struct series *take_step(struct meter *meter, struct track *track, const char *name,
+				uint64_t now_ns)
+{
+	const char *const values[METRIC_MAX_LABELS] = {track->name, name};
+	const char *const others[METRIC_MAX_LABELS] = {track->name, "other"};
+	const bool is_new = !series_known(meter->metrics, METRIC_STEP, values);
+	const bool is_too_much = is_new && track->steps >= METER_STEPS;
+
+	track->steps += is_new;
+	return series_take(meter->metrics, METRIC_STEP, is_too_much ? others : values, track->uid,
+			   now_ns);
+}
+
+/* The same of one that the job came to a moment ago, without a search: there may be thousands in a
+ * second. */
+static struct series *recent_step(struct meter *meter, struct track *track, const char *name,
+				  uint64_t now_ns)
+{
+	struct step *step;
+
+	for (size_t i = 0; i < RECENT_STEPS; i++)
+		if (track->recent[i].series && !strcmp(track->recent[i].name, name))
+			return track->recent[i].series;
+	step = &track->recent[track->next_recent++ % RECENT_STEPS];
+	if (step->series)
+		series_drop(meter->metrics, step->series, now_ns);
+	snprintf(step->name, sizeof(step->name), "%s", name);
+	step->series = take_step(meter, track, name, now_ns);
+	return step->series;
+}
+
+static void close_phase(struct meter *meter, struct track *track, const struct open *open,
+			uint64_t now_ns)
+{
+	struct series *series = recent_step(meter, track, open->name, now_ns);
+
+	series_raise(series, M_STEP_PEAK, open->peak);
+	series_add(series, M_STEP_TIME, since(open->start_ns, now_ns));
+	series_add(series, M_STEP_RUNS, 1);
+}
+
+/* As the model does it: what this thread began last, or else any thread of its process. */
+static struct open *find_open(struct track *track, const struct profile_checkpoint *step,
+			      size_t name_len)
+{
+	struct open *of_process = NULL;
+
+	if (name_len > METRIC_VALUE_MAX)
+		name_len = METRIC_VALUE_MAX;
+	for (size_t i = track->n_open; i--;) {
+		struct open *open = &track->open[i];
+
+		if (open->tgid != step->tgid || memcmp(open->name, step->step, name_len) ||
+		    open->name[name_len])
+			continue;
+		if (open->tid == step->tid)
+			return open;
+		of_process = of_process ? of_process : open;
+	}
+	return of_process;
+}
+
+/* Its peak includes those of the phases in it; the one around it has had its peak, too. */
+static void end_phase(struct meter *meter, struct track *track, struct open *open, uint64_t now_ns)
+{
+	const size_t at = (size_t)(open - track->open);
+	struct open closed = *open;
+
+	for (size_t i = at + 1; i < track->n_open; i++)
+		raise_to(&closed.peak, track->open[i].peak);
+	close_phase(meter, track, &closed, now_ns);
+	if (at)
+		raise_to(&track->open[at - 1].peak, open->peak);
+	memmove(open, open + 1, (track->n_open - at - 1) * sizeof(*open));
+	track->n_open--;
+}
+
+static void mark(struct meter *meter, struct track *track, const struct profile_checkpoint *step)
+{
+	if (track->gap.start_ns)
+		close_phase(meter, track, &track->gap, step->time_ns);
+	track->any_mark = true;
+	open_phase(&track->gap, step, strlen(step->step));
+}
+
+static void finish_phases(struct meter *meter, struct track *track, uint64_t now_ns)
+{
+	while (track->n_open)
+		end_phase(meter, track, &track->open[track->n_open - 1], now_ns);
+	if (track->any_mark)
+		close_phase(meter, track, &track->gap, now_ns);
+	track->any_mark = false;
+}
+
+static void take_step_of(struct meter *meter, struct track *track,
+			 const struct profile_checkpoint *step)
+{
+	const size_t len = strlen(step->step);
+	struct open *open;
+
+	switch (step->what) {
+	case WIRE_START:
+		open_phase(&track->gap, step, len);
+		return;
+	case WIRE_BEGIN:
+		if (track->n_open < METER_DEPTH)
+			open_phase(&track->open[track->n_open++], step, len - strlen(" Start"));
+		break;
+	case WIRE_END:
+		open = find_open(track, step, len - strlen(" End"));
+		if (open)
+			end_phase(meter, track, open, step->time_ns);
+		break;
+	case WIRE_MARK:
+		mark(meter, track, step);
+		break;
+	case WIRE_FINISH:
+		finish_phases(meter, track, step->time_ns);
+		return;
+	case WIRE_METRIC:
+		return;
+	}
+	series_add(track->series, M_JOB_CHECKPOINTS, 1);
+}
+
+static void take_checkpoint(struct meter *meter, const struct wire_checkpoint *cp,
+			    const struct machine_news *news)
+{
+	const uint64_t step_peak = cp->tree.memory.step_peak * meter->config.page_size;
+	struct track *track;
+
+	if (news->job_began)
+		begin_job(meter, news->job, cp->h.time_ns);
+	track = track_of(meter, news->job);
+	if (!track)
+		return;
+	/* What is open had this peak. A metric begins no step, and has one all the same. */
+	if (track->n_open)
+		raise_to(&track->open[track->n_open - 1].peak, step_peak);
+	raise_to(&track->gap.peak, step_peak);
+	if (news->step)
+		take_step_of(meter, track, news->step);
+	if (news->job_ended)
+		series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+}
+
+static void take_root_exit(struct track *track, uint32_t exit_code)
+{
+	enum metric result = M_JOB_SUCCESSES;
+
+	if (exit_code & 0x7f) /* as wait(2) has it */
+		result = M_JOB_SIGNALS;
+	else if (exit_code >> 8 & 0xff)
+		result = M_JOB_FAILURES;
+	series_add(track->series, result, 1);
+}
+
+/* ---- Records, and looks -----------------------------------------------------------------------
+ */
+
+static void take_process(struct meter *meter, const struct wire_header *record,
+			 const struct machine_news *news)
+{
+	const struct profile_process *pub = news->process;
+	struct track *track = track_of(meter, news->job);
+
+	if (record->kind == WIRE_FORK)
+		take_fork(meter, pub, record->time_ns);
+	else if (record->kind == WIRE_EXEC)
+		take_exec(meter, pub, record->time_ns);
+	else
+		take_exit(meter, pub, record->time_ns);
+	if (!track || record->kind != WIRE_EXIT)
+		return;
+	if (news->job->root == pub)
+		take_root_exit(track, pub->exit_code);
+	if (!news->job_is_over)
+		return;
+	finish_phases(meter, track, record->time_ns);
+	series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+	end_job(meter, track, record->time_ns);
+}
+
+void meter_took(struct meter *meter, const struct wire_header *record,
+		const struct machine_news *news)
+{
+	if (record->kind == WIRE_CHECKPOINT && news->job)
+		take_checkpoint(meter, (const struct wire_checkpoint *)record, news);
+	else if (news->process && (record->kind == WIRE_FORK || record->kind == WIRE_EXEC ||
+				   record->kind == WIRE_EXIT))
+		take_process(meter, record, news);
+}
+
+static void look_at_process(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+{
+	struct metered *process = find_or_meet(meter, pub, now_ns);
+
+	if (!process)
+		return;
+	count(meter, process, pub);
+	if (is_bound_elsewhere(meter, process, pub)) {
+		bind(meter, process, pub, now_ns);
+		count(meter, process, pub); /* how large it is */
+	}
+	process->look = meter->look;
+	series_add(process->series, M_PROCESSES, 1);
+	series_add(process->series, M_PROCESS_RSS, pub->memory.rss);
+}
+
+/* Those whose end was lost. */
+static void sweep(struct meter *meter, uint64_t now_ns)
+{
+	struct metered *process, *next;
+
+	HASH_ITER (hh, meter->processes, process, next)
+		if (process->look != meter->look)
+			forget(meter, process, now_ns);
+}
+
+static void look_at_jobs(struct meter *meter)
+{
+	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
+		const struct track *track = meter->tracks[i];
+
+		if (!track || track->job->end_ns)
+			continue;
+		series_add(track->series, M_JOBS, 1);
+		series_add(track->series, M_JOB_RSS, profile_rss_now(track->job->profile));
+		series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(track->job->profile));
+	}
+}
+
+void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns)
+{
+	static const enum metric gauges[] = {M_PROCESSES, M_PROCESS_RSS, M_JOBS, M_JOB_RSS};
+	size_t n, alive = 0;
+	const struct profile_process *const *processes = machine_processes(m, &n);
+
+	meter->look++;
+	for (size_t i = 0; i < sizeof(gauges) / sizeof(*gauges); i++)
+		metrics_clear(meter->metrics, gauges[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (processes[i]->end_ns)
+			continue;
+		look_at_process(meter, processes[i], now_ns);
+		alive++;
+	}
+	if (HASH_COUNT(meter->processes) > alive)
+		sweep(meter, now_ns);
+	look_at_jobs(meter);
+	metrics_tidy(meter->metrics, now_ns);
+}
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+struct meter *meter_new(const struct meter_config *config)
+{
+	struct meter *meter = calloc(1, sizeof(*meter));
+
+	if (!meter)
+		return NULL;
+	meter->config = *config;
+	meter->metrics = metrics_new(&config->metrics);
+	if (!meter->metrics) {
+		free(meter);
+		return NULL;
+	}
+	meter->machine = metrics_only(meter->metrics, METRIC_MACHINE);
+	return meter;
+}
+
+void meter_free(struct meter *meter)
+{
+	struct metered *process, *next;
+
+	if (!meter)
+		return;
+	process = meter->processes;
+	HASH_CLEAR(hh, meter->processes);
+	for (; process; process = next) {
+		next = process->hh.next;
+		free(process);
+	}
+	for (size_t i = 0; i < WIRE_MAX_JOBS; i++)
+		free(meter->tracks[i]);
+	metrics_free(meter->metrics);
+	free(meter);
+}
+
+struct metrics *meter_metrics(struct meter *meter)
+{
+	return meter->metrics;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/metrics/metrics_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/invoker.h"
+
+/* The directory, held open, the file's name in it, and what it is called until it is whole. */
+struct place {
+	int dir;
+	const char *name;
+	char temporary[NAME_MAX + 1]; /* not *.prom: nobody reads it */
+};
+
+static int open_place(struct place *place, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	place->name = slash ? slash + 1 : path;
+	if (!*place->name)
+		return -EISDIR;
+	if ((size_t)snprintf(place->temporary, sizeof(place->temporary), ".%s.qprof-new",
+			     place->name) >= sizeof(place->temporary))
+		return -ENAMETOOLONG;
+	if (slash && (size_t)(slash - path) >= sizeof(dir) - 1)
+		return -ENAMETOOLONG;
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	place->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return place->dir < 0 ? -errno : 0;
+}
+
+/*
+ * In a directory where others may write, too, the name may be somebody's by now: it is removed, and
+ * never opened. One of ours that was killed meanwhile leaves nothing else behind.
+ */
+static int create(const struct place *place)
+{
+	struct invoker who;
+	int fd, err;
+
+	unlinkat(place->dir, place->temporary, 0);
+	fd = openat(place->dir, place->temporary,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	/* Whatever the umask is; and under sudo it is that user's, as all output. */
+	if (!fchmod(fd, 0644) && (!invoker_get(&who) || !fchown(fd, who.uid, who.gid)))
+		return fd;
+	err = -errno;
+	close(fd);
+	unlinkat(place->dir, place->temporary, 0);
+	return err;
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int replace(const struct place *place, const char *text, size_t len)
+{
+	int fd = create(place), err;
+
+	if (fd < 0)
+		return fd;
+	err = write_all(fd, text, len);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(place->dir, place->temporary, place->dir, place->name))
+		err = -errno;
+	if (err)
+		unlinkat(place->dir, place->temporary, 0);
+	return err;
+}
+
+int metrics_file_write(const char *path, const char *text, size_t len)
+{
+	struct place place;
+	int err = open_place(&place, path);
+
+	if (err)
+		return err;
+	err = replace(&place, text, len);
+	close(place.dir);
+	return err;
+}
+
+static int check(const struct place *place)
+{
+	struct stat st;
+	int fd;
+
+	if (!fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (S_ISLNK(st.st_mode))
+			return -ELOOP;
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		if (!S_ISREG(st.st_mode))
+			return -EINVAL;
+	}
+	fd = create(place);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	unlinkat(place->dir, place->temporary, 0);
+	return 0;
+}
+
+int metrics_file_check(const char *path, struct error *err)
+{
+	struct place place;
+	int failed = open_place(&place, path);
+
+	if (!failed) {
+		failed = check(&place);
+		close(place.dir);
+	}
+	switch (failed) {
+	case 0:
+		return 0;
+	case -ELOOP:
+		return error_set(err,
+				 "cannot write '%s': it is a symbolic link, which is not followed; "
+				 "name the file itself with --metrics-file",
+				 path);
+	case -EINVAL:
+		return error_set(err,
+				 "cannot write '%s': it is no regular file; choose another with "
+				 "--metrics-file",
+				 path);
+	default:
+		return error_set(err, "cannot write '%s': %s; choose another with --metrics-file",
+				 path, strerror(-failed));
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* metrics_part.h - the part of an audit that tells Prometheus: by a file, over HTTP, or both. */
+#ifndef QPROF_METRICS_PART_H
+#define QPROF_METRICS_PART_H
+
+#include "capture/audit.h"
+#include "audit/metrics/exporter.h"
+#include "audit/metrics/metrics.h"
+
+struct metrics_options {
+	const char *file;		       /* for node_exporter, or NULL */
+	uint64_t interval_ns;		       /* how often it is written */
+	const struct exporter_address *listen; /* or NULL */
+	size_t max_series;		       /* 0: METRICS_SERIES */
+	unsigned int labels;		       /* enum metric_label */
+};
+
+/* options must outlive it. NULL when out of memory. */
+struct audit_part *metrics_part_new(const struct metrics_options *options);
+
+#endif

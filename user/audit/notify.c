@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/notify.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* How often the status is told anew, while anything happens. */
+#define STATUS_NS 60000000000ull
+
+struct notify {
+	struct audit_part part; /* first: see notify_of() */
+	struct audit *audit;
+	struct sockaddr_un address;
+	socklen_t address_len;
+	int fd;
+	uint64_t told_ns; /* 0: not ready yet */
+	bool stopping;
+};
+
+static struct notify *notify_of(struct audit_part *part)
+{
+	return (struct notify *)part;
+}
+
+/* A manager that does not listen is no reason to do anything else. False: it should be tried again.
+ */
+static bool tell(const struct notify *n, const char *text)
+{
+	if (sendto(n->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
+		   (const struct sockaddr *)&n->address, n->address_len) >= 0)
+		return true;
+	if (errno == EAGAIN)
+		return false;
+	log_verbose("cannot notify the service manager: %s", strerror(errno));
+	return true;
+}
+
+static int start(struct audit_part *part, struct audit *audit, struct error *err)
+{
+	struct notify *n = notify_of(part);
+
+	n->audit = audit;
+	n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return n->fd < 0 ? error_set(err, "cannot open a socket for NOTIFY_SOCKET: %s",
+				     strerror(errno))
+			 : 0;
+}
+
+static void batch(struct audit_part *part)
+{
+	struct notify *n = notify_of(part);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const size_t alive = machine_alive(audit_machine(n->audit));
+	char text[128];
+
+	if (n->told_ns && now - n->told_ns < STATUS_NS)
+		return;
+	/* The first batch: those that were there before are in. */
+	snprintf(text, sizeof(text), "%sSTATUS=auditing %zu process%s",
+		 n->told_ns ? "" : "READY=1\n", alive, alive == 1 ? "" : "es");
+	if (tell(n, text))
+		n->told_ns = now;
+}
+
+static void finish(struct audit_part *part)
+{
+	struct notify *n = notify_of(part);
+
+	tell(n, "STOPPING=1\nSTATUS=writing the report");
+	n->stopping = true;
+}
+
+static void close_socket(struct audit_part *part)
+{
+	struct notify *n = notify_of(part);
+
+	if (n->fd < 0)
+		return;
+	if (!n->stopping)
+		tell(n, "STOPPING=1");
+	close(n->fd);
+	n->fd = -1;
+}
+
+/* A path, or "@" and a name in the abstract namespace. */
+static bool read_address(struct notify *n, const char *text)
+{
+	const size_t len = strlen(text);
+
+	if ((*text != '/' && *text != '@') || len < 2 || len >= sizeof(n->address.sun_path))
+		return false;
+	n->address.sun_family = AF_UNIX;
+	memcpy(n->address.sun_path, text, len);
+	if (*text == '@')
+		n->address.sun_path[0] = '\0';
+	n->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+	return true;
+}
+
+static void free_part(struct audit_part *part)
+{
+	free(part);
+}
+
+struct audit_part *notify_part_new(void)
+{
+	const char *address = getenv("NOTIFY_SOCKET");
+	struct notify *n = address ? calloc(1, sizeof(*n)) : NULL;
+
+	if (!n)
+		return NULL;
+	n->fd = -1;
+	n->part = (struct audit_part){.start = start,
+				      .batch = batch,
+				      .finish = finish,
+				      .close = close_socket,
+				      .free = free_part};
+	if (read_address(n, address))
+		return &n->part;
+	log_error("NOTIFY_SOCKET '%s' is neither a path nor an abstract name: nobody is told",
+		  address);
+	free(n);
+	return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/report/audit_groups.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct entry {
+	struct audit_group group;
+	UT_hash_handle hh;
+};
+
+struct grouping {
+	struct cgroups *cgroups;
+	enum audit_grouping by;
+	struct entry *entries;
+	bool failed;
+};
+
+char *user_name(char out[GROUP_NAME_MAX], uint32_t uid)
+{
+	struct passwd entry, *found = NULL;
+	char room[4096];
+
+	if (!getpwuid_r(uid, &entry, room, sizeof(room), &found) && found)
+		snprintf(out, GROUP_NAME_MAX, "%s", found->pw_name);
+	else
+		snprintf(out, GROUP_NAME_MAX, "%u", uid);
+	return out;
+}
+
+/* The group by its name; NULL when out of memory. */
+static struct audit_group *find_or_add(struct grouping *g, const char *name)
+{
+	struct entry *entry;
+
+	HASH_FIND_STR(g->entries, name, entry);
+	if (entry)
+		return &entry->group;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry) {
+		g->failed = true;
+		return NULL;
+	}
+	snprintf(entry->group.name, sizeof(entry->group.name), "%s", name);
+	entry->group.runtime = "";
+	HASH_ADD_STR(g->entries, group.name, entry);
+	if (entry->hh.tbl)
+		return &entry->group;
+	free(entry);
+	g->failed = true;
+	return NULL;
+}
+
+static struct audit_group *container_of(struct grouping *g, uint64_t id)
+{
+	const struct cgroup *cgroup = cgroups_get(g->cgroups, id);
+	struct audit_group *group = find_or_add(g, cgroup->container);
+
+	if (group && !group->pod[0])
+		memcpy(group->pod, cgroup->pod, sizeof(group->pod));
+	if (group)
+		group->runtime = cgroup->runtime;
+	return group;
+}
+
+static struct audit_group *user_of(struct grouping *g, uint32_t uid)
+{
+	char name[GROUP_NAME_MAX];
+	struct audit_group *group;
+
+	/* Names are looked up at the end: once for each. */
+	snprintf(name, sizeof(name), "%u", uid);
+	group = find_or_add(g, name);
+	if (group)
+		group->uid = uid;
+	return group;
+}
+
+static struct audit_group *group_of(struct grouping *g, uint32_t uid, uint64_t cgroup)
+{
+	return g->by == BY_CONTAINER ? container_of(g, cgroup) : user_of(g, uid);
+}
+
+static void add_process(struct grouping *g, const struct profile_process *process)
+{
+	struct audit_group *group = group_of(g, process->uid, process->cgroup);
+
+	if (!group)
+		return;
+	group->processes++;
+	group->alive += profile_process_runs(process);
+	if (profile_process_runs(process))
+		group->rss += process->memory.rss;
+	if (process->memory.peak > group->largest_peak)
+		group->largest_peak = process->memory.peak;
+	profile_add_usage(&group->usage, &process->usage);
+}
+
+static void add_sum(struct grouping *g, const struct machine_sum *sum)
+{
+	struct audit_group *group = group_of(g, sum->uid, sum->cgroup);
+
+	if (!group)
+		return;
+	group->processes += sum->processes;
+	if (sum->peak_rss > group->largest_peak)
+		group->largest_peak = sum->peak_rss;
+	profile_add_usage(&group->usage, &sum->usage);
+}
+
+static int by_memory(const void *a, const void *b)
+{
+	const struct audit_group *x = a, *y = b;
+
+	if (x->rss != y->rss)
+		return x->rss < y->rss ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* The entries as an array, in order; they are freed. */
+static struct audit_group *collect(struct grouping *g, size_t *n)
+{
+	struct entry *entry, *next;
+	struct audit_group *groups;
+
+	*n = 0;
+	groups = calloc(HASH_COUNT(g->entries) + 1, sizeof(*groups));
+	HASH_ITER (hh, g->entries, entry, next) {
+		HASH_DEL(g->entries, entry);
+		if (groups)
+			groups[(*n)++] = entry->group;
+		free(entry);
+	}
+	if (!groups)
+		return NULL;
+	qsort(groups, *n, sizeof(*groups), by_memory);
+	for (size_t i = 0; g->by == BY_USER && i < *n; i++)
+		user_name(groups[i].name, groups[i].uid);
+	return groups;
+}
+
+struct audit_group *audit_groups(const struct machine *m, struct cgroups *cgroups,
+				 enum audit_grouping by, size_t *n)
+{
+	struct grouping g = {.cgroups = cgroups, .by = by};
+	struct audit_group *groups, *group;
+	size_t count;
+	const struct profile_process *const *processes = machine_processes(m, &count);
+	struct machine_job *const *jobs;
+
+	for (size_t i = 0; i < count; i++)
+		add_process(&g, processes[i]);
+	for (size_t i = 0; i < machine_n_sums(m); i++)
+		add_sum(&g, machine_sum(m, i));
+	jobs = machine_jobs(m, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (!jobs[i]->root)
+			continue;
+		group = group_of(&g, jobs[i]->root->uid, jobs[i]->root->cgroup);
+		if (group)
+			group->jobs++;
+	}
+	groups = collect(&g, n);
+	if (!g.failed)
+		return groups;
+	free(groups);
+	*n = 0;
+	return NULL;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table at the end of an audit. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/report/audit_groups.h"
+#include "audit/report/audit_report.h"
+#include "base/table.h"
+
+enum { MAX_LINES = 10, PIECE_MAX = 128, SHORT_ID = 12 };
+
+static void put_headline(const struct table *table, const struct audit_report *r)
+{
+	const struct machine_losses losses = machine_losses(r->machine);
+	char duration[UNITS_TEXT_MAX], time[PIECE_MAX], processes[PIECE_MAX], jobs[PIECE_MAX];
+	const char *const pieces[] = {time, processes, jobs};
+	size_t n, n_jobs;
+
+	machine_processes(r->machine, &n);
+	machine_jobs(r->machine, &n_jobs);
+	n += losses.forgotten_processes;
+	snprintf(time, sizeof(time), "qprof-bpf: audit of %s",
+		 units_time_for_people(duration, r->end_ns - r->start_ns));
+	snprintf(processes, sizeof(processes), "%zu process%s (%zu alive)", n, n == 1 ? "" : "es",
+		 machine_alive(r->machine));
+	snprintf(jobs, sizeof(jobs), "%zu job%s", n_jobs, n_jobs == 1 ? "" : "s");
+	table_tone(table, BOLD);
+	table_pieces(table, ", ", pieces, 3);
+	table_tone(table, PLAIN);
+}
+
+/* The difference may be negative: what was written is not yet on the device. */
+static void put_storage(const struct table *table, const struct audit_report *r)
+{
+	const struct audit_storage s = audit_storage(r);
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX];
+	char read[PIECE_MAX], written[PIECE_MAX];
+	const char *const pieces[] = {read, written};
+
+	snprintf(read, sizeof(read), "%*sstorage read %s (processes %s, unattributed %s)", INDENT,
+		 "", units_bytes_for_people(a, s.devices_read),
+		 units_bytes_for_people(b, s.processes_read),
+		 units_delta_for_people(c, s.processes_read, s.devices_read));
+	snprintf(written, sizeof(written), "written %s (processes %s, unattributed %s)",
+		 units_bytes_for_people(a, s.devices_written),
+		 units_bytes_for_people(b, s.processes_written),
+		 units_delta_for_people(c, s.processes_written, s.devices_written));
+	table_pieces(table, "   ", pieces, 2);
+}
+
+static void put_usage_cells(struct table_line *line, unsigned int first,
+			    const struct profile_usage *usage)
+{
+	units_bytes_for_people(line->cells[first], usage->io_read);
+	units_bytes_for_people(line->cells[first + 1], usage->io_write);
+	units_time_for_people(line->cells[first + 2], usage->cpu_ns);
+}
+
+static const char *command_of(const struct profile_process *process)
+{
+	const char *text = process ? process->cmdline : NULL;
+	const char *end, *slash;
+
+	if (!text || !text[0])
+		return process ? process->comm : "?";
+	end = text + strcspn(text, " ");
+	slash = memrchr(text, '/', (size_t)(end - text));
+	return slash ? slash + 1 : text;
+}
+
+/* The jobs of most memory first. */
+static int by_peak(const void *a, const void *b)
+{
+	const uint64_t x = profile_totals((*(struct machine_job *const *)a)->profile)->peak_rss;
+	const uint64_t y = profile_totals((*(struct machine_job *const *)b)->profile)->peak_rss;
+
+	return (x < y) - (x > y);
+}
+
+/* The rule that it was recognised by. */
+static void put_rule(const struct table *table, const struct machine_job *job)
+{
+	char text[sizeof(job->rule) + sizeof(job->evidence) + 2];
+
+	snprintf(text, sizeof(text), "%s: %s", job->rule, job->evidence);
+	fprintf(table->out, "%*s", 2 * INDENT, "");
+	table_name(table, text, table->width - 2 * INDENT, false);
+	fputc('\n', table->out);
+}
+
+static void put_job(const struct table *table, const struct machine_job *job)
+{
+	const struct profile_totals *totals = profile_totals(job->profile);
+	struct table_line line = {0};
+
+	snprintf(line.name, sizeof(line.name), "%u %s", job->root ? job->root->tgid : 0,
+		 command_of(job->root));
+	units_time_for_people(line.cells[0], totals->duration_ns);
+	units_bytes_for_people(line.cells[1], totals->peak_rss);
+	put_usage_cells(&line, 2, &totals->usage);
+	units_count(line.cells[5], job->checkpoints);
+	table_line(table, &line, 6);
+	if (job->rule[0])
+		put_rule(table, job);
+}
+
+static int put_jobs(const struct table *table, const struct audit_report *r)
+{
+	static const char *const titles[] = {"TIME", "PEAK", "READ", "WRITE", "CPU", "STEPS"};
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(r->machine, &n);
+	struct machine_job **sorted;
+
+	if (!n)
+		return 0;
+	sorted = calloc(n, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, jobs, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_peak);
+	table_titles(table, "JOB", titles, 6);
+	for (size_t i = 0; i < n && i < MAX_LINES; i++)
+		put_job(table, sorted[i]);
+	table_more(table, n, MAX_LINES, "jobs", "report");
+	free(sorted);
+	return 0;
+}
+
+static void group_label(char *out, size_t size, const struct audit_group *group,
+			enum audit_grouping by)
+{
+	if (by == BY_USER)
+		snprintf(out, size, "%s", group->name);
+	else if (!group->name[0])
+		snprintf(out, size, "(no container)");
+	else
+		snprintf(out, size, "%s %.*s", group->runtime, SHORT_ID, group->name);
+}
+
+static int put_groups(const struct table *table, const struct audit_report *r,
+		      enum audit_grouping by)
+{
+	static const char *const titles[] = {"PROCS", "NOW", "LARGEST", "READ", "WRITE", "CPU"};
+	size_t n;
+	struct audit_group *groups = audit_groups(r->machine, r->cgroups, by, &n);
+
+	if (!groups)
+		return -ENOMEM;
+	table_titles(table, by == BY_USER ? "USER" : "CONTAINER", titles, 6);
+	for (size_t i = 0; i < n && i < MAX_LINES; i++) {
+		struct table_line line = {0};
+
+		group_label(line.name, sizeof(line.name), &groups[i], by);
+		units_count(line.cells[0], groups[i].processes);
+		units_bytes_for_people(line.cells[1], groups[i].rss);
+		units_bytes_for_people(line.cells[2], groups[i].largest_peak);
+		put_usage_cells(&line, 3, &groups[i].usage);
+		table_line(table, &line, 6);
+	}
+	table_more(table, n, MAX_LINES, by == BY_USER ? "users" : "containers", "report");
+	free(groups);
+	return 0;
+}
+
+/* Puts it where it belongs among the n of highest peak so far; how many there are then. */
+static size_t rank(const struct profile_process **top, size_t n,
+		   const struct profile_process *process)
+{
+	size_t at = n;
+
+	while (at > 0 && top[at - 1]->memory.peak < process->memory.peak)
+		at--;
+	if (at == MAX_LINES)
+		return n;
+	if (n < MAX_LINES)
+		n++;
+	memmove(&top[at + 1], &top[at], (n - at - 1) * sizeof(top[0]));
+	top[at] = process;
+	return n;
+}
+
+static void put_processes(const struct table *table, const struct audit_report *r)
+{
+	static const char *const titles[] = {"PEAK", "NOW", "READ", "WRITE", "CPU"};
+	const struct profile_process *top[MAX_LINES];
+	size_t n, n_top = 0;
+	const struct profile_process *const *processes = machine_processes(r->machine, &n);
+
+	for (size_t i = 0; i < n; i++)
+		n_top = rank(top, n_top, processes[i]);
+	table_titles(table, "PROCESS", titles, 5);
+	for (size_t i = 0; i < n_top; i++) {
+		const struct profile_process *process = top[i];
+		struct table_line line = {0};
+
+		snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, command_of(process));
+		units_bytes_for_people(line.cells[0], process->memory.peak);
+		if (!profile_process_runs(process))
+			snprintf(line.cells[1], sizeof(line.cells[1]), "ended");
+		else
+			units_bytes_for_people(line.cells[1], process->memory.rss);
+		put_usage_cells(&line, 2, &process->usage);
+		table_line(table, &line, 5);
+	}
+	table_more(table, n, n_top, "processes", "report");
+}
+
+static void put_quality(const struct table *table, const struct audit_report *r)
+{
+	struct quality_count counts[QUALITY_MAX_COUNTS];
+	const size_t n = audit_quality_counts(r, counts);
+
+	table_tone(table, WARNING);
+	for (size_t i = 0; i < n; i++)
+		if (counts[i].count)
+			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
+				(unsigned long long)counts[i].count, counts[i].means);
+	for (size_t i = 0; i < r->quality.n_warnings && i < MAX_LINES; i++) {
+		fprintf(table->out, "%*s! ", INDENT, "");
+		table_name(table, r->quality.warnings[i].what, table->width - INDENT, false);
+		fputs(": ", table->out);
+		table_name(table, r->quality.warnings[i].why, table->width - INDENT, false);
+		fputc('\n', table->out);
+	}
+	table_more(table, r->quality.n_warnings, MAX_LINES, "warnings", "report");
+	table_tone(table, PLAIN);
+}
+
+int audit_summary_write(const struct audit_report *report, int fd)
+{
+	struct table table;
+	int err = table_open(&table, report->width, report->colour), failed;
+
+	if (err)
+		return err;
+	put_headline(&table, report);
+	put_storage(&table, report);
+	err = put_jobs(&table, report);
+	if (!err)
+		err = put_groups(&table, report, BY_CONTAINER);
+	if (!err)
+		err = put_groups(&table, report, BY_USER);
+	put_processes(&table, report);
+	put_quality(&table, report);
+	failed = table_write(&table, fd);
+	return err ? err : failed;
+}

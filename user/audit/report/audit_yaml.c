@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The report of an audit. docs/audit.md says what each key means. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "audit/report/audit_groups.h"
+#include "audit/report/audit_report.h"
+#include "format/emit.h"
+#include "format/keys.h"
+#include "base/units.h"
+
+static const char *const header[] = {
+	"A report by qprof-bpf " QPROF_VERSION
+	": memory and I/O of every process of a machine, and the jobs among them.",
+	"What the keys mean is at the end of this file.",
+};
+
+static const char *const definitions[] = {
+	"",
+	"What the keys mean",
+	"",
+	"_mb is bytes / 1048576, _secs is seconds; start_secs, end_secs: since the audit began.",
+	"What processes had read, written and computed before the audit is not in it; what they",
+	"had in memory is.",
+	"jobs: trees of processes with checkpoints, or that a rule took for a job",
+	"  memory_usage, phases and totals: of the job's tree since it became one, as in the",
+	"    profile of a run; dropped_rows were not kept",
+	"  checkpoints: rows that there were, kept or not",
+	"containers, users: sums over their processes; memory_mb is the RSS of those alive at the",
+	"  end, largest_peak_memory_mb the highest of one process",
+	"processes: those alive at the end and those that ended; job is an id of jobs",
+	"storage: what block devices count themselves, and what processes account for. What is",
+	"  left has no process of its own: file system metadata, journals, writeback of what was",
+	"  written before, or not yet (then it is negative)",
+	"quality: what was lost or is in doubt, counted; all zeros is a good audit",
+	"Texts that are very long are cut and end in \"...\".",
+};
+
+static uint64_t since(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+/* ---- qprof: -----------------------------------------------------------------------------------
+ */
+
+static void put_head(struct emit *e, const struct audit_report *r)
+{
+	size_t n;
+
+	emit_plain(e, "qprof");
+	emit_map(e, EMIT_BLOCK);
+	put_run_keys(e, &r->info);
+	put_word(e, "mode", "audit");
+	put_unix_secs(e, "started_at", machine_unix_secs(r->machine, r->start_ns));
+	put_secs(e, "duration_secs", r->end_ns - r->start_ns);
+	machine_processes(r->machine, &n);
+	put_count(e, "processes", n + machine_losses(r->machine).forgotten_processes);
+	put_count(e, "processes_alive", machine_alive(r->machine));
+	emit_boundary(e);
+	put_backends(e, &r->info);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+/* ---- jobs: ------------------------------------------------------------------------------------
+ */
+
+/* Who and where: of a job's root and of a process alike. */
+static void put_owner(struct emit *e, const struct audit_report *r, uint32_t uid, uint64_t id)
+{
+	const struct cgroup *cgroup = cgroups_get(r->cgroups, id);
+	char name[GROUP_NAME_MAX];
+
+	put_count(e, "uid", uid);
+	put_text(e, "user", user_name(name, uid));
+	if (cgroup->path[0])
+		put_text(e, "cgroup", cgroup->path);
+	if (cgroup->container[0]) {
+		put_text(e, "container", cgroup->container);
+		put_text(e, "runtime", cgroup->runtime);
+	}
+	if (cgroup->pod[0])
+		put_text(e, "pod", cgroup->pod);
+	emit_boundary_if_long(e);
+}
+
+static void put_rows(struct emit *e, const struct audit_report *r, const struct machine_job *job)
+{
+	emit_plain(e, "memory_usage");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < job->n_rows; i++) {
+		struct profile_checkpoint row;
+
+		machine_row(r->machine, job, i, &row);
+		put_row(e, &row);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
+static void put_reason(struct emit *e, const struct machine_job *job)
+{
+	if (!job->rule[0])
+		return;
+	put_text(e, "rule", job->rule);
+	put_text(e, "evidence", job->evidence);
+}
+
+static void put_job(struct emit *e, const struct audit_report *r, const struct machine_job *job)
+{
+	size_t n_metrics;
+	const struct profile_metric *metrics = profile_summaries(job->profile, &n_metrics);
+
+	emit_map(e, EMIT_BLOCK);
+	put_count(e, "id", job->id);
+	if (job->root) {
+		put_count(e, "pid", job->root->tgid);
+		put_text(e, "comm", job->root->comm);
+		put_text(e, "command", job->root->cmdline);
+		emit_boundary_if_long(e);
+		put_owner(e, r, job->root->uid, job->root->cgroup);
+	}
+	put_reason(e, job);
+	put_secs(e, "start_secs", since(r->start_ns, job->begin_ns));
+	/* Who closed it: its root's end, or ours. */
+	if (job->root && !job->root->end_ns)
+		put_word(e, "end_secs", "null");
+	else
+		put_secs(e, "end_secs", since(r->start_ns, job->end_ns));
+	put_count(e, "processes", job->processes);
+	put_count(e, "processes_alive", job->alive);
+	put_count(e, "checkpoints", job->checkpoints);
+	put_count(e, "dropped_rows", job->dropped_rows);
+	emit_boundary(e);
+	put_rows(e, r, job);
+	put_totals(e, profile_totals(job->profile));
+	put_metrics(e, metrics, n_metrics);
+	put_phases(e, job->profile);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static void put_jobs(struct emit *e, const struct audit_report *r)
+{
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(r->machine, &n);
+
+	emit_plain(e, "jobs");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		put_job(e, r, jobs[i]);
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
+/* ---- containers: and users: -------------------------------------------------------------------
+ */
+
+static void put_group(struct emit *e, const struct audit_group *group, enum audit_grouping by)
+{
+	emit_map(e, EMIT_BLOCK);
+	if (by == BY_USER) {
+		put_text(e, "user", group->name);
+		put_count(e, "uid", group->uid);
+	} else {
+		put_text(e, "container", group->name[0] ? group->name : NULL);
+		if (group->runtime[0])
+			put_text(e, "runtime", group->runtime);
+		if (group->pod[0])
+			put_text(e, "pod", group->pod);
+	}
+	put_count(e, "jobs", group->jobs);
+	put_count(e, "processes", group->processes);
+	put_count(e, "processes_alive", group->alive);
+	put_mb(e, "memory_mb", group->rss);
+	put_mb(e, "largest_peak_memory_mb", group->largest_peak);
+	put_usage(e, &group->usage);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static int put_groups(struct emit *e, const struct audit_report *r, const char *key,
+		      enum audit_grouping by)
+{
+	size_t n;
+	struct audit_group *groups = audit_groups(r->machine, r->cgroups, by, &n);
+
+	if (!groups)
+		return -ENOMEM;
+	emit_plain(e, key);
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		put_group(e, &groups[i], by);
+	emit_list_end(e);
+	emit_boundary(e);
+	free(groups);
+	return 0;
+}
+
+/* ---- processes: -------------------------------------------------------------------------------
+ */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct profile_process *x = *(const struct profile_process *const *)a;
+	const struct profile_process *y = *(const struct profile_process *const *)b;
+
+	if (x->first_ns != y->first_ns)
+		return x->first_ns < y->first_ns ? -1 : 1;
+	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+}
+
+static void put_process(struct emit *e, const struct audit_report *r,
+			const struct profile_process *process)
+{
+	emit_map(e, EMIT_BLOCK);
+	put_process_keys(e, process, r->start_ns);
+	put_mb(e, "memory_mb", profile_process_runs(process) ? process->memory.rss : 0);
+	put_owner(e, r, process->uid, process->cgroup);
+	if (process->job)
+		put_count(e, "job", process->job->id);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static int put_processes(struct emit *e, const struct audit_report *r)
+{
+	size_t n;
+	const struct profile_process *const *processes = machine_processes(r->machine, &n);
+	const struct profile_process **sorted = calloc(n + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = processes[i];
+	qsort(sorted, n, sizeof(*sorted), by_start);
+	emit_plain(e, "processes");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		put_process(e, r, sorted[i]);
+	emit_list_end(e);
+	emit_boundary(e);
+	free(sorted);
+	return 0;
+}
+
+/* ---- storage: ---------------------------------------------------------------------------------
+ */
+
+static void put_devices(struct emit *e, const struct diskstats *disks)
+{
+	emit_plain(e, "devices");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < disks->n; i++) {
+		emit_map(e, EMIT_BLOCK);
+		put_text(e, "name", disks->devices[i].name);
+		put_mb(e, "read_mb", disks->devices[i].read);
+		put_mb(e, "write_mb", disks->devices[i].written);
+		emit_map_end(e);
+		emit_boundary(e);
+	}
+	emit_list_end(e);
+}
+
+static void put_storage(struct emit *e, const struct audit_report *r)
+{
+	const struct audit_storage s = audit_storage(r);
+	char text[UNITS_TEXT_MAX];
+
+	emit_plain(e, "storage");
+	emit_map(e, EMIT_BLOCK);
+	put_devices(e, &r->disks);
+	put_mb(e, "devices_read_mb", s.devices_read);
+	put_mb(e, "devices_write_mb", s.devices_written);
+	put_mb(e, "processes_read_mb", s.processes_read);
+	put_mb(e, "processes_write_mb", s.processes_written);
+	put_word(e, "unattributed_read_mb", units_mb_delta(text, s.processes_read, s.devices_read));
+	put_word(e, "unattributed_write_mb",
+		 units_mb_delta(text, s.processes_written, s.devices_written));
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+/* ---- quality: ---------------------------------------------------------------------------------
+ */
+
+static void put_quality(struct emit *e, const struct audit_report *r)
+{
+	struct quality_count counts[QUALITY_MAX_COUNTS];
+	const size_t n = audit_quality_counts(r, counts);
+
+	emit_plain(e, "quality");
+	emit_map(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		put_count(e, counts[i].key, counts[i].count);
+	emit_boundary(e);
+	put_warnings(e, &r->quality);
+	emit_boundary(e);
+	put_notes(e, &r->quality);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+int audit_yaml_write(const struct audit_report *r, struct emit *e)
+{
+	int err;
+
+	put_comments(e, header, sizeof(header) / sizeof(*header));
+	emit_map(e, EMIT_BLOCK);
+	put_head(e, r);
+	put_jobs(e, r);
+	err = put_groups(e, r, "containers", BY_CONTAINER);
+	if (!err)
+		err = put_groups(e, r, "users", BY_USER);
+	if (!err)
+		err = put_processes(e, r);
+	if (err)
+		return err;
+	put_storage(e, r);
+	put_quality(e, r);
+	emit_map_end(e);
+	emit_end(e);
+	put_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
+	emit_boundary(e);
+	return emit_flush(e);
+}

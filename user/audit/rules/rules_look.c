@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/rules/rules_look.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/procfs.h"
+#include "capture/capture.h"
+
+/* ---- Names that the process was given ---------------------------------------------------------
+ */
+
+/* A name of 15 bytes may have been longer: argv[0] and the file's name are whole. */
+static void offer_comm(struct rules_match *m, const char *comm)
+{
+	if (strlen(comm) < WIRE_COMM_LEN - 1)
+		rules_match_offer(m, RULE_EXECUTABLE, "runs", comm);
+}
+
+/* "-m NAME" is one argument, too: so python3 is told which module to run. */
+static void offer_module(struct rules_match *m, const char *name)
+{
+	char text[WIRE_CMDLINE_MAX + 4];
+
+	snprintf(text, sizeof(text), "-m %s", name);
+	rules_match_offer(m, RULE_ARGUMENT, "argument", text);
+}
+
+/* args: len bytes, each argument ends in NUL, but for the last perhaps. */
+static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
+{
+	char text[WIRE_CMDLINE_MAX + 1];
+	bool first = true, module = false;
+
+	len = len < WIRE_CMDLINE_MAX ? len : WIRE_CMDLINE_MAX;
+	memcpy(text, args, len);
+	text[len] = '\0';
+	for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
+		if (first)
+			rules_match_offer(m, RULE_EXECUTABLE, "runs", text + at);
+		else
+			rules_match_offer(m, RULE_ARGUMENT, "argument", text + at);
+		if (module)
+			offer_module(m, text + at);
+		module = !first && !strcmp(text + at, "-m");
+		first = false;
+	}
+}
+
+const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec)
+{
+	char comm[WIRE_COMM_LEN + 1] = "";
+
+	rules_match_reset(m);
+	memcpy(comm, exec->comm, WIRE_COMM_LEN);
+	offer_comm(m, comm);
+	offer_cmdline(m, exec->cmdline, exec->cmdline_len);
+	return rules_match_verdict(m);
+}
+
+/* ---- What it has mapped and open --------------------------------------------------------------
+ */
+
+struct look {
+	struct rules_match *match;
+	enum rule_kind kind;
+	const char *found;
+	size_t left;		/* mappings or descriptors that are looked at yet */
+	uint64_t until_ns;	/* CLOCK_MONOTONIC */
+	uint64_t device, inode; /* of the mapping before: a file's follow each other */
+	bool cut;
+};
+
+enum { ENOUGH = 1 };
+
+/* Every mapping and descriptor counts, also one that brings nothing new: to get to it took time. */
+static bool may_go_on(struct look *look)
+{
+	look->cut |= !look->left || clock_ns(CLOCK_MONOTONIC) > look->until_ns;
+	if (look->cut)
+		return false;
+	look->left--;
+	return true;
+}
+
+/* ENOUGH: there is nothing more to learn. */
+static int offer_path(struct look *look, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t len = strlen(path), tail = sizeof(deleted) - 1;
+	char name[PATH_MAX];
+
+	if (path[0] != '/') /* a pipe, a socket */
+		return 0;
+	if (len > tail && len - tail < sizeof(name) && !strcmp(path + len - tail, deleted)) {
+		memcpy(name, path, len - tail);
+		name[len - tail] = '\0';
+		path = name;
+	}
+	return rules_match_offer(look->match, look->kind, look->found, path) &&
+			       !rules_match_asks(look->match, look->kind)
+		       ? ENOUGH
+		       : 0;
+}
+
+static int offer_mapping(void *context, const struct procfs_mapping *mapping)
+{
+	struct look *look = context;
+
+	if (!may_go_on(look))
+		return ENOUGH;
+	if (!mapping || (mapping->device == look->device && mapping->inode == look->inode))
+		return 0;
+	look->device = mapping->device;
+	look->inode = mapping->inode;
+	return offer_path(look, mapping->path);
+}
+
+static int offer_open(void *context, const char *path)
+{
+	return may_go_on(context) ? offer_path(context, path) : ENOUGH;
+}
+
+static void offer_executable(struct rules_match *m, pid_t pid)
+{
+	char path[PATH_MAX];
+
+	if (procfs_executable(pid, path, sizeof(path)) > 0)
+		rules_match_offer(m, RULE_EXECUTABLE, "runs", path);
+}
+
+/* Each of these three goes on for no longer than until_ns. True: it has not seen all. */
+
+static bool look_at_libraries(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_LIBRARY,
+			    .found = "maps",
+			    .left = LOOK_MAX_MAPPINGS,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_LIBRARY))
+		procfs_each_executable(pid, offer_mapping, &look);
+	return look.cut;
+}
+
+static bool look_at_mapped(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_FILE,
+			    .found = "maps",
+			    .left = LOOK_MAX_MAPPINGS,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_FILE))
+		procfs_each_mapped(pid, offer_mapping, &look);
+	return look.cut;
+}
+
+static bool look_at_open(struct rules_match *m, pid_t pid, uint64_t until_ns)
+{
+	struct look look = {.match = m,
+			    .kind = RULE_FILE,
+			    .found = "has open",
+			    .left = LOOK_MAX_OPEN,
+			    .until_ns = until_ns};
+
+	if (rules_match_asks(m, RULE_FILE))
+		procfs_each_open(pid, offer_open, &look);
+	return look.cut;
+}
+
+const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
+				   bool files, bool *cut)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_MAX_MS * 1000000ull;
+	const pid_t pid = (pid_t)process->tgid;
+	char cmdline[WIRE_CMDLINE_MAX];
+	ssize_t len = procfs_cmdline(pid, cmdline, sizeof(cmdline));
+
+	rules_match_reset(m);
+	offer_comm(m, process->comm);
+	if (len > 0)
+		offer_cmdline(m, cmdline, (size_t)len);
+	offer_executable(m, pid);
+	*cut = look_at_libraries(m, pid, until_ns);
+	/* What is open first: it costs less. */
+	if (files) {
+		*cut |= look_at_open(m, pid, until_ns);
+		*cut |= look_at_mapped(m, pid, until_ns);
+	}
+	/* All of it was this process's, if the pid is it still. */
+	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
+}

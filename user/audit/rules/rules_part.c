@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/rules/rules_part.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/log.h"
+#include "audit/rules/rules_look.h"
+#include "capture/capture.h"
+
+enum {
+	MAX_SUSPECTS = 16384,	/* processes of MIN_RSS and more that are known of */
+	MIN_RSS = 32 << 20,	/* a model is larger */
+	PATIENCE = 16,		/* looks in vain after which it takes twice as much for the next */
+	SLICE_NS = 1000000,	/* of looks at a time: records wait meanwhile, and gather */
+	SHARE = 100,		/* of our looks, in the long run: one in so many nanoseconds */
+	WAIT_NS = 1000000000,	/* for records that are behind, at most */
+	FORGET_NS = 1000000000, /* between two looks for those that are settled */
+	BURST_NS = 500000000,	/* that may be saved up, and that we begin with */
+};
+
+/* A process is a tgid and its start time. */
+struct identity {
+	uint64_t started_ns;
+	uint32_t tgid, padding;
+};
+
+/* One that is large enough to be looked at. */
+struct suspect {
+	struct identity id;
+	uint64_t rss;		    /* when it was looked at last */
+	unsigned int new_code;	    /* times that it has mapped some since */
+	bool moved;		    /* its memory has changed enough since */
+	unsigned int looks_at_code; /* so far, in vain */
+	unsigned int looks_at_all;  /* likewise, for its memory had changed */
+	bool had_files;		    /* they were looked at */
+	bool queued;
+	struct suspect *prev, *next; /* in the queue */
+	UT_hash_handle hh;
+};
+
+struct rules_part {
+	struct audit_part part; /* first: see of() */
+	struct rules_match *match;
+	struct audit *audit; /* NULL before start */
+	struct wake timer;   /* the queue is to be gone on with */
+	struct suspect *suspects, *queue;
+	bool begun;	      /* those that were there before are known */
+	int64_t budget_ns;    /* what looks may take yet */
+	uint64_t looked_ns;   /* when the last slice was begun */
+	uint64_t budgeted_ns; /* until when it was added to */
+	uint64_t looks, jobs; /* so far */
+	uint64_t forgot_ns;   /* when those that are settled were looked for */
+	uint64_t left_out;    /* times that a process was not looked at, for there were too many */
+	uint64_t cut;	      /* looks that did not see all */
+	uint64_t refused;     /* jobs that there was no room for */
+};
+
+static struct rules_part *of(struct audit_part *part)
+{
+	return (struct rules_part *)part;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------
+ */
+
+/* The match has the evidence. */
+static void begin_job(struct rules_part *p, const struct profile_process *process,
+		      const struct rule *rule)
+{
+	char evidence[MACHINE_EVIDENCE_MAX];
+	int err;
+
+	if (!rule->job)
+		return;
+	rules_match_evidence(p->match, evidence);
+	err = audit_begin_job(p->audit, process, rule->name, evidence);
+	if (!err) {
+		p->jobs++;
+		log_verbose("process %u is a job: %s", process->tgid, rule->name);
+	} else if (err != -EALREADY && err != -ESRCH) {
+		p->refused++;
+	}
+}
+
+/* ---- Suspects ---------------------------------------------------------------------------------
+ */
+
+static struct identity identity_of(const struct profile_process *process)
+{
+	return (struct identity){.started_ns = process->started_ns, .tgid = process->tgid};
+}
+
+static struct suspect *find(struct rules_part *p, const struct identity *id)
+{
+	struct suspect *suspect;
+
+	HASH_FIND(hh, p->suspects, id, sizeof(*id), suspect);
+	return suspect;
+}
+
+static void forget(struct rules_part *p, struct suspect *suspect)
+{
+	if (!suspect)
+		return;
+	if (suspect->queued)
+		DL_DELETE(p->queue, suspect);
+	HASH_DEL(p->suspects, suspect);
+	free(suspect);
+}
+
+/* The process, if it runs and is in no job. */
+static const struct profile_process *process_of_suspect(const struct rules_part *p,
+							const struct suspect *suspect)
+{
+	const struct profile_process *process =
+		machine_process(audit_machine(p->audit), suspect->id.tgid);
+
+	if (!process || process->started_ns != suspect->id.started_ns || process->end_ns ||
+	    process->job)
+		return NULL;
+	return process;
+}
+
+/* Those whose end was not heard of, for a record was lost, and those that are in a job by now. */
+static void forget_settled(struct rules_part *p)
+{
+	struct suspect *suspect = NULL, *next;
+
+	HASH_ITER (hh, p->suspects, suspect, next) {
+		if (!process_of_suspect(p, suspect))
+			forget(p, suspect);
+	}
+}
+
+static struct suspect *add(struct rules_part *p, const struct identity *id)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct suspect *suspect;
+
+	if (HASH_COUNT(p->suspects) >= MAX_SUSPECTS && now - p->forgot_ns >= FORGET_NS) {
+		forget_settled(p);
+		p->forgot_ns = now;
+	}
+	suspect = HASH_COUNT(p->suspects) < MAX_SUSPECTS ? calloc(1, sizeof(*suspect)) : NULL;
+	if (!suspect) {
+		p->left_out++;
+		return NULL;
+	}
+	suspect->id = *id;
+	HASH_ADD(hh, p->suspects, id, sizeof(suspect->id), suspect);
+	if (suspect->hh.tbl)
+		return suspect;
+	free(suspect);
+	p->left_out++;
+	return NULL;
+}
+
+static void enqueue(struct rules_part *p, struct suspect *suspect)
+{
+	if (!suspect || suspect->queued)
+		return;
+	suspect->queued = true;
+	DL_APPEND(p->queue, suspect);
+}
+
+/* How much more it takes for a look, after so many in vain. */
+static unsigned int doublings(unsigned int looks)
+{
+	const unsigned int n = looks / PATIENCE;
+
+	return n < 16 ? n : 16;
+}
+
+static bool has_moved(const struct suspect *suspect, uint64_t rss)
+{
+	const uint64_t moved = rss > suspect->rss ? rss - suspect->rss : suspect->rss - rss;
+	const uint64_t step = suspect->rss / 8 > MIN_RSS ? suspect->rss / 8 : MIN_RSS;
+
+	return moved >= step << doublings(suspect->looks_at_all);
+}
+
+/* Its memory has changed, or what it has mapped. */
+static void take_change(struct rules_part *p, const struct profile_process *process,
+			bool has_new_code)
+{
+	const struct identity id = identity_of(process);
+	struct suspect *suspect = find(p, &id);
+
+	if (!suspect && process->memory.rss >= MIN_RSS)
+		suspect = add(p, &id);
+	if (!suspect)
+		return;
+	suspect->moved |= has_moved(suspect, process->memory.rss);
+	suspect->new_code += has_new_code;
+	if (suspect->moved || suspect->new_code >= 1u << doublings(suspect->looks_at_code))
+		enqueue(p, suspect);
+}
+
+/* ---- Records ----------------------------------------------------------------------------------
+ */
+
+static void take_exec(struct rules_part *p, const struct wire_process *exec,
+		      const struct profile_process *process)
+{
+	const struct identity id = identity_of(process);
+	const struct rule *rule = look_at_exec(p->match, exec);
+
+	if (!p->begun) {
+		/* One that was there before: it can be a job when its children are known. */
+		if (rule && !find(p, &id))
+			enqueue(p, add(p, &id));
+		return;
+	}
+	forget(p, find(p, &id)); /* it was another program */
+	if (rule)
+		begin_job(p, process, rule);
+}
+
+static void took(struct audit_part *part, const struct wire_header *record,
+		 const struct machine_news *news)
+{
+	struct rules_part *p = of(part);
+	const struct profile_process *process = news->process;
+	struct identity id;
+
+	if (record->kind == WIRE_CHECKPOINT || !process)
+		return;
+	if (record->kind == WIRE_EXIT) {
+		id = identity_of(process);
+		forget(p, find(p, &id));
+		return;
+	}
+	if (process->job || process->end_ns)
+		return;
+	if (record->kind == WIRE_EXEC)
+		take_exec(p, (const void *)record, process);
+	else if (record->kind != WIRE_FORK || process->flags & WIRE_PROCESS_ATTACHED)
+		take_change(p, process, record->kind == WIRE_MAPPED);
+}
+
+/* ---- Looks ------------------------------------------------------------------------------------
+ */
+
+static void look(struct rules_part *p, struct suspect *suspect)
+{
+	const struct profile_process *process = process_of_suspect(p, suspect);
+	/* All that a program has mapped is the dearest part; a library more makes no file. */
+	const bool files = suspect->moved || !suspect->had_files;
+	const struct rule *rule;
+	bool cut;
+
+	DL_DELETE(p->queue, suspect);
+	suspect->queued = false;
+	if (!process) {
+		forget(p, suspect);
+		return;
+	}
+	p->looks++;
+	suspect->looks_at_all += suspect->moved;
+	suspect->looks_at_code += !suspect->moved;
+	suspect->moved = false;
+	suspect->new_code = 0;
+	suspect->rss = process->memory.rss;
+	rule = look_at_process(p->match, process, files, &cut);
+	suspect->had_files |= files && rules_match_asks(p->match, RULE_FILE);
+	p->cut += cut;
+	if (rule)
+		begin_job(p, process, rule);
+}
+
+static void add_to_budget(struct rules_part *p, uint64_t now)
+{
+	const int64_t earned = (int64_t)((now - p->budgeted_ns) / SHARE);
+
+	p->budgeted_ns = now;
+	p->budget_ns = p->budget_ns + earned < BURST_NS ? p->budget_ns + earned : BURST_NS;
+}
+
+/* Until there is enough for a slice. */
+static uint64_t pause_ns(const struct rules_part *p)
+{
+	return p->budget_ns > 0 ? SLICE_NS : (uint64_t)(SLICE_NS - p->budget_ns) * SHARE;
+}
+
+static void batch(struct audit_part *part)
+{
+	struct rules_part *p = of(part);
+	uint64_t began, now;
+
+	p->begun = true;
+	if (!p->queue)
+		return;
+	began = now = clock_ns(CLOCK_MONOTONIC);
+	/* On a machine that never lets us catch up, now and then all the same. */
+	if (audit_is_behind(p->audit) && now - p->looked_ns < WAIT_NS)
+		return;
+	p->looked_ns = now;
+	add_to_budget(p, now);
+	while (p->queue && p->budget_ns > 0 && now - began < SLICE_NS) {
+		const uint64_t before = now;
+
+		look(p, p->queue);
+		now = clock_ns(CLOCK_MONOTONIC);
+		/* Not CPU time: records wait also while we do. */
+		p->budget_ns -= (int64_t)(now - before);
+	}
+	timer_set(p->timer.fd, p->queue ? pause_ns(p) : 0);
+}
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+/* The batch comes after each wake-up. */
+static void take_timer(struct wake *wake)
+{
+	timer_take(wake->fd);
+}
+
+static int start(struct audit_part *part, struct audit *a, struct error *err)
+{
+	struct rules_part *p = of(part);
+
+	p->audit = a;
+	p->budget_ns = BURST_NS;
+	p->budgeted_ns = clock_ns(CLOCK_MONOTONIC);
+	p->timer = (struct wake){timer_new(), take_timer, p};
+	if (p->timer.fd < 0 || watch_add(audit_watch(a), &p->timer))
+		return error_set(err, "cannot set up the timer of the rules: %s", strerror(errno));
+	return 0;
+}
+
+static void warn(struct rules_part *p, uint64_t n, const char *what)
+{
+	char text[160];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
+	watch_warn(audit_watch(p->audit), "jobs recognised by rules", text);
+}
+
+static void finish(struct audit_part *part)
+{
+	struct rules_part *p = of(part);
+	const struct suspect *waiting;
+	uint64_t n = 0;
+
+	for (waiting = p->queue; waiting; waiting = waiting->next)
+		n += !waiting->looks_at_all;
+	warn(p, n, "processes were yet to be looked at when the audit ended");
+	warn(p, p->left_out, "times that a process was not looked at: more than 16384 have 32 MiB");
+	warn(p, p->cut, "looks did not see all: more than 8192 files mapped, 2048 open, or 20 ms");
+	warn(p, p->refused, "processes matched and could not become jobs: 1023 run already");
+	log_verbose("rules: %llu looks, %llu jobs", (unsigned long long)p->looks,
+		    (unsigned long long)p->jobs);
+}
+
+static void part_close(struct audit_part *part)
+{
+	struct rules_part *p = of(part);
+
+	if (p->timer.fd >= 0)
+		close(p->timer.fd);
+	p->timer.fd = -1;
+}
+
+static void part_free(struct audit_part *part)
+{
+	struct rules_part *p = of(part);
+	struct suspect *suspect = NULL, *next;
+
+	HASH_ITER (hh, p->suspects, suspect, next) {
+		forget(p, suspect);
+	}
+	rules_match_free(p->match);
+	free(p);
+}
+
+struct audit_part *rules_part_new(const struct rules *rules)
+{
+	struct rules_part *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->part = (struct audit_part){.start = start,
+				      .took = took,
+				      .batch = batch,
+				      .finish = finish,
+				      .close = part_close,
+				      .free = part_free};
+	p->timer.fd = -1;
+	p->match = rules_match_new(rules);
+	if (p->match)
+		return &p->part;
+	free(p);
+	return NULL;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* When a frame of the live view is drawn, and what wakes it up: records, keys, the terminal. */
+#include "audit/view/view.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "audit/report/audit_groups.h"
+#include "audit/view/terminal.h"
+#include "audit/view/view_screen.h"
+
+enum {
+	/* Where one of those below is expensive, it is done less often: it takes at most one part
+	 * of so many of the time. */
+	SHARE = 50,
+	MAX_USERS = 4096, /* whose names are kept; beyond it they are numbers */
+};
+
+/* Between two frames that nobody asked for with a key; two looks at what no event tells, I/O and
+ * CPU; two marks (growth is since the last but one). */
+static const uint64_t frame_ns = 200000000, refresh_ns = 1000000000, mark_ns = 5000000000;
+
+/* Something that is done when it is due, but not too often. */
+struct pace {
+	uint64_t last_ns, every_ns;
+};
+
+struct user {
+	uint32_t uid;
+	char name[GROUP_NAME_MAX];
+	UT_hash_handle hh;
+};
+
+struct view {
+	struct audit_part part; /* first */
+	struct audit *audit;
+	struct terminal *terminal;
+	struct view_rows *rows;
+	struct view_state state;
+	struct view_step steps[WIRE_MAX_JOBS];
+	struct user *users;
+	char number[GROUP_NAME_MAX]; /* of the last user without a name */
+
+	struct wake keys, out, timer, signals;
+	bool waits_for_keys, waits_for_out; /* their wakes were added */
+	bool over;			    /* nothing is to be shown any more */
+
+	bool changed; /* records have come since the last frame */
+	bool asked;   /* a frame is to be drawn at once */
+	bool afresh;  /* all of it */
+	bool stale;   /* the last frame had I/O and CPU from before */
+	bool growing; /* the last frame had growth: it will be 0 some time */
+	bool look;    /* after a frame there may be records that woke nobody */
+	struct pace frame, refresh, mark;
+	uint64_t timer_ns; /* when it is set for; 0: it is not */
+	struct quality_count counts[QUALITY_MAX_COUNTS];
+	size_t n_counts;
+};
+
+/* ---- Pace -------------------------------------------------------------------------------------
+ */
+
+static uint64_t due_ns(const struct pace *pace)
+{
+	return pace->last_ns + pace->every_ns;
+}
+
+static bool is_due(const struct pace *pace, uint64_t now)
+{
+	return now >= due_ns(pace);
+}
+
+/* It was done from `began` until now. */
+static void done(struct pace *pace, uint64_t began, uint64_t at_least_ns)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), share = (now - began) * SHARE;
+
+	pace->last_ns = began;
+	pace->every_ns = share > at_least_ns ? share : at_least_ns;
+}
+
+static void want(uint64_t *next, bool wanted, const struct pace *pace)
+{
+	if (wanted && (!*next || due_ns(pace) < *next))
+		*next = due_ns(pace);
+}
+
+/* One wake-up, when the next frame is due; none if nothing can have changed by then. */
+static void set_timer(struct view *v)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t next = 0;
+
+	if (!terminal_is_shown(v->terminal)) {
+		want(&next, terminal_is_ours(v->terminal), &v->frame);
+	} else if (!terminal_is_behind(v->terminal)) {
+		want(&next, v->changed || v->look, &v->frame);
+		want(&next, v->stale, &v->refresh);
+		want(&next, v->growing, &v->mark);
+	}
+	if (next == v->timer_ns)
+		return;
+	v->timer_ns = next;
+	timer_set(v->timer.fd, !next ? 0 : next > now ? next - now : 1);
+}
+
+/* ---- Names ------------------------------------------------------------------------------------
+ */
+
+static const char *user_of(void *context, uint32_t uid)
+{
+	struct view *v = context;
+	struct user *user;
+
+	HASH_FIND(hh, v->users, &uid, sizeof(uid), user);
+	if (user)
+		return user->name;
+	snprintf(v->number, sizeof(v->number), "%u", uid);
+	if (HASH_COUNT(v->users) >= MAX_USERS)
+		return v->number;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return v->number;
+	user->uid = uid;
+	user_name(user->name, uid);
+	HASH_ADD(hh, v->users, uid, sizeof(user->uid), user);
+	if (user->hh.tbl)
+		return user->name;
+	free(user);
+	return v->number;
+}
+
+static void forget_users(struct view *v)
+{
+	struct user *user, *next;
+
+	HASH_ITER (hh, v->users, user, next) {
+		HASH_DEL(v->users, user);
+		free(user);
+	}
+}
+
+static const char *container_of(void *context, uint64_t id)
+{
+	struct view *v = context;
+	return audit_cgroup(v->audit, id)->container;
+}
+
+/* ---- Frames -----------------------------------------------------------------------------------
+ */
+
+/* What no event tells. */
+static void refresh(struct view *v, uint64_t now)
+{
+	v->stale = !is_due(&v->refresh, now);
+	if (v->stale)
+		return;
+	audit_refresh(v->audit, 0);
+	v->n_counts = audit_counts(v->audit, v->counts);
+	done(&v->refresh, now, refresh_ns);
+}
+
+static void mark(struct view *v, uint64_t now)
+{
+	if (!is_due(&v->mark, now))
+		return;
+	machine_mark(audit_machine(v->audit));
+	done(&v->mark, now, mark_ns);
+}
+
+static void draw(struct view *v, uint64_t now)
+{
+	const struct view_wants wants = {
+		.sort = v->state.sort,
+		.tree = v->state.tree,
+		.filter = v->state.filter,
+		.user = user_of,
+		.container = container_of,
+		.context = v,
+	};
+	const struct view_picture picture = {
+		.machine = audit_machine(v->audit),
+		.rows = v->rows,
+		.wants = &wants,
+		.start_ns = audit_start_ns(v->audit),
+		.now_ns = now,
+		.steps = v->steps,
+		.counts = v->counts,
+		.n_counts = v->n_counts,
+	};
+	uint64_t began;
+
+	refresh(v, now);
+	began = clock_ns(CLOCK_MONOTONIC);
+	mark(v, now);
+	if (!view_draw(v->terminal, &picture, &v->state, v->afresh)) {
+		watch_failf(audit_watch(v->audit), "out of memory");
+		return;
+	}
+	v->growing = view_rows_totals(v->rows)->growing;
+	v->look = v->changed;
+	v->changed = v->asked = v->afresh = false;
+	done(&v->frame, began, frame_ns);
+}
+
+/* Keys are waited for while it is shown: those that come meanwhile are somebody else's. What the
+ * terminal could not take yet is waited for, too. */
+static void wait_for_terminal(struct view *v)
+{
+	struct watch *w = audit_watch(v->audit);
+	const bool shown = !v->over && terminal_is_shown(v->terminal);
+	const bool behind = shown && terminal_is_behind(v->terminal);
+
+	if (shown && !v->waits_for_keys)
+		watch_add(w, &v->keys);
+	else if (!shown && v->waits_for_keys)
+		watch_remove(w, &v->keys);
+	v->waits_for_keys = shown;
+	if (behind && !v->waits_for_out)
+		watch_add_for_writing(w, &v->out);
+	else if (!behind && v->waits_for_out)
+		watch_remove(w, &v->out);
+	v->waits_for_out = behind;
+}
+
+/* It has hung up, or all is over. */
+static void leave(struct view *v)
+{
+	struct watch *w = audit_watch(v->audit);
+
+	if (v->over)
+		return;
+	v->over = true;
+	terminal_hide(v->terminal);
+	wait_for_terminal(v);
+	watch_remove(w, &v->timer);
+	watch_remove(w, &v->signals);
+}
+
+/* Takes the screen, unless it is in the background. */
+static void show(struct view *v)
+{
+	if (!terminal_is_ours(v->terminal))
+		return;
+	if (terminal_show(v->terminal)) {
+		watch_failf(audit_watch(v->audit), "--live: cannot use the terminal");
+		return;
+	}
+	v->asked = v->afresh = true;
+}
+
+static void batch(struct audit_part *part)
+{
+	struct view *v = (struct view *)part;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (v->over || !audit_has_begun(v->audit))
+		return;
+	if (v->timer_ns && now >= v->timer_ns)
+		v->timer_ns = 0;
+	if (!terminal_is_shown(v->terminal) && is_due(&v->frame, now)) {
+		v->frame.last_ns = now;
+		show(v);
+	}
+	if (terminal_is_shown(v->terminal) && !terminal_is_behind(v->terminal)) {
+		const bool due = is_due(&v->frame, now);
+
+		if (v->asked || (due && v->changed) || (v->stale && is_due(&v->refresh, now)) ||
+		    (v->growing && is_due(&v->mark, now)))
+			draw(v, now);
+		else if (due)
+			v->look = false;
+	}
+	if (terminal_is_lost(v->terminal)) {
+		leave(v);
+		return;
+	}
+	wait_for_terminal(v);
+	set_timer(v);
+}
+
+/* ---- Records ----------------------------------------------------------------------------------
+ */
+
+static void note_step(struct view *v, const struct machine_job *job,
+		      const struct profile_checkpoint *row)
+{
+	struct view_step *step = &v->steps[job->index % WIRE_MAX_JOBS];
+	const size_t len = strnlen(row->step, sizeof(step->name) - 1);
+
+	step->job = job->id;
+	step->time_ns = row->time_ns;
+	memcpy(step->name, row->step, len);
+	step->name[len] = '\0';
+}
+
+static void took(struct audit_part *part, const struct wire_header *record,
+		 const struct machine_news *news)
+{
+	struct view *v = (struct view *)part;
+
+	(void)record;
+	v->changed = true;
+	if (news->step && news->job)
+		note_step(v, news->job, news->step);
+}
+
+/* ---- Wake-ups: the frame is drawn when the records were read that came meanwhile ----------------
+ */
+
+static void take_keys(struct wake *wake)
+{
+	struct view *v = wake->context;
+	int key;
+
+	if (!terminal_is_ours(v->terminal)) {
+		terminal_hide(v->terminal);
+		return;
+	}
+	while (!v->over && (key = terminal_key(v->terminal)) != TERMINAL_KEY_NONE) {
+		switch (view_key(&v->state, key)) {
+		case VIEW_SAME:
+			break;
+		case VIEW_AFRESH:
+			v->afresh = true;
+			v->asked = true;
+			break;
+		case VIEW_CHANGED:
+			v->asked = true;
+			break;
+		case VIEW_QUIT:
+			audit_watch(v->audit)->stop = true;
+			break;
+		}
+	}
+}
+
+static void take_out(struct wake *wake)
+{
+	struct view *v = wake->context;
+
+	terminal_catch_up(v->terminal);
+}
+
+static void take_timer(struct wake *wake)
+{
+	struct view *v = wake->context;
+
+	timer_take(wake->fd);
+	v->timer_ns = 0;
+}
+
+/* ^Z: as without us, but the terminal is given back before. */
+static void stop(struct view *v)
+{
+	sigset_t set;
+
+	terminal_hide(v->terminal);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(SIGTSTP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	show(v);
+}
+
+static void take_signals(struct wake *wake)
+{
+	struct view *v = wake->context;
+	struct signalfd_siginfo info;
+
+	while (!v->over && read(wake->fd, &info, sizeof(info)) == sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGTSTP:
+			stop(v);
+			break;
+		case SIGCONT: /* whoever had the terminal meanwhile has left it as he liked */
+			show(v);
+			break;
+		case SIGWINCH:
+			terminal_resize(v->terminal);
+			v->asked = v->afresh = true;
+			break;
+		}
+	}
+}
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+static int open_wakes(struct view *v)
+{
+	struct watch *w = audit_watch(v->audit);
+	sigset_t set, blocked;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	sigaddset(&set, SIGCONT);
+	sigaddset(&set, SIGWINCH);
+	blocked = set;
+	/* The terminal may become somebody else's at any moment: no reason to be stopped. */
+	sigaddset(&blocked, SIGTTIN);
+	sigaddset(&blocked, SIGTTOU);
+	v->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, v};
+	v->timer = (struct wake){timer_new(), take_timer, v};
+	v->keys = (struct wake){terminal_keys_fd(v->terminal), take_keys, v};
+	v->out = (struct wake){terminal_out_fd(v->terminal), take_out, v};
+	if (v->signals.fd < 0 || v->timer.fd < 0)
+		return -errno;
+	/* Undone with those of the watch. */
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	if (watch_add(w, &v->signals) || watch_add(w, &v->timer))
+		return -errno;
+	return 0;
+}
+
+static int start(struct audit_part *part, struct audit *a, struct error *err)
+{
+	struct view *v = (struct view *)part;
+	int failed;
+
+	v->audit = a;
+	failed = open_wakes(v);
+	if (failed)
+		return error_set(err, "--live: cannot set up signals and timers: %s",
+				 strerror(-failed));
+	timer_set(v->timer.fd, 1); /* the first frame is drawn when the audit has begun */
+	return 0;
+}
+
+static void finish(struct audit_part *part)
+{
+	leave((struct view *)part);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void close_part(struct audit_part *part)
+{
+	struct view *v = (struct view *)part;
+
+	leave(v);
+	terminal_close(v->terminal);
+	v->terminal = NULL;
+	close_fd(v->signals.fd);
+	close_fd(v->timer.fd);
+	forget_users(v);
+}
+
+static void free_part(struct audit_part *part)
+{
+	struct view *v = (struct view *)part;
+
+	terminal_close(v->terminal);
+	view_rows_free(v->rows);
+	free(v);
+}
+
+struct audit_part *view_part_new(bool colour, struct error *err)
+{
+	struct view *v = calloc(1, sizeof(*v));
+
+	if (v)
+		v->rows = view_rows_new();
+	if (!v || !v->rows) {
+		error_set(err, "out of memory");
+		free(v);
+		return NULL;
+	}
+	v->part = (struct audit_part){.start = start,
+				      .took = took,
+				      .batch = batch,
+				      .finish = finish,
+				      .close = close_part,
+				      .free = free_part};
+	v->signals.fd = v->timer.fd = -1;
+	v->terminal = terminal_open(colour, err);
+	if (v->terminal)
+		return &v->part;
+	free_part(&v->part);
+	return NULL;
+}

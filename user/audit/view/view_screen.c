@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "audit/view/view_screen.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+
+enum {
+	MAX_LINES = 512, /* of a terminal */
+	TEXT_MAX = 2048, /* of a line, in bytes */
+	MAX_OPEN = 8,	 /* phases of a job that are named */
+	MAX_DEPTH = 12,	 /* of the tree, that is shown by indentation */
+	MIN_JOB_LINES = 3,
+	CONTAINER_ID_LEN = 64,
+	SHORT_ID = 12,
+};
+
+/* ---- Columns ----------------------------------------------------------------------------------
+ */
+
+enum column {
+	PID,
+	USER,
+	CONTAINER,
+	RSS,
+	GROWTH,
+	PEAK,
+	READ,
+	WRITE,
+	DISK_READ,
+	DISK_WRITE,
+	CPU,
+	N_COLUMNS, /* then the command, which takes the rest */
+};
+
+static const struct {
+	const char *title;
+	unsigned int width;
+	bool left;
+	int sort; /* the enum view_sort that it is the figure of, or -1 */
+} columns[N_COLUMNS] = {
+	[PID] = {"PID", 7, false, -1},
+	[USER] = {"USER", 8, true, -1},
+	[CONTAINER] = {"CONTAINER", 12, true, -1},
+	[RSS] = {"RSS", 5, false, VIEW_BY_RSS},
+	[GROWTH] = {"GROWTH", 6, false, VIEW_BY_GROWTH},
+	[PEAK] = {"PEAK", 5, false, VIEW_BY_PEAK},
+	[READ] = {"READ", 5, false, VIEW_BY_CALLS},
+	[WRITE] = {"WRITE", 5, false, VIEW_BY_CALLS},
+	[DISK_READ] = {"DISK-R", 6, false, VIEW_BY_STORAGE},
+	[DISK_WRITE] = {"DISK-W", 6, false, VIEW_BY_STORAGE},
+	[CPU] = {"CPU", 8, false, VIEW_BY_CPU},
+};
+
+/* Who gives way first where there is no room for all. */
+static const enum column dispensable[] = {DISK_WRITE, DISK_READ, CONTAINER, USER, CPU, WRITE,
+					  READ,	      PEAK,	 GROWTH,    RSS,  PID};
+
+/* Which columns are shown, and how wide the screen is. */
+struct layout {
+	bool shown[N_COLUMNS];
+	unsigned int command_at;
+};
+
+static void place_command(struct layout *layout)
+{
+	layout->command_at = 0;
+	for (int i = 0; i < N_COLUMNS; i++)
+		if (layout->shown[i])
+			layout->command_at += columns[i].width + 1;
+}
+
+/* The command has a quarter of the line at least. */
+static struct layout lay_out(unsigned int width, const struct view_state *state)
+{
+	struct layout layout;
+
+	for (int i = 0; i < N_COLUMNS; i++)
+		layout.shown[i] = i != CONTAINER || state->containers;
+	place_command(&layout);
+	for (size_t i = 0; i < sizeof(dispensable) / sizeof(*dispensable); i++) {
+		if (layout.command_at + width / 4 <= width)
+			break;
+		if (columns[dispensable[i]].sort == (int)state->sort)
+			continue;
+		layout.shown[dispensable[i]] = false;
+		place_command(&layout);
+	}
+	return layout;
+}
+
+/* What is drawn now, and the next free line of it. */
+struct page {
+	struct terminal *t;
+	const struct view_picture *picture;
+	struct view_state *state;
+	struct layout layout;
+	unsigned int line, end; /* lines from `end` on are others' */
+};
+
+static void put(const struct page *page, unsigned int column, enum terminal_tone tone,
+		const char *text)
+{
+	terminal_text(page->t, page->line, column, TEXT_MAX, tone, text);
+}
+
+static void put_cell(const struct page *page, enum column at, enum terminal_tone tone,
+		     const char *text)
+{
+	unsigned int column = 0, width = columns[at].width;
+	const unsigned int len = (unsigned int)strlen(text);
+
+	if (!page->layout.shown[at])
+		return;
+	for (int i = 0; i < (int)at; i++)
+		if (page->layout.shown[i])
+			column += columns[i].width + 1;
+	if (!columns[at].left && len < width) {
+		column += width - len;
+		width = len;
+	}
+	terminal_text(page->t, page->line, column, width, tone, text);
+}
+
+static void put_bar(const struct page *page)
+{
+	char blanks[TEXT_MAX];
+
+	snprintf(blanks, sizeof(blanks), "%*s", (int)terminal_columns(page->t), "");
+	put(page, 0, TERMINAL_TITLE, blanks);
+}
+
+static void put_titles(struct page *page, const char *who)
+{
+	if (page->line >= page->end)
+		return;
+	put_bar(page);
+	for (int i = 0; i < N_COLUMNS; i++)
+		put_cell(page, i,
+			 columns[i].sort == (int)page->state->sort ? TERMINAL_CHOSEN
+								   : TERMINAL_TITLE,
+			 i == PID ? who : columns[i].title);
+	put(page, page->layout.command_at, TERMINAL_TITLE, "COMMAND");
+	page->line++;
+}
+
+static void put_bytes(const struct page *page, enum column at, enum terminal_tone tone,
+		      uint64_t bytes)
+{
+	char text[UNITS_TEXT_MAX];
+
+	put_cell(page, at, tone, units_bytes_short(text, bytes));
+}
+
+static void put_figures(const struct page *page, const struct view_figures *f,
+			enum terminal_tone tone)
+{
+	char text[UNITS_TEXT_MAX];
+
+	put_bytes(page, RSS, tone, f->rss);
+	put_cell(page, GROWTH, f->growth > 0 ? TERMINAL_MORE : tone,
+		 units_delta_short(text, f->growth));
+	put_bytes(page, PEAK, tone, f->peak);
+	put_bytes(page, READ, tone, f->usage.io_read);
+	put_bytes(page, WRITE, tone, f->usage.io_write);
+	put_bytes(page, DISK_READ, tone, f->usage.disk_read);
+	put_bytes(page, DISK_WRITE, tone, f->usage.disk_write);
+	put_cell(page, CPU, tone, units_time_for_people(text, f->usage.cpu_ns));
+}
+
+/* Who and where: of a process, or of a job's root. */
+static void put_owner(const struct page *page, const struct profile_process *process,
+		      enum terminal_tone tone)
+{
+	const struct view_wants *wants = page->picture->wants;
+	const char *container = wants->container(wants->context, process->cgroup);
+	char pid[UNITS_TEXT_MAX], id[SHORT_ID + 1];
+
+	put_cell(page, PID, tone, units_count(pid, process->tgid));
+	if (strlen(container) == CONTAINER_ID_LEN) { /* as docker and its like shorten them */
+		memcpy(id, container, SHORT_ID);
+		id[SHORT_ID] = '\0';
+		container = id;
+	}
+	put_cell(page, CONTAINER, tone, container);
+	page->state->containers |= container[0] != '\0';
+	put_cell(page, USER, tone, wants->user(wants->context, process->uid));
+}
+
+/* Without the directory of its program: what it does is to be seen. */
+static const char *command_of(const struct profile_process *process)
+{
+	const char *text = process->cmdline;
+	const char *end, *slash;
+
+	if (!text || !text[0])
+		return process->comm;
+	end = text + strcspn(text, " ");
+	slash = memrchr(text, '/', (size_t)(end - text));
+	return slash ? slash + 1 : text;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------
+ */
+
+static char *clock_text(char out[UNITS_TEXT_MAX], const struct view_picture *p, uint64_t time_ns)
+{
+	const time_t secs = (time_t)machine_unix_secs(p->machine, time_ns);
+	struct tm local;
+
+	if (!localtime_r(&secs, &local) || !strftime(out, UNITS_TEXT_MAX, "%H:%M:%S", &local))
+		snprintf(out, UNITS_TEXT_MAX, "?");
+	return out;
+}
+
+/* Appends to a text of TEXT_MAX bytes. */
+static __attribute__((format(printf, 2, 3))) void append(char *text, const char *format, ...)
+{
+	const size_t len = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + len, TEXT_MAX - len, format, args);
+	va_end(args);
+}
+
+/* The phases that the thread is in that began the youngest. */
+static bool append_phases(char *text, const struct view_picture *p, const struct view_job *job)
+{
+	const struct profile_phase *open[MAX_OPEN], *last;
+	const size_t n = profile_open_phases(job->job->profile, open, MAX_OPEN);
+	char since[UNITS_TEXT_MAX], grown[UNITS_TEXT_MAX];
+
+	if (!n)
+		return false;
+	last = open[n - 1];
+	for (size_t i = 0; i < n; i++)
+		if (open[i]->tid == last->tid)
+			append(text, "%s%s", open[i]->name, open[i] == last ? "" : " > ");
+	append(text, "   since %s", clock_text(since, p, last->start_ns));
+	append(text, "   %s",
+	       units_delta_for_people(grown, last->start_rss, profile_rss_now(job->job->profile)));
+	return true;
+}
+
+static void put_phase(struct page *page, const struct view_job *job)
+{
+	const struct view_picture *p = page->picture;
+	const struct machine_job *of = job->job;
+	const struct view_step *step = &p->steps[of->index % WIRE_MAX_JOBS];
+	char text[TEXT_MAX] = "", at[UNITS_TEXT_MAX];
+
+	if (page->line >= page->end)
+		return;
+	if (!append_phases(text, p, job) && step->job == of->id)
+		append(text, "%s   at %s", step->name, clock_text(at, p, step->time_ns));
+	if (of->rule[0])
+		append(text, "   [%s: %s]", of->rule, of->evidence);
+	put(page, columns[PID].width + 1, TERMINAL_PHASE, text);
+	page->line++;
+}
+
+static void put_job(struct page *page, const struct view_job *job)
+{
+	const struct machine_job *of = job->job;
+	const enum terminal_tone tone = of->end_ns ? TERMINAL_FAINT : TERMINAL_STRONG;
+	unsigned int at = page->layout.command_at;
+	char ended[UNITS_TEXT_MAX + 8], when[UNITS_TEXT_MAX];
+
+	if (page->line >= page->end)
+		return;
+	if (of->root)
+		put_owner(page, of->root, tone);
+	put_figures(page, &job->figures, tone);
+	if (of->end_ns) {
+		snprintf(ended, sizeof(ended), "ended %s ",
+			 clock_text(when, page->picture, of->end_ns));
+		at += terminal_text(page->t, page->line, at, TEXT_MAX, tone, ended);
+	}
+	if (of->root)
+		put(page, at, tone, command_of(of->root));
+	page->line++;
+	if (!of->end_ns)
+		put_phase(page, job);
+}
+
+static void put_more(struct page *page, size_t n)
+{
+	char text[UNITS_TEXT_MAX + 32];
+
+	if (page->line >= page->end || !n)
+		return;
+	snprintf(text, sizeof(text), "... and %zu more: press j", n);
+	put(page, columns[PID].width + 1, TERMINAL_FAINT, text);
+	page->line++;
+}
+
+static unsigned int lines_of(const struct view_job *job)
+{
+	return job->job->end_ns ? 1 : 2;
+}
+
+/* All that fit above `end`; how many. */
+static size_t put_jobs(struct page *page, bool scrolls)
+{
+	static struct view_job jobs[MAX_LINES];
+	const size_t all = view_rows_totals(page->picture->rows)->jobs;
+	const size_t first = scrolls ? page->state->first : 0;
+	const size_t n = view_rows_jobs(page->picture->rows, first, MAX_LINES, jobs);
+	size_t shown = 0;
+
+	put_titles(page, "JOB");
+	while (shown < n) {
+		const bool is_last = first + shown + 1 == all;
+
+		/* A line is left to say that there are more. */
+		if (page->line + lines_of(&jobs[shown]) + (is_last || scrolls ? 0 : 1) > page->end)
+			break;
+		put_job(page, &jobs[shown++]);
+	}
+	if (!scrolls)
+		put_more(page, all - shown);
+	return shown;
+}
+
+/* ---- Processes --------------------------------------------------------------------------------
+ */
+
+static void put_process(struct page *page, const struct view_process *row)
+{
+	unsigned int at = page->layout.command_at;
+
+	if (page->line >= page->end)
+		return;
+	put_owner(page, row->process, TERMINAL_PLAIN);
+	put_figures(page, &row->figures, TERMINAL_PLAIN);
+	at += 2 * (row->depth < MAX_DEPTH ? row->depth : MAX_DEPTH);
+	put(page, at, TERMINAL_PLAIN, command_of(row->process));
+	page->line++;
+}
+
+static void put_processes(struct page *page)
+{
+	static struct view_process rows[MAX_LINES];
+	struct view_state *state = page->state;
+	size_t n;
+
+	state->lines = view_rows_totals(page->picture->rows)->processes;
+	put_titles(page, "PID");
+	state->page = page->end > page->line ? page->end - page->line : 0;
+	if (state->first + state->page > state->lines)
+		state->first = state->lines > state->page ? state->lines - state->page : 0;
+	n = view_rows_processes(page->picture->rows, state->first, state->page, rows);
+	for (size_t i = 0; i < n; i++)
+		put_process(page, &rows[i]);
+}
+
+/* ---- Above and below --------------------------------------------------------------------------
+ */
+
+static void put_headline(struct page *page)
+{
+	const struct view_picture *p = page->picture;
+	const struct view_totals *totals = view_rows_totals(p->rows);
+	char text[TEXT_MAX] = "", at[UNITS_TEXT_MAX], of[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX];
+
+	append(text, "qprof-bpf: audit of %s at %s   %zu process%s   %zu job%s",
+	       units_time_for_people(of, p->now_ns - p->start_ns), clock_text(at, p, p->now_ns),
+	       totals->alive, totals->alive == 1 ? "" : "es", totals->running_jobs,
+	       totals->running_jobs == 1 ? "" : "s");
+	if (totals->ended_jobs)
+		append(text, " (%zu ended)", totals->ended_jobs);
+	append(text, "   RSS %s", units_bytes_for_people(rss, totals->rss));
+	put(page, 0, TERMINAL_STRONG, text);
+	page->line++;
+}
+
+static void put_sums(struct page *page)
+{
+	const struct profile_usage *u = &view_rows_totals(page->picture->rows)->usage;
+	const uint64_t written = u->disk_write > u->disk_write_cancelled
+					 ? u->disk_write - u->disk_write_cancelled
+					 : 0;
+	char text[TEXT_MAX] = "", a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX],
+	     d[UNITS_TEXT_MAX], e[UNITS_TEXT_MAX];
+
+	append(text, "storage read %s, written %s   calls read %s, written %s   CPU %s",
+	       units_bytes_for_people(a, u->disk_read), units_bytes_for_people(b, written),
+	       units_bytes_for_people(c, u->io_read), units_bytes_for_people(d, u->io_write),
+	       units_time_for_people(e, u->cpu_ns));
+	put(page, 0, TERMINAL_PLAIN, text);
+	page->line++;
+}
+
+/* What was lost is in plain sight. */
+static void put_losses(struct page *page)
+{
+	const struct view_picture *p = page->picture;
+	char text[TEXT_MAX] = "";
+
+	for (size_t i = 0; i < p->n_counts; i++)
+		if (p->counts[i].count)
+			append(text, "%s%llu %s", text[0] ? ", " : "! ",
+			       (unsigned long long)p->counts[i].count, p->counts[i].means);
+	if (!text[0])
+		return;
+	put(page, 0, TERMINAL_WARNING, text);
+	page->line++;
+}
+
+static const char *const sort_names[VIEW_SORTS] = {
+	[VIEW_BY_RSS] = "RSS",	   [VIEW_BY_GROWTH] = "growth",	  [VIEW_BY_PEAK] = "peak",
+	[VIEW_BY_CALLS] = "calls", [VIEW_BY_STORAGE] = "storage", [VIEW_BY_CPU] = "CPU",
+};
+
+static void put_status(struct page *page)
+{
+	const struct view_state *state = page->state;
+	char text[TEXT_MAX] = "";
+
+	page->line = page->end;
+	if (state->typing) {
+		append(text, "/%s_   Enter: done, Esc: as it was", state->filter);
+		put(page, 0, TERMINAL_STRONG, text);
+		return;
+	}
+	append(text, "by %s, %s", sort_names[state->sort],
+	       state->tree && !state->filter[0] ? "tree" : "flat");
+	if (state->lists == VIEW_JOBS)
+		append(text, ", jobs");
+	else if (state->lists == VIEW_PROCESSES)
+		append(text, ", processes");
+	if (state->filter[0])
+		append(text, ", with '%s'", state->filter);
+	if (state->page && state->lines > state->page)
+		append(text, "   %zu-%zu of %zu", state->first + 1,
+		       state->first + state->page < state->lines ? state->first + state->page
+								 : state->lines,
+		       state->lines);
+	append(text, "   h: help, q: quit");
+	put_bar(page);
+	put(page, 0, TERMINAL_TITLE, text);
+}
+
+static const char *const help[] = {
+	"m  sort by RSS            now, as of the last event or refresh",
+	"g  sort by growth         of RSS in the last 5 to 10 seconds",
+	"p  sort by peak           highest RSS since the audit began",
+	"i  sort by calls          READ + WRITE: bytes through calls",
+	"d  sort by storage        DISK-R + DISK-W: bytes from and to storage",
+	"c  sort by CPU            user and system time",
+	"t  tree or flat           in a tree, the branch with the highest first",
+	"j  jobs and processes, processes, jobs",
+	"/  filter                 by command, user, container, job; Esc: none",
+	"arrows, PgUp, PgDn, Home, End   scroll",
+	"space  draw now           ^L  draw all of it",
+	"q  end the audit          the report is written; so does ^C",
+	"",
+	"I/O and CPU count since the audit began. The screen changes when",
+	"something happens; the time in the first line says when it last did.",
+	"Any key: back",
+};
+
+static void put_help(struct page *page)
+{
+	for (size_t i = 0; i < sizeof(help) / sizeof(*help) && page->line < page->end; i++) {
+		put(page, 0, TERMINAL_PLAIN, help[i]);
+		page->line++;
+	}
+}
+
+/* ---- A frame ----------------------------------------------------------------------------------
+ */
+
+static void put_lists(struct page *page)
+{
+	struct view_state *state = page->state;
+	const struct view_totals *totals = view_rows_totals(page->picture->rows);
+	const unsigned int end = page->end, room = end > page->line ? end - page->line : 0;
+
+	if (state->lists == VIEW_JOBS) {
+		state->lines = totals->jobs;
+		if (state->first >= state->lines)
+			state->first = state->lines ? state->lines - 1 : 0;
+		state->page = put_jobs(page, true);
+		return;
+	}
+	if (state->lists == VIEW_BOTH && totals->jobs && room / 2 >= MIN_JOB_LINES) {
+		page->end = page->line + room / 2;
+		put_jobs(page, false);
+		page->end = end;
+	}
+	put_processes(page);
+}
+
+static bool draw(struct terminal *t, const struct view_picture *picture, struct view_state *state,
+		 bool afresh)
+{
+	const unsigned int lines = terminal_lines(t);
+	struct page page = {.t = t, .picture = picture, .state = state, .end = lines};
+
+	if (view_rows_scan(picture->rows, picture->machine, picture->wants))
+		return false;
+	page.layout = lay_out(terminal_columns(t), state);
+	terminal_begin(t);
+	if (lines >= 4) /* else the numbers matter more */
+		page.end--;
+	if (state->help) {
+		put_help(&page);
+	} else {
+		put_headline(&page);
+		if (lines >= 8)
+			put_sums(&page);
+		if (lines >= 5)
+			put_losses(&page);
+		put_lists(&page);
+	}
+	if (page.end < lines)
+		put_status(&page);
+	terminal_end(t, afresh);
+	return true;
+}
+
+bool view_draw(struct terminal *t, const struct view_picture *picture, struct view_state *state,
+	       bool afresh)
+{
+	const bool containers = state->containers;
+
+	if (!draw(t, picture, state, afresh))
+		return false;
+	return state->containers == containers || draw(t, picture, state, afresh);
+}

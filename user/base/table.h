@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * table.h - lines of names and numbers for people at a terminal, as wide as that is. What processes
+ * named themselves is made harmless.
+ */
+#ifndef QPROF_TABLE_H
+#define QPROF_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+enum {
+	MIN_WIDTH = 60,
+	MAX_WIDTH = 200,
+	MIN_NAME = 26, /* columns that a name has at least: the last numbers give way to it */
+	INDENT = 2,
+	MAX_INDENT = 8, /* of what is nested */
+	CELL_WIDTH = 10,
+	MAX_CELLS = 7,
+};
+
+struct table {
+	FILE *out; /* into memory, until table_write */
+	unsigned int width;
+	bool colour; /* escapes are wanted */
+	char *text;
+	size_t len;
+};
+
+/* What it is of, and its numbers. The width of the table decides how many are shown. */
+struct table_line {
+	char name[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	unsigned int indent;
+	char cells[MAX_CELLS][UNITS_TEXT_MAX];
+};
+
+enum table_tone { PLAIN, BOLD, WARNING };
+
+/* 0, then table_write is to follow; or -ENOMEM. */
+int table_open(struct table *table, unsigned int width, bool colour);
+/* Writes all of it, and frees. 0 or -errno. */
+int table_write(struct table *table, int fd);
+
+void table_tone(const struct table *table, enum table_tone tone);
+/* Text of a process, at most columns wide, then blanks up to there if fill. */
+void table_name(const struct table *table, const char *text, unsigned int columns, bool fill);
+void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells);
+void table_titles(const struct table *table, const char *name, const char *const *cells,
+		  unsigned int n_cells);
+/* "... and 7 more processes in the profile", if there are more than were shown. */
+void table_more(const struct table *table, size_t n, size_t shown, const char *what,
+		const char *where);
+/* A line of pieces, broken between two where it would get too long. */
+void table_pieces(const struct table *table, const char *separator, const char *const *pieces,
+		  size_t n);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * fields.h - the keys of a profile and where each lies in a struct recording. One description for
+ * all who go through a profile: the reader fills structs by it, and formats of the same structure
+ * (JSON, CSV) write them by it. A new key of the profile is one line in fields.c.
+ */
+#ifndef QPROF_FIELDS_H
+#define QPROF_FIELDS_H
+
+#include "format/recording.h"
+
+enum field_kind {
+	FIELD_TEXT,	 /* char * */
+	FIELD_COUNT,	 /* uint64_t */
+	FIELD_U32,	 /* uint32_t */
+	FIELD_BYTES,	 /* uint64_t; MiB with two decimals in files */
+	FIELD_DELTA,	 /* int64_t; likewise, with its sign */
+	FIELD_NS,	 /* uint64_t; seconds with six decimals in files */
+	FIELD_UNIX_SECS, /* double; likewise */
+	FIELD_BOOL,	 /* bool */
+	FIELD_KIND,	 /* uint32_t: enum profile_phase_kind, by name */
+	FIELD_FLAGS,	 /* uint32_t: enum wire_process_flag, a list of names */
+	FIELD_TEXTS,	 /* list of char * */
+	FIELD_U32S,	 /* list of uint32_t */
+	FIELD_COUNTS,	 /* list of struct recording_count: every other key of the map */
+	FIELD_METRICS,	 /* list of struct profile_metric, a map from name to value */
+	FIELD_MAP,	 /* a struct of the record `of`, in place */
+	FIELD_LIST,	 /* list of structs of the record `of` */
+	FIELD_TABLE,	 /* likewise; in files `columns` once and `rows` of values */
+};
+
+struct record;
+
+struct field {
+	const char *key; /* NULL: of a FIELD_MAP, its fields stand among the others; of FIELD_COUNTS
+			  */
+	size_t offset;	 /* in the struct; of a list: of its pointer */
+	size_t count;	 /* of a list: offset of the size_t with its length */
+	const struct record *of;
+	enum field_kind kind;
+	unsigned int max; /* of a list: more is an error */
+	bool required;	  /* an item without it is no item */
+	bool nullable;	  /* written as null where it is absent, and not left out */
+	bool absent;	  /* of a FIELD_BOOL: what it is where it is absent */
+};
+
+struct record {
+	const char *name; /* for messages: "a phase" */
+	const struct field *fields;
+	size_t n_fields; /* at most 32 */
+	size_t size;	 /* of the struct */
+	size_t has;	 /* offset of its uint32_t has */
+};
+
+extern const struct record record_recording, record_step, record_phase, record_process,
+	record_point, record_track_point, record_totals;
+
+/* Names of enum profile_phase_kind, and of process flags. */
+struct flag_name {
+	uint32_t value;
+	const char *name;
+};
+extern const struct flag_name kind_names[], flag_names[];
+enum { N_KIND_NAMES = 2, N_FLAG_NAMES = 4 };
+
+/* Where the field lies in item. */
+static inline void *field_at(const struct field *field, const void *item)
+{
+	return (char *)item + field->offset;
+}
+
+/* Of a list: its items and how many. */
+static inline const void *field_list(const struct field *field, const void *item, size_t *n)
+{
+	*n = *(const size_t *)((const char *)item + field->count);
+	return *(void *const *)field_at(field, item);
+}
+
+/* Whether the file had a value for the i-th field of the item. */
+static inline bool field_has(const struct record *record, const void *item, size_t i)
+{
+	return *(const uint32_t *)((const char *)item + record->has) >> i & 1;
+}
+
+static inline bool field_is_list(const struct field *field)
+{
+	return field->count != 0;
+}
+
+/*
+ * The value of the i-th field as files have it: a number with their decimals, true or false, the
+ * name of a kind. Only of kinds that are one number or word. In out (FIELD_TEXT_MAX bytes), which
+ * is returned.
+ */
+enum { FIELD_TEXT_MAX = 32 };
+char *field_scalar(char *out, const struct record *record, size_t i, const void *item);
+
+/* Index of the field with that key; record->n_fields if there is none. */
+size_t field_find(const struct record *record, const char *key, size_t len);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What reports ask of a recording, each calculated in one place. */
+#include "format/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+void recording_free(struct recording *r)
+{
+	arena_free(r->arena);
+	memset(r, 0, sizeof(*r));
+}
+
+bool recording_peak_time(const struct recording *r, uint64_t *ns)
+{
+	/* By which the event nearest to a peak may be below it. */
+	const uint64_t coarse = r->totals.peak_rss / 256 + (256 << 10);
+	const struct recording_point *high = NULL;
+
+	*ns = r->peak.time_ns;
+	if (r->peak.has)
+		return true;
+	for (size_t i = 0; i < r->n_points; i++) {
+		if (!high || recording_point_rss(&r->points[i]) > recording_point_rss(high))
+			high = &r->points[i];
+	}
+	*ns = high ? high->time_ns : 0;
+	return high && recording_point_rss(high) + coarse >= r->totals.peak_rss;
+}
+
+uint64_t recording_peak_ns(const struct recording *r)
+{
+	uint64_t ns;
+
+	recording_peak_time(r, &ns);
+	return ns;
+}
+
+static bool covers(const struct recording_phase *phase, uint64_t ns)
+{
+	return phase->start_ns <= ns && ns - phase->start_ns <= phase->duration_ns;
+}
+
+const struct recording_phase *recording_peak_phase(const struct recording *r)
+{
+	const uint64_t when = recording_peak_ns(r);
+	const struct recording_phase *found = NULL;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (covers(phase, when) && phase->peak_rss == r->totals.peak_rss)
+			found = phase;
+	}
+	return found;
+}
+
+const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns)
+{
+	const struct recording_phase *found = NULL;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		if (covers(&r->phases[i], ns))
+			found = &r->phases[i];
+	}
+	return found;
+}
+
+static uint64_t end_of(const struct recording_phase *phase)
+{
+	return phase->start_ns + phase->duration_ns;
+}
+
+const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns)
+{
+	const struct recording_phase *found = NULL;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (end_of(phase) <= ns && (!found || end_of(phase) >= end_of(found)))
+			found = phase;
+	}
+	return found;
+}
+
+const struct recording_phase *recording_where(const struct recording *r, uint64_t ns,
+					      const struct recording_phase *phase,
+					      const char **words)
+{
+	*words = ", in ";
+	if (phase && phase->kind == PROFILE_PHASE_GAP)
+		*words = ", after ";
+	if (!phase) {
+		phase = recording_phase_before(r, ns);
+		*words = phase ? ", in no phase, after " : "";
+	}
+	return phase;
+}
+
+uint64_t recording_plateau_ns(const struct recording *r)
+{
+	const uint64_t high = r->totals.peak_rss - r->totals.peak_rss / 100;
+
+	for (size_t i = 0; i < r->n_points; i++) {
+		if (recording_point_rss(&r->points[i]) >= high)
+			return r->points[i].time_ns;
+	}
+	return recording_peak_ns(r);
+}
+
+/* A tree of maxima: node i is of 2i and 2i+1, the points are the leaves from n on. */
+struct recording_needs {
+	const struct recording *r;
+	size_t n;
+	struct recording_need nodes[];
+};
+
+static void raise_need(struct recording_need *need, const struct recording_need *other)
+{
+	if (other->needed > need->needed)
+		need->needed = other->needed;
+	if (other->files > need->files)
+		need->files = other->files;
+}
+
+struct recording_needs *recording_needs_new(const struct recording *r)
+{
+	const size_t n = r->derived.points ? 0 : r->n_points;
+	struct recording_needs *needs = calloc(1, sizeof(*needs) + 2 * n * sizeof(*needs->nodes));
+
+	if (!needs)
+		return NULL;
+	needs->r = r;
+	needs->n = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_point *point = &r->points[i];
+
+		needs->nodes[n + i].needed = point->anon + point->shmem + point->swap;
+		needs->nodes[n + i].files = point->file;
+	}
+	for (size_t i = n; i-- > 1;) {
+		needs->nodes[i] = needs->nodes[2 * i];
+		raise_need(&needs->nodes[i], &needs->nodes[2 * i + 1]);
+	}
+	return needs;
+}
+
+void recording_needs_free(struct recording_needs *needs)
+{
+	free(needs);
+}
+
+/* How many points are before time_ns, or at it. */
+static size_t points_until(const struct recording *r, uint64_t time_ns, bool inclusive)
+{
+	size_t low = 0, high = r->n_points;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		const uint64_t at = r->points[middle].time_ns;
+
+		if (at < time_ns || (inclusive && at == time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool recording_need(const struct recording_needs *needs, uint64_t from_ns, uint64_t to_ns,
+		    struct recording_need *need)
+{
+	size_t begin, end;
+
+	*need = (struct recording_need){0};
+	if (!needs->n)
+		return false;
+	/* A point holds until the next: the one before from_ns is what there was then. */
+	begin = points_until(needs->r, from_ns, false);
+	end = points_until(needs->r, to_ns, true);
+	begin -= begin > 0;
+	for (begin += needs->n, end += needs->n; begin < end; begin /= 2, end /= 2) {
+		if (begin % 2)
+			raise_need(need, &needs->nodes[begin++]);
+		if (end % 2)
+			raise_need(need, &needs->nodes[--end]);
+	}
+	return true;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Jobs: from their first checkpoint until nobody is left in them, and as long as they are kept. */
+#include "model/machine_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void job_charge(struct machine *m, struct job *job, size_t n)
+{
+	job->charged += n;
+	job->user->kept += n;
+	m->kept += n;
+}
+
+void job_free(struct machine *m, struct job *job)
+{
+	rows_free(m, job);
+	profile_free(job->pub.profile);
+	free(job);
+}
+
+static void forget_job(struct machine *m, size_t at)
+{
+	struct job *job = (struct job *)m->jobs[at];
+	struct process *member = job->members, *next;
+
+	for (; member; member = next) {
+		next = member->job_next;
+		member->pub.job = NULL;
+		member->job_prev = member->job_next = NULL;
+	}
+	if (job->pub.root)
+		process_of(job->pub.root)->pins--;
+	m->kept -= job->charged;
+	job->user->kept -= job->charged;
+	job->user->jobs--;
+	user_release(m, job->user);
+	m->n_jobs--;
+	memmove(&m->jobs[at], &m->jobs[at + 1], (m->n_jobs - at) * sizeof(*m->jobs));
+	m->losses.forgotten_jobs++;
+	job_free(m, job);
+}
+
+static bool is_over(const struct job *job)
+{
+	return job->pub.end_ns && !job->pub.alive;
+}
+
+/* Of the jobs that are over, the oldest of the user who has most. */
+static void make_room_for_job(struct machine *m)
+{
+	size_t at = m->n_jobs;
+
+	for (size_t i = 0; i < m->n_jobs; i++) {
+		const struct job *job = (const struct job *)m->jobs[i];
+
+		if (is_over(job) &&
+		    (at == m->n_jobs || job->user->jobs > ((struct job *)m->jobs[at])->user->jobs))
+			at = i;
+	}
+	if (at < m->n_jobs)
+		forget_job(m, at);
+}
+
+static struct job *new_job(struct machine *m, uint32_t index, uint32_t uid)
+{
+	const struct profile_config config = {
+		.page_size = m->config.page_size,
+		.realtime_offset_ns = m->config.realtime_offset_ns,
+		.no_timeline = true,
+		.site_name = m->config.site_name,
+		.context = m->config.context,
+	};
+	struct user *user = user_get(m, uid);
+	struct job *job = calloc(1, sizeof(*job));
+	struct profile *profile = profile_new_among(&config, &m->processes);
+
+	if (!user || !job || !profile) {
+		free(job);
+		profile_free(profile);
+		return NULL;
+	}
+	job->pub.profile = profile;
+	job->pub.id = ++m->last_id;
+	job->pub.index = index;
+	job->user = user;
+	user->jobs++;
+	return job;
+}
+
+static int begin_job(struct machine *m, const struct wire_header *h)
+{
+	const struct process *process = processes_find(&m->processes, h);
+	struct job *job;
+
+	if (m->n_jobs == MACHINE_JOBS)
+		make_room_for_job(m);
+	job = new_job(m, h->job, process ? process->pub.uid : UINT32_MAX);
+	if (!job)
+		return -ENOMEM;
+	job->pub.begin_ns = h->time_ns;
+	m->jobs[m->n_jobs++] = &job->pub;
+	m->running[h->job] = job;
+	return 0;
+}
+
+/* The job that a record is of, in *job; NULL: of none. */
+int job_of_record(struct machine *m, const struct wire_header *h, struct job **job)
+{
+	const uint32_t index = h->job % WIRE_MAX_JOBS;
+	int err;
+
+	*job = NULL;
+	if (!index)
+		return 0;
+	err = m->running[index] ? 0 : begin_job(m, h);
+	*job = m->running[index];
+	return err;
+}
+
+void job_tell_begin(struct machine *m, struct job *job, struct process *root,
+		    struct machine_news *news)
+{
+	struct user *user;
+
+	if (job->began || !root)
+		return;
+	job->began = true;
+	job->pub.root = &root->pub;
+	root->pins++;
+	news->job_began = true;
+	user = user_get(m, root->pub.uid);
+	if (!user || user == job->user)
+		return;
+	job->user->jobs--;
+	job->user->kept -= job->charged;
+	user_release(m, job->user);
+	job->user = user;
+	user->jobs++;
+	user->kept += job->charged;
+}
+
+static void add_losses(struct machine_losses *sum, const struct profile_losses *l)
+{
+	sum->missing_checkpoints += l->missing_checkpoints;
+	sum->unreadable_names += l->unreadable_names;
+	sum->cut_names += l->cut_names;
+	sum->invalid_utf8_names += l->invalid_utf8_names;
+	sum->unmatched_ends += l->unmatched_ends;
+	sum->unclosed_phases += l->unclosed_phases;
+	sum->dropped_phases += l->dropped_phases;
+	sum->dropped_metrics += l->dropped_metrics;
+	sum->unreadable_metrics += l->unreadable_metrics;
+}
+
+int job_end(struct machine *m, struct job *job, uint64_t time_ns)
+{
+	int err = profile_finish(job->pub.profile, time_ns);
+
+	if (err)
+		return err;
+	job->pub.end_ns = time_ns;
+	add_losses(&m->losses, profile_losses(job->pub.profile));
+	return 0;
+}
+
+/* Nobody is left in it: its index is another's from now on. */
+int job_leave(struct machine *m, const struct process *process, uint64_t time_ns,
+	      struct machine_news *news)
+{
+	struct job *job = job_of(process);
+	int err;
+
+	if (!job || job->pub.alive || m->running[job->pub.index] != job)
+		return 0;
+	/* Its first child may be heard of, and end, before it is. */
+	if (!job->began && !(process->pub.flags & WIRE_PROCESS_TARGET))
+		return 0;
+	if (!job->pub.end_ns) {
+		err = job_end(m, job, time_ns);
+		if (err)
+			return err;
+		news->job_ended = true;
+	}
+	m->running[job->pub.index] = NULL;
+	news->job_is_over = true;
+	return 0;
+}

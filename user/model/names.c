@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Names as they came from the process that was profiled: bytes that may be anything. */
+#include "model/profile_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char unreadable[] = "(unreadable name)";
+static const char empty[] = "(empty name)";
+
+static void raw_of(const struct profile_config *config, const struct wire_checkpoint *cp,
+		   struct name *name)
+{
+	const char *site = NULL;
+
+	name->raw = cp->name;
+	name->raw_len = cp->name_len;
+	switch ((enum wire_name)cp->name_state) {
+	case WIRE_NAME_OK:
+		break;
+	case WIRE_NAME_CUT:
+		name->cut = true;
+		name->raw_len = text_whole(cp->name, cp->name_len);
+		break;
+	case WIRE_NAME_SITE:
+		if (config->site_name)
+			site = config->site_name(config->context, cp->site);
+		if (site) {
+			name->raw = site;
+			name->raw_len = strlen(site);
+			break;
+		}
+		/* fall through */
+	case WIRE_NAME_UNREADABLE:
+		name->unreadable = true;
+		name->raw = unreadable;
+		name->raw_len = sizeof(unreadable) - 1;
+		break;
+	}
+}
+
+void name_of(const struct profile_config *config, const struct wire_checkpoint *cp,
+	     struct name *name)
+{
+	name->unreadable = name->cut = name->invalid_utf8 = false;
+	raw_of(config, cp, name);
+	if (name->raw_len == 0)
+		memcpy(name->text, empty, sizeof(empty));
+	else
+		text_repair(name->text, sizeof(name->text), name->raw, name->raw_len,
+			    &name->invalid_utf8);
+}
+
+const struct interned *names_find(const struct names *names, const struct name *name)
+{
+	struct interned *found;
+
+	HASH_FIND(hh, names->by_raw, name->raw, name->raw_len, found);
+	return found;
+}
+
+const struct interned *names_intern(struct names *names, const struct name *name)
+{
+	const struct interned *found = names_find(names, name);
+	size_t text_size = strlen(name->text) + 1;
+	struct interned *new;
+	char *text;
+
+	if (found)
+		return found;
+	new = calloc(1, sizeof(*new) + name->raw_len + text_size);
+	if (!new)
+		return NULL;
+	text = new->raw + name->raw_len;
+	memcpy(new->raw, name->raw, name->raw_len);
+	memcpy(text, name->text, text_size);
+	new->text = text;
+	HASH_ADD_KEYPTR(hh, names->by_raw, new->raw, name->raw_len, new);
+	if (new->hh.tbl)
+		return new;
+	free(new);
+	return NULL;
+}
+
+void names_free(struct names *names)
+{
+	struct interned *name = names->by_raw, *next;
+
+	/* The table goes; what was in it is still chained. */
+	HASH_CLEAR(hh, names->by_raw);
+	for (; name; name = next) {
+		next = name->hh.next;
+		free(name);
+	}
+}

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The model's door: records in, each to the subject it is about; totals and getters. */
+#include "model/profile_internal.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Metrics that wait for the step they join. */
+struct metrics {
+	struct profile_metric list[PROFILE_MAX_METRICS];
+	char names[PROFILE_MAX_METRICS][NAME_TEXT_MAX];
+	size_t n;
+	bool joined; /* by the last step: gone with the next record */
+};
+
+struct profile {
+	struct profile_config config;
+	struct names names;
+	struct processes own;	     /* when they are not those of a machine */
+	struct processes *processes; /* where they are */
+	struct process *first;	     /* of WIRE_START, when they are */
+	struct process *who;	     /* of the last checkpoint; NULL: there was no room */
+	struct phases phases;
+	struct timeline timeline;
+	struct tracks tracks;
+	struct metrics *metrics; /* NULL before the first */
+	struct summaries summaries;
+	struct profile_losses losses;
+	struct profile_totals totals;
+
+	/* The run. */
+	uint64_t start_ns, end_ns;
+	bool any_record, started, finished; /* a start, a finish was seen */
+
+	/* Checkpoints. */
+	uint64_t received;     /* of them */
+	uint64_t last_ns;      /* of the last one */
+	struct peak step_peak; /* since the last step; that of metrics in between is in it */
+	struct profile_usage usage;
+	struct name name; /* of the checkpoint being fed */
+	struct profile_checkpoint step;
+	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
+
+	/* The tree. */
+	struct peak peak;
+	struct peak tail; /* highest point since the last checkpoint */
+	uint64_t rss_now, rss_now_ns;
+};
+
+struct profile *profile_new_among(const struct profile_config *config, struct processes *ps)
+{
+	struct profile *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->config = *config;
+	p->processes = ps ? ps : &p->own;
+	p->own.max = PROFILE_MAX_PROCESSES;
+	p->phases.max = PROFILE_MAX_PHASES;
+	p->phases.losses = p->own.losses = &p->losses;
+	if (timeline_init(&p->timeline, config->no_timeline) ||
+	    tracks_init(&p->tracks, config->no_timeline)) {
+		profile_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+struct profile *profile_new(const struct profile_config *config)
+{
+	return profile_new_among(config, NULL);
+}
+
+void profile_keep_phases(struct profile *p, size_t max)
+{
+	p->phases.max = max < PROFILE_MAX_PHASES ? max : PROFILE_MAX_PHASES;
+}
+
+size_t profile_n_phases(const struct profile *p)
+{
+	return p->phases.n;
+}
+
+struct process *profile_who(const struct profile *p)
+{
+	return p->who;
+}
+
+static bool is_among_others(const struct profile *p)
+{
+	return p->processes != &p->own;
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	phases_free(&p->phases);
+	timeline_free(&p->timeline);
+	tracks_free(&p->tracks);
+	processes_free(&p->own);
+	summaries_free(&p->summaries);
+	names_free(&p->names);
+	free(p->metrics);
+	free(p);
+}
+
+static bool process_ok(const struct wire_process *event, size_t size)
+{
+	return size >= sizeof(*event) && event->cmdline_len <= WIRE_CMDLINE_MAX &&
+	       size >= sizeof(*event) + event->cmdline_len;
+}
+
+static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
+{
+	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_FINISH &&
+	       cp->name_state <= WIRE_NAME_SITE && cp->value_state <= WIRE_VALUE_FLOAT &&
+	       cp->name_len < WIRE_NAME_MAX && size >= sizeof(*cp) + cp->name_len;
+}
+
+bool wire_record_ok(const void *data, size_t size)
+{
+	const struct wire_header *h = data;
+
+	if (size < sizeof(*h) || h->size != size)
+		return false;
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_FORK:
+	case WIRE_EXEC:
+	case WIRE_EXIT:
+		return process_ok(data, size);
+	case WIRE_CHECKPOINT:
+		return checkpoint_ok(data, size);
+	case WIRE_MAPPED:
+		return size >= sizeof(struct wire_mapped);
+	case WIRE_POINT:
+		return size >= sizeof(struct wire_point);
+	}
+	return false;
+}
+
+uint64_t profile_rel_ns(const struct profile *p, uint64_t time_ns)
+{
+	return time_ns > p->start_ns ? time_ns - p->start_ns : 0;
+}
+
+uint64_t profile_start_ns(const struct profile *p)
+{
+	return p->start_ns;
+}
+
+double profile_unix_secs(const struct profile *p, uint64_t time_ns)
+{
+	return (double)((int64_t)time_ns + p->config.realtime_offset_ns) / 1e9;
+}
+
+static void note_tree(struct profile *p, const struct profile_point *point)
+{
+	timeline_point(&p->timeline, point);
+	if (point->time_ns < p->rss_now_ns)
+		return;
+	p->rss_now = point_rss(point);
+	p->rss_now_ns = point->time_ns;
+}
+
+/* Pages that more than one process may count as theirs. */
+static void note_shared(struct profile *p, const struct profile_point *point, uint64_t inherited,
+			uint32_t processes)
+{
+	raise_to(&p->totals.max_inherited, inherited);
+	if (processes < 2)
+		return;
+	raise_to(&p->totals.max_shared_shmem, point->shmem);
+	raise_to(&p->totals.max_shared_file, point->file);
+}
+
+/* What the kernel side saw of that, between any two points too. */
+static void note_most_shared(struct profile *p, const struct wire_shared *most)
+{
+	const uint64_t page = p->config.page_size;
+
+	raise_to(&p->totals.max_inherited, most->inherited * page);
+	raise_to(&p->totals.max_shared_shmem, most->shmem * page);
+	raise_to(&p->totals.max_shared_file, most->file * page);
+}
+
+static int feed_point(struct profile *p, const struct wire_point *wire)
+{
+	const uint64_t page = p->config.page_size;
+	const uint64_t time_ns = wire->h.time_ns;
+	const struct profile_point point = {
+		.time_ns = time_ns,
+		.file = wire->tree_file * page,
+		.anon = wire->tree_anon * page,
+		.shmem = wire->tree_shmem * page,
+		.swap = wire->tree_swap * page,
+	};
+	struct peak peak = {
+		.rss = wire->tree_peak * page,
+		.from_ns = p->rss_now_ns && p->rss_now_ns < time_ns ? p->rss_now_ns : time_ns,
+		.to_ns = time_ns,
+	};
+	int err;
+
+	/* The run is over: what comes is the teardown of its processes. */
+	if (p->finished && time_ns > p->end_ns)
+		return 0;
+	err = tracks_point(&p->tracks, p->processes, processes_point(p->processes, wire, page),
+			   wire, &point, page);
+	if (err)
+		return err;
+	peak_fold(&p->peak, &peak);
+	peak = (struct peak){.rss = point_rss(&point), .from_ns = time_ns, .to_ns = time_ns};
+	if (time_ns > p->last_ns)
+		peak_fold(&p->tail, &peak);
+	note_tree(p, &point);
+	note_shared(p, &point, wire->inherited * page, is_among_others(p) ? 0 : p->own.live);
+	return 0;
+}
+
+static void note_name(struct profile_losses *losses, const struct name *name)
+{
+	losses->unreadable_names += name->unreadable;
+	losses->cut_names += name->cut;
+	losses->invalid_utf8_names += name->invalid_utf8;
+}
+
+/* The double that is written as the float is: 0.1f is to read 0.1 and not 0.10000000149011612. */
+static double double_of_float(uint32_t bits)
+{
+	char text[UNITS_TEXT_MAX];
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	if (!isfinite(value))
+		return value;
+	for (int digits = FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtof(text, NULL) == value)
+			break;
+	}
+	return strtod(text, NULL);
+}
+
+static void read_value(struct profile_metric *metric, const struct wire_checkpoint *cp)
+{
+	switch ((enum wire_value)cp->value_state) {
+	case WIRE_VALUE_INT:
+		metric->kind = PROFILE_INT;
+		metric->i = (int64_t)cp->value;
+		break;
+	case WIRE_VALUE_UINT:
+		metric->kind = PROFILE_UINT;
+		metric->u = cp->value;
+		break;
+	case WIRE_VALUE_DOUBLE:
+		metric->kind = PROFILE_DOUBLE;
+		memcpy(&metric->d, &cp->value, sizeof(metric->d));
+		break;
+	case WIRE_VALUE_FLOAT:
+		metric->kind = PROFILE_DOUBLE;
+		metric->d = double_of_float((uint32_t)cp->value);
+		break;
+	case WIRE_VALUE_NONE:
+	case WIRE_VALUE_UNREADABLE:
+		metric->kind = PROFILE_UNREADABLE;
+		break;
+	}
+}
+
+/* Where a metric of that name waits already, else a new place; NULL if all are taken. */
+static struct profile_metric *metric_slot(struct metrics *metrics, const char *name)
+{
+	struct profile_metric *metric;
+
+	for (size_t i = 0; i < metrics->n; i++) {
+		if (!strcmp(metrics->list[i].name, name))
+			return &metrics->list[i];
+	}
+	if (metrics->n == PROFILE_MAX_METRICS)
+		return NULL;
+	metric = &metrics->list[metrics->n];
+	metric->name = metrics->names[metrics->n];
+	snprintf(metrics->names[metrics->n], sizeof(metrics->names[0]), "%s", name);
+	metrics->n++;
+	return metric;
+}
+
+static bool add_metric(struct profile *p, const struct wire_checkpoint *cp)
+{
+	struct profile_metric *metric = p->metrics ? metric_slot(p->metrics, p->name.text) : NULL;
+
+	if (!metric)
+		return false;
+	read_value(metric, cp);
+	p->losses.unreadable_metrics += metric->kind == PROFILE_UNREADABLE;
+	return true;
+}
+
+static bool add_summary(struct profile *p, const struct wire_checkpoint *cp)
+{
+	const struct interned *name = names_find(&p->names, &p->name);
+	struct profile_metric value = {0};
+
+	if (!name && p->summaries.n < PROFILE_MAX_SUMMARIES)
+		name = names_intern(&p->names, &p->name);
+	read_value(&value, cp);
+	p->losses.unreadable_metrics += value.kind == PROFILE_UNREADABLE;
+	return name && summaries_set(&p->summaries, name, &value);
+}
+
+static bool add_definition(struct profile *p)
+{
+	const struct interned *text = names_find(&p->names, &p->name);
+
+	if (!text && p->summaries.n_definitions < PROFILE_MAX_SUMMARIES)
+		text = names_intern(&p->names, &p->name);
+	return text && summaries_define(&p->summaries, text);
+}
+
+/* The probes `metric`, `summary` and `define` are one kind of record: the site tells them apart. */
+static void take_metric(struct profile *p, const struct wire_checkpoint *cp)
+{
+	const char *site = NULL;
+	bool taken;
+
+	if (p->config.site_name)
+		site = p->config.site_name(p->config.context, cp->site);
+	if (site && !strcmp(site, "summary"))
+		taken = add_summary(p, cp);
+	else if (site && !strcmp(site, "define"))
+		taken = add_definition(p);
+	else
+		taken = add_metric(p, cp);
+	p->losses.dropped_metrics += !taken;
+}
+
+static void make_step_text(struct profile *p, enum wire_what what)
+{
+	const char *suffix = what == WIRE_BEGIN ? " Start" : what == WIRE_END ? " End" : "";
+	char *end = stpcpy(p->step_text, p->name.text);
+
+	stpcpy(end, suffix);
+}
+
+static const struct profile_checkpoint *
+make_step(struct profile *p, const struct wire_checkpoint *cp, const struct profile_memory *tree)
+{
+	const uint64_t page = p->config.page_size;
+
+	make_step_text(p, cp->what);
+	timeline_peak(&p->timeline, &p->step_peak);
+	p->step = (struct profile_checkpoint){
+		.step = p->step_text,
+		.what = cp->what,
+		.time_ns = cp->h.time_ns,
+		.rel_ns = profile_rel_ns(p, cp->h.time_ns),
+		.unix_secs = profile_unix_secs(p, cp->h.time_ns),
+		.seq = cp->seq,
+		.tgid = cp->h.tgid,
+		.tid = cp->h.tid,
+		.name_unreadable = p->name.unreadable,
+		.name_cut = p->name.cut,
+		.tree = *tree,
+		.own = memory_from_wire(&cp->own.memory, page),
+		.tree_usage = p->usage,
+		.own_usage = usage_from_wire(&cp->own.usage),
+		.inherited = cp->inherited * page,
+		.processes = cp->processes,
+		.metrics = p->metrics ? p->metrics->list : NULL,
+		.n_metrics = p->metrics ? p->metrics->n : 0,
+	};
+	p->step.tree.step_peak = p->step_peak.rss;
+	p->step_peak = (struct peak){0};
+	if (p->metrics)
+		p->metrics->joined = true;
+	p->totals.checkpoints++;
+	return &p->step;
+}
+
+/* The run begins with its start, or with whatever comes first should that be lost. */
+static void note_run(struct profile *p, const struct wire_header *h, enum wire_what what)
+{
+	if (!p->any_record || (what == WIRE_START && !p->started))
+		p->start_ns = h->time_ns;
+	p->any_record = true;
+	p->started |= what == WIRE_START;
+	if (what == WIRE_FINISH) {
+		p->finished = true;
+		p->end_ns = h->time_ns;
+	}
+}
+
+/* Those of two CPUs may come in the wrong order, so holes are what the highest number lacks. */
+static void note_seq(struct profile *p, uint32_t seq)
+{
+	const uint64_t given = p->received + p->losses.missing_checkpoints;
+	const uint64_t total = (uint64_t)seq + 1 > given ? (uint64_t)seq + 1 : given;
+
+	p->received++;
+	p->losses.missing_checkpoints = total > p->received ? total - p->received : 0;
+}
+
+/* When, since the last checkpoint, a peak that this one tells of was. */
+static struct peak peak_before(const struct profile *p, uint64_t time_ns, uint64_t rss)
+{
+	return (struct peak){
+		.rss = rss,
+		.from_ns = p->last_ns && p->last_ns < time_ns ? p->last_ns : time_ns,
+		.to_ns = time_ns,
+	};
+}
+
+/* The kernel starts anew with each checkpoint, metrics among them; a step has what came before it.
+ */
+static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *step,
+		       const struct peak *overall)
+{
+	if (p->step_peak.to_ns == 0)
+		p->step_peak = *step;
+	else
+		peak_fold(&p->step_peak, step);
+	peak_fold(&p->peak, overall);
+	if (p->tail.to_ns <= time_ns)
+		p->tail = (struct peak){0};
+	raise_to(&p->last_ns, time_ns);
+}
+
+static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint *cp,
+				 const struct profile_memory *tree)
+{
+	const struct profile_point point = {
+		.time_ns = cp->h.time_ns,
+		.file = tree->file,
+		.anon = tree->anon,
+		.shmem = tree->shmem,
+		.swap = tree->swap,
+	};
+
+	p->usage = usage_from_wire(&cp->tree.usage);
+	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
+	note_tree(p, &point);
+	note_shared(p, &point, cp->inherited * p->config.page_size, cp->processes);
+	note_most_shared(p, &cp->most);
+}
+
+static void read_name(struct profile *p, const struct wire_checkpoint *cp)
+{
+	static const struct name start = {.text = "Start"}, end = {.text = "End"};
+
+	if (cp->what == WIRE_START)
+		p->name = start;
+	else if (cp->what == WIRE_FINISH)
+		p->name = end;
+	else
+		name_of(&p->config, cp, &p->name);
+}
+
+static void drop_joined_metrics(struct metrics *metrics)
+{
+	if (!metrics || !metrics->joined)
+		return;
+	metrics->n = 0;
+	metrics->joined = false;
+}
+
+static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
+			   const struct profile_checkpoint **step)
+{
+	const struct profile_memory tree = memory_from_wire(&cp->tree.memory, p->config.page_size);
+	const uint64_t time_ns = cp->h.time_ns;
+	const struct peak step_peak = peak_before(p, time_ns, tree.step_peak);
+	const struct peak overall = peak_before(p, time_ns, tree.peak);
+	struct phase_event event = {
+		.what = cp->what,
+		.tgid = cp->h.tgid,
+		.tid = cp->h.tid,
+		.name = &p->name,
+		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
+	};
+	int err = processes_get(p->processes, &cp->h, &event.process);
+
+	if (err)
+		return err;
+	if (cp->what == WIRE_METRIC && !p->metrics) {
+		p->metrics = calloc(1, sizeof(*p->metrics));
+		if (!p->metrics)
+			return -ENOMEM;
+	}
+	read_name(p, cp);
+	/* What is open had this peak, whether or not the rest succeeds. */
+	phases_fold(&p->phases, &step_peak);
+	err = phases_step(&p->phases, &p->names, &event);
+	if (err)
+		return err;
+
+	drop_joined_metrics(p->metrics);
+	note_run(p, &cp->h, cp->what);
+	note_seq(p, cp->seq);
+	note_name(&p->losses, &p->name);
+	note_peaks(p, time_ns, &step_peak, &overall);
+	note_checkpoint_tree(p, cp, &tree);
+	p->who = event.process;
+	if (cp->what == WIRE_START && !p->first)
+		p->first = event.process;
+	if (event.process)
+		processes_checkpoint(event.process, cp, p->config.page_size);
+	if (cp->what == WIRE_METRIC)
+		take_metric(p, cp);
+	else
+		*step = make_step(p, cp, &tree);
+	return 0;
+}
+
+int profile_feed(struct profile *p, const struct wire_header *record,
+		 const struct profile_checkpoint **step)
+{
+	const void *data = record;
+	struct process *about;
+	int err;
+
+	*step = NULL;
+	if (record->kind == WIRE_CHECKPOINT)
+		return feed_checkpoint(p, data, step);
+	if (record->kind == WIRE_MAPPED)
+		return 0;
+	if (record->kind == WIRE_EXIT && p->finished && record->time_ns > p->end_ns) {
+		processes_ended_later(p->processes, data);
+		return 0;
+	}
+	err = record->kind == WIRE_POINT
+		      ? feed_point(p, data)
+		      : processes_event(p->processes, data, p->config.page_size, &about);
+	if (!err)
+		note_run(p, record, 0);
+	return err;
+}
+
+void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
+{
+	processes_mark_gone(p->processes, is_there, context);
+}
+
+static int finish_timeline(struct profile *p)
+{
+	const struct phases *phases = &p->phases;
+	int err = timeline_finish(&p->timeline, p->start_ns, phases->peaks, phases->n, &p->peak,
+				  &p->totals.peak_time_ns);
+
+	if (!err)
+		err = tracks_finish(&p->tracks, p->processes);
+	p->losses.thinned_points = p->timeline.thinned + p->tracks.thinned;
+	return err;
+}
+
+static void finish_totals(struct profile *p)
+{
+	const struct profile_process *main_process =
+		is_among_others(p) ? (p->first ? &p->first->pub : NULL) : processes_main(&p->own);
+	struct profile_totals *totals = &p->totals;
+	struct profile_usage sum;
+
+	totals->duration_ns = profile_rel_ns(p, p->end_ns);
+	totals->peak_rss = p->peak.rss;
+	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
+	/* Of a run, which has each process from the first page that counts: where what told of the
+	 * tree's peak was lost, it is at least that. */
+	if (!is_among_others(p)) {
+		raise_to(&totals->peak_rss, processes_highest(&p->own));
+		raise_to(&totals->peak_hugetlb, processes_highest_hugetlb(&p->own));
+	}
+	totals->processes = (uint32_t)p->own.n;
+	totals->usage = p->usage;
+	if (p->finished || is_among_others(p))
+		return;
+	/* Nobody took stock at the end, but each process said what it had when it was last heard
+	 * of. */
+	processes_usage(&p->own, &sum);
+	usage_raise(&totals->usage, &sum);
+}
+
+int profile_finish(struct profile *p, uint64_t now_ns)
+{
+	struct moment now = {.rss = p->rss_now, .usage = p->usage};
+
+	if (!p->finished) {
+		p->end_ns = now_ns;
+		phases_fold(&p->phases, &p->tail);
+	}
+	now.time_ns = p->end_ns;
+	drop_joined_metrics(p->metrics);
+	if (p->metrics) {
+		p->losses.dropped_metrics += p->metrics->n;
+		p->metrics->n = 0;
+	}
+	phases_finish(&p->phases, &now);
+	finish_totals(p);
+	return finish_timeline(p);
+}
+
+const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
+{
+	*count = p->own.n;
+	return (const struct profile_process *const *)p->own.list;
+}
+
+const struct profile_phase *profile_phases(const struct profile *p, size_t *count)
+{
+	*count = p->phases.n;
+	return p->phases.list;
+}
+
+const struct profile_point *profile_points(const struct profile *p, size_t *count)
+{
+	*count = p->timeline.n;
+	return p->timeline.points;
+}
+
+const struct profile_track_point *profile_track_points(const struct profile *p, size_t *count)
+{
+	*count = p->tracks.n;
+	return p->tracks.points;
+}
+
+struct profile_at_peak profile_at_peak(const struct profile *p)
+{
+	return (struct profile_at_peak){p->tracks.at_peak, p->tracks.shares, p->tracks.n_shares};
+}
+
+const struct profile_totals *profile_totals(const struct profile *p)
+{
+	return &p->totals;
+}
+
+const struct profile_metric *profile_summaries(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n;
+	return p->summaries.list;
+}
+
+const char *const *profile_definitions(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n_definitions;
+	return p->summaries.definitions;
+}
+
+const struct profile_losses *profile_losses(const struct profile *p)
+{
+	return &p->losses;
+}
+
+uint64_t profile_rss_now(const struct profile *p)
+{
+	return p->rss_now;
+}
+
+uint64_t profile_peak_so_far(const struct profile *p)
+{
+	return p->peak.rss;
+}
+
+const char *profile_open_phase(const struct profile *p)
+{
+	return phases_innermost(&p->phases);
+}
+
+size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases, size_t max)
+{
+	return phases_open(&p->phases, phases, max);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The timeline. Points are collected until the buffer is full and then thinned: the time is cut
+ * into windows of 2^shift ns, as narrow as the bound allows, and of each window the lowest and the
+ * highest point stay, and the one with most of what cannot be given up for want of memory. Windows
+ * only ever get wider, so each point is looked at a few times, however many come.
+ *
+ * Points and peaks come in any order: those of a step are put together only when all are there.
+ */
+#include "model/profile_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int timeline_init(struct timeline *t, bool none)
+{
+	if (none)
+		return 0;
+	t->points = calloc(TIMELINE_CAP, sizeof(*t->points));
+	t->peaks = calloc(TIMELINE_PEAKS_CAP, sizeof(*t->peaks));
+	return t->points && t->peaks ? 0 : -ENOMEM;
+}
+
+void timeline_free(struct timeline *t)
+{
+	free(t->points);
+	free(t->peaks);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct profile_point *x = a, *y = b;
+
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Mostly they are in order already, in whole stretches, which qsort does not make use of. */
+static void sort_points(struct profile_point *points, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (points[i].time_ns < points[i - 1].time_ns) {
+			qsort(points, n, sizeof(*points), by_time);
+			return;
+		}
+	}
+}
+
+/* Where the window ends in which points[begin] is. */
+static size_t window_end(const struct profile_point *points, size_t n, size_t begin,
+			 unsigned int shift)
+{
+	const uint64_t window = points[begin].time_ns >> shift;
+	size_t end = begin + 1;
+
+	while (end < n && points[end].time_ns >> shift == window)
+		end++;
+	return end;
+}
+
+/* Of points in order: how many stay with windows of 2^shift; if move, they are put together. */
+static size_t thin_points(struct profile_point *points, size_t n, unsigned int shift, bool move)
+{
+	size_t kept = 0, end;
+
+	for (size_t begin = 0; begin < n; begin = end) {
+		size_t low = begin, high = begin, need = begin;
+
+		end = window_end(points, n, begin, shift);
+		for (size_t i = begin + 1; i < end; i++) {
+			if (point_rss(&points[i]) < point_rss(&points[low]))
+				low = i;
+			if (point_rss(&points[i]) > point_rss(&points[high]))
+				high = i;
+			if (point_need(&points[i]) > point_need(&points[need]))
+				need = i;
+		}
+		for (size_t i = begin; i < end; i++) {
+			bool edge = i == 0 || i == n - 1;
+
+			if (i != low && i != high && i != need && !edge && !points[i].peak)
+				continue;
+			if (move)
+				points[kept] = points[i];
+			kept++;
+		}
+	}
+	return kept;
+}
+
+static void bound_points(struct timeline *t, size_t most)
+{
+	size_t before = t->n;
+
+	sort_points(t->points, t->n);
+	if (t->n <= most)
+		return;
+	while (t->shift < 63 && thin_points(t->points, t->n, t->shift, false) > most)
+		t->shift++;
+	t->n = thin_points(t->points, t->n, t->shift, true);
+	t->thinned += before - t->n;
+}
+
+void timeline_point(struct timeline *t, const struct profile_point *point)
+{
+	if (!t->points)
+		return;
+	if (t->n == TIMELINE_CAP)
+		bound_points(t, PROFILE_MAX_POINTS);
+	t->points[t->n++] = *point;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct peak *x = a, *y = b;
+
+	return (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
+}
+
+/* Of peaks in order: as thin_points, but of each window the highest peak stays. */
+static size_t thin_peaks(struct peak *peaks, size_t n, unsigned int shift, bool move)
+{
+	size_t kept = 0, end;
+
+	for (size_t begin = 0; begin < n; begin = end) {
+		size_t high = begin;
+
+		for (end = begin; end < n; end++) {
+			if (peaks[end].to_ns >> shift != peaks[begin].to_ns >> shift)
+				break;
+			if (peaks[end].rss > peaks[high].rss)
+				high = end;
+		}
+		if (move)
+			peaks[kept] = peaks[high];
+		kept++;
+	}
+	return kept;
+}
+
+static size_t bound_peaks(struct peak *peaks, size_t n, size_t most, unsigned int *shift)
+{
+	if (n <= most)
+		return n;
+	qsort(peaks, n, sizeof(*peaks), by_end);
+	while (*shift < 63 && thin_peaks(peaks, n, *shift, false) > most)
+		(*shift)++;
+	return thin_peaks(peaks, n, *shift, true);
+}
+
+void timeline_peak(struct timeline *t, const struct peak *peak)
+{
+	if (!t->peaks)
+		return;
+	if (t->n_peaks == TIMELINE_PEAKS_CAP)
+		t->n_peaks = bound_peaks(t->peaks, t->n_peaks, TIMELINE_MAX_PEAKS, &t->peaks_shift);
+	t->peaks[t->n_peaks++] = *peak;
+}
+
+/* The first of the points that is at time_ns or later. */
+static size_t lower_bound(const struct profile_point *points, size_t n, uint64_t time_ns)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (points[middle].time_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The highest of the sorted points between a peak's two instants; NULL: they were thinned away. */
+static struct profile_point *highest_within(struct timeline *t, size_t first, size_t sorted,
+					    const struct peak *peak)
+{
+	struct profile_point *high = NULL;
+
+	for (size_t i = first; i < sorted && t->points[i].time_ns <= peak->to_ns; i++) {
+		if (!high || point_rss(&t->points[i]) > point_rss(high))
+			high = &t->points[i];
+	}
+	return high;
+}
+
+/* The point that a peak is put on: if none of its time is left, one more like that before it. */
+static struct profile_point *point_of(struct timeline *t, size_t sorted, const struct peak *peak)
+{
+	const size_t first = lower_bound(t->points, sorted, peak->from_ns);
+	struct profile_point *point = highest_within(t, first, sorted, peak);
+
+	if (point)
+		return point;
+	/* The same step may be a phase's too. */
+	for (size_t i = sorted; i < t->n; i++) {
+		if (t->points[i].time_ns == peak->to_ns)
+			return &t->points[i];
+	}
+	point = &t->points[t->n++];
+	*point = first ? t->points[first - 1] : (struct profile_point){0};
+	point->time_ns = peak->to_ns;
+	point->peak = 0;
+	return point;
+}
+
+/* The instant that the peak got. The points are in order up to sorted. */
+static uint64_t mark_peak(struct timeline *t, size_t sorted, const struct peak *peak)
+{
+	struct profile_point *point;
+
+	/* A point whose peak is 0 is none. */
+	if (!peak->rss)
+		return peak->to_ns;
+	point = point_of(t, sorted, peak);
+	if (peak->rss > point->peak)
+		point->peak = peak->rss;
+	return point->time_ns;
+}
+
+/* The overall peak is known more closely than to a step; where a step's is the same, it is that. */
+static void mark_peaks(struct timeline *t, size_t sorted, const struct peak *peaks, size_t n,
+		       const struct peak *overall, uint64_t overall_ns)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (peaks[i].rss != overall->rss || peaks[i].from_ns > overall_ns ||
+		    peaks[i].to_ns < overall_ns)
+			mark_peak(t, sorted, &peaks[i]);
+	}
+}
+
+static void drop_before(struct timeline *t, uint64_t start_ns)
+{
+	size_t first = lower_bound(t->points, t->n, start_ns);
+
+	memmove(t->points, t->points + first, (t->n - first) * sizeof(*t->points));
+	t->n -= first;
+}
+
+/* Phases have half of what is kept for peaks, or all of it that the steps leave. */
+static int phase_peaks(const struct peak *phases, size_t n, size_t n_steps, struct peak **chosen,
+		       size_t *n_chosen)
+{
+	const size_t spare = TIMELINE_MAX_PEAKS > n_steps ? TIMELINE_MAX_PEAKS - n_steps : 0;
+	const size_t half = TIMELINE_MAX_PEAKS / 2;
+	unsigned int shift = 0;
+
+	*chosen = NULL;
+	*n_chosen = 0;
+	if (!n)
+		return 0;
+	*chosen = malloc(n * sizeof(**chosen));
+	if (!*chosen)
+		return -ENOMEM;
+	memcpy(*chosen, phases, n * sizeof(**chosen));
+	*n_chosen = bound_peaks(*chosen, n, spare > half ? spare : half, &shift);
+	return 0;
+}
+
+int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *phases, size_t n,
+		    const struct peak *overall, uint64_t *overall_ns)
+{
+	struct peak *chosen;
+	size_t n_chosen, sorted;
+
+	*overall_ns = overall->to_ns;
+	if (!t->points)
+		return 0;
+	if (phase_peaks(phases, n, t->n_peaks, &chosen, &n_chosen))
+		return -ENOMEM;
+	t->n_peaks =
+		bound_peaks(t->peaks, t->n_peaks, TIMELINE_MAX_PEAKS - n_chosen, &t->peaks_shift);
+	/* What point_of may add is to fit. */
+	bound_points(t, TIMELINE_CAP - TIMELINE_MAX_PEAKS - 1);
+	drop_before(t, start_ns);
+	sorted = t->n;
+	*overall_ns = mark_peak(t, sorted, overall);
+	mark_peaks(t, sorted, chosen, n_chosen, overall, *overall_ns);
+	mark_peaks(t, sorted, t->peaks, t->n_peaks, overall, *overall_ns);
+	free(chosen);
+	bound_points(t, PROFILE_MAX_POINTS);
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table at the end of a run, for people. What processes named themselves is made harmless
+ * first. */
+#include "format/writer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "format/quality.h"
+#include "base/table.h"
+
+enum {
+	MAX_PHASES = 20,
+	MAX_PROCESSES = 10,
+	MAX_WARNINGS = 10,
+};
+
+struct summary_writer {
+	struct writer w; /* first: what callers hold */
+	int fd;
+	unsigned int width;
+	bool colour;
+};
+
+/* The phase that the overall peak was in: of those, the one that began last. */
+static const struct profile_phase *phase_of_peak(const struct profile *p)
+{
+	const struct profile_totals *totals = profile_totals(p);
+	const struct profile_phase *found = NULL;
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (phases[i].start_ns <= totals->peak_time_ns &&
+		    phases[i].end_ns >= totals->peak_time_ns &&
+		    phases[i].peak_rss == totals->peak_rss)
+			found = &phases[i];
+	}
+	return found;
+}
+
+enum { PIECE_MAX = 512 };
+
+static void peak_piece(char out[PIECE_MAX], const struct profile *p)
+{
+	const struct profile_totals *t = profile_totals(p);
+	const struct profile_phase *phase = phase_of_peak(p);
+	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
+	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1] = "";
+
+	units_bytes_for_people(peak, t->peak_rss);
+	units_time_for_people(when, profile_rel_ns(p, t->peak_time_ns));
+	if (!phase) {
+		snprintf(out, PIECE_MAX, "peak %s at %s", peak, when);
+		return;
+	}
+	text_for_terminal(name, sizeof(name), phase->name, 2 * MIN_NAME);
+	snprintf(out, PIECE_MAX, "peak %s at %s (%s %s)", peak, when,
+		 phase->kind == PROFILE_PHASE_GAP ? "after" : "in", name);
+}
+
+static void put_headline(const struct table *table, const struct profile *p)
+{
+	const struct profile_totals *t = profile_totals(p);
+	char duration[UNITS_TEXT_MAX], run[PIECE_MAX], peak[PIECE_MAX];
+	char processes[PIECE_MAX], checkpoints[PIECE_MAX];
+	const char *const pieces[] = {run, peak, processes, checkpoints};
+
+	snprintf(run, sizeof(run), "qprof-bpf: %s",
+		 units_time_for_people(duration, t->duration_ns));
+	peak_piece(peak, p);
+	snprintf(processes, sizeof(processes), "%u process%s", t->processes,
+		 t->processes == 1 ? "" : "es");
+	snprintf(checkpoints, sizeof(checkpoints), "%u checkpoint%s", t->checkpoints,
+		 t->checkpoints == 1 ? "" : "s");
+	table_tone(table, BOLD);
+	table_pieces(table, ", ", pieces, sizeof(pieces) / sizeof(*pieces));
+	table_tone(table, PLAIN);
+}
+
+static void put_usage(const struct table *table, const struct profile_usage *usage)
+{
+	char bytes[UNITS_TEXT_MAX], stored[UNITS_TEXT_MAX];
+	char read[PIECE_MAX], wrote[PIECE_MAX], cpu[PIECE_MAX];
+	const char *const pieces[] = {read, wrote, cpu};
+
+	snprintf(read, sizeof(read), "%*sread %s (storage %s)", INDENT, "",
+		 units_bytes_for_people(bytes, usage->io_read),
+		 units_bytes_for_people(stored, usage->disk_read));
+	snprintf(wrote, sizeof(wrote), "wrote %s (storage %s)",
+		 units_bytes_for_people(bytes, usage->io_write),
+		 units_bytes_for_people(stored, usage->disk_write));
+	snprintf(cpu, sizeof(cpu), "CPU %s", units_time_for_people(bytes, usage->cpu_ns));
+	table_pieces(table, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
+}
+
+/* Beside the peak, which has none of it. */
+static void put_hugetlb(const struct table *table, uint64_t peak)
+{
+	char bytes[UNITS_TEXT_MAX];
+
+	if (peak)
+		fprintf(table->out, "%*shugetlb %s or more, beside the peak\n", INDENT, "",
+			units_bytes_for_people(bytes, peak));
+}
+
+static void put_phase(const struct table *table, const struct profile *p,
+		      const struct profile_phase *phase, unsigned int n_cells)
+{
+	struct table_line line = {.indent = 2 * phase->depth};
+	bool gap = phase->kind == PROFILE_PHASE_GAP;
+
+	snprintf(line.name, sizeof(line.name), "%s%s%s%s", phase->name, gap ? " -> " : "",
+		 gap ? phase->to : "", phase->closed ? "" : " (open)");
+	units_time_for_people(line.cells[0], profile_rel_ns(p, phase->start_ns));
+	units_time_for_people(line.cells[1], phase->end_ns - phase->start_ns);
+	units_bytes_for_people(line.cells[2], phase->peak_rss);
+	units_delta_for_people(line.cells[3], phase->start_rss, phase->end_rss);
+	units_bytes_for_people(line.cells[4], phase->usage.io_read);
+	units_bytes_for_people(line.cells[5], phase->usage.io_write);
+	units_time_for_people(line.cells[6], phase->usage.cpu_ns);
+	table_line(table, &line, n_cells);
+}
+
+static void put_phases(const struct table *table, const struct profile *p)
+{
+	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
+					     "READ",  "WRITE", "CPU"};
+	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	if (!n)
+		return;
+	table_titles(table, "PHASE", titles, n_cells);
+	for (size_t i = 0; i < n && i < MAX_PHASES; i++)
+		put_phase(table, p, &phases[i], n_cells);
+	table_more(table, n, MAX_PHASES, "phases", "profile");
+}
+
+static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
+{
+	const int status = (int)process->exit_code;
+
+	if (!process->end_ns)
+		snprintf(out, UNITS_TEXT_MAX,
+			 process->flags & WIRE_PROCESS_EXIT_LOST ? "lost" : "running");
+	else if (WIFSIGNALED(status))
+		snprintf(out, UNITS_TEXT_MAX, "signal %d", WTERMSIG(status));
+	else
+		snprintf(out, UNITS_TEXT_MAX, "exit %d", WEXITSTATUS(status));
+}
+
+/* The command line without the directory of its program: columns are few. */
+static const char *short_cmdline(const struct profile_process *process)
+{
+	const char *text = process->cmdline;
+	const char *end, *slash;
+
+	if (!text || !text[0])
+		return process->comm;
+	end = text + strcspn(text, " ");
+	slash = memrchr(text, '/', end - text);
+	return slash ? slash + 1 : text;
+}
+
+static void put_process(const struct table *table, const struct profile_process *process,
+			unsigned int n_cells)
+{
+	struct table_line line = {0};
+
+	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, short_cmdline(process));
+	units_bytes_for_people(line.cells[0], process->memory.peak);
+	units_bytes_for_people(line.cells[1], process->usage.io_read);
+	units_bytes_for_people(line.cells[2], process->usage.io_write);
+	units_time_for_people(line.cells[3], process->usage.cpu_ns);
+	exit_text(line.cells[4], process);
+	table_line(table, &line, n_cells);
+}
+
+/* Puts it where it belongs among the n of most memory so far; how many there are then. */
+static size_t rank(const struct profile_process **top, size_t n,
+		   const struct profile_process *process)
+{
+	size_t at = n;
+
+	while (at > 0 && top[at - 1]->memory.peak < process->memory.peak)
+		at--;
+	if (at == MAX_PROCESSES)
+		return n;
+	if (n < MAX_PROCESSES)
+		n++;
+	memmove(&top[at + 1], &top[at], (n - at - 1) * sizeof(top[0]));
+	top[at] = process;
+	return n;
+}
+
+static void put_processes(const struct table *table, const struct profile *p)
+{
+	static const char *const titles[] = {"PEAK", "READ", "WRITE", "CPU", "END"};
+	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	const struct profile_process *top[MAX_PROCESSES];
+	size_t n, n_top = 0;
+	const struct profile_process *const *processes = profile_processes(p, &n);
+
+	if (!n)
+		return;
+	for (size_t i = 0; i < n; i++)
+		n_top = rank(top, n_top, processes[i]);
+	table_titles(table, "PROCESS", titles, n_cells);
+	for (size_t i = 0; i < n_top; i++)
+		put_process(table, top[i], n_cells);
+	table_more(table, n, n_top, "processes", "profile");
+}
+
+/* Thinning is no loss: peaks stay. */
+static bool is_worth_saying(const struct quality_count *count)
+{
+	return count->count && strcmp(count->key, "thinned_points");
+}
+
+static void put_quality(const struct table *table, const struct profile *p,
+			const struct run_quality *quality)
+{
+	struct quality_count counts[QUALITY_MAX_COUNTS];
+	const size_t n = quality_counts(p, quality, counts);
+	const unsigned int width = table->width - INDENT;
+
+	table_tone(table, WARNING);
+	for (size_t i = 0; i < n; i++) {
+		if (is_worth_saying(&counts[i]))
+			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
+				(unsigned long long)counts[i].count, counts[i].means);
+	}
+	for (size_t i = 0; i < quality->n_warnings && i < MAX_WARNINGS; i++) {
+		fprintf(table->out, "%*s! ", INDENT, "");
+		table_name(table, quality->warnings[i].what, width, false);
+		fputs(": ", table->out);
+		table_name(table, quality->warnings[i].why, width, false);
+		fputc('\n', table->out);
+	}
+	table_more(table, quality->n_warnings, MAX_WARNINGS, "warnings", "profile");
+	table_tone(table, PLAIN);
+}
+
+static void put_cost(const struct table *table, const struct profile *p,
+		     const struct run_quality *quality)
+{
+	const double share = quality_bpf_share(p, quality);
+	char time[UNITS_TEXT_MAX], own[64], bpf[96], of[64];
+	const char *const pieces[] = {own, bpf, of};
+
+	if (!quality->cost.counted)
+		return;
+	snprintf(own, sizeof(own), "%*sqprof-bpf took %s", INDENT, "",
+		 units_time_for_people(time, quality->cost.own_cpu_ns));
+	snprintf(bpf, sizeof(bpf), "its BPF programs %s in %llu runs",
+		 units_time_for_people(time, quality->cost.bpf_run_ns),
+		 (unsigned long long)quality->cost.bpf_runs);
+	snprintf(of, sizeof(of), "%.2f %% of CPU", 100 * share);
+	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
+}
+
+static int summary_finish(struct writer *w, const struct profile *p,
+			  const struct run_quality *quality)
+{
+	const struct summary_writer *s = (const struct summary_writer *)w;
+	struct table table;
+	int err = table_open(&table, s->width, s->colour);
+
+	if (err)
+		return err;
+	put_headline(&table, p);
+	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
+	put_usage(&table, &profile_totals(p)->usage);
+	put_phases(&table, p);
+	put_processes(&table, p);
+	put_cost(&table, p, quality);
+	put_quality(&table, p, quality);
+	return table_write(&table, s->fd);
+}
+
+static int summary_begin(struct writer *w, const struct run_info *info)
+{
+	(void)w;
+	(void)info;
+	return 0;
+}
+
+static int summary_checkpoint(struct writer *w, const struct profile_checkpoint *step)
+{
+	(void)w;
+	(void)step;
+	return 0;
+}
+
+static int summary_flush(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static void summary_close(struct writer *w)
+{
+	free(w);
+}
+
+struct writer *summary_writer_new(int fd, unsigned int width, bool colour)
+{
+	struct summary_writer *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->w = (struct writer){
+		.begin = summary_begin,
+		.checkpoint = summary_checkpoint,
+		.flush = summary_flush,
+		.finish = summary_finish,
+		.close = summary_close,
+	};
+	s->fd = fd;
+	s->width = width;
+	s->colour = colour;
+	return &s->w;
+}

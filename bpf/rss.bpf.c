@@ -89,7 +89,7 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 /* A fold takes less time than a try. */
 enum { SETTLE_TRIES = 16 };
 
-/* Small: on 6.1 the frames of all callers share 512 bytes. */
+/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct settling {
 	struct mm_rss *m;
 	u32 member;

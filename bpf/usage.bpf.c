@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * usage.bpf.c - walks over the threads of a process, and over the processes of the tree.
+ * usage.bpf.c - walks over the threads of a process, and over the processes of a tree.
  *
- * Each thread must still belong to the process after it was read; otherwise the walk is taken
- * again.
+ * A thread that exits moves what it used to its process's `gone` (process.bpf.c), and a process
+ * that exits to its tree's. So a walk that meets an exit may miss the thread, or count it twice.
+ * Each exit therefore raises exits_begun before the move and exits_done after it. A walk reads
+ * exits_done first and exits_begun last: if they are equal, nothing moved meanwhile, else the walk
+ * starts again.
  *
- * The functions are global: the verifier looks at each once, not once for each place it is called
- * from.
+ * Example: threads A and B have used 30 and 50 ms, `gone` is 0, and 4 threads have exited before.
+ * A walk reads exits_done 4, gone 0, and B. Now A exits: exits_begun 5, gone 30, exits_done 5, and
+ * A leaves the list. The walk comes to the end of the list with 50 ms, sees exits_begun 5, not 4,
+ * and starts again: gone 30 + B 50 = 80 ms.
+ *
+ * The functions are global: the verifier checks a global function once, not at each call.
  */
 #include "mms.bpf.h"
 #include "threads.bpf.h"
 #include "usage.bpf.h"
 
 enum {
-	FRESH_THREADS = 256, /* up to so many threads of a tree, every checkpoint reads all; beyond,
-			      * others' usage may be config.stale_ns old */
+	/*
+	 * Each checkpoint reads all threads of a tree that has at most this many. In a larger
+	 * tree, the usage of other processes may be config.stale_ns old.
+	 */
+	FRESH_THREADS = 256,
 };
 
 struct thread_walk {
@@ -41,7 +51,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 	return (u64)BPF_CORE_READ(t, signal) != w->signal;
 }
 
-/* False: a thread came or went meanwhile. */
+/* Returns false if a thread exited meanwhile, or the walk could not follow the list. */
 static __always_inline bool walk_process(struct proc *proc, struct thread_walk *w)
 {
 	u32 done = *(volatile u32 *)&proc->exits_done;
@@ -61,7 +71,7 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 
 	if (!proc || !sum || !proc->signal)
 		return 0;
-	/* No loop: clang would close it in a way that the verifier of 6.1 refuses. */
+	/* Written out: the verifier of 6.1 refuses the loop that clang makes of it. */
 	if (!walk_process(proc, &w) && !walk_process(proc, &w) && !walk_process(proc, &w))
 		count(threads_unread);
 	add_usage(sum, &w.sum);
@@ -71,7 +81,7 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 struct exit_walk {
 	u64 signal;
 	u64 node;
-	bool found; /* a thread that is not gone */
+	bool found; /* node is the thread that the walk looks for */
 	bool complete;
 };
 
@@ -81,7 +91,7 @@ static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *pr
 	w->node = first_node(w->signal);
 }
 
-/* exit_notify() sets exit_state after the exit event; kernel/exit.c */
+/* Looks for a thread with an exit_state: exit_notify() sets it after the exit event. */
 static long find_zombie(u32 i, struct exit_walk *w)
 {
 	struct task_struct *t = thread_at(w->node);
@@ -96,6 +106,7 @@ static long find_zombie(u32 i, struct exit_walk *w)
 	return 0;
 }
 
+/* Looks for a thread that has not passed its exit event. */
 static long find_pending(u32 i, struct exit_walk *w)
 {
 	u64 key = (u64)thread_at(w->node);
@@ -112,7 +123,7 @@ static long find_pending(u32 i, struct exit_walk *w)
 	return 0;
 }
 
-/* Only a leader stays on the list as a zombie: the others are released at once. */
+/* Moves one thread: only the leader stays on the list as a zombie, others leave it at once. */
 int bury_zombies(struct proc *proc)
 {
 	struct exit_walk w = {};
@@ -144,10 +155,10 @@ int all_threads_gone(struct proc *proc)
 	return w.complete && !w.found && *(volatile u32 *)&proc->exits_begun == done;
 }
 
-/* Small: on 6.1 the frames of all callers share 512 bytes. */
+/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct tree_walk {
 	struct wire_usage *sum;
-	u64 hugetlb; /* of the processes that are alive */
+	u64 hugetlb; /* pages of the processes that are alive */
 	u32 job;
 	u32 threads;
 };
@@ -168,7 +179,7 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	return 0;
 }
 
-/* False: a process ended meanwhile. */
+/* Returns false if a process exited meanwhile. */
 static __always_inline bool walk_tree(struct tree_walk *w)
 {
 	struct wire_tree *tree = tree_of(w->job);
@@ -197,8 +208,9 @@ int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usa
 }
 
 /*
- * A sum is taken again for some time where it costs much: in a big tree, and in an audit, where the
- * walk passes by all processes of the machine. The end of a run or a job is always exact.
+ * Returns true if a walk over the tree costs so much that its sum is used for config.stale_ns: for
+ * a tree of many threads, and in an audit, where a walk visits all processes of the machine. The
+ * end of a run or a job is always walked anew.
  */
 static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 {

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * usage.bpf.h - CPU time and I/O of processes, read from the kernel's own account when they are
- * asked for.
+ * usage.bpf.h - CPU time and I/O of processes, read from the kernel's own account at a checkpoint.
  *
- * The kernel adds to task->ioac and task->se.sum_exec_runtime in any case, so nothing is hooked and
- * a read() pays nothing: a checkpoint sums what the threads of the tracked processes have. A thread
- * that exits is added to its process's `gone`, a process to the tree's. Not used: signal->ioac,
- * into which wait() also adds the children's (kernel/exit.c, wait_task_zombie).
+ * The kernel adds to task->ioac and task->se.sum_exec_runtime in any case. So no program hooks
+ * read() or the scheduler, and they cost the profiled program nothing: a checkpoint sums over the
+ * threads of the tracked processes. A thread that exits adds what it used to its process's `gone`,
+ * a process that exits adds what it used to its tree's.
+ *
+ * What a process used before it was tracked is its `base`, and a checkpoint subtracts it. Example:
+ * at the attach a process with two threads has used 200 ms: base = 200. Later one thread has
+ * exited with 250 ms (gone = 250), the other has used 90 ms: 250 + 90 - 200 = 140 ms since then.
+ *
+ * signal->ioac is no alternative: wait() adds the children's share to it, too (kernel/exit.c,
+ * wait_task_zombie).
  */
 #ifndef QPROF_USAGE_BPF_H
 #define QPROF_USAGE_BPF_H
@@ -39,10 +45,11 @@ static __always_inline void subtract_usage(struct wire_usage *sum, const struct 
 }
 
 /*
- * What a sleepable program adds for threads that are running may be some microseconds more than
- * what the kernel adds to their sums a moment later. CPU time never falls for that. And what
- * io_uring takes back (uring.bpf.c) may have been counted before a process joined its job: no sum
- * is told below 0.
+ * Two things could make a total fall from one checkpoint to the next.
+ * - CPU time: for a thread that runs, a sleepable program may add some microseconds more than the
+ *   kernel adds a moment later. So the highest that was reported, *told, is reported again.
+ * - Bytes: io_uring takes back what it had counted too early (uring.bpf.c), perhaps from before
+ *   the process joined its job. So no sum is reported below 0.
  */
 static __always_inline void keep_from_falling(struct wire_usage *usage, u64 *told)
 {
@@ -76,18 +83,21 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
 }
 
 /*
- * Adds to *sum all that the process has used since its birth (or since it was tracked, of threads
- * that exited before): base is to be subtracted. The answer is how many threads were read.
+ * Adds to *sum what the threads of a process have used since they began, those that have exited
+ * while it was tracked included. The caller subtracts base. Returns how many threads were read.
  */
 int add_process(struct wire_usage *sum, struct proc *proc);
 
-/* Moves threads that had exited before the process was tracked to `gone`: no event will. */
+/*
+ * Adds a leader that exited before its process was tracked to `gone`: no event will do so. Returns
+ * 1 if there was one.
+ */
 int bury_zombies(struct proc *proc);
 
-/* 1: every thread has passed its exit event, and what it used is in `gone`. */
+/* Returns 1 if every thread has passed its exit event, and `gone` has what they used. */
 int all_threads_gone(struct proc *proc);
 
-/* What the process has used since it was tracked. */
+/* Says what the process has used since it was tracked. */
 static __always_inline void used_by_process(struct proc *proc, struct wire_usage *usage)
 {
 	__builtin_memset(usage, 0, sizeof(*usage));
@@ -96,13 +106,15 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
 	keep_from_falling(usage, &proc->cpu_told);
 }
 
-/* What the job of a process has used whose others are gone, given what that has. 0: nothing is
- * stale. */
+/*
+ * Says what a job has used of which only this process is alive, given what the process has used.
+ * Returns 0: nothing of it is stale.
+ */
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage);
 
 /*
- * What a job's tree has used since it was tracked, and its hugetlb memory, which takes the same
- * walk. 1: what is from others may be stale_ns old.
+ * Says what a job's tree has used since it was tracked, and how much hugetlb memory it has, in one
+ * walk. Returns 1 if the usage of other processes may be config.stale_ns old.
  */
 int read_tree(struct wire_snapshot *to, u32 job, u64 now);
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * wire.h - everything that the BPF side and the user side share, and nothing else.
+ * wire.h - everything that the BPF side and the loader share, and nothing else.
  *
- * Two kinds of data cross: records in the rings (a struct wire_header and what its kind says), and
- * values of maps that the loader fills or reads (struct wire_site, struct wire_quality).
- * Sizes are asserted at the end: both compilers must agree on them.
+ * Two kinds of data cross:
+ * - Records in the two rings, which the BPF side sends and the loader reads. Each begins with a
+ *   struct wire_header, whose kind says which struct the record is.
+ * - Values in maps and global variables. Each says who writes it.
+ * Both compilers must agree on the sizes: the end of this file asserts them.
  *
- * Units: memory in pages of the running kernel, data in bytes, time in nanoseconds of
- * CLOCK_MONOTONIC unless a name says otherwise. Totals count from the moment a process was
- * tracked; what it had read, written or burnt before an attach is not in them.
+ * Units, unless a name or a comment says otherwise: memory in pages of the running kernel, data in
+ * bytes, time in nanoseconds of CLOCK_MONOTONIC. A total counts from the moment at which its
+ * process was tracked: what the process read, wrote or burnt before an attach is not in it.
  *
- * Pids, tgids and tids are those of the pid namespace whose /proc the loader reads, in either
- * direction: what ps shows there.
+ * Pids, tgids and tids are numbers of the pid namespace whose /proc the loader reads, in both
+ * directions: the numbers that ps shows there.
  *
  * Never renumber an enumerator: to retire one, drop it and leave its value as a hole.
  */
@@ -24,73 +26,79 @@
 
 enum {
 	WIRE_COMM_LEN = 16,  /* TASK_COMM_LEN */
-	WIRE_NAME_MAX = 256, /* bytes of a checkpoint's name, with room for one more than is kept */
-	WIRE_CMDLINE_MAX = 1024, /* room for argv from an exec, NUL-separated, cut to one less */
-	WIRE_SITE_ARGS = 2,	 /* arguments of a probe that are read: name and value */
-	WIRE_MAX_CPUS = 1024,	 /* CPUs whose part of a percpu counter can be read */
-	WIRE_MAX_JOBS = 1024,	 /* trees that are summed, a power of two */
+	WIRE_NAME_MAX = 256, /* bytes that hold a checkpoint's name: at most 255, and one more */
+	WIRE_CMDLINE_MAX =
+		1024,	      /* bytes that hold argv, NUL-separated: at most 1023, and one more */
+	WIRE_SITE_ARGS = 2,   /* arguments that are read of a probe: name and value */
+	WIRE_MAX_CPUS = 1024, /* CPUs whose part of a percpu counter can be read */
+	WIRE_MAX_JOBS = 1024, /* jobs at a time, job 0 included; a power of two */
 };
 
-/* What a record in a ring is. */
+/* What a record in a ring is. All but WIRE_POINT go through the control ring. */
 enum wire_kind {
 	WIRE_FORK = 1,	     /* struct wire_process: a process joined the tracked set */
-	WIRE_EXEC = 2,	     /* struct wire_process with the new command line */
-	WIRE_EXIT = 3,	     /* struct wire_process: the last thread of a process is gone */
+	WIRE_EXEC = 2,	     /* struct wire_process: it runs another program, with this cmdline */
+	WIRE_EXIT = 3,	     /* struct wire_process: its last thread is gone */
 	WIRE_CHECKPOINT = 4, /* struct wire_checkpoint */
 	WIRE_MAPPED = 5,     /* struct wire_mapped: a tracked process has new executable mappings */
-	WIRE_POINT = 6,	     /* struct wire_point: RSS has moved by a step (in the timeline ring) */
+	WIRE_POINT = 6,	     /* struct wire_point, in the timeline ring: RSS has moved by a step */
 };
 
 struct wire_header {
-	__u16 kind;	  /* enum wire_kind */
-	__u16 job;	  /* whose tree the process belongs to: an index below WIRE_MAX_JOBS */
-	__u32 size;	  /* of the whole record, this header included */
-	__u64 time_ns;	  /* when it happened */
-	__u32 tgid;	  /* whom it is about */
-	__u32 tid;	  /* the thread that did it */
-	__u64 started_ns; /* CLOCK_BOOTTIME start of the process: with tgid, its identity. A tgid
-			   * alone is reused. 0: a target that has gone, whose end the loader says
-			   */
+	__u16 kind;    /* enum wire_kind */
+	__u16 job;     /* of the process: an index below WIRE_MAX_JOBS; see struct wire_tree */
+	__u32 size;    /* bytes of the whole record, this header included */
+	__u64 time_ns; /* when it happened */
+	__u32 tgid;    /* the process that the record is about */
+	__u32 tid;     /* the thread that caused the record */
+	/*
+	 * CLOCK_BOOTTIME when the process started. A tgid is reused; with started_ns it identifies
+	 * the process. 0: the target is gone, and the loader asked for its last milestone.
+	 */
+	__u64 started_ns;
 };
 
 /* Resident memory, in pages. RSS is file + anon + shmem. */
 struct wire_memory {
 	__u64 file, anon, swap, shmem;
 	__u64 peak;	 /* highest RSS since tracking began */
-	__u64 step_peak; /* highest RSS since the previous checkpoint of anyone in the tree */
-	__u64 hugetlb;	 /* in no RSS, and no event tells of it: as it was when it was looked up */
+	__u64 step_peak; /* highest RSS since the previous checkpoint in the tree, of any process */
+	__u64 hugetlb;	 /* not in RSS; no event tells of it, so it is as of the look-up */
 };
 
+/* What was used, as totals; in bytes but for cpu_ns. */
 struct wire_usage {
-	__u64 rchar, wchar;	       /* bytes through calls, as the kernel accounts them */
-	__u64 extra_read, extra_write; /* and what rchar and wchar leave out: splice, io_uring */
-	__u64 read_bytes, write_bytes; /* bytes from storage, and dirtied towards it */
-	__u64 cancelled_write_bytes;   /* of write_bytes, truncated away before it was written */
-	__u64 cpu_ns;
+	__u64 rchar, wchar;	       /* through calls, as the kernel accounts them */
+	__u64 extra_read, extra_write; /* what rchar and wchar leave out: splice, io_uring ... */
+	__u64 read_bytes, write_bytes; /* from storage; dirtied, to be written to storage */
+	__u64 cancelled_write_bytes;   /* part of write_bytes: truncated before it was written */
+	__u64 cpu_ns;		       /* user and system */
 };
 
+/* A process as of an event. */
 struct wire_process {
 	struct wire_header h;
 	__u32 ppid;	   /* tgid of the parent */
-	__u32 exit_code;   /* WIRE_EXIT: as wait(2) gives it; else 0 */
+	__u32 exit_code;   /* WIRE_EXIT: the status that wait(2) gives; else 0 */
 	__u32 flags;	   /* enum wire_process_flag */
-	__u32 cmdline_len; /* bytes used of cmdline; only from WIRE_EXEC and WIRE_FORK at attach */
+	__u32 cmdline_len; /* bytes used of cmdline, below WIRE_CMDLINE_MAX; 0 but in WIRE_EXEC */
 	__u32 uid;	   /* real, in the initial user namespace */
 	__u32 reserved;
 	__u64 cgroup;		   /* id in the cgroup2 hierarchy: inode of its directory */
-	struct wire_memory memory; /* its own. WIRE_EXIT: as it was last */
-	struct wire_usage usage;   /* its own */
+	struct wire_memory memory; /* of this process; WIRE_EXIT: the last that was known */
+	struct wire_usage usage;   /* of this process */
 	char comm[WIRE_COMM_LEN];
-	char cmdline[]; /* cmdline_len bytes, arguments end in NUL, perhaps cut */
+	char cmdline[]; /* cmdline_len bytes; each argument ends in NUL, the last may be cut */
 };
 
+/* Bits of wire_process.flags. */
 enum wire_process_flag {
-	WIRE_PROCESS_TARGET = 1,   /* named by the user, or the command started: not a descendant */
-	WIRE_PROCESS_ATTACHED = 2, /* was running already: usage and peak count from the attach */
-	WIRE_PROCESS_SHARES_MM = 4, /* lives in its parent's memory (vfork): its memory reads 0, it
-				     * is counted with the parent */
-	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX */
-	WIRE_PROCESS_EXIT_LOST = 16,  /* set by the loader: it has gone, without a WIRE_EXIT */
+	WIRE_PROCESS_TARGET = 1,   /* the command, or named by the user: not a descendant */
+	WIRE_PROCESS_ATTACHED = 2, /* ran before: usage and peak count from the attach */
+	/* It uses its parent's memory (vfork): its own reads 0, the parent's record has it. */
+	WIRE_PROCESS_SHARES_MM = 4,
+	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX - 1 */
+	WIRE_PROCESS_EXIT_LOST = 16,  /* the loader sets it: gone, but no WIRE_EXIT came */
 };
 
 /* What a checkpoint says. */
@@ -98,39 +106,39 @@ enum wire_what {
 	WIRE_START = 1,	 /* the run begins: first instruction of the command, or the attach */
 	WIRE_BEGIN = 2,	 /* qprof:begin(name) */
 	WIRE_END = 3,	 /* qprof:end(name) */
-	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: named after its site then */
-	WIRE_METRIC = 5, /* qprof:metric(name, value): no step of its own, joins the next one */
-	WIRE_FINISH = 6, /* the run ends: the last target is exiting, or the user said so */
+	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: its site is its name */
+	WIRE_METRIC = 5, /* qprof:metric(name, value): begins no step; joins the next checkpoint */
+	WIRE_FINISH = 6, /* the run ends: the last target exits, or the user ends it */
 };
 
-/* How the name was got. */
+/* What became of a checkpoint's name. */
 enum wire_name {
 	WIRE_NAME_OK = 0,
-	WIRE_NAME_CUT = 1, /* longer than 255 bytes: the first 255 are here */
-	WIRE_NAME_UNREADABLE =
-		2,	    /* memory that could not be read, or an argument that is not there */
-	WIRE_NAME_SITE = 3, /* the probe is its own name: see site */
+	WIRE_NAME_CUT = 1,	  /* longer than 255 bytes: name has the first 255 */
+	WIRE_NAME_UNREADABLE = 2, /* no such argument, or its memory could not be read */
+	WIRE_NAME_SITE = 3,	  /* the probe itself is the name: see site */
 };
 
-/* How the value of a metric was got. */
+/* What the value of a metric is. */
 enum wire_value {
 	WIRE_VALUE_NONE = 0,
 	WIRE_VALUE_INT = 1,
 	WIRE_VALUE_UINT = 2,
 	WIRE_VALUE_DOUBLE = 3,
 	WIRE_VALUE_UNREADABLE = 4,
-	WIRE_VALUE_FLOAT = 5 /* low 32 bits */
+	WIRE_VALUE_FLOAT = 5 /* in the low 32 bits */
 };
 
-/* The tracked tree, or one process of it, at one instant. */
+/* A tracked tree, or one process of it, at one instant. */
 struct wire_snapshot {
 	struct wire_memory memory;
 	struct wire_usage usage;
 };
 
 /*
- * The most there was at any time of what a sum of RSS may count more than once, in pages; shmem and
- * file only while more than one process was alive.
+ * A sum of RSS counts a page once for each process that maps it. Each of these is the most so far,
+ * in pages, of what a tree's sum may count more than once. shmem and file are noted only while more
+ * than one process is alive.
  */
 struct wire_shared {
 	__u64 inherited; /* given to children at fork */
@@ -140,21 +148,24 @@ struct wire_shared {
 
 struct wire_checkpoint {
 	struct wire_header h;
-	__u32 seq;	  /* order of the checkpoints of a run, from 0 (a hole: one was lost) */
-	__u32 site;	  /* index into the table of sites; WIRE_SITE_NONE for start and finish */
+	__u32 seq;	  /* counts the checkpoints of a job from 0; a hole: one was lost */
+	__u32 site;	  /* index of the site; WIRE_SITE_NONE for WIRE_START and WIRE_FINISH */
 	__u8 what;	  /* enum wire_what */
 	__u8 name_state;  /* enum wire_name */
 	__u8 value_state; /* enum wire_value */
 	__u8 reserved;
-	__u32 name_len;	   /* bytes of name, without NUL; at most 255 */
-	__u64 value;	   /* bits of the value, as value_state says */
-	__u32 processes;   /* tracked and alive */
-	__u32 usage_stale; /* 1: usage of processes other than own is from up to 1 ms earlier */
-	__u64 inherited;   /* pages in tree.memory that children were given at fork and parents hold
-			    * too: counted more than once unless they were written to since */
+	__u32 name_len;	   /* bytes of name, without NUL: 0 to 255 */
+	__u64 value;	   /* its bits; value_state says how to read them */
+	__u32 processes;   /* of the tree, tracked and alive */
+	__u32 usage_stale; /* 1: usage of other processes is up to wire_config.stale_ns old */
+	/*
+	 * Pages in tree.memory that children were given at fork. The parents hold them too, so the
+	 * sum has them more than once, but for what was written to since.
+	 */
+	__u64 inherited;
 	struct wire_shared most; /* so far */
 	struct wire_snapshot tree;
-	struct wire_snapshot own; /* the process that hit it */
+	struct wire_snapshot own; /* the process that hit the probe */
 	char comm[WIRE_COMM_LEN];
 	char name[]; /* name_len bytes, no NUL */
 };
@@ -170,38 +181,41 @@ struct wire_point {
 	__u64 inherited; /* as in wire_checkpoint */
 };
 
-/* What a process has mapped executable, as far as it can be told without a look at each file. */
+/* Identifies the executable mappings of a process, as far as possible without a look at each. */
 struct wire_code {
 	__u64 device, inode;   /* of the program's file */
 	__u64 exec_vm, all_vm; /* pages mapped: executable, all */
 };
 
+/* The process waits until the loader writes `change`, or a larger number, to searched[slot]. */
 struct wire_mapped {
 	struct wire_header h;
 	struct wire_code code;
-	__u64 change; /* counts from 1, over all processes: the process waits until the loader says
-		       * that it has seen this one */
-	__u32 slot;   /* where to say it */
+	__u64 change; /* number of this change of mappings, over all processes, from 1 */
+	__u32 slot;   /* of the process */
 	__u32 reserved;
 };
 
-/* A file, as the kernel tells it from others: what a probe in it belongs to. */
+/* A file as the kernel identifies it: a probe belongs to this. */
 struct wire_file {
 	__u64 device, inode; /* of the file system that holds it, not of an overlay mount */
-	__u64 generation;    /* of those that had the inode number one after the other */
+	__u64 generation;    /* tells apart the files that had this inode number in turn */
 };
 
-/* What a process has mapped from a regular file. */
+/* A mapping of a regular file, as an iterator writes it. */
 struct wire_mapping {
-	__u64 start, end;
+	__u64 start, end; /* addresses */
 	struct wire_file file;
-	__u64 size, changed_ns; /* of the file: whether it was written since */
-	__u32 read_only; /* 1: through a mount that nobody writes by, as overlayfs has its lower
-			  * layers; not told before Linux 6.8 */
+	__u64 size, changed_ns; /* of the file: bytes, and its ctime since 1970 */
+	/*
+	 * 1: through a mount that nobody writes by, as overlayfs has its lower layers. Always 0 for
+	 * these before Linux 6.8.
+	 */
+	__u32 read_only;
 	__u32 reserved;
 };
 
-/* One argument of a probe: how to get its value from the registers at the hit. */
+/* How to get the value of a probe's argument from the registers at the hit. */
 enum wire_arg_kind {
 	WIRE_ARG_NONE = 0,    /* the probe has no such argument */
 	WIRE_ARG_CONST = 1,   /* disp */
@@ -212,118 +226,121 @@ enum wire_arg_kind {
 
 #define WIRE_NO_REG 0xffff
 
+/* One argument of a probe. */
 struct wire_arg {
 	__s64 disp;
-	__u16 reg;   /* byte offset in struct pt_regs */
-	__u16 index; /* likewise, or WIRE_NO_REG */
-	__u8 scale_shift;
-	__u8 kind;	/* enum wire_arg_kind */
-	__u8 size;	/* bytes of the value: 1, 2, 4 or 8 */
-	__u8 is_signed; /* sign-extend */
-	__u8 is_float;	/* the bits are a float (size 4) or double (size 8) */
-	__u8 narrow;	/* 1: of a program of 32 bits, whose addresses wrap at 4 GiB */
+	__u16 reg;	  /* byte offset in struct pt_regs, or WIRE_NO_REG */
+	__u16 index;	  /* byte offset in struct pt_regs, or WIRE_NO_REG */
+	__u8 scale_shift; /* 0 to 3 */
+	__u8 kind;	  /* enum wire_arg_kind */
+	__u8 size;	  /* bytes of the value: 1, 2, 4 or 8 */
+	__u8 is_signed;	  /* 1: sign-extend */
+	__u8 is_float;	  /* 1: the bits are a float (size 4) or a double (size 8) */
+	__u8 narrow;	  /* 1: of a program of 32 bits, whose addresses wrap at 4 GiB */
 	__u8 reserved[6];
 };
 
-/* One place in one file where a probe is; the uprobe's cookie is its index in the map `sites`. */
+/*
+ * A place in a file that has a probe. The uprobe's cookie is its index in the map `sites`, which
+ * the loader fills.
+ */
 struct wire_site {
 	__u32 what;	     /* enum wire_what */
-	__u32 named_by_site; /* 1: a probe that carries no name of its own */
+	__u32 named_by_site; /* 1: the probe passes no name; its site is its name */
 	struct wire_arg arg[WIRE_SITE_ARGS];
 };
 
 /* Peaks of an RSS, in pages; see note_peak() in rss.bpf.c. */
 struct wire_peaks {
-	__u64 step[2]; /* epoch and highest of it in one word; the epoch's parity picks */
-	__u64 earlier; /* highest of the epochs before */
+	__u64 step[2]; /* an epoch and its peak in one word; epoch & 1 picks the word */
+	__u64 earlier; /* highest of the epochs before these two */
 };
 
 /*
- * The sum over a job's processes. A run is one job, of index 0. An audit has one for each tree that
- * has checkpoints, or that the loader takes for one; 0 is everybody else there. What every page
- * fault writes is in a cache line of its own.
+ * The sums over a job's processes, which the BPF side keeps. A run is one job, with index 0. In an
+ * audit each tree that has checkpoints, or that the loader chooses, is a job; 0 there is the rest
+ * of the machine. What every page fault writes has a cache line of its own.
  */
 struct wire_tree {
-	__s64 rss __attribute__((aligned(64))); /* file + anon + shmem */
-	__s64 file, swap, shmem;		/* anon is the rest of rss */
+	__s64 rss __attribute__((aligned(64))); /* pages: file + anon + shmem */
+	__s64 file, swap, shmem;		/* pages; anon is the rest of rss */
 	struct wire_peaks peaks;
 	__u64 epoch __attribute__((aligned(64))); /* checkpoints so far */
 	__s64 inherited;			  /* pages that children were given at fork */
-	__u64 exits_begun, exits_done; /* equal unless a process is being moved to `gone` now */
+	__u64 exits_begun, exits_done; /* differ while a process is being moved to `gone` */
 	struct wire_shared most;
 	struct wire_usage gone; /* of processes that have exited */
-	__u64 cpu_told;		/* CPU time as it was last told */
+	__u64 cpu_told;		/* the highest CPU time that was reported */
 	struct {
 		__u64 time_ns; /* when it was summed */
 		struct wire_usage sum;
 		__u64 hugetlb; /* pages */
 		__u32 threads;
-		__u32 writing;
-	} live;		 /* of those alive, as of the last time that all were visited */
-	__u32 processes; /* alive */
-	__u32 targets;	 /* of these, named by the user */
-	__u32 finished;	 /* WIRE_FINISH was sent */
+		__u32 writing; /* 1: a program is replacing this */
+	} live;		       /* the last walk over all threads of the tree, to be used again */
+	__u32 processes;       /* alive */
+	__u32 targets;	       /* alive, and named by the user */
+	__u32 finished;	       /* 1: WIRE_FINISH was sent */
 	__u32 reserved;
 };
 
 /*
- * Indices of trees that no job has, in a ring: the loader gives, the programs take. (A queue map
- * would do, but not for sleepable programs before 6.2.)
+ * A ring of job indices that are free: the loader puts them in, the programs take them out. (Not a
+ * queue map: sleepable programs cannot use one before 6.2.)
  */
 struct wire_free_jobs {
-	__u64 given; /* so far; by the loader alone */
-	__u64 taken; /* so far, at most `given` but for a moment */
+	__u64 given; /* indices put in so far, by the loader alone */
+	__u64 taken; /* indices taken out so far; above `given` only for a moment */
 	__u32 job[WIRE_MAX_JOBS];
 };
 
-/* What belongs to no job. */
+/* State of the BPF side that belongs to no job. */
 struct wire_machine {
-	__u32 slots;	    /* of processes, ever used */
-	__u32 mm_slots;	    /* likewise of mms */
-	__u64 changes;	    /* of mappings, so far: see struct wire_mapped */
-	__u64 last_wake_ns; /* of the reader, for points */
+	__u32 slots;	    /* slots of processes that were ever in use */
+	__u32 mm_slots;	    /* slots of mms that were ever in use */
+	__u64 changes;	    /* of mappings so far: the last struct wire_mapped has this number */
+	__u64 last_wake_ns; /* when a point last woke the loader */
 	__u64 loader;	    /* struct task_struct * of the thread that searches new mappings */
-	__u32 deaf;	    /* it did not answer: no program waits for it any more */
-	__u32 leaving;	    /* set by the loader: it will not answer any more */
-	__u64 waited_ns;    /* by programs, for the search of their new code */
+	__u32 deaf;	    /* 1: the loader did not answer, so no program waits for it any more */
+	__u32 leaving;	    /* 1: the loader will not answer any more; the loader sets it */
+	__u64 waited_ns;    /* that programs waited for the search of their new code, in total */
 };
 
-/* What the loader decides before the programs are loaded. */
+/* What the loader decides before it loads the programs. */
 struct wire_config {
-	__u32 self;	     /* tgid of the loader: never tracked */
-	__u32 nr_cpus;	     /* possible CPUs, at most WIRE_MAX_CPUS */
-	__u32 max_processes; /* tracked at a time */
-	__u32 follow;	     /* 1: descendants are tracked */
-	__u32 wake_points;   /* 1: someone looks at a live line: wake the reader for points, now and
-				then */
-	__u32 audit; /* 1: every process is tracked, and each tree with checkpoints is a job */
-	__u32 checkpoint_limit; /* of a process in a second; 0: none */
-	__u32 nested;		/* 1: the loader is in a nested pid namespace: see bpf/pids.bpf.h */
-	__u64 stale_ns;		/* how old the usage of others may be in a big tree's checkpoints */
+	__u32 self;		/* tgid of the loader, which is never tracked */
+	__u32 nr_cpus;		/* possible CPUs, 1 to WIRE_MAX_CPUS */
+	__u32 max_processes;	/* tracked at a time */
+	__u32 follow;		/* 1: track descendants, too */
+	__u32 wake_points;	/* 1: points wake the loader now and then, for a live line */
+	__u32 audit;		/* 1: track every process; each tree with checkpoints is a job */
+	__u32 checkpoint_limit; /* checkpoints of a process in a second; 0: no limit */
+	__u32 nested;		/* 1: the loader is in a nested pid namespace: see pids.bpf.h */
+	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
 	__u64 tick_ns;		/* of the scheduler */
 };
 
-/* Everything that went wrong on the BPF side, counted: no loss is silent. */
+/* Counts everything that went wrong on the BPF side: no loss is silent. */
 struct wire_quality {
 	__u64 lost_checkpoints;	   /* no room in the control ring */
-	__u64 lost_process_events; /* likewise */
-	__u64 lost_points;  /* no room in the timeline ring: nothing but resolution is lost */
-	__u64 lost_mapped;  /* no room: new mappings were perhaps not searched for probes */
-	__u64 hasty_starts; /* new code ran before it was searched: its first checkpoints may be
-			     * missing */
-	__u64 untracked_processes; /* the tracked set was full: not followed, nor are theirs */
+	__u64 lost_process_events; /* no room in the control ring */
+	__u64 lost_points;	   /* no room in the timeline ring: only resolution is lost */
+	__u64 lost_mapped;	   /* no room: new mappings were perhaps not searched for probes */
+	__u64 hasty_starts;	   /* new code ran before its search: checkpoints may be missing */
+	__u64 untracked_processes; /* the tracked set was full; their descendants count, too */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
-	__u64 unstable_reads;	   /* counters that other CPUs kept changing: may be off by the
-				    * pages in flight until the next event */
+	/* Other CPUs kept changing a counter: until the next event it may lack their last pages. */
+	__u64 unstable_reads;
 	__u64 lost_updates;	   /* peaks given up after too many races */
 	__u64 failed_reads;	   /* kernel memory that could not be read */
-	__u64 threads_unread;	   /* threads beyond what one snapshot walks: their usage is late */
-	__u64 usage_stale; /* checkpoints whose usage of other processes was up to stale_ns old */
-	__u64 limited_checkpoints; /* of processes that had more than checkpoint_limit a second */
-	__u64 untracked_jobs;	   /* checkpoints of trees for which there was no job left */
-	__u64 unknown_requests;	   /* of io_uring, native AIO or a watched function of a library:
-				    * their bytes are perhaps in nothing */
-	__u64 ambiguous_requests;  /* counted as what the latest that looks the same does */
+	__u64 threads_unread;	   /* walks that kept missing threads: their usage comes late */
+	__u64 usage_stale;	   /* checkpoints with usage_stale set */
+	__u64 limited_checkpoints; /* left out: their process had more than checkpoint_limit */
+	__u64 untracked_jobs;	   /* checkpoints left out: no job was free for their tree */
+	/* Requests (io_uring, native AIO, a watched library function) whose bytes may be missing.
+	 */
+	__u64 unknown_requests;
+	__u64 ambiguous_requests; /* counted as the latest request that looks the same */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

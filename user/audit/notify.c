@@ -16,7 +16,7 @@
 #define STATUS_NS 60000000000ull
 
 struct notify {
-	struct audit_part part; /* first: see notify_of() */
+	struct listener listener; /* first: see notify_of() */
 	struct audit *audit;
 	struct sockaddr_un address;
 	socklen_t address_len;
@@ -25,9 +25,9 @@ struct notify {
 	bool stopping;
 };
 
-static struct notify *notify_of(struct audit_part *part)
+static struct notify *notify_of(struct listener *listener)
 {
-	return (struct notify *)part;
+	return (struct notify *)listener;
 }
 
 /* A manager that does not listen is no reason to do anything else. False: it should be tried again.
@@ -43,9 +43,9 @@ static bool tell(const struct notify *n, const char *text)
 	return true;
 }
 
-static int start(struct audit_part *part, struct audit *audit, struct error *err)
+static int start(struct listener *listener, struct audit *audit, struct error *err)
 {
-	struct notify *n = notify_of(part);
+	struct notify *n = notify_of(listener);
 
 	n->audit = audit;
 	n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -54,9 +54,9 @@ static int start(struct audit_part *part, struct audit *audit, struct error *err
 			 : 0;
 }
 
-static void batch(struct audit_part *part)
+static void batch(struct listener *listener)
 {
-	struct notify *n = notify_of(part);
+	struct notify *n = notify_of(listener);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const size_t alive = machine_alive(audit_machine(n->audit));
 	char text[128];
@@ -70,17 +70,17 @@ static void batch(struct audit_part *part)
 		n->told_ns = now;
 }
 
-static void finish(struct audit_part *part)
+static void finish(struct listener *listener)
 {
-	struct notify *n = notify_of(part);
+	struct notify *n = notify_of(listener);
 
 	tell(n, "STOPPING=1\nSTATUS=writing the report");
 	n->stopping = true;
 }
 
-static void close_socket(struct audit_part *part)
+static void close_socket(struct listener *listener)
 {
-	struct notify *n = notify_of(part);
+	struct notify *n = notify_of(listener);
 
 	if (n->fd < 0)
 		return;
@@ -105,12 +105,12 @@ static bool read_address(struct notify *n, const char *text)
 	return true;
 }
 
-static void free_part(struct audit_part *part)
+static void free_listener(struct listener *listener)
 {
-	free(part);
+	free(listener);
 }
 
-struct audit_part *notify_part_new(void)
+struct listener *notify_listener_new(void)
 {
 	const char *address = getenv("NOTIFY_SOCKET");
 	struct notify *n = address ? calloc(1, sizeof(*n)) : NULL;
@@ -118,13 +118,13 @@ struct audit_part *notify_part_new(void)
 	if (!n)
 		return NULL;
 	n->fd = -1;
-	n->part = (struct audit_part){.start = start,
-				      .batch = batch,
-				      .finish = finish,
-				      .close = close_socket,
-				      .free = free_part};
+	n->listener = (struct listener){.start = start,
+					.batch = batch,
+					.finish = finish,
+					.close = close_socket,
+					.free = free_listener};
 	if (read_address(n, address))
-		return &n->part;
+		return &n->listener;
 	log_error("NOTIFY_SOCKET '%s' is neither a path nor an abstract name: nobody is told",
 		  address);
 	free(n);

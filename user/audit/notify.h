@@ -9,8 +9,8 @@
 
 #include "capture/audit.h"
 
-/* A part of an audit; to be the last, so that all others have started when it says READY. NULL: out
- * of memory, or nobody wants to know (no NOTIFY_SOCKET). */
-struct audit_part *notify_part_new(void);
+/* A listener of an audit; to be the last, so that all others have started when it says READY. NULL:
+ * out of memory, or nobody wants to know (no NOTIFY_SOCKET). */
+struct listener *notify_listener_new(void);
 
 #endif

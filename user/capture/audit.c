@@ -30,7 +30,7 @@ struct pending {
 };
 
 struct audit {
-	struct watch watch; /* first: see hung_up() */
+	struct capture capture; /* first: see hung_up() */
 	const struct audit_options *options;
 	struct machine *machine;
 	struct cgroups *cgroups;
@@ -40,13 +40,14 @@ struct audit {
 	bool begun;	     /* see audit_has_begun */
 	bool behind;	     /* see audit_is_behind */
 	struct emit *report; /* NULL without one */
-	size_t n_started;    /* of parts */
+	size_t n_started;    /* of listeners */
 	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
 	uint64_t late_probes;  /* programs that ran already when their probes were found */
 	uint64_t missed_joins; /* processes that could not be told to be of a job */
 };
 
-/* ---- For parts --------------------------------------------------------------------------------
+/* ---- For listeners
+ * --------------------------------------------------------------------------------
  */
 
 struct machine *audit_machine(struct audit *a)
@@ -54,9 +55,9 @@ struct machine *audit_machine(struct audit *a)
 	return a->machine;
 }
 
-struct watch *audit_watch(struct audit *a)
+struct capture *audit_capture(struct audit *a)
 {
-	return &a->watch;
+	return &a->capture;
 }
 
 bool audit_has_begun(const struct audit *a)
@@ -90,8 +91,8 @@ void audit_refresh(struct audit *a, uint64_t max_age_ns)
 
 	if (a->refreshed_ns && now - a->refreshed_ns < max_age_ns)
 		return;
-	if (engine_tell_processes(a->watch.engine, tell, a->machine))
-		watch_warn(&a->watch, "I/O and CPU of processes", "they could not be read");
+	if (engine_tell_processes(a->capture.engine, tell, a->machine))
+		capture_warn(&a->capture, "I/O and CPU of processes", "they could not be read");
 	a->refreshed_ns = now;
 }
 
@@ -143,7 +144,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 
 	if (process->job || is_pending(a, process))
 		return -EALREADY;
-	err = engine_join_job(a->watch.engine, process->tgid, 0);
+	err = engine_join_job(a->capture.engine, process->tgid, 0);
 	if (err)
 		return err;
 	/* The oldest was put into another's job meanwhile, or its start was lost. */
@@ -160,19 +161,19 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 struct run_quality audit_quality(struct audit *a)
 {
 	return (struct run_quality){
-		.kernel = engine_quality(a->watch.engine),
-		.warnings = a->watch.warnings,
-		.n_warnings = a->watch.n_warnings,
-		.dropped_warnings = a->watch.dropped_warnings,
-		.bad_records = rings_bad_records(a->watch.rings),
-		.missed_events = engine_missed_events(a->watch.engine),
+		.kernel = engine_quality(a->capture.engine),
+		.warnings = a->capture.warnings,
+		.n_warnings = a->capture.n_warnings,
+		.dropped_warnings = a->capture.dropped_warnings,
+		.bad_records = rings_bad_records(a->capture.rings),
+		.missed_events = engine_missed_events(a->capture.engine),
 	};
 }
 
 struct audit_report audit_so_far(struct audit *a)
 {
 	return (struct audit_report){
-		.info = watch_info(&a->watch),
+		.info = capture_info(&a->capture),
 		.machine = a->machine,
 		.cgroups = a->cgroups,
 		.start_ns = a->start_ns,
@@ -200,20 +201,20 @@ static void take_arrival(void *context, const struct wire_header *h)
 {
 	struct audit *a = context;
 
-	const size_t sites = discovery_sites(a->watch.discovery);
+	const size_t sites = discovery_sites(a->capture.discovery);
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_process(a->watch.discovery, h->tgid, false);
-	a->late_probes += discovery_sites(a->watch.discovery) > sites;
+	discovery_search_process(a->capture.discovery, h->tgid, false);
+	a->late_probes += discovery_sites(a->capture.discovery) > sites;
 }
 
-static void tell_parts(struct audit *a, const struct wire_header *h,
-		       const struct machine_news *news)
+static void tell_listeners(struct audit *a, const struct wire_header *h,
+			   const struct machine_news *news)
 {
 	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->took)
-			a->options->parts[i]->took(a->options->parts[i], h, news);
+		if (a->options->listeners[i]->record)
+			a->options->listeners[i]->record(a->options->listeners[i], h, news);
 }
 
 static void join(void *context, uint32_t tgid, uint32_t member)
@@ -221,7 +222,7 @@ static void join(void *context, uint32_t tgid, uint32_t member)
 	struct audit *a = context;
 
 	/* One that has just exited needs no telling. */
-	if (engine_join_job(a->watch.engine, tgid, member) == -ENOSPC)
+	if (engine_join_job(a->capture.engine, tgid, member) == -ENOSPC)
 		a->missed_joins++;
 }
 
@@ -248,9 +249,9 @@ static void take_news(struct audit *a, const struct wire_header *h, const struct
 	/* While it can be asked where it is: it may be gone by the time of the report. */
 	if (news->process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
 		cgroups_get(a->cgroups, news->process->cgroup);
-	tell_parts(a, h, news);
+	tell_listeners(a, h, news);
 	if (news->job_is_over)
-		engine_free_job(a->watch.engine, news->job->index);
+		engine_free_job(a->capture.engine, news->job->index);
 }
 
 static int feed(struct audit *a, const struct wire_header *h)
@@ -258,7 +259,7 @@ static int feed(struct audit *a, const struct wire_header *h)
 	struct machine_news news;
 
 	if (machine_feed(a->machine, h, &news))
-		return watch_failf(&a->watch, "out of memory");
+		return capture_failf(&a->capture, "out of memory");
 	take_news(a, h, &news);
 	return 0;
 }
@@ -296,13 +297,13 @@ static int take_record(void *context, const struct wire_header *h)
 static void tell_batch(struct audit *a)
 {
 	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->batch)
-			a->options->parts[i]->batch(a->options->parts[i]);
+		if (a->options->listeners[i]->batch)
+			a->options->listeners[i]->batch(a->options->listeners[i]);
 }
 
 static int read_rings(struct audit *a)
 {
-	int more = watch_read(&a->watch);
+	int more = capture_read(&a->capture);
 
 	if (more < 0)
 		return -1;
@@ -314,32 +315,32 @@ static int read_rings(struct audit *a)
 /* ---- Prepare and attach -----------------------------------------------------------------------
  */
 
-static void close_parts(struct audit *a)
+static void close_listeners(struct audit *a)
 {
 	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->close)
-			a->options->parts[i]->close(a->options->parts[i]);
+		if (a->options->listeners[i]->close)
+			a->options->listeners[i]->close(a->options->listeners[i]);
 	a->n_started = 0;
 }
 
-static void stopping(struct watch *w, const struct signalfd_siginfo *info)
+static void stopping(struct capture *w, const struct signalfd_siginfo *info)
 {
 	struct audit *a = (struct audit *)w;
 
 	if (!w->stop)
 		return;
-	close_parts(a); /* the terminal is given back */
+	close_listeners(a); /* the terminal is given back */
 	log_error("stopped at once; there is no report");
 	_exit(128 + (int)info->ssi_signo);
 }
 
-static void hung_up(struct watch *w)
+static void hung_up(struct capture *w)
 {
 	struct audit *a = (struct audit *)w;
 
 	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->reopen)
-			a->options->parts[i]->reopen(a->options->parts[i]);
+		if (a->options->listeners[i]->reopen)
+			a->options->listeners[i]->reopen(a->options->listeners[i]);
 }
 
 /* A terminal that goes away takes us with it. */
@@ -347,14 +348,14 @@ static bool takes_hangups(const struct audit *a)
 {
 	bool takes = false;
 
-	for (size_t i = 0; i < a->options->n_parts; i++)
-		takes |= a->options->parts[i]->reopen != NULL;
+	for (size_t i = 0; i < a->options->n_listeners; i++)
+		takes |= a->options->listeners[i]->reopen != NULL;
 	return takes && !isatty(STDIN_FILENO);
 }
 
 static const char *name_of_site(void *context, uint32_t site)
 {
-	return discovery_site_name(((struct audit *)context)->watch.discovery, site);
+	return discovery_site_name(((struct audit *)context)->capture.discovery, site);
 }
 
 static int open_report(struct audit *a)
@@ -363,12 +364,12 @@ static int open_report(struct audit *a)
 	int fd = output_open(a->options->output, &err);
 
 	if (fd < 0)
-		return watch_fail(&a->watch, &err);
+		return capture_fail(&a->capture, &err);
 	a->report = emit_new(fd);
 	if (a->report)
-		return watch_add_output(&a->watch, emit_event(a->report));
+		return capture_add_output(&a->capture, emit_event(a->report));
 	close(fd);
-	return watch_failf(&a->watch, "out of memory");
+	return capture_failf(&a->capture, "out of memory");
 }
 
 static int prepare(struct audit *a)
@@ -381,27 +382,27 @@ static int prepare(struct audit *a)
 		.context = a,
 	};
 
-	a->watch.stopping = stopping;
-	a->watch.hung_up = takes_hangups(a) ? hung_up : NULL;
-	if (watch_open(&a->watch))
+	a->capture.stopping = stopping;
+	a->capture.hung_up = takes_hangups(a) ? hung_up : NULL;
+	if (capture_open(&a->capture))
 		return -1;
 	a->machine = machine_new(&config);
 	a->cgroups = cgroups_new();
 	if (!a->machine || !a->cgroups)
-		return watch_failf(&a->watch, "out of memory");
+		return capture_failf(&a->capture, "out of memory");
 	return a->options->output ? open_report(a) : 0;
 }
 
-static int start_parts(struct audit *a)
+static int start_listeners(struct audit *a)
 {
 	struct error err = {0};
 
-	for (size_t i = 0; i < a->options->n_parts; i++) {
-		struct audit_part *part = a->options->parts[i];
+	for (size_t i = 0; i < a->options->n_listeners; i++) {
+		struct listener *listener = a->options->listeners[i];
 
 		a->n_started = i + 1;
-		if (part->start && part->start(part, a, &err))
-			return watch_fail(&a->watch, &err);
+		if (listener->start && listener->start(listener, a, &err))
+			return capture_fail(&a->capture, &err);
 	}
 	return 0;
 }
@@ -413,19 +414,19 @@ static int take_existing(struct audit *a)
 	const struct profile_process *const *processes;
 	struct error err = {0};
 
-	if (engine_track_existing(a->watch.engine, &err))
-		return watch_fail(&a->watch, &err);
+	if (engine_track_existing(a->capture.engine, &err))
+		return capture_fail(&a->capture, &err);
 	a->start_ns = clock_ns(CLOCK_MONOTONIC);
 	/* On a machine that is never quiet there would always be more. */
-	for (int i = 0; i < READS && !a->watch.stop && watch_read(&a->watch) > 0; i++)
-		watch_take_signals(&a->watch);
-	if (a->watch.failed)
+	for (int i = 0; i < READS && !a->capture.stop && capture_read(&a->capture) > 0; i++)
+		capture_take_signals(&a->capture);
+	if (a->capture.failed)
 		return -1;
 	machine_settle(a->machine);
 	processes = machine_processes(a->machine, &n);
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
-			discovery_search_process(a->watch.discovery, processes[i]->tgid, false);
+			discovery_search_process(a->capture.discovery, processes[i]->tgid, false);
 	tell_batch(a);
 	return 0;
 }
@@ -442,7 +443,7 @@ static void search_own_libraries(struct audit *a)
 		char *path = installed_library(names[i]);
 
 		if (path)
-			discovery_search_file(a->watch.discovery, path);
+			discovery_search_file(a->capture.discovery, path);
 		free(path);
 	}
 }
@@ -461,19 +462,20 @@ static int attach(struct audit *a)
 	const struct rings_handler handler = {
 		.arrived = take_arrival, .record = take_record, .context = a};
 
-	if (watch_load(&a->watch, &config, &handler, a->options->patterns, a->options->n_patterns))
+	if (capture_load(&a->capture, &config, &handler, a->options->patterns,
+			 a->options->n_patterns))
 		return -1;
 	if (diskstats_read(&a->disks))
-		watch_warn(&a->watch, "/proc/diskstats", "it could not be read");
+		capture_warn(&a->capture, "/proc/diskstats", "it could not be read");
 	search_own_libraries(a);
-	if (start_parts(a) || take_existing(a))
+	if (start_listeners(a) || take_existing(a))
 		return -1;
 	a->begun = true;
 	if (!a->options->quiet_start)
 		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
-			 machine_alive(a->machine), discovery_sites(a->watch.discovery),
-			 discovery_sites(a->watch.discovery) == 1 ? "" : "s");
-	watch_limit(&a->watch, a->options->duration_ns);
+			 machine_alive(a->machine), discovery_sites(a->capture.discovery),
+			 discovery_sites(a->capture.discovery) == 1 ? "" : "s");
+	capture_limit(&a->capture, a->options->duration_ns);
 	return 0;
 }
 
@@ -489,21 +491,21 @@ static void gather(struct audit *a)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = a->read_ns + BATCH_NS;
 
 	if (next > now) {
-		watch_remove(&a->watch, &a->watch.ring);
-		watch_wait(&a->watch, (int)((next - now + 999999) / 1000000));
-		watch_add(&a->watch, &a->watch.ring);
+		capture_remove(&a->capture, &a->capture.ring);
+		capture_wait(&a->capture, (int)((next - now + 999999) / 1000000));
+		capture_add(&a->capture, &a->capture.ring);
 	}
 }
 
 static void run(struct audit *a)
 {
-	while (!a->watch.stop && !a->watch.failed) {
-		if (watch_wait(&a->watch, -1))
+	while (!a->capture.stop && !a->capture.failed) {
+		if (capture_wait(&a->capture, -1))
 			return;
 		gather(a);
 		/* What else wakes us up has its turn also when records never end. */
-		while (read_rings(a) > 0 && !a->watch.stop)
-			if (watch_wait(&a->watch, 0))
+		while (read_rings(a) > 0 && !a->capture.stop)
+			if (capture_wait(&a->capture, 0))
 				return;
 		a->read_ns = clock_ns(CLOCK_MONOTONIC);
 	}
@@ -521,7 +523,7 @@ static void finish_jobs(struct audit *a)
 
 	for (size_t i = 0; i < n; i++)
 		if (!jobs[i]->end_ns && jobs[i]->root && !jobs[i]->root->end_ns)
-			engine_milestone(a->watch.engine, jobs[i]->root->tgid, WIRE_FINISH, false,
+			engine_milestone(a->capture.engine, jobs[i]->root->tgid, WIRE_FINISH, false,
 					 jobs[i]->index);
 }
 
@@ -533,22 +535,22 @@ static bool is_tracked(void *context, const struct profile_process *process)
 /* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
 static void note_lost_exits(struct audit *a)
 {
-	if (machine_mark_gone(a->machine, is_tracked, a->watch.engine))
-		watch_failf(&a->watch, "out of memory");
+	if (machine_mark_gone(a->machine, is_tracked, a->capture.engine))
+		capture_failf(&a->capture, "out of memory");
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		watch_take_signals(&a->watch);
+		capture_take_signals(&a->capture);
 }
 
 static void drain(struct audit *a)
 {
-	a->watch.stop = true;
+	a->capture.stop = true;
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		watch_take_signals(&a->watch);
+		capture_take_signals(&a->capture);
 	a->end_ns = clock_ns(CLOCK_MONOTONIC);
 	finish_jobs(a);
 	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		watch_take_signals(&a->watch);
-	if (!a->watch.failed && engine_quality(a->watch.engine).lost_process_events)
+		capture_take_signals(&a->capture);
+	if (!a->capture.failed && engine_quality(a->capture.engine).lost_process_events)
 		note_lost_exits(a);
 	audit_refresh(a, 0);
 }
@@ -558,43 +560,43 @@ static bool report_is_written(void *context)
 	return emit_is_idle(context);
 }
 
-/* Not 0: an error of the report's, or of the watch. */
+/* Not 0: an error of the report's, or of the capture. */
 static int write_report(struct audit *a, const struct audit_report *report)
 {
 	int err = audit_yaml_write(report, a->report);
 
-	if (!err && !watch_output_settles(&a->watch, report_is_written, a->report)) {
-		close_parts(a); /* they ask the kernel side */
-		err = watch_wait_for_output(&a->watch, report_is_written, a->report);
+	if (!err && !capture_output_settles(&a->capture, report_is_written, a->report)) {
+		close_listeners(a); /* they ask the kernel side */
+		err = capture_wait_for_output(&a->capture, report_is_written, a->report);
 	}
 	return err ? err : emit_flush(a->report);
 }
 
 static void finish(struct audit *a)
 {
-	const char *notes[WATCH_MAX_NOTES];
+	const char *notes[CAPTURE_MAX_NOTES];
 	struct audit_report report = audit_so_far(a);
 
 	if (machine_finish(a->machine, report.end_ns)) {
-		watch_failf(&a->watch, "out of memory");
+		capture_failf(&a->capture, "out of memory");
 		return;
 	}
 	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->parts[i]->finish)
-			a->options->parts[i]->finish(a->options->parts[i]);
+		if (a->options->listeners[i]->finish)
+			a->options->listeners[i]->finish(a->options->listeners[i]);
 	if (!diskstats_read(&report.disks))
 		diskstats_since(&report.disks, &a->disks);
 	report.quality = audit_quality(a); /* with what came of it */
 	report.quality.notes = notes;
-	report.quality.n_notes = watch_notes(&a->watch, notes);
+	report.quality.n_notes = capture_notes(&a->capture, notes);
 	if (a->report) {
 		int err = write_report(a, &report);
 
 		if (err)
-			watch_failf(&a->watch, "cannot write the report to '%s': %s",
-				    a->options->output, strerror(-err));
+			capture_failf(&a->capture, "cannot write the report to '%s': %s",
+				      a->options->output, strerror(-err));
 	}
-	if (!a->watch.failed && a->options->summary_width)
+	if (!a->capture.failed && a->options->summary_width)
 		audit_summary_write(&report, STDERR_FILENO);
 }
 
@@ -603,20 +605,20 @@ static int leave(struct audit *a)
 {
 	int status = 0;
 
-	close_parts(a);
-	if (a->watch.failed) {
-		log_error("%s", a->watch.err.text);
-		status = a->watch.err.status ? a->watch.err.status : 125;
+	close_listeners(a);
+	if (a->capture.failed) {
+		log_error("%s", a->capture.err.text);
+		status = a->capture.err.status ? a->capture.err.status : 125;
 	}
 	emit_free(a->report);
-	watch_close(&a->watch);
+	capture_close(&a->capture);
 	machine_free(a->machine);
 	cgroups_free(a->cgroups);
-	watch_restore_signals(&a->watch);
+	capture_restore_signals(&a->capture);
 	return status;
 }
 
-int audit_run(const struct audit_options *options)
+int capture_audit(const struct audit_options *options)
 {
 	struct audit *a = calloc(1, sizeof(*a));
 	int status;
@@ -629,7 +631,7 @@ int audit_run(const struct audit_options *options)
 	if (!prepare(a) && !attach(a)) {
 		run(a);
 		drain(a);
-		if (!a->watch.failed)
+		if (!a->capture.failed)
 			finish(a);
 	}
 	status = leave(a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * audit.h - the life of an audit: every process of the machine, until a signal or the duration ends
- * it. What it learns goes to its report, and, as it happens, to parts: a live view, metrics, rules.
+ * it. What it learns goes to its report, and, as it happens, to listeners: a live view, metrics,
+ * rules.
  */
 #ifndef QPROF_AUDIT_H
 #define QPROF_AUDIT_H
@@ -23,26 +24,26 @@ struct audit;
  * Something that an audit feeds, beside its report. Functions that are NULL are not called. All are
  * called from one thread, in between wake-ups; none may block, for records wait meanwhile.
  */
-struct audit_part {
+struct listener {
 	/* Once, when the BPF programs are attached and before the first record: to open what it
-	 * needs and to add its wakes (audit_watch). 0, or -1 and *err: the audit ends. */
-	int (*start)(struct audit_part *part, struct audit *a, struct error *err);
+	 * needs and to add its wakes (audit_capture). 0, or -1 and *err: the audit ends. */
+	int (*start)(struct listener *listener, struct audit *a, struct error *err);
 	/* Each record that the model has taken, with what it changed, in order. Processes that were
 	 * there before come first, as WIRE_FORK with WIRE_PROCESS_ATTACHED and then, if it is
 	 * known, as WIRE_EXEC with their command line. May be called 50,000 times a second. */
-	void (*took)(struct audit_part *part, const struct wire_header *record,
-		     const struct machine_news *news);
+	void (*record)(struct listener *listener, const struct wire_header *record,
+		       const struct machine_news *news);
 	/* After some records, or none, were taken. The first time those that were there before are
 	 * all known, with their parents. */
-	void (*batch)(struct audit_part *part);
-	/* At SIGHUP: its files were moved away, to be opened anew. Unless a part has this, or if
-	 * stdin is a terminal, SIGHUP ends the program as it does others. */
-	void (*reopen)(struct audit_part *part);
+	void (*batch)(struct listener *listener);
+	/* At SIGHUP: its files were moved away, to be opened anew. Unless a listener has this, or
+	 * if stdin is a terminal, SIGHUP ends the program as it does others. */
+	void (*reopen)(struct listener *listener);
 	/* Once, when all is known and the jobs are closed. Not after an error. */
-	void (*finish)(struct audit_part *part);
+	void (*finish)(struct listener *listener);
 	/* Once, on every way out, before the audit's own things go. */
-	void (*close)(struct audit_part *part);
-	void (*free)(struct audit_part *part); /* after the audit, by whoever had it made */
+	void (*close)(struct listener *listener);
+	void (*free)(struct listener *listener); /* after the audit, by whoever had it made */
 };
 
 struct audit_options {
@@ -55,19 +56,19 @@ struct audit_options {
 	size_t n_patterns;
 	unsigned int summary_width; /* columns of the table on stderr at the end; 0 for none */
 	bool summary_colour;
-	bool quiet_start; /* a part says that the audit has begun */
+	bool quiet_start; /* a listener says that the audit has begun */
 	bool live;	  /* points wake us up, ten times a second at most: someone looks at them */
-	struct audit_part *const *parts;
-	size_t n_parts;
+	struct listener *const *listeners;
+	size_t n_listeners;
 };
 
 /* Runs to the end. The exit status for the program; errors have been printed. */
-int audit_run(const struct audit_options *options);
+int capture_audit(const struct audit_options *options);
 
-/* For parts. */
+/* For listeners. */
 
 struct machine *audit_machine(struct audit *a);
-struct watch *audit_watch(struct audit *a);
+struct capture *audit_capture(struct audit *a);
 /* Whoever was there before is known, and was searched for probes. */
 bool audit_has_begun(const struct audit *a);
 /* CLOCK_MONOTONIC of the first moment. */

@@ -33,7 +33,7 @@ int64_t realtime_offset_ns(void)
 /* ---- What goes wrong, and what is noticed on the way ------------------------------------------
  */
 
-int watch_fail(struct watch *w, const struct error *err)
+int capture_fail(struct capture *w, const struct error *err)
 {
 	if (!w->failed)
 		w->err = *err;
@@ -41,7 +41,7 @@ int watch_fail(struct watch *w, const struct error *err)
 	return -1;
 }
 
-int watch_failf(struct watch *w, const char *format, ...)
+int capture_failf(struct capture *w, const char *format, ...)
 {
 	struct error err = {0};
 	char text[sizeof(err.text)];
@@ -51,19 +51,19 @@ int watch_failf(struct watch *w, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	error_set(&err, "%s", text);
-	return watch_fail(w, &err);
+	return capture_fail(w, &err);
 }
 
-void watch_warn(void *context, const char *what, const char *why)
+void capture_warn(void *context, const char *what, const char *why)
 {
-	struct watch *w = context;
+	struct capture *w = context;
 	struct run_warning *warning = &w->warnings[w->n_warnings];
 
 	log_verbose("%s: %s", what, why);
 	for (size_t i = 0; i < w->n_warnings; i++)
 		if (!strcmp(w->warnings[i].what, what) && !strcmp(w->warnings[i].why, why))
 			return;
-	if (w->n_warnings == WATCH_MAX_WARNINGS) {
+	if (w->n_warnings == CAPTURE_MAX_WARNINGS) {
 		w->dropped_warnings++;
 		return;
 	}
@@ -79,7 +79,7 @@ void watch_warn(void *context, const char *what, const char *why)
 }
 
 /* What io_read and io_write lack: at most two notes. */
-static size_t calls_notes(const struct watch *w, const char **notes)
+static size_t calls_notes(const struct capture *w, const char **notes)
 {
 	size_t n = 0;
 
@@ -113,7 +113,7 @@ static size_t calls_notes(const struct watch *w, const char **notes)
 }
 
 /* docs/exactness.md has the reasons. */
-size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
+size_t capture_notes(const struct capture *w, const char *notes[CAPTURE_MAX_NOTES])
 {
 	size_t n = 0;
 
@@ -138,7 +138,7 @@ size_t watch_notes(const struct watch *w, const char *notes[WATCH_MAX_NOTES])
 	return n;
 }
 
-struct run_info watch_info(const struct watch *w)
+struct run_info capture_info(const struct capture *w)
 {
 	const struct engine_backends from = engine_backends(w->engine);
 
@@ -157,35 +157,35 @@ struct run_info watch_info(const struct watch *w)
 /* ---- Wake-ups ---------------------------------------------------------------------------------
  */
 
-static int add(const struct watch *w, struct wake *wake, uint32_t events)
+static int add(const struct capture *w, struct wake *wake, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = wake};
 
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
 }
 
-int watch_add(struct watch *w, struct wake *wake)
+int capture_add(struct capture *w, struct wake *wake)
 {
 	return add(w, wake, EPOLLIN);
 }
 
-int watch_add_for_writing(struct watch *w, struct wake *wake)
+int capture_add_for_writing(struct capture *w, struct wake *wake)
 {
 	return add(w, wake, EPOLLOUT);
 }
 
-void watch_remove(struct watch *w, struct wake *wake)
+void capture_remove(struct capture *w, struct wake *wake)
 {
 	epoll_ctl(w->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
 }
 
-int watch_wait(struct watch *w, int timeout_ms)
+int capture_wait(struct capture *w, int timeout_ms)
 {
 	struct epoll_event events[16];
 	int n = epoll_wait(w->epoll, events, 16, timeout_ms);
 
 	if (n < 0 && errno != EINTR)
-		return watch_failf(w, "cannot wait for events: %s", strerror(errno));
+		return capture_failf(w, "cannot wait for events: %s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		struct wake *wake = events[i].data.ptr;
 
@@ -202,13 +202,13 @@ static void take_event(struct wake *wake)
 		return; /* it was read meanwhile */
 }
 
-int watch_add_output(struct watch *w, int event)
+int capture_add_output(struct capture *w, int event)
 {
 	w->output = (struct wake){event, take_event, w};
-	return watch_add(w, &w->output);
+	return capture_add(w, &w->output);
 }
 
-bool watch_output_settles(struct watch *w, bool (*is_idle)(void *context), void *context)
+bool capture_output_settles(struct capture *w, bool (*is_idle)(void *context), void *context)
 {
 	struct pollfd event = {.fd = w->output.fd, .events = POLLIN};
 
@@ -219,13 +219,13 @@ bool watch_output_settles(struct watch *w, bool (*is_idle)(void *context), void 
 	return is_idle(context);
 }
 
-/* What is left of the watch takes signals, and has the warnings and the names of probes. */
-static void detach(struct watch *w)
+/* What is left of the capture takes signals, and has the warnings and the names of probes. */
+static void detach(struct capture *w)
 {
 	if (!w->engine)
 		return;
 	if (w->rings)
-		watch_remove(w, &w->ring);
+		capture_remove(w, &w->ring);
 	rings_free(w->rings);
 	if (w->discovery)
 		discovery_let_go(w->discovery);
@@ -234,7 +234,7 @@ static void detach(struct watch *w)
 	w->engine = NULL;
 }
 
-int watch_wait_for_output(struct watch *w, bool (*is_idle)(void *context), void *context)
+int capture_wait_for_output(struct capture *w, bool (*is_idle)(void *context), void *context)
 {
 	int err = 0;
 
@@ -242,7 +242,7 @@ int watch_wait_for_output(struct watch *w, bool (*is_idle)(void *context), void 
 		return 0;
 	detach(w);
 	while (!err && !is_idle(context))
-		err = watch_wait(w, -1);
+		err = capture_wait(w, -1);
 	return err;
 }
 
@@ -267,21 +267,21 @@ void timer_take(int fd)
 		return; /* it was reset meanwhile: nothing to take */
 }
 
-void watch_limit(struct watch *w, uint64_t ns)
+void capture_limit(struct capture *w, uint64_t ns)
 {
 	timer_set(w->duration.fd, ns);
 }
 
-int watch_read(struct watch *w)
+int capture_read(struct capture *w)
 {
 	int more = rings_read(w->rings);
 
 	if (more < 0 && !w->failed)
-		watch_failf(w, "cannot read what the kernel side tells: %s", strerror(-more));
+		capture_failf(w, "cannot read what the kernel side tells: %s", strerror(-more));
 	return w->failed ? -1 : more;
 }
 
-void watch_take_signals(struct watch *w)
+void capture_take_signals(struct capture *w)
 {
 	struct signalfd_siginfo info;
 
@@ -303,12 +303,12 @@ void watch_take_signals(struct watch *w)
 
 static void take_signals(struct wake *wake)
 {
-	watch_take_signals(wake->context);
+	capture_take_signals(wake->context);
 }
 
 static void take_duration(struct wake *wake)
 {
-	struct watch *w = wake->context;
+	struct capture *w = wake->context;
 
 	timer_take(wake->fd);
 	w->stop = true;
@@ -346,7 +346,7 @@ static void raise_fd_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int watch_open(struct watch *w)
+int capture_open(struct capture *w)
 {
 	sigset_t set;
 
@@ -370,25 +370,25 @@ int watch_open(struct watch *w)
 	w->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, w};
 	w->duration = (struct wake){timer_new(), take_duration, w};
 	w->ring = (struct wake){-1, take_ring, w};
-	if (w->epoll < 0 || w->signals.fd < 0 || w->duration.fd < 0 || watch_add(w, &w->signals) ||
-	    watch_add(w, &w->duration))
-		return watch_failf(w, "cannot set up signals and timers: %s", strerror(errno));
+	if (w->epoll < 0 || w->signals.fd < 0 || w->duration.fd < 0 ||
+	    capture_add(w, &w->signals) || capture_add(w, &w->duration))
+		return capture_failf(w, "cannot set up signals and timers: %s", strerror(errno));
 	return 0;
 }
 
-int watch_load(struct watch *w, const struct engine_config *config,
-	       const struct rings_handler *handler, const char *const *patterns, size_t n)
+int capture_load(struct capture *w, const struct engine_config *config,
+		 const struct rings_handler *handler, const char *const *patterns, size_t n)
 {
 	struct error err = {0};
 
 	if (engine_new(config, &w->engine, &err) || engine_attach(w->engine, &err))
-		return watch_fail(w, &err);
+		return capture_fail(w, &err);
 	w->rings = rings_new(w->engine, handler);
-	w->discovery = discovery_new(w->engine, patterns, n, watch_warn, w, SIGRTMIN);
+	w->discovery = discovery_new(w->engine, patterns, n, capture_warn, w, SIGRTMIN);
 	if (w->rings)
 		w->ring.fd = rings_fd(w->rings);
-	if (!w->rings || !w->discovery || watch_add(w, &w->ring))
-		return watch_failf(w, "cannot set up the ring buffers: %s", strerror(errno));
+	if (!w->rings || !w->discovery || capture_add(w, &w->ring))
+		return capture_failf(w, "cannot set up the ring buffers: %s", strerror(errno));
 	return 0;
 }
 
@@ -398,7 +398,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-void watch_close(struct watch *w)
+void capture_close(struct capture *w)
 {
 	rings_free(w->rings);
 	discovery_free(w->discovery);
@@ -414,7 +414,7 @@ void watch_close(struct watch *w)
 	close_fd(w->duration.fd);
 }
 
-void watch_restore_signals(struct watch *w)
+void capture_restore_signals(struct capture *w)
 {
 	if (w->opened)
 		sigprocmask(SIG_SETMASK, &w->old_mask, NULL);

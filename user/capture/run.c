@@ -20,9 +20,9 @@
 
 enum { SHOW_EVERY_NS = 100000000 };
 
-struct session {
-	struct watch watch; /* first: see stopping() */
-	const struct session_options *options;
+struct run {
+	struct capture capture; /* first: see stopping() */
+	const struct run_options *options;
 	struct profile *profile;
 	struct writer *writer;
 
@@ -45,16 +45,16 @@ struct session {
 	uint64_t dropped_rows; /* checkpoints that are not in the file */
 };
 
-static void fail_write(struct session *s, int err)
+static void fail_write(struct run *s, int err)
 {
-	watch_failf(&s->watch,
-		    "cannot write the profile to '%s': %s; what was written until then is valid",
-		    s->options->output, strerror(-err));
+	capture_failf(&s->capture,
+		      "cannot write the profile to '%s': %s; what was written until then is valid",
+		      s->options->output, strerror(-err));
 }
 
 /* ---- Records -------------------------------------------------------------------------------- */
 
-static void arm_show(struct session *s)
+static void arm_show(struct run *s)
 {
 	if (!s->options->live || s->show_armed)
 		return;
@@ -63,7 +63,7 @@ static void arm_show(struct session *s)
 }
 
 /* A process that was there before us tells no exec: its command line is in /proc. */
-static int feed_cmdline(struct session *s, const struct wire_process *from)
+static int feed_cmdline(struct run *s, const struct wire_process *from)
 {
 	struct {
 		struct wire_process process;
@@ -84,11 +84,11 @@ static int feed_cmdline(struct session *s, const struct wire_process *from)
 
 /* If the output takes nothing for long, memory is the limit: the model goes on, rows are left out.
  */
-static int write_step(struct session *s, const struct profile_checkpoint *step)
+static int write_step(struct run *s, const struct profile_checkpoint *step)
 {
 	int err;
 
-	if (s->writer->waiting(s->writer) > WATCH_MAX_WAITING) {
+	if (s->writer->waiting(s->writer) > CAPTURE_MAX_WAITING) {
 		s->dropped_rows++;
 		return 0;
 	}
@@ -102,22 +102,22 @@ static int write_step(struct session *s, const struct profile_checkpoint *step)
 /* New code in a process: there may be probes in it, and it may be waiting for us to look. */
 static void take_arrival(void *context, const struct wire_header *h)
 {
-	struct session *s = context;
+	struct run *s = context;
 	bool complete;
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	complete = discovery_search_process(s->watch.discovery, h->tgid, h->kind == WIRE_EXEC);
+	complete = discovery_search_process(s->capture.discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
 		if (complete)
-			engine_know_code(s->watch.engine, &m->code);
-		engine_searched(s->watch.engine, m->slot, m->change);
+			engine_know_code(s->capture.engine, &m->code);
+		engine_searched(s->capture.engine, m->slot, m->change);
 	}
 }
 
-static int take_checkpoint(struct session *s, const struct wire_checkpoint *c,
+static int take_checkpoint(struct run *s, const struct wire_checkpoint *c,
 			   const struct profile_checkpoint *step)
 {
 	s->started |= c->what == WIRE_START;
@@ -127,7 +127,7 @@ static int take_checkpoint(struct session *s, const struct wire_checkpoint *c,
 
 static int take_record(void *context, const struct wire_header *h)
 {
-	struct session *s = context;
+	struct run *s = context;
 	const struct profile_checkpoint *step = NULL;
 	int err;
 
@@ -141,7 +141,7 @@ static int take_record(void *context, const struct wire_header *h)
 	    ((const struct wire_process *)h)->flags & WIRE_PROCESS_ATTACHED)
 		err = feed_cmdline(s, (const struct wire_process *)h);
 	if (err) {
-		watch_failf(&s->watch, "out of memory");
+		capture_failf(&s->capture, "out of memory");
 		return err;
 	}
 	arm_show(s);
@@ -151,9 +151,9 @@ static int take_record(void *context, const struct wire_header *h)
 }
 
 /* Reads what is there, and lets the file have it. */
-static int read_rings(struct session *s)
+static int read_rings(struct run *s)
 {
-	int more = watch_read(&s->watch), err;
+	int more = capture_read(&s->capture), err;
 
 	if (more < 0)
 		return -1;
@@ -168,9 +168,9 @@ static int read_rings(struct session *s)
 /* ---- Wake-ups -------------------------------------------------------------------------------- */
 
 /* The terminal signals the command, too; what comes from elsewhere is handed on to it. */
-static void stopping(struct watch *w, const struct signalfd_siginfo *info)
+static void stopping(struct capture *w, const struct signalfd_siginfo *info)
 {
-	struct session *s = (struct session *)w;
+	struct run *s = (struct run *)w;
 
 	if (s->signals++) { /* the second one: at once */
 		log_error("stopped at once; the profile is incomplete, but valid");
@@ -182,7 +182,7 @@ static void stopping(struct watch *w, const struct signalfd_siginfo *info)
 
 static void take_exit(struct wake *wake)
 {
-	struct session *s = wake->context;
+	struct run *s = wake->context;
 
 	close(wake->fd);
 	wake->fd = -1;
@@ -191,7 +191,7 @@ static void take_exit(struct wake *wake)
 
 static void take_show(struct wake *wake)
 {
-	struct session *s = wake->context;
+	struct run *s = wake->context;
 
 	timer_take(wake->fd);
 	s->show_armed = false;
@@ -200,7 +200,7 @@ static void take_show(struct wake *wake)
 
 static bool output_is_idle(void *context)
 {
-	struct session *s = context;
+	struct run *s = context;
 
 	return s->writer->is_idle(s->writer);
 }
@@ -209,19 +209,19 @@ static bool output_is_idle(void *context)
 
 static const char *name_of_site(void *context, uint32_t site)
 {
-	return discovery_site_name(((struct session *)context)->watch.discovery, site);
+	return discovery_site_name(((struct run *)context)->capture.discovery, site);
 }
 
-static int prepare_targets(struct session *s)
+static int prepare_targets(struct run *s)
 {
-	const struct session_options *o = s->options;
+	const struct run_options *o = s->options;
 
 	s->n_targets = o->command ? 1 : o->n_pids;
 	s->targets = calloc(s->n_targets, sizeof(*s->targets));
 	s->watched = calloc(s->n_targets, sizeof(*s->watched));
 	if (!s->targets || !s->watched) {
 		s->n_targets = 0;
-		return watch_failf(&s->watch, "out of memory");
+		return capture_failf(&s->capture, "out of memory");
 	}
 	for (size_t i = 0; i < s->n_targets; i++)
 		s->watched[i] = (struct wake){-1, take_exit, s};
@@ -230,7 +230,7 @@ static int prepare_targets(struct session *s)
 	return 0;
 }
 
-static int prepare_command(struct session *s)
+static int prepare_command(struct run *s)
 {
 	struct invoker who;
 	bool other = !s->options->as_root && invoker_get(&who);
@@ -241,40 +241,41 @@ static int prepare_command(struct session *s)
 	/* Before an earlier profile is overwritten for nothing. */
 	s->command_path = launch_find(s->options->command[0], &err);
 	if (!s->command_path)
-		return watch_fail(&s->watch, &err);
-	hooks_prepare(&hooks, s->options->hooks, watch_warn, &s->watch);
+		return capture_fail(&s->capture, &err);
+	hooks_prepare(&hooks, s->options->hooks, capture_warn, &s->capture);
 	code = launch_prepare(&s->launch, s->options->command, other ? &who : NULL, &hooks, &err);
 	hooks_free(&hooks);
 	if (code)
-		return watch_fail(&s->watch, &err);
+		return capture_fail(&s->capture, &err);
 	s->launched = true;
 	return 0;
 }
 
-static int check_pids(struct session *s)
+static int check_pids(struct run *s)
 {
 	struct error err = {0};
 
 	for (size_t i = 0; i < s->n_targets; i++)
 		if (procfs_check_target(s->targets[i], &err))
-			return watch_fail(&s->watch, &err);
+			return capture_fail(&s->capture, &err);
 	return 0;
 }
 
-static int cannot_watch(struct session *s, uint32_t pid, int err)
+static int cannot_watch(struct run *s, uint32_t pid, int err)
 {
 	if (err == -EXDEV)
-		return watch_failf(&s->watch,
-				   "process %u is outside of the pid namespace that qprof-bpf runs "
-				   "in, though this /proc shows it: run qprof-bpf outside, too "
-				   "(nsenter -t 1 -p)",
-				   pid);
-	return watch_failf(&s->watch, "cannot watch process %u: %s; it may have just exited", pid,
-			   strerror(-err));
+		return capture_failf(
+			&s->capture,
+			"process %u is outside of the pid namespace that qprof-bpf runs "
+			"in, though this /proc shows it: run qprof-bpf outside, too "
+			"(nsenter -t 1 -p)",
+			pid);
+	return capture_failf(&s->capture, "cannot watch process %u: %s; it may have just exited",
+			     pid, strerror(-err));
 }
 
 /* The command waits for our word: it is still there. */
-static int name_command(struct session *s)
+static int name_command(struct run *s)
 {
 	s->watched[0].fd = pidfd_open(s->launch.pid, 0);
 	if (s->watched[0].fd < 0)
@@ -282,11 +283,11 @@ static int name_command(struct session *s)
 	s->targets[0] = pids_of(s->watched[0].fd);
 	if (s->targets[0])
 		return 0;
-	return watch_failf(&s->watch, "cannot find the command in /proc: is it of another pid "
-				      "namespace? mount one here (mount -t proc proc /proc)");
+	return capture_failf(&s->capture, "cannot find the command in /proc: is it of another pid "
+					  "namespace? mount one here (mount -t proc proc /proc)");
 }
 
-static int watch_targets(struct session *s)
+static int follow_targets(struct run *s)
 {
 	if (s->options->command && name_command(s))
 		return -1;
@@ -296,7 +297,7 @@ static int watch_targets(struct session *s)
 
 		if (wake->fd < 0)
 			wake->fd = pids_open(s->targets[i]);
-		err = wake->fd < 0 ? wake->fd : watch_add(&s->watch, wake);
+		err = wake->fd < 0 ? wake->fd : capture_add(&s->capture, wake);
 		if (err)
 			return cannot_watch(s, s->targets[i], err);
 		s->n_alive++;
@@ -304,15 +305,15 @@ static int watch_targets(struct session *s)
 	return 0;
 }
 
-static int prepare_show(struct session *s)
+static int prepare_show(struct run *s)
 {
 	s->show = (struct wake){timer_new(), take_show, s};
-	if (s->show.fd < 0 || watch_add(&s->watch, &s->show))
-		return watch_failf(&s->watch, "cannot set up a timer: %s", strerror(errno));
+	if (s->show.fd < 0 || capture_add(&s->capture, &s->show))
+		return capture_failf(&s->capture, "cannot set up a timer: %s", strerror(errno));
 	return 0;
 }
 
-static int prepare_model(struct session *s)
+static int prepare_model(struct run *s)
 {
 	const struct profile_config config = {
 		.page_size = sysconf(_SC_PAGESIZE),
@@ -324,38 +325,39 @@ static int prepare_model(struct session *s)
 	int fd = output_open(s->options->output, &err);
 
 	if (fd < 0)
-		return watch_fail(&s->watch, &err);
+		return capture_fail(&s->capture, &err);
 	s->profile = profile_new(&config);
 	s->writer = yaml_writer_new(fd);
 	if (!s->writer)
 		close(fd);
 	if (!s->profile || !s->writer)
-		return watch_failf(&s->watch, "out of memory");
-	return watch_add_output(&s->watch, s->writer->event);
+		return capture_failf(&s->capture, "out of memory");
+	return capture_add_output(&s->capture, s->writer->event);
 }
 
 /* The command is forked before anything is changed that it would inherit. */
-static int prepare(struct session *s)
+static int prepare(struct run *s)
 {
 	struct pids_view view;
 	struct error err = {0};
 
-	s->watch.stopping = stopping;
+	s->capture.stopping = stopping;
 	if (pids_look(&view, &err))
-		return watch_fail(&s->watch, &err);
+		return capture_fail(&s->capture, &err);
 	if (prepare_targets(s))
 		return -1;
 	if (s->options->command ? prepare_command(s) : check_pids(s))
 		return -1;
-	return watch_open(&s->watch) || prepare_show(s) || prepare_model(s) || watch_targets(s) ? -1
-												: 0;
+	return capture_open(&s->capture) || prepare_show(s) || prepare_model(s) || follow_targets(s)
+		       ? -1
+		       : 0;
 }
 
 /* ---- Attach --------------------------------------------------------------------------------- */
 
-static int begin_profile(struct session *s)
+static int begin_profile(struct run *s)
 {
-	struct run_info info = watch_info(&s->watch);
+	struct run_info info = capture_info(&s->capture);
 	int err;
 
 	info.command = s->options->command;
@@ -363,15 +365,15 @@ static int begin_profile(struct session *s)
 	info.n_pids = s->options->n_pids;
 	err = s->writer->begin(s->writer, &info);
 	/* What cannot be written to at all is to be known before the command is started. */
-	if (!err && watch_output_settles(&s->watch, output_is_idle, s))
+	if (!err && capture_output_settles(&s->capture, output_is_idle, s))
 		err = s->writer->flush(s->writer);
 	if (err)
-		watch_failf(&s->watch, "cannot write the profile to '%s': %s", s->options->output,
-			    strerror(-err));
+		capture_failf(&s->capture, "cannot write the profile to '%s': %s",
+			      s->options->output, strerror(-err));
 	return err;
 }
 
-static int load_engine(struct session *s)
+static int load_engine(struct run *s)
 {
 	const struct engine_config config = {
 		.max_processes = s->options->max_processes,
@@ -383,93 +385,94 @@ static int load_engine(struct session *s)
 	const struct rings_handler handler = {
 		.arrived = take_arrival, .record = take_record, .context = s};
 
-	return watch_load(&s->watch, &config, &handler, s->options->patterns,
-			  s->options->n_patterns);
+	return capture_load(&s->capture, &config, &handler, s->options->patterns,
+			    s->options->n_patterns);
 }
 
-static int track_targets(struct session *s)
+static int track_targets(struct run *s)
 {
 	struct error err = {0};
 
 	for (size_t i = 0; i < s->n_targets; i++) {
-		int code = engine_add_target(s->watch.engine, s->targets[i], !s->options->command);
+		int code =
+			engine_add_target(s->capture.engine, s->targets[i], !s->options->command);
 
 		if (code) {
-			return watch_failf(&s->watch,
-					   "cannot name process %u to the kernel side: %s",
-					   s->targets[i], strerror(-code));
+			return capture_failf(&s->capture,
+					     "cannot name process %u to the kernel side: %s",
+					     s->targets[i], strerror(-code));
 		}
 	}
-	return engine_track_existing(s->watch.engine, &err) ? watch_fail(&s->watch, &err) : 0;
+	return engine_track_existing(s->capture.engine, &err) ? capture_fail(&s->capture, &err) : 0;
 }
 
 /* Emits a milestone as the first target that is still there. */
-static int milestone(struct session *s, enum wire_what what)
+static int milestone(struct run *s, enum wire_what what)
 {
 	int err = -ESRCH;
 
 	for (size_t i = 0; i < s->n_targets && err == -ESRCH; i++)
-		err = engine_milestone(s->watch.engine, s->targets[i], what, false, 0);
+		err = engine_milestone(s->capture.engine, s->targets[i], what, false, 0);
 	return err;
 }
 
 /* The first number is taken before probes are looked for, so that no checkpoint comes before it. */
-static int attach_running(struct session *s)
+static int attach_running(struct run *s)
 {
 	size_t count;
 	const struct profile_process *const *processes;
 
 	if (milestone(s, WIRE_START)) {
-		return watch_failf(&s->watch, "process %u exited before it could be attached",
-				   s->targets[0]);
+		return capture_failf(&s->capture, "process %u exited before it could be attached",
+				     s->targets[0]);
 	}
 	while (!s->started && read_rings(s) > 0)
 		;
 	processes = profile_processes(s->profile, &count);
-	for (size_t i = 0; i < count && !s->watch.failed; i++)
-		discovery_search_process(s->watch.discovery, processes[i]->tgid, false);
-	if (s->watch.failed)
+	for (size_t i = 0; i < count && !s->capture.failed; i++)
+		discovery_search_process(s->capture.discovery, processes[i]->tgid, false);
+	if (s->capture.failed)
 		return -1;
 	log_info("attached to %zu process%s, %zu checkpoint probe%s; ^C ends it", count,
-		 count == 1 ? "" : "es", discovery_sites(s->watch.discovery),
-		 discovery_sites(s->watch.discovery) == 1 ? "" : "s");
+		 count == 1 ? "" : "es", discovery_sites(s->capture.discovery),
+		 discovery_sites(s->capture.discovery) == 1 ? "" : "s");
 	return 0;
 }
 
 /* Probes of the command, and of the dynamic linker that we share with it, are there before it runs.
  */
-static int start_command(struct session *s)
+static int start_command(struct run *s)
 {
 	struct error err = {0};
 
-	discovery_search_process(s->watch.discovery, pids_self(), false);
-	discovery_search_file(s->watch.discovery, s->command_path);
+	discovery_search_process(s->capture.discovery, pids_self(), false);
+	discovery_search_file(s->capture.discovery, s->command_path);
 	s->released = true;
 	if (launch_go(&s->launch, s->options->command[0], &err)) {
 		s->reaped = true;
-		return watch_fail(&s->watch, &err);
+		return capture_fail(&s->capture, &err);
 	}
 	return 0;
 }
 
-static int attach(struct session *s)
+static int attach(struct run *s)
 {
 	if (load_engine(s) || begin_profile(s) || track_targets(s))
 		return -1;
 	if (s->options->command ? start_command(s) : attach_running(s))
 		return -1;
-	watch_limit(&s->watch, s->options->duration_ns);
+	capture_limit(&s->capture, s->options->duration_ns);
 	return 0;
 }
 
 /* ---- Run ------------------------------------------------------------------------------------ */
 
-static void run(struct session *s)
+static void run(struct run *s)
 {
 	int more = 0;
 
-	while (!s->watch.stop && !s->watch.failed && s->n_alive) {
-		if (watch_wait(&s->watch, more > 0 ? 0 : -1))
+	while (!s->capture.stop && !s->capture.failed && s->n_alive) {
+		if (capture_wait(&s->capture, more > 0 ? 0 : -1))
 			return;
 		more = read_rings(s);
 	}
@@ -483,13 +486,13 @@ static bool is_tracked(void *context, const struct profile_process *process)
 }
 
 /* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
-static void note_lost_exits(struct session *s)
+static void note_lost_exits(struct run *s)
 {
 	enum { READS = 64 };
 
-	profile_mark_gone(s->profile, is_tracked, s->watch.engine);
+	profile_mark_gone(s->profile, is_tracked, s->capture.engine);
 	for (int i = 0; i < READS && read_rings(s) > 0; i++)
-		watch_take_signals(&s->watch);
+		capture_take_signals(&s->capture);
 }
 
 /*
@@ -497,25 +500,25 @@ static void note_lost_exits(struct session *s)
  * and for any other end, it is said here. After it no checkpoint is taken, so what is left to read
  * has an end; a signal ends it sooner.
  */
-static void drain(struct session *s)
+static void drain(struct run *s)
 {
 	enum { READS_AFTER_FINISH = 64 };
 	int after = 0, more;
 
-	s->watch.stop = true;
-	engine_stop_answering(s->watch.engine);
+	s->capture.stop = true;
+	engine_stop_answering(s->capture.engine);
 	do {
 		if (!s->finished && milestone(s, WIRE_FINISH) == -ESRCH)
-			engine_milestone(s->watch.engine, s->targets[0], WIRE_FINISH, true, 0);
+			engine_milestone(s->capture.engine, s->targets[0], WIRE_FINISH, true, 0);
 		more = read_rings(s);
-		watch_take_signals(&s->watch);
+		capture_take_signals(&s->capture);
 		after += s->finished;
 	} while (more > 0 && after < READS_AFTER_FINISH);
-	if (!s->watch.failed && engine_quality(s->watch.engine).lost_process_events)
+	if (!s->capture.failed && engine_quality(s->capture.engine).lost_process_events)
 		note_lost_exits(s);
 }
 
-static int write_summary(const struct session *s, const struct run_quality *quality)
+static int write_summary(const struct run *s, const struct run_quality *quality)
 {
 	struct writer *w = summary_writer_new(STDERR_FILENO, s->options->summary_width,
 					      s->options->summary_colour);
@@ -529,30 +532,31 @@ static int write_summary(const struct session *s, const struct run_quality *qual
 }
 
 /* 0, or -errno of the output. */
-static int wait_for_output(struct session *s)
+static int wait_for_output(struct run *s)
 {
-	if (!watch_output_settles(&s->watch, output_is_idle, s) &&
-	    watch_wait_for_output(&s->watch, output_is_idle, s))
-		return 0; /* the watch has failed, and says so */
+	if (!capture_output_settles(&s->capture, output_is_idle, s) &&
+	    capture_wait_for_output(&s->capture, output_is_idle, s))
+		return 0; /* the capture has failed, and says so */
 	return s->writer->flush(s->writer);
 }
 
-static void warn_of_deafness(struct session *s)
+static void warn_of_deafness(struct run *s)
 {
-	if (engine_was_deaf(s->watch.engine))
-		watch_warn(&s->watch, "the search of new code for probes",
-			   "a program waited for it, and qprof-bpf, which was stopped or held up, "
-			   "did nothing for 100 ms: after that no program waited, and the first "
-			   "checkpoints of those that started may be missing");
+	if (engine_was_deaf(s->capture.engine))
+		capture_warn(
+			&s->capture, "the search of new code for probes",
+			"a program waited for it, and qprof-bpf, which was stopped or held up, "
+			"did nothing for 100 ms: after that no program waited, and the first "
+			"checkpoints of those that started may be missing");
 }
 
-static struct run_quality quality_of(struct session *s, const char *notes[WATCH_MAX_NOTES])
+static struct run_quality quality_of(struct run *s, const char *notes[CAPTURE_MAX_NOTES])
 {
-	const struct engine_cost cost = engine_cost(s->watch.engine);
+	const struct engine_cost cost = engine_cost(s->capture.engine);
 
 	warn_of_deafness(s);
 	return (struct run_quality){
-		.kernel = engine_quality(s->watch.engine),
+		.kernel = engine_quality(s->capture.engine),
 		.cost =
 			{
 				.counted = cost.counted,
@@ -561,20 +565,20 @@ static struct run_quality quality_of(struct session *s, const char *notes[WATCH_
 				.bpf_wait_ns = cost.wait_ns,
 				.own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 			},
-		.warnings = s->watch.warnings,
-		.n_warnings = s->watch.n_warnings,
-		.dropped_warnings = s->watch.dropped_warnings,
+		.warnings = s->capture.warnings,
+		.n_warnings = s->capture.n_warnings,
+		.dropped_warnings = s->capture.dropped_warnings,
 		.notes = notes,
-		.n_notes = watch_notes(&s->watch, notes),
-		.bad_records = rings_bad_records(s->watch.rings),
-		.missed_events = engine_missed_events(s->watch.engine),
+		.n_notes = capture_notes(&s->capture, notes),
+		.bad_records = rings_bad_records(s->capture.rings),
+		.missed_events = engine_missed_events(s->capture.engine),
 		.dropped_rows = s->dropped_rows,
 	};
 }
 
-static void finish(struct session *s)
+static void finish(struct run *s)
 {
-	const char *notes[WATCH_MAX_NOTES];
+	const char *notes[CAPTURE_MAX_NOTES];
 	const struct run_quality quality = quality_of(s, notes);
 	int err = profile_finish(s->profile, clock_ns(CLOCK_MONOTONIC));
 
@@ -592,7 +596,7 @@ static void finish(struct session *s)
 
 /* ---- The way out ---------------------------------------------------------------------------- */
 
-static void wait_for_command(struct session *s)
+static void wait_for_command(struct run *s)
 {
 	while (!s->reaped) {
 		pid_t pid = waitpid(s->launch.pid, &s->wait_status, 0);
@@ -610,11 +614,11 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-static void clean_up(struct session *s)
+static void clean_up(struct run *s)
 {
 	if (s->writer)
 		s->writer->close(s->writer);
-	watch_close(&s->watch);
+	capture_close(&s->capture);
 	profile_free(s->profile);
 	for (size_t i = 0; i < s->n_targets; i++)
 		close_fd(s->watched[i].fd);
@@ -627,35 +631,35 @@ static void clean_up(struct session *s)
 
 /* Signals work as usual again: a command that is waited for can still be interrupted, and so can
  * we. */
-static int leave(struct session *s, int *signal)
+static int leave(struct run *s, int *signal)
 {
 	bool command_runs = s->launched && s->released && !s->reaped;
 	int status = 0;
 
 	if (s->launched && !s->released)
 		launch_cancel(&s->launch);
-	if (s->watch.failed)
-		log_error("%s", s->watch.err.text);
+	if (s->capture.failed)
+		log_error("%s", s->capture.err.text);
 	if (s->writer)
 		wait_for_output(s); /* of a run that has failed, too; a signal ends it */
 	clean_up(s);
-	watch_restore_signals(&s->watch);
+	capture_restore_signals(&s->capture);
 	if (command_runs)
 		wait_for_command(s);
 	if (s->reaped && WIFSIGNALED(s->wait_status))
 		*signal = WTERMSIG(s->wait_status);
 	else if (s->reaped)
 		status = WEXITSTATUS(s->wait_status);
-	if (s->watch.failed) {
+	if (s->capture.failed) {
 		*signal = 0;
-		status = s->watch.err.status;
+		status = s->capture.err.status;
 	}
 	return status;
 }
 
-int session_run(const struct session_options *options, int *signal)
+int capture_run(const struct run_options *options, int *signal)
 {
-	struct session *s = calloc(1, sizeof(*s));
+	struct run *s = calloc(1, sizeof(*s));
 	int status;
 
 	*signal = 0;
@@ -667,7 +671,7 @@ int session_run(const struct session_options *options, int *signal)
 	if (!prepare(s) && !attach(s)) {
 		run(s);
 		drain(s);
-		if (!s->watch.failed)
+		if (!s->capture.failed)
 			finish(s);
 	}
 	status = leave(s, signal);

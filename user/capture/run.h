@@ -3,8 +3,8 @@
  * run.h - the life of a run: prepare, attach, run, drain, finish. Every way out - the target
  * exits, a signal, the duration, an error - is the same way.
  */
-#ifndef QPROF_SESSION_H
-#define QPROF_SESSION_H
+#ifndef QPROF_RUN_H
+#define QPROF_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "kernel/hooks.h"
 #include "model/profile.h"
 
-struct session_options {
+struct run_options {
 	char *const *command; /* NULL-terminated argv, or NULL: then pids */
 	const uint32_t *pids;
 	size_t n_pids;
@@ -40,6 +40,6 @@ struct session_options {
  * Runs to the end. The exit status for the program: the command's, 0 of an attach, 125 to 127 as in
  * docs; *signal is the signal that killed the command, or 0. Errors have been printed.
  */
-int session_run(const struct session_options *options, int *signal);
+int capture_run(const struct run_options *options, int *signal);
 
 #endif

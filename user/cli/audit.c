@@ -21,7 +21,7 @@ enum { OPT_USDT = 0x800, OPT_MAX_PROCESSES, OPT_CHECKPOINT_LIMIT, OPT_COUNT_SPLI
 enum {
 	MAX_MAX_PROCESSES = 262144,
 	CHECKPOINT_LIMIT = 100000, /* a process, a second */
-	MAX_PARTS = 8,
+	MAX_LISTENERS = 8,
 };
 
 static const struct argp_option options[] = {
@@ -52,7 +52,7 @@ static const struct argp_option options[] = {
 
 struct command {
 	struct audit_options audit;
-	struct audit_part *parts[MAX_PARTS];
+	struct listener *listeners[MAX_LISTENERS];
 	struct rules_options rules;
 	struct metrics_choice metrics;
 	struct event_options events;
@@ -151,33 +151,34 @@ static const struct argp argp = {
 	       "The exit status is 0, also when ^C ends it; 125 if qprof-bpf itself fails.",
 };
 
-static void add_part(struct command *command, struct audit_part *part)
+static void add_listener(struct command *command, struct listener *listener)
 {
-	if (part)
-		command->parts[command->audit.n_parts++] = part;
+	if (listener)
+		command->listeners[command->audit.n_listeners++] = listener;
 }
 
 /* 0, or -1 and *err. */
-static int make_parts(struct command *command, struct error *err)
+static int make_listeners(struct command *command, struct error *err)
 {
-	struct audit_part *part;
+	struct listener *listener;
 
-	if (audit_rules_part(&command->rules, &part, err))
+	if (audit_rules_listener(&command->rules, &listener, err))
 		return -1;
-	add_part(command, part);
-	if (audit_view_part(&command->view, &part, err))
+	add_listener(command, listener);
+	if (audit_view_listener(&command->view, &listener, err))
 		return -1;
-	add_part(command, part);
-	command->audit.quiet_start = part != NULL;
+	add_listener(command, listener);
+	command->audit.quiet_start = listener != NULL;
 	/* Who grows is seen then, and not at the next fork. */
-	command->audit.live = command->audit.n_parts > 0;
-	if (audit_metrics_part(&command->metrics, &part, err))
+	command->audit.live = command->audit.n_listeners > 0;
+	if (audit_metrics_listener(&command->metrics, &listener, err))
 		return -1;
-	add_part(command, part);
-	if (audit_events_part(&command->events, &part, err))
+	add_listener(command, listener);
+	if (audit_events_listener(&command->events, &listener, err))
 		return -1;
-	add_part(command, part);
-	add_part(command, notify_part_new()); /* the last: it says that all of them are ready */
+	add_listener(command, listener);
+	add_listener(command,
+		     notify_listener_new()); /* the last: it says that all of them are ready */
 	return 0;
 }
 
@@ -185,8 +186,8 @@ static int run(struct command *command)
 {
 	struct error err = {0};
 
-	if (!make_parts(command, &err))
-		return audit_run(&command->audit);
+	if (!make_listeners(command, &err))
+		return capture_audit(&command->audit);
 	log_error("%s", err.text);
 	return err.status;
 }
@@ -205,7 +206,7 @@ int command_audit(int argc, char **argv)
 	argp_err_exit_status = 125;
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &command);
 	command.audit.patterns = command.patterns;
-	command.audit.parts = command.parts;
+	command.audit.listeners = command.listeners;
 	command.view.quiet = command.quiet;
 	command.view.colour = colour;
 	if (!command.quiet) {
@@ -216,8 +217,8 @@ int command_audit(int argc, char **argv)
 	    !command.events.path)
 		command.view.wanted = NOT_LIVE; /* the events have the terminal */
 	status = run(&command);
-	for (size_t i = 0; i < command.audit.n_parts; i++)
-		command.parts[i]->free(command.parts[i]);
+	for (size_t i = 0; i < command.audit.n_listeners; i++)
+		command.listeners[i]->free(command.listeners[i]);
 	audit_rules_free(&command.rules);
 	free(command.patterns);
 	return status;

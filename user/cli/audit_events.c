@@ -123,11 +123,12 @@ const struct event_options audit_events_default = {
 
 const struct argp audit_events_argp = {.options = options, .parser = parse_option};
 
-int audit_events_part(struct event_options *chosen, struct audit_part **part, struct error *err)
+int audit_events_listener(struct event_options *chosen, struct listener **listener,
+			  struct error *err)
 {
-	*part = NULL;
+	*listener = NULL;
 	if (!chosen->wanted)
 		return 0;
-	*part = events_part_new(chosen);
-	return *part ? 0 : error_set(err, "out of memory");
+	*listener = events_listener_new(chosen);
+	return *listener ? 0 : error_set(err, "out of memory");
 }

@@ -84,11 +84,12 @@ const struct metrics_choice audit_metrics_default = {
 	.metrics = {.interval_ns = INTERVAL_SECS * 1000000000ull, .labels = METRIC_USUAL_LABELS},
 };
 
-int audit_metrics_part(struct metrics_choice *chosen, struct audit_part **part, struct error *err)
+int audit_metrics_listener(struct metrics_choice *chosen, struct listener **listener,
+			   struct error *err)
 {
-	*part = NULL;
+	*listener = NULL;
 	if (!chosen->metrics.file && !chosen->metrics.listen)
 		return 0;
-	*part = metrics_part_new(&chosen->metrics);
-	return *part ? 0 : error_set(err, "out of memory");
+	*listener = metrics_listener_new(&chosen->metrics);
+	return *listener ? 0 : error_set(err, "out of memory");
 }

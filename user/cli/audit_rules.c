@@ -5,7 +5,7 @@
 #include "cli/audit_options.h"
 #include "base/installed.h"
 #include "base/log.h"
-#include "audit/rules/rules_part.h"
+#include "audit/rules/rules_listener.h"
 
 enum { OPT_RULES = 0x100 };
 
@@ -63,9 +63,10 @@ static int add_shipped_rules(struct rules *rules, struct error *err)
 	return code;
 }
 
-int audit_rules_part(struct rules_options *chosen, struct audit_part **part, struct error *err)
+int audit_rules_listener(struct rules_options *chosen, struct listener **listener,
+			 struct error *err)
 {
-	*part = NULL;
+	*listener = NULL;
 	if (!chosen->rules)
 		chosen->rules = rules_new();
 	if (!chosen->rules)
@@ -74,8 +75,8 @@ int audit_rules_part(struct rules_options *chosen, struct audit_part **part, str
 		return -1;
 	if (!rules_count(chosen->rules))
 		return 0;
-	*part = rules_part_new(chosen->rules);
-	return *part ? 0 : error_set(err, "out of memory");
+	*listener = rules_listener_new(chosen->rules);
+	return *listener ? 0 : error_set(err, "out of memory");
 }
 
 void audit_rules_free(struct rules_options *chosen)

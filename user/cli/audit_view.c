@@ -46,11 +46,11 @@ static bool wants_view(const struct view_options *chosen)
 	       terminal_is_there();
 }
 
-int audit_view_part(struct view_options *chosen, struct audit_part **part, struct error *err)
+int audit_view_listener(struct view_options *chosen, struct listener **listener, struct error *err)
 {
-	*part = NULL;
+	*listener = NULL;
 	if (!wants_view(chosen))
 		return 0;
-	*part = view_part_new(chosen->colour, err);
-	return *part || chosen->wanted != LIVE ? 0 : -1;
+	*listener = view_listener_new(chosen->colour, err);
+	return *listener || chosen->wanted != LIVE ? 0 : -1;
 }

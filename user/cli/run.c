@@ -63,7 +63,7 @@ static const struct argp_option options[] = {
 };
 
 struct run {
-	struct session_options session;
+	struct run_options session;
 	uint32_t *pids;
 	const char **patterns;
 	bool quiet;
@@ -216,7 +216,7 @@ int command_run(int argc, char **argv)
 		run.session.summary_colour = terminal && !(no_colour && *no_colour);
 	}
 	log_set_hook(live_hide, &live);
-	status = session_run(&run.session, &killed_by);
+	status = capture_run(&run.session, &killed_by);
 	free(run.pids);
 	free(run.patterns);
 	if (killed_by)

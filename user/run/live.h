@@ -11,7 +11,7 @@ struct live {
 	bool shown;
 };
 
-/* For session_options.show: context is a struct live. */
+/* For run_options.show: context is a struct live. */
 void live_show(void *context, const struct profile *p, uint64_t now_ns);
 /* For log_set_hook: takes the line away, so that another can be written. */
 void live_hide(void *context);

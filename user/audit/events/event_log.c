@@ -41,7 +41,7 @@ struct event_log {
 	off_t rotate_at;  /* it is full from here on */
 	uint64_t lost;
 	bool told; /* what went wrong: once */
-	struct watch *watch;
+	struct capture *capture;
 	struct wake wake; /* while a stream is full */
 	bool waits;	  /* for it */
 };
@@ -141,12 +141,12 @@ static void set_limit(struct event_log *l)
 
 static void wait_for_reader(struct event_log *l, bool waits)
 {
-	if (!l->watch || waits == l->waits)
+	if (!l->capture || waits == l->waits)
 		return;
-	if (waits && watch_add_for_writing(l->watch, &l->wake))
+	if (waits && capture_add_for_writing(l->capture, &l->wake))
 		return;
 	if (!waits)
-		watch_remove(l->watch, &l->wake);
+		capture_remove(l->capture, &l->wake);
 	l->waits = waits;
 }
 
@@ -420,7 +420,7 @@ static int open_target(struct event_log *l, struct error *err)
 }
 
 int event_log_open(struct event_log **log, const struct event_log_options *options,
-		   struct watch *watch, struct error *err)
+		   struct capture *capture, struct error *err)
 {
 	const cookie_io_functions_t functions = {.write = take_text};
 	struct event_log *l = calloc(1, sizeof(*l));
@@ -429,7 +429,7 @@ int event_log_open(struct event_log **log, const struct event_log_options *optio
 	if (!l)
 		return error_set(err, "out of memory");
 	l->options = *options;
-	l->watch = watch;
+	l->capture = capture;
 	if (open_target(l, err))
 		goto fail;
 	l->text = malloc(2 * l->room);

@@ -30,11 +30,11 @@ struct event_log;
 
 /*
  * Opens the file to append to it (created with mode 0640, under sudo the invoking user's; a link is
- * refused), or the stream. watch wakes us when a slow stream takes more; NULL: nobody does. 0, or
+ * refused), or the stream. capture wakes us when a slow stream takes more; NULL: nobody does. 0, or
  * -1 and *err.
  */
 int event_log_open(struct event_log **log, const struct event_log_options *options,
-		   struct watch *watch, struct error *err);
+		   struct capture *capture, struct error *err);
 
 /* Where to write one whole line, its newline included. NULL: there is no room; that is counted. */
 FILE *event_log_line(struct event_log *l);

@@ -42,7 +42,7 @@ struct job {
 };
 
 struct events {
-	struct audit_part part; /* first: see events_of() */
+	struct listener listener; /* first: see events_of() */
 	const struct event_options *options;
 	struct audit *audit;
 	struct event_log *log;
@@ -57,9 +57,9 @@ struct events {
 	size_t told_warnings;
 };
 
-static struct events *events_of(struct audit_part *part)
+static struct events *events_of(struct listener *listener)
 {
-	return (struct events *)part;
+	return (struct events *)listener;
 }
 
 /* ---- Room for a line --------------------------------------------------------------------------
@@ -229,10 +229,10 @@ static void tell_checkpoint(struct events *e, const struct wire_header *h,
 	event_checkpoint(&e->lines, news->step, h->started_ns, news->job);
 }
 
-static void took(struct audit_part *part, const struct wire_header *h,
-		 const struct machine_news *news)
+static void record(struct listener *listener, const struct wire_header *h,
+		   const struct machine_news *news)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 
 	tell_process(e, h, news->process);
 	if (news->job_began)
@@ -274,9 +274,9 @@ static void tell_quality(struct events *e, uint64_t now)
 		e->counts[i] = counts[i].count;
 }
 
-static void batch(struct audit_part *part)
+static void batch(struct listener *listener)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (now - e->checked_ns >= QUALITY_NS) {
@@ -302,19 +302,19 @@ static void read_boot_id(char *out, size_t size)
 	fclose(file);
 }
 
-static int start(struct audit_part *part, struct audit *audit, struct error *err)
+static int start(struct listener *listener, struct audit *audit, struct error *err)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 	const struct event_log_options options = {
 		.path = e->options->path,
 		.max_size = e->options->max_size,
 		.keep = e->options->keep,
 		.max_line = EVENT_LINE_MAX,
 	};
-	const struct run_info info = watch_info(audit_watch(audit));
+	const struct run_info info = capture_info(audit_capture(audit));
 	char boot_id[64];
 
-	if (event_log_open(&e->log, &options, audit_watch(audit), err))
+	if (event_log_open(&e->log, &options, audit_capture(audit), err))
 		return -1;
 	e->audit = audit;
 	e->start_ns = clock_ns(CLOCK_MONOTONIC);
@@ -339,9 +339,9 @@ static void end_open_jobs(struct events *e)
 			end_job(e, jobs[i]);
 }
 
-static void finish(struct audit_part *part)
+static void finish(struct listener *listener)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 	const struct machine *machine = audit_machine(e->audit);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct event_audit audit = {
@@ -363,43 +363,43 @@ static void finish(struct audit_part *part)
 		event_audit_end(&e->lines, now, &audit);
 }
 
-static void reopen(struct audit_part *part)
+static void reopen(struct listener *listener)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 
 	event_log_reopen(e->log);
 	forget_users(e); /* names may have changed as well */
 }
 
-static void close_log(struct audit_part *part)
+static void close_log(struct listener *listener)
 {
-	struct events *e = events_of(part);
+	struct events *e = events_of(listener);
 
 	event_log_close(e->log);
 	e->log = NULL;
 }
 
-static void free_part(struct audit_part *part)
+static void free_listener(struct listener *listener)
 {
-	forget_users(events_of(part));
-	free(part);
+	forget_users(events_of(listener));
+	free(listener);
 }
 
-struct audit_part *events_part_new(const struct event_options *options)
+struct listener *events_listener_new(const struct event_options *options)
 {
 	struct events *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
-	e->part = (struct audit_part){
+	e->listener = (struct listener){
 		.start = start,
-		.took = took,
+		.record = record,
 		.batch = batch,
 		.finish = finish,
 		.close = close_log,
-		.free = free_part,
+		.free = free_listener,
 		.reopen = options->path ? reopen : NULL,
 	};
 	e->options = options;
-	return &e->part;
+	return &e->listener;
 }

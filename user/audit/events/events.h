@@ -26,7 +26,7 @@ struct event_options {
 	bool no_cmdline;
 };
 
-/* A part of an audit. options must outlive it. NULL when out of memory. */
-struct audit_part *events_part_new(const struct event_options *options);
+/* A listener of an audit. options must outlive it. NULL when out of memory. */
+struct listener *events_listener_new(const struct event_options *options);
 
 #endif

@@ -33,7 +33,7 @@ struct client {
 };
 
 struct exporter {
-	struct watch *watch;
+	struct capture *capture;
 	struct MHD_Daemon *daemon;
 	struct wake ready, timer;
 	exporter_text_fn text;
@@ -363,12 +363,12 @@ static int start(struct exporter *e, int fd)
 		return -ENOSYS;
 	e->ready = (struct wake){info->epoll_fd, take_ready, e};
 	e->timer = (struct wake){timer_new(), take_timer, e};
-	if (e->timer.fd < 0 || watch_add(e->watch, &e->timer))
+	if (e->timer.fd < 0 || capture_add(e->capture, &e->timer))
 		return -errno;
-	return watch_add(e->watch, &e->ready);
+	return capture_add(e->capture, &e->ready);
 }
 
-struct exporter *exporter_new(const struct exporter_address *address, struct watch *watch,
+struct exporter *exporter_new(const struct exporter_address *address, struct capture *capture,
 			      exporter_text_fn text, void *context, struct error *err)
 {
 	struct exporter *e;
@@ -382,7 +382,7 @@ struct exporter *exporter_new(const struct exporter_address *address, struct wat
 		close(fd);
 		return NULL;
 	}
-	e->watch = watch;
+	e->capture = capture;
 	e->text = text;
 	e->context = context;
 	e->ready.fd = e->timer.fd = -1;
@@ -406,9 +406,9 @@ void exporter_free(struct exporter *e)
 	if (!e)
 		return;
 	if (e->ready.fd >= 0)
-		watch_remove(e->watch, &e->ready);
+		capture_remove(e->capture, &e->ready);
 	if (e->timer.fd >= 0) {
-		watch_remove(e->watch, &e->timer);
+		capture_remove(e->capture, &e->timer);
 		close(e->timer.fd);
 	}
 	if (e->daemon)

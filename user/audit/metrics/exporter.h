@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * exporter.h - metrics over HTTP, for Prometheus: GET /metrics. Served between the wake-ups of a
- * watch, without a thread; it wakes up only when a client comes. Neither slow clients nor many of
+ * capture, without a thread; it wakes up only when a client comes. Neither slow clients nor many of
  * them cost more than a few connections, and no connection lives for long.
  */
 #ifndef QPROF_EXPORTER_H
@@ -32,9 +32,9 @@ typedef char *(*exporter_text_fn)(void *context, size_t *len);
 struct exporter;
 
 /* Listens, and says where. NULL and *err. */
-struct exporter *exporter_new(const struct exporter_address *address, struct watch *watch,
+struct exporter *exporter_new(const struct exporter_address *address, struct capture *capture,
 			      exporter_text_fn text, void *context, struct error *err);
-/* Before the watch goes. NULL is fine. */
+/* Before the capture goes. NULL is fine. */
 void exporter_free(struct exporter *e);
 
 #endif

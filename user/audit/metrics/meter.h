@@ -33,7 +33,7 @@ struct meter *meter_new(const struct meter_config *config);
 void meter_free(struct meter *meter);
 struct metrics *meter_metrics(struct meter *meter);
 
-/* After the model has taken the record: see struct audit_part. */
+/* After the model has taken the record: see struct listener. */
 void meter_took(struct meter *meter, const struct wire_header *record,
 		const struct machine_news *news);
 /* Brings all up to the model as it is now: before the metrics are written. */

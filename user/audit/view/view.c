@@ -39,7 +39,7 @@ struct user {
 };
 
 struct view {
-	struct audit_part part; /* first */
+	struct listener listener; /* first */
 	struct audit *audit;
 	struct terminal *terminal;
 	struct view_rows *rows;
@@ -201,7 +201,7 @@ static void draw(struct view *v, uint64_t now)
 	began = clock_ns(CLOCK_MONOTONIC);
 	mark(v, now);
 	if (!view_draw(v->terminal, &picture, &v->state, v->afresh)) {
-		watch_failf(audit_watch(v->audit), "out of memory");
+		capture_failf(audit_capture(v->audit), "out of memory");
 		return;
 	}
 	v->growing = view_rows_totals(v->rows)->growing;
@@ -214,34 +214,34 @@ static void draw(struct view *v, uint64_t now)
  * terminal could not take yet is waited for, too. */
 static void wait_for_terminal(struct view *v)
 {
-	struct watch *w = audit_watch(v->audit);
+	struct capture *w = audit_capture(v->audit);
 	const bool shown = !v->over && terminal_is_shown(v->terminal);
 	const bool behind = shown && terminal_is_behind(v->terminal);
 
 	if (shown && !v->waits_for_keys)
-		watch_add(w, &v->keys);
+		capture_add(w, &v->keys);
 	else if (!shown && v->waits_for_keys)
-		watch_remove(w, &v->keys);
+		capture_remove(w, &v->keys);
 	v->waits_for_keys = shown;
 	if (behind && !v->waits_for_out)
-		watch_add_for_writing(w, &v->out);
+		capture_add_for_writing(w, &v->out);
 	else if (!behind && v->waits_for_out)
-		watch_remove(w, &v->out);
+		capture_remove(w, &v->out);
 	v->waits_for_out = behind;
 }
 
 /* It has hung up, or all is over. */
 static void leave(struct view *v)
 {
-	struct watch *w = audit_watch(v->audit);
+	struct capture *w = audit_capture(v->audit);
 
 	if (v->over)
 		return;
 	v->over = true;
 	terminal_hide(v->terminal);
 	wait_for_terminal(v);
-	watch_remove(w, &v->timer);
-	watch_remove(w, &v->signals);
+	capture_remove(w, &v->timer);
+	capture_remove(w, &v->signals);
 }
 
 /* Takes the screen, unless it is in the background. */
@@ -250,15 +250,15 @@ static void show(struct view *v)
 	if (!terminal_is_ours(v->terminal))
 		return;
 	if (terminal_show(v->terminal)) {
-		watch_failf(audit_watch(v->audit), "--live: cannot use the terminal");
+		capture_failf(audit_capture(v->audit), "--live: cannot use the terminal");
 		return;
 	}
 	v->asked = v->afresh = true;
 }
 
-static void batch(struct audit_part *part)
+static void batch(struct listener *listener)
 {
-	struct view *v = (struct view *)part;
+	struct view *v = (struct view *)listener;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (v->over || !audit_has_begun(v->audit))
@@ -301,10 +301,10 @@ static void note_step(struct view *v, const struct machine_job *job,
 	step->name[len] = '\0';
 }
 
-static void took(struct audit_part *part, const struct wire_header *record,
-		 const struct machine_news *news)
+static void record(struct listener *listener, const struct wire_header *record,
+		   const struct machine_news *news)
 {
-	struct view *v = (struct view *)part;
+	struct view *v = (struct view *)listener;
 
 	(void)record;
 	v->changed = true;
@@ -336,7 +336,7 @@ static void take_keys(struct wake *wake)
 			v->asked = true;
 			break;
 		case VIEW_QUIT:
-			audit_watch(v->audit)->stop = true;
+			audit_capture(v->audit)->stop = true;
 			break;
 		}
 	}
@@ -397,7 +397,7 @@ static void take_signals(struct wake *wake)
 
 static int open_wakes(struct view *v)
 {
-	struct watch *w = audit_watch(v->audit);
+	struct capture *w = audit_capture(v->audit);
 	sigset_t set, blocked;
 
 	sigemptyset(&set);
@@ -414,16 +414,16 @@ static int open_wakes(struct view *v)
 	v->out = (struct wake){terminal_out_fd(v->terminal), take_out, v};
 	if (v->signals.fd < 0 || v->timer.fd < 0)
 		return -errno;
-	/* Undone with those of the watch. */
+	/* Undone with those of the capture. */
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	if (watch_add(w, &v->signals) || watch_add(w, &v->timer))
+	if (capture_add(w, &v->signals) || capture_add(w, &v->timer))
 		return -errno;
 	return 0;
 }
 
-static int start(struct audit_part *part, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct audit *a, struct error *err)
 {
-	struct view *v = (struct view *)part;
+	struct view *v = (struct view *)listener;
 	int failed;
 
 	v->audit = a;
@@ -435,9 +435,9 @@ static int start(struct audit_part *part, struct audit *a, struct error *err)
 	return 0;
 }
 
-static void finish(struct audit_part *part)
+static void finish(struct listener *listener)
 {
-	leave((struct view *)part);
+	leave((struct view *)listener);
 }
 
 static void close_fd(int fd)
@@ -446,9 +446,9 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-static void close_part(struct audit_part *part)
+static void close_listener(struct listener *listener)
 {
-	struct view *v = (struct view *)part;
+	struct view *v = (struct view *)listener;
 
 	leave(v);
 	terminal_close(v->terminal);
@@ -458,16 +458,16 @@ static void close_part(struct audit_part *part)
 	forget_users(v);
 }
 
-static void free_part(struct audit_part *part)
+static void free_listener(struct listener *listener)
 {
-	struct view *v = (struct view *)part;
+	struct view *v = (struct view *)listener;
 
 	terminal_close(v->terminal);
 	view_rows_free(v->rows);
 	free(v);
 }
 
-struct audit_part *view_part_new(bool colour, struct error *err)
+struct listener *view_listener_new(bool colour, struct error *err)
 {
 	struct view *v = calloc(1, sizeof(*v));
 
@@ -478,16 +478,16 @@ struct audit_part *view_part_new(bool colour, struct error *err)
 		free(v);
 		return NULL;
 	}
-	v->part = (struct audit_part){.start = start,
-				      .took = took,
-				      .batch = batch,
-				      .finish = finish,
-				      .close = close_part,
-				      .free = free_part};
+	v->listener = (struct listener){.start = start,
+					.record = record,
+					.batch = batch,
+					.finish = finish,
+					.close = close_listener,
+					.free = free_listener};
 	v->signals.fd = v->timer.fd = -1;
 	v->terminal = terminal_open(colour, err);
 	if (v->terminal)
-		return &v->part;
-	free_part(&v->part);
+		return &v->listener;
+	free_listener(&v->listener);
 	return NULL;
 }

@@ -9,8 +9,8 @@
 
 #include "capture/audit.h"
 
-/* The part. NULL and *err: there is no terminal that can be drawn on, or no memory.
+/* The listener. NULL and *err: there is no terminal that can be drawn on, or no memory.
  * The terminal is left as it is until the audit starts. */
-struct audit_part *view_part_new(bool colour, struct error *err);
+struct listener *view_listener_new(bool colour, struct error *err);
 
 #endif

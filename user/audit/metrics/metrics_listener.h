@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* metrics_part.h - the part of an audit that tells Prometheus: by a file, over HTTP, or both. */
-#ifndef QPROF_METRICS_PART_H
-#define QPROF_METRICS_PART_H
+/* metrics_listener.h - the listener of an audit that tells Prometheus: by a file, over HTTP, or
+ * both.
+ */
+#ifndef QPROF_METRICS_LISTENER_H
+#define QPROF_METRICS_LISTENER_H
 
 #include "capture/audit.h"
 #include "audit/metrics/exporter.h"
@@ -16,6 +18,6 @@ struct metrics_options {
 };
 
 /* options must outlive it. NULL when out of memory. */
-struct audit_part *metrics_part_new(const struct metrics_options *options);
+struct listener *metrics_listener_new(const struct metrics_options *options);
 
 #endif

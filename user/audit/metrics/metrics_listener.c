@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "audit/metrics/metrics_part.h"
+#include "audit/metrics/metrics_listener.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ enum {
 	PID_LINGER_SECS = 300, /* nobody waits for a pid to come back */
 };
 
-struct metrics_part {
-	struct audit_part part; /* first */
+struct metrics_listener {
+	struct listener listener; /* first */
 	const struct metrics_options *options;
 	struct audit *audit;
 	struct meter *meter;
@@ -36,16 +36,16 @@ struct metrics_part {
 	char container[CGROUP_CONTAINER_MAX];
 };
 
-static struct metrics_part *part_of(struct audit_part *part)
+static struct metrics_listener *listener_of(struct listener *listener)
 {
-	return (struct metrics_part *)part;
+	return (struct metrics_listener *)listener;
 }
 
 /* ---- Figures that are not in the model --------------------------------------------------------
  */
 
 /* Of devices that come and go, what they did while they were there. */
-static void note_devices(struct metrics_part *p, struct series *machine)
+static void note_devices(struct metrics_listener *p, struct series *machine)
 {
 	struct diskstats now, more;
 
@@ -61,7 +61,7 @@ static void note_devices(struct metrics_part *p, struct series *machine)
 	p->has_disks = true;
 }
 
-static void note_losses(struct metrics_part *p, uint64_t now_ns)
+static void note_losses(struct metrics_listener *p, uint64_t now_ns)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const struct audit_report report = audit_so_far(p->audit);
@@ -88,9 +88,9 @@ static uint64_t own_rss(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void note_self(struct metrics_part *p)
+static void note_self(struct metrics_listener *p)
 {
-	const struct timespec *began = &audit_watch(p->audit)->began;
+	const struct timespec *began = &audit_capture(p->audit)->began;
 	struct series *self = metrics_only(meter_metrics(p->meter), METRIC_SELF);
 
 	series_raise(self, M_SELF_CPU, clock_ns(CLOCK_PROCESS_CPUTIME_ID));
@@ -98,7 +98,7 @@ static void note_self(struct metrics_part *p)
 	series_set(self, M_SELF_START, (uint64_t)began->tv_sec * 1000000000 + began->tv_nsec);
 }
 
-static void note_audit(struct metrics_part *p, struct series *machine)
+static void note_audit(struct metrics_listener *p, struct series *machine)
 {
 	if (!p->start_ns)
 		p->start_ns = audit_start_ns(p->audit) + (uint64_t)realtime_offset_ns();
@@ -107,7 +107,7 @@ static void note_audit(struct metrics_part *p, struct series *machine)
 	series_set(machine, M_UPDATED, clock_ns(CLOCK_REALTIME));
 }
 
-static void update(struct metrics_part *p)
+static void update(struct metrics_listener *p)
 {
 	struct series *machine = metrics_only(meter_metrics(p->meter), METRIC_MACHINE);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -121,7 +121,7 @@ static void update(struct metrics_part *p)
 }
 
 /* To be freed; NULL when out of memory. */
-static char *text_of(struct metrics_part *p, bool self, size_t *len)
+static char *text_of(struct metrics_listener *p, bool self, size_t *len)
 {
 	char *text = NULL;
 	FILE *out;
@@ -148,7 +148,7 @@ static char *text_for_http(void *context, size_t *len)
 /* ---- The file ---------------------------------------------------------------------------------
  */
 
-static void say_failed(struct metrics_part *p, const char *why)
+static void say_failed(struct metrics_listener *p, const char *why)
 {
 	char what[512];
 
@@ -157,10 +157,10 @@ static void say_failed(struct metrics_part *p, const char *why)
 	p->failing = true;
 	log_info("cannot write '%s': %s; it is tried again each time", p->options->file, why);
 	snprintf(what, sizeof(what), "metrics in '%s'", p->options->file);
-	watch_warn(audit_watch(p->audit), what, why);
+	capture_warn(audit_capture(p->audit), what, why);
 }
 
-static void write_file(struct metrics_part *p)
+static void write_file(struct metrics_listener *p)
 {
 	size_t len;
 	char *text = text_of(p, false, &len);
@@ -178,14 +178,14 @@ static void write_file(struct metrics_part *p)
 
 static void take_timer(struct wake *wake)
 {
-	struct metrics_part *p = wake->context;
+	struct metrics_listener *p = wake->context;
 
 	timer_take(wake->fd);
 	write_file(p);
 	timer_set(wake->fd, p->options->interval_ns);
 }
 
-static int start_file(struct metrics_part *p, struct error *err)
+static int start_file(struct metrics_listener *p, struct error *err)
 {
 	const size_t len = strlen(p->options->file);
 
@@ -195,19 +195,19 @@ static int start_file(struct metrics_part *p, struct error *err)
 		log_info("node_exporter reads only files whose names end in .prom: '%s' does not",
 			 p->options->file);
 	p->timer = (struct wake){timer_new(), take_timer, p};
-	if (p->timer.fd < 0 || watch_add(audit_watch(p->audit), &p->timer))
+	if (p->timer.fd < 0 || capture_add(audit_capture(p->audit), &p->timer))
 		return error_set(err, "cannot set up a timer for '%s'", p->options->file);
 	timer_set(p->timer.fd, FIRST_NS);
 	return 0;
 }
 
-/* ---- The part ---------------------------------------------------------------------------------
+/* ---- The listener -----------------------------------------------------------------------------
  */
 
 /* As `docker ps` shows it: the first digits of an id, a name as it is. */
 static const char *container_of(void *context, uint64_t cgroup)
 {
-	struct metrics_part *p = context;
+	struct metrics_listener *p = context;
 
 	memcpy(p->container, audit_cgroup(p->audit, cgroup)->container, sizeof(p->container));
 	if (strlen(p->container) == CONTAINER_ID_LEN)
@@ -215,7 +215,7 @@ static const char *container_of(void *context, uint64_t cgroup)
 	return p->container;
 }
 
-static struct meter *new_meter(struct metrics_part *p)
+static struct meter *new_meter(struct metrics_listener *p)
 {
 	const uint64_t linger = p->options->labels & METRIC_PID ? PID_LINGER_SECS : LINGER_SECS;
 	const struct meter_config config = {
@@ -230,10 +230,10 @@ static struct meter *new_meter(struct metrics_part *p)
 	return meter_new(&config);
 }
 
-static int start(struct audit_part *part, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct audit *a, struct error *err)
 {
-	struct metrics_part *p = part_of(part);
-	const struct run_info info = watch_info(audit_watch(a));
+	struct metrics_listener *p = listener_of(listener);
+	const struct run_info info = capture_info(audit_capture(a));
 
 	p->audit = a;
 	p->meter = new_meter(p);
@@ -247,33 +247,33 @@ static int start(struct audit_part *part, struct audit *a, struct error *err)
 		return -1;
 	if (!p->options->listen)
 		return 0;
-	p->exporter = exporter_new(p->options->listen, audit_watch(a), text_for_http, p, err);
+	p->exporter = exporter_new(p->options->listen, audit_capture(a), text_for_http, p, err);
 	return p->exporter ? 0 : -1;
 }
 
-static void took(struct audit_part *part, const struct wire_header *record,
-		 const struct machine_news *news)
+static void record(struct listener *listener, const struct wire_header *record,
+		   const struct machine_news *news)
 {
-	meter_took(part_of(part)->meter, record, news);
+	meter_took(listener_of(listener)->meter, record, news);
 }
 
-static void finish(struct audit_part *part)
+static void finish(struct listener *listener)
 {
-	struct metrics_part *p = part_of(part);
+	struct metrics_listener *p = listener_of(listener);
 
 	p->finished = true;
 	if (p->options->file)
 		write_file(p);
 }
 
-static void close_part(struct audit_part *part)
+static void close_listener(struct listener *listener)
 {
-	struct metrics_part *p = part_of(part);
+	struct metrics_listener *p = listener_of(listener);
 
 	exporter_free(p->exporter);
 	p->exporter = NULL;
 	if (p->timer.fd >= 0) {
-		watch_remove(audit_watch(p->audit), &p->timer);
+		capture_remove(audit_capture(p->audit), &p->timer);
 		close(p->timer.fd);
 		p->timer.fd = -1;
 	}
@@ -281,23 +281,23 @@ static void close_part(struct audit_part *part)
 	p->meter = NULL;
 }
 
-static void free_part(struct audit_part *part)
+static void free_listener(struct listener *listener)
 {
-	free(part);
+	free(listener);
 }
 
-struct audit_part *metrics_part_new(const struct metrics_options *options)
+struct listener *metrics_listener_new(const struct metrics_options *options)
 {
-	struct metrics_part *p = calloc(1, sizeof(*p));
+	struct metrics_listener *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->part = (struct audit_part){.start = start,
-				      .took = took,
-				      .finish = finish,
-				      .close = close_part,
-				      .free = free_part};
+	p->listener = (struct listener){.start = start,
+					.record = record,
+					.finish = finish,
+					.close = close_listener,
+					.free = free_listener};
 	p->options = options;
 	p->timer.fd = -1;
-	return &p->part;
+	return &p->listener;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "audit/rules/rules_part.h"
+#include "audit/rules/rules_listener.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ struct suspect {
 	UT_hash_handle hh;
 };
 
-struct rules_part {
-	struct audit_part part; /* first: see of() */
+struct rules_listener {
+	struct listener listener; /* first: see of() */
 	struct rules_match *match;
 	struct audit *audit; /* NULL before start */
 	struct wake timer;   /* the queue is to be gone on with */
@@ -63,16 +63,16 @@ struct rules_part {
 	uint64_t refused;     /* jobs that there was no room for */
 };
 
-static struct rules_part *of(struct audit_part *part)
+static struct rules_listener *of(struct listener *listener)
 {
-	return (struct rules_part *)part;
+	return (struct rules_listener *)listener;
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------------
  */
 
 /* The match has the evidence. */
-static void begin_job(struct rules_part *p, const struct profile_process *process,
+static void begin_job(struct rules_listener *p, const struct profile_process *process,
 		      const struct rule *rule)
 {
 	char evidence[MACHINE_EVIDENCE_MAX];
@@ -98,7 +98,7 @@ static struct identity identity_of(const struct profile_process *process)
 	return (struct identity){.started_ns = process->started_ns, .tgid = process->tgid};
 }
 
-static struct suspect *find(struct rules_part *p, const struct identity *id)
+static struct suspect *find(struct rules_listener *p, const struct identity *id)
 {
 	struct suspect *suspect;
 
@@ -106,7 +106,7 @@ static struct suspect *find(struct rules_part *p, const struct identity *id)
 	return suspect;
 }
 
-static void forget(struct rules_part *p, struct suspect *suspect)
+static void forget(struct rules_listener *p, struct suspect *suspect)
 {
 	if (!suspect)
 		return;
@@ -117,7 +117,7 @@ static void forget(struct rules_part *p, struct suspect *suspect)
 }
 
 /* The process, if it runs and is in no job. */
-static const struct profile_process *process_of_suspect(const struct rules_part *p,
+static const struct profile_process *process_of_suspect(const struct rules_listener *p,
 							const struct suspect *suspect)
 {
 	const struct profile_process *process =
@@ -130,7 +130,7 @@ static const struct profile_process *process_of_suspect(const struct rules_part 
 }
 
 /* Those whose end was not heard of, for a record was lost, and those that are in a job by now. */
-static void forget_settled(struct rules_part *p)
+static void forget_settled(struct rules_listener *p)
 {
 	struct suspect *suspect = NULL, *next;
 
@@ -140,7 +140,7 @@ static void forget_settled(struct rules_part *p)
 	}
 }
 
-static struct suspect *add(struct rules_part *p, const struct identity *id)
+static struct suspect *add(struct rules_listener *p, const struct identity *id)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct suspect *suspect;
@@ -163,7 +163,7 @@ static struct suspect *add(struct rules_part *p, const struct identity *id)
 	return NULL;
 }
 
-static void enqueue(struct rules_part *p, struct suspect *suspect)
+static void enqueue(struct rules_listener *p, struct suspect *suspect)
 {
 	if (!suspect || suspect->queued)
 		return;
@@ -188,7 +188,7 @@ static bool has_moved(const struct suspect *suspect, uint64_t rss)
 }
 
 /* Its memory has changed, or what it has mapped. */
-static void take_change(struct rules_part *p, const struct profile_process *process,
+static void take_change(struct rules_listener *p, const struct profile_process *process,
 			bool has_new_code)
 {
 	const struct identity id = identity_of(process);
@@ -207,7 +207,7 @@ static void take_change(struct rules_part *p, const struct profile_process *proc
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-static void take_exec(struct rules_part *p, const struct wire_process *exec,
+static void take_exec(struct rules_listener *p, const struct wire_process *exec,
 		      const struct profile_process *process)
 {
 	const struct identity id = identity_of(process);
@@ -224,10 +224,10 @@ static void take_exec(struct rules_part *p, const struct wire_process *exec,
 		begin_job(p, process, rule);
 }
 
-static void took(struct audit_part *part, const struct wire_header *record,
-		 const struct machine_news *news)
+static void record(struct listener *listener, const struct wire_header *record,
+		   const struct machine_news *news)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 	const struct profile_process *process = news->process;
 	struct identity id;
 
@@ -249,7 +249,7 @@ static void took(struct audit_part *part, const struct wire_header *record,
 /* ---- Looks ------------------------------------------------------------------------------------
  */
 
-static void look(struct rules_part *p, struct suspect *suspect)
+static void look(struct rules_listener *p, struct suspect *suspect)
 {
 	const struct profile_process *process = process_of_suspect(p, suspect);
 	/* All that a program has mapped is the dearest part; a library more makes no file. */
@@ -276,7 +276,7 @@ static void look(struct rules_part *p, struct suspect *suspect)
 		begin_job(p, process, rule);
 }
 
-static void add_to_budget(struct rules_part *p, uint64_t now)
+static void add_to_budget(struct rules_listener *p, uint64_t now)
 {
 	const int64_t earned = (int64_t)((now - p->budgeted_ns) / SHARE);
 
@@ -285,14 +285,14 @@ static void add_to_budget(struct rules_part *p, uint64_t now)
 }
 
 /* Until there is enough for a slice. */
-static uint64_t pause_ns(const struct rules_part *p)
+static uint64_t pause_ns(const struct rules_listener *p)
 {
 	return p->budget_ns > 0 ? SLICE_NS : (uint64_t)(SLICE_NS - p->budget_ns) * SHARE;
 }
 
-static void batch(struct audit_part *part)
+static void batch(struct listener *listener)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 	uint64_t began, now;
 
 	p->begun = true;
@@ -324,32 +324,32 @@ static void take_timer(struct wake *wake)
 	timer_take(wake->fd);
 }
 
-static int start(struct audit_part *part, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct audit *a, struct error *err)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 
 	p->audit = a;
 	p->budget_ns = BURST_NS;
 	p->budgeted_ns = clock_ns(CLOCK_MONOTONIC);
 	p->timer = (struct wake){timer_new(), take_timer, p};
-	if (p->timer.fd < 0 || watch_add(audit_watch(a), &p->timer))
+	if (p->timer.fd < 0 || capture_add(audit_capture(a), &p->timer))
 		return error_set(err, "cannot set up the timer of the rules: %s", strerror(errno));
 	return 0;
 }
 
-static void warn(struct rules_part *p, uint64_t n, const char *what)
+static void warn(struct rules_listener *p, uint64_t n, const char *what)
 {
 	char text[160];
 
 	if (!n)
 		return;
 	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
-	watch_warn(audit_watch(p->audit), "jobs recognised by rules", text);
+	capture_warn(audit_capture(p->audit), "jobs recognised by rules", text);
 }
 
-static void finish(struct audit_part *part)
+static void finish(struct listener *listener)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 	const struct suspect *waiting;
 	uint64_t n = 0;
 
@@ -363,18 +363,18 @@ static void finish(struct audit_part *part)
 		    (unsigned long long)p->jobs);
 }
 
-static void part_close(struct audit_part *part)
+static void close_listener(struct listener *listener)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 
 	if (p->timer.fd >= 0)
 		close(p->timer.fd);
 	p->timer.fd = -1;
 }
 
-static void part_free(struct audit_part *part)
+static void free_listener(struct listener *listener)
 {
-	struct rules_part *p = of(part);
+	struct rules_listener *p = of(listener);
 	struct suspect *suspect = NULL, *next;
 
 	HASH_ITER (hh, p->suspects, suspect, next) {
@@ -384,22 +384,22 @@ static void part_free(struct audit_part *part)
 	free(p);
 }
 
-struct audit_part *rules_part_new(const struct rules *rules)
+struct listener *rules_listener_new(const struct rules *rules)
 {
-	struct rules_part *p = calloc(1, sizeof(*p));
+	struct rules_listener *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->part = (struct audit_part){.start = start,
-				      .took = took,
-				      .batch = batch,
-				      .finish = finish,
-				      .close = part_close,
-				      .free = part_free};
+	p->listener = (struct listener){.start = start,
+					.record = record,
+					.batch = batch,
+					.finish = finish,
+					.close = close_listener,
+					.free = free_listener};
 	p->timer.fd = -1;
 	p->match = rules_match_new(rules);
 	if (p->match)
-		return &p->part;
+		return &p->listener;
 	free(p);
 	return NULL;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules_part.h - an audit takes processes for jobs because a rule matches them.
+ * rules_listener.h - an audit takes processes for jobs because a rule matches them.
  *
  * Nothing polls. A process is held against the rules when it executes a program, by its command
  * line, and from 32 MiB of resident memory on when that changes much or it maps new code, by what
  * it has mapped and open. Such looks wait in a queue, a process once, and take at most a hundredth
  * of a CPU in the long run, however many processes there are and whatever they do.
  */
-#ifndef QPROF_RULES_PART_H
-#define QPROF_RULES_PART_H
+#ifndef QPROF_RULES_LISTENER_H
+#define QPROF_RULES_LISTENER_H
 
 #include "capture/audit.h"
 #include "audit/rules/rules.h"
 
 /* The rules must outlive it. NULL when out of memory. */
-struct audit_part *rules_part_new(const struct rules *rules);
+struct listener *rules_listener_new(const struct rules *rules);
 
 #endif

@@ -6,12 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Longer lines are hard to read. */
+enum { MAX_OPEN_WIDTH = 200 };
+
+unsigned int table_width(unsigned int width, unsigned int max)
+{
+	if (width < MIN_WIDTH)
+		return MIN_WIDTH;
+	return width < max ? width : max;
+}
+
 int table_open(struct table *table, unsigned int width, bool colour)
 {
 	*table = (struct table){
-		.width = width < MIN_WIDTH   ? MIN_WIDTH
-			 : width > MAX_WIDTH ? MAX_WIDTH
-					     : width,
+		.width = table_width(width, MAX_OPEN_WIDTH),
+		.min_name = MIN_NAME,
+		.max_name = 48,
+		.indent_titles = INDENT,
 		.colour = colour,
 	};
 	table->out = open_memstream(&table->text, &table->len);
@@ -26,35 +37,36 @@ void table_tone(const struct table *table, enum table_tone tone)
 		fputs(escapes[tone], table->out);
 }
 
-/* Text of a process, at most columns wide, then blanks up to there if fill. */
-void table_name(const struct table *table, const char *text, unsigned int columns, bool fill)
+unsigned int table_name(const struct table *table, const char *text, unsigned int columns,
+			bool fill)
 {
 	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	unsigned int used = text_for_terminal(safe, sizeof(safe), text, columns);
+	const unsigned int used = text_for_terminal(safe, sizeof(safe), text, columns);
 
 	fprintf(table->out, "%s%*s", safe, fill ? (int)(columns - used) : 0, "");
+	return used;
 }
 
-static unsigned int shown_cells(const struct table *table, unsigned int n_cells)
+/* before: columns that are taken already by what stands before the name. */
+static void put_line(const struct table *table, const struct table_line *line, unsigned int n_cells,
+		     unsigned int before)
 {
-	const unsigned int room = (table->width - INDENT - MIN_NAME) / CELL_WIDTH;
+	const unsigned int room = (table->width - INDENT - table->min_name) / CELL_WIDTH;
+	const unsigned int shown = room < n_cells ? room : n_cells;
+	const unsigned int left = table->width - INDENT - shown * CELL_WIDTH;
+	const unsigned int name = left < table->max_name ? left : table->max_name;
 
-	return room < n_cells ? room : n_cells;
+	fprintf(table->out, "%*s", (int)before, "");
+	table_name(table, line->name, INDENT + name - before, true);
+	for (unsigned int i = 0; i < shown; i++)
+		fprintf(table->out, "%*s", CELL_WIDTH, line->cells[i]);
+	fputc('\n', table->out);
 }
 
 void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells)
 {
-	const unsigned int shown = shown_cells(table, n_cells);
-	const unsigned int indent = line->indent < MAX_INDENT ? line->indent : MAX_INDENT;
-	/* Not wider than names are, mostly: numbers are to be near them. */
-	unsigned int name = table->width - INDENT - shown * CELL_WIDTH;
-
-	name = name > 48 ? 48 : name;
-	fprintf(table->out, "%*s", INDENT + (int)indent, "");
-	table_name(table, line->name, name - indent, true);
-	for (unsigned int i = 0; i < shown; i++)
-		fprintf(table->out, "%*s", CELL_WIDTH, line->cells[i]);
-	fputc('\n', table->out);
+	put_line(table, line, n_cells,
+		 INDENT + (line->indent < MAX_INDENT ? line->indent : MAX_INDENT));
 }
 
 void table_titles(const struct table *table, const char *name, const char *const *cells,
@@ -66,7 +78,7 @@ void table_titles(const struct table *table, const char *name, const char *const
 	for (unsigned int i = 0; i < n_cells; i++)
 		snprintf(line.cells[i], sizeof(line.cells[i]), "%s", cells[i]);
 	table_tone(table, BOLD);
-	table_line(table, &line, n_cells);
+	put_line(table, &line, n_cells, table->indent_titles);
 	table_tone(table, PLAIN);
 }
 
@@ -78,7 +90,6 @@ void table_more(const struct table *table, size_t n, size_t shown, const char *w
 			what, where);
 }
 
-/* A line of pieces, broken between two where it would get too long. */
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,
 		  size_t n)
 {

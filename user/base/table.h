@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * table.h - lines of names and numbers for people at a terminal, as wide as that is. What processes
- * named themselves is made harmless.
+ * table.h - lines of names and numbers for people, as wide as their terminal. Text that programs
+ * chose is made safe for a terminal.
  */
 #ifndef QPROF_TABLE_H
 #define QPROF_TABLE_H
@@ -15,8 +15,8 @@
 
 enum {
 	MIN_WIDTH = 60,
-	MAX_WIDTH = 200,
-	MIN_NAME = 26, /* columns that a name has at least: the last numbers give way to it */
+	MAX_WIDTH = 512,
+	MIN_NAME = 26, /* of table_open */
 	INDENT = 2,
 	MAX_INDENT = 8, /* of what is nested */
 	CELL_WIDTH = 10,
@@ -24,14 +24,17 @@ enum {
 };
 
 struct table {
-	FILE *out; /* into memory, until table_write */
+	FILE *out; /* of table_open: into memory, until table_write */
 	unsigned int width;
+	unsigned int min_name; /* columns of a name, at least: the last numbers give way to it */
+	unsigned int max_name; /* and at most: numbers stay near their names */
+	unsigned int indent_titles;
 	bool colour; /* escapes are wanted */
 	char *text;
 	size_t len;
 };
 
-/* What it is of, and its numbers. The width of the table decides how many are shown. */
+/* A name and its numbers. The width of the table decides how many of them are shown. */
 struct table_line {
 	char name[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
 	unsigned int indent;
@@ -40,21 +43,26 @@ struct table_line {
 
 enum table_tone { PLAIN, BOLD, WARNING };
 
-/* 0, then table_write is to follow; or -ENOMEM. */
+/* Between MIN_WIDTH and max. */
+unsigned int table_width(unsigned int width, unsigned int max);
+
+/* A table in memory. Returns 0, and table_write must follow; or -ENOMEM. */
 int table_open(struct table *table, unsigned int width, bool colour);
-/* Writes all of it, and frees. 0 or -errno. */
+/* Writes the whole table and frees it. Returns 0 or -errno. */
 int table_write(struct table *table, int fd);
 
 void table_tone(const struct table *table, enum table_tone tone);
-/* Text of a process, at most columns wide, then blanks up to there if fill. */
-void table_name(const struct table *table, const char *text, unsigned int columns, bool fill);
+/* A program's text, at most columns wide, then blanks up to there if fill. Returns the columns of
+ * the text. */
+unsigned int table_name(const struct table *table, const char *text, unsigned int columns,
+			bool fill);
 void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells);
 void table_titles(const struct table *table, const char *name, const char *const *cells,
 		  unsigned int n_cells);
-/* "... and 7 more processes in the profile", if there are more than were shown. */
+/* "... and 7 more processes in the profile", if n are more than were shown. */
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,
 		const char *where);
-/* A line of pieces, broken between two where it would get too long. */
+/* Pieces on one line, or on several where it would get too long. */
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,
 		  size_t n);
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The text report's head: the peak, memory over time, and what the run needs. */
+#include "report/text_report.h"
+
+#include <string.h>
+
+enum {
+	TOP_SHARES = 3, /* processes named at the peak */
+	N_KINDS = 3,
+	MAX_BARS = 100,
+};
+
+/* ---- What the peak was made of ---- */
+
+struct kind {
+	const char *name;
+	uint64_t bytes;
+};
+
+/* The largest first; equal ones stay in their order. */
+static void sort_kinds(struct kind *kinds)
+{
+	for (size_t i = 1; i < N_KINDS; i++) {
+		for (size_t j = i; j > 0 && kinds[j].bytes > kinds[j - 1].bytes; j--) {
+			const struct kind swap = kinds[j];
+
+			kinds[j] = kinds[j - 1];
+			kinds[j - 1] = swap;
+		}
+	}
+}
+
+static uint64_t share_rss(const struct recording_share *share)
+{
+	return share->file + share->anon + share->shmem;
+}
+
+/* "   182 MiB  71 %  anon: heap, stacks, private copies" */
+static void put_amount(const struct text_report *t, uint64_t bytes, uint64_t of, const char *what)
+{
+	char text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+
+	text_percent(share, bytes, of);
+	fprintf(t->table.out, "%*s%10s %5s  ", INDENT, "", units_bytes_for_people(text, bytes),
+		share);
+	table_name(&t->table, what, t->table.width - INDENT - 18, false);
+	fputc('\n', t->table.out);
+}
+
+static void put_kinds(const struct text_report *t)
+{
+	const struct recording_peak *peak = &t->r->peak;
+	struct kind kinds[N_KINDS] = {
+		{"anon: heap, stacks, private copies", peak->anon},
+		{"file: pages of mapped files", peak->file},
+		{"shmem: shared memory, tmpfs", peak->shmem},
+	};
+	const uint64_t sum = peak->anon + peak->file + peak->shmem;
+
+	sort_kinds(kinds);
+	for (size_t i = 0; i < N_KINDS; i++) {
+		if (kinds[i].bytes)
+			put_amount(t, kinds[i].bytes, sum, kinds[i].name);
+	}
+	if (peak->swap)
+		put_amount(t, peak->swap, 0, "swap, beside it");
+}
+
+static void put_shares(const struct text_report *t)
+{
+	const struct recording_peak *peak = &t->r->peak;
+	const uint64_t sum = peak->anon + peak->file + peak->shmem;
+	char name[MAX_WIDTH];
+	uint64_t rest = 0;
+
+	for (size_t i = 0; i < peak->n_shares; i++) {
+		if (i >= TOP_SHARES) {
+			rest += share_rss(&peak->shares[i]);
+			continue;
+		}
+		text_process_name(name, sizeof(name), &t->r->processes[peak->shares[i].process]);
+		put_amount(t, share_rss(&peak->shares[i]), sum, name);
+	}
+	if (peak->n_shares <= TOP_SHARES)
+		return;
+	snprintf(name, sizeof(name), "%zu other processes", peak->n_shares - TOP_SHARES);
+	put_amount(t, rest, sum, name);
+}
+
+/* ---- When it was ---- */
+
+/* ", in Calibration": the phase that went on at that time; without one, the phase before it. */
+static void put_where(const struct text_report *t, const struct recording_phase *phase, uint64_t ns)
+{
+	const char *words;
+
+	phase = recording_where(t->r, ns, phase, &words);
+	fputs(words, t->table.out);
+	if (phase)
+		table_name(&t->table, phase->name,
+			   t->table.width - 26 - (unsigned int)strlen(words), false);
+}
+
+/* Where memory got that high often says more than where it was highest. */
+static void put_plateau(const struct text_report *t, uint64_t peak_ns)
+{
+	const uint64_t ns = recording_plateau_ns(t->r);
+	const struct recording_phase *phase = recording_phase_at(t->r, ns);
+	char when[UNITS_TEXT_MAX];
+
+	if (ns >= peak_ns || phase == t->peak_phase)
+		return;
+	fprintf(t->table.out, "%*s99 %% of it first at %s", INDENT, "",
+		units_time_for_people(when, ns));
+	put_where(t, phase, ns);
+	fputc('\n', t->table.out);
+}
+
+void text_peak(const struct text_report *t)
+{
+	const struct recording *r = t->r;
+	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
+	uint64_t ns;
+	const bool is_known = recording_peak_time(r, &ns);
+
+	fputc('\n', t->table.out);
+	table_tone(&t->table, BOLD);
+	units_time_for_people(when, ns);
+	fprintf(t->table.out, "Peak %s%s%s", units_bytes_for_people(peak, r->totals.peak_rss),
+		is_known ? " at " : "; the file does not say when, its highest step is at ", when);
+	if (is_known)
+		put_where(t, t->peak_phase, ns);
+	table_tone(&t->table, PLAIN);
+	fputc('\n', t->table.out);
+	put_plateau(t, ns);
+	if (!r->peak.has)
+		return;
+	put_kinds(t);
+	put_shares(t);
+}
+
+/* ---- Memory over time ---- */
+
+/*
+ * The highest RSS from the last stretch's end up to `to`. *at is the next point to look at; what
+ * the point before it says still holds when the stretch begins.
+ */
+static uint64_t highest_before(const struct recording *r, uint64_t to, size_t *at)
+{
+	uint64_t high = *at ? recording_point_rss(&r->points[*at - 1]) : 0;
+
+	for (; *at < r->n_points && (r->points[*at].time_ns < to || to == UINT64_MAX); (*at)++) {
+		const uint64_t rss = recording_point_rss(&r->points[*at]);
+
+		high = rss > high ? rss : high;
+	}
+	return high;
+}
+
+void text_memory_line(const struct text_report *t)
+{
+	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	const struct recording *r = t->r;
+	const uint64_t end = r->totals.duration_ns, peak = r->totals.peak_rss;
+	const unsigned int room = t->table.width - INDENT;
+	const unsigned int columns = room > MAX_BARS ? MAX_BARS : room;
+	size_t at = 0;
+
+	if (!end || !peak || r->n_points < 2)
+		return;
+	fprintf(t->table.out, "%*s", INDENT, "");
+	for (unsigned int i = 0; i < columns; i++) {
+		const uint64_t to = i + 1 == columns ? UINT64_MAX : end / columns * (i + 1);
+		const uint64_t high = highest_before(r, to, &at);
+		const double part = (double)high / (double)peak;
+
+		fputs(bars[part >= 1 ? 7 : (unsigned int)(part * 8)], t->table.out);
+	}
+	fputc('\n', t->table.out);
+}
+
+/* ---- Will it fit ---- */
+
+void text_needs(const struct text_report *t)
+{
+	const struct recording_totals *totals = &t->r->totals;
+	char line[256], needed[UNITS_TEXT_MAX], files[UNITS_TEXT_MAX], text[UNITS_TEXT_MAX];
+	struct recording_need need;
+
+	if (recording_need(t->needs, 0, UINT64_MAX, &need)) {
+		snprintf(line, sizeof(line),
+			 "Needs at least %s (anon, shmem and what is in swap); up to %s of mapped "
+			 "files beside it can be dropped and read again",
+			 units_bytes_for_people(needed, need.needed),
+			 units_bytes_for_people(files, need.files));
+		text_wrapped(t, "", line);
+	}
+	if (totals->peak_hugetlb)
+		fprintf(t->table.out, "Hugetlb memory beside it: %s or more\n",
+			units_bytes_for_people(text, totals->peak_hugetlb));
+	if (totals->gpu_peak)
+		fprintf(t->table.out, "GPU memory: peak %s\n",
+			units_bytes_for_people(text, totals->gpu_peak));
+}

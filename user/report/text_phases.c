@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The phases in the text report: a list of all, and a table for each of I/O, CPU time and needs. */
+#include "report/text_report.h"
+
+static void phase_name(char *out, size_t size, const struct recording_phase *phase)
+{
+	const bool gap = phase->kind == PROFILE_PHASE_GAP;
+
+	snprintf(out, size, "%.300s%s%.300s%s", phase->name, gap && phase->to ? " -> " : "",
+		 gap && phase->to ? phase->to : "", phase->closed ? "" : " (open)");
+}
+
+/* ---- The list ---- */
+
+/* "  4.   12 s  Calibration (620 ms)        [+256 MiB]  peak 258 MiB ← peak" */
+static void put_phase(const struct text_report *t, const struct recording_phase *phase)
+{
+	enum { NUMBER = 5, TIME = 7, DELTA = 12, PEAK = 8, WIDE = 90 };
+	FILE *out = t->table.out;
+	/* Columns are few: the last word gives way first. */
+	const bool wide = t->table.width >= WIDE;
+	const char *const mark = wide ? " ← peak" : " ←";
+	const unsigned int fixed =
+		NUMBER + TIME + 2 + DELTA + sizeof("  peak ") - 1 + PEAK + (wide ? 7 : 2);
+	const size_t number = (size_t)(phase - t->r->phases) + 1;
+	const unsigned int indent = 2 * (phase->depth < 4 ? phase->depth : 4);
+	const unsigned int room = t->table.width - fixed - indent;
+	const unsigned int columns = room > t->table.max_name ? t->table.max_name : room;
+	char name[1024], text[UNITS_TEXT_MAX], shown[UNITS_TEXT_MAX + 4];
+	unsigned int used, tail;
+
+	fprintf(out, "%*zu.%*s  %*s", NUMBER - 1, number, TIME,
+		units_time_for_people(text, phase->start_ns), (int)indent, "");
+	tail = (unsigned int)snprintf(shown, sizeof(shown), " (%s)",
+				      units_time_for_people(text, phase->duration_ns));
+	phase_name(name, sizeof(name), phase);
+	used = table_name(&t->table, name, columns - tail, false);
+	fprintf(out, "%s%*s", shown, (int)(columns - tail - used), "");
+	snprintf(shown, sizeof(shown), "[%s]",
+		 units_delta_for_people(text, phase->start_rss, phase->end_rss));
+	fprintf(out, "%*s  peak %*s%s\n", DELTA, shown, PEAK,
+		units_bytes_for_people(text, phase->peak_rss), phase == t->peak_phase ? mark : "");
+}
+
+static void put_list(const struct text_report *t, const struct recording_phase *const *phases,
+		     size_t n)
+{
+	text_title(t, "Phases");
+	for (size_t i = 0; i < n && i < t->top; i++)
+		put_phase(t, phases[i]);
+	text_more(t, n, "phases");
+}
+
+/* ---- The tables ---- */
+
+struct phase_table {
+	const char *name;
+	const char *titles[MAX_CELLS];
+	unsigned int n_cells;
+	/* Whether the phase has something to say in this table. */
+	bool (*has_any)(const struct recording_phase *phase);
+	void (*fill)(const struct text_report *t, const struct recording_phase *phase,
+		     struct table_line *line);
+};
+
+static bool moves_bytes(const struct recording_phase *phase)
+{
+	const struct profile_usage *u = &phase->usage;
+
+	return u->io_read || u->io_write || u->disk_read || u->disk_write;
+}
+
+static void fill_io(const struct text_report *t, const struct recording_phase *phase,
+		    struct table_line *line)
+{
+	const struct profile_usage *u = &phase->usage;
+
+	(void)t;
+	units_bytes_for_people(line->cells[0], u->io_read);
+	units_bytes_for_people(line->cells[1], u->disk_read);
+	/* More from storage than through calls: mapped files, and no call says how much of them. */
+	if (u->io_read && u->disk_read <= u->io_read)
+		text_percent(line->cells[2], u->io_read - u->disk_read, u->io_read);
+	else
+		snprintf(line->cells[2], UNITS_TEXT_MAX, "-");
+	units_bytes_for_people(line->cells[3], u->io_write);
+	units_bytes_for_people(line->cells[4], u->disk_write);
+}
+
+static bool computes(const struct recording_phase *phase)
+{
+	return phase->usage.cpu_ns != 0;
+}
+
+static void fill_cpu(const struct text_report *t, const struct recording_phase *phase,
+		     struct table_line *line)
+{
+	const uint64_t cpu_ns = phase->usage.cpu_ns;
+
+	units_time_for_people(line->cells[0], cpu_ns);
+	text_percent(line->cells[1], cpu_ns, t->r->totals.usage.cpu_ns);
+	snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
+		 phase->duration_ns ? (double)cpu_ns / (double)phase->duration_ns : 0);
+}
+
+static bool needs_memory(const struct recording_phase *phase)
+{
+	(void)phase;
+	return true;
+}
+
+static void fill_needs(const struct text_report *t, const struct recording_phase *phase,
+		       struct table_line *line)
+{
+	struct recording_need need;
+
+	recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
+	units_bytes_for_people(line->cells[0], need.needed);
+	units_bytes_for_people(line->cells[1], need.files);
+	units_bytes_for_people(line->cells[2], phase->peak_rss);
+}
+
+static const struct phase_table io_table = {
+	"I/O BY PHASE", {"READ", "STORAGE", "IN CACHE", "WRITTEN", "STORAGE"}, 5, moves_bytes,
+	fill_io,
+};
+static const struct phase_table cpu_table = {
+	"CPU BY PHASE", {"TIME", "SHARE", "CORES"}, 3, computes, fill_cpu,
+};
+static const struct phase_table needs_table = {
+	"WILL IT FIT", {"NEEDS", "FILES", "PEAK"}, 3, needs_memory, fill_needs,
+};
+
+/* Writes no table if no phase has something to say in it. */
+static void put_table(const struct text_report *t, const struct phase_table *table,
+		      const struct recording_phase *const *phases, size_t n)
+{
+	size_t said = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct table_line line = {.indent = 2 * phases[i]->depth};
+
+		if (!table->has_any(phases[i]) || said++ >= t->top)
+			continue;
+		if (said == 1) {
+			fputc('\n', t->table.out);
+			table_titles(&t->table, table->name, table->titles, table->n_cells);
+		}
+		phase_name(line.name, sizeof(line.name), phases[i]);
+		table->fill(t, phases[i], &line);
+		table_line(&t->table, &line, table->n_cells);
+	}
+	text_more(t, said, "phases");
+}
+
+void text_phases(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
+{
+	struct recording_need need;
+
+	if (!n)
+		return;
+	put_list(t, phases, n);
+	put_table(t, &io_table, phases, n);
+	put_table(t, &cpu_table, phases, n);
+	if (recording_need(t->needs, 0, UINT64_MAX, &need))
+		put_table(t, &needs_table, phases, n);
+}

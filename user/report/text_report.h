@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * text_report.h - what the files of the text report share. text.c writes the page, text_peak.c the
+ * peak and what it was made of, text_phases.c the list of phases and the tables by phase.
+ */
+#ifndef QPROF_TEXT_REPORT_H
+#define QPROF_TEXT_REPORT_H
+
+#include "base/table.h"
+#include "format/recording.h"
+#include "report/renderer.h"
+
+struct text_report {
+	struct table table;
+	const struct recording *r;
+	const struct render_options *options;
+	const struct recording_phase *peak_phase; /* NULL: the peak was in no phase */
+	const struct recording_needs *needs;
+	unsigned int top; /* lines of a table, at most */
+};
+
+/* text.c */
+
+/* A program's text on as many lines as it takes: lead before the first, blanks before the others.
+ */
+void text_wrapped(const struct text_report *t, const char *lead, const char *text);
+/* A bold line after an empty one. */
+void text_title(const struct text_report *t, const char *title);
+/* "... and 7 more phases (--top)", if there are more than the report shows. */
+void text_more(const struct text_report *t, size_t n, const char *what);
+/* "12 %"; "<1 %" for what is there but rounds to nothing. */
+void text_percent(char out[UNITS_TEXT_MAX], uint64_t part, uint64_t whole);
+/* "4242 python3 quantize.py": the command line without the directory of its program. */
+void text_process_name(char *out, size_t size, const struct recording_process *process);
+
+/* text_peak.c */
+
+/* How high the peak was, when, in which phase; the kinds of memory and processes it was made of. */
+void text_peak(const struct text_report *t);
+/* Memory over time as a line of bars. */
+void text_memory_line(const struct text_report *t);
+/* What the run needs at least, and what it had besides. */
+void text_needs(const struct text_report *t);
+
+/* text_phases.c */
+
+/* The list of phases, then the tables of their I/O, CPU time and needs. */
+void text_phases(const struct text_report *t, const struct recording_phase *const *phases,
+		 size_t n);
+
+#endif

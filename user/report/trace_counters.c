@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Counter tracks of a trace: memory, I/O, CPU time and metrics, and their values at each event. */
+#include "report/trace_build.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+/* Where the values of a counter track are; an event's item is an index into that list. */
+enum source {
+	FROM_POINTS,	     /* of the tree's timeline */
+	FROM_PROCESS_POINTS, /* of the timelines of processes */
+	FROM_CALLS,	     /* of rows, as all that follow */
+	FROM_STORAGE,
+	FROM_CPU,
+	FROM_METRICS,
+};
+
+static const struct trace_counters memory_counters = {
+	TRACE_BYTES,
+	5,
+	3,
+	{"memory", "memory: file", "memory: anon", "memory: shmem", "swap"},
+};
+
+static const struct trace_counters usage_counters[] = {
+	[FROM_CALLS] = {TRACE_BYTES, 2, 0, {"read by calls", "written by calls"}},
+	[FROM_STORAGE] = {TRACE_BYTES, 2, 0, {"read from storage", "written to storage"}},
+	[FROM_CPU] = {TRACE_NS, 1, 0, {"CPU time"}},
+};
+
+static uint32_t add_counters(struct trace_builder *b, uint32_t parent, enum source source,
+			     const struct trace_counters *counters)
+{
+	const struct trace_track *of = &b->t->tracks[parent];
+
+	return trace_add_track(b, (struct trace_track){
+					  .kind = TRACE_COUNTERS,
+					  .parent = parent,
+					  .pid = of->pid,
+					  .process = of->process,
+					  .source = source,
+					  .counters = *counters,
+				  });
+}
+
+/* ---- Memory ---- */
+
+/* Most runs swap nothing, and rows alone do not say of what kind memory was. */
+static struct trace_counters memory_names(const struct recording *r)
+{
+	struct trace_counters counters = memory_counters;
+	bool swap = false;
+
+	for (size_t i = 0; i < r->n_points && !swap; i++)
+		swap = r->points[i].swap != 0;
+	for (size_t i = 0; i < r->n_tracks && !swap; i++)
+		swap = r->tracks[i].swap != 0;
+	if (!swap)
+		counters.n_names--;
+	if (r->derived.points) {
+		counters.n_names = 1;
+		counters.n_parts = 0;
+	}
+	return counters;
+}
+
+static int add_points(struct trace_builder *b, uint32_t parent)
+{
+	const struct trace_counters names = memory_names(b->r);
+	const uint32_t track = add_counters(b, parent, FROM_POINTS, &names);
+
+	if (track == TRACE_NONE)
+		return -1;
+	for (uint32_t i = 0; i < b->r->n_points; i++)
+		trace_add_event(b, track, TRACE_VALUES, b->r->points[i].time_ns, i);
+	return 0;
+}
+
+/* Then the memory of the tree is the memory of this process, and shown once. */
+static bool only_one_process(const struct recording *r)
+{
+	return r->n_processes == 1 && !r->n_tracks && r->n_points && !r->derived.points;
+}
+
+/* A process that has exited has no memory. */
+static void end_memory(struct trace_builder *b, uint32_t track, uint64_t last_ns)
+{
+	const struct recording_process *process = b->t->tracks[track].process;
+
+	if (process->ended)
+		trace_add_event(b, track, TRACE_VALUES,
+				process->end_ns > last_ns ? process->end_ns : last_ns, TRACE_NONE);
+}
+
+static int add_only_process(struct trace_builder *b)
+{
+	const struct recording *r = b->r;
+
+	if (add_points(b, b->process_track[0]))
+		return -1;
+	end_memory(b, (uint32_t)b->t->n_tracks - 1, r->points[r->n_points - 1].time_ns);
+	return 0;
+}
+
+/* The recording has the timelines of processes in order of process. */
+int trace_add_process_counters(struct trace_builder *b)
+{
+	const struct recording *r = b->r;
+	const struct trace_counters names = memory_names(r);
+	uint32_t i = 0;
+
+	if (only_one_process(r))
+		return add_only_process(b);
+	while (i < r->n_tracks && r->tracks[i].process < r->n_processes) {
+		const uint32_t process = r->tracks[i].process;
+		const uint32_t track =
+			add_counters(b, b->process_track[process], FROM_PROCESS_POINTS, &names);
+
+		if (track == TRACE_NONE)
+			return -1;
+		for (; i < r->n_tracks && r->tracks[i].process == process; i++)
+			trace_add_event(b, track, TRACE_VALUES, r->tracks[i].time_ns, i);
+		end_memory(b, track, r->tracks[i - 1].time_ns);
+	}
+	return 0;
+}
+
+/* ---- Metrics ---- */
+
+struct metric_track {
+	const char *name;
+	uint32_t track;
+	UT_hash_handle hh;
+};
+
+static bool can_be_drawn(const struct profile_metric *metric)
+{
+	return metric->kind != PROFILE_UNREADABLE &&
+	       (metric->kind != PROFILE_DOUBLE || isfinite(metric->d));
+}
+
+/* Returns the metric's track, a new one the first time. */
+static uint32_t metric_track(struct trace_builder *b, struct metric_track **known, const char *name)
+{
+	struct metric_track *found;
+
+	HASH_FIND_STR(*known, name, found);
+	if (found)
+		return found->track;
+	found = malloc(sizeof(*found));
+	if (!found) {
+		trace_no_memory(b);
+		return TRACE_NONE;
+	}
+	found->name = name;
+	found->track = add_counters(b, 0, FROM_METRICS,
+				    &(struct trace_counters){TRACE_COUNT, 1, 0, {name}});
+	HASH_ADD_KEYPTR(hh, *known, found->name, strlen(found->name), found);
+	return found->track;
+}
+
+static int add_metrics_of(struct trace_builder *b, struct metric_track **known, uint32_t index)
+{
+	const struct recording_step *step = &b->r->steps[index];
+
+	for (uint32_t i = 0; i < step->n_metrics; i++) {
+		uint32_t track;
+
+		if (!can_be_drawn(&step->metrics[i]))
+			continue;
+		track = metric_track(b, known, step->metrics[i].name);
+		if (track == TRACE_NONE)
+			return -1;
+		trace_add_event(b, track, TRACE_VALUES, step->rel_ns, index)->metric =
+			i & ((1u << 30) - 1);
+	}
+	return 0;
+}
+
+static int add_metrics(struct trace_builder *b)
+{
+	struct metric_track *known = NULL, *metric, *next;
+	int failed = 0;
+
+	for (uint32_t i = 0; i < b->r->n_steps && !failed; i++)
+		failed = add_metrics_of(b, &known, i);
+	HASH_ITER (hh, known, metric, next) {
+		HASH_DEL(known, metric);
+		free(metric);
+	}
+	return failed;
+}
+
+/* ---- The tree ---- */
+
+static int add_usage(struct trace_builder *b, enum source source, bool said)
+{
+	uint32_t track;
+
+	if (!said)
+		return 0;
+	track = add_counters(b, 0, source, &usage_counters[source]);
+	if (track == TRACE_NONE)
+		return -1;
+	for (uint32_t i = 0; i < b->r->n_steps; i++)
+		trace_add_event(b, track, TRACE_VALUES, b->r->steps[i].rel_ns, i);
+	return 0;
+}
+
+int trace_add_tree_counters(struct trace_builder *b)
+{
+	const struct trace *t = b->t;
+
+	if (b->r->n_points && !only_one_process(b->r) && add_points(b, 0))
+		return -1;
+	if (add_usage(b, FROM_CALLS, t->says_calls) ||
+	    add_usage(b, FROM_STORAGE, t->says_storage) || add_usage(b, FROM_CPU, t->says_cpu))
+		return -1;
+	return add_metrics(b);
+}
+
+/* ---- Values ---- */
+
+static struct trace_value integer(uint64_t number)
+{
+	if (number > INT64_MAX)
+		return (struct trace_value){.kind = TRACE_REAL, .real = (double)number};
+	return (struct trace_value){.kind = TRACE_INTEGER, .integer = (int64_t)number};
+}
+
+static struct trace_value metric_value(const struct profile_metric *metric)
+{
+	if (metric->kind == PROFILE_DOUBLE)
+		return (struct trace_value){.kind = TRACE_REAL, .real = metric->d};
+	if (metric->kind == PROFILE_UINT)
+		return integer(metric->u);
+	return (struct trace_value){.kind = TRACE_INTEGER, .integer = metric->i};
+}
+
+static void memory_values(struct trace_value *values, uint64_t total, uint64_t file, uint64_t anon,
+			  uint64_t shmem, uint64_t swap)
+{
+	values[0] = integer(total);
+	values[1] = integer(file);
+	values[2] = integer(anon);
+	values[3] = integer(shmem);
+	values[4] = integer(swap);
+}
+
+static void read_values(const struct recording *r, const struct trace_event *event,
+			enum source source, struct trace_value *values)
+{
+	const uint32_t i = event->item;
+
+	switch (source) {
+	case FROM_POINTS:
+		memory_values(values, recording_point_rss(&r->points[i]), r->points[i].file,
+			      r->points[i].anon, r->points[i].shmem, r->points[i].swap);
+		break;
+	case FROM_PROCESS_POINTS:
+		memory_values(values, r->tracks[i].file + r->tracks[i].anon + r->tracks[i].shmem,
+			      r->tracks[i].file, r->tracks[i].anon, r->tracks[i].shmem,
+			      r->tracks[i].swap);
+		break;
+	case FROM_CALLS:
+		values[0] = integer(r->steps[i].usage.io_read);
+		values[1] = integer(r->steps[i].usage.io_write);
+		break;
+	case FROM_STORAGE:
+		values[0] = integer(r->steps[i].usage.disk_read);
+		values[1] = integer(r->steps[i].usage.disk_write);
+		break;
+	case FROM_CPU:
+		values[0] = integer(r->steps[i].usage.cpu_ns);
+		break;
+	case FROM_METRICS:
+		values[0] = metric_value(&r->steps[i].metrics[event->metric]);
+		break;
+	}
+}
+
+void trace_values(struct trace *t, const struct trace_event *event, struct trace_value *values)
+{
+	const struct trace_track *track = &t->tracks[event->track];
+
+	if (event->item == TRACE_NONE)
+		memory_values(values, 0, 0, 0, 0, 0);
+	else
+		read_values(t->recording, event, track->source, values);
+	for (unsigned int i = 0; i < track->counters.n_names; i++) {
+		struct trace_value *last = &t->last[track->first_value + i];
+
+		values[i].changed = last->kind != values[i].kind ||
+				    last->integer != values[i].integer ||
+				    last->real != values[i].real;
+		*last = values[i];
+	}
+}

@@ -674,7 +674,7 @@ static void test_hostile_names(void **state)
 	char cut[255], expected[256];
 
 	named(run, WIRE_NAME_UNREADABLE, "", 0, "(unreadable name)");
-	assert_true(run->step->name_unreadable);
+	assert_true(run->step->name.unreadable);
 	assert_int_equal(losses->unreadable_names, 1);
 
 	named(run, WIRE_NAME_OK, "a\xff\xc3\xa4\xe2\x82", 7 - 1,
@@ -694,7 +694,7 @@ static void test_hostile_names(void **state)
 	memset(expected, 'x', 254);
 	expected[254] = '\0';
 	named(run, WIRE_NAME_CUT, cut, sizeof(cut), expected);
-	assert_true(run->step->name_cut);
+	assert_true(run->step->name.cut);
 	assert_int_equal(losses->cut_names, 1);
 	assert_int_equal(losses->invalid_utf8_names, 4);
 

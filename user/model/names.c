@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Names as they came from the process that was profiled: bytes that may be anything. */
-#include "model/profile_internal.h"
+#include "model/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 static const char unreadable[] = "(unreadable name)";
 static const char empty[] = "(empty name)";
 
-static void raw_of(const struct profile_config *config, const struct wire_checkpoint *cp,
-		   struct name *name)
+static void read_raw(const struct profile_config *config, const struct wire_checkpoint *cp,
+		     struct profile_name *name)
 {
 	const char *site = NULL;
 
@@ -39,19 +39,18 @@ static void raw_of(const struct profile_config *config, const struct wire_checkp
 	}
 }
 
-void name_of(const struct profile_config *config, const struct wire_checkpoint *cp,
-	     struct name *name)
+void name_read(const struct profile_config *config, const struct wire_checkpoint *cp,
+	       struct profile_name *name, char *text)
 {
-	name->unreadable = name->cut = name->invalid_utf8 = false;
-	raw_of(config, cp, name);
+	*name = (struct profile_name){.text = text};
+	read_raw(config, cp, name);
 	if (name->raw_len == 0)
-		memcpy(name->text, empty, sizeof(empty));
+		memcpy(text, empty, sizeof(empty));
 	else
-		text_repair(name->text, sizeof(name->text), name->raw, name->raw_len,
-			    &name->invalid_utf8);
+		text_repair(text, NAME_TEXT_MAX, name->raw, name->raw_len, &name->invalid_utf8);
 }
 
-const struct interned *names_find(const struct names *names, const struct name *name)
+const struct interned *names_find(const struct names *names, const struct profile_name *name)
 {
 	struct interned *found;
 
@@ -59,7 +58,7 @@ const struct interned *names_find(const struct names *names, const struct name *
 	return found;
 }
 
-const struct interned *names_intern(struct names *names, const struct name *name)
+const struct interned *names_intern(struct names *names, const struct profile_name *name)
 {
 	const struct interned *found = names_find(names, name);
 	size_t text_size = strlen(name->text) + 1;

@@ -42,7 +42,8 @@ struct profile {
 	uint64_t last_ns;      /* of the last one */
 	struct peak step_peak; /* since the last step; that of metrics in between is in it */
 	struct profile_usage usage;
-	struct name name; /* of the checkpoint being fed */
+	struct profile_name name; /* of the checkpoint being fed */
+	char name_text[NAME_TEXT_MAX];
 	struct profile_checkpoint step;
 	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
 
@@ -61,8 +62,8 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->config = *config;
 	p->processes = ps ? ps : &p->own;
 	p->own.max = PROFILE_MAX_PROCESSES;
-	p->phases.max = PROFILE_MAX_PHASES;
-	p->phases.losses = p->own.losses = &p->losses;
+	p->own.losses = &p->losses;
+	phases_init(&p->phases, PROFILE_MAX_PHASES, &p->losses);
 	if (timeline_init(&p->timeline, config->no_timeline) ||
 	    tracks_init(&p->tracks, config->no_timeline)) {
 		profile_free(p);
@@ -223,7 +224,7 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	return 0;
 }
 
-static void note_name(struct profile_losses *losses, const struct name *name)
+static void note_name(struct profile_losses *losses, const struct profile_name *name)
 {
 	losses->unreadable_names += name->unreadable;
 	losses->cut_names += name->cut;
@@ -357,15 +358,15 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 	timeline_peak(&p->timeline, &p->step_peak);
 	p->step = (struct profile_checkpoint){
 		.step = p->step_text,
+		.name = p->name,
 		.what = cp->what,
 		.time_ns = cp->h.time_ns,
 		.rel_ns = profile_rel_ns(p, cp->h.time_ns),
 		.unix_secs = profile_unix_secs(p, cp->h.time_ns),
+		.started_ns = cp->h.started_ns,
 		.seq = cp->seq,
 		.tgid = cp->h.tgid,
 		.tid = cp->h.tid,
-		.name_unreadable = p->name.unreadable,
-		.name_cut = p->name.cut,
 		.tree = *tree,
 		.own = memory_from_wire(&cp->own.memory, page),
 		.tree_usage = p->usage,
@@ -451,14 +452,14 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 
 static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 {
-	static const struct name start = {.text = "Start"}, end = {.text = "End"};
+	static const struct profile_name start = {.text = "Start"}, end = {.text = "End"};
 
 	if (cp->what == WIRE_START)
 		p->name = start;
 	else if (cp->what == WIRE_FINISH)
 		p->name = end;
 	else
-		name_of(&p->config, cp, &p->name);
+		name_read(&p->config, cp, &p->name, p->name_text);
 }
 
 static void drop_joined_metrics(struct metrics *metrics)

@@ -64,14 +64,23 @@ struct profile_metric {
 	};
 };
 
+/* What a checkpoint or a metric is called. */
+struct profile_name {
+	const char *raw; /* as the program gave it, not NUL-terminated; begin and end match by it */
+	size_t raw_len;
+	const char *text; /* to be shown: valid UTF-8, never empty */
+	bool unreadable, cut, invalid_utf8;
+};
+
 /* A row of memory_usage. Valid until the next call of profile_feed. */
 struct profile_checkpoint {
 	const char *step; /* "Start", "<name> Start", "<name> End", "<name>", "End"; valid UTF-8 */
+	struct profile_name name; /* without " Start" or " End"; raw is in the record */
 	enum wire_what what;
 	uint64_t time_ns, rel_ns;
 	double unix_secs;
+	uint64_t started_ns; /* of the process that hit it */
 	uint32_t seq, tgid, tid;
-	bool name_unreadable, name_cut;
 	struct profile_memory tree, own;
 	struct profile_usage tree_usage, own_usage;
 	uint64_t inherited;		      /* bytes of tree.rss inherited at fork */

@@ -8,30 +8,13 @@
 #ifndef QPROF_PROFILE_INTERNAL_H
 #define QPROF_PROFILE_INTERNAL_H
 
-/* A failed allocation leaves the element out with hh.tbl NULL, instead of ending the program. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "base/amounts.h"
+#include "base/hash.h"
 #include "base/text.h"
+#include "model/names.h"
+#include "model/pairing.h"
+#include "model/peak.h"
 #include "model/profile.h"
-
-/* The highest RSS of the tree between two instants, both included. */
-struct peak {
-	uint64_t rss;
-	uint64_t from_ns, to_ns;
-};
-
-static inline void peak_fold(struct peak *into, const struct peak *other)
-{
-	if (other->rss > into->rss)
-		*into = *other;
-}
-
-static inline void raise_to(uint64_t *value, uint64_t other)
-{
-	if (other > *value)
-		*value = other;
-}
 
 static inline uint64_t point_rss(const struct profile_point *point)
 {
@@ -46,36 +29,6 @@ static inline uint64_t point_need(const struct profile_point *point)
 
 /* Where `list` has room for one more of `size` bytes each, or NULL when out of memory. */
 void *array_reserve(void *list, size_t n, size_t *cap, size_t size);
-
-/* names.c: what a checkpoint or metric is called. */
-
-enum { NAME_TEXT_MAX = WIRE_NAME_MAX * TEXT_GROWTH };
-
-struct name {
-	const char *raw; /* as given: what begin and end are matched by; not NUL-terminated */
-	size_t raw_len;
-	bool unreadable, cut, invalid_utf8;
-	char text[NAME_TEXT_MAX]; /* to be shown: valid UTF-8, never empty */
-};
-
-/* A name that outlives its record, one copy for all that have it. */
-struct interned {
-	UT_hash_handle hh;
-	const char *text;
-	char raw[];
-};
-
-struct names {
-	struct interned *by_raw;
-};
-
-/* name->raw points into cp, or to what site_name gave. */
-void name_of(const struct profile_config *config, const struct wire_checkpoint *cp,
-	     struct name *name);
-const struct interned *names_find(const struct names *names, const struct name *name);
-/* NULL when out of memory. */
-const struct interned *names_intern(struct names *names, const struct name *name);
-void names_free(struct names *names);
 
 /* processes.c */
 
@@ -191,31 +144,13 @@ struct moment {
 	struct profile_usage usage;
 };
 
-/*
- * An open phase. Its peak is that of the time in which it was the youngest; what came after is in
- * the peaks of the younger ones. So a checkpoint touches one phase, however many are open.
- */
-struct open_phase {
-	struct open_phase *prev, *next; /* by beginning, the youngest last */
-	size_t index;			/* into phases.list */
-	const struct interned *name;
-	struct process *process;
-	struct peak peak;
-};
-
 struct phases {
 	struct profile_phase *list;
 	struct peak *peaks; /* when, within the phase of the same index, it had its peak */
 	size_t n, cap, peaks_cap;
 	size_t max; /* of n */
-	struct open_phase *open;
-	size_t n_open;
+	struct pairing pairing;
 	struct profile_losses *losses;
-
-	bool any_mark;
-	bool in_gap;
-	size_t gap; /* index into list, if in_gap */
-	struct peak gap_peak;
 };
 
 /* A step that passed, as the phases see it. process is NULL if there was no room for it. */
@@ -223,10 +158,11 @@ struct phase_event {
 	enum wire_what what;
 	struct process *process;
 	uint32_t tgid, tid;
-	const struct name *name;
+	const struct profile_name *name;
 	struct moment now;
 };
 
+void phases_init(struct phases *phases, size_t max, struct profile_losses *losses);
 /* Takes the highest RSS since the last checkpoint; before phases_step of the same checkpoint. */
 void phases_fold(struct phases *phases, const struct peak *peak);
 /* 0, or -ENOMEM and nothing was changed. A phase's text is that of its name in names. */

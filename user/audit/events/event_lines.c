@@ -275,9 +275,9 @@ void event_checkpoint(struct event_lines *l, const struct profile_checkpoint *st
 	json_member_u64(j, "seq", step->seq);
 	json_member_text(j, "what", word_of(step->what));
 	json_member_text(j, "step", step->step);
-	if (step->name_cut)
+	if (step->name.cut)
 		json_member_bool(j, "name_cut", true);
-	if (step->name_unreadable)
+	if (step->name.unreadable)
 		json_member_bool(j, "name_unreadable", true);
 	if (phase)
 		json_member_text(j, "phase", phase);

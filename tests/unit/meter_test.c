@@ -379,6 +379,22 @@ static void phases_between_marks_are_named_after_the_first(void **state)
 	has(t, STEP("qprof_phase_resident_memory_peak_bytes", "done"), "204800");
 }
 
+/* No checkpoint tells what a killed job came to after its last one, but points do. */
+static void phases_of_a_killed_job_have_its_last_peak(void **state)
+{
+	struct test *t = *state;
+	union record r;
+
+	begin_job(t);
+	hit(t, WIRE_BEGIN, 10, 3, "load", 5, 5);
+	record_point(&r, t->now_ns, (struct record_who){10, 10, 100}, 300, 300);
+	r.h.job = 3;
+	feed(t, &r);
+	say(t, WIRE_EXIT, &(struct said){.tgid = 10, .job = 3, .comm = "python3", .exit_code = 9});
+	has(t, STEP("qprof_phase_resident_memory_peak_bytes", "load"), "1228800");
+	has(t, STEP("qprof_phases_total", "load"), "1");
+}
+
 static void names_of_phases_are_bounded(void **state)
 {
 	struct test *t = *state;
@@ -457,6 +473,7 @@ int main(void)
 		TEST(phases_have_the_highest_of_what_is_in_them),
 		TEST(phases_need_not_end_in_order),
 		TEST(phases_between_marks_are_named_after_the_first),
+		TEST(phases_of_a_killed_job_have_its_last_peak),
 		TEST(names_of_phases_are_bounded),
 		TEST(phases_too_deep_are_left_out),
 		TEST(jobs_are_called_after_what_they_run),

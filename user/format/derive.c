@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/arena.h"
 #include "format/fields.h"
+#include "model/pairing.h"
 
 static bool has(const struct record *record, const void *item, const char *key)
 {
@@ -42,12 +44,6 @@ static void fill_steps(struct recording *r)
 		if (step->peak < step->rss)
 			step->peak = step->rss;
 	}
-}
-
-static void raise_to(uint64_t *value, uint64_t other)
-{
-	if (other > *value)
-		*value = other;
 }
 
 static void derive_totals(struct recording *r)
@@ -90,48 +86,39 @@ static void derive_totals(struct recording *r)
 
 /* ---- Phases ---- */
 
-struct open_phase {
-	size_t phase;  /* index into r->phases */
-	uint64_t peak; /* while it was the youngest */
-};
-
-struct phases {
-	struct recording *r;
-	struct open_phase open[PROFILE_MAX_DEPTH];
-	size_t n_open;
-	bool in_gap, any_mark;
-	size_t gap;
-	uint64_t gap_peak;
-};
-
-static uint64_t since(uint64_t before, uint64_t now)
+/* Returns true, and in *len the length of what is before it, if the step ends in `suffix`. */
+static bool ends_in(const char *step, const char *suffix, size_t *len)
 {
-	return now > before ? now - before : 0;
+	const size_t all = strlen(step), tail = strlen(suffix);
+
+	if (all <= tail || strcmp(step + all - tail, suffix))
+		return false;
+	*len = all - tail;
+	return true;
 }
 
-static struct profile_usage usage_since(const struct profile_usage *before,
-					const struct profile_usage *now)
+/*
+ * What the checkpoint of row i was. A row has only its text, so a mark that a program calls
+ * "X Start" counts as the begin of X. A row has no start time of its process either, so a pid that
+ * was used again counts as the same process.
+ */
+static enum wire_what what_of(const struct recording *r, size_t i, size_t *name_len)
 {
-	return (struct profile_usage){
-		.io_read = since(before->io_read, now->io_read),
-		.io_write = since(before->io_write, now->io_write),
-		.disk_read = since(before->disk_read, now->disk_read),
-		.disk_write = since(before->disk_write, now->disk_write),
-		.cpu_ns = since(before->cpu_ns, now->cpu_ns),
-	};
+	const char *step = r->steps[i].step;
+
+	*name_len = strlen(step);
+	if (i == 0 && !strcmp(step, "Start"))
+		return WIRE_START;
+	if (i == r->n_steps - 1 && !strcmp(step, "End"))
+		return WIRE_FINISH;
+	if (ends_in(step, " Start", name_len))
+		return WIRE_BEGIN;
+	if (ends_in(step, " End", name_len))
+		return WIRE_END;
+	return WIRE_MARK;
 }
 
-/* A step's name without suffix, or NULL if it has another or nothing before it. */
-static char *without(struct recording *r, const char *step, const char *suffix)
-{
-	const size_t len = strlen(step), tail = strlen(suffix);
-
-	if (len <= tail || strcmp(step + len - tail, suffix))
-		return NULL;
-	return arena_text(r->arena, step, len - tail);
-}
-
-/* What a phase can say if it is made of that row. */
+/* Returns the fields that a phase can have if it begins with that row. */
 static uint32_t phase_has(const struct recording_step *step)
 {
 	uint32_t bits = all_of(&record_phase);
@@ -147,22 +134,22 @@ static uint32_t phase_has(const struct recording_step *step)
 	       ~(1u << field_find(&record_phase, "closed", 6));
 }
 
-/* Until it is closed its usage is that of the tree when it began. 0 or -ENOMEM. */
-static int append(struct phases *p, uint32_t kind, char *name, const struct recording_step *step,
-		  uint32_t depth)
+/* Until the phase ends, its usage is what the tree had used when it began. 0 or -ENOMEM. */
+static int begin_phase(struct recording *r, struct open_phase *open, char *name,
+		       const struct recording_step *step)
 {
-	struct recording *r = p->r;
 	struct recording_phase *list =
 		arena_grow(r->arena, r->phases, r->n_phases, sizeof(*r->phases));
 
 	if (!list)
 		return -ENOMEM;
 	r->phases = list;
-	list[r->n_phases++] = (struct recording_phase){
+	open->index = r->n_phases++;
+	list[open->index] = (struct recording_phase){
 		.has = phase_has(step),
-		.kind = kind,
+		.kind = open->kind,
 		.name = name,
-		.depth = depth,
+		.depth = open->depth,
 		.pid = step->pid,
 		.tid = step->tid,
 		.closed = true,
@@ -173,159 +160,89 @@ static int append(struct phases *p, uint32_t kind, char *name, const struct reco
 	return 0;
 }
 
-static void close_phase(struct phases *p, size_t i, uint64_t peak,
-			const struct recording_step *step)
+/* A gap ends at `to`. */
+static void end_phase(struct recording *r, const struct open_phase *open, char *to,
+		      const struct recording_step *step)
 {
-	struct recording_phase *phase = &p->r->phases[i];
+	struct recording_phase *phase = &r->phases[open->index];
 
-	phase->duration_ns = step->rel_ns > phase->start_ns ? step->rel_ns - phase->start_ns : 0;
+	phase->duration_ns = since(phase->start_ns, step->rel_ns);
 	phase->end_rss = step->rss;
 	phase->delta_rss = (int64_t)step->rss - (int64_t)phase->start_rss;
-	phase->peak_rss = peak;
-	phase->usage = usage_since(&phase->usage, &step->usage);
+	phase->peak_rss = open->peak.rss;
+	phase->usage = profile_usage_since(&phase->usage, &step->usage);
+	if (open->kind != PROFILE_PHASE_GAP)
+		return;
+	phase->to = to;
+	set(&record_phase, phase, "to");
 }
 
-/* An older one that is still open had the peaks of the younger ones too. */
-static void close_open(struct phases *p, size_t i, const struct recording_step *step)
+static int pair_step(struct pairing *pairing, struct recording *r, size_t i)
 {
-	uint64_t peak = 0;
+	const struct recording_step *step = &r->steps[i];
+	struct pairing_hit hit = {
+		.thread = {.tgid = step->pid, .tid = step->tid},
+		.time_ns = step->rel_ns,
+		.rss = step->rss,
+		.no_room = r->n_phases >= RECORDING_MAX_PHASES,
+	};
+	struct pairing_change change;
+	char *name = step->step;
+	int err;
 
-	for (size_t younger = i; younger < p->n_open; younger++)
-		raise_to(&peak, p->open[younger].peak);
-	close_phase(p, p->open[i].phase, peak, step);
-	if (i)
-		raise_to(&p->open[i - 1].peak, p->open[i].peak);
-	memmove(&p->open[i], &p->open[i + 1], (p->n_open - i - 1) * sizeof(p->open[0]));
-	p->n_open--;
-}
-
-static void end_gap(struct phases *p, char *to, const struct recording_step *step)
-{
-	struct recording_phase *gap = &p->r->phases[p->gap];
-
-	close_phase(p, p->gap, p->gap_peak, step);
-	gap->to = to;
-	set(&record_phase, gap, "to");
-	p->in_gap = false;
-}
-
-/* Of the same process, as the model has it. */
-static uint32_t depth_of(const struct phases *p, const struct recording_step *step)
-{
-	uint32_t depth = 0;
-
-	for (size_t i = 0; i < p->n_open; i++)
-		depth += p->r->phases[p->open[i].phase].pid == step->pid;
-	return depth;
-}
-
-static int begin_gap(struct phases *p, const struct recording_step *step)
-{
-	p->gap = p->r->n_phases;
-	p->gap_peak = step->rss;
-	p->in_gap = true;
-	return append(p, PROFILE_PHASE_GAP, step->step, step, depth_of(p, step));
-}
-
-static bool is_room(const struct phases *p)
-{
-	return p->n_open < PROFILE_MAX_DEPTH && p->r->n_phases < RECORDING_MAX_PHASES;
-}
-
-static int take_begin(struct phases *p, char *name, const struct recording_step *step)
-{
-	if (!is_room(p))
-		return 0;
-	p->open[p->n_open] = (struct open_phase){p->r->n_phases, step->rss};
-	if (append(p, PROFILE_PHASE_PAIR, name, step, depth_of(p, step)))
+	hit.what = what_of(r, i, &hit.name.raw_len);
+	if (name[hit.name.raw_len])
+		name = arena_text(r->arena, name, hit.name.raw_len);
+	if (!name)
 		return -ENOMEM;
-	p->n_open++;
-	return 0;
+	hit.name.raw = hit.name.text = name;
+	pairing_fold(pairing, &(struct peak){.rss = step->peak});
+	err = pairing_step(pairing, &hit, &change);
+	if (!err && change.ended)
+		end_phase(r, change.ended, step->step, step);
+	if (!err && change.begun)
+		err = begin_phase(r, change.begun, name, step);
+	return err;
 }
 
-static void take_end(struct phases *p, const char *name, const struct recording_step *step)
+/* The gap that began with the run is none where no mark came. */
+static void drop_phase(struct recording *r, size_t i)
 {
-	for (size_t i = p->n_open; i-- > 0;) {
-		const struct recording_phase *phase = &p->r->phases[p->open[i].phase];
-
-		if (phase->pid == step->pid && !strcmp(phase->name, name)) {
-			close_open(p, i, step);
-			return;
-		}
-	}
-}
-
-static int take_mark(struct phases *p, const struct recording_step *step)
-{
-	p->any_mark = true;
-	if (p->in_gap)
-		end_gap(p, step->step, step);
-	return is_room(p) ? begin_gap(p, step) : 0;
-}
-
-static int take_step(struct phases *p, const struct recording_step *step, bool first)
-{
-	char *name;
-
-	if (p->n_open)
-		raise_to(&p->open[p->n_open - 1].peak, step->peak);
-	if (p->in_gap)
-		raise_to(&p->gap_peak, step->peak);
-	if (!strcmp(step->step, "Start") && first)
-		return begin_gap(p, step);
-	if (!strcmp(step->step, "End"))
-		return 0;
-	name = without(p->r, step->step, " Start");
-	if (name)
-		return take_begin(p, name, step);
-	name = without(p->r, step->step, " End");
-	if (name) {
-		take_end(p, name, step);
-		return 0;
-	}
-	return take_mark(p, step);
-}
-
-static void drop_gap(struct phases *p)
-{
-	struct recording *r = p->r;
-
 	r->n_phases--;
-	memmove(&r->phases[p->gap], &r->phases[p->gap + 1],
-		(r->n_phases - p->gap) * sizeof(*r->phases));
+	memmove(&r->phases[i], &r->phases[i + 1], (r->n_phases - i) * sizeof(*r->phases));
 }
 
-static void finish_phases(struct phases *p, const struct recording_step *last)
+static void finish_phases(struct pairing *pairing, struct recording *r)
 {
-	while (p->n_open) {
-		struct recording_phase *phase = &p->r->phases[p->open[p->n_open - 1].phase];
+	static char end_of_run[] = "End";
+	const struct open_phase *open;
 
+	while ((open = pairing_finish(pairing))) {
+		struct recording_phase *phase = &r->phases[open->index];
+
+		end_phase(r, open, end_of_run, last_step(r));
+		if (open->kind != PROFILE_PHASE_PAIR)
+			continue;
 		phase->closed = false;
 		set(&record_phase, phase, "closed");
-		close_open(p, p->n_open - 1, last);
 	}
-	if (!p->in_gap)
-		return;
-	if (p->any_mark)
-		end_gap(p, last->step, last);
-	else
-		drop_gap(p);
+	if (pairing->gap)
+		drop_phase(r, pairing->gap->index);
 }
 
 static int derive_phases(struct recording *r)
 {
-	struct phases *p = calloc(1, sizeof(*p));
-	int err = p ? 0 : -ENOMEM;
+	struct pairing pairing;
+	int err = 0;
 
 	r->phases = NULL;
 	r->n_phases = 0;
-	for (size_t i = 0; i < r->n_steps && !err; i++) {
-		p->r = r;
-		err = take_step(p, &r->steps[i], i == 0);
-	}
-	if (!err && r->n_steps)
-		finish_phases(p, last_step(r));
-	free(p);
+	pairing_init(&pairing, PROFILE_MAX_DEPTH);
+	for (size_t i = 0; i < r->n_steps && !err; i++)
+		err = pair_step(&pairing, r, i);
+	if (!err)
+		finish_phases(&pairing, r);
+	pairing_free(&pairing);
 	set(&record_recording, r, "phases");
 	r->derived.phases = true;
 	return err;

@@ -8,11 +8,6 @@
 
 enum { SCHEMA_VERSION = 1 };
 
-static uint64_t since(uint64_t before, uint64_t now)
-{
-	return now > before ? now - before : 0;
-}
-
 void put_comments(struct emit *e, const char *const *lines, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -32,8 +32,8 @@ struct pairing_hit {
 	struct pairing_thread thread;
 	struct profile_name name;
 	uint64_t time_ns;
-	uint64_t rss;	/* of the tree */
-	bool no_room;	/* the caller cannot keep another phase */
+	uint64_t rss; /* of the tree */
+	bool no_room; /* the caller cannot keep another phase */
 };
 
 /* A phase that has begun: a pair, or a gap. */
@@ -43,8 +43,9 @@ struct open_phase {
 	struct pairing_thread thread;
 	unsigned int depth; /* pairs of the same thread that were open when it began */
 	uint64_t start_ns;
-	/* While a pair is open: only of the time in which it was the youngest. What came later is in
-	 * the peaks of younger pairs, so that a checkpoint touches one pair, however many are open.
+	/* While a pair is open: only of the time in which it was the youngest. What came later is
+	 * in the peaks of younger pairs, so that a checkpoint touches one pair, however many are
+	 * open.
 	 */
 	struct peak peak;
 	size_t index;	  /* the caller's own */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What phases are made of: memory and usage of the tree between their begin and their end. */
 #include "model/profile_internal.h"
-#include "base/amounts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,20 +16,6 @@ void *array_reserve(void *list, size_t n, size_t *cap, size_t size)
 	if (list)
 		*cap = more;
 	return list;
-}
-
-static struct profile_usage usage_since(const struct profile_usage *before,
-					const struct profile_usage *now)
-{
-	return (struct profile_usage){
-		.io_read = since(before->io_read, now->io_read),
-		.io_write = since(before->io_write, now->io_write),
-		.disk_read = since(before->disk_read, now->disk_read),
-		.disk_write = since(before->disk_write, now->disk_write),
-		.disk_write_cancelled =
-			since(before->disk_write_cancelled, now->disk_write_cancelled),
-		.cpu_ns = since(before->cpu_ns, now->cpu_ns),
-	};
 }
 
 void phases_init(struct phases *phases, size_t max, struct profile_losses *losses)
@@ -92,7 +77,7 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->end_ns = now->time_ns > phase->start_ns ? now->time_ns : phase->start_ns;
 	phase->end_rss = now->rss;
 	phase->peak_rss = open->peak.rss;
-	phase->usage = usage_since(&phase->usage, &now->usage);
+	phase->usage = profile_usage_since(&phase->usage, &now->usage);
 	phases->peaks[open->index] = open->peak;
 	if (open->kind == PROFILE_PHASE_PAIR)
 		((struct process *)open->owner)->open_phases--;

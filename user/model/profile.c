@@ -665,6 +665,11 @@ uint64_t profile_peak_so_far(const struct profile *p)
 	return p->peak.rss;
 }
 
+uint64_t profile_peak_since_checkpoint(const struct profile *p)
+{
+	return p->tail.rss;
+}
+
 const char *profile_open_phase(const struct profile *p)
 {
 	return phases_innermost(&p->phases);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/amounts.h"
 #include "bpf/wire.h"
 
 enum {
@@ -50,6 +51,20 @@ static inline void profile_add_usage(struct profile_usage *sum, const struct pro
 	sum->disk_write += u->disk_write;
 	sum->disk_write_cancelled += u->disk_write_cancelled;
 	sum->cpu_ns += u->cpu_ns;
+}
+
+static inline struct profile_usage profile_usage_since(const struct profile_usage *before,
+						       const struct profile_usage *now)
+{
+	return (struct profile_usage){
+		.io_read = since(before->io_read, now->io_read),
+		.io_write = since(before->io_write, now->io_write),
+		.disk_read = since(before->disk_read, now->disk_read),
+		.disk_write = since(before->disk_write, now->disk_write),
+		.disk_write_cancelled =
+			since(before->disk_write_cancelled, now->disk_write_cancelled),
+		.cpu_ns = since(before->cpu_ns, now->cpu_ns),
+	};
 }
 
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };
@@ -247,6 +262,8 @@ const struct profile_losses *profile_losses(const struct profile *p);
 uint64_t profile_rss_now(const struct profile *p);
 uint64_t profile_peak_so_far(const struct profile *p);
 const char *profile_open_phase(const struct profile *p);
+/* Highest RSS of the tree since the last checkpoint, as far as points tell. */
+uint64_t profile_peak_since_checkpoint(const struct profile *p);
 /* The phases that are open, of anyone, in order of beginning: the youngest, at most max of them. If
  * none is, the gap that the last mark began. Their end_* are not set yet, and usage is what the
  * tree had used when they began. Valid until the next feed. */

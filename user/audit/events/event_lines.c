@@ -150,11 +150,6 @@ static void put_metrics(struct json_writer *j, const struct profile_metric *metr
 		json_member_u64(j, "dropped_metrics", n - most);
 }
 
-static uint64_t since(uint64_t before, uint64_t now)
-{
-	return now > before ? now - before : 0;
-}
-
 /* ---- The lines --------------------------------------------------------------------------------
  */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "audit/metrics/meter.h"
+#include "base/amounts.h"
+#include "model/pairing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +26,6 @@ struct metered {
 	UT_hash_handle hh;
 };
 
-/* A phase that is open. Its peak is that of the time in which it was the youngest. */
-struct open {
-	char name[METRIC_VALUE_MAX + 1];
-	uint32_t tgid, tid;
-	uint64_t start_ns, peak;
-};
-
 /* The label set of a phase, kept at hand. */
 struct step {
 	char name[METRIC_VALUE_MAX + 1];
@@ -50,10 +45,7 @@ struct track {
 	size_t steps; /* names of phases that it brought along */
 	struct step recent[RECENT_STEPS];
 	size_t next_recent; /* that gives way */
-	struct open open[METER_DEPTH];
-	size_t n_open;
-	struct open gap; /* from one mark to the next */
-	bool any_mark;
+	struct pairing phases;
 };
 
 struct meter {
@@ -221,11 +213,6 @@ static struct metered *meet(struct meter *meter, const struct profile_process *p
 	return process;
 }
 
-static uint64_t since(uint64_t before, uint64_t now)
-{
-	return now > before ? now - before : 0;
-}
-
 static uint64_t count_more(uint64_t *seen, uint64_t now)
 {
 	const uint64_t more = since(*seen, now);
@@ -321,6 +308,7 @@ static void end_job(struct meter *meter, struct track *track, uint64_t now_ns)
 		if (track->recent[i].series)
 			series_drop(meter->metrics, track->recent[i].series, now_ns);
 	series_drop(meter->metrics, track->series, now_ns);
+	pairing_free(&track->phases);
 	free(track);
 }
 
@@ -336,6 +324,7 @@ static void begin_job(struct meter *meter, struct machine_job *job, uint64_t now
 	*at = track = calloc(1, sizeof(*track));
 	if (!track)
 		return;
+	pairing_init(&track->phases, METER_DEPTH);
 	track->job = job;
 	track->id = job->id;
 	track->index = job->index % WIRE_MAX_JOBS;
@@ -352,24 +341,6 @@ static void begin_job(struct meter *meter, struct machine_job *job, uint64_t now
 		return;
 	count(meter, process, root); /* until now it was in no job */
 	bind(meter, process, root, now_ns);
-}
-
-static void raise_to(uint64_t *value, uint64_t other)
-{
-	if (other > *value)
-		*value = other;
-}
-
-static void open_phase(struct open *open, const struct profile_checkpoint *step, size_t name_len)
-{
-	if (name_len >= sizeof(open->name))
-		name_len = sizeof(open->name) - 1;
-	memcpy(open->name, step->step, name_len);
-	open->name[name_len] = '\0';
-	open->tgid = step->tgid;
-	open->tid = step->tid;
-	open->start_ns = step->time_ns;
-	open->peak = step->tree.rss;
 }
 
 /* The label set of a phase of that name. A name that is new to all counts against the job. */
@@ -404,98 +375,53 @@ static struct series *recent_step(struct meter *meter, struct track *track, cons
 	return step->series;
 }
 
-static void close_phase(struct meter *meter, struct track *track, const struct open *open,
+static void count_phase(struct meter *meter, struct track *track, const struct open_phase *ended,
 			uint64_t now_ns)
 {
-	struct series *series = recent_step(meter, track, open->name, now_ns);
+	char name[METRIC_VALUE_MAX + 1];
+	struct series *series;
 
-	series_raise(series, M_STEP_PEAK, open->peak);
-	series_add(series, M_STEP_TIME, since(open->start_ns, now_ns));
+	snprintf(name, sizeof(name), "%s", ended->text);
+	series = recent_step(meter, track, name, now_ns);
+	series_raise(series, M_STEP_PEAK, ended->peak.rss);
+	series_add(series, M_STEP_TIME, since(ended->start_ns, now_ns));
 	series_add(series, M_STEP_RUNS, 1);
 }
 
-/* As the model does it: what this thread began last, or else any thread of its process. */
-static struct open *find_open(struct track *track, const struct profile_checkpoint *step,
-			      size_t name_len)
+/* What the tree had since the last checkpoint, whichever phases were open had. */
+static void fold_peak(struct track *track, uint64_t rss)
 {
-	struct open *of_process = NULL;
-
-	if (name_len > METRIC_VALUE_MAX)
-		name_len = METRIC_VALUE_MAX;
-	for (size_t i = track->n_open; i--;) {
-		struct open *open = &track->open[i];
-
-		if (open->tgid != step->tgid || memcmp(open->name, step->step, name_len) ||
-		    open->name[name_len])
-			continue;
-		if (open->tid == step->tid)
-			return open;
-		of_process = of_process ? of_process : open;
-	}
-	return of_process;
-}
-
-/* Its peak includes those of the phases in it; the one around it has had its peak, too. */
-static void end_phase(struct meter *meter, struct track *track, struct open *open, uint64_t now_ns)
-{
-	const size_t at = (size_t)(open - track->open);
-	struct open closed = *open;
-
-	for (size_t i = at + 1; i < track->n_open; i++)
-		raise_to(&closed.peak, track->open[i].peak);
-	close_phase(meter, track, &closed, now_ns);
-	if (at)
-		raise_to(&track->open[at - 1].peak, open->peak);
-	memmove(open, open + 1, (track->n_open - at - 1) * sizeof(*open));
-	track->n_open--;
-}
-
-static void mark(struct meter *meter, struct track *track, const struct profile_checkpoint *step)
-{
-	if (track->gap.start_ns)
-		close_phase(meter, track, &track->gap, step->time_ns);
-	track->any_mark = true;
-	open_phase(&track->gap, step, strlen(step->step));
+	pairing_fold(&track->phases, &(struct peak){.rss = rss});
 }
 
 static void finish_phases(struct meter *meter, struct track *track, uint64_t now_ns)
 {
-	while (track->n_open)
-		end_phase(meter, track, &track->open[track->n_open - 1], now_ns);
-	if (track->any_mark)
-		close_phase(meter, track, &track->gap, now_ns);
-	track->any_mark = false;
+	const struct open_phase *ended;
+
+	while ((ended = pairing_finish(&track->phases)))
+		count_phase(meter, track, ended, now_ns);
 }
 
-static void take_step_of(struct meter *meter, struct track *track,
-			 const struct profile_checkpoint *step)
+static void count_step(struct meter *meter, struct track *track,
+		       const struct profile_checkpoint *step)
 {
-	const size_t len = strlen(step->step);
-	struct open *open;
+	const struct pairing_hit hit = {
+		.what = step->what,
+		.thread = {step->started_ns, step->tgid, step->tid},
+		.name = step->name,
+		.time_ns = step->time_ns,
+		.rss = step->tree.rss,
+	};
+	struct pairing_change change;
 
-	switch (step->what) {
-	case WIRE_START:
-		open_phase(&track->gap, step, len);
-		return;
-	case WIRE_BEGIN:
-		if (track->n_open < METER_DEPTH)
-			open_phase(&track->open[track->n_open++], step, len - strlen(" Start"));
-		break;
-	case WIRE_END:
-		open = find_open(track, step, len - strlen(" End"));
-		if (open)
-			end_phase(meter, track, open, step->time_ns);
-		break;
-	case WIRE_MARK:
-		mark(meter, track, step);
-		break;
-	case WIRE_FINISH:
+	if (step->what == WIRE_FINISH) {
 		finish_phases(meter, track, step->time_ns);
 		return;
-	case WIRE_METRIC:
-		return;
 	}
-	series_add(track->series, M_JOB_CHECKPOINTS, 1);
+	if (!pairing_step(&track->phases, &hit, &change) && change.ended)
+		count_phase(meter, track, change.ended, step->time_ns);
+	if (step->what != WIRE_START)
+		series_add(track->series, M_JOB_CHECKPOINTS, 1);
 }
 
 static void take_checkpoint(struct meter *meter, const struct wire_checkpoint *cp,
@@ -509,12 +435,10 @@ static void take_checkpoint(struct meter *meter, const struct wire_checkpoint *c
 	track = track_of(meter, news->job);
 	if (!track)
 		return;
-	/* What is open had this peak. A metric begins no step, and has one all the same. */
-	if (track->n_open)
-		raise_to(&track->open[track->n_open - 1].peak, step_peak);
-	raise_to(&track->gap.peak, step_peak);
+	/* A metric is no step, and has a peak all the same. */
+	fold_peak(track, step_peak);
 	if (news->step)
-		take_step_of(meter, track, news->step);
+		count_step(meter, track, news->step);
 	if (news->job_ended)
 		series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
 }
@@ -551,6 +475,7 @@ static void take_process(struct meter *meter, const struct wire_header *record,
 		take_root_exit(track, pub->exit_code);
 	if (!news->job_is_over)
 		return;
+	fold_peak(track, profile_peak_since_checkpoint(news->job->profile));
 	finish_phases(meter, track, record->time_ns);
 	series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
 	end_job(meter, track, record->time_ns);
@@ -657,8 +582,11 @@ void meter_free(struct meter *meter)
 		next = process->hh.next;
 		free(process);
 	}
-	for (size_t i = 0; i < WIRE_MAX_JOBS; i++)
+	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
+		if (meter->tracks[i])
+			pairing_free(&meter->tracks[i]->phases);
 		free(meter->tracks[i]);
+	}
 	metrics_free(meter->metrics);
 	free(meter);
 }

@@ -37,11 +37,6 @@ static const char *const definitions[] = {
 	"Texts that are very long are cut and end in \"...\".",
 };
 
-static uint64_t since(uint64_t before, uint64_t now)
-{
-	return now > before ? now - before : 0;
-}
-
 /* ---- qprof: -----------------------------------------------------------------------------------
  */
 

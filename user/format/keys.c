@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sys/wait.h>
 
+#include "base/amounts.h"
 #include "base/units.h"
 
 enum { SCHEMA_VERSION = 1 };

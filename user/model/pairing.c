@@ -13,10 +13,10 @@ void pairing_init(struct pairing *p, size_t max_pairs)
 
 void pairing_free(struct pairing *p)
 {
-	struct open_phase *pair, *next;
+	struct open_phase *pair;
 
-	DL_FOREACH_SAFE(p->pairs, pair, next)
-	{
+	while ((pair = pairing_youngest(p))) {
+		DL_DELETE(p->pairs, pair);
 		free(pair);
 	}
 	free(p->gap);

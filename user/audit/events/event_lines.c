@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/amounts.h"
 #include "report/json.h"
 
 static const char *const names[EVENT_KINDS] = {

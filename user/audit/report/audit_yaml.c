@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/amounts.h"
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
 #include "format/emit.h"

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from reports import HERE, PROFILE, formats, report, run
+from reports import HERE, PROFILE, ROOT, formats, report, run
 
 # The arguments of each golden file: the format's name, and what else there is to choose.
 GOLDEN = {name: ["-f", name] for name in formats()} | {
@@ -87,3 +87,11 @@ def test_no_link_is_followed(tmp_path):
     _, stderr = run("report", "-o", link, PROFILE, status=125)
     assert "symbolic link" in stderr, stderr
     assert target.read_text() == "precious"
+
+
+def test_a_page_may_be_passed_on():
+    """Everything that a page carries is MIT, and it carries the licences of both who wrote it."""
+    page = report("-f", "html").decode()
+    assert "SPDX-License-Identifier: MIT" in page and "GPL" not in page
+    for licence in ("user/report/html/LICENSE", "third_party/uplot/LICENSE"):
+        assert (ROOT / licence).read_text() in page, licence

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# qprof_html_page(OUTPUT <source.c> PAGE <page.html> STYLES <file.css>... SCRIPTS <file.js>...
-#   LIBRARY <dir>)
+# qprof_html_page(OUTPUT <source.c> PAGE <page.html> LICENSE <file> STYLES <file.css>...
+#   SCRIPTS <file.js>... LIBRARY <dir>)
 #
-# Puts the page, its styles and scripts and the library for charts into one text, as the C array
-# html_page. The page's Content-Security-Policy allows these styles and scripts by their hashes and
-# nothing else. Files of the library are held against the SHA256SUMS that lies with them.
+# Puts the page, its styles and scripts, the library for charts and the licences of both into one
+# text, as the C array html_page. The page's Content-Security-Policy allows these styles and scripts
+# by their hashes and nothing else. The library's SHA256SUMS must hold for its files.
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(QPROF_HTML_PAGE_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
   function(qprof_html_page)
-    cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUTPUT;PAGE;LIBRARY" "STYLES;SCRIPTS")
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUTPUT;PAGE;LICENSE;LIBRARY" "STYLES;SCRIPTS")
     file(GLOB library CONFIGURE_DEPENDS ${arg_LIBRARY}/*)
     file(RELATIVE_PATH shown ${CMAKE_SOURCE_DIR} ${arg_PAGE})
     add_custom_command(OUTPUT ${arg_OUTPUT}
-      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${arg_OUTPUT} -DPAGE=${arg_PAGE} -DLIBRARY=${arg_LIBRARY}
+      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${arg_OUTPUT} -DPAGE=${arg_PAGE}
+        -DPAGE_LICENSE=${arg_LICENSE} -DLIBRARY=${arg_LIBRARY}
         "-DSTYLES=${arg_STYLES}" "-DSCRIPTS=${arg_SCRIPTS}" -P ${QPROF_HTML_PAGE_SCRIPT}
-      DEPENDS ${QPROF_HTML_PAGE_SCRIPT} ${arg_PAGE} ${arg_STYLES} ${arg_SCRIPTS} ${library}
+      DEPENDS ${QPROF_HTML_PAGE_SCRIPT} ${arg_PAGE} ${arg_LICENSE} ${arg_STYLES} ${arg_SCRIPTS}
+        ${library}
       COMMENT "Embedding ${shown}"
       VERBATIM)
   endfunction()
@@ -74,7 +76,8 @@ foreach(line IN LISTS sums)
 endforeach()
 
 read_all(PAGE_TEXT ${PAGE})
-read_all(LICENSE ${LIBRARY}/LICENSE)
+read_all(LICENSE ${PAGE_LICENSE})
+read_all(LIBRARY_LICENSE ${LIBRARY}/LICENSE)
 read_all(LIBRARY_STYLE ${LIBRARY}/uPlot.min.css)
 read_all(LIBRARY_SCRIPT ${LIBRARY}/uPlot.iife.min.js)
 read_all(STYLE ${STYLES})
@@ -84,7 +87,7 @@ foreach(part IN ITEMS STYLE LIBRARY_STYLE SCRIPT LIBRARY_SCRIPT)
   hash_of(${part}_HASH ${part})
 endforeach()
 set(POLICY "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src ${STYLE_HASH} ${LIBRARY_STYLE_HASH}; script-src ${SCRIPT_HASH} ${LIBRARY_SCRIPT_HASH}")
-foreach(part IN ITEMS POLICY LICENSE LIBRARY_STYLE LIBRARY_SCRIPT STYLE SCRIPT)
+foreach(part IN ITEMS POLICY LICENSE LIBRARY_LICENSE LIBRARY_STYLE LIBRARY_SCRIPT STYLE SCRIPT)
   string(REPLACE "@${part}@" "${${part}}" PAGE_TEXT "${PAGE_TEXT}")
 endforeach()
 

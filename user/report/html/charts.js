@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // The charts over time: memory with its phases, CPU and I/O, of one width and one view.
 
 const FONT = `12px ${getComputedStyle(document.documentElement).fontFamily}`;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * page.h - the page of the HTML report without the profile: what is in this folder and the library
- * for charts, put into one text by the build (tools/cmake/HtmlPage.cmake).
+ * page.h - the page of the HTML report without the profile. The build (tools/cmake/HtmlPage.cmake)
+ * puts the files of this folder and the library for charts into one text.
  */
 #ifndef QPROF_HTML_PAGE_H
 #define QPROF_HTML_PAGE_H

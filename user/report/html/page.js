@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // The page: what is said first, then the charts and tables, and colours for screen and paper.
 
 function part(colour, size, whole, ...name) {

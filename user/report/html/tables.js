@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // Tables that are sorted by a click on a title, or by Enter on it, and filtered as one types.
 
 const ROWS = 50; // at first; a page of thousands is slow

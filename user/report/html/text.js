@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // Numbers as text for people, as user/base/units.c writes them, and elements made of text. Texts of
 // the profile become text nodes only, never markup.
 

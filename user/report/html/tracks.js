@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // A track for each process: its memory over time, on one scale for all. Drawn while it is in sight.
 
 const TRACK = 40; // pixels

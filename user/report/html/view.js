@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT
 // The profile, and which stretch of the run is shown.
 
 // Tables come as {keys, rows}.

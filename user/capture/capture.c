@@ -81,15 +81,16 @@ void capture_warn(void *context, const char *what, const char *why)
 /* What io_read and io_write lack: at most two notes. */
 static size_t calls_notes(const struct capture *w, const char **notes)
 {
+	const struct features *features = engine_features(w->engine);
 	size_t n = 0;
 
-	switch (engine_calls(w->engine)) {
+	switch (features->calls) {
 	case CALLS_TRACED:
-		if (!engine_traces_aio(w->engine))
+		if (!features->aio)
 			notes[n++] =
 				"native AIO (io_submit) is not counted in io_read and io_write on "
 				"this kernel; what it does O_DIRECT is in disk_read and disk_write";
-		if (engine_untraced(w->engine))
+		if (*features->untraced)
 			notes[n++] =
 				"some of the kernel's functions cannot be traced here, and what "
 				"goes through them is not counted in io_read and io_write: "
@@ -140,7 +141,7 @@ size_t capture_notes(const struct capture *w, const char *notes[CAPTURE_MAX_NOTE
 
 struct run_info capture_info(const struct capture *w)
 {
-	const struct engine_backends from = engine_backends(w->engine);
+	const struct features_backends from = features_backends(engine_features(w->engine));
 
 	return (struct run_info){
 		.version = QPROF_VERSION,

@@ -86,7 +86,8 @@ static void check_pids(unsigned int level)
 static int check_engine(void)
 {
 	const struct engine_config config = {.follow = true};
-	struct engine_backends from;
+	const struct features *features;
+	struct features_backends from;
 	struct discovery *d;
 	struct engine *e;
 	struct error err = {0};
@@ -95,14 +96,16 @@ static int check_engine(void)
 		say("BPF programs", "no", err.text);
 		return 1;
 	}
-	from = engine_backends(e);
+	features = engine_features(e);
+	from = features_backends(features);
 	say("BPF programs", "yes", "loaded and attached");
 	check_pids(engine_pid_level(e));
 	say("memory", "yes", from.rss);
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
 	say("exact CPU time", engine_clock_reason(e) ? "no" : "yes", engine_clock_reason(e));
-	say("fexit", engine_fexit_reason(e) ? "no" : "yes", engine_fexit_reason(e));
+	say("fexit", features->fexit ? "yes" : "no",
+	    features->fexit ? NULL : features->fexit_reason);
 	d = discovery_new(e, NULL, 0, ignore, NULL, 0);
 	if (d)
 		discovery_search_process(d, pids_self(), false);

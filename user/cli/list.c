@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "kernel/discovery.h"
+#include "kernel/sites.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "kernel/procfs.h"
@@ -64,7 +64,7 @@ static const char *meaning(const struct usdt_probe *probe)
 {
 	uint32_t named_by_site;
 
-	switch (discovery_classify(probe, NULL, 0, &named_by_site)) {
+	switch (sites_classify(probe, NULL, 0, &named_by_site)) {
 	case WIRE_BEGIN:
 		return "begin of a phase";
 	case WIRE_END:

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdbool.h>
@@ -15,14 +14,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "kernel/known_files.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "kernel/known_files.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
-#include "base/text.h"
+#include "kernel/sites.h"
 
 enum {
-	MAX_SITES = 16384, /* the size of the map `sites` */
 	MAX_FILES = 100000,
 	CODE_BYTES = 16, /* an instruction, at the most */
 	ATTEMPTS = 3,	 /* at a file that is being copied up */
@@ -30,13 +29,10 @@ enum {
 
 struct discovery {
 	struct engine *engine;
-	const char *const *patterns;
-	size_t n_patterns;
 	discovery_warn_fn warn;
 	void *context;
 	struct known_files files;
-	char **site_names; /* n_sites of them */
-	size_t n_sites, room;
+	struct sites sites;
 	int lease_signal;
 	uint32_t groups;
 	uint64_t digest;   /* of the probes of the file that is being searched */
@@ -56,8 +52,7 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 		return NULL;
 	d->engine = e;
 	d->files.limit = MAX_FILES;
-	d->patterns = patterns;
-	d->n_patterns = n;
+	d->sites = (struct sites){.patterns = patterns, .n_patterns = n};
 	d->warn = warn;
 	d->context = context;
 	d->lease_signal = lease_signal;
@@ -100,7 +95,7 @@ static void detach_file(struct discovery *d, struct known_file *file)
 {
 	if (file->linker)
 		engine_forget_linker(d->engine, &file->key);
-	engine_detach_group(d->engine, file->group);
+	probes_detach(engine_probes(d->engine), file->group);
 	engine_forget_code(d->engine);
 	drop_lease(file);
 }
@@ -153,9 +148,7 @@ void discovery_free(struct discovery *d)
 		drop_lease(d->files.first);
 		known_files_remove(&d->files, d->files.first);
 	}
-	for (size_t i = 0; i < d->n_sites; i++)
-		free(d->site_names[i]);
-	free(d->site_names);
+	sites_free(&d->sites);
 	free(d);
 }
 
@@ -234,45 +227,6 @@ static void digest_probe(struct discovery *d, int fd, const struct usdt_probe *p
 		digest(d, &probe->arg[i], sizeof(probe->arg[i]));
 }
 
-static bool matches(const struct usdt_probe *probe, const char *pattern)
-{
-	char name[2 * USDT_NAME_LEN];
-
-	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
-	return !fnmatch(pattern, name, 0);
-}
-
-enum wire_what discovery_classify(const struct usdt_probe *probe, const char *const *patterns,
-				  size_t n, uint32_t *named_by_site)
-{
-	static const struct {
-		const char *name;
-		enum wire_what what;
-	} ours[] = {
-		{"begin", WIRE_BEGIN},
-		{"end", WIRE_END},
-		{"mark", WIRE_MARK},
-		{"metric", WIRE_METRIC},
-		/* Metrics as well: the model tells them apart by the site's name. */
-		{"summary", WIRE_METRIC},
-		{"define", WIRE_METRIC},
-	};
-
-	*named_by_site = 0;
-	if (!strcmp(probe->provider, "qprof")) {
-		for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-			if (!strcmp(probe->name, ours[i].name))
-				return ours[i].what;
-		*named_by_site = 1;
-		return WIRE_MARK;
-	}
-	*named_by_site = 1;
-	for (size_t i = 0; i < n; i++)
-		if (matches(probe, patterns[i]))
-			return WIRE_MARK;
-	return 0;
-}
-
 static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, const char *path,
 			  const char *why)
 {
@@ -282,107 +236,65 @@ static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, c
 	d->warn(d->context, what, why);
 }
 
-/* Takes the next index for a site. -ENOSPC or -ENOMEM. */
-static int add_site(struct discovery *d, const struct usdt_probe *probe)
-{
-	char name[2 * USDT_NAME_LEN];
-
-	if (d->n_sites == MAX_SITES)
-		return -ENOSPC;
-	if (d->n_sites == d->room) {
-		size_t room = d->room ? d->room * 2 : 64;
-		char **names = reallocarray(d->site_names, room, sizeof(*names));
-
-		if (!names)
-			return -ENOMEM;
-		d->site_names = names;
-		d->room = room;
-	}
-	if (strcmp(probe->provider, "qprof"))
-		snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
-	else
-		snprintf(name, sizeof(name), "%s", probe->name);
-	d->site_names[d->n_sites] = strdup(name);
-	if (!d->site_names[d->n_sites])
-		return -ENOMEM;
-	return d->n_sites++;
-}
-
-/* Makes a site of a probe that is a checkpoint. Its index; or -errno, -ENOENT for what is none. */
-static int prepare_site(struct discovery *d, const char *path, const struct usdt_probe *probe)
-{
-	struct wire_site site = {.arg = {probe->arg[0], probe->arg[1]}};
-	int index, err;
-
-	site.what = discovery_classify(probe, d->patterns, d->n_patterns, &site.named_by_site);
-	if (!site.what)
-		return -ENOENT;
-	/* Its hits are counted all the same, without what cannot be read. */
-	if (probe->refused && !site.named_by_site)
-		warn_of_probe(d, probe, path, probe->refused);
-	index = add_site(d, probe);
-	err = index < 0 ? index : engine_set_site(d->engine, index, &site);
-	if (!err)
-		return index;
-	warn_of_probe(d, probe, path, strerror(-err));
-	return err;
-}
-
-/* A file's checkpoints, and of which of its probes they are. */
-struct sites {
-	struct engine_place *places;
+/* The places of a file's checkpoints, and the probe at each. */
+struct chosen {
+	struct probe_place *places;
 	const struct usdt_probe **probes;
 	size_t n;
 };
 
-static int choose_sites(struct discovery *d, const char *path, const struct usdt_file *file,
-			struct sites *sites)
+static int choose_probes(struct discovery *d, const char *path, const struct usdt_file *file,
+			 struct chosen *chosen)
 {
-	*sites = (struct sites){
-		.places = calloc(file->count, sizeof(*sites->places)),
-		.probes = calloc(file->count, sizeof(*sites->probes)),
+	*chosen = (struct chosen){
+		.places = calloc(file->count, sizeof(*chosen->places)),
+		.probes = calloc(file->count, sizeof(*chosen->probes)),
 	};
-	if (!sites->places || !sites->probes)
+	if (!chosen->places || !chosen->probes)
 		return -ENOMEM;
 	for (size_t i = 0; i < file->count; i++) {
 		const struct usdt_probe *probe = &file->probes[i];
-		int index = prepare_site(d, path, probe);
+		const char *why;
+		int index = sites_add(&d->sites, d->engine, probe, &why);
 
+		if (why)
+			warn_of_probe(d, probe, path, why);
 		if (index < 0)
 			continue;
-		sites->probes[sites->n] = probe;
-		sites->places[sites->n++] = (struct engine_place){
+		chosen->probes[chosen->n] = probe;
+		chosen->places[chosen->n++] = (struct probe_place){
 			.offset = probe->offset, .semaphore = probe->semaphore, .cookie = index};
 	}
 	return 0;
 }
 
-static int attach(struct discovery *d, enum engine_probe probe, int fd,
-		  const struct engine_place *places, size_t n)
+static int attach(struct discovery *d, enum probe probe, int fd, const struct probe_place *places,
+		  size_t n)
 {
-	int err = engine_attach_places(d->engine, probe, d->groups, fd, places, n);
+	int err = probes_attach(engine_probes(d->engine), probe, d->groups, fd, places, n);
 
 	d->attached |= !err;
 	return err;
 }
 
 /* All at once; if the kernel refuses one of them, one by one, so that the others are there. */
-static void attach_sites(struct discovery *d, int fd, const char *path, const struct sites *sites)
+static void attach_chosen(struct discovery *d, int fd, const char *path,
+			  const struct chosen *chosen)
 {
-	if (!sites->n || !attach(d, PROBE_SITE, fd, sites->places, sites->n))
+	if (!chosen->n || !attach(d, PROBE_SITE, fd, chosen->places, chosen->n))
 		return;
-	for (size_t i = 0; i < sites->n; i++) {
-		int err = attach(d, PROBE_SITE, fd, &sites->places[i], 1);
+	for (size_t i = 0; i < chosen->n; i++) {
+		int err = attach(d, PROBE_SITE, fd, &chosen->places[i], 1);
 
 		if (err)
-			warn_of_probe(d, sites->probes[i], path, strerror(-err));
+			warn_of_probe(d, chosen->probes[i], path, strerror(-err));
 	}
 }
 
 static void attach_probes(struct discovery *d, int fd, const char *path)
 {
 	struct usdt_file file;
-	struct sites sites;
+	struct chosen chosen;
 	const char *why = NULL;
 	int err = usdt_file_read(fd, &file, &why);
 
@@ -399,13 +311,13 @@ static void attach_probes(struct discovery *d, int fd, const char *path)
 	for (size_t i = 0; i < file.count; i++)
 		digest_probe(d, fd, &file.probes[i]);
 	if (file.count && !d->comparing) {
-		err = choose_sites(d, path, &file, &sites);
+		err = choose_probes(d, path, &file, &chosen);
 		if (err)
 			d->warn(d->context, path, strerror(-err));
 		else
-			attach_sites(d, fd, path, &sites);
-		free(sites.places);
-		free(sites.probes);
+			attach_chosen(d, fd, path, &chosen);
+		free(chosen.places);
+		free(chosen.probes);
 	}
 	usdt_file_free(&file);
 }
@@ -440,10 +352,10 @@ static bool is_libaio(const char *name)
 	return begins(name, "libaio.so");
 }
 
-static void attach_function(struct discovery *d, enum engine_probe probe, int fd, const char *path,
+static void attach_function(struct discovery *d, enum probe probe, int fd, const char *path,
 			    const char *function)
 {
-	struct engine_place place = {0};
+	struct probe_place place = {0};
 	int err = usdt_find_function(fd, function, &place.offset);
 	char what[600];
 
@@ -464,7 +376,7 @@ static void attach_calls(struct discovery *d, int fd, const char *path, const ch
 {
 	static const struct {
 		bool (*is_in)(const char *name);
-		enum engine_probe probe;
+		enum probe probe;
 		const char *function;
 	} calls[] = {
 		{is_libc, PROBE_CALL, "vmsplice"},
@@ -500,7 +412,7 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 		d->linker_added |= !d->comparing;
 		d->narrow_added |= !d->comparing && usdt_is_narrow(fd);
 	}
-	if (engine_calls(d->engine) == CALLS_PROBED)
+	if (engine_features(d->engine)->calls == CALLS_PROBED)
 		attach_calls(d, fd, path, name);
 }
 
@@ -717,7 +629,7 @@ static void search_mappings(struct discovery *d, pid_t pid, struct search *searc
 
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 {
-	const size_t sites = d->n_sites;
+	const size_t sites = d->sites.n;
 	struct search search = {0};
 	bool waits = true, added = false;
 
@@ -728,13 +640,13 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 		waits &= search.has_linker && !d->linker_added;
 		added |= d->linker_added;
 	} while (d->linker_added);
-	if (starting && d->n_sites > sites && !waits && !engine_holds_starts(d->engine))
+	if (starting && d->sites.n > sites && !waits && !engine_features(d->engine)->holds_starts)
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
 	/* Of 32 bits it was seen to make nobody wait in that run, although it had its probe. */
-	if (starting && added && (d->narrow_added || !engine_holds_starts(d->engine)))
+	if (starting && added && (d->narrow_added || !engine_features(d->engine)->holds_starts))
 		d->warn(d->context,
 			"the first run of a program with a dynamic linker that was not known",
 			"the first checkpoints of its libraries may be missing");
@@ -753,10 +665,10 @@ void discovery_search_file(struct discovery *d, const char *path)
 
 size_t discovery_sites(const struct discovery *d)
 {
-	return d->n_sites;
+	return d->sites.n;
 }
 
 const char *discovery_site_name(const struct discovery *d, uint32_t site)
 {
-	return site < d->n_sites ? d->site_names[site] : "(unknown probe)";
+	return sites_name(&d->sites, site);
 }

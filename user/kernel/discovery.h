@@ -55,11 +55,4 @@ size_t discovery_sites(const struct discovery *d);
 /* The step name of a site whose probe is its own name: "name" or "provider:name". Never NULL. */
 const char *discovery_site_name(const struct discovery *d, uint32_t site);
 
-/*
- * What a probe would be as a checkpoint: 0 if none, given the patterns. *named_by_site as in struct
- * wire_site.
- */
-enum wire_what discovery_classify(const struct usdt_probe *probe, const char *const *patterns,
-				  size_t n, uint32_t *named_by_site);
-
 #endif

@@ -3,58 +3,31 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/log.h"
-#include "kernel/rss_layout.h"
+#include "kernel/iterator.h"
 #include "kernel/pids.h"
+#include "kernel/skeleton.h"
 
-/* The names that the skeleton takes from the BPF side. */
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t s64;
-#include "qprof.skel.h"
-
-enum { DETACH_THREADS = 32, DETACH_MS = 2000, RELEASE_NS = 50000000 };
-
-/* How old the usage of others may be in the checkpoints of a tree of more than 256 threads. In an
- * audit, where a checkpoint is one of many things that go on, reading it may cost less. */
+/*
+ * How old the usage of other processes may be in the checkpoints of a tree of more than 256
+ * threads. To read it anew costs an audit more: the walk visits all processes of the machine.
+ */
 enum { RUN_STALE_NS = 1000000, AUDIT_STALE_NS = 20000000 };
-
-/* A link that libbpf knows, or one that it does not yet: then link is NULL. */
-struct attached {
-	struct bpf_link *link;
-	int fd;
-	uint32_t group;
-};
 
 struct engine {
 	struct qprof_bpf *bpf;
-	struct attached *attached; /* by engine_attach_places */
-	size_t n_attached, room;
-	bool multi; /* one link can hold many uprobes */
-	bool fexit;
-	bool aio; /* native AIO is traced */
-	enum engine_calls calls;
-	char fexit_reason[128];
-	char untraced[512]; /* functions that the kernel has and lets nobody trace, in a row; or ""
-			     */
-	char traced_backend[768];
-	bool holds_starts;
-	enum rss_layout rss_layout;
+	struct features features;
+	struct probes *probes;
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
@@ -69,306 +42,21 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, args);
 }
 
-/* The smallest program, to try what the kernel takes: r0 = 0, exit. */
-static const struct bpf_insn nothing[] = {
-	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-	{.code = BPF_JMP | BPF_EXIT},
-};
-
 /*
- * Whether this kernel takes an fentry or fexit program on a function: tried with the smallest one,
- * since what forbids it is a matter of configuration, privilege, architecture and of the function.
- * 0, or -errno.
+ * Runs a program that the BPF side has for us to call. args: its arguments, of size bytes. Returns
+ * 0, and *answer is what the program returned; or -errno.
  */
-static int probe_traced(const struct btf *btf, const char *function, enum bpf_attach_type type)
+static int call_program(struct bpf_program *program, void *args, uint32_t size, uint32_t *answer)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
-	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
-	int fd, link;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = size);
+	int code = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 
-	if (id < 0)
-		return -ENOENT;
-	opts.attach_btf_id = id;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "probe_traced", "GPL", nothing, 2, &opts);
-	if (fd < 0)
-		return fd;
-	link = bpf_raw_tracepoint_open(NULL, fd);
-	close(fd);
-	if (link < 0)
-		return link;
-	close(link);
-	return 0;
-}
-
-/* With ftrace switched off, fexit attaches and never fires. */
-static bool ftrace_is_off(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/ftrace_enabled", "re");
-	bool off = file && fgetc(file) == '0';
-
-	if (file)
-		fclose(file);
-	return off;
-}
-
-#if defined(__x86_64__)
-#define SPLICE_FUNCTION "__x64_sys_splice"
-#else
-#define SPLICE_FUNCTION "__arm64_sys_splice"
-#endif
-
-/* What a program is attached to by fentry or fexit, NULL for another's section. */
-static const char *traced_function(const struct bpf_program *program)
-{
-	const char *section = bpf_program__section_name(program);
-
-	if (strncmp(section, "fexit/", 6) && strncmp(section, "fentry/", 7))
-		return NULL;
-	return strchr(section, '/') + 1;
-}
-
-/*
- * Of the functions, those that the kernel has (32-bit programs' calls are a matter of
- * configuration) and lets one trace: one that is not to be traced would make libbpf refuse all
- * programs.
- */
-static bool can_trace(struct engine *e, const struct btf *btf, const struct bpf_program *program,
-		      const char *function)
-{
-	size_t used = strlen(e->untraced);
-	int err;
-
-	if (!e->fexit || btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) <= 0)
-		return false;
-	err = probe_traced(btf, function, bpf_program__expected_attach_type(program));
-	if (!err)
-		return true;
-	log_verbose("%s cannot be traced: %s", function, strerror(-err));
-	snprintf(e->untraced + used, sizeof(e->untraced) - used, "%s%s", used ? ", " : "",
-		 function);
-	return false;
-}
-
-static void choose_traced(struct engine *e, const struct btf *btf)
-{
-	struct bpf_program *program;
-
-	bpf_object__for_each_program(program, e->bpf->obj)
-	{
-		const char *function = traced_function(program);
-
-		if (function)
-			bpf_program__set_autoload(program, can_trace(e, btf, program, function));
-	}
-	/* Where it is not seen who submits, nobody's completions are counted. */
-	e->aio = bpf_program__autoload(e->bpf->progs.aio_submits) &&
-		 bpf_program__autoload(e->bpf->progs.aio_completes);
-}
-
-static void name_traced(struct engine *e)
-{
-	snprintf(e->traced_backend, sizeof(e->traced_backend),
-		 "task->ioac rchar and wchar; io_uring's tracepoints; fexit on splice, tee, "
-		 "vmsplice, process_vm_readv, process_vm_writev%s%s%s",
-		 e->aio ? "; fentry on aio_complete_rw" : "", *e->untraced ? "; but not on " : "",
-		 e->untraced);
-}
-
-static void choose_calls(struct engine *e, const struct btf *btf, bool wanted)
-{
-	int err = probe_traced(btf, SPLICE_FUNCTION, BPF_TRACE_FEXIT);
-
-	if (err)
-		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "fexit on %s: %s",
-			 SPLICE_FUNCTION, strerror(-err));
-	else if (ftrace_is_off())
-		snprintf(e->fexit_reason, sizeof(e->fexit_reason), "kernel.ftrace_enabled is 0");
-	else
-		e->fexit = true;
-	choose_traced(e, btf);
-	name_traced(e);
-	e->calls = e->fexit ? CALLS_TRACED : wanted ? CALLS_PROBED : CALLS_NOT_COUNTED;
-}
-
-/*
- * From 6.6 one link attaches a program to many places of a file (89ae89f53d20 "bpf: Add multi
- * uprobe link"), and lets go of them after one grace period instead of one for each. libbpf 1.1
- * does not know it, so the numbers are here; include/uapi/linux/bpf.h.
- */
-enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
-
-struct uprobe_multi_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, semaphores, cookies;
-	uint32_t count, multi_flags, pid, reserved;
-};
-
-/* The link's descriptor, or -errno. */
-static int uprobe_multi_link(int program, const char *path, const uint64_t *offsets,
-			     const uint64_t *semaphores, const uint64_t *cookies, uint32_t n,
-			     bool returns)
-{
-	const struct uprobe_multi_attr attr = {
-		.prog_fd = program,
-		.attach_type = TRACE_UPROBE_MULTI,
-		.path = (uintptr_t)path,
-		.offsets = (uintptr_t)offsets,
-		.semaphores = (uintptr_t)semaphores,
-		.cookies = (uintptr_t)cookies,
-		.count = n,
-		.multi_flags = returns ? UPROBE_MULTI_RETURN : 0,
-	};
-	long fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
-/* Tried with a file that cannot be probed: a kernel that knows the link says so by EBADF. */
-static bool probe_multi(void)
-{
-	LIBBPF_OPTS(bpf_prog_load_opts, opts,
-		    .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
-	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "probe_multi", "GPL", nothing, 2, &opts);
-	uint64_t zero = 0;
-	int link;
-
-	if (program < 0)
-		return false;
-	link = uprobe_multi_link(program, "/", &zero, NULL, NULL, 1, false);
-	close(program);
-	return link == -EBADF;
-}
-
-/* The programs that are attached to a place in a file, when it is found. */
-static struct bpf_program *probe_program(const struct engine *e, enum engine_probe probe)
-{
-	switch (probe) {
-	case PROBE_SITE:
-		return e->bpf->progs.site_hit;
-	case PROBE_LINKER:
-		return e->bpf->progs.objects_changed;
-	case PROBE_CALL:
-		return e->bpf->progs.library_call_begins;
-	case PROBE_LIBC_VMSPLICE:
-		return e->bpf->progs.libc_vmsplice_done;
-	case PROBE_LIBAIO_SUBMIT:
-		return e->bpf->progs.libaio_submitted;
-	case PROBE_LIBC_SPLICE:
-		return e->bpf->progs.libc_splice_done;
-	case PROBE_LIBC_VM_READ:
-		return e->bpf->progs.libc_vm_read_done;
-	case PROBE_LIBC_VM_WRITE:
-		return e->bpf->progs.libc_vm_write_done;
-	}
-	return NULL;
-}
-
-static bool counts_calls(enum engine_probe probe)
-{
-	return probe >= PROBE_CALL;
-}
-
-static bool at_return(enum engine_probe probe)
-{
-	return probe > PROBE_CALL;
-}
-
-static void choose_probes(struct engine *e)
-{
-	e->multi = probe_multi();
-	for (enum engine_probe probe = 0; probe <= PROBE_LIBC_VM_WRITE; probe++) {
-		struct bpf_program *program = probe_program(e, probe);
-
-		bpf_program__set_autoload(program,
-					  !counts_calls(probe) || e->calls == CALLS_PROBED);
-		if (e->multi)
-			bpf_program__set_expected_attach_type(
-				program, (enum bpf_attach_type)TRACE_UPROBE_MULTI);
-		bpf_program__set_autoattach(program, false);
-	}
-}
-
-/*
- * Whether a program is held at its exec that no dynamic linker makes wait; see mapped.bpf.c. In an
- * audit nobody is.
- */
-static void choose_hold(struct engine *e, const struct btf *btf, bool audit)
-{
-	const char *schedule = "bpf_task_work_schedule_resume_impl";
-
-	e->holds_starts = !audit && btf__find_by_name_kind(btf, schedule, BTF_KIND_FUNC) > 0;
-	bpf_program__set_autoload(e->bpf->progs.hold_by_work, e->holds_starts);
-}
-
-/* How many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
-static unsigned int tracepoint_args(const struct btf *btf, const char *name)
-{
-	char symbol[64];
-	const struct btf_type *type;
-	int id;
-
-	snprintf(symbol, sizeof(symbol), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, symbol, BTF_KIND_TYPEDEF);
-	type = id < 0 ? NULL : btf__type_by_id(btf, id);
-	type = type ? btf__type_by_id(btf, type->type) : NULL; /* a pointer ... */
-	type = type ? btf__type_by_id(btf, type->type) : NULL; /* to a function */
-	return type && btf_is_func_proto(type) ? btf_vlen(type) - 1u : 0;
-}
-
-/*
- * 6.13 made one argument, the completion, of five. 6.4 gave the submission another name
- * (2ad57931db64 "io_uring: rename trace_io_uring_submit_sqe() tracepoint"); its first argument is
- * the same.
- */
-static void choose_io_uring(struct engine *e, const struct btf *btf)
-{
-	unsigned int args = tracepoint_args(btf, "io_uring_complete");
-
-	bpf_program__set_autoload(e->bpf->progs.io_uring_submitted,
-				  tracepoint_args(btf, "io_uring_submit_req") > 0);
-	bpf_program__set_autoload(e->bpf->progs.io_uring_submitted_old,
-				  tracepoint_args(btf, "io_uring_submit_sqe") > 0);
-	bpf_program__set_autoload(e->bpf->progs.io_uring_done, args == 3);
-	bpf_program__set_autoload(e->bpf->progs.io_uring_done_old, args > 3);
-}
-
-/* 0, or -1 and *err: the counters would be misread. */
-static int choose_rss_layout(struct engine *e, const struct btf *btf, struct error *err)
-{
-	char why[128];
-
-	e->rss_layout = rss_layout_of(btf, why, sizeof(why));
-	if (e->rss_layout != RSS_UNKNOWN)
-		return 0;
-	return error_set(err,
-			 "this kernel keeps its memory counts in a way that is not known: %s; "
-			 "a newer qprof-bpf may know it",
-			 why);
-}
-
-static int choose_programs(struct engine *e, const struct engine_config *config, struct error *err)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	int code;
-
-	if (!btf)
-		return error_set(
-			err,
-			"cannot read the kernel's type information: %s; qprof-bpf needs a kernel "
-			"with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)",
-			strerror(errno));
-	choose_calls(e, btf, config->count_splice);
-	choose_io_uring(e, btf);
-	choose_probes(e);
-	choose_hold(e, btf, config->audit);
-	code = choose_rss_layout(e, btf, err);
-	/* Loading a program takes the kernel some 10 ms. */
-	bpf_program__set_autoload(e->bpf->progs.join_job, config->audit);
-	bpf_program__set_autoload(e->bpf->progs.tell_processes, config->audit);
-	bpf_program__set_autoload(e->bpf->progs.choose_pid_namespace, e->pids.nested);
-	btf__free(btf);
+	*answer = opts.retval;
 	return code;
 }
+
+/* ---- Load --------------------------------------------------------------------------------------
+ */
 
 static int load_failed(struct error *err, int code)
 {
@@ -390,15 +78,15 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	struct {
 		uint32_t map_fd;
 	} args = {.map_fd = bpf_map__fd(e->bpf->maps.percpu_probe)};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
+	uint32_t answer;
 	int code;
 
-	if (e->rss_layout == RSS_ATOMIC)
+	if (e->features.rss_layout == RSS_ATOMIC)
 		return 0;
-	code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.read_cpu_offsets), &opts);
-	if (code || opts.retval)
+	code = call_program(e->bpf->progs.read_cpu_offsets, &args, sizeof(args), &answer);
+	if (code || answer)
 		return error_set(err, "cannot find the kernel's per-CPU counters (%s, step %u)",
-				 strerror(code ? -code : EINVAL), opts.retval);
+				 strerror(code ? -code : EINVAL), answer);
 	return 0;
 }
 
@@ -413,8 +101,8 @@ static int open_cpu_clock(struct engine *e, uint32_t cpu)
 	struct {
 		uint32_t fd, cpu;
 	} args = {.cpu = cpu};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
 	int fd = (int)syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
+	uint32_t answer = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -422,9 +110,9 @@ static int open_cpu_clock(struct engine *e, uint32_t cpu)
 	/* The map holds the event from now on. */
 	err = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.cpu_clocks), &cpu, &fd, BPF_ANY);
 	if (!err)
-		err = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.read_cpu_clock), &opts);
+		err = call_program(e->bpf->progs.read_cpu_clock, &args, sizeof(args), &answer);
 	close(fd);
-	return err ? err : opts.retval ? -EINVAL : 0;
+	return err ? err : answer ? -EINVAL : 0;
 }
 
 /* Without them CPU time is exact to a tick for each thread, and no better. */
@@ -449,26 +137,26 @@ static int choose_pid_namespace(struct engine *e, struct error *err)
 	struct {
 		uint32_t above;
 	} args = {.above = e->pids.above};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
+	uint32_t answer;
 	int code;
 
 	if (!e->pids.nested)
 		return 0;
-	code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.choose_pid_namespace), &opts);
-	if (code || opts.retval != (uint32_t)e->pids.self)
+	code = call_program(e->bpf->progs.choose_pid_namespace, &args, sizeof(args), &answer);
+	if (code || answer != (uint32_t)e->pids.self)
 		return error_set(err,
 				 "cannot tell which pid namespace /proc is of (%s: %d there, %u to "
 				 "the kernel); run qprof-bpf in the initial one",
-				 strerror(code ? -code : EINVAL), e->pids.self, opts.retval);
+				 strerror(code ? -code : EINVAL), e->pids.self, answer);
 	e->pid_level = e->bpf->bss->pid_level;
 	return 0;
 }
 
-/* Programs look at how the thread is that they wait for; see mapped.bpf.c. */
+/* Tells the BPF side which thread it waits for, so that it can watch it; see mapped.bpf.c. */
 static int name_loader(struct engine *e, struct error *err)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts);
-	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.name_loader), &opts);
+	uint32_t answer;
+	int code = call_program(e->bpf->progs.name_loader, NULL, 0, &answer);
 
 	return code ? error_set(err, "cannot run a BPF program: %s", strerror(-code)) : 0;
 }
@@ -504,6 +192,20 @@ static void fill_free_jobs(struct engine *e)
 {
 	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++)
 		engine_free_job(e, job);
+}
+
+static int choose_programs(struct engine *e, const struct engine_config *config, struct error *err)
+{
+	const struct features_use use = {
+		.audit = config->audit,
+		.count_splice = config->count_splice,
+		.nested = e->pids.nested,
+	};
+
+	if (features_find(&e->features, e->bpf, &use, err))
+		return -1;
+	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
+	return e->probes ? 0 : error_set(err, "out of memory");
 }
 
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
@@ -597,179 +299,13 @@ int engine_attach(struct engine *e, struct error *err)
 	return 0;
 }
 
-/* A share of what is attached: every DETACH_THREADS-th, beginning with the first. */
-struct share {
-	struct engine *engine;
-	size_t first;
-	pthread_t thread;
-};
-
-static void detach(struct attached *a)
-{
-	if (a->link)
-		bpf_link__destroy(a->link);
-	else
-		close(a->fd);
-}
-
-static void *detach_share(void *arg)
-{
-	struct share *share = arg;
-	struct engine *e = share->engine;
-
-	for (size_t i = share->first; i < e->n_attached; i += DETACH_THREADS)
-		detach(&e->attached[i]);
-	return NULL;
-}
-
-/* The kernel waits for a grace period or two for each (some 90 ms): for many at a time, then. */
-static void detach_in_parallel(struct engine *e)
-{
-	struct share shares[DETACH_THREADS];
-	size_t n = 0;
-
-	for (; n < DETACH_THREADS && n < e->n_attached; n++) {
-		shares[n] = (struct share){.engine = e, .first = n};
-		if (pthread_create(&shares[n].thread, NULL, detach_share, &shares[n]))
-			break;
-	}
-	for (size_t i = n; i < DETACH_THREADS && i < e->n_attached; i++)
-		detach_share(&(struct share){.engine = e, .first = i});
-	for (size_t i = 0; i < n; i++)
-		pthread_join(shares[i].thread, NULL);
-}
-
-static int compare_fds(const void *a, const void *b)
-{
-	const int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * Pipes, sockets and files that others wait for the end of, with all else but the links: the
- * descriptors between theirs.
- */
-static void close_others(const struct engine *e)
-{
-	int *kept = calloc(e->n_attached, sizeof(*kept));
-	unsigned int next = 0;
-
-	if (!kept)
-		return;
-	for (size_t i = 0; i < e->n_attached; i++)
-		kept[i] =
-			e->attached[i].link ? bpf_link__fd(e->attached[i].link) : e->attached[i].fd;
-	qsort(kept, e->n_attached, sizeof(*kept), compare_fds);
-	for (size_t i = 0; i < e->n_attached; i++) {
-		if ((unsigned int)kept[i] > next)
-			close_range(next, kept[i] - 1, 0);
-		next = kept[i] + 1;
-	}
-	close_range(next, ~0u, 0);
-	free(kept);
-}
-
-/*
- * The kernel waits for every program that is at a probe, and one may sleep in it for as long as its
- * owner likes (its argument in memory that a userfaultfd does not serve). Whoever closes the last
- * descriptor does the waiting, and cannot even be killed. So a child does: we wait for it, but not
- * for ever.
- */
-static void detach_all(struct engine *e)
-{
-	struct pollfd done = {.events = POLLIN};
-	pid_t child = e->n_attached ? fork() : -1;
-
-	if (!child) {
-		close_others(e);
-		detach_in_parallel(e);
-		_exit(0);
-	}
-	if (child < 0) {
-		detach_in_parallel(e);
-		return;
-	}
-	for (size_t i = 0; i < e->n_attached; i++)
-		detach(&e->attached[i]);
-	done.fd = pidfd_open(child, 0);
-	if (done.fd < 0 || poll(&done, 1, DETACH_MS) > 0)
-		waitpid(child, NULL, 0);
-	else
-		log_error("a process hangs in a probe, which cannot be removed before it goes on "
-			  "or is "
-			  "killed; process %d waits for that",
-			  child);
-	if (done.fd >= 0)
-		close(done.fd);
-}
-
-/* What a thread detaches. */
-struct released {
-	size_t n;
-	struct attached attached[];
-};
-
-static void *detach_released(void *arg)
-{
-	struct released *released = arg;
-
-	for (size_t i = 0; i < released->n; i++)
-		detach(&released->attached[i]);
-	free(released);
-	return NULL;
-}
-
-/*
- * The kernel takes the breakpoints away at once, and then waits for every program that is at a
- * probe: it may be one that waits for us. So a thread detaches, and is not waited for for long.
- */
-static void detach_aside(struct released *released)
-{
-	struct timespec until;
-	pthread_t thread;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += RELEASE_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	if (pthread_create(&thread, NULL, detach_released, released))
-		detach_released(released);
-	else if (pthread_timedjoin_np(thread, NULL, &until))
-		pthread_detach(thread);
-}
-
-void engine_detach_group(struct engine *e, uint32_t group)
-{
-	struct released *released =
-		malloc(sizeof(*released) + e->n_attached * sizeof(*e->attached));
-	size_t kept = 0;
-
-	if (released)
-		released->n = 0;
-	for (size_t i = 0; i < e->n_attached; i++) {
-		if (e->attached[i].group != group)
-			e->attached[kept++] = e->attached[i];
-		else if (released)
-			released->attached[released->n++] = e->attached[i];
-		else
-			detach(&e->attached[i]);
-	}
-	e->n_attached = kept;
-	if (released && released->n)
-		detach_aside(released);
-	else
-		free(released);
-}
-
 void engine_free(struct engine *e)
 {
 	if (!e)
 		return;
 	if (e->bpf && e->bpf->bss)
 		engine_stop_answering(e);
-	detach_all(e);
-	free(e->attached);
+	probes_free(e->probes);
 	qprof_bpf__destroy(e->bpf);
 	if (e->stats_fd >= 0)
 		close(e->stats_fd);
@@ -783,99 +319,58 @@ int engine_add_target(struct engine *e, uint32_t tgid, bool running)
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
 
-/* What takes the records of an iterator; one of both, or none. */
-struct listener {
+/* Whom a walk tells, and about what it told last. */
+struct telling {
 	engine_process_fn process;
 	engine_mapping_fn mapping;
 	void *context;
 	uint64_t last_end; /* of the mapping before */
 };
 
-/*
- * False: that was all. Mappings come in the order of their addresses. When somebody was about to
- * change them meanwhile, the kernel (6.1 to 6.18) does not end when it has come to the end: it
- * begins once more where it had to let go of their lock, again and again.
- */
-static bool hand_out(struct listener *to, const char *record)
+static bool tell_process(void *context, const void *record)
 {
-	const struct wire_mapping *m = (const struct wire_mapping *)record;
+	const struct telling *t = context;
 
-	if (to->process)
-		to->process(to->context, (const struct wire_process *)record);
-	if (!to->mapping)
-		return true;
-	if (m->start < to->last_end)
-		return false;
-	to->last_end = m->end;
-	to->mapping(to->context, m);
+	t->process(t->context, record);
 	return true;
-}
-
-/* What an iterator writes: whole records, but not whole in each read. 0, or -errno. */
-static int read_records(int fd, struct listener *to)
-{
-	const size_t size = to->process ? sizeof(struct wire_process) : sizeof(struct wire_mapping);
-	_Alignas(uint64_t) char bytes[32768];
-	size_t have = 0;
-	ssize_t n;
-
-	for (;;) {
-		size_t at;
-
-		n = read(fd, bytes + have, sizeof(bytes) - have);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		have += n;
-		for (at = 0; have - at >= size; at += size)
-			if (!hand_out(to, bytes + at))
-				return 0;
-		have -= at;
-		memmove(bytes, bytes + at, have);
-	}
-}
-
-/* One walk; over all tasks if pid is 0. 0, or -errno. */
-static int run_iterator(struct bpf_program *program, pid_t pid, struct listener *to)
-{
-	union bpf_iter_link_info info = {.task = {.tid = pid}};
-	/* Set one by one: libbpf wants the padding behind them to be 0, which an initializer with
-	 * values may leave as it was. */
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-	struct bpf_link *link;
-	int fd, err;
-
-	opts.link_info = pid ? &info : NULL;
-	opts.link_info_len = pid ? sizeof(info) : 0;
-	link = bpf_program__attach_iter(program, &opts);
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : read_records(fd, to);
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return err;
 }
 
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context)
 {
-	struct listener to = {.process = tell, .context = context};
+	struct telling t = {.process = tell, .context = context};
 
-	return run_iterator(e->bpf->progs.tell_processes, 0, &to);
+	return iterator_run(e->bpf->progs.tell_processes, 0, sizeof(struct wire_process),
+			    tell_process, &t);
+}
+
+/*
+ * Mappings come in the order of their addresses. If somebody was about to change them meanwhile,
+ * the kernel (6.1 to 6.18) does not end at the end: it begins again where it had to release their
+ * lock, over and over. So a mapping below the one before ends the walk.
+ */
+static bool tell_mapping(void *context, const void *record)
+{
+	const struct wire_mapping *m = record;
+	struct telling *t = context;
+
+	if (m->start < t->last_end)
+		return false;
+	t->last_end = m->end;
+	t->mapping(t->context, m);
+	return true;
 }
 
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context)
 {
-	struct listener to = {.mapping = tell, .context = context};
+	struct telling t = {.mapping = tell, .context = context};
 	const pid_t number = e->pids.above ? pids_number(pid) : pid;
 
 	if (!number)
 		return -ESRCH;
 	e->bpf->bss->asked_address = address;
-	return run_iterator(e->bpf->progs.tell_mappings, number, &to);
+	return iterator_run(e->bpf->progs.tell_mappings, number, sizeof(struct wire_mapping),
+			    tell_mapping, &t);
 }
 
 int engine_track_existing(struct engine *e, struct error *err)
@@ -885,7 +380,7 @@ int engine_track_existing(struct engine *e, struct error *err)
 
 	for (int walk = 0; walk < MAX_DEPTH; walk++) {
 		e->bpf->bss->newly_tracked = 0;
-		code = run_iterator(e->bpf->progs.track_existing, 0, &(struct listener){0});
+		code = iterator_run(e->bpf->progs.track_existing, 0, 0, NULL, NULL);
 		if (code)
 			return error_set(err, "cannot walk the processes: %s", strerror(-code));
 		if (!e->bpf->bss->newly_tracked)
@@ -908,17 +403,24 @@ bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
 	return is;
 }
 
+/* Calls a program that answers 1 for no such process, 2 for no room. */
+static int ask(struct bpf_program *program, void *args, uint32_t size)
+{
+	uint32_t answer;
+	int code = call_program(program, args, size, &answer);
+
+	if (code)
+		return code;
+	return answer == 1 ? -ESRCH : answer ? -ENOSPC : 0;
+}
+
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
 	struct {
 		uint32_t tgid, what, gone, job;
 	} args = {.tgid = tgid, .what = what, .gone = gone, .job = job};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
-	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.take_milestone), &opts);
 
-	if (code)
-		return code;
-	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
+	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
 
 int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
@@ -926,12 +428,8 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
 	struct {
 		uint32_t tgid, root;
 	} args = {.tgid = tgid, .root = root};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &args, .ctx_size_in = sizeof(args));
-	int code = bpf_prog_test_run_opts(bpf_program__fd(e->bpf->progs.join_job), &opts);
 
-	if (code)
-		return code;
-	return opts.retval == 1 ? -ESRCH : opts.retval ? -ENOSPC : 0;
+	return ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
 void engine_free_job(struct engine *e, uint32_t job)
@@ -945,92 +443,6 @@ void engine_free_job(struct engine *e, uint32_t job)
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)
 {
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.sites), &index, site, BPF_ANY);
-}
-
-static int make_room(struct engine *e, size_t more)
-{
-	size_t room = e->room ? e->room : 64;
-	struct attached *attached;
-
-	while (room < e->n_attached + more)
-		room *= 2;
-	attached = reallocarray(e->attached, room, sizeof(*attached));
-	if (!attached)
-		return -ENOMEM;
-	e->attached = attached;
-	e->room = room;
-	return 0;
-}
-
-/* One link for all places. The file is named by the descriptor, whatever became of its name since.
- */
-static int attach_multi(struct engine *e, enum engine_probe probe, uint32_t group, const char *path,
-			const struct engine_place *places, size_t n)
-{
-	uint64_t *words = calloc(3 * n, sizeof(*words));
-	uint64_t *offsets, *semaphores, *cookies;
-	int fd;
-
-	if (!words)
-		return -ENOMEM;
-	offsets = words;
-	semaphores = words + n;
-	cookies = words + 2 * n;
-	for (size_t i = 0; i < n; i++) {
-		offsets[i] = places[i].offset;
-		semaphores[i] = places[i].semaphore;
-		cookies[i] = places[i].cookie;
-	}
-	fd = uprobe_multi_link(bpf_program__fd(probe_program(e, probe)), path, offsets, semaphores,
-			       cookies, n, at_return(probe));
-	free(words);
-	if (fd < 0)
-		return fd;
-	e->attached[e->n_attached++] = (struct attached){.fd = fd, .group = group};
-	return 0;
-}
-
-/* A perf event for each place: what kernels before 6.6 have. */
-static int attach_singly(struct engine *e, enum engine_probe probe, uint32_t group,
-			 const char *path, const struct engine_place *places, size_t n)
-{
-	const size_t before = e->n_attached;
-
-	for (size_t i = 0; i < n; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = places[i].semaphore,
-			    .bpf_cookie = places[i].cookie, .retprobe = at_return(probe));
-		struct bpf_link *link = bpf_program__attach_uprobe_opts(
-			probe_program(e, probe), -1, path, places[i].offset, &opts);
-		int err = -errno;
-
-		if (link) {
-			e->attached[e->n_attached++] =
-				(struct attached){.link = link, .fd = -1, .group = group};
-			continue;
-		}
-		while (e->n_attached > before)
-			bpf_link__destroy(e->attached[--e->n_attached].link);
-		return err;
-	}
-	return 0;
-}
-
-int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t group, int fd,
-			 const struct engine_place *places, size_t n)
-{
-	int err = make_room(e, e->multi ? 1 : n);
-	char path[64];
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return e->multi ? attach_multi(e, probe, group, path, places, n)
-			: attach_singly(e, probe, group, path, places, n);
-}
-
-bool engine_holds_starts(const struct engine *e)
-{
-	return e->holds_starts;
 }
 
 void engine_know_linker(struct engine *e, const struct wire_file *file)
@@ -1081,72 +493,19 @@ void engine_forget_code(struct engine *e)
 		;
 }
 
-enum engine_calls engine_calls(const struct engine *e)
+const struct features *engine_features(const struct engine *e)
 {
-	return e->calls;
+	return &e->features;
 }
 
-bool engine_traces_aio(const struct engine *e)
+struct probes *engine_probes(struct engine *e)
 {
-	return e->aio;
-}
-
-const char *engine_untraced(const struct engine *e)
-{
-	return *e->untraced ? e->untraced : NULL;
+	return e->probes;
 }
 
 const char *engine_clock_reason(const struct engine *e)
 {
 	return *e->clock_reason ? e->clock_reason : NULL;
-}
-
-const char *engine_fexit_reason(const struct engine *e)
-{
-	return e->fexit ? NULL : e->fexit_reason;
-}
-
-static const char *calls_backend(const struct engine *e)
-{
-	switch (e->calls) {
-	case CALLS_TRACED:
-		return e->traced_backend;
-	case CALLS_PROBED:
-		return "task->ioac rchar and wchar; io_uring's tracepoints; uretprobes on libc's "
-		       "splice, tee, vmsplice, process_vm_readv, process_vm_writev and libaio's "
-		       "io_submit";
-	case CALLS_NOT_COUNTED:
-		break;
-	}
-	return "task->ioac rchar and wchar; io_uring's tracepoints";
-}
-
-static const char *checkpoint_backend(const struct engine *e)
-{
-	static const char *const texts[2][2] = {
-		{
-			"uprobes, sleepable, on USDT sites; starts not held",
-			"uprobes, sleepable, on USDT sites; starts held by task work",
-		},
-		{
-			"uprobe_multi, sleepable, on USDT sites; starts not held",
-			"uprobe_multi, sleepable, on USDT sites; starts held by task work",
-		},
-	};
-
-	return texts[e->multi][e->holds_starts];
-}
-
-struct engine_backends engine_backends(const struct engine *e)
-{
-	return (struct engine_backends){
-		.rss = e->rss_layout == RSS_ATOMIC
-			       ? "tp_btf/rss_stat, mm_rss_stat (before Linux 6.2)"
-			       : "tp_btf/rss_stat, percpu_counter (Linux 6.2 and later)",
-		.io_calls = calls_backend(e),
-		.io_storage = "task->ioac read_bytes and write_bytes",
-		.checkpoints = checkpoint_backend(e),
-	};
 }
 
 unsigned int engine_pid_level(const struct engine *e)

@@ -16,6 +16,8 @@
 
 #include "base/error.h"
 #include "bpf/wire.h"
+#include "kernel/features.h"
+#include "kernel/probes.h"
 
 struct engine;
 
@@ -28,33 +30,6 @@ struct engine_config {
 	bool count_splice; /* by probes in libraries, where the kernel's functions cannot be
 			    * traced: see engine_calls() */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
-};
-
-/* Where the figures come from on this kernel. Static texts. */
-struct engine_backends {
-	const char *rss, *io_calls, *io_storage, *checkpoints;
-};
-
-/* The BPF programs that go to a place in a file. */
-enum engine_probe {
-	PROBE_SITE,	     /* a checkpoint; the cookie is the index of its site */
-	PROBE_LINKER,	     /* _dl_debug_state of a dynamic linker */
-	PROBE_CALL,	     /* begin of a function whose return needs what it was given: */
-	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
-	PROBE_LIBAIO_SUBMIT, /* return of libaio's io_submit() */
-	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
-	PROBE_LIBC_VM_READ,  /* return of libc's process_vm_readv() */
-	PROBE_LIBC_VM_WRITE, /* return of libc's process_vm_writev() */
-};
-
-/*
- * How calls are counted that are on no account of the kernel's: splice, tee, vmsplice,
- * process_vm_readv, process_vm_writev, and native AIO.
- */
-enum engine_calls {
-	CALLS_TRACED,	   /* at the kernel's functions: all of them */
-	CALLS_PROBED,	   /* at libc's and libaio's: those that go through them */
-	CALLS_NOT_COUNTED, /* the kernel's cannot be traced, and nobody asked for the probes */
 };
 
 /* Pids are those of /proc, here and in all records: see pids.h. */
@@ -116,23 +91,6 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 /* Says what a site's cookie means; before the site is attached. 0, or -errno. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
 
-/* A place in a file that a program is attached to. */
-struct engine_place {
-	uint64_t offset;    /* of the instruction */
-	uint64_t semaphore; /* offset of a counter to raise, or 0 */
-	uint32_t cookie;    /* what the program is told */
-};
-
-/*
- * Attaches a program to n places in the file open at fd (not needed afterwards), for all processes
- * that map it, now and later. group is a number to detach them by. All or none: 0, or -errno.
- */
-int engine_attach_places(struct engine *e, enum engine_probe probe, uint32_t group, int fd,
-			 const struct engine_place *places, size_t n);
-
-/* Detaches what was attached as that group. */
-void engine_detach_group(struct engine *e, uint32_t group);
-
 /* Lets a process go that waits for a change of its mappings to be looked at: as struct wire_mapped
  * says. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
@@ -141,8 +99,6 @@ void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 void engine_stop_answering(struct engine *e);
 /* Whether a process waited in vain, for we did nothing, so that none has waited since. */
 bool engine_was_deaf(const struct engine *e);
-/* Whether a program is held at its exec that no dynamic linker with a probe makes wait. */
-bool engine_holds_starts(const struct engine *e);
 /* Which dynamic linkers have a probe, and do so. */
 void engine_know_linker(struct engine *e, const struct wire_file *file);
 void engine_forget_linker(struct engine *e, const struct wire_file *file);
@@ -154,15 +110,9 @@ void engine_forget_code(struct engine *e);
 
 /* Why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
 const char *engine_clock_reason(const struct engine *e);
-enum engine_calls engine_calls(const struct engine *e);
-/* Whether native AIO is among what is traced: not if the compiler took its function apart. */
-bool engine_traces_aio(const struct engine *e);
-/* The functions of calls that are to be traced and cannot be on this kernel, or NULL. */
-const char *engine_untraced(const struct engine *e);
-/* Why fexit cannot be used, or NULL if it is. */
-const char *engine_fexit_reason(const struct engine *e);
+const struct features *engine_features(const struct engine *e);
+struct probes *engine_probes(struct engine *e);
 
-struct engine_backends engine_backends(const struct engine *e);
 /* How deep our pid namespace is nested: its processes can be profiled. 0: it is the initial one,
  * and they are all. */
 unsigned int engine_pid_level(const struct engine *e);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * probes.h - BPF programs at places in files: where tracked processes have USDT probes, and at
+ * functions of the dynamic linker, libc and libaio. A probe is in a file, for all processes.
+ */
+#ifndef QPROF_PROBES_H
+#define QPROF_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The BPF programs that go to a place in a file. */
+enum probe {
+	PROBE_SITE,   /* a checkpoint; the cookie is the index of its site */
+	PROBE_LINKER, /* _dl_debug_state of a dynamic linker */
+	PROBE_CALL,   /* begin of a function whose return needs its arguments; before these: */
+	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
+	PROBE_LIBAIO_SUBMIT, /* return of libaio's io_submit() */
+	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
+	PROBE_LIBC_VM_READ,  /* return of libc's process_vm_readv() */
+	PROBE_LIBC_VM_WRITE, /* return of libc's process_vm_writev() */
+	PROBE_KINDS,
+};
+
+/* A place in a file. */
+struct probe_place {
+	uint64_t offset;    /* of the instruction */
+	uint64_t semaphore; /* offset of a counter to raise while it is attached, or 0 */
+	uint32_t cookie;    /* what the program is told */
+};
+
+struct qprof_bpf;
+struct probes;
+
+/*
+ * Before the BPF object is loaded: chooses which of its programs for probes are loaded, and how
+ * they will be attached. multi: by links as in uprobe_multi.h. calls: also those from PROBE_CALL
+ * on. Returns NULL when out of memory.
+ */
+struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls);
+
+/*
+ * Detaches all and frees. NULL is fine. Waits until the kernel has let go of the probes, some
+ * 100 ms; at most two seconds, since a process that hangs in a probe makes the kernel wait.
+ */
+void probes_free(struct probes *p);
+
+/*
+ * Attaches a program to n places in the file that is open at fd, for all processes that map it, now
+ * and later. The caller may close fd afterwards. group is a number by which to detach them. Returns
+ * 0 if all are attached; or -errno, and none is.
+ */
+int probes_attach(struct probes *p, enum probe probe, uint32_t group, int fd,
+		  const struct probe_place *places, size_t n);
+
+/* Detaches what was attached as that group. Returns after 50 ms even if the kernel still waits. */
+void probes_detach(struct probes *p, uint32_t group);
+
+#endif

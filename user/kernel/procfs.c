@@ -89,12 +89,28 @@ int procfs_check_target(pid_t pid, struct error *err)
 	return 0;
 }
 
+/* What our time namespace adds to CLOCK_BOOTTIME. /proc shows times with it, BPF without. */
+static int64_t boottime_offset_ns(void)
+{
+	FILE *file = fopen("/proc/self/timens_offsets", "re");
+	int64_t seconds = 0, ns = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "boottime %" SCNd64 " %" SCNd64, &seconds, &ns) == 2)
+			break;
+	if (file)
+		fclose(file);
+	return seconds * 1000000000 + ns;
+}
+
 bool procfs_is_still(pid_t pid, uint64_t started_ns)
 {
 	const uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	const uint64_t here_ns = started_ns + (uint64_t)boottime_offset_ns();
 	struct stat_line stat = {0};
 
-	return !read_stat(pid, &stat) && stat.start_ticks == started_ns / tick_ns;
+	return !read_stat(pid, &stat) && stat.start_ticks == here_ns / tick_ns;
 }
 
 ssize_t procfs_executable(pid_t pid, char *path, size_t size)

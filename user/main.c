@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include <string.h>
-
+/* main.c - picks the command; an audit is an option of the one without a word. */
 #include "cli/commands.h"
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "list"))
-		return command_list(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "doctor"))
-		return command_doctor(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "report"))
-		return command_report(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "diff"))
-		return command_diff(argc - 1, argv + 1);
-	if (argc > 1 && (!strcmp(argv[1], "-a") || !strcmp(argv[1], "--all")))
-		return command_audit(argc, argv);
-	return command_run(argc, argv);
+	const struct command *command = argc > 1 ? command_named(argv[1]) : NULL;
+
+	return command ? command->run(argc - 1, argv + 1) : command_run.run(argc, argv);
 }

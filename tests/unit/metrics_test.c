@@ -133,11 +133,6 @@ static void labels_can_be_left_out_and_asked_for(void **state)
 	has_line(m, "qprof_processes{command=\"other\",pid=\"\"} 0");
 	has_no(m, "container=");
 	metrics_free(m);
-	assert_int_equal(metrics_parse_labels("job,command", &config.labels), 0);
-	assert_int_equal(config.labels, METRIC_JOB_NAME | METRIC_COMMAND);
-	assert_int_not_equal(metrics_parse_labels("", &config.labels), 0);
-	assert_int_not_equal(metrics_parse_labels("command,", &config.labels), 0);
-	assert_int_not_equal(metrics_parse_labels("commands", &config.labels), 0);
 }
 
 static void one_called_other_is_no_second_series(void **state)

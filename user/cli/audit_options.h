@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * audit_options.h - the options of an audit that belong to its listeners: a parser of its own for
- * each listener (a child of the command's, whose input is the struct named with it), and the
- * listener that they ask for.
+ * audit_options.h - the options of an audit that belong to its listeners: for each a table, the
+ * struct that its rows fill in, and what makes the listener.
  *
- * Each audit_X_part(): 0 and *listener, which is NULL if it is not wanted; or -1 and *err. What was
- * chosen must outlive the listener.
+ * Each audit_X_listener() returns 0 and *listener, which is NULL if nobody wants it; or -1 and
+ * *err. The struct has to outlive the listener.
  */
 #ifndef QPROF_AUDIT_OPTIONS_H
 #define QPROF_AUDIT_OPTIONS_H
 
-#include <argp.h>
-#include <stdbool.h>
-
-#include "capture/audit.h"
-#include "base/error.h"
 #include "audit/events/events.h"
 #include "audit/metrics/metrics_listener.h"
 #include "audit/rules/rules.h"
+#include "base/error.h"
+#include "capture/audit.h"
+#include "cli/options.h"
 
-/* --rules. Freed by audit_rules_free(). */
+/* --rules. */
 struct rules_options {
-	struct rules *rules;
-	bool no_shipped;
+	struct texts paths;
+	struct rules *rules; /* made of them with the listener */
 };
-extern const struct argp audit_rules_argp;
+extern const struct command_option audit_rules_options[];
 int audit_rules_listener(struct rules_options *chosen, struct listener **listener,
 			 struct error *err);
 void audit_rules_free(struct rules_options *chosen);
@@ -34,22 +31,22 @@ struct view_options {
 	enum { LIVE_IF_POSSIBLE, LIVE, NOT_LIVE } wanted;
 	bool quiet, colour;
 };
-extern const struct argp audit_view_argp;
+extern const struct command_option audit_view_options[];
 int audit_view_listener(struct view_options *chosen, struct listener **listener, struct error *err);
 
-/* --listen, --metrics-file and theirs. */
+/* --listen, --metrics-file and what belongs to them. */
 struct metrics_choice {
 	struct metrics_options metrics;
-	struct exporter_address listen;
+	struct exporter_address listen; /* len 0: not given */
 };
 extern const struct metrics_choice audit_metrics_default;
-extern const struct argp audit_metrics_argp;
+extern const struct command_option audit_metrics_options[];
 int audit_metrics_listener(struct metrics_choice *chosen, struct listener **listener,
 			   struct error *err);
 
-/* --events and theirs. The input is a struct event_options. */
+/* --events and what belongs to it. */
 extern const struct event_options audit_events_default;
-extern const struct argp audit_events_argp;
+extern const struct command_option audit_events_options[];
 int audit_events_listener(struct event_options *chosen, struct listener **listener,
 			  struct error *err);
 

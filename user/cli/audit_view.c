@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <unistd.h>
 
-#include "cli/audit_options.h"
-#include "base/log.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view.h"
+#include "base/log.h"
+#include "cli/audit_options.h"
 
-enum { OPT_LIVE = 0x400, OPT_NO_LIVE };
-
-static const struct argp_option options[] = {
-	{NULL, 0, NULL, 0, "The live view:", 2},
-	{"live", OPT_LIVE, NULL, 0,
+const struct command_option audit_view_options[] = {
+	HEADING("The live view:"),
+	{0, "live", NULL,
 	 "Show processes and jobs on the terminal while it goes on, as top does; the default where "
 	 "stdout and stderr are a terminal (h: help)",
-	 0},
-	{"no-live", OPT_NO_LIVE, NULL, 0, "Show nothing meanwhile", 0},
+	 OPT_SET, INTO(struct view_options, wanted), .set = LIVE},
+	{0, "no-live", NULL, "Show nothing meanwhile", OPT_SET, INTO(struct view_options, wanted),
+	 .set = NOT_LIVE},
 	{0},
 };
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct view_options *chosen = state->input;
-
-	(void)arg;
-	switch (key) {
-	case OPT_LIVE:
-		chosen->wanted = LIVE;
-		return 0;
-	case OPT_NO_LIVE:
-		chosen->wanted = NOT_LIVE;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp audit_view_argp = {.options = options, .parser = parse_option};
-
-/* Where lines of a log go to the same terminal, nobody has asked for a screen to be drawn there. */
+/* A log on the same terminal (-v) and a screen exclude each other, unless --live asks for both. */
 static bool wants_view(const struct view_options *chosen)
 {
 	if (chosen->quiet || chosen->wanted != LIVE_IF_POSSIBLE)

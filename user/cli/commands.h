@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* commands.h - one function a command; each parses its own arguments and answers the exit status.
- */
+/* commands.h - the commands of qprof-bpf: one file each. */
 #ifndef QPROF_COMMANDS_H
 #define QPROF_COMMANDS_H
 
-int command_run(int argc, char **argv);	   /* qprof-bpf -p PID | -- CMD */
-int command_audit(int argc, char **argv);  /* qprof-bpf -a */
-int command_list(int argc, char **argv);   /* qprof-bpf list */
-int command_report(int argc, char **argv); /* qprof-bpf report */
-int command_diff(int argc, char **argv);   /* qprof-bpf diff */
-int command_doctor(int argc, char **argv); /* qprof-bpf doctor */
+#include "cli/options.h"
+
+extern const struct command command_run;    /* qprof-bpf -p PID | -- COMMAND */
+extern const struct command command_audit;  /* qprof-bpf -a */
+extern const struct command command_list;   /* qprof-bpf list */
+extern const struct command command_report; /* qprof-bpf report */
+extern const struct command command_diff;   /* qprof-bpf diff */
+extern const struct command command_doctor; /* qprof-bpf doctor */
+
+/* Returns the command that is called by this word, or NULL. */
+const struct command *command_named(const char *word);
+
+/* Returns the command at index i, command_run and command_audit included, or NULL. */
+const struct command *command_at(size_t i);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* doctor.c - qprof-bpf doctor: what this kernel and these privileges allow, and why not the rest.
- */
-#include <argp.h>
+/* doctor.c - qprof-bpf doctor: tells what this kernel and these privileges allow, and why. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,7 +80,7 @@ static void check_pids(unsigned int level)
 	say("pid namespace", "yes", level ? nested : "the initial one: all processes");
 }
 
-/* Not a list of versions: everything is loaded and attached, as a run would. */
+/* Loads and attaches everything, as a run does; it does not look at versions. */
 static int check_engine(void)
 {
 	const struct engine_config config = {.follow = true};
@@ -115,21 +113,25 @@ static int check_engine(void)
 	return 0;
 }
 
-int command_doctor(int argc, char **argv)
+static int doctor_main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.doc = "What this kernel and these privileges allow, and the reason for whatever "
-		       "is missing. "
-		       "Exit status 0 if profiling works, 1 if not.",
-	};
 	int status;
 
-	argv[0] = (char[]){"qprof-bpf doctor"};
-	argp_err_exit_status = 125;
-	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	options_parse(&command_doctor, argc, argv, NULL);
 	check_kernel();
 	check_capabilities();
 	status = check_engine();
 	puts(status ? "Profiling does not work here." : "Profiling works here.");
 	return status;
 }
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.title = "qprof-bpf doctor",
+	.what = "Say what this kernel and these privileges allow",
+	.doc = "What this kernel and these privileges allow, and the reason for whatever is "
+	       "missing. Exit status 0 if profiling works, 1 if not.",
+	.tables = (const struct option_table[]){{0}},
+	.arguments = {ARGUMENTS_NONE, .too_many = "it takes no arguments"},
+	.run = doctor_main,
+};

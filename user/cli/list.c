@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* list.c - qprof-bpf list: the USDT probes of a file or a process, and which would be checkpoints.
- */
-#include <argp.h>
+/* list.c - qprof-bpf list: shows the USDT probes of a file or a process, and what they mean. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,52 +11,24 @@
 #include "cli/commands.h"
 #include "kernel/sites.h"
 #include "base/log.h"
-#include "cli/parse.h"
 #include "kernel/procfs.h"
 #include "base/text.h"
 #include "kernel/usdt.h"
 
-static const struct argp_option options[] = {
-	{"pid", 'p', "PID", 0, "The probes of everything that this process has mapped", 0},
-	{"help", 'h', NULL, 0, "Print this help", -1},
-	{0},
-};
-
 struct list {
-	uint32_t *pids;
-	size_t n_pids;
+	struct pids pids;
 	const char *file;
 	size_t probes;
 	uint64_t last_device, last_inode; /* mappings of a file follow each other */
 	pid_t pid;
 };
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct list *list = state->input;
-
-	switch (key) {
-	case 'p':
-		if (parse_pids(arg, &list->pids, &list->n_pids) || list->n_pids != 1)
-			argp_error(state, "-p %s: not one process id", arg);
-		break;
-	case 'h':
-		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		break;
-	case ARGP_KEY_ARG:
-		if (list->file)
-			argp_error(state, "one file at a time");
-		list->file = arg;
-		break;
-	case ARGP_KEY_END:
-		if (!list->file == !list->n_pids)
-			argp_error(state, "say what to look at: -p PID, or a FILE");
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
+static const struct command_option options[] = {
+	{'p', "pid", "PID", "The probes of everything that this process has mapped", OPT_PIDS,
+	 INTO(struct list, pids), .most = 1, .replaces_arguments = true,
+	 .wrong = "not one process id"},
+	{0},
+};
 
 static const char *meaning(const struct usdt_probe *probe)
 {
@@ -80,7 +50,7 @@ static const char *meaning(const struct usdt_probe *probe)
 	}
 }
 
-/* What an ELF file says goes to a terminal: made safe for it. */
+/* Prints what an ELF file says, made safe for terminals. */
 static void print_safe(const char *format, const char *text)
 {
 	char safe[1024 * TEXT_TERMINAL_GROWTH + 1];
@@ -103,7 +73,7 @@ static void print_probe(const struct usdt_probe *probe)
 	print_safe("  [%s]\n", probe->args);
 }
 
-/* 0, or -errno with *why. A file without probes prints nothing. */
+/* Prints nothing for a file without probes. Returns 0, or -errno and *why. */
 static int list_open_file(struct list *list, int fd, const char *path, const char **why)
 {
 	struct usdt_file file;
@@ -145,7 +115,7 @@ static int list_process(struct list *list)
 {
 	int err;
 
-	list->pid = list->pids[0];
+	list->pid = (pid_t)list->pids.items[0];
 	err = procfs_each_executable(list->pid, list_mapping, list);
 	if (err) {
 		log_error("cannot read what process %d maps: %s%s", list->pid, strerror(-err),
@@ -176,23 +146,28 @@ static int list_file(struct list *list)
 	return 125;
 }
 
-int command_list(int argc, char **argv)
+static int list_main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = options,
-		.parser = parse_option,
-		.args_doc = "-p PID\nFILE",
-		.doc = "The USDT probes that are there, and what they would be as checkpoints.",
-	};
 	struct list list = {0};
 	int status;
 
-	argv[0] = (char[]){"qprof-bpf list"};
-	argp_err_exit_status = 125;
-	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &list);
+	options_parse(&command_list, argc, argv, &list);
 	status = list.file ? list_file(&list) : list_process(&list);
 	if (!status && !list.probes)
 		puts("no USDT probes");
-	free(list.pids);
+	free(list.pids.items);
 	return status;
 }
+
+const struct command command_list = {
+	.name = "list",
+	.title = "qprof-bpf list",
+	.what = "Show the USDT probes of a file or a process",
+	.usage = "-p PID\nFILE",
+	.doc = "The USDT probes that are there, and what they would be as checkpoints.",
+	.tables = (const struct option_table[]){{options, 0}, {0}},
+	.arguments = {ARGUMENTS_FILES, .least = 1, .most = 1, .at = offsetof(struct list, file),
+		      .too_few = "say what to look at: -p PID, or a FILE",
+		      .too_many = "say what to look at: -p PID, or one FILE"},
+	.run = list_main,
+};

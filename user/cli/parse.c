@@ -16,7 +16,7 @@ int parse_duration(const char *text, uint64_t *ns)
 	char *end;
 	double value;
 
-	/* strtod takes more than a user means: "nan", "0x1p3", " 1". */
+	/* strtod accepts more than users mean: "nan", "0x1p3", " 1". */
 	if (!strchr(".0123456789", *text) || strspn(text, "0123456789.") != strcspn(text, "smh"))
 		return -EINVAL;
 	value = strtod(text, &end);
@@ -34,7 +34,7 @@ int parse_duration(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
-/* A decimal number without a sign, and what is behind it and blanks. 0, or -EINVAL. */
+/* Reads a decimal number without a sign; *end is behind it and blanks. Returns 0, or -EINVAL. */
 static int parse_decimal(const char *text, double *value, const char **end)
 {
 	const size_t len = strspn(text, "0123456789.");
@@ -75,7 +75,7 @@ int parse_percent(const char *text, double *percent)
 	return parse_decimal(text, percent, &end) || strcmp(end, "%") ? -EINVAL : 0;
 }
 
-/* The number that text begins with, and what is behind it; no sign, no blank. 0, or -EINVAL. */
+/* Reads the number that text begins with, without sign or blank; *end is behind it. */
 static int parse_number(const char *text, unsigned long min, unsigned long max,
 			unsigned long *number, char **end)
 {

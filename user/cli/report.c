@@ -1,135 +1,70 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* report.c - qprof-bpf report: a finished profile in another form. Needs no privileges. */
-#include <argp.h>
+/* report.c - qprof-bpf report: renders a finished profile. Needs no privileges. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "run/live.h"
+#include "base/tty.h"
 #include "cli/load.h"
 #include "base/log.h"
 #include "base/open.h"
-#include "cli/parse.h"
 #include "report/renderer.h"
 
-enum { OPT_SORT = 256, OPT_TOP, OPT_PHASE, OPT_TABLE, OPT_WIDTH };
-
-enum { MAX_TOP = 1000000, MIN_WIDTH = 60, MAX_WIDTH = 512 };
-
-static const struct argp_option options[] = {
-	{"format", 'f', "FORMAT", 0, "What to make of the profile:", 0},
-	{"output", 'o', "FILE", 0,
-	 "Write to FILE (default -, stdout); its name tells the format if -f does not", 0},
-	{"sort", OPT_SORT, "KEY", 0,
-	 "Order of phases and processes: time (default), peak, delta, duration, read, write, cpu",
-	 0},
-	{"top", OPT_TOP, "N", 0, "Show at most N phases and N processes", 0},
-	{"phase", OPT_PHASE, "PATTERN", 0, "Only phases of that name; *, ? and [...] match", 0},
-	{"table", OPT_TABLE, "TABLE", 0,
-	 "Of csv: phases (default), processes, timeline, process_timeline or memory_usage", 0},
-	{"width", OPT_WIDTH, "COLUMNS", 0, "Of text (default: the terminal's, or 80)", 0},
-	{"help", 'h', NULL, 0, "Print this help", -1},
-	{0},
-};
+enum { MIN_WIDTH = 60, UNKNOWN = UINT_MAX };
 
 struct report {
 	const char *profile, *output;
+	unsigned int format; /* index of renderers, or UNKNOWN */
 	const struct renderer *renderer;
 	struct render_options render;
 };
 
-static enum report_order parse_order(const char *text, struct argp_state *state)
+static struct choice format_choice(size_t i)
 {
-	static const char *const names[] = {"time", "peak",  "delta", "duration",
-					    "read", "write", "cpu"};
+	const struct renderer *r = renderers[i];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (!strcmp(names[i], text))
-			return (enum report_order)i;
-	}
-	argp_error(state, "--sort %s: not one of time, peak, delta, duration, read, write, cpu",
-		   text);
-	return REPORT_BY_TIME;
+	return r ? (struct choice){r->name, (unsigned int)i} : (struct choice){0};
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static const char *format_help(size_t i)
 {
-	struct report *report = state->input;
-
-	switch (key) {
-	case 'f':
-		report->renderer = renderer_named(arg);
-		if (!report->renderer)
-			argp_error(state, "-f %s: no such format; --help lists them", arg);
-		break;
-	case 'o':
-		report->output = arg;
-		break;
-	case OPT_SORT:
-		report->render.order = parse_order(arg, state);
-		break;
-	case OPT_TOP:
-		if (parse_count(arg, 1, MAX_TOP, &report->render.top))
-			argp_error(state, "--top %s: not a number from 1 to %u", arg, MAX_TOP);
-		break;
-	case OPT_PHASE:
-		report->render.phase = arg;
-		break;
-	case OPT_TABLE:
-		report->render.table = arg;
-		break;
-	case OPT_WIDTH:
-		if (parse_count(arg, MIN_WIDTH, MAX_WIDTH, &report->render.width))
-			argp_error(state, "--width %s: not a number from %u to %u", arg, MIN_WIDTH,
-				   MAX_WIDTH);
-		break;
-	case 'h':
-		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		break;
-	case ARGP_KEY_ARG:
-		if (report->profile)
-			argp_error(state, "one profile at a time; to compare two: qprof-bpf diff");
-		report->profile = arg;
-		break;
-	case ARGP_KEY_END:
-		if (!report->profile)
-			argp_error(state, "say which profile: a file, or - for stdin");
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
+	return renderers[i]->what;
 }
 
-/* The formats there are, behind the line of -f. */
-static char *help_filter(int key, const char *text, void *input)
-{
-	char *all = NULL;
-	size_t len;
-	FILE *out;
+static const struct choice order_choices[] = {
+	{"time", REPORT_BY_TIME},   {"peak", REPORT_BY_PEAK},
+	{"delta", REPORT_BY_DELTA}, {"duration", REPORT_BY_DURATION},
+	{"read", REPORT_BY_READ},   {"write", REPORT_BY_WRITE},
+	{"cpu", REPORT_BY_CPU},	    {0}};
 
-	(void)input;
-	out = key == 'f' ? open_memstream(&all, &len) : NULL;
-	if (!out)
-		return (char *)text;
-	fputs(text, out);
-	for (const struct renderer *const *r = renderers; *r; r++)
-		fprintf(out, "%s %s (%s)", r == renderers ? "" : ",", (*r)->name, (*r)->what);
-	return fclose(out) ? (char *)text : all;
+static struct choice table_choice(size_t i)
+{
+	return (struct choice){csv_table(i), (unsigned int)i};
 }
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse_option,
-	.help_filter = help_filter,
-	.args_doc = "PROFILE",
-	.doc = "A finished profile, or what there is of one that was cut off, in another form. "
-	       "Needs no privileges."
-	       "\v"
-	       "Exit status 0, or 125 if the profile cannot be read or the report not written.",
+static const struct command_option options[] = {
+	{'f', "format", "FORMAT", "What to make of the profile:", OPT_CHOICE,
+	 INTO(struct report, format), .choice = format_choice, .choice_help = format_help},
+	{'o', "output", "FILE",
+	 "Write to FILE (default -, stdout); its name tells the format if -f does not", OPT_PATH,
+	 INTO(struct report, output)},
+	{0, "sort", "KEY",
+	 "Order of phases and processes: time (default), peak, delta, duration, read, write, cpu",
+	 OPT_CHOICE, INTO(struct report, render.order), .choices = order_choices},
+	{0, "top", "N", "Show at most N phases and N processes", OPT_COUNT,
+	 INTO(struct report, render.top), .least = 1, .most = 1000000},
+	{0, "phase", "PATTERN", "Only phases of that name; *, ? and [...] match", OPT_TEXT,
+	 INTO(struct report, render.phase)},
+	{0, "table", "TABLE",
+	 "Of csv: phases (default), processes, timeline, process_timeline or memory_usage",
+	 OPT_CHOICE, INTO(struct report, render.table), .choice = table_choice},
+	{0, "width", "COLUMNS", "Of text (default: the terminal's, or 80)", OPT_COUNT,
+	 INTO(struct report, render.width), .least = MIN_WIDTH, .most = TTY_MAX_WIDTH},
+	{0},
 };
 
 static int write_report(const struct report *report, const struct recording *r, int fd,
@@ -143,7 +78,7 @@ static int write_report(const struct report *report, const struct recording *r, 
 		close(fd);
 		return error_set(err, "cannot write to '%s': %s", to, strerror(errno));
 	}
-	/* Why a write fails is said by the first that does; some file systems say it at the end. */
+	/* The first write that fails says why; some file systems say it when the file closes. */
 	errno = 0;
 	failed = report->renderer->render(r, &report->render, out, err);
 	if ((ferror(out) | fclose(out)) && !failed)
@@ -167,38 +102,52 @@ static int make_report(struct report *report, struct error *err)
 		close(fd);
 	}
 	if (!failed) {
-		const char *no_colour = getenv("NO_COLOR");
 		const bool terminal = isatty(fd);
 
-		report->render.colour = terminal && !(no_colour && *no_colour);
-		/* A file may be in a format that cannot say so. */
+		report->render.colour = tty_colour(fd);
+		/* The format of a file may have no place for it. */
 		if (r.partial && !terminal)
 			log_info("%s: %s", report->profile, r.partial_text);
 		if (!report->render.width)
-			report->render.width = terminal ? terminal_width(fd) : 80;
+			report->render.width = tty_width(fd);
 		failed = write_report(report, &r, fd, err);
 	}
 	recording_free(&r);
 	return failed;
 }
 
-int command_report(int argc, char **argv)
+static int report_main(int argc, char **argv)
 {
-	struct report report = {.output = "-"};
+	struct report report = {.output = "-", .format = UNKNOWN};
 	struct error err = {0};
 
-	argv[0] = (char[]){"qprof-bpf report"};
-	argp_err_exit_status = 125;
-	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &report);
-	if (!report.renderer)
-		report.renderer = renderer_for_file(report.output);
+	options_parse(&command_report, argc, argv, &report);
+	report.renderer = report.format == UNKNOWN ? renderer_for_file(report.output)
+						   : renderers[report.format];
 	if (!report.renderer)
 		report.renderer = renderers[0];
 	report.render.source = report.profile;
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) */
+	signal(SIGXFSZ, SIG_IGN); /* write(2) fails instead where a file may not grow */
 	if (make_report(&report, &err)) {
 		log_error("%s", err.text);
 		return err.status;
 	}
 	return 0;
 }
+
+const struct command command_report = {
+	.name = "report",
+	.title = "qprof-bpf report",
+	.what = "Render a finished profile in another form",
+	.usage = "PROFILE",
+	.doc = "A finished profile, or what there is of one that was cut off, in another form. "
+	       "Needs no privileges."
+	       "\v"
+	       "Exit status 0, or 125 if the profile cannot be read or the report not written.",
+	.tables = (const struct option_table[]){{options, 0}, {0}},
+	.arguments = {ARGUMENTS_FILES, .least = 1, .most = 1,
+		      .at = offsetof(struct report, profile),
+		      .too_few = "say which profile: a file, or - for stdin",
+		      .too_many = "one profile at a time; to compare two: qprof-bpf diff"},
+	.run = report_main,
+};

@@ -113,22 +113,18 @@ static int put_table(FILE *out, const struct record *record, const char *items, 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
-	const char *name = options->table ? options->table : tables[0].name;
+	const char *at = (const char *)r;
+	const size_t i = options->table;
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
-		const char *at = (const char *)r;
+	if (put_table(out, tables[i].record, *(const char *const *)(at + tables[i].items),
+		      *(const size_t *)(at + tables[i].n)))
+		return error_set(err, "not enough memory for the report");
+	return 0;
+}
 
-		if (strcmp(tables[i].name, name))
-			continue;
-		if (put_table(out, tables[i].record, *(const char *const *)(at + tables[i].items),
-			      *(const size_t *)(at + tables[i].n)))
-			return error_set(err, "not enough memory for the report");
-		return 0;
-	}
-	return error_set(err,
-			 "--table %s: not one of phases, processes, timeline, "
-			 "process_timeline, memory_usage",
-			 name);
+const char *csv_table(size_t i)
+{
+	return i < sizeof(tables) / sizeof(*tables) ? tables[i].name : NULL;
 }
 
 const struct renderer renderer_csv = {

@@ -19,15 +19,6 @@
 FORMATS(DECLARE)
 const struct renderer *const renderers[] = {FORMATS(ADDRESS) NULL};
 
-const struct renderer *renderer_named(const char *name)
-{
-	for (const struct renderer *const *r = renderers; *r; r++) {
-		if (!strcmp((*r)->name, name))
-			return *r;
-	}
-	return NULL;
-}
-
 const struct renderer *renderer_for_file(const char *path)
 {
 	const size_t len = strlen(path);

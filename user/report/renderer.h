@@ -28,7 +28,7 @@ enum report_order {
 struct render_options {
 	const char *source; /* where the profile is from, to be shown; may be no UTF-8 */
 	const char *phase;  /* only phases whose name it matches (fnmatch); NULL: all */
-	const char *table;  /* of a format of one table (csv): which; NULL: its default */
+	unsigned int table; /* of csv: its index, see csv_table() */
 	unsigned int width; /* columns, at least 60 */
 	unsigned int top;   /* phases, and processes, that are shown at most; 0: all */
 	enum report_order order;
@@ -51,10 +51,11 @@ struct renderer {
 /* Ended by NULL; the first is the default. */
 extern const struct renderer *const renderers[];
 
-/* NULL if there is none of that name. */
-const struct renderer *renderer_named(const char *name);
 /* By the end of a file's name; NULL: it does not tell. */
 const struct renderer *renderer_for_file(const char *path);
+
+/* Returns the name of csv's table at index i, or NULL; the first is the default. */
+const char *csv_table(size_t i);
 
 /* Whether options->phase lets this one through. */
 bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase);

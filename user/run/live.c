@@ -4,22 +4,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/tty.h"
 #include "base/units.h"
-
-enum { MAX_COLUMNS = 512 };
-
-unsigned int terminal_width(int fd)
-{
-	struct winsize size;
-
-	if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_col < 20)
-		return 80;
-	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
-}
 
 /* A terminal that was stopped (^S) would stop us with the line. */
 static bool takes_more(int fd)
@@ -33,7 +22,7 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns)
 {
 	const char *phase = profile_open_phase(p);
 	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
-	char line[1024], safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	char line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
 	struct live *live = context;
 
 	if (!takes_more(STDERR_FILENO))
@@ -42,7 +31,7 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns)
 		 units_time_for_people(time, profile_rel_ns(p, now_ns)),
 		 units_bytes_for_people(rss, profile_rss_now(p)),
 		 units_bytes_for_people(peak, profile_peak_so_far(p)), phase ? phase : "");
-	text_for_terminal(safe, sizeof(safe), line, terminal_width(STDERR_FILENO) - 1);
+	text_for_terminal(safe, sizeof(safe), line, tty_width(STDERR_FILENO) - 1);
 	fprintf(stderr, "\r%s\033[K", safe);
 	fflush(stderr);
 	live->shown = true;

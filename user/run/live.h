@@ -16,7 +16,4 @@ void live_show(void *context, const struct profile *p, uint64_t now_ns);
 /* For log_set_hook: takes the line away, so that another can be written. */
 void live_hide(void *context);
 
-/* Columns of the terminal at fd; 80 if it does not say or is none. */
-unsigned int terminal_width(int fd);
-
 #endif

@@ -15,14 +15,16 @@ enum event_group {
 	EVENTS_ALL = 7,
 };
 
+enum event_format { EVENTS_NO_FORMAT, EVENTS_NDJSON };
+
 struct event_options {
-	bool wanted;
-	const char *path;    /* NULL: stdout */
-	uint64_t max_size;   /* see struct event_log_options */
-	unsigned int keep;   /* likewise */
-	unsigned int groups; /* enum event_group */
-	unsigned int rate;   /* lines a second of a job's checkpoints, a quarter of those of a
-			      * user's processes and jobs; 0: no limit. More are counted */
+	enum event_format format; /* EVENTS_NO_FORMAT: that of a path, or there are no events */
+	const char *path;	  /* NULL: stdout */
+	uint64_t max_size;	  /* see struct event_log_options */
+	unsigned int keep;	  /* likewise */
+	unsigned int groups;	  /* enum event_group */
+	unsigned int rate;	  /* lines a second of a job's checkpoints, a quarter of those of a
+				   * user's processes and jobs; 0: no limit. More are counted */
 	bool no_cmdline;
 };
 

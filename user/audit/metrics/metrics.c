@@ -184,33 +184,6 @@ bool metrics_describe(size_t i, struct metric_info *info)
 	return false;
 }
 
-int metrics_parse_labels(const char *text, unsigned int *labels)
-{
-	static const struct {
-		const char *name;
-		enum metric_label label;
-	} names[] = {{"command", METRIC_COMMAND},
-		     {"container", METRIC_CONTAINER},
-		     {"job", METRIC_JOB_NAME},
-		     {"pid", METRIC_PID}};
-	const size_t n = sizeof(names) / sizeof(*names);
-
-	*labels = 0;
-	for (;;) {
-		const size_t len = strcspn(text, ",");
-		size_t i = 0;
-
-		while (i < n && (strlen(names[i].name) != len || memcmp(names[i].name, text, len)))
-			i++;
-		if (i == n)
-			return -EINVAL;
-		*labels |= names[i].label;
-		if (!text[len])
-			return 0;
-		text += len + 1;
-	}
-}
-
 /* ---- Label sets -------------------------------------------------------------------------------
  */
 

@@ -95,9 +95,6 @@ struct metrics_config {
 	unsigned int labels; /* enum metric_label, of processes; METRIC_CONTAINER, of jobs too */
 };
 
-/* Names of labels with commas between: command, container, job, pid. 0, or -EINVAL. */
-int metrics_parse_labels(const char *text, unsigned int *labels);
-
 struct metrics;
 struct series; /* a label set with its values */
 

@@ -13,7 +13,7 @@ struct metrics_options {
 	const char *file;		       /* for node_exporter, or NULL */
 	uint64_t interval_ns;		       /* how often it is written */
 	const struct exporter_address *listen; /* or NULL */
-	size_t max_series;		       /* 0: METRICS_SERIES */
+	unsigned int max_series;	       /* 0: METRICS_SERIES */
 	unsigned int labels;		       /* enum metric_label */
 };
 

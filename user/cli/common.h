@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* common.h - the options that a run and an audit have in common. */
+#ifndef QPROF_COMMON_H
+#define QPROF_COMMON_H
+
+#include "base/log.h"
+#include "cli/options.h"
+
+struct common_options {
+	const char *output;
+	uint64_t duration_ns;
+	unsigned int max_processes;
+	bool count_splice;
+	struct texts patterns; /* of --usdt */
+	enum log_level log_level;
+};
+
+/* Of a struct common_options. The rows of -o, -q and --max-processes are each command's own: their
+ * help differs. */
+extern const struct command_option common_options[];
+
+#endif

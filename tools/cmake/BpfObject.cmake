@@ -35,8 +35,11 @@ function(qprof_bpf_skeleton target)
 
   # Parameters of a tracepoint come by position, so those not needed are there as well.
   set(flags -target bpf -mcpu=v3 -O2 -g -std=gnu17
-    -D__TARGET_ARCH_${QPROF_BPF_ARCH} -Wall -Wextra -Werror -Wno-unused-parameter
+    -D__TARGET_ARCH_${QPROF_BPF_ARCH} -Wall -Wextra -Wno-unused-parameter
     -ffile-prefix-map=${CMAKE_SOURCE_DIR}/= ${arg_INCLUDES})
+  if(QPROF_WERROR)
+    list(APPEND flags -Werror)
+  endif()
   if(CMAKE_LIBRARY_ARCHITECTURE) # asm/*.h on Debian: not on the path of a foreign target
     list(APPEND flags -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
   endif()

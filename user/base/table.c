@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/file.h"
 
 /* Longer lines are hard to read. */
 enum { MAX_OPEN_WIDTH = 200 };
@@ -109,24 +110,9 @@ void table_pieces(const struct table *table, const char *separator, const char *
 	fputc('\n', table->out);
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 int table_write(struct table *table, int fd)
 {
-	int err = fclose(table->out) ? -ENOMEM : write_all(fd, table->text, table->len);
+	int err = fclose(table->out) ? -ENOMEM : file_write(fd, table->text, table->len);
 
 	free(table->text);
 	return err;

@@ -10,7 +10,7 @@
 #include "format/emit.h"
 #include "base/installed.h"
 #include "base/log.h"
-#include "base/open.h"
+#include "base/file.h"
 #include "kernel/procfs.h"
 
 enum {

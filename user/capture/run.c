@@ -13,7 +13,7 @@
 #include "base/invoker.h"
 #include "kernel/launch.h"
 #include "base/log.h"
-#include "base/open.h"
+#include "base/file.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
 #include "capture/capture.h"

@@ -11,7 +11,7 @@
 #include "base/tty.h"
 #include "cli/load.h"
 #include "base/log.h"
-#include "base/open.h"
+#include "base/file.h"
 #include "report/renderer.h"
 
 enum { MIN_WIDTH = 60, UNKNOWN = UINT_MAX };

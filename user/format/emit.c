@@ -10,6 +10,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/array.h"
 #include "format/sink.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -36,17 +37,13 @@ static void fail(struct emit *e, int err)
 
 static void append(struct emit *e, const void *text, size_t len)
 {
-	if (e->n_pending + len > e->cap_pending) {
-		size_t cap = (e->n_pending + len) * 2;
-		char *grown = realloc(e->pending, cap);
+	char *pending = array_reserve(e->pending, e->n_pending + len, &e->cap_pending, 1);
 
-		if (!grown) {
-			fail(e, -ENOMEM);
-			return;
-		}
-		e->pending = grown;
-		e->cap_pending = cap;
+	if (!pending) {
+		fail(e, -ENOMEM);
+		return;
 	}
+	e->pending = pending;
 	memcpy(e->pending + e->n_pending, text, len);
 	e->n_pending += len;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* Of steps and metrics, one copy for all that have it. */
 struct text {
 	size_t owners;

@@ -6,17 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *array_reserve(void *list, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? *cap * 2 : 64;
-
-	if (n < *cap)
-		return list;
-	list = reallocarray(list, more, size);
-	if (list)
-		*cap = more;
-	return list;
-}
+#include "base/array.h"
 
 void phases_init(struct phases *phases, size_t max, struct profile_losses *losses)
 {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t page_size)
 {
 	return (struct profile_memory){

@@ -27,9 +27,6 @@ static inline uint64_t point_need(const struct profile_point *point)
 	return point->anon + point->shmem + point->swap;
 }
 
-/* Where `list` has room for one more of `size` bytes each, or NULL when out of memory. */
-void *array_reserve(void *list, size_t n, size_t *cap, size_t size);
-
 /* processes.c */
 
 struct process_key {

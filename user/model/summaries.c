@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 bool summaries_set(struct summaries *s, const struct interned *name,
 		   const struct profile_metric *value)
 {

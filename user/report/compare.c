@@ -8,6 +8,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/array.h"
+
 enum { SIDES = 2 };
 
 #define NOISE_BYTES (1ull << 20)
@@ -38,7 +40,7 @@ struct compare_subject {
 struct named {
 	UT_hash_handle hh;
 	struct compare_subject **subjects; /* by occurrence */
-	size_t n;
+	size_t n, cap;
 	size_t seen;  /* in the profile that is being added */
 	size_t added; /* which one that is */
 	char name[];
@@ -117,39 +119,23 @@ static struct named *named_of(struct comparison *c, const char *name)
 	return NULL;
 }
 
-static int reserve_phase(struct comparison *c)
-{
-	const size_t cap = c->cap_phases ? 2 * c->cap_phases : 64;
-	struct compare_subject **more;
-
-	if (c->n_phases < c->cap_phases)
-		return 0;
-	more = reallocarray(c->phases, cap, sizeof(struct compare_subject *));
-	if (!more)
-		return -ENOMEM;
-	c->phases = more;
-	c->cap_phases = cap;
-	return 0;
-}
-
 /* One more phase of that name. */
 static struct compare_subject *add_subject(struct comparison *c, struct named *named)
 {
-	struct compare_subject *subject;
+	struct compare_subject **named_subjects =
+		array_reserve(named->subjects, named->n, &named->cap, sizeof(*named_subjects));
+	struct compare_subject **phases =
+		array_reserve(c->phases, c->n_phases, &c->cap_phases, sizeof(*phases));
+	struct compare_subject *subject = calloc(1, sizeof(*subject));
 
-	/* Full at each power of two. */
-	if ((named->n & (named->n - 1)) == 0) {
-		struct compare_subject **more =
-			reallocarray(named->subjects, named->n ? 2 * named->n : 1,
-				     sizeof(struct compare_subject *));
-
-		if (!more)
-			return NULL;
-		named->subjects = more;
-	}
-	subject = reserve_phase(c) ? NULL : calloc(1, sizeof(*subject));
-	if (!subject)
+	if (named_subjects)
+		named->subjects = named_subjects;
+	if (phases)
+		c->phases = phases;
+	if (!named_subjects || !phases || !subject) {
+		free(subject);
 		return NULL;
+	}
 	subject->name = named->name;
 	subject->occurrence = (unsigned int)++named->n;
 	named->subjects[named->n - 1] = subject;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/names.h"
 #include "format/quality.h"
 #include "report/select.h"
 #include "report/text_report.h"
@@ -68,10 +69,7 @@ void text_percent(char out[UNITS_TEXT_MAX], uint64_t part, uint64_t whole)
 
 void text_process_name(char *out, size_t size, const struct recording_process *process)
 {
-	const char *text = process->cmdline && *process->cmdline ? process->cmdline : process->comm;
-	const char *slash = memrchr(text, '/', strcspn(text, " "));
-
-	snprintf(out, size, "%u %s", process->pid, slash ? slash + 1 : text);
+	snprintf(out, size, "%u %s", process->pid, short_command(process->cmdline, process->comm));
 }
 
 /* ---- Head ---- */

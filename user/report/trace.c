@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/fields.h"
@@ -23,17 +24,14 @@ uint32_t trace_add_track(struct trace_builder *b, struct trace_track track)
 {
 	struct trace *t = b->t;
 
-	if (t->n_tracks == b->max_tracks) {
-		const size_t max = b->max_tracks ? 2 * b->max_tracks : 64;
-		struct trace_track *tracks = reallocarray(t->tracks, max, sizeof(*tracks));
+	struct trace_track *tracks =
+		array_reserve(t->tracks, t->n_tracks, &b->max_tracks, sizeof(*tracks));
 
-		if (!tracks) {
-			trace_no_memory(b);
-			return TRACE_NONE;
-		}
-		t->tracks = tracks;
-		b->max_tracks = max;
+	if (!tracks) {
+		trace_no_memory(b);
+		return TRACE_NONE;
 	}
+	t->tracks = tracks;
 	if (track.parent == TRACE_NONE)
 		track.parent = (uint32_t)t->n_tracks;
 	track.first_value = (uint32_t)t->n_values;

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "format/quality.h"
+#include "base/array.h"
+#include "base/names.h"
 #include "base/table.h"
 
 enum {
@@ -156,25 +158,13 @@ static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *pr
 		snprintf(out, UNITS_TEXT_MAX, "exit %d", WEXITSTATUS(status));
 }
 
-/* The command line without the directory of its program: columns are few. */
-static const char *short_cmdline(const struct profile_process *process)
-{
-	const char *text = process->cmdline;
-	const char *end, *slash;
-
-	if (!text || !text[0])
-		return process->comm;
-	end = text + strcspn(text, " ");
-	slash = memrchr(text, '/', end - text);
-	return slash ? slash + 1 : text;
-}
-
 static void put_process(const struct table *table, const struct profile_process *process,
 			unsigned int n_cells)
 {
 	struct table_line line = {0};
 
-	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, short_cmdline(process));
+	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid,
+		 short_command(process->cmdline, process->comm));
 	units_bytes_for_people(line.cells[0], process->memory.peak);
 	units_bytes_for_people(line.cells[1], process->usage.io_read);
 	units_bytes_for_people(line.cells[2], process->usage.io_write);
@@ -183,35 +173,25 @@ static void put_process(const struct table *table, const struct profile_process 
 	table_line(table, &line, n_cells);
 }
 
-/* Puts it where it belongs among the n of most memory so far; how many there are then. */
-static size_t rank(const struct profile_process **top, size_t n,
-		   const struct profile_process *process)
+static bool is_larger(const void *a, const void *b)
 {
-	size_t at = n;
+	const struct profile_process *x = a, *y = b;
 
-	while (at > 0 && top[at - 1]->memory.peak < process->memory.peak)
-		at--;
-	if (at == MAX_PROCESSES)
-		return n;
-	if (n < MAX_PROCESSES)
-		n++;
-	memmove(&top[at + 1], &top[at], (n - at - 1) * sizeof(top[0]));
-	top[at] = process;
-	return n;
+	return x->memory.peak > y->memory.peak;
 }
 
 static void put_processes(const struct table *table, const struct profile *p)
 {
 	static const char *const titles[] = {"PEAK", "READ", "WRITE", "CPU", "END"};
 	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
-	const struct profile_process *top[MAX_PROCESSES];
+	const void *top[MAX_PROCESSES];
 	size_t n, n_top = 0;
 	const struct profile_process *const *processes = profile_processes(p, &n);
 
 	if (!n)
 		return;
 	for (size_t i = 0; i < n; i++)
-		n_top = rank(top, n_top, processes[i]);
+		n_top = array_rank(top, n_top, MAX_PROCESSES, processes[i], is_larger);
 	table_titles(table, "PROCESS", titles, n_cells);
 	for (size_t i = 0; i < n_top; i++)
 		put_process(table, top[i], n_cells);

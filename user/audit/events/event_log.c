@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/invoker.h"
+#include "base/file.h"
 #include "audit/events/event_lines.h"
 #include "base/log.h"
 
@@ -97,7 +97,7 @@ static void tell(struct event_log *l, const char *what, int err, const char *the
 /* A line that was cut, by a crash of the machine say, is to stay alone. */
 static void end_cut_line(const char *path, int fd, off_t size)
 {
-	int reader = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int reader = file_open(AT_FDCWD, path, O_RDONLY, 0);
 	char last = '\n';
 
 	if (reader < 0)
@@ -111,14 +111,11 @@ static void end_cut_line(const char *path, int fd, off_t size)
 /* A descriptor, or -errno. */
 static int open_path(const char *path, bool *regular)
 {
-	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
-			  O_NONBLOCK; /* a FIFO without a reader is refused */
-	struct invoker who;
 	struct stat st;
-	int fd = open(path, flags, 0640), err;
+	int fd = file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0640), err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st)) {
 		err = -errno;
 		close(fd);
@@ -127,10 +124,13 @@ static int open_path(const char *path, bool *regular)
 	*regular = S_ISREG(st.st_mode);
 	if (!*regular)
 		return fd;
+	err = 0;
 	if (st.st_size)
 		end_cut_line(path, fd, st.st_size);
-	else if (invoker_get(&who) && fchown(fd, who.uid, who.gid))
-		log_verbose("%s stays root's: %s", path, strerror(errno));
+	else
+		err = file_give_to_invoker(fd);
+	if (err)
+		log_verbose("%s stays root's: %s", path, strerror(-err));
 	return fd;
 }
 

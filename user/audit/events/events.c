@@ -10,12 +10,13 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "audit/report/audit_groups.h"
+#include "base/names.h"
 #include "audit/events/event_lines.h"
 #include "audit/events/event_log.h"
 
 enum {
 	MAX_USERS = 1024, /* remembered */
+	USER_MAX = 128,	  /* bytes of a name */
 	QUALITY_NS = 1000000000,
 };
 
@@ -30,7 +31,7 @@ struct quota {
 /* Asking for a name may read a file, or a server. */
 struct user {
 	uint32_t uid;
-	char name[GROUP_NAME_MAX];
+	char name[USER_MAX];
 	struct quota quota;
 	UT_hash_handle hh;
 };
@@ -135,7 +136,7 @@ static struct user *user_of(struct events *e, uint32_t uid)
 		free(user);
 		user = &e->other;
 	}
-	user_name(user->name, uid);
+	user_name(user->name, sizeof(user->name), uid);
 	return user;
 }
 

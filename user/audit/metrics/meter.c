@@ -148,7 +148,7 @@ static struct track *track_of(const struct meter *meter, const struct machine_jo
 	return track && track->id == job->id ? track : NULL;
 }
 
-static const char *container_of(const struct meter *meter, uint64_t cgroup)
+static const char *container_label(const struct meter *meter, uint64_t cgroup)
 {
 	return meter->config.container(meter->config.context, cgroup);
 }
@@ -170,7 +170,8 @@ static void bind(struct meter *meter, struct metered *process, const struct prof
 	const struct track *track = track_of(meter, pub->job);
 	struct series *before = process->series;
 	char pid[16];
-	const char *values[METRIC_MAX_LABELS] = {process->command, container_of(meter, pub->cgroup),
+	const char *values[METRIC_MAX_LABELS] = {process->command,
+						 container_label(meter, pub->cgroup),
 						 track ? track->name : "", pid};
 
 	snprintf(pid, sizeof(pid), "%u", pub->tgid);
@@ -331,11 +332,11 @@ static void begin_job(struct meter *meter, struct machine_job *job, uint64_t now
 	track->uid = root->uid;
 	meter_job_name(track->name, process ? process->command : root->comm, root->cmdline);
 	snprintf(uid, sizeof(uid), "%u", root->uid);
-	track->series =
-		series_take(meter->metrics, METRIC_JOB,
-			    (const char *const[METRIC_MAX_LABELS]){
-				    track->name, job->rule, container_of(meter, root->cgroup), uid},
-			    root->uid, now_ns);
+	track->series = series_take(
+		meter->metrics, METRIC_JOB,
+		(const char *const[METRIC_MAX_LABELS]){track->name, job->rule,
+						       container_label(meter, root->cgroup), uid},
+		root->uid, now_ns);
 	series_add(track->series, M_JOB_STARTS, 1);
 	if (!process)
 		return;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/invoker.h"
+#include "base/file.h"
 
 /* The directory, held open, the file's name in it, and what it is called until it is whole. */
 struct place {
@@ -42,36 +42,19 @@ static int open_place(struct place *place, const char *path)
  */
 static int create(const struct place *place)
 {
-	struct invoker who;
 	int fd, err;
 
 	unlinkat(place->dir, place->temporary, 0);
-	fd = openat(place->dir, place->temporary,
-		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = file_open(place->dir, place->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
-		return -errno;
-	/* Whatever the umask is; and under sudo it is that user's, as all output. */
-	if (!fchmod(fd, 0644) && (!invoker_get(&who) || !fchown(fd, who.uid, who.gid)))
 		return fd;
-	err = -errno;
+	/* Whatever the umask is; and under sudo it is that user's, as all output. */
+	err = fchmod(fd, 0644) ? -errno : file_give_to_invoker(fd);
+	if (!err)
+		return fd;
 	close(fd);
 	unlinkat(place->dir, place->temporary, 0);
 	return err;
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 static int replace(const struct place *place, const char *text, size_t len)
@@ -80,7 +63,7 @@ static int replace(const struct place *place, const char *text, size_t len)
 
 	if (fd < 0)
 		return fd;
-	err = write_all(fd, text, len);
+	err = file_write(fd, text, len);
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err && renameat(place->dir, place->temporary, place->dir, place->name))

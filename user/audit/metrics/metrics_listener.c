@@ -8,14 +8,13 @@
 
 #include "kernel/diskstats.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "audit/metrics/meter.h"
 #include "audit/metrics/metrics_file.h"
 
 enum {
 	REFRESH_NS = 1000000000, /* I/O and CPU are not asked for more often */
 	FIRST_NS = 1000000,	 /* the file is there as soon as the audit runs */
-	CONTAINER_ID_LEN = 64,	 /* of which people use */
-	SHORT_ID_LEN = 12,
 	LINGER_SECS = 24 * 3600,
 	PID_LINGER_SECS = 300, /* nobody waits for a pid to come back */
 };
@@ -204,15 +203,12 @@ static int start_file(struct metrics_listener *p, struct error *err)
 /* ---- The listener -----------------------------------------------------------------------------
  */
 
-/* As `docker ps` shows it: the first digits of an id, a name as it is. */
-static const char *container_of(void *context, uint64_t cgroup)
+static const char *container_label(void *context, uint64_t cgroup)
 {
 	struct metrics_listener *p = context;
 
-	memcpy(p->container, audit_cgroup(p->audit, cgroup)->container, sizeof(p->container));
-	if (strlen(p->container) == CONTAINER_ID_LEN)
-		p->container[SHORT_ID_LEN] = '\0';
-	return p->container;
+	return short_container(p->container, sizeof(p->container),
+			       audit_cgroup(p->audit, cgroup)->container);
 }
 
 static struct meter *new_meter(struct metrics_listener *p)
@@ -223,7 +219,7 @@ static struct meter *new_meter(struct metrics_listener *p)
 			    .linger_ns = linger * 1000000000,
 			    .labels = p->options->labels},
 		.page_size = sysconf(_SC_PAGESIZE),
-		.container = container_of,
+		.container = container_label,
 		.context = p,
 	};
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "audit/report/audit_groups.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+
+#include "base/names.h"
 
 struct entry {
 	struct audit_group group;
@@ -20,18 +21,6 @@ struct grouping {
 	struct entry *entries;
 	bool failed;
 };
-
-char *user_name(char out[GROUP_NAME_MAX], uint32_t uid)
-{
-	struct passwd entry, *found = NULL;
-	char room[4096];
-
-	if (!getpwuid_r(uid, &entry, room, sizeof(room), &found) && found)
-		snprintf(out, GROUP_NAME_MAX, "%s", found->pw_name);
-	else
-		snprintf(out, GROUP_NAME_MAX, "%u", uid);
-	return out;
-}
 
 /* The group by its name; NULL when out of memory. */
 static struct audit_group *find_or_add(struct grouping *g, const char *name)
@@ -56,7 +45,7 @@ static struct audit_group *find_or_add(struct grouping *g, const char *name)
 	return NULL;
 }
 
-static struct audit_group *container_of(struct grouping *g, uint64_t id)
+static struct audit_group *group_of_container(struct grouping *g, uint64_t id)
 {
 	const struct cgroup *cgroup = cgroups_get(g->cgroups, id);
 	struct audit_group *group = find_or_add(g, cgroup->container);
@@ -68,7 +57,7 @@ static struct audit_group *container_of(struct grouping *g, uint64_t id)
 	return group;
 }
 
-static struct audit_group *user_of(struct grouping *g, uint32_t uid)
+static struct audit_group *group_of_user(struct grouping *g, uint32_t uid)
 {
 	char name[GROUP_NAME_MAX];
 	struct audit_group *group;
@@ -83,7 +72,7 @@ static struct audit_group *user_of(struct grouping *g, uint32_t uid)
 
 static struct audit_group *group_of(struct grouping *g, uint32_t uid, uint64_t cgroup)
 {
-	return g->by == BY_CONTAINER ? container_of(g, cgroup) : user_of(g, uid);
+	return g->by == BY_CONTAINER ? group_of_container(g, cgroup) : group_of_user(g, uid);
 }
 
 static void add_process(struct grouping *g, const struct profile_process *process)
@@ -140,7 +129,7 @@ static struct audit_group *collect(struct grouping *g, size_t *n)
 		return NULL;
 	qsort(groups, *n, sizeof(*groups), by_memory);
 	for (size_t i = 0; g->by == BY_USER && i < *n; i++)
-		user_name(groups[i].name, groups[i].uid);
+		user_name(groups[i].name, sizeof(groups[i].name), groups[i].uid);
 	return groups;
 }
 

@@ -26,7 +26,4 @@ enum audit_grouping { BY_CONTAINER, BY_USER };
 struct audit_group *audit_groups(const struct machine *m, struct cgroups *cgroups,
 				 enum audit_grouping by, size_t *n);
 
-/* The user's name, or the number. Returns out. */
-char *user_name(char out[GROUP_NAME_MAX], uint32_t uid);
-
 #endif

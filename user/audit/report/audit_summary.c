@@ -6,9 +6,11 @@
 
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
+#include "base/array.h"
+#include "base/names.h"
 #include "base/table.h"
 
-enum { MAX_LINES = 10, PIECE_MAX = 128, SHORT_ID = 12 };
+enum { MAX_LINES = 10, PIECE_MAX = 128 };
 
 static void put_headline(const struct table *table, const struct audit_report *r)
 {
@@ -57,18 +59,6 @@ static void put_usage_cells(struct table_line *line, unsigned int first,
 	units_time_for_people(line->cells[first + 2], usage->cpu_ns);
 }
 
-static const char *command_of(const struct profile_process *process)
-{
-	const char *text = process ? process->cmdline : NULL;
-	const char *end, *slash;
-
-	if (!text || !text[0])
-		return process ? process->comm : "?";
-	end = text + strcspn(text, " ");
-	slash = memrchr(text, '/', (size_t)(end - text));
-	return slash ? slash + 1 : text;
-}
-
 /* The jobs of most memory first. */
 static int by_peak(const void *a, const void *b)
 {
@@ -95,7 +85,7 @@ static void put_job(const struct table *table, const struct machine_job *job)
 	struct table_line line = {0};
 
 	snprintf(line.name, sizeof(line.name), "%u %s", job->root ? job->root->tgid : 0,
-		 command_of(job->root));
+		 job->root ? short_command(job->root->cmdline, job->root->comm) : "?");
 	units_time_for_people(line.cells[0], totals->duration_ns);
 	units_bytes_for_people(line.cells[1], totals->peak_rss);
 	put_usage_cells(&line, 2, &totals->usage);
@@ -130,12 +120,15 @@ static int put_jobs(const struct table *table, const struct audit_report *r)
 static void group_label(char *out, size_t size, const struct audit_group *group,
 			enum audit_grouping by)
 {
+	char id[GROUP_NAME_MAX];
+
 	if (by == BY_USER)
 		snprintf(out, size, "%s", group->name);
 	else if (!group->name[0])
 		snprintf(out, size, "(no container)");
 	else
-		snprintf(out, size, "%s %.*s", group->runtime, SHORT_ID, group->name);
+		snprintf(out, size, "%s %s", group->runtime,
+			 short_container(id, sizeof(id), group->name));
 }
 
 static int put_groups(const struct table *table, const struct audit_report *r,
@@ -163,38 +156,29 @@ static int put_groups(const struct table *table, const struct audit_report *r,
 	return 0;
 }
 
-/* Puts it where it belongs among the n of highest peak so far; how many there are then. */
-static size_t rank(const struct profile_process **top, size_t n,
-		   const struct profile_process *process)
+static bool is_larger(const void *a, const void *b)
 {
-	size_t at = n;
+	const struct profile_process *x = a, *y = b;
 
-	while (at > 0 && top[at - 1]->memory.peak < process->memory.peak)
-		at--;
-	if (at == MAX_LINES)
-		return n;
-	if (n < MAX_LINES)
-		n++;
-	memmove(&top[at + 1], &top[at], (n - at - 1) * sizeof(top[0]));
-	top[at] = process;
-	return n;
+	return x->memory.peak > y->memory.peak;
 }
 
 static void put_processes(const struct table *table, const struct audit_report *r)
 {
 	static const char *const titles[] = {"PEAK", "NOW", "READ", "WRITE", "CPU"};
-	const struct profile_process *top[MAX_LINES];
+	const void *top[MAX_LINES];
 	size_t n, n_top = 0;
 	const struct profile_process *const *processes = machine_processes(r->machine, &n);
 
 	for (size_t i = 0; i < n; i++)
-		n_top = rank(top, n_top, processes[i]);
+		n_top = array_rank(top, n_top, MAX_LINES, processes[i], is_larger);
 	table_titles(table, "PROCESS", titles, 5);
 	for (size_t i = 0; i < n_top; i++) {
 		const struct profile_process *process = top[i];
 		struct table_line line = {0};
 
-		snprintf(line.name, sizeof(line.name), "%u %s", process->tgid, command_of(process));
+		snprintf(line.name, sizeof(line.name), "%u %s", process->tgid,
+			 short_command(process->cmdline, process->comm));
 		units_bytes_for_people(line.cells[0], process->memory.peak);
 		if (!profile_process_runs(process))
 			snprintf(line.cells[1], sizeof(line.cells[1]), "ended");

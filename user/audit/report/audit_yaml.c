@@ -9,6 +9,7 @@
 #include "audit/report/audit_report.h"
 #include "format/emit.h"
 #include "format/keys.h"
+#include "base/names.h"
 #include "base/units.h"
 
 static const char *const header[] = {
@@ -70,7 +71,7 @@ static void put_owner(struct emit *e, const struct audit_report *r, uint32_t uid
 	char name[GROUP_NAME_MAX];
 
 	put_count(e, "uid", uid);
-	put_text(e, "user", user_name(name, uid));
+	put_text(e, "user", user_name(name, sizeof(name), uid));
 	if (cgroup->path[0])
 		put_text(e, "cgroup", cgroup->path);
 	if (cgroup->container[0]) {

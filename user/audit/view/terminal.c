@@ -23,6 +23,7 @@
 
 #include <curses.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "audit/view/terminfo.h"
 #include "base/text.h"
@@ -133,20 +134,17 @@ bool terminal_is_behind(const struct terminal *t)
 static void take_canvas(struct terminal *t)
 {
 	const off_t size = lseek(t->canvas, 0, SEEK_CUR);
+	char *rest;
 	ssize_t n;
 
 	if (size <= 0)
 		return;
-	if (t->rest_len + (size_t)size > t->rest_cap) {
-		char *more = realloc(t->rest, t->rest_len + (size_t)size);
-
-		if (!more) {
-			lose(t);
-			return;
-		}
-		t->rest = more;
-		t->rest_cap = t->rest_len + (size_t)size;
+	rest = array_reserve(t->rest, t->rest_len + (size_t)size, &t->rest_cap, 1);
+	if (!rest) {
+		lose(t);
+		return;
 	}
+	t->rest = rest;
 	n = pread(t->canvas, t->rest + t->rest_len, (size_t)size, 0);
 	if (n > 0)
 		t->rest_len += (size_t)n;

@@ -12,7 +12,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "audit/report/audit_groups.h"
+#include "base/names.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"
 
@@ -21,6 +21,7 @@ enum {
 	 * of so many of the time. */
 	SHARE = 50,
 	MAX_USERS = 4096, /* whose names are kept; beyond it they are numbers */
+	USER_MAX = 64,	  /* bytes of a name */
 };
 
 /* Between two frames that nobody asked for with a key; two looks at what no event tells, I/O and
@@ -34,7 +35,7 @@ struct pace {
 
 struct user {
 	uint32_t uid;
-	char name[GROUP_NAME_MAX];
+	char name[USER_MAX];
 	UT_hash_handle hh;
 };
 
@@ -46,7 +47,7 @@ struct view {
 	struct view_state state;
 	struct view_step steps[WIRE_MAX_JOBS];
 	struct user *users;
-	char number[GROUP_NAME_MAX]; /* of the last user without a name */
+	char number[USER_MAX]; /* of the last user without a name */
 
 	struct wake keys, out, timer, signals;
 	bool waits_for_keys, waits_for_out; /* their wakes were added */
@@ -129,7 +130,7 @@ static const char *user_of(void *context, uint32_t uid)
 	if (!user)
 		return v->number;
 	user->uid = uid;
-	user_name(user->name, uid);
+	user_name(user->name, sizeof(user->name), uid);
 	HASH_ADD(hh, v->users, uid, sizeof(user->uid), user);
 	if (user->hh.tbl)
 		return user->name;
@@ -147,7 +148,7 @@ static void forget_users(struct view *v)
 	}
 }
 
-static const char *container_of(void *context, uint64_t id)
+static const char *container_name(void *context, uint64_t id)
 {
 	struct view *v = context;
 	return audit_cgroup(v->audit, id)->container;
@@ -182,7 +183,7 @@ static void draw(struct view *v, uint64_t now)
 		.tree = v->state.tree,
 		.filter = v->state.filter,
 		.user = user_of,
-		.container = container_of,
+		.container = container_name,
 		.context = v,
 	};
 	const struct view_picture picture = {

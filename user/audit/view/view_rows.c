@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 enum { CACHE_LINE = 64, FETCH_AHEAD = 8 };
 
 /* Something to be sorted. */
@@ -360,16 +362,13 @@ static int reserve(struct view_rows *v)
 /* False when out of memory. */
 static bool push_level(struct view_rows *v, size_t start, size_t n)
 {
-	if (v->n_levels == v->levels_cap) {
-		const size_t cap = v->levels_cap ? 2 * v->levels_cap : 64;
-		void *levels = reallocarray(v->levels, cap, sizeof(*v->levels));
+	struct level *levels =
+		array_reserve(v->levels, v->n_levels, &v->levels_cap, sizeof(*levels));
 
-		if (!levels)
-			return false;
-		v->levels = levels;
-		v->levels_cap = cap;
-	}
-	v->levels[v->n_levels++] = (struct level){start, n};
+	if (!levels)
+		return false;
+	v->levels = levels;
+	levels[v->n_levels++] = (struct level){start, n};
 	return true;
 }
 

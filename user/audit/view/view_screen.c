@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/names.h"
 #include "base/units.h"
 
 enum {
@@ -14,8 +15,7 @@ enum {
 	MAX_OPEN = 8,	 /* phases of a job that are named */
 	MAX_DEPTH = 12,	 /* of the tree, that is shown by indentation */
 	MIN_JOB_LINES = 3,
-	CONTAINER_ID_LEN = 64,
-	SHORT_ID = 12,
+	CONTAINER_MAX = 128, /* bytes of a name */
 };
 
 /* ---- Columns ----------------------------------------------------------------------------------
@@ -176,31 +176,14 @@ static void put_owner(const struct page *page, const struct profile_process *pro
 		      enum terminal_tone tone)
 {
 	const struct view_wants *wants = page->picture->wants;
-	const char *container = wants->container(wants->context, process->cgroup);
-	char pid[UNITS_TEXT_MAX], id[SHORT_ID + 1];
+	char pid[UNITS_TEXT_MAX], container[CONTAINER_MAX];
 
 	put_cell(page, PID, tone, units_count(pid, process->tgid));
-	if (strlen(container) == CONTAINER_ID_LEN) { /* as docker and its like shorten them */
-		memcpy(id, container, SHORT_ID);
-		id[SHORT_ID] = '\0';
-		container = id;
-	}
+	short_container(container, sizeof(container),
+			wants->container(wants->context, process->cgroup));
 	put_cell(page, CONTAINER, tone, container);
 	page->state->containers |= container[0] != '\0';
 	put_cell(page, USER, tone, wants->user(wants->context, process->uid));
-}
-
-/* Without the directory of its program: what it does is to be seen. */
-static const char *command_of(const struct profile_process *process)
-{
-	const char *text = process->cmdline;
-	const char *end, *slash;
-
-	if (!text || !text[0])
-		return process->comm;
-	end = text + strcspn(text, " ");
-	slash = memrchr(text, '/', (size_t)(end - text));
-	return slash ? slash + 1 : text;
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------------
@@ -281,7 +264,7 @@ static void put_job(struct page *page, const struct view_job *job)
 		at += terminal_text(page->t, page->line, at, TEXT_MAX, tone, ended);
 	}
 	if (of->root)
-		put(page, at, tone, command_of(of->root));
+		put(page, at, tone, short_command(of->root->cmdline, of->root->comm));
 	page->line++;
 	if (!of->end_ns)
 		put_phase(page, job);
@@ -338,7 +321,7 @@ static void put_process(struct page *page, const struct view_process *row)
 	put_owner(page, row->process, TERMINAL_PLAIN);
 	put_figures(page, &row->figures, TERMINAL_PLAIN);
 	at += 2 * (row->depth < MAX_DEPTH ? row->depth : MAX_DEPTH);
-	put(page, at, TERMINAL_PLAIN, command_of(row->process));
+	put(page, at, TERMINAL_PLAIN, short_command(row->process->cmdline, row->process->comm));
 	page->line++;
 }
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/names.h"
+
+/* ---- Arrays ---- */
+
+static void test_an_array_keeps_its_elements_as_it_grows(void **state)
+{
+	size_t cap = 0;
+	int *list = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < 1000; i++) {
+		list = array_reserve(list, i, &cap, sizeof(*list));
+		assert_non_null(list);
+		assert_true(cap > i);
+		list[i] = (int)i;
+	}
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(list[i], i);
+	assert_true(cap <= 2048);
+	free(list);
+}
+
+static void test_an_array_may_grow_by_more_than_twice(void **state)
+{
+	size_t cap = 0;
+	char *bytes = array_reserve(NULL, 70000, &cap, 1);
+
+	(void)state;
+	assert_non_null(bytes);
+	assert_int_equal(cap, 70001);
+	memset(bytes, 'x', cap);
+	assert_ptr_equal(array_reserve(bytes, 70000, &cap, 1), bytes);
+	free(bytes);
+}
+
+static void test_an_array_without_memory_is_unchanged(void **state)
+{
+	size_t cap = 0;
+	int *list = array_reserve(NULL, 0, &cap, sizeof(*list));
+
+	(void)state;
+	assert_non_null(list);
+	assert_null(array_reserve(list, SIZE_MAX / 8, &cap, sizeof(*list)));
+	assert_int_equal(cap, 8);
+	free(list);
+}
+
+static bool is_larger(const void *a, const void *b)
+{
+	return *(const int *)a / 10 > *(const int *)b / 10;
+}
+
+static void test_the_largest_are_ranked(void **state)
+{
+	static const int numbers[] = {31, 52, 11, 53, 91, 32, 12};
+	static const int expected[] = {91, 52, 53, 31};
+	const void *largest[4];
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		n = array_rank(largest, n, 4, &numbers[i], is_larger);
+	assert_int_equal(n, 4);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(*(const int *)largest[i], expected[i]);
+	assert_int_equal(array_rank(largest, 0, 4, &numbers[2], is_larger), 1);
+	assert_ptr_equal(largest[0], &numbers[2]);
+}
+
+/* ---- Names ---- */
+
+static void test_a_command_loses_the_folder_of_its_program_only(void **state)
+{
+	(void)state;
+	assert_string_equal(short_command("/usr/bin/python3 /srv/train.py", "python3"),
+			    "python3 /srv/train.py");
+	assert_string_equal(short_command("make -C /src/linux", "make"), "make -C /src/linux");
+	assert_string_equal(short_command("", "kworker/0:1"), "kworker/0:1");
+	assert_string_equal(short_command(NULL, "sh"), "sh");
+}
+
+static void test_an_id_of_a_container_is_cut_and_a_name_is_not(void **state)
+{
+	static const char id[] = "0123456789abcdef0123456789abcdef"
+				 "0123456789abcdef0123456789abcdef";
+	char out[80];
+
+	(void)state;
+	assert_string_equal(short_container(out, sizeof(out), id), "0123456789ab");
+	assert_string_equal(short_container(out, sizeof(out), id + 1), id + 1);
+	assert_string_equal(short_container(out, sizeof(out), "a-machine-of-some-name"),
+			    "a-machine-of-some-name");
+	assert_string_equal(short_container(out, sizeof(out), ""), "");
+}
+
+static void test_a_user_without_a_name_is_a_number(void **state)
+{
+	char out[32];
+
+	(void)state;
+	assert_string_equal(user_name(out, sizeof(out), 0), "root");
+	assert_string_equal(user_name(out, sizeof(out), 4123456789u), "4123456789");
+}
+
+/* ---- Files ---- */
+
+static int make_folder(void **state)
+{
+	static char path[32];
+
+	strcpy(path, "/tmp/qprof-base-XXXXXX");
+	*state = path;
+	return mkdtemp(path) && !chdir(path) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	unlink("file");
+	unlink("link");
+	unlink("fifo");
+	return chdir("/") || rmdir(*state);
+}
+
+static void test_a_link_is_refused(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(symlink("file", "link"), 0);
+	assert_int_equal(file_open(AT_FDCWD, "link", O_WRONLY | O_CREAT, 0644), -ELOOP);
+	assert_int_equal(output_open("link", &err), -1);
+	assert_non_null(strstr(err.text, "symbolic link"));
+	assert_int_not_equal(access("file", F_OK), 0);
+}
+
+static void test_a_fifo_without_a_reader_is_not_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(file_open(AT_FDCWD, "fifo", O_WRONLY, 0), -ENXIO);
+}
+
+static void test_an_output_is_emptied_and_written(void **state)
+{
+	struct error err = {0};
+	char text[16] = "";
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		fd = output_open("file", &err);
+		assert_true(fd >= 0);
+		assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+		assert_int_equal(file_write(fd, i ? "new" : "older", i ? 3 : 5), 0);
+		close(fd);
+	}
+	fd = file_open(AT_FDCWD, "file", O_RDONLY, 0);
+	assert_int_equal(read(fd, text, sizeof(text)), 3);
+	assert_string_equal(text, "new");
+	assert_int_equal(file_write(fd, "x", 1), -EBADF);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_array_keeps_its_elements_as_it_grows),
+		cmocka_unit_test(test_an_array_may_grow_by_more_than_twice),
+		cmocka_unit_test(test_an_array_without_memory_is_unchanged),
+		cmocka_unit_test(test_the_largest_are_ranked),
+		cmocka_unit_test(test_a_command_loses_the_folder_of_its_program_only),
+		cmocka_unit_test(test_an_id_of_a_container_is_cut_and_a_name_is_not),
+		cmocka_unit_test(test_a_user_without_a_name_is_a_number),
+		cmocka_unit_test_setup_teardown(test_a_link_is_refused, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_a_fifo_without_a_reader_is_not_waited_for,
+						make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_an_output_is_emptied_and_written, make_folder,
+						remove_folder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,15 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is out of memory is said, not exited on. */
-#define HASH_NONFATAL_OOM	     1
-#define uthash_nonfatal_oom(element) ((element)->lost = true)
-#include <uthash.h>
+#include "base/hash.h"
 
 struct group {
 	UT_hash_handle hh;
 	uint32_t number;
-	bool lost;
 	size_t len;
 	char key[];
 };
@@ -48,7 +44,7 @@ static int64_t group_of(struct group **groups, const char *name)
 	}
 	new->number = HASH_COUNT(*groups);
 	HASH_ADD_KEYPTR(hh, *groups, new->key, new->len, new);
-	if (new->lost) {
+	if (!new->hh.tbl) {
 		free(new);
 		return -ENOMEM;
 	}

@@ -74,7 +74,8 @@ void text_process_name(char *out, size_t size, const struct recording_process *p
 
 /* ---- Head ---- */
 
-static void put_command(const struct text_report *t)
+/* Returns -1 when out of memory. */
+static int put_command(const struct text_report *t)
 {
 	const struct recording_run *run = &t->r->run;
 	char *line = NULL;
@@ -82,21 +83,23 @@ static void put_command(const struct text_report *t)
 	FILE *out = open_memstream(&line, &len);
 
 	if (!out)
-		return;
+		return -1;
 	for (size_t i = 0; i < run->n_command; i++)
 		fprintf(out, "%s%s", i ? " " : "", run->command[i]);
 	for (size_t i = 0; i < run->n_pids; i++)
 		fprintf(out, "%s%u", i ? ", " : "attached to ", run->pids[i]);
 	if (!run->n_command && !run->n_pids && t->options->source)
 		fputs(t->options->source, out);
-	fclose(out);
-	if (line) {
-		table_tone(&t->table, BOLD);
-		table_name(&t->table, line, t->table.width, false);
-		table_tone(&t->table, PLAIN);
-		fputc('\n', t->table.out);
+	if (fclose(out) || !line) {
+		free(line);
+		return -1;
 	}
+	table_tone(&t->table, BOLD);
+	table_name(&t->table, line, t->table.width, false);
+	table_tone(&t->table, PLAIN);
+	fputc('\n', t->table.out);
 	free(line);
+	return 0;
 }
 
 static void put_when_and_where(const struct text_report *t)
@@ -242,9 +245,10 @@ static int put_page(const struct text_report *t)
 	const struct recording_phase **phases = select_phases(t->r, t->options, &n);
 	int failed;
 
-	if (!phases)
+	if (!phases || put_command(t)) {
+		free(phases);
 		return -1;
-	put_command(t);
+	}
 	put_when_and_where(t);
 	put_partial(t);
 	text_peak(t);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
+#include "base/hash.h"
 
 /* Where the values of a counter track are; an event's item is an index into that list. */
 enum source {
@@ -151,14 +151,17 @@ static uint32_t metric_track(struct trace_builder *b, struct metric_track **know
 	if (found)
 		return found->track;
 	found = malloc(sizeof(*found));
-	if (!found) {
+	if (found) {
+		found->name = name;
+		HASH_ADD_KEYPTR(hh, *known, found->name, strlen(found->name), found);
+	}
+	if (!found || !found->hh.tbl) {
+		free(found);
 		trace_no_memory(b);
 		return TRACE_NONE;
 	}
-	found->name = name;
 	found->track = add_counters(b, 0, FROM_METRICS,
 				    &(struct trace_counters){TRACE_COUNT, 1, 0, {name}});
-	HASH_ADD_KEYPTR(hh, *known, found->name, strlen(found->name), found);
 	return found->track;
 }
 

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory may run out at any allocation. Each test runs something again and again: the first
+ * allocation fails, then the second, until none has failed. Whatever fails must say so, leave
+ * nothing behind and have had no effect; what succeeds must be as if nothing had failed.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "format/recording.h"
+#include "records.h"
+#include "report/diff.h"
+#include "report/renderer.h"
+
+extern const struct renderer renderer_json;
+
+/* ---- Allocations that fail ---- */
+
+static size_t left = SIZE_MAX; /* until one fails; SIZE_MAX: none does */
+static bool has_failed;
+
+static bool fails(void)
+{
+	if (left == SIZE_MAX || left--)
+		return false;
+	left = SIZE_MAX;
+	has_failed = true;
+	errno = ENOMEM;
+	return true;
+}
+
+static void fail_at(size_t n)
+{
+	left = n;
+	has_failed = false;
+}
+
+/* Whether one failed. From here on none does. */
+static bool failed(void)
+{
+	left = SIZE_MAX;
+	return has_failed;
+}
+
+#define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+void *malloc(size_t size)
+{
+	static __typeof__(&malloc) next;
+
+	next = next ? next : NEXT(malloc);
+	return fails() ? NULL : next(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	static __typeof__(&calloc) next;
+
+	next = next ? next : NEXT(calloc);
+	return fails() ? NULL : next(n, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+	static __typeof__(&realloc) next;
+
+	next = next ? next : NEXT(realloc);
+	return fails() ? NULL : next(old, size);
+}
+
+void *reallocarray(void *old, size_t n, size_t size)
+{
+	static __typeof__(&reallocarray) next;
+
+	next = next ? next : NEXT(reallocarray);
+	return fails() ? NULL : next(old, n, size);
+}
+
+/* ---- A profile ---- */
+
+static const char profile_text[] =
+	"qprof: {version: v, schema_version: 1, hostname: h, command: [a, b], started_at: 1.5,\n"
+	"  backends: {rss: tp}}\n"
+	"memory_usage:\n"
+	"- {step: Start, timestamp: 1.0, relative_time_secs: 0.0, cpu_memory_mb: 1.0, pid: 7}\n"
+	"- {step: A Start, timestamp: 2.0, relative_time_secs: 1.0, cpu_memory_mb: 3.0, pid: 7,\n"
+	"   io_read_mb: 1.0, disk_read_mb: 1.0, cpu_time_secs: 0.5, metrics: {loss: 0.5, n: 3}}\n"
+	"- {step: m, timestamp: 3.0, relative_time_secs: 2.0, cpu_memory_mb: 2.0, pid: 7,\n"
+	"   io_read_mb: 2.0, disk_read_mb: 1.0, cpu_time_secs: 0.9, metrics: {loss: 0.25}}\n"
+	"total_quantization_time_seconds: 3.0\npeak_memory_mb: 3.0\n";
+
+static const char rest_of_profile[] =
+	"peak: {time_secs: 1.0, file_mb: 1.0, anon_mb: 2.0, shmem_mb: 0.0, swap_mb: 0.0,\n"
+	"  processes: [{process: 0, pid: 7, file_mb: 1.0, anon_mb: 2.0, shmem_mb: 0.0,\n"
+	"    swap_mb: 0.0}]}\n"
+	"phases:\n"
+	"- {name: A, kind: pair, depth: 0, pid: 7, tid: 7, start_secs: 1.0, duration_secs: 1.5,\n"
+	"   start_memory_mb: 1.0, end_memory_mb: 2.0, peak_memory_mb: 3.0}\n"
+	"- {name: A, kind: pair, depth: 0, pid: 7, tid: 7, start_secs: 2.0, duration_secs: 1.0,\n"
+	"   start_memory_mb: 1.0, end_memory_mb: 2.0, peak_memory_mb: 2.0}\n"
+	"processes:\n"
+	"- {pid: 7, comm: a, cmdline: a b, start_secs: 0.0, end_secs: null, flags: [target],\n"
+	"   peak_memory_mb: 3.0}\n"
+	"timeline: {columns: [time_secs, file_mb, anon_mb, shmem_mb, swap_mb],\n"
+	"  rows: [[0.0, 0.5, 0.5, 0.0, 0.0], [1.0, 1.0, 2.0, 0.0, 0.0]]}\n"
+	"process_timeline: {columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb],\n"
+	"  rows: [[0, 0.0, 0.5, 0.5, 0.0, 0.0]]}\n"
+	"quality: {lost_checkpoints: 1, warnings: [{what: a, why: b}], notes: [c],\n"
+	"  may_be_counted_more_than_once_mb: {shmem: 0.0}}\n";
+
+/* The file, or only the rows of it. */
+static FILE *open_profile(bool rows_only)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	fputs(profile_text, file);
+	if (!rows_only)
+		fputs(rest_of_profile, file);
+	rewind(file);
+	return file;
+}
+
+static void read_profile(struct recording *r, bool rows_only)
+{
+	FILE *file = open_profile(rows_only);
+	struct error err;
+
+	assert_int_equal(recording_read(r, file, "p", &err), 0);
+	fclose(file);
+}
+
+static const struct render_options options = {.source = "p", .width = 80};
+
+/* What the renderer writes, in room; or -1 and what it says. Its stream needs no memory. */
+static int render(const struct renderer *renderer, const struct recording *r, char *room,
+		  size_t size, struct error *err)
+{
+	const size_t n = left;
+	char buffer[BUFSIZ];
+	FILE *out;
+	int result;
+
+	left = SIZE_MAX;
+	out = fmemopen(room, size, "w");
+	assert_non_null(out);
+	setvbuf(out, buffer, _IOFBF, sizeof(buffer));
+	left = n;
+	result = renderer->render(r, &options, out, err);
+	left = SIZE_MAX;
+	fclose(out);
+	return result;
+}
+
+/* ---- Reading and rendering ---- */
+
+static void check_reading(bool rows_only)
+{
+	char expected[65536], got[65536];
+	struct recording r;
+	struct error err;
+	size_t n = 0;
+	bool any;
+
+	read_profile(&r, rows_only);
+	assert_int_equal(render(&renderer_json, &r, expected, sizeof(expected), &err), 0);
+	recording_free(&r);
+	do {
+		FILE *file = open_profile(rows_only);
+		char buffer[BUFSIZ];
+		int result;
+
+		setvbuf(file, buffer, _IOFBF, sizeof(buffer));
+		fail_at(n++);
+		result = recording_read(&r, file, "p", &err);
+		any = failed();
+		fclose(file);
+		if (result) {
+			assert_true(any);
+			assert_string_equal(err.text, "p: not enough memory to read it");
+			assert_null(r.arena);
+			assert_int_equal(r.n_steps, 0);
+			continue;
+		}
+		assert_int_equal(render(&renderer_json, &r, got, sizeof(got), &err), 0);
+		assert_string_equal(got, expected);
+		recording_free(&r);
+	} while (any);
+	assert_true(n > 20);
+}
+
+static void reading_says_so(void **state)
+{
+	(void)state;
+	check_reading(false);
+}
+
+static void deriving_says_so(void **state)
+{
+	(void)state;
+	check_reading(true);
+}
+
+/* A report is whole, or there is an error. */
+static void check_renderer(const struct renderer *renderer, const struct recording *r)
+{
+	static char expected[1 << 19], got[1 << 19];
+	struct error err;
+	size_t n = 0;
+	bool any;
+
+	memset(expected, 0, sizeof(expected));
+	assert_int_equal(render(renderer, r, expected, sizeof(expected), &err), 0);
+	do {
+		int result;
+
+		memset(got, 0, sizeof(got));
+		err.text[0] = '\0';
+		fail_at(n++);
+		result = render(renderer, r, got, sizeof(got), &err);
+		any = failed();
+		if (result)
+			assert_true(any && strstr(err.text, "memory"));
+		else if (memcmp(got, expected, sizeof(got)))
+			fail_msg("%s: not whole without allocation %zu, and no error",
+				 renderer->name, n);
+	} while (any);
+}
+
+static void renderers_say_so(void **state)
+{
+	(void)state;
+	for (int rows_only = 0; rows_only < 2; rows_only++) {
+		struct recording r;
+
+		read_profile(&r, rows_only);
+		for (const struct renderer *const *renderer = renderers; *renderer; renderer++)
+			check_renderer(*renderer, &r);
+		recording_free(&r);
+	}
+}
+
+/* ---- Comparing ---- */
+
+static int compare(const struct recording *r, struct diff *d)
+{
+	struct comparison *c = comparison_new();
+	int err = c ? 0 : -ENOMEM;
+
+	d->c = c;
+	for (int i = 0; i < 3 && !err; i++)
+		err = comparison_add(c, i == 2 ? COMPARE_NEW : COMPARE_OLD, r);
+	return err ? err : diff_judge(d);
+}
+
+static void comparing_says_so(void **state)
+{
+	const struct diff_budget budgets[] = {
+		{.phase = "A", .metric = COMPARE_PEAK, .amount = 1 << 20, .text = "A.peak=1M"},
+		{.phase = "none", .metric = COMPARE_PEAK, .amount = 1, .text = "none.peak=1"},
+	};
+	struct recording r;
+	size_t n = 0;
+	bool any;
+
+	(void)state;
+	read_profile(&r, false);
+	do {
+		struct diff d = {.budgets = budgets, .n_budgets = 2, .width = 80};
+		int err;
+
+		fail_at(n++);
+		err = compare(&r, &d);
+		any = failed();
+		assert_int_equal(err, any ? -ENOMEM : 0);
+		if (!err)
+			assert_int_equal(d.n_breaches, 3);
+		free(d.breaches);
+		comparison_free((struct comparison *)d.c);
+	} while (any);
+	recording_free(&r);
+	assert_true(n > 5);
+}
+
+/* ---- The model ---- */
+
+static const char *site_name(void *context, uint32_t site)
+{
+	(void)context;
+	return site == 8 ? "summary" : site == 9 ? "define" : NULL;
+}
+
+enum { MAX_RECORDS = 700 };
+
+static union record records[MAX_RECORDS];
+static size_t n_records;
+static uint32_t seq;
+
+static union record *next_record(void)
+{
+	assert_true(n_records < MAX_RECORDS);
+	return &records[n_records++];
+}
+
+static void add_hit(enum wire_what what, const char *name, uint32_t site)
+{
+	union record *r = next_record();
+
+	record_checkpoint(r, what, seq, START_NS + seq * MS, seq % 7 == 3 ? CHILD : MAIN, name);
+	record_memory(r, 100 + seq, 150 + seq, 900);
+	r->cp.site = site;
+	r->cp.value_state = site == 9 ? WIRE_VALUE_UNREADABLE : WIRE_VALUE_UINT;
+	r->cp.value = seq;
+	r->cp.tree.usage.rchar = (uint64_t)seq << 20;
+	seq++;
+}
+
+/* A run of each kind of record, of enough of each that lists grow. */
+static void make_records(void)
+{
+	char name[32];
+
+	add_hit(WIRE_START, "", 0);
+	record_process(next_record(), WIRE_FORK, START_NS, MAIN, 1, "main\0-x", 7);
+	record_process(next_record(), WIRE_FORK, START_NS + MS, CHILD, MAIN.tgid, "", 0);
+	record_process(next_record(), WIRE_EXEC, START_NS + MS, CHILD, MAIN.tgid, "child", 5);
+	for (uint32_t i = 0; i < 40; i++) {
+		const struct record_who who = {200 + i, 200 + i, 10 + i};
+
+		snprintf(name, sizeof(name), "p %u", i);
+		record_process(next_record(), WIRE_FORK, START_NS + 2 * MS, who, MAIN.tgid, "", 0);
+		record_process(next_record(), WIRE_EXEC, START_NS + 2 * MS, who, MAIN.tgid, name,
+			       strlen(name));
+		record_point(next_record(), START_NS + 3 * MS + i, who, i + 1, i + 1);
+		snprintf(name, sizeof(name), "layer %u", i);
+		add_hit(WIRE_BEGIN, name, 0);
+		add_hit(WIRE_METRIC, name, i % 3 ? 0 : 8 + i % 2);
+		add_hit(WIRE_MARK, name, 0);
+		if (i % 4)
+			add_hit(WIRE_END, name, 0);
+		if (i % 2)
+			record_process(next_record(), WIRE_EXIT, START_NS + 90 * MS + i, who,
+				       MAIN.tgid, "", 0);
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		record_point(next_record(), START_NS + (200 + i) * MS, i % 2 ? MAIN : CHILD,
+			     500 + i, 900);
+	add_hit(WIRE_FINISH, "", 0);
+}
+
+static void tell_phases(FILE *out, const struct profile *p)
+{
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "phase %s %s %u %u %u %d %lu %lu %lu %lu\n", phases[i].name,
+			phases[i].to ? phases[i].to : "", phases[i].depth, phases[i].tgid,
+			phases[i].tid, phases[i].closed, phases[i].start_ns, phases[i].end_ns,
+			phases[i].peak_rss, phases[i].usage.io_read);
+}
+
+static void tell_processes(FILE *out, const struct profile *p)
+{
+	size_t n;
+	const struct profile_process *const *processes = profile_processes(p, &n);
+	const struct profile_track_point *points;
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "process %u %u %s %s %lu %lu\n", processes[i]->tgid,
+			processes[i]->ppid, processes[i]->comm,
+			processes[i]->cmdline ? processes[i]->cmdline : "",
+			processes[i]->memory.peak, processes[i]->end_ns);
+	points = profile_track_points(p, &n);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "of %u %lu %lu\n", points[i].share.process, points[i].time_ns,
+			points[i].share.anon);
+}
+
+static void tell_rest(FILE *out, const struct profile *p)
+{
+	const struct profile_losses *l = profile_losses(p);
+	const struct profile_totals *t = profile_totals(p);
+	const struct profile_at_peak peak = profile_at_peak(p);
+	size_t n;
+	const struct profile_point *points = profile_points(p, &n);
+	const struct profile_metric *summaries;
+	const char *const *definitions;
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "point %lu %lu %lu\n", points[i].time_ns, points[i].anon,
+			points[i].peak);
+	fprintf(out, "peak %lu %zu\n", peak.tree.anon, peak.n_shares);
+	summaries = profile_summaries(p, &n);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "summary %s %lu\n", summaries[i].name, summaries[i].u);
+	definitions = profile_definitions(p, &n);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "definition %s\n", definitions[i]);
+	fprintf(out, "losses %lu %lu %lu %lu %lu %lu %lu\n", l->unmatched_ends, l->unclosed_phases,
+		l->missing_checkpoints, l->dropped_phases, l->dropped_metrics, l->dropped_processes,
+		l->thinned_points);
+	fprintf(out, "totals %lu %lu %u %u %lu\n", t->peak_rss, t->peak_time_ns, t->checkpoints,
+		t->processes, t->usage.io_read);
+}
+
+/*
+ * The run, with the n-th allocation failing. Returns what it comes to, to be freed, and how many
+ * metrics were dropped; NULL if there was no memory for a model or for its end.
+ */
+static char *run(size_t n, bool *any, uint64_t *dropped)
+{
+	const struct profile_config config = {.page_size = RECORDS_PAGE, .site_name = site_name};
+	struct profile *p;
+	const struct profile_checkpoint *step;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	fail_at(n);
+	p = profile_new(&config);
+	for (size_t i = 0; p && i < n_records; i++) {
+		/* A record that did not get in had no effect: it may come again. */
+		const int err = profile_feed(p, &records[i].h, &step);
+
+		if (err) {
+			assert_true(has_failed);
+			assert_int_equal(err, -ENOMEM);
+			assert_int_equal(profile_feed(p, &records[i].h, &step), 0);
+		}
+	}
+	if (p && profile_finish(p, START_NS + 1000 * MS)) {
+		assert_true(has_failed);
+		profile_free(p);
+		p = NULL;
+	}
+	*any = failed();
+	if (!p)
+		return NULL;
+	out = open_memstream(&text, &len);
+	assert_non_null(out);
+	tell_phases(out, p);
+	tell_processes(out, p);
+	tell_rest(out, p);
+	fclose(out);
+	*dropped = profile_losses(p)->dropped_metrics;
+	profile_free(p);
+	return text;
+}
+
+static void same_lines(const char *got, const char *expected, size_t n)
+{
+	size_t line = 0, at = 0;
+
+	for (; got[at] && got[at] == expected[at]; at++)
+		line = got[at] == '\n' ? at + 1 : line;
+	if (got[at] != expected[at])
+		fail_msg("without allocation %zu: %.*s instead of %.*s", n,
+			 (int)strcspn(got + line, "\n"), got + line,
+			 (int)strcspn(expected + line, "\n"), expected + line);
+}
+
+static void the_model_says_so(void **state)
+{
+	uint64_t dropped, usually_dropped;
+	size_t n = 0;
+	bool any;
+	char *expected, *got;
+
+	(void)state;
+	make_records();
+	expected = run(SIZE_MAX, &any, &usually_dropped);
+	assert_non_null(expected);
+	do {
+		got = run(n++, &any, &dropped);
+		assert_true(got || any);
+		/* A metric may be left out, and counted; nothing else may. */
+		if (got && dropped == usually_dropped)
+			same_lines(got, expected, n - 1);
+		free(got);
+	} while (any);
+	free(expected);
+	assert_true(n > 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reading_says_so),   cmocka_unit_test(deriving_says_so),
+		cmocka_unit_test(renderers_say_so),  cmocka_unit_test(comparing_says_so),
+		cmocka_unit_test(the_model_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

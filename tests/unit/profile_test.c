@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "kernel/wire_record.h"
 #include "records.h"
 
 struct run {

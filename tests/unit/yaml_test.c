@@ -20,6 +20,7 @@
 #include <cmocka.h>
 #include <yaml.h>
 
+#include "kernel/wire_record.h"
 #include "records.h"
 #include "format/sink.h"
 #include "format/writer.h"

@@ -8,7 +8,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "model/profile.h"
+#include "kernel/wire_record.h"
 
 enum {
 	BLOCK_SIZE = 256 << 10,

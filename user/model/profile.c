@@ -111,40 +111,6 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-static bool process_ok(const struct wire_process *event, size_t size)
-{
-	return size >= sizeof(*event) && event->cmdline_len <= WIRE_CMDLINE_MAX &&
-	       size >= sizeof(*event) + event->cmdline_len;
-}
-
-static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
-{
-	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_FINISH &&
-	       cp->name_state <= WIRE_NAME_SITE && cp->value_state <= WIRE_VALUE_FLOAT &&
-	       cp->name_len < WIRE_NAME_MAX && size >= sizeof(*cp) + cp->name_len;
-}
-
-bool wire_record_ok(const void *data, size_t size)
-{
-	const struct wire_header *h = data;
-
-	if (size < sizeof(*h) || h->size != size)
-		return false;
-	switch ((enum wire_kind)h->kind) {
-	case WIRE_FORK:
-	case WIRE_EXEC:
-	case WIRE_EXIT:
-		return process_ok(data, size);
-	case WIRE_CHECKPOINT:
-		return checkpoint_ok(data, size);
-	case WIRE_MAPPED:
-		return size >= sizeof(struct wire_mapped);
-	case WIRE_POINT:
-		return size >= sizeof(struct wire_point);
-	}
-	return false;
-}
-
 uint64_t profile_rel_ns(const struct profile *p, uint64_t time_ns)
 {
 	return time_ns > p->start_ns ? time_ns - p->start_ns : 0;

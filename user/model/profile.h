@@ -218,16 +218,13 @@ struct profile *profile_new(const struct profile_config *config);
 void profile_free(struct profile *p);
 
 /*
- * Takes one record whose size and kind were checked (wire_record_ok). A checkpoint that is a step
- * of its own comes back through *step, else *step is NULL. Records of the two rings may be
+ * Takes one record whose size and kind were checked (kernel/wire_record.h). A checkpoint that is a
+ * step of its own comes back through *step, else *step is NULL. Records of the two rings may be
  * interleaved in any order; those of one ring must come in the order of the ring. 0, or -ENOMEM:
  * the record had no effect.
  */
 int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step);
-
-/* Whether size bytes at data are a whole record of a known kind. */
-bool wire_record_ok(const void *data, size_t size);
 
 /* Of each process that has not ended, as far as records say: where is_there says no, its exit was
  * lost (WIRE_PROCESS_EXIT_LOST). A record of it may come nevertheless, which takes that back. */

@@ -93,11 +93,7 @@ struct {
 	__type(value, struct mm_rss);
 } mms __weak SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(value, u32);
-} free_mms __weak SEC(".maps");
+QUEUE_OF_SLOTS free_mms __weak SEC(".maps");
 
 /* Address -> slot, for those that share a bucket. */
 struct {

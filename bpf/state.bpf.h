@@ -73,11 +73,15 @@ struct {
 	__type(value, u32);
 } slots __weak SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(value, u32);
-} free_slots __weak SEC(".maps");
+/* Slots that were given back. */
+#define QUEUE_OF_SLOTS                                                                             \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_QUEUE);                                                  \
+		__uint(max_entries, MAX_PROCESSES);                                                \
+		__type(value, u32);                                                                \
+	}
+
+QUEUE_OF_SLOTS free_slots __weak SEC(".maps");
 
 /* Threads (struct task_struct *) that are in `gone` but perhaps still on their process's list. */
 struct {

@@ -123,7 +123,7 @@ static void touch_and_be_measured(void)
 }
 
 /* COUNT children that hold MIB each at the same time. */
-static void overlapping(void)
+CASE(overlapping)
 {
 	make_board(count + 1);
 	for (unsigned int i = 0; i < count; i++) {
@@ -138,7 +138,7 @@ static void overlapping(void)
 }
 
 /* COUNT children one after another: the peak is the parent with the greatest of them. */
-static void short_lived(void)
+CASE(short_lived)
 {
 	uint64_t greatest = 0;
 
@@ -162,7 +162,7 @@ static void short_lived(void)
 }
 
 /* Shared memory counts in each process that has touched it, as RSS does everywhere. */
-static void shared(void)
+CASE(shm)
 {
 	char *p = map_or_die(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
 
@@ -184,7 +184,7 @@ static void shared(void)
 }
 
 /* What a child inherits counts in it from the fork on, whether it reads or writes. */
-static void copied_on_write(void)
+CASE(cow)
 {
 	char *p = map_anonymous(size);
 
@@ -214,7 +214,7 @@ static int touch_in_parents_memory(void *p)
 }
 
 /* A child in its parent's memory, as vfork makes it, which touches some and goes: counted once. */
-static void vforked(void)
+CASE(vfork)
 {
 	char *p = map_anonymous(size), *held = map_anonymous(size);
 
@@ -237,7 +237,7 @@ static void spawn_one(char **argv)
 }
 
 /* posix_spawn (a vfork and an exec) COUNT times out of a parent that holds MIB; all overlap. */
-static void spawned(void)
+CASE(spawn)
 {
 	char megabytes[32], *argv[] = {"tree", "held", megabytes, NULL};
 
@@ -251,14 +251,14 @@ static void spawned(void)
 }
 
 /* What spawned() starts. */
-static void held(void)
+CASE(held)
 {
 	board = map_or_die(sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, BOARD_FD);
 	touch_and_be_measured();
 }
 
 /* A grandchild whose parent is gone is still of the tree. */
-static void double_fork(void)
+CASE(double_fork)
 {
 	pid_t pid, grandchild;
 	struct pollfd end;
@@ -294,7 +294,7 @@ static void *fork_in_thread(void *out)
 }
 
 /* The children of COUNT threads are children of the process. */
-static void thread_forks(void)
+CASE(thread_forks)
 {
 	make_board(count + 1);
 	for (unsigned int i = 0; i < count; i++) {
@@ -310,15 +310,15 @@ static void thread_forks(void)
 }
 
 /* COUNT children that do nothing, all there at once. */
-static void bomb(void)
+CASE(bomb)
 {
 	size = TRUTH_PAGE;
-	overlapping();
+	do_overlapping();
 }
 
 /* COUNT children one after another, which end in different ways: status i, and every fourth a
  * signal. */
-static void endings(void)
+CASE(endings)
 {
 	make_board(1);
 	for (unsigned int i = 0; i < count; i++) {
@@ -348,7 +348,7 @@ static pid_t fork_as(pid_t wanted)
 }
 
 /* COUNT children one after another, all with the pid of the first. Child i touches (i + 1) MIB. */
-static void reused_pid(void)
+CASE(reused_pid)
 {
 	uint64_t greatest = 0;
 
@@ -371,24 +371,6 @@ static void reused_pid(void)
 	add_part(rss_bytes(0));
 	add_part(greatest);
 }
-
-static const struct tree_case {
-	const char *name;
-	void (*run)(void);
-} cases[] = {
-	{"overlapping", overlapping},
-	{"short_lived", short_lived},
-	{"shm", shared},
-	{"cow", copied_on_write},
-	{"vfork", vforked},
-	{"spawn", spawned},
-	{"held", held},
-	{"double_fork", double_fork},
-	{"thread_forks", thread_forks},
-	{"bomb", bomb},
-	{"endings", endings},
-	{"reused_pid", reused_pid},
-};
 
 static void print_truth(const char *name)
 {
@@ -415,12 +397,7 @@ int main(int argc, char **argv)
 	/* Read once, so that nothing about reading is new at the top. */
 	rss_bytes(0);
 	rss_bytes(getpid());
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		if (!strcmp(cases[i].name, argv[1])) {
-			cases[i].run();
-			print_truth(argv[1]);
-			return 0;
-		}
-	}
-	die("no case '%s'", argv[1]);
+	run_case(argv[1]);
+	print_truth(argv[1]);
+	return 0;
 }

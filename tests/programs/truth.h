@@ -190,6 +190,35 @@ TRUTH_FN void look(const char *p, size_t bytes)
 		(void)*(const volatile char *)(p + at);
 }
 
+/*
+ * What a program does when it is given that name. CASE(name) stands where "static void name(void)"
+ * would; the linker makes a table of all cases of a program.
+ */
+struct truth_case {
+	const char *name;
+	void (*run)(void);
+};
+
+#define CASE(name)                                                                                 \
+	static void do_##name(void);                                                               \
+	static struct truth_case case_##name                                                       \
+		__attribute__((used, section("truth_cases"))) = {#name, do_##name};                \
+	static void do_##name(void)
+
+extern const struct truth_case __start_truth_cases[] __attribute__((weak));
+extern const struct truth_case __stop_truth_cases[] __attribute__((weak));
+
+TRUTH_FN void run_case(const char *name)
+{
+	for (const struct truth_case *c = __start_truth_cases; c < __stop_truth_cases; c++) {
+		if (!strcmp(c->name, name)) {
+			c->run();
+			return;
+		}
+	}
+	die("no case '%s'", name);
+}
+
 /* A text argument as a whole number, nothing before or after it. */
 TRUTH_FN uint64_t number(const char *text)
 {

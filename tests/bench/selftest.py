@@ -9,9 +9,8 @@ import unittest
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-import baseline
-import measure
-from report import Result, Table
+from harness import baseline, measure
+from harness.report import Result, Table
 
 CONDITIONS = {"kernel": "a", "clang": "b", "possible_cpus": "0-1"}
 

@@ -3,8 +3,8 @@
 
 from functools import partial
 
-import columns as c
-import hot
+from harness import columns as c, hot
+from peers import tracers
 
 PAGES = 256  # a burst: 1 MiB, some 0.3 ms; pages come from what the allocator has at hand
 
@@ -22,6 +22,6 @@ def run(env):
         EMPTY: c.Hooks(env, "rss_stat"),
         "ours, untracked": c.ours_elsewhere(env),
         "ours, tracked": c.ours(env, load.pid),
-        "bpftrace": partial(c.bpftrace, env, BPFTRACE),
-        "perf record": partial(c.perf_record, env, load.pid, "kmem:rss_stat"),
+        "bpftrace": partial(tracers.bpftrace, env, BPFTRACE),
+        "perf record": partial(tracers.perf_record, env, load.pid, "kmem:rss_stat"),
     })

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a report of a very long run costs: seconds and memory for each format.
 
-usage: tests/bench/report_cost.py [--points N] [--checkpoints N] [--processes N] [FORMAT...]
+usage: tests/bench/studies/report.py [--points N] [--checkpoints N] [--processes N] [FORMAT...]
 
 Makes two profiles, one of a million timeline points and one of 100,000 checkpoints in as many phases
 (larger than any run writes), renders each to every format, and prints the seconds on the clock, those
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-BUILD = Path(os.environ.get("QPROF_BUILD", Path(__file__).resolve().parents[2] / "build"))
+BUILD = Path(os.environ.get("QPROF_BUILD", Path(__file__).resolve().parents[3] / "build"))
 QPROF = BUILD / "qprof-bpf"
 MAX_SECONDS, MAX_MIB = 5, 300
 

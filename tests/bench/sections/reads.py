@@ -3,8 +3,8 @@
 
 from functools import partial
 
-import columns as c
-import hot
+from harness import columns as c, hot
+from peers import tracers
 
 ORDERS = {"1 byte": ("reads", 1000, 1), "1 MiB": ("reads", 4, 1 << 20)}
 EMPTY = "empty tp_btf program"
@@ -21,7 +21,7 @@ def run(env):
         EMPTY: c.Hooks(env, "sys_exit"),
         "ours, untracked": c.ours_elsewhere(env),
         "ours, tracked": c.ours(env, load.pid),
-        "bpftrace": partial(c.bpftrace, env, "tracepoint:syscalls:sys_exit_read "
+        "bpftrace": partial(tracers.bpftrace, env, "tracepoint:syscalls:sys_exit_read "
                             f"/pid == {load.pid}/ {{ @bytes = sum(args->ret); }}"),
-        "perf record": partial(c.perf_record, env, load.pid, "syscalls:sys_exit_read"),
+        "perf record": partial(tracers.perf_record, env, load.pid, "syscalls:sys_exit_read"),
     })

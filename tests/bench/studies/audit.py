@@ -18,7 +18,7 @@ from pathlib import Path
 
 if len(sys.argv) > 1:
     os.environ["QPROF_BUILD"] = sys.argv[1]
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bpf"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bpf"))
 
 from harness import Audit, Load, parse, quality, reconcile  # noqa: E402
 

@@ -3,9 +3,8 @@
 
 import statistics
 
-import columns as c
-import measure
-from report import Result, Table
+from harness import columns as c, measure
+from harness.report import Result, Table
 
 THREADS = (1, 2)
 BURSTS = 16  # a figure is the median of so many orders

@@ -3,9 +3,8 @@
 
 import re
 
-import accounts
-import held
-from report import Result, Table
+from harness import accounts, held
+from harness.report import Result, Table
 
 CASES = {"1,000 processes at a time": ("processes", 1000),
          "10,000 checkpoints": ("checkpoints", 10_000),

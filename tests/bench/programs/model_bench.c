@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/records.h"
+#include "../../unit/records.h"
 #include "format/writer.h"
 
 enum { POINTS = 1000000, CHECKPOINTS = 200000 };

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a mark costs, from C and from Python, observed and not, and what reading /proc costs beside it.
 
-usage: sdk_cost.py [--build DIR] [--hits N] [--rounds N] [--json FILE]     (as root)
+usage: sdk.py [--build DIR] [--hits N] [--rounds N] [--json FILE]     (as root)
 
 Prints a table and, on request, JSON: medians over the rounds, of the CPU time of the thread, in which
 a hit and all that the kernel does at it are, and other work on the machine is not. Nothing here
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-SDK = os.path.join(HERE, "../../user/sdk")
+SDK = os.path.join(HERE, "../../../user/sdk")
 
 # A loop with and without the mark; the difference is the mark's.
 C_PROGRAM = r'''
@@ -90,7 +90,7 @@ def medians(rounds, run):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=os.path.join(HERE, "../../build"))
+    parser.add_argument("--build", default=os.path.join(HERE, "../../../build"))
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--hits", type=int, default=3000, help="observed, a round")
     parser.add_argument("--rounds", type=int, default=9)

@@ -14,7 +14,7 @@ def profile(unhurried):
     return unhurried
 
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 
 

@@ -17,7 +17,7 @@ def profile(unhurried):
     return unhurried
 
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOOKS = BUILD / "share" / "qprof-bpf" / "python" / "hooks"
 
 # As in Quark: the class, its singleton, its stack of names, and the one place that all

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/records.h"
+#include "../../unit/records.h"
 #include "model/machine.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"

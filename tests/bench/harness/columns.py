@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is attached while a program is measured: ours, peers, and programs that do nothing.
+"""What is attached while a program is measured: our own programs, and programs that do nothing.
 
 Each is a context manager: entered, it has said that it is attached; left, it is gone.
 """
@@ -8,12 +8,11 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
 
-from measure import Unavailable
+from harness.measure import Unavailable
 
 DEADLINE = 60
 
@@ -70,7 +69,7 @@ def running(*args, by=signal.SIGINT, **kwargs):
 
 
 class Load:
-    """tests/bench/load.c, which does what it is told to."""
+    """programs/load.c, which does what it is told to."""
 
     def __init__(self, env, threads=1, children=0):
         self.process = subprocess.Popen([env.program("load"), str(threads), str(children)],
@@ -92,7 +91,7 @@ class Load:
 
 
 class Hooks:
-    """tests/bench/hooks.c: attached and detached within milliseconds, as often as one likes."""
+    """programs/hooks.c: attached and detached within milliseconds, as often as one likes."""
 
     def __init__(self, env, *what):
         self.repeats = 2 if "usdt" in what else 16  # a uprobe goes only after a grace period
@@ -142,40 +141,3 @@ def ours_attached(env, pid):
                  preexec_fn=on_cpus(env.other_cpus)) as process:
         Lines(process.stderr).until("attached to")
         yield process
-
-
-@contextlib.contextmanager
-def bpftrace(env, probes):
-    """bpftrace with these probes. Its interval comes when the probes before it are attached."""
-    need("bpftrace")
-    with running("bpftrace", "-e", probes + ' interval:ms:200 { printf("ready\\n"); }',
-                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                 preexec_fn=on_cpus(env.other_cpus)) as process:
-        Lines(process.stdout).until("ready")
-        yield
-
-
-@contextlib.contextmanager
-def perf_record(env, pid, event):
-    """perf record of one event of a process, begun when perf says that it has."""
-    need("perf")
-    orders, order = os.pipe()
-    answer, answers = os.pipe()
-    try:
-        with running("perf", "record", "-q", "-e", event, "-p", pid, "-o", env.scratch / "perf.data",
-                     "-D", "-1", f"--control=fd:{orders},{answers}", pass_fds=(orders, answers),
-                     stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus)) as process:
-            os.write(order, b"enable\n")
-            ready, _, _ = select.select([answer, process.stderr.fileno()], [], [], DEADLINE)
-            if answer not in ready:
-                raise Unavailable("perf record: " + process.stderr.readline().decode().strip())
-            os.read(answer, 16)
-            yield
-    finally:
-        for fd in (orders, order, answer, answers):
-            os.close(fd)
-
-
-def need(tool):
-    if not shutil.which(tool):
-        raise Unavailable(f"{tool} is not installed: tools/setup bench")

@@ -6,10 +6,8 @@ import re
 import signal
 import time
 
-import accounts
-import columns as c
-import measure
-from report import Result, Table
+from harness import accounts, columns as c, measure
+from harness.report import Result, Table
 
 TITLE = "What qprof-bpf itself takes"
 NOTES = ["Launch: `qprof-bpf -- true`. Idle: attached to a process that sleeps. Wake-ups: voluntary context "

@@ -5,11 +5,9 @@ import os
 import statistics
 from functools import partial
 
-import columns as c
-import hot
-import measure
-import psutil_checkpoint
-from report import Table
+from harness import columns as c, hot, measure
+from harness.report import Table
+from peers import psutil_checkpoint
 
 ORDERS = {"": ("marks", 200)}
 EMPTY = "trivial USDT program"

@@ -9,7 +9,7 @@ is a regression when all of its 90 % range is above the old median and its toler
 import json
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parent / "baseline.json"
+FILE = Path(__file__).resolve().parents[1] / "baseline.json"
 TOLERANCE = {"instructions": 0.10, "ratios": 0.30}
 SMALL = 32  # instructions: of a small program a few are no growth
 

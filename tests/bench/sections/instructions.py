@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from report import Result, Table
+from harness.report import Result, Table
 
 TITLE = "Verified instructions of each BPF program"
 NOTES = ["bpf_prog_info.verified_insns: what the verifier went through, of all paths together; not what one "

@@ -4,12 +4,8 @@
 import json
 import subprocess
 
-import accounts
-import columns as c
-import held
-import measure
-import workloads
-from report import Result, Table
+from harness import accounts, columns as c, held, measure, workloads
+from harness.report import Result, Table
 
 TITLE = "Run time of the BPF programs, as the kernel counts it"
 NOTES = ["bpf_enable_stats(BPF_STATS_RUN_TIME): the program without its hook, and with the reading of "

@@ -5,8 +5,7 @@ import contextlib
 import subprocess
 import time
 
-import accounts
-import columns as c
+from harness import accounts, columns as c
 
 
 @contextlib.contextmanager

@@ -3,17 +3,13 @@
 
 import itertools
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import compiling as how
 from harness import (BUILD, assert_nothing_lost, metrics_of, process_of, quality, row_of, run_qprof,
                      step_names)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sdk"))
-
-import compiling as how  # noqa: E402
 
 @pytest.fixture
 def profile(unhurried):

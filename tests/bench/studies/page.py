@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How fluent the page of a long run is: milliseconds until the browser has drawn what was asked for.
 
-usage: tests/bench/page.py [--checkpoints N] [--processes N] [--points N]
+usage: tests/bench/studies/page.py [--checkpoints N] [--processes N] [--points N]
 
 Renders a made-up profile to HTML, opens it in headless Chromium and drives it by key, by mouse and by
 the titles of tables: median and longest of 20 each, by the browser's own clock. Needs what
@@ -20,7 +20,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 from profiles import big_profile  # noqa: E402
 

@@ -3,13 +3,9 @@
 
 import statistics
 import subprocess
-from pathlib import Path
 
-import accounts
-import columns as c
-import measure
-import workloads
-from report import Result, Table
+from harness import accounts, columns as c, measure, workloads
+from harness.report import Result, Table
 
 TITLE = "Whole runs"
 NOTES = ["CPU: user and system time of the command and of whoever profiles it, as wait4(2) has it. "
@@ -27,7 +23,7 @@ def profilers(env):
         "ours": lambda command: [env.qprof, "-q", "-o", env.scratch / "profile.yaml", "--", *command],
         "mprof": lambda command: [tool("python3-mprof", "mprof"), "run", "--include-children", "-o",
                                   env.scratch / "mprof.dat", *command],
-        "psutil, 50 ms": lambda command: [python, Path(__file__).with_name("psutil_sampler.py"),
+        "psutil, 50 ms": lambda command: [python, env.root / "tests/bench/peers/psutil_sampler.py",
                                           *command],
         "heaptrack": lambda command: [tool("heaptrack"), "-o", env.scratch / "heaptrack", *command],
     }

@@ -2,6 +2,7 @@
 """What a section found, and how it is shown: as text, as Markdown, as JSON."""
 
 import re
+import textwrap
 from dataclasses import dataclass, field
 
 
@@ -35,13 +36,16 @@ class Table:
 
 @dataclass
 class Result:
-    name: str
+    name: str  # of the section's module
     title: str
     notes: list = field(default_factory=list)
     tables: list = field(default_factory=list)
     figures: dict = field(default_factory=dict)
     ratios: dict = field(default_factory=dict)  # what baseline.json is about
     conditions: dict = field(default_factory=dict)  # of figures that are exact where these hold
+
+    def __post_init__(self):
+        self.name = self.name.rpartition(".")[2]
 
     def text(self):
         parts = [f"{self.title}\n"]
@@ -50,7 +54,8 @@ class Result:
         return "\n".join(parts)
 
     def markdown(self):
-        return "\n\n".join([table.markdown() for table in self.tables] + [" ".join(self.notes)])
+        notes = textwrap.fill(" ".join(self.notes), 120, break_on_hyphens=False)
+        return "\n\n".join([table.markdown() for table in self.tables] + [notes])
 
     def put_into(self, page):
         """Replaces what is between <!-- bench NAME --> and <!-- end --> of a page, if it has that."""

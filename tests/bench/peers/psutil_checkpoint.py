@@ -11,7 +11,7 @@ try:
 except ImportError:
     psutil = None
 
-from measure import Unavailable
+from harness.measure import Unavailable
 
 
 def checkpoint(process):

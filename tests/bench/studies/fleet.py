@@ -16,14 +16,14 @@ FIGURES = {
     "forks": (1.0, "processes a second that execute nothing"),
     "jobs": (50, "jobs a day"),
     "job_checkpoints": (400, "checkpoints of a job"),
-    # Bytes of a line, by tests/bench/events.py.
+    # Bytes of a line, by tests/bench/studies/events.py.
     "start_bytes": (247, "a line process_start"),
     "exec_bytes": (380, "a line process_exec"),
     "exit_bytes": (515, "a line process_exit"),
     "job_bytes": (906, "job_begin and job_end"),
     "checkpoint_bytes": (527, "a line checkpoint"),
     "compression": (10.0, "of these lines, by what stores them"),
-    # CPU of qprof-bpf, by tests/bench/audit.py.
+    # CPU of qprof-bpf, by tests/bench/studies/audit.py.
     "idle_cpu": (0.0, "percent of a CPU on a quiet machine"),
     "exec_cpu_us": (75.0, "microseconds of CPU more for a program that is started"),
     "fork_cpu_us": (43.0, "microseconds of CPU for a process that comes and goes"),

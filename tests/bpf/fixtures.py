@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixtures of the tests on the real kernel. QPROF_BUILD is the build directory (build/)."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import harness
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "full: needs packages that tools/check --full installs")
+    config.addinivalue_line("markers", "long: takes many seconds, and tests nothing that depends on a "
+                                       "compiler or a library; left out by tools/check --short")
+
+
+def pytest_collection_modifyitems(items):
+    """One reason for all where nothing can run, so that it is said once and clearly."""
+    if not harness.QPROF.exists():
+        reason = f"{harness.QPROF} is not there: build first, or set QPROF_BUILD"
+    elif not (harness.PROGRAMS / "memory").exists():
+        reason = f"{harness.PROGRAMS}/memory is not there: build the target 'programs'"
+    elif os.geteuid():
+        reason = "needs root, to load BPF programs"
+    else:
+        return
+    for item in items:
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def told_kernel(record_testsuite_property):
+    """Which kernel the results are of, for whoever reads them (tests/vm/tables.py)."""
+    record_testsuite_property("kernel", os.uname().release)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a profile goes."""
+    return tmp_path / "qprof.yaml"
+
+
+@pytest.fixture
+def profile(out):
+    """profile(*command, options=(), status=0): a Run with its profile and the program's truth."""
+    def run(*command, **kwargs):
+        return harness.profile_command(out, *command, **kwargs)
+    return run
+
+
+@pytest.fixture
+def unhurried(out):
+    """As profile, for tests of programs that load libraries: once more if the machine was so busy
+    that a program did not wait for its new code to be searched. That is counted, and not what they
+    test."""
+    def run(*command, **kwargs):
+        for _ in range(5):
+            done = harness.profile_command(out, *command, **kwargs)
+            if not harness.quality(done.profile)["hasty_starts"]:
+                break
+        return done
+    return run
+
+
+@pytest.fixture
+def attach(out):
+    """with attach(pid, ...) as attached: qprof-bpf is on the target."""
+    def start(*pids, path=None, options=()):
+        return harness.Attached(path or out, *pids, options=options)
+    return start
+
+
+@pytest.fixture
+def target():
+    """target(*actions): a program that does them one by one when told to."""
+    started = []
+
+    def start(*actions, **kwargs):
+        started.append(harness.Target(*actions, **kwargs))
+        return started[-1]
+    yield start
+    for one in started:
+        one.__exit__()
+
+
+@pytest.fixture
+def disk():
+    """A directory on real storage; QPROF_SCRATCH says where to make it, if not in the build."""
+    base = Path(os.environ.get("QPROF_SCRATCH", harness.BUILD))
+    path = Path(tempfile.mkdtemp(prefix="qprof-scratch-", dir=base))
+    try:
+        if not harness.is_on_disk(path):
+            pytest.skip(f"{base} is not on a disk, set QPROF_SCRATCH: what comes from storage "
+                        "cannot be told there")
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def huge_pages():
+    """huge_pages(n): the machine has so many free ones while the test runs."""
+    pool = Path("/proc/sys/vm/nr_hugepages")
+    before = int(pool.read_text(encoding="ascii")) if pool.exists() else None
+
+    def take(n):
+        if before is None:
+            pytest.skip("this kernel has no hugetlb memory (CONFIG_HUGETLB_PAGE)")
+        pool.write_text(str(before + n), encoding="ascii")
+        free = harness.meminfo("HugePages_Free")
+        if free < n:
+            pytest.skip(f"the machine has {free} huge pages free, not {n}: memory is short, or in pieces")
+    yield take
+    if before is not None:
+        pool.write_text(str(before), encoding="ascii")
+
+
+@pytest.fixture
+def script(tmp_path, profile):
+    """script(text): a Python program that may import qprof, profiled."""
+    def run(text, *args, env=(), **kwargs):
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return profile(harness.PYTHON, path, *args, env={**harness.QPROF_PACKAGE, **dict(env)},
+                       **kwargs)
+    return run
+
+
+@pytest.fixture
+def target_python(tmp_path, target):
+    """target_python(text): a Python program to attach to; as target()."""
+    def start(text):
+        path = tmp_path / "target.py"
+        path.write_text(text)
+        return target(str(path), path=harness.PYTHON, env=harness.QPROF_PACKAGE)
+    return start

@@ -5,12 +5,13 @@
 
 #include "cli/options.h"
 
-extern const struct command command_run;    /* qprof-bpf -p PID | -- COMMAND */
-extern const struct command command_audit;  /* qprof-bpf -a */
-extern const struct command command_list;   /* qprof-bpf list */
-extern const struct command command_report; /* qprof-bpf report */
-extern const struct command command_diff;   /* qprof-bpf diff */
-extern const struct command command_doctor; /* qprof-bpf doctor */
+extern const struct command command_run;	/* qprof-bpf -p PID | -- COMMAND */
+extern const struct command command_audit;	/* qprof-bpf -a */
+extern const struct command command_list;	/* qprof-bpf list */
+extern const struct command command_report;	/* qprof-bpf report */
+extern const struct command command_diff;	/* qprof-bpf diff */
+extern const struct command command_doctor;	/* qprof-bpf doctor */
+extern const struct command command_completion; /* qprof-bpf completion */
 
 /* Returns the command that is called by this word, or NULL. */
 const struct command *command_named(const char *word);

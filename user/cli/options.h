@@ -99,7 +99,7 @@ struct option_table {
 
 /* What a command takes beside options. */
 struct arguments {
-	enum { ARGUMENTS_NONE, ARGUMENTS_FILES, ARGUMENTS_SHELLS, ARGUMENTS_COMMAND } type;
+	enum { ARGUMENTS_NONE, ARGUMENTS_FILES, ARGUMENTS_SHELL, ARGUMENTS_COMMAND } type;
 	unsigned int least, most;
 	size_t at; /* of const char *[most]; ARGUMENTS_COMMAND: of a char *const *, an argv */
 	const char *too_few, *too_many;

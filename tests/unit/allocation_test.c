@@ -47,6 +47,14 @@ static bool failed(void)
 	return has_failed;
 }
 
+/* LeakSanitizer knows the dynamic linker's own memory by its caller, which is here now. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:allocate_dtv\n";
+}
+
 #define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
 
 void *malloc(size_t size)

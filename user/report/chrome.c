@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Chrome's JSON trace format, for chrome://tracing and the many tools that read it. It knows a
- * track by the pid, and by the tid or an id, and what is of the whole tree is of pid 0.
+ * Chrome's JSON trace format, for chrome://tracing and the many tools that read it. A pid and a
+ * tid, or a pid and an id, name a track. Tracks of the whole tree have pid 0.
  */
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "report/renderer.h"
 #include "report/trace.h"
 
-/* Microseconds. Profiles have whole ones. */
+/* In microseconds. A profile has no fractions of them. */
 static void put_time(struct json_writer *j, uint64_t ns)
 {
 	char text[32];
@@ -22,7 +22,7 @@ static void put_time(struct json_writer *j, uint64_t ns)
 		json_u64(j, ns / 1000);
 }
 
-/* What all events begin with; the object is still open. */
+/* Writes what all events begin with and leaves the object open. */
 static void begin_event(struct json_writer *j, const char *type, const char *name,
 			const struct trace_track *track)
 {
@@ -50,7 +50,7 @@ static void put_track_name(struct json_writer *j, const char *what, const char *
 	json_object_end(j);
 }
 
-/* Others need none: their events name them. */
+/* Lanes and counter tracks need no name here: their events name them. */
 static void put_track(struct json_writer *j, const struct trace_track *track)
 {
 	if (track->kind == TRACE_RUN)
@@ -88,8 +88,8 @@ static void end_values(struct json_writer *j)
 }
 
 /*
- * Viewers stack the numbers of an event. So parts are shown instead of their whole, and what they
- * do not tell of it as one more: the pile is as high as the whole.
+ * Viewers stack the numbers of an event. So an event has the parts instead of their sum, and one
+ * number more for what no part accounts for: the stack is as high as the sum.
  */
 static void put_parts(struct json_writer *j, const struct trace_track *track, uint64_t time_ns,
 		      const struct trace_value *values)
@@ -154,9 +154,9 @@ static void put_args(struct json_writer *j, const struct trace *t, const struct 
 }
 
 /*
- * Begin, end and instant are B, E and i where the track is a thread, and b, e and n with an id of
- * the track where it is another one, or another thread might have the same name. The peak is for
- * all to see.
+ * Begin, end and instant are B, E and i on the track of a thread. On other tracks, and where
+ * another thread had the same pid, they are b, e and n with the track's id. The peak is a global
+ * instant.
  */
 static void put_named(struct json_writer *j, const struct trace *t, const struct trace_event *event)
 {

@@ -35,13 +35,13 @@ struct compare_subject {
 	struct values *runs[SIDES];
 };
 
-/* All phases of a name. */
+/* All phases that have this name. */
 struct named {
 	UT_hash_handle hh;
 	struct compare_subject **subjects; /* by occurrence */
 	size_t n, cap;
-	size_t seen;  /* in the profile that is being added */
-	size_t added; /* which one that is */
+	size_t seen;  /* phases of this name, so far, in the profile that is being added */
+	size_t added; /* the number of that profile */
 	char name[];
 };
 
@@ -118,7 +118,7 @@ static struct named *named_of(struct comparison *c, const char *name)
 	return NULL;
 }
 
-/* One more phase of that name. */
+/* Adds the next occurrence of a name. Returns NULL when out of memory. */
 static struct compare_subject *add_subject(struct comparison *c, struct named *named)
 {
 	struct compare_subject **named_subjects =
@@ -142,8 +142,7 @@ static struct compare_subject *add_subject(struct comparison *c, struct named *n
 	return subject;
 }
 
-/* The next phase of that name in the profile that is being added, of which `added` is the number.
- */
+/* The next phase of that name in profile number `added`. */
 static struct compare_subject *next_subject(struct comparison *c, const char *name, size_t added)
 {
 	struct named *named = named_of(c, name);

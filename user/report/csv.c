@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CSV (RFC 4180) of one table, for pandas, DuckDB and spreadsheets: the keys of the profile in the
- * first line, its units and decimals below. What is absent is empty.
+ * CSV (RFC 4180) of one table, for pandas, DuckDB and spreadsheets. The first line has the keys of
+ * the profile, the others its values in its units and decimals. An absent value is empty.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void put_flags(FILE *out, uint32_t flags)
 	}
 }
 
-/* A map has no place in a table: as JSON, in one column. */
+/* Metrics are a map and a table has no maps: one column has them as JSON. */
 static int put_metrics(FILE *out, const struct recording_step *step)
 {
 	char *text = NULL;
@@ -79,7 +79,7 @@ static int put_cell(FILE *out, const struct record *record, size_t i, const void
 	const struct field *field = &record->fields[i];
 	char text[FIELD_TEXT_MAX];
 
-	/* Of these, what is absent says something too. */
+	/* An absent boolean has a value: its default. */
 	if (!field_has(record, item, i) && field->kind != FIELD_BOOL)
 		return 0;
 	if (field->kind == FIELD_METRICS)

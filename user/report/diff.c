@@ -32,7 +32,7 @@ static uint64_t most_of(const struct compare_limit *limit, uint64_t old)
 	       (limit->is_percent ? (uint64_t)((double)old * limit->percent / 100) : limit->amount);
 }
 
-/* What is new has nothing to be held against, and a change within the spread is none. */
+/* A new phase has no old value to exceed, and a change within the spread is no change. */
 static bool passes_limit(const struct compare_limit *limit, const struct compare_subject *subject)
 {
 	const struct compare_values old = compare_values(subject, COMPARE_OLD, limit->metric);
@@ -116,7 +116,7 @@ static int judge_budgets(struct diff *d, const struct diff_budget *budget)
 		err = judge_budget(d, budget, comparison_run(d->c), &found);
 	for (size_t i = 0; budget->phase && i < n && !err; i++)
 		err = judge_budget(d, budget, phases[i], &found);
-	/* A gate that holds nothing against anything must not be green. */
+	/* A gate that compares nothing must not be green. */
 	return err || found ? err : add_breach(d, &missing);
 }
 
@@ -213,7 +213,7 @@ static bool is_told(const struct diff *d, const struct compare_subject *subject,
 
 	if (!old.n && !new.n)
 		return false;
-	/* The run is told in full: it is what everything else is seen against. */
+	/* The run has all its lines: readers judge the phases by it. */
 	if (d->all || subject == comparison_run(d->c) || has_breach(d, subject, metric))
 		return true;
 	return !old.n || !new.n || compare_is_change(metric, old.median, new.median);
@@ -253,7 +253,7 @@ static const char *presence(const struct compare_subject *subject)
 	return compare_count(subject, COMPARE_NEW) ? "" : "missing";
 }
 
-/* False: there is nothing to tell of it. */
+/* Returns false if the subject has no line to show. */
 static bool put_subject(const struct diff *d, FILE *out, const struct compare_subject *subject)
 {
 	bool any = false;
@@ -334,7 +334,7 @@ void diff_text(const struct diff *d, FILE *out)
 		fputs("\nAll limits hold.\n", out);
 }
 
-/* ---- JSON: bytes and seconds, so that nobody has to parse units ---- */
+/* ---- JSON: plain bytes and seconds, no units to parse ---- */
 
 static void put_number(struct json_writer *j, enum compare_metric metric, uint64_t value)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* diff.h - a comparison judged by limits, and told as text or as JSON. */
+/* diff.h - judges a comparison by limits and budgets, and writes it as text or JSON. */
 #ifndef QPROF_DIFF_H
 #define QPROF_DIFF_H
 
 #include "report/compare.h"
 
-/* The most that a metric of the new side may be. */
+/* The most that a metric of the new side may be, whatever the old side has. */
 struct diff_budget {
 	const char *phase; /* pattern (fnmatch) of names; NULL: the whole run */
 	enum compare_metric metric;
@@ -13,13 +13,13 @@ struct diff_budget {
 	const char *text; /* as the user gave it */
 };
 
-/* A limit that was passed, or cannot be held against anything. */
+/* A limit or a budget that does not hold, or a budget that no phase matches. */
 struct diff_breach {
 	const char *limit; /* as the user gave it */
 	const char *name;  /* of the phase; NULL: the whole run */
 	unsigned int occurrence;
 	enum compare_metric metric;
-	bool is_missing; /* a budget for a phase that is not there: no values */
+	bool is_missing; /* no phase matches the budget: there are no values */
 	uint64_t new, most;
 };
 
@@ -31,15 +31,15 @@ struct diff {
 	size_t n_limits;
 	const struct diff_budget *budgets;
 	size_t n_budgets;
-	struct diff_breach *breaches; /* by diff_judge; to be freed with free() */
+	struct diff_breach *breaches; /* by diff_judge; the caller frees them */
 	size_t n_breaches;
 	unsigned int width;
-	bool all, colour; /* all: also what did not change */
+	bool all, colour; /* all: show what did not change, too */
 };
 
-/* Fills in the breaches. 0 or -ENOMEM. */
+/* Fills in the breaches. Returns 0 or -ENOMEM. */
 int diff_judge(struct diff *d);
-/* Whether limits were given and not all of them hold: of a side that was cut off nobody knows. */
+/* Returns true if a limit or budget does not hold, or a side was cut off so that it may not. */
 bool diff_is_broken(const struct diff *d);
 
 void diff_text(const struct diff *d, FILE *out);

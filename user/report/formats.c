@@ -3,7 +3,7 @@
 
 #include "report/renderer.h"
 
-/* The formats there are; a new one is a line here. */
+/* Every format. A new format is one more line. */
 #define FORMATS(X)                                                                                 \
 	X(text)                                                                                    \
 	X(html)                                                                                    \

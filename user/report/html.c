@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The report as a page for a browser: html/ is the page, and what it shows is the JSON put in here.
- * Amounts are in bytes, times in seconds since the start of the run. Texts that programs chose come
- * out of put_shown only, so the page can show each as it stands.
+ * The report as a page for a browser. html/ is the page; this file writes the JSON that it shows.
+ * Amounts are bytes, times are seconds since the start of the run. Only put_shown writes texts that
+ * programs chose, so the page can show each text as it is.
  */
 #include <math.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 enum {
 	MAX_RATES = 2000,
-	MAX_NAME = 1024, /* columns of a text that is shown; more is cut */
+	MAX_NAME = 1024, /* columns of a text; longer texts are cut */
 };
 
 struct page {
@@ -83,7 +83,7 @@ static void key_object(struct json_writer *j, const char *key)
 	json_object(j);
 }
 
-/* Of n items: the uint64_t at that offset of each. */
+/* The uint64_t at that offset of each of the n items. */
 static void put_column(struct json_writer *j, const char *key, const void *items, size_t n,
 		       size_t size, size_t offset)
 {
@@ -106,7 +106,7 @@ static void put_time_column(struct json_writer *j, const void *items, size_t n, 
 	json_array_end(j);
 }
 
-/* A table: the keys once, then rows. keys end in NULL. */
+/* Begins a table: its keys, then its rows. keys end in NULL. */
 static void begin_rows(struct json_writer *j, const char *name, const char *const *keys)
 {
 	key_object(j, name);
@@ -134,7 +134,7 @@ static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 
 /* ---- Parts of the profile ---- */
 
-/* The file without its folder, which is nobody's business where a report is passed on. */
+/* The file without its folder: a report that is passed on must not tell the folder. */
 static const char *source_name(const struct page *page)
 {
 	const char *source = page->options->source, *slash = strrchr(source, '/');
@@ -200,7 +200,7 @@ static void put_where(struct json_writer *j, const struct page *page, uint64_t n
 	key_shown(j, "phase", phase ? phase->name : NULL);
 }
 
-/* Where memory got that high is often more of an answer than where it was highest. */
+/* Where memory got that high often says more than where it was highest. */
 static void put_plateau(struct json_writer *j, const struct page *page, uint64_t peak_ns,
 			const struct recording_phase *peak_phase)
 {
@@ -248,7 +248,7 @@ static void put_peak(struct json_writer *j, const struct page *page)
 	json_object_end(j);
 }
 
-/* Columns, as charts take them. `unsplit`: of what kind is not known. */
+/* As columns, which charts take. `unsplit` is memory of which the kind is not known. */
 static void put_timeline(struct json_writer *j, const struct recording *r)
 {
 #define COLUMN(key, type, items, n, member)                                                        \
@@ -304,7 +304,7 @@ static void put_rates(struct json_writer *j, const struct page *page)
 	end_rows(j);
 }
 
-/* What a gap begins with, but for the start of the run. */
+/* The marks: each gap but the first begins with a mark, the first with the run. */
 static void put_marks(struct json_writer *j, const struct recording *r)
 {
 	static const char *const keys[] = {"time", "name", NULL};
@@ -392,7 +392,7 @@ static void put_process(struct json_writer *j, const struct recording_process *p
 	json_array_end(j);
 }
 
-/* All of them, in their order: others refer to one by its place. */
+/* Every process, in order: others refer to a process by its index. */
 static void put_processes(struct json_writer *j, const struct recording *r)
 {
 	static const char *const keys[] = {"pid",	 "ppid",    "comm",	 "cmdline",
@@ -453,7 +453,7 @@ static void put_quality(struct json_writer *j, const struct recording_quality *q
 	static const char *const count_keys[] = {"count", "means", NULL};
 	static const char *const warning_keys[] = {"what", "why", NULL};
 
-	/* Thinning is no loss: peaks stay. */
+	/* A thinned timeline lost nothing that counts: peaks stay. */
 	begin_rows(j, "doubts", count_keys);
 	for (size_t i = 0; i < quality->n_counts; i++) {
 		const struct recording_count *count = &quality->counts[i];
@@ -541,7 +541,7 @@ static void put_title(struct page *page)
 	fputs(" - qprof-bpf", page->out);
 }
 
-/* For those who have no scripts. */
+/* A sentence for browsers without scripts. */
 static void put_summary(struct page *page)
 {
 	const uint64_t ns = recording_peak_ns(page->r);

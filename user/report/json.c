@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * JSON: the profile itself, with the keys, units and decimals of the file, and behind it what the
- * other reports calculate from it. One schema holds for both (docs/profile.schema.json).
+ * JSON: the profile with the keys, units and decimals of the file, then what the other reports
+ * calculate from it. docs/profile.schema.json describes both.
  */
 #include "report/json.h"
 
@@ -124,7 +124,7 @@ static void put_any_list(struct json_writer *j, const struct field *field, const
 		put_list(j, field->of, items, n);
 }
 
-/* What a field is in one word, or a list; null where it is absent. */
+/* A field's value: a word or a list; null if it is absent. */
 static void put_value(struct json_writer *j, const struct record *record, size_t i,
 		      const void *item)
 {
@@ -196,7 +196,7 @@ static void put_need(struct json_writer *j, const struct recording_need *need)
 	put_bytes(j, "files_mb", need->files);
 }
 
-/* Of the run, and of each phase in their order. */
+/* What the run needs, then each phase, in order. Returns -1 when out of memory. */
 static int put_fit(struct json_writer *j, const struct recording *r)
 {
 	struct recording_needs *needs = recording_needs_new(r);
@@ -261,7 +261,7 @@ static void put_peak(struct json_writer *j, const struct recording *r)
 	json_object_end(j);
 }
 
-/* What is not in the file. */
+/* What the file does not have. */
 static int put_report(struct json_writer *j, const struct recording *r)
 {
 	json_key(j, "report");

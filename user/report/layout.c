@@ -14,7 +14,7 @@ struct group {
 	char key[];
 };
 
-/* Each run of digits is one "0". len bytes. */
+/* Writes the name with each run of digits as one "0". Returns the length. */
 static size_t without_numbers(char *out, const char *name)
 {
 	size_t len = 0;
@@ -29,7 +29,7 @@ static size_t without_numbers(char *out, const char *name)
 	return len;
 }
 
-/* Its number, or -ENOMEM. */
+/* Returns the number of the name's group, or -ENOMEM. */
 static int64_t group_of(struct group **groups, const char *name)
 {
 	struct group *new = calloc(1, sizeof(*new) + strlen(name)), *found;
@@ -67,7 +67,7 @@ static int find_groups(struct layout *layout, const struct recording *r)
 	return number < 0 ? (int)number : 0;
 }
 
-/* Each in the first lane that is free when it begins. */
+/* Puts each phase into the first lane that is free when it begins. */
 static void find_lanes(struct layout *layout, const struct recording *r)
 {
 	uint64_t free_from[LAYOUT_LANES] = {0};

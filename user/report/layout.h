@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* layout.h - where phases go in a picture of the run, and in which colour. */
+/* layout.h - the lane and the colour of each phase in a picture of the run. */
 #ifndef QPROF_LAYOUT_H
 #define QPROF_LAYOUT_H
 
@@ -8,21 +8,21 @@
 enum { LAYOUT_LANES = 10 };
 
 struct layout_place {
-	/* From 0, the outermost. LAYOUT_LANES: as many are open already, there is no room. */
+	/* 0 is the outermost lane. LAYOUT_LANES: every lane is taken, the phase is not shown. */
 	uint32_t lane;
 	/*
-	 * From 0, in the order in which they are first seen. Phases whose names differ in digits
-	 * only ("layer 0", "layer 1") are of one group.
+	 * Groups have numbers from 0, in the order of their first phases. Phases whose names differ
+	 * only in digits ("layer 0", "layer 1") are in one group.
 	 */
 	uint32_t group;
 };
 
 struct layout {
-	struct layout_place *places; /* one for each of r->phases */
-	uint32_t lanes;		     /* that are used */
+	struct layout_place *places; /* of each of r->phases */
+	uint32_t lanes;		     /* lanes in use */
 };
 
-/* 0, or -ENOMEM and nothing to free. To be freed with layout_free. */
+/* Returns 0, and layout_free must follow; or -ENOMEM. */
 int layout_phases(struct layout *layout, const struct recording *r);
 void layout_free(struct layout *layout);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* markup.h - texts of programs in HTML and SVG. */
+/* markup.h - text that programs chose, in HTML and SVG. */
 #ifndef QPROF_MARKUP_H
 #define QPROF_MARKUP_H
 
@@ -8,8 +8,8 @@
 enum { MARKUP_MAX_COLUMNS = 1024 };
 
 /*
- * Text as content or within a quoted attribute, at most columns (up to MARKUP_MAX_COLUMNS) wide,
- * without what would turn its direction or is not allowed in XML.
+ * Writes text so that it may stand between tags or in a quoted attribute, cut to that many columns
+ * (at most MARKUP_MAX_COLUMNS). Leaves out what turns the direction of text or is no XML.
  */
 void markup_text(FILE *out, const char *text, unsigned int columns);
 

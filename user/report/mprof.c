@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The .dat of mprof (memory_profiler), for `mprof plot` and `mprof peak`: a line each
+ * The .dat of mprof (memory_profiler), for `mprof plot` and `mprof peak`. Its lines:
  *
  *     CMDLINE what was run
  *     MEM MIB UNIXSECS                             the tree, as `mprof run --include-children`
  *     CHLD NUMBER MIB UNIXSECS                     a process by itself; NUMBER is its pid
  *     FUNC NAME MIB UNIXSECS MIB UNIXSECS DEPTH    a phase: its begin, its end
  *
- * The fields are split at single blanks, so a name has none; and lines at whatever Python's text
- * files end lines at.
+ * mprof splits fields at single blanks and lines at every line end that Python knows, so a name has
+ * neither.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-/* One word, never empty, whatever the name was. */
+/* Any name as one word, never empty. */
 static void put_word(FILE *out, const char *name)
 {
 	const size_t len = strlen(name);
@@ -28,7 +28,7 @@ static void put_word(FILE *out, const char *name)
 		uint32_t code = 0;
 
 		n = text_char(name + i, len - i, &code);
-		/* Controls, blanks of all kinds, and the ends of lines that are not ASCII. */
+		/* Control characters, blanks of all kinds, and line ends beyond ASCII. */
 		if (!n || code <= 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x1680 ||
 		    (code >= 0x2000 && code <= 0x200f) || (code >= 0x2028 && code <= 0x202f) ||
 		    code == 0x205f || code == 0x3000 || code == 0xfeff)
@@ -52,9 +52,7 @@ static uint64_t start_of(const struct recording *r)
 	return secs > 0 && secs < 1e10 ? (uint64_t)(secs * 1e6) * 1000 : 0;
 }
 
-/* " MIB UNIXSECS", with the decimals of the file: printf of a double would take longer than all
- * else.
- */
+/* " MIB UNIXSECS" with the decimals of the file. printf of a double would take most of the time. */
 static void put_at(const struct dat *d, uint64_t bytes, uint64_t ns)
 {
 	char text[UNITS_TEXT_MAX];
@@ -87,7 +85,7 @@ static void put_points(const struct dat *d, const struct recording *r)
 	}
 }
 
-static void put_tracks(const struct dat *d, const struct recording *r)
+static void put_process_points(const struct dat *d, const struct recording *r)
 {
 	for (size_t i = 0; i < r->n_tracks; i++) {
 		const struct recording_track_point *point = &r->tracks[i];
@@ -122,7 +120,7 @@ static int render(const struct recording *r, const struct render_options *option
 	(void)err;
 	put_command(&d, r);
 	put_points(&d, r);
-	put_tracks(&d, r);
+	put_process_points(&d, r);
 	put_phases(&d, r, options);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * palette.h - the colours of pictures, on light and on dark ground. Of Paul Tol's schemes that
- * colour-blind people can tell apart (medium contrast, light), the kinds of memory in shades that
- * differ in grey too.
+ * palette.h - the colours of pictures, on light and on dark ground. They are from Paul Tol's
+ * schemes for colour-blind people (medium contrast, light). The kinds of memory differ in grey,
+ * too.
  */
 #ifndef QPROF_PALETTE_H
 #define QPROF_PALETTE_H
@@ -11,7 +11,7 @@ struct palette_colour {
 	const char *name, *light, *dark;
 };
 
-/* Names are those of CSS classes and variables. */
+/* A name is a CSS class and a CSS variable. */
 static const struct palette_colour palette[] = {
 	{"anon", "#004488", "#7fb0ea"},	     {"shmem", "#ddaa33", "#eecc66"},
 	{"file", "#a9c1dc", "#456288"},	     {"unsplit", "#8a94a3", "#77818f"},
@@ -21,7 +21,7 @@ static const struct palette_colour palette[] = {
 	{"peak", "#b3261e", "#ff8a80"},
 };
 
-/* Of the groups of phases, in turn: on both grounds, dark text is readable on them. */
+/* For the groups of phases, in turn. Dark text is readable on each of them. */
 static const char *const palette_phases[] = {
 	"#77aadd", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33", "#ee8866", "#99ddff", "#c3b1e1",
 };

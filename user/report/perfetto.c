@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Perfetto's own trace format, for ui.perfetto.dev and trace_processor: packets of Protocol Buffers
- * (perfetto.proto), each written as soon as it is made.
+ * Perfetto's own trace format, for ui.perfetto.dev and trace_processor: Protocol Buffers packets
+ * (perfetto.proto), written one by one.
  */
 #include "perfetto.pb.h"
 
@@ -12,9 +12,9 @@
 
 enum {
 	CLOCK_ID_REALTIME = 1,
-	CLOCK_ID_BOOTTIME = 6, /* of timestamps, unless a packet says otherwise */
-	SEQUENCE = 1,	       /* all packets are of one writer */
-	SEQUENCE_STARTS = 1,   /* of sequence_flags: nothing is referred to that was before */
+	CLOCK_ID_BOOTTIME = 6, /* the clock of timestamps */
+	SEQUENCE = 1,	       /* one writer for all packets */
+	SEQUENCE_STARTS = 1,   /* sequence_flags: no packet refers to an earlier sequence */
 };
 
 static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
@@ -23,8 +23,8 @@ static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
 }
 
 /*
- * A write that fails is found at the file's end, by the caller of render. The size of a packet
- * stands before it; most are small, and made once to be measured and written.
+ * The caller of render finds failed writes at the file's end. A packet's size comes before it: a
+ * small packet is encoded once, into bytes; a large one twice, to measure it first.
  */
 static void put_packet(FILE *out, pp_TracePacket *packet)
 {
@@ -227,7 +227,7 @@ static void put_any(FILE *out, struct trace *t, const struct trace_event *event)
 	}
 }
 
-/* The first packet; with what time of day it was at 0, so that viewers can show that. */
+/* The first packet. It says what time of day the run began, for viewers to show. */
 static void put_start(FILE *out, const struct recording *r)
 {
 	const struct recording_step *first = r->n_steps ? &r->steps[0] : NULL;

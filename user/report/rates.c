@@ -3,26 +3,11 @@
 
 #include <stdlib.h>
 
-enum { FEW = 10 }; /* stretches that even a short run may have */
-/* The kernel accounts CPU time by the scheduler's ticks, 4 ms or 10 ms apart. */
+#include "base/amounts.h"
+
+enum { FEW = 10 }; /* even a short run may have this many stretches */
+/* The kernel accounts CPU time at the scheduler's ticks, every 4 ms or 10 ms. */
 static const uint64_t tick_ns = 10000000;
-
-static uint64_t more(uint64_t before, uint64_t after)
-{
-	return after > before ? after - before : 0;
-}
-
-static struct profile_usage usage_between(const struct profile_usage *a,
-					  const struct profile_usage *b)
-{
-	return (struct profile_usage){
-		.io_read = more(a->io_read, b->io_read),
-		.io_write = more(a->io_write, b->io_write),
-		.disk_read = more(a->disk_read, b->disk_read),
-		.disk_write = more(a->disk_write, b->disk_write),
-		.cpu_ns = more(a->cpu_ns, b->cpu_ns),
-	};
-}
 
 static uint64_t shortest(uint64_t duration_ns, size_t most)
 {
@@ -42,13 +27,13 @@ struct rate *rates_between_steps(const struct recording *r, size_t most, size_t 
 	*n = 0;
 	if (!rates || !r->n_steps)
 		return rates;
-	least = shortest(more(from->rel_ns, last->rel_ns), most);
+	least = shortest(since(from->rel_ns, last->rel_ns), most);
 	for (const struct recording_step *step = r->steps; step <= last; step++) {
-		const uint64_t length = more(from->rel_ns, step->rel_ns);
+		const uint64_t length = since(from->rel_ns, step->rel_ns);
 
 		if (!length || (length < least && step != last))
 			continue;
-		/* What is left at the end is too short to stand alone. */
+		/* The rest at the end is too short to stand alone: it joins the last stretch. */
 		if (length < least && *n) {
 			from = begin;
 			--*n;
@@ -56,7 +41,7 @@ struct rate *rates_between_steps(const struct recording *r, size_t most, size_t 
 		rates[(*n)++] = (struct rate){
 			.start_ns = from->rel_ns,
 			.end_ns = step->rel_ns,
-			.usage = usage_between(&from->usage, &step->usage),
+			.usage = profile_usage_since(&from->usage, &step->usage),
 		};
 		begin = from;
 		from = step;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * renderer.h - what every format of `qprof-bpf report` implements: one function, from a recording
- * to a file. A format is a file of its own with `const struct renderer renderer_NAME` and a line in
- * formats.c.
+ * renderer.h - what every format of `qprof-bpf report` implements: a function that writes a
+ * recording to a file. A format is a .c file with `const struct renderer renderer_NAME` and a line
+ * in formats.c.
  */
 #ifndef QPROF_RENDERER_H
 #define QPROF_RENDERER_H
@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "format/recording.h"
 
-/* What phases and processes are put in order by; each but REPORT_BY_TIME the largest first. */
+/* How phases and processes are sorted: by time, or the largest first. */
 enum report_order {
-	REPORT_BY_TIME, /* as they began */
+	REPORT_BY_TIME, /* phases as they began; processes by their peaks */
 	REPORT_BY_PEAK,
 	REPORT_BY_DELTA,
 	REPORT_BY_DURATION,
@@ -24,40 +24,40 @@ enum report_order {
 	REPORT_BY_CPU,
 };
 
-/* A format takes what it has a use for. */
+/* A format uses the options that it has a use for. */
 struct render_options {
-	const char *source; /* where the profile is from, to be shown; may be no UTF-8 */
-	const char *phase;  /* only phases whose name it matches (fnmatch); NULL: all */
+	const char *source; /* the name of the profile's file, to be shown; may be no UTF-8 */
+	const char *phase;  /* only phases whose names match this pattern (fnmatch); NULL: all */
 	unsigned int table; /* of csv: its index, see csv_table() */
 	unsigned int width; /* columns, at least 60 */
-	unsigned int top;   /* phases, and processes, that are shown at most; 0: all */
+	unsigned int top;   /* show at most this many phases, and processes; 0: the default */
 	enum report_order order;
 	bool colour;
 };
 
 struct renderer {
 	const char *name;      /* of -f */
-	const char *extension; /* of a file that is in this format, with its dot; NULL: none */
+	const char *extension; /* of files in this format, with the dot; NULL: none */
 	const char *what;      /* one line for --help */
-	bool binary;	       /* nothing for a terminal */
+	bool binary;	       /* not for terminals */
 	/*
-	 * Writes all of it. That a write failed is found by the caller at the file's end; a
-	 * renderer need not look. 0, or -1 and *err: what cannot be rendered, and why.
+	 * Writes the whole report. The caller finds failed writes at the file's end; a renderer
+	 * need not check. Returns 0, or -1 and *err: what cannot be rendered, and why.
 	 */
 	int (*render)(const struct recording *r, const struct render_options *options, FILE *out,
 		      struct error *err);
 };
 
-/* Ended by NULL; the first is the default. */
+/* Ends in NULL. The first is the default. */
 extern const struct renderer *const renderers[];
 
-/* By the end of a file's name; NULL: it does not tell. */
+/* Returns the renderer for the end of a file's name, or NULL if no format has this end. */
 const struct renderer *renderer_for_file(const char *path);
 
 /* Returns the name of csv's table at index i, or NULL; the first is the default. */
 const char *csv_table(size_t i);
 
-/* Whether options->phase lets this one through. */
+/* Returns whether options->phase matches the phase's name. */
 bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase);
 
 #endif

@@ -9,13 +9,13 @@ bool render_wants_phase(const struct render_options *options, const struct recor
 	return !options->phase || !fnmatch(options->phase, phase->name, 0);
 }
 
-/* Larger comes first. */
+/* What an order sorts phases by; the largest comes first. */
 static uint64_t phase_rank(const struct recording_phase *phase, enum report_order order)
 {
 	switch (order) {
 	case REPORT_BY_PEAK:
 		return phase->peak_rss;
-	case REPORT_BY_DELTA: /* what was given back comes last */
+	case REPORT_BY_DELTA: /* phases that gave memory back come last */
 		return (uint64_t)phase->delta_rss + (1ull << 63);
 	case REPORT_BY_DURATION:
 		return phase->duration_ns;
@@ -44,7 +44,7 @@ static uint64_t process_rank(const struct recording_process *process, enum repor
 		return process->ended && process->end_ns > process->start_ns
 			       ? process->end_ns - process->start_ns
 			       : 0;
-	case REPORT_BY_TIME: /* of many, people look for the large ones */
+	case REPORT_BY_TIME: /* among many processes, people look for large ones */
 	case REPORT_BY_PEAK:
 	case REPORT_BY_DELTA:
 		break;
@@ -52,7 +52,7 @@ static uint64_t process_rank(const struct recording_process *process, enum repor
 	return process->peak_rss;
 }
 
-/* Equal ones stay in the order in which they lie. */
+/* a and b are places in one array: what is equal keeps its order. */
 static int compare(uint64_t x, uint64_t y, const void *a, const void *b)
 {
 	if (x != y)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A picture of the run in four panels: memory with its phases and the peak, CPU, I/O, and how long
- * phases took. For documents, so it stands on a ground of its own and needs no script. Text is as
- * wide as a viewer's font makes it, so room for it is estimated.
+ * phases took. It is for documents, so it has a background of its own and needs no script. A
+ * viewer's font decides how wide text is, so the room for text is an estimate.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,22 +16,22 @@
 #include "report/select.h"
 #include "base/units.h"
 
-/* All in pixels of the picture. */
+/* In pixels of the picture. */
 enum {
 	WIDTH = 960,
 	MARGIN = 20,
 	AXIS = 66,    /* left of a plot, for the numbers */
 	GAP = 24,     /* between panels */
 	HEAD = 54,    /* command and peak */
-	PARTIAL = 18, /* that the profile is not whole */
+	PARTIAL = 18, /* the line for a profile that was cut off */
 	LANE = 17,
 	MEMORY = 230, /* heights of plots */
 	SMALL = 150,
 	TITLE = 24, /* above a plot */
-	KEY = 20,   /* below its title, in the narrow ones */
-	TICKS = 22, /* below */
-	LETTER = 7, /* about as wide as one is */
-	BAR = 20,   /* of a phase's duration, with what is between two */
+	KEY = 20,   /* below the title of a narrow plot */
+	TICKS = 22, /* below a plot */
+	LETTER = 7, /* about the width of a letter */
+	BAR = 20,   /* a phase's duration, and the space to the next */
 	MAX_BARS = 8,
 	MAX_LANES = 6,
 	MAX_RATES = 300,
@@ -45,8 +45,8 @@ struct picture {
 	struct layout layout;
 	struct rate *rates;
 	size_t n_rates;
-	uint64_t end_ns; /* of the axis of time, more than 0 */
-	double lanes;	 /* height */
+	uint64_t end_ns; /* end of the time axis, more than 0 */
+	double lanes;	 /* height of all lanes */
 	const struct recording_phase **longest;
 	size_t n_longest;
 };
@@ -92,7 +92,7 @@ static void put_rule(const struct picture *p, double x1, double y1, double x2, d
 		x1, y1, x2, y2, class);
 }
 
-/* A swatch and what it stands for; where the next one goes. */
+/* A swatch and its meaning. Returns where the next swatch goes. */
 static double put_key(const struct picture *p, double x, double y, const char *class,
 		      const char *text)
 {
@@ -106,7 +106,7 @@ static double put_key(const struct picture *p, double x, double y, const char *c
 
 /* ---- Axes ---- */
 
-/* The least of 1, 2 and 5 times a power of ten that is not below value. */
+/* The least of 1, 2 and 5 times a power of ten that is at least value. */
 static double round_decimal(double value)
 {
 	const double power = pow(10, floor(log10(value)));
@@ -127,7 +127,7 @@ static double round_binary(double value)
 
 typedef void (*put_value)(char out[UNITS_TEXT_MAX], double value);
 
-/* Of powers of two, and their multiples: no zeros that say nothing. */
+/* Values are multiples of powers of two, so no decimals are needed. */
 static void bytes_text(char out[UNITS_TEXT_MAX], double value)
 {
 	char text[UNITS_TEXT_MAX];
@@ -175,8 +175,8 @@ static void put_axes(const struct picture *p, const struct plot *plot, double st
 /* ---- Values that hold until the next one ---- */
 
 /*
- * A line through values that come in order of time. Of those in one column of pixels the lowest,
- * the highest and the last are drawn: no peak is lost, however many there are.
+ * A line through values in order of time. In each column of pixels it draws the lowest, the highest
+ * and the last value: however many values there are, no peak is lost.
  */
 struct line {
 	const struct picture *p;
@@ -234,7 +234,7 @@ static const struct {
 	[UNSPLIT] = {"unsplit", "not told apart"},
 };
 
-/* Of a point: that kind and those that are drawn below it. */
+/* The memory of a kind, and of all kinds drawn below it, at a point. */
 static uint64_t stacked(const struct recording_point *point, int kind)
 {
 	const uint64_t anon = point->anon, shmem = anon + point->shmem, file = shmem + point->file;
@@ -265,7 +265,7 @@ static void put_kinds(const struct picture *p, const struct plot *plot)
 
 		if (!has_kind(p, kind))
 			continue;
-		/* With its line: a peak within one pixel has no area. */
+		/* With an outline: a peak within one pixel has no area. */
 		fprintf(p->out, "<path class=\"%s %s-line\" d=\"", kinds[kind].class,
 			kinds[kind].class);
 		for (size_t i = 0; i < p->r->n_points; i++)
@@ -299,7 +299,7 @@ static void put_lane(const struct picture *p, const struct plot *plot, size_t i)
 			 (unsigned int)((to - from - 6) / LETTER));
 }
 
-/* Those that are less than a pixel behind another one in their lane would only hide it. */
+/* Leaves out a phase that ends less than half a pixel after another in its lane. */
 static void put_lanes(const struct picture *p, const struct plot *plot)
 {
 	double until[MAX_LANES] = {0};
@@ -376,7 +376,7 @@ static uint64_t disk_write(const struct profile_usage *usage)
 	return usage->disk_write;
 }
 
-/* A second. */
+/* Per second. */
 static double rate_of(const struct rate *rate, usage_of of)
 {
 	return (double)of(&rate->usage) / (double)(rate->end_ns - rate->start_ns) * 1e9;
@@ -430,7 +430,7 @@ static void put_cpu(const struct picture *p, const struct plot *where)
 
 static void put_io(const struct picture *p, const struct plot *where)
 {
-	/* The wide ones first, so that the others can be seen on them. */
+	/* The wide lines first: the narrow ones stay visible on them. */
 	static const struct {
 		usage_of of;
 		const char *line, *swatch, *name;
@@ -544,7 +544,7 @@ static void put_command(const struct picture *p)
 	fputs("</text>\n", p->out);
 }
 
-/* When, in which phase, of what kind and in which process. */
+/* The peak in a sentence: when, in which phase, of what kind, in which process. */
 static void put_answer(const struct picture *p)
 {
 	const struct recording_peak *peak = &p->r->peak;

@@ -118,7 +118,7 @@ def test_bash_hands_over_to_the_command(before, folder):
 
 
 def test_bash_without_file():
-    """As README has it for who did not install the package."""
+    """As docs/install.md has it for those who did not install the package."""
     script = f"source <({QPROF} completion bash) && complete -p qprof-bpf"
     assert run("bash", "--norc", "-c", script) == "complete -F _qprof_bpf qprof-bpf\n"
 

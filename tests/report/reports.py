@@ -18,11 +18,11 @@ ENV = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1"}
 DEADLINE = 120
 
 
-def run(*args, status=0, stdin=b""):
+def run(*args, status=0, stdin=b"", cwd=None):
     """qprof-bpf with these arguments: its stdout as bytes, its stderr as text."""
     args = [str(QPROF), *map(str, args)]
     done = subprocess.run(args, input=stdin, capture_output=True, timeout=DEADLINE, env=ENV,
-                          check=False)
+                          cwd=cwd, check=False)
     stderr = done.stderr.decode(errors="replace")
     assert done.returncode == status, (
         f"expected exit status {status}, got {done.returncode}: {' '.join(args)}\n{stderr[-4000:]}")

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from reports import HERE, report
+from reports import HERE, report, run
 from test_formats import to_compare
 
 REPORTS = {
@@ -37,10 +37,21 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_edges(name):
+E, R = "edges.yaml", "rows.yaml"
+LIMITS = ["--max-io-increase", "1G", "--max-peak-increase", "5%", "--max-time-increase", "200%", "--budget", "[AB].time=5s",
+          "--budget", "whose.end=90M", "--budget", "whose.need=100M", "--budget", "cpu=4s", "--budget", "none.io=1G"]
+DIFFS = {  # the exit status, and the arguments
+    "diff.text": (1, ["--width", "100", *LIMITS, R, E]),
+    "diff.json": (1, ["-f", "json", *LIMITS, R, E]),
+    "diff.text-all": (0, ["--all", E, E]),
+    "diff.text-repeats": (1, ["--max-peak-increase", "1M", "--max-time-increase", "1%", f"{R},{E},{E}", f"{E},{R}"]),
+    "diff.json-repeats": (0, ["-f", "json", f"{R},{E},{E}", f"{E},{R}"]),
+    "diff.text-back": (0, ["--max-io-increase", "1G", E, E]),
+}
+
+
+def same_as_file(name, got):
     path = HERE / "edges" / name
-    got = to_compare(name.split(".")[1], report(*REPORTS[name], profile=HERE / "edges" / f"{name.split('.')[0]}.yaml"))
     if os.environ.get("QPROF_UPDATE_GOLDEN"):
         path.write_bytes(got)
     expected = path.read_bytes()
@@ -48,3 +59,15 @@ def test_edges(name):
         at = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b), min(len(got), len(expected)))
         pytest.fail(f"byte {at} of {path.name}:\nexpected ...{expected[max(0, at - 100):at + 200]!r}\n"
                     f"got      ...{got[max(0, at - 100):at + 200]!r}")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_edges(name):
+    got = report(*REPORTS[name], profile=HERE / "edges" / f"{name.split('.')[0]}.yaml")
+    same_as_file(name, to_compare(name.split(".")[1], got))
+
+
+@pytest.mark.parametrize("name", DIFFS)
+def test_diffs(name):
+    status, args = DIFFS[name]
+    same_as_file(name, run("diff", *args, status=status, cwd=HERE / "edges")[0])

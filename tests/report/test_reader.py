@@ -234,3 +234,92 @@ def test_is_finite():
     def check(value):
         raise AssertionError(f"{value} in JSON")
     json.loads(report("-f", "json"), parse_constant=check)
+
+
+# Of each record: where one is in edges.yaml, and the keys without which it says nothing.
+REQUIRED = {
+    ("memory_usage", 1): ["step", "relative_time_secs", "cpu_memory_mb"],
+    ("phases", 1): ["name", "kind", "start_secs", "duration_secs", "start_memory_mb", "end_memory_mb", "peak_memory_mb"],
+    ("processes", 1): ["pid", "comm", "start_secs", "peak_memory_mb"],
+    ("peak",): ["time_secs", "file_mb", "anon_mb", "shmem_mb", "swap_mb"],
+    ("peak", "processes", 1): ["process", "file_mb", "anon_mb", "shmem_mb", "swap_mb"],
+    ("quality", "warnings", 1): ["what", "why"],
+}
+
+
+def edges():
+    return yaml.load((PROFILE.parent / "edges" / "edges.yaml").read_text(), Loader=Loader)
+
+
+@pytest.mark.parametrize("where,key", [(where, key) for where, keys in REQUIRED.items() for key in keys])
+def test_required_keys(where, key):
+    """A record without one of them is refused, and without any other key it is not."""
+    document = edges()
+    record = document
+    for step in where:
+        record = record[step]
+    del record[key]
+    _, stderr = run("report", "-", stdin=yaml.dump(document, sort_keys=False).encode(), status=125)
+    assert key in stderr, stderr
+    bare = edges()
+    outer = bare
+    for step in where[:-1]:
+        outer = outer[step]
+    outer[where[-1]] = {name: value for name, value in outer[where[-1]].items() if name in REQUIRED[where]}
+    run("report", "-", stdin=yaml.dump(bare, sort_keys=False).encode())
+
+
+@pytest.mark.parametrize("table", ["timeline", "process_timeline"])
+def test_required_columns(table):
+    for column in range(5 if table == "timeline" else 6):
+        document = edges()
+        name = document[table]["columns"].pop(column)
+        for line in document[table]["rows"]:
+            line.pop(column)
+        _, stderr = run("report", "-", stdin=yaml.dump(document, sort_keys=False).encode(), status=125)
+        assert name in stderr, stderr
+
+
+def nested(depth):
+    return row() + b"x: " + b"[" * depth + b"]" * depth + b"\n"
+
+
+BOUNDS = {
+    # what is still read; one more, which is not; and what is said of that
+    "text": (row(step='"' + "x" * 65536 + '"'), row(step='"' + "x" * 65537 + '"'), "longer than 64 KiB"),
+    "depth": (nested(64), nested(65), "nested too deeply"),
+    "bytes": (row(cpu_memory_mb=str(2**36)), row(cpu_memory_mb=f"{2**36}.1"), "cpu_memory_mb"),
+    "time": (row(relative_time_secs="1152921504.606846"), row(relative_time_secs="1152921504.606848"), "relative_time_secs"),
+    "pid": (row(pid="4294967295"), row(pid="4294967296"), "pid"),
+    "arguments": (b"qprof:\n  command: [" + b"a," * 65535 + b"a]\n" + row(),
+                  b"qprof:\n  command: [" + b"a," * 65536 + b"a]\n" + row(), "more than 65536"),
+    "metric": (row(metrics="{m: 18446744073709551615}"), row(metrics="{m: 18446744073709551616}"), "64 bits"),
+    "least metric": (row(metrics="{m: -9223372036854775808}"), row(metrics="{m: -9223372036854775809}"), "64 bits"),
+}
+
+
+@pytest.mark.parametrize("what", BOUNDS)
+def test_bounds(what):
+    most, too_much, said = BOUNDS[what]
+    run("report", "-", stdin=most)
+    _, stderr = run("report", "-", stdin=too_much, status=125)
+    assert said in stderr, stderr
+
+
+def test_amounts_are_as_the_file_says():
+    """Rounded to the nearest byte and microsecond."""
+    document, _ = as_json(row(relative_time_secs="1.0000005", cpu_memory_mb="0.125", step_peak_memory_mb="1e2", pid="7"))
+    step, = document["memory_usage"]
+    assert (step["relative_time_secs"], step["cpu_memory_mb"], step["step_peak_memory_mb"]) == (1.000001, 0.13, 100)
+
+
+def test_nothing_that_is_no_number():
+    for text in ("+", ".", "-.", "1.5.2", "1e", "e5", "1 2", "''", "1_000", "True"):
+        _, stderr = run("report", "-", stdin=row(cpu_memory_mb=text), status=125)
+        assert "line 5: cpu_memory_mb" in stderr, (text, stderr)
+
+
+def test_null_is_what_is_absent():
+    for null in ("null", "~", ""):
+        document, _ = as_json(row(step_peak_memory_mb=null))
+        assert "step_peak_memory_mb" not in document["memory_usage"][0], null

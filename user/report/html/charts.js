@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The charts over time: memory with its phases, CPU and I/O, of one width and one view.
+// The charts over time: memory with its phases, CPU, and I/O. All have one width and one view.
 
 const FONT = `12px ${getComputedStyle(document.documentElement).fontFamily}`;
-const LANE = 19; // pixels of a lane of phases
-const RIGHT = 22; // beside a plot
+const LANE = 19; // pixels, of a lane of phases
+const RIGHT = 22; // pixels, right of a plot
 const HEIGHTS = {memory: 300, cpu: 130, io: 150};
 
 const GUTTER = parseInt(getComputedStyle(document.documentElement).getPropertyValue("--gutter"), 10);
 
-// A canvas of this size in CSS pixels, cleared; its context draws in them.
+// Sizes and clears a canvas. Its context draws in CSS pixels.
 function canvasOf(canvas, width, height) {
 	const ratio = devicePixelRatio || 1;
 	const context = canvas.getContext("2d");
@@ -23,8 +23,8 @@ function canvasOf(canvas, width, height) {
 
 // ---- Values that hold until the next one
 
-// A line through them from i0 to i1, drawn in at most four points a pixel column: the first, the
-// lowest, the highest and the last in it. So no peak is lost, however many values there are.
+// Draws a line through the values from i0 to i1. In each column of pixels it draws at most four of them:
+// the first, the lowest, the highest and the last. However many values there are, no peak is lost.
 function stepLine(times, values, i0, i1, x, y) {
 	const path = new Path2D();
 	let column = Math.round(x(times[i0])), low = values[i0], high = low, now = low;
@@ -55,7 +55,7 @@ function stepLine(times, values, i0, i1, x, y) {
 	return path;
 }
 
-// What is below such a line. It is drawn with the line: a peak within one pixel has no area.
+// Draws the area below such a line, and the line: a peak within one pixel has no area.
 function areaBelow(line, from, to, bottom) {
 	const path = new Path2D(line);
 
@@ -65,14 +65,14 @@ function areaBelow(line, from, to, bottom) {
 	return path;
 }
 
-// Of uPlot: how a series is drawn.
+// uPlot calls this to draw a series.
 function stepPaths(u, series, i0, i1) {
 	const {left, top, width, height} = u.bbox;
 	const {min, max} = u.scales.x, high = u.scales.y.max;
 	const times = u.data[0], values = u.data[series];
 	const x = t => left + (t - min) / (max - min) * width;
 	const y = v => top + height - v / high * height;
-	// What held when the view begins, and what it ends with.
+	// The value that held when the view begins, and the last value in it.
 	const first = Math.max(0, Math.min(i0, indexAt(times, min)));
 	const end = Math.min(times.length - 1, Math.max(i1, indexAt(times, max) + 1));
 	const line = stepLine(times, values, first, end, x, y);
@@ -97,7 +97,7 @@ const KINDS = [
 	["unsplit", "not told apart", "the profile does not say of what kind"],
 ];
 
-// The kinds that there are, each with the sum of it and those below it, until the end of the run.
+// The kinds of memory in this run. Each has the sum of itself and the kinds below it, up to the end of the run.
 function stack() {
 	const kinds = KINDS.filter(([kind]) => timeline[kind].some(v => v > profile.totals.peak / 200));
 	const used = kinds.length ? kinds : [KINDS[0]];
@@ -113,7 +113,7 @@ function stack() {
 
 const times = [...timeline.time, runEnd];
 const kinds = stack();
-// All kinds together, those too small for the chart too.
+// All kinds together, with those that are too small for the chart.
 const total = times.map((_, i) => KINDS.reduce((sum, [kind]) => sum + (timeline[kind][Math.min(i, timeline.time.length - 1)] ?? 0), 0));
 const hasSwap = timeline.swap.some(v => v > 0);
 
@@ -124,7 +124,7 @@ function rateSeries(key) {
 }
 
 const rateTimes = [...profile.rates.map(r => r.start), last(profile.rates)?.end ?? runEnd];
-// The wide ones first, so that others can be seen on them.
+// The wide lines first: the narrow ones stay visible on them.
 const IO = [
 	["disk_read", "read from storage", "disk-read", 5],
 	["disk_write", "written to storage", "disk-write", 5],
@@ -151,7 +151,7 @@ function axis(values, extra) {
 
 const highest = lists => lists.reduce((high, list) => list.reduce((a, b) => Math.max(a, b), high), 0);
 
-// lists: the values of each of series, over these times.
+// lists has the values of each of series at these times.
 function addChart({id, label, times, lists, series, head, values, incrs, hooks}) {
 	const figure = byId(id);
 	const element = figure.querySelector(".chart");
@@ -206,9 +206,9 @@ function addChart({id, label, times, lists, series, head, values, incrs, hooks})
 	return chart;
 }
 
-// ---- Drawn on the memory chart: phases behind it, marks and the peak before it
+// ---- On the memory chart: phases behind the areas, marks and the peak before them
 
-// In a chart's own pixels.
+// In the chart's own pixels.
 const place = (u, t) => u.valToPos(t, "x", true);
 
 function shadePhases(u) {
@@ -288,11 +288,11 @@ function drawPeak(u) {
 	c.restore();
 }
 
-// ---- Phases in lanes above it
+// ---- Phases in lanes above the memory chart
 
 const lanes = {
 	canvas: byId("lanes"),
-	hits: [], // of each phase that was drawn: where
+	hits: [], // where each phase was drawn
 
 	x: t => GUTTER + (t - view.min) / (view.max - view.min) * plotWidth(),
 	draw() {
@@ -309,7 +309,7 @@ const lanes = {
 			const from = Math.max(GUTTER, this.x(phase.start));
 			const to = Math.min(width, this.x(phase.start + phase.seconds));
 
-			// Several in one pixel: one of them.
+			// Of several phases in one pixel, draw one.
 			if (to < until[phase.lane] + 0.5)
 				continue;
 			this.bar(c, phase, from, Math.max(to, from + 1));
@@ -374,10 +374,10 @@ const say = text => byId("said").replaceChildren(named(text));
 const cursor = {
 	moving: false,
 	time: null,
-	set: null, // by setTime: a pixel is less exact than the time that was asked for
+	set: null, // set by setTime: a pixel is less exact than the time asked for
 
-	// By the mouse, or by setTime. Charts take on a new view a little later than it is set, so
-	// their own scales are not asked.
+	// Called for the mouse and by setTime. Charts get a new view a little after it is set, so this
+	// does not use their own scales.
 	timeAt(left) {
 		if (left < 0)
 			return null;
@@ -443,7 +443,7 @@ function showPeak() {
 	view.around(profile.peak.time - runEnd / 40, runEnd / 20);
 }
 
-// ---- What is said of a time or of a phase
+// ---- What the tip says about a time or a phase
 
 const tip = {
 	element: byId("tip"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page: what is said first, then the charts and tables, and colours for screen and paper.
+// The page: the answer at the top, then charts and tables; colours for screen and paper.
 
 function part(colour, size, whole, ...name) {
 	return el("div", {className: "part"},
@@ -144,7 +144,7 @@ function resize() {
 }
 
 function startPaper() {
-	const PAPER = 690; // pixels, within the margins of A4 and of US letter
+	const PAPER = 690; // pixels, inside the margins of A4 and US letter
 	let before = null;
 
 	addEventListener("beforeprint", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tables that are sorted by a click on a title, or by Enter on it, and filtered as one types.
+// Tables. A click or Enter on a title sorts; typing into the field filters.
 
-const ROWS = 50; // at first; a page of thousands is slow
+const ROWS = 50; // shown at first: thousands of rows make a page slow
 const MORE_ROWS = 500;
 
 function endOf(process) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers as text for people, as user/base/units.c writes them, and elements made of text. Texts of
-// the profile become text nodes only, never markup.
+// Numbers as text for people, as user/base/units.c writes them, and elements made of text. A text of
+// the profile becomes a text node, never markup.
 
 const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -15,7 +15,7 @@ function bytes(n) {
 }
 
 const delta = n => (n < 0 ? "\u2212" : "+") + bytes(Math.abs(n));
-// Of an axis: no zeros that say nothing.
+// For an axis: without trailing zeros.
 const bytesShort = n => bytes(n).replace(/\.0+ /, " ").replace(/(\.\d)0 /, "$1 ");
 const rate = n => `${bytes(n)}/s`;
 const count = n => n.toLocaleString("en");
@@ -38,7 +38,7 @@ function secs(t) {
 	return `${Math.floor(whole / 3600)}h ${two(Math.floor(whole / 60) % 60)}m`;
 }
 
-// After the point, so that multiples of step are told apart; exact: and are what they say.
+// Digits after the point that tell multiples of step apart; with exact, that show them exactly.
 function digitsOf(step, exact) {
 	const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
 	const scaled = step * 10 ** digits;
@@ -46,7 +46,7 @@ function digitsOf(step, exact) {
 	return exact && Math.abs(scaled - Math.round(scaled)) > 1e-6 ? digits + 1 : digits;
 }
 
-// A time with as many digits as steps of that size need.
+// A time, with the digits that steps of this size need.
 function moment(t, step, exact = false) {
 	const digits = digitsOf(step, exact);
 
@@ -73,7 +73,7 @@ function el(tag, properties, ...children) {
 	return element;
 }
 
-// A text that a program chose: on its own, whichever direction it is written in.
+// A text that a program chose. Its direction does not affect the text around it.
 const named = text => el("bdi", {title: text}, text);
 
 function swatch(colour, kind = "") {

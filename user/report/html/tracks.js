@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A track for each process: its memory over time, on one scale for all. Drawn while it is in sight.
+// A track for each process: its memory over time. All tracks share a scale; only visible ones are drawn.
 
 const TRACK = 40; // pixels
 
@@ -10,7 +10,7 @@ const tracks = {
 	shown: Math.max(profile.top, 30),
 	visible: new Set(),
 
-	// The points of each process: indexes into profile.tracks, from and to.
+	// The points of each process: the first and the last index in profile.tracks.
 	ranges() {
 		const ranges = new Map();
 
@@ -103,7 +103,7 @@ const tracks = {
 		this.now.style.left = `${GUTTER + left}px`;
 		this.now.style.height = `${this.rows.scrollHeight}px`;
 	},
-	// What a printer is given: all rows that are there.
+	// For a printer: every row that the page has.
 	drawAll() {
 		for (const row of this.rows.querySelectorAll(".track"))
 			this.draw(row);

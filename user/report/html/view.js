@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The profile, and which stretch of the run is shown.
+// The profile, and the stretch of the run that the charts show.
 
-// Tables come as {keys, rows}.
+// The profile has its tables as {keys, rows}.
 function objects(table) {
 	return table.rows.map(row => Object.fromEntries(table.keys.map((key, i) => [key, row[i]])));
 }
@@ -16,7 +16,7 @@ if (profile.peak.shares)
 const last = list => list[list.length - 1];
 const runEnd = Math.max(profile.totals.duration, last(profile.timeline.time) ?? 0, last(profile.steps)?.time ?? 0, 1e-6);
 
-// Index of the last of these ascending times that is not after t; -1 if all are.
+// The index of the last of these ascending times that is at or before t; -1 if there is none.
 function indexAt(times, t) {
 	let low = 0, high = times.length;
 
@@ -46,7 +46,7 @@ function phaseName(phase) {
 const view = {
 	min: 0,
 	max: runEnd,
-	changed: [], // to be called when it has
+	changed: [], // called after a change
 
 	set(min, max) {
 		const span = Math.min(runEnd, Math.max(max - min, 2e-6, runEnd * 1e-6));
@@ -62,7 +62,7 @@ const view = {
 	all() {
 		this.set(0, runEnd);
 	},
-	// factor below 1 zooms in; what is at the time `around` stays where it is.
+	// A factor below 1 zooms in. The time `around` stays where it is on the screen.
 	zoom(factor, around = (this.min + this.max) / 2) {
 		this.set(around - (around - this.min) * factor, around + (this.max - around) * factor);
 	},
@@ -71,7 +71,7 @@ const view = {
 
 		this.set(this.min + by, this.max + by);
 	},
-	// With some room on either side.
+	// With some room on both sides.
 	around(start, seconds) {
 		const room = Math.max(seconds * 0.08, runEnd * 1e-4);
 
@@ -84,7 +84,7 @@ const view = {
 	},
 };
 
-// ---- Colours, as a canvas needs them
+// ---- Colours, in the form that a canvas needs
 
 const palette = {
 	cache: new Map(),

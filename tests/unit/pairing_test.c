@@ -15,7 +15,7 @@
 #include "records.h"
 #include "audit/metrics/meter.h"
 #include "format/recording.h"
-#include "format/writer.h"
+#include "format/yaml.h"
 
 enum {
 	RUNS = 600,
@@ -419,22 +419,22 @@ static int write_run(const struct run *run, struct profile *p)
 	const struct run_info info = {.version = "1", .hostname = "host", .kernel = "6.18"};
 	const struct run_quality quality = {0};
 	int fd = memfd_create("pairing_test", MFD_CLOEXEC);
-	struct writer *w = yaml_writer_new(dup(fd));
+	struct yaml w = {.e = emit_new(dup(fd))};
 	const struct profile_checkpoint *step;
 	union record r;
 
 	assert_true(fd >= 0);
-	assert_non_null(w);
-	assert_int_equal(w->begin(w, &info), 0);
+	assert_non_null(w.e);
+	assert_int_equal(yaml_begin(&w, &info), 0);
 	for (size_t i = 0; i < run->n_hits; i++) {
 		record_hit(&r, run, i);
 		assert_int_equal(profile_feed(p, &r.h, &step), 0);
 		if (step)
-			assert_int_equal(w->checkpoint(w, step), 0);
+			assert_int_equal(yaml_row(&w, step), 0);
 	}
 	assert_int_equal(profile_finish(p, run->hits[run->n_hits - 1].time_ns), 0);
-	assert_int_equal(w->finish(w, p, &quality), 0);
-	w->close(w);
+	assert_int_equal(yaml_finish(&w, p, &quality), 0);
+	emit_free(w.e);
 	return fd;
 }
 

@@ -11,7 +11,7 @@
 #include "records.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "format/writer.h"
+#include "run/summary.h"
 
 static struct profile *new_profile(void)
 {
@@ -51,15 +51,12 @@ static char *summary(struct profile *p, unsigned int width, bool colour)
 			 .own_cpu_ns = 40 * MS},
 	};
 	int fd = memfd_create("summary_test", MFD_CLOEXEC);
-	struct writer *w = summary_writer_new(fd, width, colour);
 	char *text;
 	off_t len;
 
 	assert_true(fd >= 0);
-	assert_non_null(w);
 	assert_int_equal(profile_finish(p, START_NS + 45800 * MS), 0);
-	assert_int_equal(w->finish(w, p, &quality), 0);
-	w->close(w);
+	assert_int_equal(summary_write(p, &quality, fd, width, colour), 0);
 	len = lseek(fd, 0, SEEK_END);
 	text = calloc(1, (size_t)len + 1);
 	assert_non_null(text);

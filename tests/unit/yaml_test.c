@@ -23,7 +23,7 @@
 #include "kernel/wire_record.h"
 #include "records.h"
 #include "format/sink.h"
-#include "format/writer.h"
+#include "format/yaml.h"
 
 /* ---- write(), watched ---- */
 
@@ -192,31 +192,47 @@ static struct profile *new_profile(void)
 	return p;
 }
 
-/* What was given is in the file; 0, or what went wrong. */
-static int flush_and_wait(struct writer *w)
+static struct yaml *new_writer(int fd)
 {
-	struct pollfd event = {.fd = w->event, .events = POLLIN};
+	struct yaml *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->e = emit_new(fd);
+	assert_non_null(w->e);
+	return w;
+}
+
+static void free_writer(struct yaml *w)
+{
+	emit_free(w->e);
+	free(w);
+}
+
+/* What was given is in the file; 0, or what went wrong. */
+static int flush_and_wait(struct yaml *w)
+{
+	struct pollfd event = {.fd = emit_event(w->e), .events = POLLIN};
 	eventfd_t n;
 
-	w->flush(w);
-	while (!w->is_idle(w)) {
+	emit_flush(w->e);
+	while (!emit_is_idle(w->e)) {
 		assert_int_equal(poll(&event, 1, 60000), 1);
-		assert_int_equal(eventfd_read(w->event, &n), 0);
+		assert_int_equal(eventfd_read(emit_event(w->e), &n), 0);
 	}
-	return w->flush(w);
+	return emit_flush(w->e);
 }
 
 /* Feeds a record, hands on what it is a step of. */
-static int pass_on(struct writer *w, struct profile *p, const union record *r)
+static int pass_on(struct yaml *w, struct profile *p, const union record *r)
 {
 	const struct profile_checkpoint *step;
 
 	assert_true(wire_record_ok(r, r->h.size));
 	assert_int_equal(profile_feed(p, &r->h, &step), 0);
-	return step ? w->checkpoint(w, step) : 0;
+	return step ? yaml_row(w, step) : 0;
 }
 
-static void feed_process(struct writer *w, struct profile *p)
+static void feed_process(struct yaml *w, struct profile *p)
 {
 	union record r;
 
@@ -233,7 +249,7 @@ static void feed_process(struct writer *w, struct profile *p)
 static uint32_t hugetlb_at; /* the step that has 2 MiB of it; 0: none */
 
 /* begin, metric, end, mark in turn; flush_each: as if each came alone. The first error. */
-static int feed_steps(struct writer *w, struct profile *p, uint32_t n, bool flush_each)
+static int feed_steps(struct yaml *w, struct profile *p, uint32_t n, bool flush_each)
 {
 	static const enum wire_what turns[] = {WIRE_BEGIN, WIRE_METRIC, WIRE_END, WIRE_MARK};
 	static const char *const names[] = {"Layer", "loss", "Layer", "Quantized \xe2\x9c\x93"};
@@ -254,7 +270,7 @@ static int feed_steps(struct writer *w, struct profile *p, uint32_t n, bool flus
 	return err;
 }
 
-static int write_end(struct writer *w, struct profile *p, uint64_t end_ns)
+static int write_end(struct yaml *w, struct profile *p, uint64_t end_ns)
 {
 	static const struct run_warning warnings[] = {
 		{.what = "qprof:begin in /tmp/\xff.so", .why = "no such file"}};
@@ -273,25 +289,25 @@ static int write_end(struct writer *w, struct profile *p, uint64_t end_ns)
 	};
 
 	assert_int_equal(profile_finish(p, end_ns), 0);
-	return w->finish(w, p, &quality) ?: flush_and_wait(w);
+	return yaml_finish(w, p, &quality) ?: flush_and_wait(w);
 }
 
 /* A whole run to fd, which stays open. The first error. */
 static int write_run(int fd, uint32_t steps, bool flush_each)
 {
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(fd);
+	struct yaml *w = new_writer(fd);
 	int err;
 
 	assert_non_null(w);
-	err = w->begin(w, &info);
+	err = yaml_begin(w, &info);
 	if (!err) {
 		feed_process(w, p);
 		err = feed_steps(w, p, steps, flush_each);
 	}
 	if (!err)
 		err = write_end(w, p, START_NS + steps * MS);
-	w->close(w);
+	free_writer(w);
 	profile_free(p);
 	return err;
 }
@@ -428,15 +444,15 @@ static void test_empty_profile(void **state)
 {
 	struct profile *p = new_profile();
 	int given, fd = new_file(&given);
-	struct writer *w = yaml_writer_new(given);
+	struct yaml *w = new_writer(given);
 	yaml_document_t doc;
 	yaml_node_t *root;
 	struct text text;
 
 	(void)state;
-	assert_int_equal(w->begin(w, &info), 0);
+	assert_int_equal(yaml_begin(w, &info), 0);
 	assert_int_equal(write_end(w, p, START_NS), 0);
-	w->close(w);
+	free_writer(w);
 	text = contents(fd);
 	assert_true(parse(text.data, text.len, &doc));
 	root = yaml_document_get_root_node(&doc);
@@ -506,7 +522,7 @@ static void test_kill_within_hostile_text(void **state)
 {
 	int given, fd = new_file(&given);
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(given);
+	struct yaml *w = new_writer(given);
 	char *const hostile[] = {malloc(10001), malloc(100001), NULL};
 	struct run_info long_info = info;
 	char name[255], cmdline[WIRE_CMDLINE_MAX];
@@ -519,7 +535,7 @@ static void test_kill_within_hostile_text(void **state)
 	hostile[1][100000] = '\0';
 	long_info.command = hostile;
 	watch(given);
-	assert_int_equal(w->begin(w, &long_info), 0);
+	assert_int_equal(yaml_begin(w, &long_info), 0);
 	memset(cmdline, '\x02', sizeof(cmdline));
 	record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, cmdline, sizeof(cmdline));
 	pass_on(w, p, &r);
@@ -532,7 +548,7 @@ static void test_kill_within_hostile_text(void **state)
 		assert_int_equal(pass_on(w, p, &r), 0);
 	}
 	assert_int_equal(write_end(w, p, START_NS + MS), 0);
-	w->close(w);
+	free_writer(w);
 	expect_readable_at_every_write(fd);
 	watch(-1);
 	profile_free(p);
@@ -545,9 +561,9 @@ static void test_kill_within_hostile_text(void **state)
 static void write_for_ever(int fd)
 {
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(fd);
+	struct yaml *w = new_writer(fd);
 
-	if (w->begin(w, &info) == 0)
+	if (yaml_begin(w, &info) == 0)
 		while (feed_steps(w, p, 1000, false) == 0)
 			;
 	_exit(1);
@@ -702,14 +718,14 @@ static void test_hostile_strings(void **state)
 	const size_t n = sizeof(cases) / sizeof(*cases);
 	int given, fd = new_file(&given);
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(given);
+	struct yaml *w = new_writer(given);
 	yaml_document_t doc;
 	yaml_node_t *rows, *row;
 	struct text text;
 	union record r;
 
 	(void)state;
-	assert_int_equal(w->begin(w, &info), 0);
+	assert_int_equal(yaml_begin(w, &info), 0);
 	for (size_t i = 0; i < n; i++) {
 		record_checkpoint(&r, WIRE_METRIC, 2 * i, START_NS + i, MAIN, cases[i].given);
 		pass_on(w, p, &r);
@@ -717,7 +733,7 @@ static void test_hostile_strings(void **state)
 		pass_on(w, p, &r);
 	}
 	assert_int_equal(write_end(w, p, START_NS + MS), 0);
-	w->close(w);
+	free_writer(w);
 	text = contents(fd);
 	for (size_t i = 0; i < text.len; i++)
 		assert_true(text.data[i] == '\n' || (unsigned char)text.data[i] >= 0x20);
@@ -749,13 +765,13 @@ static void test_summaries(void **state)
 	const size_t n_definitions = sizeof(definitions) / sizeof(*definitions);
 	int given, fd = new_file(&given);
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(given);
+	struct yaml *w = new_writer(given);
 	yaml_document_t doc;
 	struct text text;
 	union record r;
 
 	(void)state;
-	assert_int_equal(w->begin(w, &info), 0);
+	assert_int_equal(yaml_begin(w, &info), 0);
 	for (size_t i = 0; i < n + n_definitions; i++) {
 		record_checkpoint(&r, WIRE_METRIC, i, START_NS + i, MAIN,
 				  i < n ? names[i] : definitions[i - n]);
@@ -765,7 +781,7 @@ static void test_summaries(void **state)
 		pass_on(w, p, &r);
 	}
 	assert_int_equal(write_end(w, p, START_NS + MS), 0);
-	w->close(w);
+	free_writer(w);
 	text = contents(fd);
 	assert_true(parse(text.data, text.len, &doc));
 	for (size_t i = 0; i < n; i++) {
@@ -804,14 +820,14 @@ static void test_doubles(void **state)
 	const size_t n = sizeof(cases) / sizeof(*cases);
 	int given, fd = new_file(&given);
 	struct profile *p = new_profile();
-	struct writer *w = yaml_writer_new(given);
+	struct yaml *w = new_writer(given);
 	yaml_document_t doc;
 	yaml_node_t *rows;
 	struct text text;
 	union record r;
 
 	(void)state;
-	assert_int_equal(w->begin(w, &info), 0);
+	assert_int_equal(yaml_begin(w, &info), 0);
 	for (size_t i = 0; i < n; i++) {
 		record_checkpoint(&r, WIRE_METRIC, 2 * i, START_NS + i, MAIN, "loss");
 		r.cp.value_state = WIRE_VALUE_DOUBLE;
@@ -829,7 +845,7 @@ static void test_doubles(void **state)
 			 cases[i].written);
 	yaml_document_delete(&doc);
 	free(text.data);
-	w->close(w);
+	free_writer(w);
 	profile_free(p);
 	close(fd);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "capture/audit_state.h"
 
 /* How often the status is told anew, while anything happens. */
 #define STATUS_NS 60000000000ull
@@ -43,11 +44,11 @@ static bool tell(const struct notify *n, const char *text)
 	return true;
 }
 
-static int start(struct listener *listener, struct audit *audit, struct error *err)
+static int start(struct listener *listener, struct capture *c, struct error *err)
 {
 	struct notify *n = notify_of(listener);
 
-	n->audit = audit;
+	n->audit = audit_of(c);
 	n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	return n->fd < 0 ? error_set(err, "cannot open a socket for NOTIFY_SOCKET: %s",
 				     strerror(errno))
@@ -78,16 +79,16 @@ static void finish(struct listener *listener)
 	n->stopping = true;
 }
 
-static void close_socket(struct listener *listener)
+static void close_notify(struct listener *listener)
 {
 	struct notify *n = notify_of(listener);
 
-	if (n->fd < 0)
-		return;
-	if (!n->stopping)
-		tell(n, "STOPPING=1");
-	close(n->fd);
-	n->fd = -1;
+	if (n->fd >= 0) {
+		if (!n->stopping)
+			tell(n, "STOPPING=1");
+		close(n->fd);
+	}
+	free(n);
 }
 
 /* A path, or "@" and a name in the abstract namespace. */
@@ -105,11 +106,6 @@ static bool read_address(struct notify *n, const char *text)
 	return true;
 }
 
-static void free_listener(struct listener *listener)
-{
-	free(listener);
-}
-
 struct listener *notify_listener_new(void)
 {
 	const char *address = getenv("NOTIFY_SOCKET");
@@ -118,11 +114,8 @@ struct listener *notify_listener_new(void)
 	if (!n)
 		return NULL;
 	n->fd = -1;
-	n->listener = (struct listener){.start = start,
-					.batch = batch,
-					.finish = finish,
-					.close = close_socket,
-					.free = free_listener};
+	n->listener = (struct listener){
+		.start = start, .batch = batch, .finish = finish, .close = close_notify};
 	if (read_address(n, address))
 		return &n->listener;
 	log_error("NOTIFY_SOCKET '%s' is neither a path nor an abstract name: nobody is told",

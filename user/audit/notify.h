@@ -7,7 +7,7 @@
 #ifndef QPROF_NOTIFY_H
 #define QPROF_NOTIFY_H
 
-#include "capture/audit.h"
+#include "capture/listener.h"
 
 /* A listener of an audit; to be the last, so that all others have started when it says READY. NULL:
  * out of memory, or nobody wants to know (no NOTIFY_SOCKET). */

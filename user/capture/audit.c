@@ -6,17 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernel/diskstats.h"
-#include "format/emit.h"
 #include "base/installed.h"
 #include "base/log.h"
-#include "base/file.h"
-#include "kernel/procfs.h"
+#include "capture/audit_state.h"
 
 enum {
-	/* On a busy machine records are read in batches: waking up for each would cost more than
-	 * what it says. The first after some quiet is taken at once. */
-	BATCH_NS = 10000000,
 	READS = 4096,	     /* slices, of a machine that is never quiet */
 	MAX_PENDING = 256,   /* of jobs that a rule began and whose start has not come yet */
 	MAX_ANCESTORS = 256, /* that are asked whether they are among them */
@@ -30,39 +24,38 @@ struct pending {
 };
 
 struct audit {
-	struct capture capture; /* first: see hung_up() */
-	const struct audit_options *options;
+	struct capture capture; /* first: see audit_of() */
+	struct capture_options options;
+	bool quiet_start;
 	struct machine *machine;
 	struct cgroups *cgroups;
 	struct diskstats disks; /* at the start */
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
-	bool begun;	     /* see audit_has_begun */
-	bool behind;	     /* see audit_is_behind */
-	struct emit *report; /* NULL without one */
-	size_t n_started;    /* of listeners */
-	uint64_t start_ns, end_ns, refreshed_ns, read_ns;
-	uint64_t late_probes;  /* programs that ran already when their probes were found */
-	uint64_t missed_joins; /* processes that could not be told to be of a job */
+	uint64_t start_ns, end_ns, finished_ns, refreshed_ns;
 };
 
-/* ---- For listeners
- * --------------------------------------------------------------------------------
+/* ---- For listeners ----------------------------------------------------------------------------
  */
+
+struct audit *audit_of(struct capture *c)
+{
+	return (struct audit *)c;
+}
 
 struct machine *audit_machine(struct audit *a)
 {
 	return a->machine;
 }
 
-struct capture *audit_capture(struct audit *a)
+struct cgroups *audit_cgroups(struct audit *a)
 {
-	return &a->capture;
+	return a->cgroups;
 }
 
-bool audit_has_begun(const struct audit *a)
+const struct cgroup *audit_cgroup(struct audit *a, uint64_t id)
 {
-	return a->begun;
+	return cgroups_get(a->cgroups, id);
 }
 
 uint64_t audit_start_ns(const struct audit *a)
@@ -73,11 +66,6 @@ uint64_t audit_start_ns(const struct audit *a)
 uint64_t audit_end_ns(const struct audit *a)
 {
 	return a->end_ns;
-}
-
-bool audit_is_behind(const struct audit *a)
-{
-	return a->behind;
 }
 
 static void tell(void *context, const struct wire_process *process)
@@ -96,9 +84,21 @@ void audit_refresh(struct audit *a, uint64_t max_age_ns)
 	a->refreshed_ns = now;
 }
 
-const struct cgroup *audit_cgroup(struct audit *a, uint64_t id)
+uint64_t audit_finished_ns(const struct audit *a)
 {
-	return cgroups_get(a->cgroups, id);
+	return a->finished_ns;
+}
+
+void audit_disks(const struct audit *a, struct diskstats *disks)
+{
+	if (diskstats_read(disks))
+		disks->n = 0;
+	diskstats_since(disks, &a->disks);
+}
+
+size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
+{
+	return machine_quality_counts(a->machine, capture_quality(&a->capture), counts);
 }
 
 static void copy_text(char *out, size_t size, const char *text)
@@ -158,63 +158,18 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 	return 0;
 }
 
-struct run_quality audit_quality(struct audit *a)
-{
-	return (struct run_quality){
-		.kernel = engine_quality(a->capture.engine),
-		.warnings = a->capture.warnings,
-		.n_warnings = a->capture.n_warnings,
-		.dropped_warnings = a->capture.dropped_warnings,
-		.bad_records = rings_bad_records(a->capture.rings),
-		.missed_events = engine_missed_events(a->capture.engine),
-	};
-}
-
-struct audit_report audit_so_far(struct audit *a)
-{
-	return (struct audit_report){
-		.info = capture_info(&a->capture),
-		.machine = a->machine,
-		.cgroups = a->cgroups,
-		.start_ns = a->start_ns,
-		.end_ns = clock_ns(CLOCK_MONOTONIC),
-		.quality = audit_quality(a),
-		.late_probes = a->late_probes,
-		.missed_joins = a->missed_joins,
-		.width = a->options->summary_width,
-		.colour = a->options->summary_colour,
-	};
-}
-
-size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
-{
-	const struct audit_report report = audit_so_far(a);
-
-	return audit_quality_counts(&report, counts);
-}
-
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
 /* No process waits for its search in an audit, but its first checkpoints do not wait either. */
-static void take_arrival(void *context, const struct wire_header *h)
+static void arrived(struct capture *c, const struct wire_header *h)
 {
-	struct audit *a = context;
-
-	const size_t sites = discovery_sites(a->capture.discovery);
+	const size_t sites = discovery_sites(c->discovery);
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_process(a->capture.discovery, h->tgid, false);
-	a->late_probes += discovery_sites(a->capture.discovery) > sites;
-}
-
-static void tell_listeners(struct audit *a, const struct wire_header *h,
-			   const struct machine_news *news)
-{
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->listeners[i]->record)
-			a->options->listeners[i]->record(a->options->listeners[i], h, news);
+	discovery_search_process(c->discovery, h->tgid, false);
+	c->quality.late_probes += discovery_sites(c->discovery) > sites;
 }
 
 static void join(void *context, uint32_t tgid, uint32_t member)
@@ -223,11 +178,11 @@ static void join(void *context, uint32_t tgid, uint32_t member)
 
 	/* One that has just exited needs no telling. */
 	if (engine_join_job(a->capture.engine, tgid, member) == -ENOSPC)
-		a->missed_joins++;
+		a->capture.quality.missed_joins++;
 }
 
-/* What the rule said, if it was one. */
-static void take_reason(struct audit *a, struct machine_job *job)
+/* What the rule said, if a rule began the job. */
+static void note_reason(struct audit *a, struct machine_job *job)
 {
 	const size_t at = job->root ? find_pending(a, job->root) : a->n_pending;
 
@@ -238,196 +193,69 @@ static void take_reason(struct audit *a, struct machine_job *job)
 	drop_pending(a, at);
 }
 
-static void take_news(struct audit *a, const struct wire_header *h, const struct machine_news *news)
+static int feed(struct capture *c, const struct wire_header *h)
 {
-	if (news->job_began) {
-		take_reason(a, news->job);
-		machine_join_descendants(a->machine, news->job, join, a);
-	}
-	if (news->joins)
-		join(a, news->process->tgid, news->job->root ? news->job->root->tgid : 0);
-	/* While it can be asked where it is: it may be gone by the time of the report. */
-	if (news->process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
-		cgroups_get(a->cgroups, news->process->cgroup);
-	tell_listeners(a, h, news);
-	if (news->job_is_over)
-		engine_free_job(a->capture.engine, news->job->index);
-}
-
-static int feed(struct audit *a, const struct wire_header *h)
-{
+	struct audit *a = audit_of(c);
 	struct machine_news news;
 
 	if (machine_feed(a->machine, h, &news))
-		return capture_failf(&a->capture, "out of memory");
-	take_news(a, h, &news);
+		return -ENOMEM;
+	if (news.job_began) {
+		note_reason(a, news.job);
+		machine_join_descendants(a->machine, news.job, join, a);
+	}
+	if (news.joins)
+		join(a, news.process->tgid, news.job->root ? news.job->root->tgid : 0);
+	/* While it can be asked where it is: it may be gone by the time of the report. */
+	if (news.process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
+		cgroups_get(a->cgroups, news.process->cgroup);
+	capture_tell(c, h, &news);
+	if (news.job_is_over)
+		engine_free_job(c->engine, news.job->index);
 	return 0;
-}
-
-/* A process that was there before us tells no exec: its command line is in /proc. */
-static int feed_cmdline(struct audit *a, const struct wire_process *from)
-{
-	struct {
-		struct wire_process process;
-		char cmdline[WIRE_CMDLINE_MAX];
-	} record = {.process = *from};
-	ssize_t n = procfs_cmdline(from->h.tgid, record.cmdline, sizeof(record.cmdline));
-
-	if (n <= 0)
-		return 0;
-	record.process.h.kind = WIRE_EXEC;
-	record.process.h.size = sizeof(record);
-	record.process.cmdline_len = n;
-	if (n == sizeof(record.cmdline))
-		record.process.flags |= WIRE_PROCESS_CMDLINE_CUT;
-	return feed(a, &record.process.h);
-}
-
-static int take_record(void *context, const struct wire_header *h)
-{
-	struct audit *a = context;
-	int err = feed(a, h);
-
-	if (!err && h->kind == WIRE_FORK &&
-	    ((const struct wire_process *)h)->flags & WIRE_PROCESS_ATTACHED)
-		err = feed_cmdline(a, (const struct wire_process *)h);
-	return err;
-}
-
-static void tell_batch(struct audit *a)
-{
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->listeners[i]->batch)
-			a->options->listeners[i]->batch(a->options->listeners[i]);
-}
-
-static int read_rings(struct audit *a)
-{
-	int more = capture_read(&a->capture);
-
-	if (more < 0)
-		return -1;
-	a->behind = more > 0;
-	tell_batch(a);
-	return more;
 }
 
 /* ---- Prepare and attach -----------------------------------------------------------------------
  */
 
-static void close_listeners(struct audit *a)
+static int open_model(struct capture *c)
 {
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->listeners[i]->close)
-			a->options->listeners[i]->close(a->options->listeners[i]);
-	a->n_started = 0;
-}
-
-static void stopping(struct capture *w, const struct signalfd_siginfo *info)
-{
-	struct audit *a = (struct audit *)w;
-
-	if (!w->stop)
-		return;
-	close_listeners(a); /* the terminal is given back */
-	log_error("stopped at once; there is no report");
-	_exit(128 + (int)info->ssi_signo);
-}
-
-static void hung_up(struct capture *w)
-{
-	struct audit *a = (struct audit *)w;
-
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->listeners[i]->reopen)
-			a->options->listeners[i]->reopen(a->options->listeners[i]);
-}
-
-/* A terminal that goes away takes us with it. */
-static bool takes_hangups(const struct audit *a)
-{
-	bool takes = false;
-
-	for (size_t i = 0; i < a->options->n_listeners; i++)
-		takes |= a->options->listeners[i]->reopen != NULL;
-	return takes && !isatty(STDIN_FILENO);
-}
-
-static const char *name_of_site(void *context, uint32_t site)
-{
-	return discovery_site_name(((struct audit *)context)->capture.discovery, site);
-}
-
-static int open_report(struct audit *a)
-{
-	struct error err = {0};
-	int fd = output_open(a->options->output, &err);
-
-	if (fd < 0)
-		return capture_fail(&a->capture, &err);
-	a->report = emit_new(fd);
-	if (a->report)
-		return capture_add_output(&a->capture, emit_event(a->report));
-	close(fd);
-	return capture_failf(&a->capture, "out of memory");
-}
-
-static int prepare(struct audit *a)
-{
+	struct audit *a = audit_of(c);
 	const struct machine_config config = {
 		.page_size = sysconf(_SC_PAGESIZE),
 		.realtime_offset_ns = realtime_offset_ns(),
-		.max_processes = a->options->max_processes,
-		.site_name = name_of_site,
-		.context = a,
+		.max_processes = a->options.engine.max_processes,
+		.site_name = capture_site_name,
+		.context = c,
 	};
 
-	a->capture.stopping = stopping;
-	a->capture.hung_up = takes_hangups(a) ? hung_up : NULL;
-	if (capture_open(&a->capture))
-		return -1;
 	a->machine = machine_new(&config);
 	a->cgroups = cgroups_new();
 	if (!a->machine || !a->cgroups)
-		return capture_failf(&a->capture, "out of memory");
-	return a->options->output ? open_report(a) : 0;
-}
-
-static int start_listeners(struct audit *a)
-{
-	struct error err = {0};
-
-	for (size_t i = 0; i < a->options->n_listeners; i++) {
-		struct listener *listener = a->options->listeners[i];
-
-		a->n_started = i + 1;
-		if (listener->start && listener->start(listener, a, &err))
-			return capture_fail(&a->capture, &err);
-	}
+		return capture_failf(c, "out of memory");
 	return 0;
 }
 
-/* Those that were there before: all are known when this returns, and searched. */
-static int take_existing(struct audit *a)
+/* The processes that were there before: all are known when this returns, and searched. */
+static int find_existing(struct audit *a)
 {
-	size_t n;
+	struct capture *c = &a->capture;
 	const struct profile_process *const *processes;
 	struct error err = {0};
+	size_t n;
 
-	if (engine_track_existing(a->capture.engine, &err))
-		return capture_fail(&a->capture, &err);
+	if (engine_track_existing(c->engine, &err))
+		return capture_fail(c, &err);
 	a->start_ns = clock_ns(CLOCK_MONOTONIC);
-	/* On a machine that is never quiet there would always be more. */
-	for (int i = 0; i < READS && !a->capture.stop && capture_read(&a->capture) > 0; i++)
-		capture_take_signals(&a->capture);
-	if (a->capture.failed)
+	for (int i = 0; i < READS && !c->stop && capture_read(c) > 0; i++)
+		capture_handle_signals(c);
+	if (c->failed)
 		return -1;
 	machine_settle(a->machine);
 	processes = machine_processes(a->machine, &n);
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
-			discovery_search_process(a->capture.discovery, processes[i]->tgid, false);
-	tell_batch(a);
+			discovery_search_process(c->discovery, processes[i]->tgid, false);
 	return 0;
 }
 
@@ -435,7 +263,7 @@ static int take_existing(struct audit *a)
  * Nobody waits for a search in an audit. So the libraries that most checkpoints come from are
  * searched before anyone loads them: of those the first is not missed.
  */
-static void search_own_libraries(struct audit *a)
+static void search_own_libraries(struct capture *c)
 {
 	static const char *const names[] = {"libqprof.so.0", "libqprof-nvtx.so"};
 
@@ -443,76 +271,36 @@ static void search_own_libraries(struct audit *a)
 		char *path = installed_library(names[i]);
 
 		if (path)
-			discovery_search_file(a->capture.discovery, path);
+			discovery_search_file(c->discovery, path);
 		free(path);
 	}
 }
 
-static int attach(struct audit *a)
+static int attach(struct capture *c)
 {
-	const struct engine_config config = {
-		.max_processes =
-			a->options->max_processes ? a->options->max_processes : MACHINE_PROCESSES,
-		.follow = true,
-		.wake_points = a->options->live,
-		.audit = true,
-		.checkpoint_limit = a->options->checkpoint_limit,
-		.count_splice = a->options->count_splice,
-	};
-	const struct rings_handler handler = {
-		.arrived = take_arrival, .record = take_record, .context = a};
+	struct audit *a = audit_of(c);
 
-	if (capture_load(&a->capture, &config, &handler, a->options->patterns,
-			 a->options->n_patterns))
-		return -1;
 	if (diskstats_read(&a->disks))
-		capture_warn(&a->capture, "/proc/diskstats", "it could not be read");
-	search_own_libraries(a);
-	if (start_listeners(a) || take_existing(a))
+		capture_warn(c, "/proc/diskstats", "it could not be read");
+	search_own_libraries(c);
+	if (find_existing(a))
 		return -1;
-	a->begun = true;
-	if (!a->options->quiet_start)
+	if (!a->quiet_start)
 		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
-			 machine_alive(a->machine), discovery_sites(a->capture.discovery),
-			 discovery_sites(a->capture.discovery) == 1 ? "" : "s");
-	capture_limit(&a->capture, a->options->duration_ns);
+			 machine_alive(a->machine), discovery_sites(c->discovery),
+			 discovery_sites(c->discovery) == 1 ? "" : "s");
 	return 0;
 }
 
-/* ---- Run --------------------------------------------------------------------------------------
+/* ---- Drain, finish, leave ---------------------------------------------------------------------
  */
 
-/*
- * Lets records gather for a while, if the last were read a moment ago. The rings' wake-up is left
- * alone meanwhile: it would come at once.
- */
-static void gather(struct audit *a)
+/* A signal that comes while the audit stops ends the program at once. */
+static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = a->read_ns + BATCH_NS;
-
-	if (next > now) {
-		capture_remove(&a->capture, &a->capture.ring);
-		capture_wait(&a->capture, (int)((next - now + 999999) / 1000000));
-		capture_add(&a->capture, &a->capture.ring);
-	}
+	(void)info;
+	return c->stop;
 }
-
-static void run(struct audit *a)
-{
-	while (!a->capture.stop && !a->capture.failed) {
-		if (capture_wait(&a->capture, -1))
-			return;
-		gather(a);
-		/* What else wakes us up has its turn also when records never end. */
-		while (read_rings(a) > 0 && !a->capture.stop)
-			if (capture_wait(&a->capture, 0))
-				return;
-		a->read_ns = clock_ns(CLOCK_MONOTONIC);
-	}
-}
-
-/* ---- Drain and finish -------------------------------------------------------------------------
- */
 
 /* Each job that still runs says what it has used; after that it takes no checkpoint. One whose root
  * has just exited has said it, or will in a moment. */
@@ -527,96 +315,57 @@ static void finish_jobs(struct audit *a)
 					 jobs[i]->index);
 }
 
+static void drain(struct capture *c)
+{
+	struct audit *a = audit_of(c);
+
+	capture_read_all(c);
+	a->end_ns = clock_ns(CLOCK_MONOTONIC);
+	finish_jobs(a);
+	capture_read_all(c);
+}
+
 static bool is_tracked(void *context, const struct profile_process *process)
 {
 	return engine_tracks(context, process->tgid, process->started_ns);
 }
 
-/* Records of processes were lost. Of those that have gone, whose exit is not on its way, it was. */
-static void note_lost_exits(struct audit *a)
+static int mark_gone(struct capture *c)
 {
-	if (machine_mark_gone(a->machine, is_tracked, a->capture.engine))
-		capture_failf(&a->capture, "out of memory");
-	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		capture_take_signals(&a->capture);
+	return machine_mark_gone(audit_of(c)->machine, is_tracked, c->engine);
 }
 
-static void drain(struct audit *a)
+static int finish(struct capture *c)
 {
-	a->capture.stop = true;
-	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		capture_take_signals(&a->capture);
-	a->end_ns = clock_ns(CLOCK_MONOTONIC);
-	finish_jobs(a);
-	for (int i = 0; i < READS && read_rings(a) > 0; i++)
-		capture_take_signals(&a->capture);
-	if (!a->capture.failed && engine_quality(a->capture.engine).lost_process_events)
-		note_lost_exits(a);
+	struct audit *a = audit_of(c);
+
 	audit_refresh(a, 0);
+	a->finished_ns = clock_ns(CLOCK_MONOTONIC);
+	return machine_finish(a->machine, a->finished_ns);
 }
 
-static bool report_is_written(void *context)
+static void close_audit(struct capture *c)
 {
-	return emit_is_idle(context);
-}
+	struct audit *a = audit_of(c);
 
-/* Not 0: an error of the report's, or of the capture. */
-static int write_report(struct audit *a, const struct audit_report *report)
-{
-	int err = audit_yaml_write(report, a->report);
-
-	if (!err && !capture_output_settles(&a->capture, report_is_written, a->report)) {
-		close_listeners(a); /* they ask the kernel side */
-		err = capture_wait_for_output(&a->capture, report_is_written, a->report);
-	}
-	return err ? err : emit_flush(a->report);
-}
-
-static void finish(struct audit *a)
-{
-	const char *notes[CAPTURE_MAX_NOTES];
-	struct audit_report report = audit_so_far(a);
-
-	if (machine_finish(a->machine, report.end_ns)) {
-		capture_failf(&a->capture, "out of memory");
-		return;
-	}
-	for (size_t i = 0; i < a->n_started; i++)
-		if (a->options->listeners[i]->finish)
-			a->options->listeners[i]->finish(a->options->listeners[i]);
-	if (!diskstats_read(&report.disks))
-		diskstats_since(&report.disks, &a->disks);
-	report.quality = audit_quality(a); /* with what came of it */
-	report.quality.notes = notes;
-	report.quality.n_notes = capture_notes(&a->capture, notes);
-	if (a->report) {
-		int err = write_report(a, &report);
-
-		if (err)
-			capture_failf(&a->capture, "cannot write the report to '%s': %s",
-				      a->options->output, strerror(-err));
-	}
-	if (!a->capture.failed && a->options->summary_width)
-		audit_summary_write(&report, STDERR_FILENO);
-}
-
-/* Every way out is this one. */
-static int leave(struct audit *a)
-{
-	int status = 0;
-
-	close_listeners(a);
-	if (a->capture.failed) {
-		log_error("%s", a->capture.err.text);
-		status = a->capture.err.status ? a->capture.err.status : 125;
-	}
-	emit_free(a->report);
-	capture_close(&a->capture);
 	machine_free(a->machine);
 	cgroups_free(a->cgroups);
-	capture_restore_signals(&a->capture);
-	return status;
 }
+
+static const struct capture_kind kind = {
+	.without_end = "there is no report",
+	.gather_ns = 10000000,
+	.reads_at_end = READS,
+	.open = open_model,
+	.attach = attach,
+	.arrived = arrived,
+	.feed = feed,
+	.signalled = signalled,
+	.drain = drain,
+	.mark_gone = mark_gone,
+	.finish = finish,
+	.close = close_audit,
+};
 
 int capture_audit(const struct audit_options *options)
 {
@@ -627,14 +376,15 @@ int capture_audit(const struct audit_options *options)
 		log_error("out of memory");
 		return 125;
 	}
-	a->options = options;
-	if (!prepare(a) && !attach(a)) {
-		run(a);
-		drain(a);
-		if (!a->capture.failed)
-			finish(a);
-	}
-	status = leave(a);
+	a->quiet_start = options->quiet_start;
+	a->options = options->capture;
+	a->options.engine.audit = true;
+	a->options.engine.follow = true;
+	if (!a->options.engine.max_processes)
+		a->options.engine.max_processes = MACHINE_PROCESSES;
+	a->capture.kind = &kind;
+	a->capture.options = &a->options;
+	status = capture_live(&a->capture);
 	free(a);
 	return status;
 }

@@ -10,38 +10,24 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "kernel/procfs.h"
 
 enum { SETTLE_MS = 500 };
 
-uint64_t clock_ns(clockid_t clock)
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+int capture_fail(struct capture *c, const struct error *err)
 {
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-int64_t realtime_offset_ns(void)
-{
-	return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
-}
-
-/* ---- What goes wrong, and what is noticed on the way ------------------------------------------
- */
-
-int capture_fail(struct capture *w, const struct error *err)
-{
-	if (!w->failed)
-		w->err = *err;
-	w->failed = true;
+	if (!c->failed)
+		c->err = *err;
+	c->failed = true;
 	return -1;
 }
 
-int capture_failf(struct capture *w, const char *format, ...)
+int capture_failf(struct capture *c, const char *format, ...)
 {
 	struct error err = {0};
 	char text[sizeof(err.text)];
@@ -51,151 +37,67 @@ int capture_failf(struct capture *w, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	error_set(&err, "%s", text);
-	return capture_fail(w, &err);
-}
-
-void capture_warn(void *context, const char *what, const char *why)
-{
-	struct capture *w = context;
-	struct run_warning *warning = &w->warnings[w->n_warnings];
-
-	log_verbose("%s: %s", what, why);
-	for (size_t i = 0; i < w->n_warnings; i++)
-		if (!strcmp(w->warnings[i].what, what) && !strcmp(w->warnings[i].why, why))
-			return;
-	if (w->n_warnings == CAPTURE_MAX_WARNINGS) {
-		w->dropped_warnings++;
-		return;
-	}
-	warning->what = strdup(what);
-	warning->why = strdup(why);
-	if (warning->what && warning->why) {
-		w->n_warnings++;
-		return;
-	}
-	free(warning->what);
-	free(warning->why);
-	w->dropped_warnings++;
-}
-
-/* What io_read and io_write lack: at most two notes. */
-static size_t calls_notes(const struct capture *w, const char **notes)
-{
-	const struct features *features = engine_features(w->engine);
-	size_t n = 0;
-
-	switch (features->calls) {
-	case CALLS_TRACED:
-		if (!features->aio)
-			notes[n++] =
-				"native AIO (io_submit) is not counted in io_read and io_write on "
-				"this kernel; what it does O_DIRECT is in disk_read and disk_write";
-		if (*features->untraced)
-			notes[n++] =
-				"some of the kernel's functions cannot be traced here, and what "
-				"goes through them is not counted in io_read and io_write: "
-				"io_calls names them";
-		return n;
-	case CALLS_PROBED:
-		notes[0] = "splice, tee, vmsplice, process_vm_readv, process_vm_writev and native "
-			   "AIO (io_submit) are seen at the functions of libc and libaio on this "
-			   "kernel: calls made without them, and by 32-bit programs, are not "
-			   "counted";
-		notes[1] = "native AIO counts as what was asked for: a request that fails or comes "
-			   "out short counts in full";
-		return 2;
-	case CALLS_NOT_COUNTED:
-		notes[0] = "splice, tee, vmsplice, process_vm_readv, process_vm_writev and native "
-			   "AIO (io_submit) are not counted in io_read and io_write on this "
-			   "kernel; --count-splice counts those made through libc and libaio";
-		return 1;
-	}
-	return 0;
-}
-
-/* docs/exactness.md has the reasons. */
-size_t capture_notes(const struct capture *w, const char *notes[CAPTURE_MAX_NOTES])
-{
-	size_t n = 0;
-
-	notes[n++] = engine_clock_reason(w->engine)
-			     ? "cpu_time is as of each thread's last scheduler tick or switch: one "
-			       "that ends loses what it ran since; the teardown of a process after "
-			       "its exit is not in it"
-			     : "cpu_time leaves out the teardown of a process after its exit";
-	notes[n++] = "io_read and io_write are the kernel's rchar and wchar plus what those leave "
-		     "out and is counted here: see io_calls; send and recv are in neither";
-	notes[n++] =
-		"disk_write counts pages when they are dirtied, as /proc/PID/io does: of a large "
-		"folio all, also where one block of it changes and is written back; what was "
-		"truncated before it was written is in total_disk_write_cancelled_mb";
-	notes[n++] = "what is swapped in is in disk_read, what is swapped out is in nothing";
-	notes[n++] = "hugetlb memory is in no RSS; it is looked up at checkpoints and as processes "
-		     "start, exec and exit, so peak_hugetlb_mb is the highest of these";
-	if (engine_pid_level(w->engine))
-		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
-			     "shows there, and processes outside of it are not seen";
-	n += calls_notes(w, notes + n);
-	return n;
-}
-
-struct run_info capture_info(const struct capture *w)
-{
-	const struct features_backends from = features_backends(engine_features(w->engine));
-
-	return (struct run_info){
-		.version = QPROF_VERSION,
-		.hostname = w->uts.nodename,
-		.kernel = w->uts.release,
-		.started_at = w->began.tv_sec + w->began.tv_nsec / 1e9,
-		.backend_rss = from.rss,
-		.backend_io_calls = from.io_calls,
-		.backend_io_storage = from.io_storage,
-		.backend_checkpoints = from.checkpoints,
-	};
+	return capture_fail(c, &err);
 }
 
 /* ---- Wake-ups ---------------------------------------------------------------------------------
  */
 
-static int add(const struct capture *w, struct wake *wake, uint32_t events)
+static int add(const struct capture *c, struct wake *wake, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = wake};
 
-	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
+	return epoll_ctl(c->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
 }
 
-int capture_add(struct capture *w, struct wake *wake)
+int capture_add(struct capture *c, struct wake *wake)
 {
-	return add(w, wake, EPOLLIN);
+	return add(c, wake, EPOLLIN);
 }
 
-int capture_add_for_writing(struct capture *w, struct wake *wake)
+int capture_add_for_writing(struct capture *c, struct wake *wake)
 {
-	return add(w, wake, EPOLLOUT);
+	return add(c, wake, EPOLLOUT);
 }
 
-void capture_remove(struct capture *w, struct wake *wake)
+void capture_remove(struct capture *c, struct wake *wake)
 {
-	epoll_ctl(w->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
+	epoll_ctl(c->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
 }
 
-int capture_wait(struct capture *w, int timeout_ms)
+void capture_stop(struct capture *c)
+{
+	c->stop = true;
+}
+
+int capture_wait(struct capture *c, int timeout_ms)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(w->epoll, events, 16, timeout_ms);
+	int n = epoll_wait(c->epoll, events, 16, timeout_ms);
 
 	if (n < 0 && errno != EINTR)
-		return capture_failf(w, "cannot wait for events: %s", strerror(errno));
+		return capture_failf(c, "cannot wait for events: %s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		struct wake *wake = events[i].data.ptr;
 
-		wake->take(wake);
+		wake->call(wake);
 	}
 	return 0;
 }
 
-static void take_event(struct wake *wake)
+static void duration_is_over(struct wake *wake)
+{
+	timer_clear(wake->fd);
+	capture_stop(wake->context);
+}
+
+/* The rings are read after each wake-up in any case. */
+static void rings_have_records(struct wake *wake)
+{
+	(void)wake;
+}
+
+static void output_has_changed(struct wake *wake)
 {
 	eventfd_t n;
 
@@ -203,125 +105,170 @@ static void take_event(struct wake *wake)
 		return; /* it was read meanwhile */
 }
 
-int capture_add_output(struct capture *w, int event)
+/* ---- Signals ----------------------------------------------------------------------------------
+ */
+
+/* Closes those that come before `last`, or all; but not those that may still have to write. */
+static void close_before(struct capture *c, const struct listener *last)
 {
-	w->output = (struct wake){event, take_event, w};
-	return capture_add(w, &w->output);
-}
+	struct listener **at = &c->listeners;
 
-bool capture_output_settles(struct capture *w, bool (*is_idle)(void *context), void *context)
-{
-	struct pollfd event = {.fd = w->output.fd, .events = POLLIN};
+	while (*at && *at != last) {
+		struct listener *l = *at;
 
-	if (is_idle(context))
-		return true;
-	if (poll(&event, 1, SETTLE_MS) > 0)
-		take_event(&w->output);
-	return is_idle(context);
-}
-
-/* What is left of the capture takes signals, and has the warnings and the names of probes. */
-static void detach(struct capture *w)
-{
-	if (!w->engine)
-		return;
-	if (w->rings)
-		capture_remove(w, &w->ring);
-	rings_free(w->rings);
-	if (w->discovery)
-		discovery_let_go(w->discovery);
-	engine_free(w->engine);
-	w->rings = NULL;
-	w->engine = NULL;
-}
-
-int capture_wait_for_output(struct capture *w, bool (*is_idle)(void *context), void *context)
-{
-	int err = 0;
-
-	if (is_idle(context))
-		return 0;
-	detach(w);
-	while (!err && !is_idle(context))
-		err = capture_wait(w, -1);
-	return err;
-}
-
-int timer_new(void)
-{
-	return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
-void timer_set(int fd, uint64_t ns)
-{
-	const struct itimerspec once = {
-		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
-
-	timerfd_settime(fd, 0, &once, NULL);
-}
-
-void timer_take(int fd)
-{
-	uint64_t expirations;
-
-	if (read(fd, &expirations, sizeof(expirations)) < 0)
-		return; /* it was reset meanwhile: nothing to take */
-}
-
-void capture_limit(struct capture *w, uint64_t ns)
-{
-	timer_set(w->duration.fd, ns);
-}
-
-int capture_read(struct capture *w)
-{
-	int more = rings_read(w->rings);
-
-	if (more < 0 && !w->failed)
-		capture_failf(w, "cannot read what the kernel side tells: %s", strerror(-more));
-	return w->failed ? -1 : more;
-}
-
-void capture_take_signals(struct capture *w)
-{
-	struct signalfd_siginfo info;
-
-	while (read(w->signals.fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == (uint32_t)SIGRTMIN) {
-			if (w->discovery)
-				discovery_release(w->discovery, info.ssi_fd);
+		if (l->is_idle) {
+			at = &l->next;
 			continue;
 		}
-		if (info.ssi_signo == SIGHUP) {
-			w->hung_up(w);
-			continue;
-		}
-		if (w->stopping)
-			w->stopping(w, &info);
-		w->stop = true;
+		*at = l->next;
+		l->close(l);
 	}
 }
 
-static void take_signals(struct wake *wake)
+static void __attribute__((noreturn)) stop_at_once(struct capture *c, uint32_t signal)
 {
-	capture_take_signals(wake->context);
+	close_before(c, NULL); /* a terminal is given back */
+	log_error("stopped at once; %s", c->kind->without_end);
+	_exit(128 + (int)signal);
 }
 
-static void take_duration(struct wake *wake)
+static void reopen_files(struct capture *c)
 {
-	struct capture *w = wake->context;
-
-	timer_take(wake->fd);
-	w->stop = true;
+	for (struct listener *l = c->listeners; l; l = l->next)
+		if (l->reopen)
+			l->reopen(l);
 }
 
-/* The rings are read after each wake-up in any case. */
-static void take_ring(struct wake *wake)
+void capture_handle_signals(struct capture *c)
 {
-	(void)wake;
+	struct signalfd_siginfo info;
+
+	while (read(c->signals.fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == (uint32_t)SIGRTMIN) {
+			if (c->discovery)
+				discovery_release(c->discovery, info.ssi_fd);
+		} else if (info.ssi_signo == SIGHUP) {
+			reopen_files(c);
+		} else {
+			if (c->kind->signalled(c, &info))
+				stop_at_once(c, info.ssi_signo);
+			c->stop = true;
+		}
+	}
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
+static void signals_came(struct wake *wake)
+{
+	capture_handle_signals(wake->context);
+}
+
+/* A terminal that goes away takes us with it. */
+static bool reopens_at_hangup(const struct capture *c)
+{
+	for (const struct listener *l = c->listeners; l; l = l->next)
+		if (l->reopen)
+			return !isatty(STDIN_FILENO);
+	return false;
+}
+
+static void block_signals(struct capture *c, sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGRTMIN); /* of a lease: see discovery.h */
+	if (reopens_at_hangup(c))
+		sigaddset(set, SIGHUP);
+	sigprocmask(SIG_BLOCK, set, &c->old_mask);
+	/* A reader that goes away, and a file that may not grow (ulimit -f), are errors of
+	 * write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	c->opened = true;
+}
+
+/* ---- Records ----------------------------------------------------------------------------------
+ */
+
+void capture_tell(struct capture *c, const struct wire_header *h, const struct machine_news *news)
+{
+	for (struct listener *l = c->listeners; l; l = l->next)
+		if (l->record)
+			l->record(l, h, news);
+}
+
+static void tell_batch(struct capture *c)
+{
+	for (struct listener *l = c->listeners; l; l = l->next)
+		if (l->batch)
+			l->batch(l);
+}
+
+/* A process that was there before us tells no exec: its command line is in /proc. */
+static int feed_cmdline(struct capture *c, const struct wire_process *from)
+{
+	struct {
+		struct wire_process process;
+		char cmdline[WIRE_CMDLINE_MAX];
+	} record = {.process = *from};
+	ssize_t n = procfs_cmdline(from->h.tgid, record.cmdline, sizeof(record.cmdline));
+
+	if (n <= 0)
+		return 0;
+	record.process.h.kind = WIRE_EXEC;
+	record.process.h.size = sizeof(record);
+	record.process.cmdline_len = n;
+	if (n == sizeof(record.cmdline))
+		record.process.flags |= WIRE_PROCESS_CMDLINE_CUT;
+	return c->kind->feed(c, &record.process.h);
+}
+
+static int feed(void *context, const struct wire_header *h)
+{
+	struct capture *c = context;
+	int err = c->kind->feed(c, h);
+
+	if (!err && h->kind == WIRE_FORK &&
+	    ((const struct wire_process *)h)->flags & WIRE_PROCESS_ATTACHED)
+		err = feed_cmdline(c, (const struct wire_process *)h);
+	if (err)
+		capture_failf(c, "out of memory");
+	return c->failed ? -1 : 0;
+}
+
+static void arrived(void *context, const struct wire_header *h)
+{
+	struct capture *c = context;
+
+	c->kind->arrived(c, h);
+}
+
+int capture_read(struct capture *c)
+{
+	int more = rings_read(c->rings);
+
+	if (more < 0 && !c->failed)
+		capture_failf(c, "cannot read what the kernel side tells: %s", strerror(-more));
+	if (c->failed)
+		return -1;
+	c->behind = more > 0;
+	if (c->attached)
+		tell_batch(c);
+	return c->failed ? -1 : more;
+}
+
+bool capture_is_behind(const struct capture *c)
+{
+	return c->behind;
+}
+
+void capture_read_all(struct capture *c)
+{
+	for (unsigned int i = 0; i < c->kind->reads_at_end && capture_read(c) > 0; i++)
+		capture_handle_signals(c);
+}
+
+/* ---- Prepare ----------------------------------------------------------------------------------
  */
 
 /*
@@ -347,51 +294,212 @@ static void raise_fd_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int capture_open(struct capture *w)
+static int open_wakes(struct capture *c)
 {
 	sigset_t set;
 
-	uname(&w->uts);
-	clock_gettime(CLOCK_REALTIME, &w->began);
+	uname(&c->uts);
+	clock_gettime(CLOCK_REALTIME, &c->began);
 	raise_fd_limit();
 	raise_priority();
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGRTMIN); /* of a lease: see discovery.h */
-	if (w->hung_up)
-		sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
-	/* A reader that goes away, and a file that may not grow (ulimit -f), are errors of
-	 * write(2). */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	w->opened = true;
-	w->epoll = epoll_create1(EPOLL_CLOEXEC);
-	w->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, w};
-	w->duration = (struct wake){timer_new(), take_duration, w};
-	w->ring = (struct wake){-1, take_ring, w};
-	if (w->epoll < 0 || w->signals.fd < 0 || w->duration.fd < 0 ||
-	    capture_add(w, &w->signals) || capture_add(w, &w->duration))
-		return capture_failf(w, "cannot set up signals and timers: %s", strerror(errno));
+	block_signals(c, &set);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_came, c};
+	c->duration = (struct wake){timer_new(), duration_is_over, c};
+	c->ring = (struct wake){-1, rings_have_records, c};
+	if (c->epoll < 0 || c->signals.fd < 0 || c->duration.fd < 0 ||
+	    capture_add(c, &c->signals) || capture_add(c, &c->duration))
+		return capture_failf(c, "cannot set up signals and timers: %s", strerror(errno));
 	return 0;
 }
 
-int capture_load(struct capture *w, const struct engine_config *config,
-		 const struct rings_handler *handler, const char *const *patterns, size_t n)
+static int prepare_listeners(struct capture *c)
 {
 	struct error err = {0};
 
-	if (engine_new(config, &w->engine, &err) || engine_attach(w->engine, &err))
-		return capture_fail(w, &err);
-	w->rings = rings_new(w->engine, handler);
-	w->discovery = discovery_new(w->engine, patterns, n, capture_warn, w, SIGRTMIN);
-	if (w->rings)
-		w->ring.fd = rings_fd(w->rings);
-	if (!w->rings || !w->discovery || capture_add(w, &w->ring))
-		return capture_failf(w, "cannot set up the ring buffers: %s", strerror(errno));
+	for (struct listener *l = c->listeners; l; l = l->next) {
+		if (l->prepare && l->prepare(l, c, &err))
+			return capture_fail(c, &err);
+		if (!l->is_idle)
+			continue;
+		l->output.call = output_has_changed;
+		if (capture_add(c, &l->output))
+			return capture_failf(c, "cannot wait for the output: %s", strerror(errno));
+	}
 	return 0;
 }
+
+static int prepare(struct capture *c)
+{
+	if (c->kind->prepare && c->kind->prepare(c))
+		return -1;
+	return open_wakes(c) || c->kind->open(c) || prepare_listeners(c) ? -1 : 0;
+}
+
+/* ---- Attach -----------------------------------------------------------------------------------
+ */
+
+const char *capture_site_name(void *context, uint32_t site)
+{
+	return discovery_site_name(((struct capture *)context)->discovery, site);
+}
+
+static int load(struct capture *c)
+{
+	const struct capture_options *o = c->options;
+	const struct rings_handler handler = {.arrived = arrived, .record = feed, .context = c};
+	struct error err = {0};
+
+	if (engine_new(&o->engine, &c->engine, &err) || engine_attach(c->engine, &err))
+		return capture_fail(c, &err);
+	c->rings = rings_new(c->engine, &handler);
+	c->discovery =
+		discovery_new(c->engine, o->patterns, o->n_patterns, capture_warn, c, SIGRTMIN);
+	if (c->rings)
+		c->ring.fd = rings_fd(c->rings);
+	if (!c->rings || !c->discovery || capture_add(c, &c->ring))
+		return capture_failf(c, "cannot set up the ring buffers: %s", strerror(errno));
+	capture_fill_info(c);
+	return 0;
+}
+
+/* Waits for the listener's output, but only a moment. Nothing else is handled meanwhile. */
+static bool settles(struct listener *l)
+{
+	struct pollfd event = {.fd = l->output.fd, .events = POLLIN};
+
+	if (l->is_idle(l))
+		return true;
+	if (poll(&event, 1, SETTLE_MS) > 0)
+		output_has_changed(&l->output);
+	return l->is_idle(l);
+}
+
+static int start_listeners(struct capture *c)
+{
+	struct error err = {0};
+
+	for (struct listener *l = c->listeners; l; l = l->next) {
+		if (l->start && l->start(l, c, &err))
+			return capture_fail(c, &err);
+		/* What cannot be written to at all is to be known before a command is started. */
+		if (l->is_idle && settles(l))
+			l->batch(l);
+		if (c->failed)
+			return -1;
+	}
+	return 0;
+}
+
+static int attach(struct capture *c)
+{
+	if (load(c) || start_listeners(c) || c->kind->attach(c))
+		return -1;
+	timer_set(c->duration.fd, c->options->duration_ns);
+	c->attached = true;
+	tell_batch(c);
+	return c->failed ? -1 : 0;
+}
+
+/* ---- Run --------------------------------------------------------------------------------------
+ */
+
+/*
+ * Lets records gather for a while if the last were read a moment ago: waking up for each would cost
+ * more than the record. The rings' wake-up is left alone meanwhile, for it would come at once.
+ */
+static void gather(struct capture *c)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + c->kind->gather_ns;
+
+	if (next <= now)
+		return;
+	capture_remove(c, &c->ring);
+	capture_wait(c, (int)((next - now + 999999) / 1000000));
+	capture_add(c, &c->ring);
+}
+
+static void run(struct capture *c)
+{
+	int more = 0;
+
+	while (!c->stop && !c->failed) {
+		/* What else wakes us up has its turn also when records never end. */
+		if (capture_wait(c, more > 0 ? 0 : -1))
+			return;
+		if (more <= 0 && c->kind->gather_ns)
+			gather(c);
+		more = capture_read(c);
+		if (more <= 0)
+			c->read_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+}
+
+/* ---- Drain and finish -------------------------------------------------------------------------
+ */
+
+static void drain(struct capture *c)
+{
+	c->stop = true;
+	c->kind->drain(c);
+	if (c->failed || !engine_quality(c->engine).lost_process_events)
+		return;
+	/* Records of processes were lost. Of those that have gone, whose exit is not on its way,
+	 * the exit was among them. */
+	if (c->kind->mark_gone(c))
+		capture_failf(c, "out of memory");
+	capture_read_all(c);
+}
+
+/* What is left handles signals, and has the warnings and the names of probes. */
+static void detach(struct capture *c)
+{
+	if (!c->engine)
+		return;
+	if (c->rings)
+		capture_remove(c, &c->ring);
+	rings_free(c->rings);
+	if (c->discovery)
+		discovery_let_go(c->discovery);
+	engine_free(c->engine);
+	c->rings = NULL;
+	c->engine = NULL;
+}
+
+/*
+ * Waits until all is written, for as long as a reader takes. Nobody else is to pay for that: the
+ * listeners that are done and the kernel side go first. Signals are handled.
+ */
+static void wait_for_output(struct capture *c, struct listener *l)
+{
+	if (!l->is_idle)
+		return;
+	if (!settles(l)) {
+		close_before(c, l);
+		detach(c);
+		while (!l->is_idle(l) && !capture_wait(c, -1))
+			;
+	}
+	l->batch(l); /* it says whether writing has failed */
+}
+
+static void finish(struct capture *c)
+{
+	capture_fill_account(c);
+	c->finishing = true;
+	if (c->kind->finish(c)) {
+		capture_failf(c, "out of memory");
+		return;
+	}
+	for (struct listener *l = c->listeners; l && !c->failed; l = l->next) {
+		if (l->finish)
+			l->finish(l);
+		wait_for_output(c, l);
+	}
+}
+
+/* ---- Leave ------------------------------------------------------------------------------------
+ */
 
 static void close_fd(int fd)
 {
@@ -399,24 +507,45 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-void capture_close(struct capture *w)
+static void close_all(struct capture *c)
 {
-	rings_free(w->rings);
-	discovery_free(w->discovery);
-	engine_free(w->engine);
-	for (size_t i = 0; i < w->n_warnings; i++) {
-		free(w->warnings[i].what);
-		free(w->warnings[i].why);
+	rings_free(c->rings);
+	discovery_free(c->discovery);
+	engine_free(c->engine);
+	c->kind->close(c);
+	for (size_t i = 0; i < c->quality.n_warnings; i++) {
+		free(c->warnings[i].what);
+		free(c->warnings[i].why);
 	}
-	if (!w->opened)
+	if (!c->opened)
 		return;
-	close_fd(w->epoll);
-	close_fd(w->signals.fd);
-	close_fd(w->duration.fd);
+	close_fd(c->epoll);
+	close_fd(c->signals.fd);
+	close_fd(c->duration.fd);
+	sigprocmask(SIG_SETMASK, &c->old_mask, NULL);
 }
 
-void capture_restore_signals(struct capture *w)
+static int leave(struct capture *c)
 {
-	if (w->opened)
-		sigprocmask(SIG_SETMASK, &w->old_mask, NULL);
+	close_before(c, NULL);
+	if (c->failed)
+		log_error("%s", c->err.text);
+	/* Of a capture that has failed, too, what was written so far reaches its file. */
+	for (struct listener *l = c->listeners; l; l = l->next)
+		wait_for_output(c, l);
+	listeners_close(&c->listeners);
+	close_all(c);
+	return c->failed ? c->err.status : 0;
+}
+
+int capture_live(struct capture *c)
+{
+	c->listeners = c->options->listeners;
+	if (!prepare(c) && !attach(c)) {
+		run(c);
+		drain(c);
+		if (!c->failed)
+			finish(c);
+	}
+	return leave(c);
 }

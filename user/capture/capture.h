@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * capture.h - what a run (run.h) and an audit (audit.h) have in common: the engine with its rings
- * and probes, what wakes us up, how it is told to stop, the first error, and the warnings.
+ * capture.h - the life that a run (run.h) and an audit (audit.h) share:
  *
- * Life: capture_open -> capture_load -> capture_wait, again and again -> capture_close. All is zero
- * before.
+ *   prepare  signals and timers, the model, the listeners' files
+ *   attach   the kernel side, the rings, the search for probes; the listeners start
+ *   run      wait, read the rings, tell the model and the listeners
+ *   drain    what the rings still have
+ *   finish   the model, then each listener, and its output
+ *   leave    every way out, also of an error: the listeners, the kernel side, the signals
+ *
+ * A struct capture_kind says what a run or an audit does differently at each stage.
  */
 #ifndef QPROF_CAPTURE_H
 #define QPROF_CAPTURE_H
@@ -15,108 +20,108 @@
 #include <stdint.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
-#include <time.h>
 
+#include "base/error.h"
+#include "capture/listener.h"
+#include "capture/wake.h"
+#include "format/run_info.h"
 #include "kernel/discovery.h"
 #include "kernel/engine.h"
-#include "base/error.h"
 #include "kernel/rings.h"
-#include "format/writer.h"
 
 enum { CAPTURE_MAX_WARNINGS = 256, CAPTURE_MAX_NOTES = 16 };
-/* What the output does not take at once waits in memory, up to this. */
-enum { CAPTURE_MAX_WAITING = 64 << 20 };
 
-/* A descriptor that wakes us up when it can be read (or written), and what is done then. */
-struct wake {
-	int fd;
-	void (*take)(struct wake *wake);
-	void *context;
+/* The options that a run and an audit share. */
+struct capture_options {
+	struct engine_config engine;
+	uint64_t duration_ns;	     /* 0: without limit */
+	const char *const *patterns; /* of --usdt */
+	size_t n_patterns;
+	struct listener *listeners; /* they become the capture's, which closes them */
 };
 
+/* What a run or an audit does at each stage. Functions that fail call capture_fail() and return -1.
+ */
+struct capture_kind {
+	const char *without_end; /* said when a second signal ends the program at once */
+	uint64_t gather_ns; /* records gather for so long before they are read; 0: read at once */
+	unsigned int reads_at_end; /* at most, of a machine that is never quiet */
+
+	/* Before the capture changes what a forked command would inherit. May be NULL. */
+	int (*prepare)(struct capture *c);
+	/* Makes the model, adds wakes. */
+	int (*open)(struct capture *c);
+	/* Attached, listeners have started: finds the processes that are there already. */
+	int (*attach)(struct capture *c);
+	/* A record has left its ring, ahead of those that are queued. */
+	void (*arrived)(struct capture *c, const struct wire_header *h);
+	/* Gives a record to the model, and capture_tell() what came of it. 0 or -ENOMEM. */
+	int (*feed)(struct capture *c, const struct wire_header *h);
+	/* A signal asks to stop. Returns true if it is to end the program at once. */
+	bool (*signalled)(struct capture *c, const struct signalfd_siginfo *info);
+	/* Reads until the rings have nothing more to tell of this capture. */
+	void (*drain)(struct capture *c);
+	/* Some exits were lost: has the model find out which. 0 or -ENOMEM. */
+	int (*mark_gone)(struct capture *c);
+	/* Finishes the model. 0 or -ENOMEM. */
+	int (*finish)(struct capture *c);
+	/* Frees what open() and prepare() made. */
+	void (*close)(struct capture *c);
+};
+
+/* All is zero before, but for the kind and the options. */
 struct capture {
+	const struct capture_kind *kind;
+	const struct capture_options *options;
+	struct listener *listeners; /* those that are not closed yet */
+
 	struct error err;
 	bool failed;
-	bool opened; /* by capture_open */
-	bool stop;   /* asked to finish: by a signal, or the duration */
+	bool opened;	  /* signals are blocked */
+	bool attached;	  /* all processes are known that were there before */
+	bool stop;	  /* asked to finish: by a signal, the duration or a listener */
+	bool finishing;	  /* what the kernel side counts is not asked any more */
+	bool behind;	  /* see capture_is_behind */
+	uint64_t read_ns; /* when the rings were last found empty */
 
 	struct engine *engine;
 	struct rings *rings;
 	struct discovery *discovery;
 
 	int epoll;
-	struct wake signals, duration, ring, output;
-	/* Told of each signal that asks to stop, the first and the next; may be NULL. */
-	void (*stopping)(struct capture *w, const struct signalfd_siginfo *info);
-	/* Told of SIGHUP. NULL before capture_open: SIGHUP is left as it is. */
-	void (*hung_up)(struct capture *w);
-
-	struct run_warning warnings[CAPTURE_MAX_WARNINGS];
-	size_t n_warnings;
-	uint64_t dropped_warnings;
+	struct wake signals, duration, ring;
+	sigset_t old_mask; /* of signals, before */
 
 	struct utsname uts;
 	struct timespec began; /* CLOCK_REALTIME */
-	sigset_t old_mask;     /* of signals, before capture_open */
+	struct run_info info;
+	struct run_quality quality;
+	struct run_warning warnings[CAPTURE_MAX_WARNINGS];
+	const char *notes[CAPTURE_MAX_NOTES];
 };
 
-/* Epoll, signals, timers; raises our priority and the limit of descriptors. Must come after a
- * command was forked, which is to run as it would without us. 0, or -1 and the error. */
-int capture_open(struct capture *w);
-/* The BPF programs, attached, the rings and the search for probes. patterns are of --usdt and must
- * outlive the capture. 0, or -1 and the error. */
-int capture_load(struct capture *w, const struct engine_config *config,
-		 const struct rings_handler *handler, const char *const *patterns, size_t n);
-/* Frees everything; the signals stay blocked until capture_restore_signals. */
-void capture_close(struct capture *w);
-void capture_restore_signals(struct capture *w);
+/* Lives the whole life. 0, or the exit status of the error, which was printed. */
+int capture_live(struct capture *c);
 
-/* The wake stays its owner's, and must outlive the capture or be removed. 0, or -errno. */
-int capture_add(struct capture *w, struct wake *wake);
-/* Likewise, but it wakes us up when its descriptor can be written. */
-int capture_add_for_writing(struct capture *w, struct wake *wake);
-void capture_remove(struct capture *w, struct wake *wake);
-/*
- * The output is written by a thread of its own, which is_idle() asks; event is a descriptor that
- * can be read once the answer changes. 0, or -errno.
+/* ---- For the kinds ----------------------------------------------------------------------------
  */
-int capture_add_output(struct capture *w, int event);
-/* Waits for the output, but only a moment: whether it is idle then. Nothing else is taken. */
-bool capture_output_settles(struct capture *w, bool (*is_idle)(void *context), void *context);
-/*
- * At the end: waits until all is written, for as long as a reader takes. Nobody else is to pay for
- * that: the kernel side is gone by then. Signals are taken. 0, or -1 and the error.
- */
-int capture_wait_for_output(struct capture *w, bool (*is_idle)(void *context), void *context);
 
-/* Waits at most so long (-1: for ever), and takes what came. 0, or -1 and the error. */
-int capture_wait(struct capture *w, int timeout_ms);
-/* Hands out some of the records that are there. 1: there may be more; 0; or -1 and the error. */
-int capture_read(struct capture *w);
-/* Takes signals that are there, without waiting. */
-void capture_take_signals(struct capture *w);
+/* Tells the listeners of a record. */
+void capture_tell(struct capture *c, const struct wire_header *h, const struct machine_news *news);
+/* Waits at most so long (-1: for ever) and makes the calls of what woke us. 0, or -1. */
+int capture_wait(struct capture *c, int timeout_ms);
+/* Hands out some of the records that are there. 1: there may be more; 0; or -1. */
+int capture_read(struct capture *c);
+/* Reads until nothing is left, but at most reads_at_end times. Handles signals in between. */
+void capture_read_all(struct capture *c);
+/* Handles the signals that are there, without waiting. */
+void capture_handle_signals(struct capture *c);
+/* The name of a probe's site, for a model: context is the capture. */
+const char *capture_site_name(void *context, uint32_t site);
 
-/* A timer's descriptor: not set yet. Or -1 and errno. */
-int timer_new(void);
-/* Once, in so many nanoseconds; 0: never. */
-void timer_set(int fd, uint64_t ns);
-/* It has fired: makes it wait again. */
-void timer_take(int fd);
-/* Stops the capture after so long; 0: never. */
-void capture_limit(struct capture *w, uint64_t ns);
-
-/* The first error is the one that is told. -1. */
-int capture_fail(struct capture *w, const struct error *err);
-int capture_failf(struct capture *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* For discovery_new: context is the capture. */
-void capture_warn(void *context, const char *what, const char *why);
-/* What each source of figures leaves out or blurs on this kernel: how many of notes were set. */
-size_t capture_notes(const struct capture *w, const char *notes[CAPTURE_MAX_NOTES]);
-/* What a report says of the machine and of where its figures come from. */
-struct run_info capture_info(const struct capture *w);
-
-uint64_t clock_ns(clockid_t clock);
-/* CLOCK_REALTIME - CLOCK_MONOTONIC */
-int64_t realtime_offset_ns(void);
+/* account.c: what a capture says of itself. Filled in when the kernel side is loaded, and at the
+ * end. */
+void capture_fill_info(struct capture *c);
+void capture_fill_account(struct capture *c);
 
 #endif

@@ -5,21 +5,18 @@
 #include <unistd.h>
 
 #include "audit/notify.h"
+#include "audit/report/audit_report.h"
 #include "base/tty.h"
 #include "capture/audit.h"
 #include "cli/audit_options.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 
-enum {
-	CHECKPOINT_LIMIT = 100000, /* of a process in a second */
-	MAX_LISTENERS = 8,
-};
+enum { CHECKPOINT_LIMIT = 100000 }; /* of a process in a second */
 
 struct audit_command {
 	struct audit_options audit;
 	struct common_options common;
-	struct listener *listeners[MAX_LISTENERS];
 	struct rules_options rules;
 	struct metrics_choice metrics;
 	struct event_options events;
@@ -33,97 +30,105 @@ static const struct command_option options[] = {
 	{0, "max-processes", "N",
 	 "Track at most N processes at a time, and keep N with those that have ended (default "
 	 "65536); more are counted",
-	 OPT_COUNT, INTO(struct audit_command, common.max_processes), .least = 1, .most = 262144},
+	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.max_processes), .least = 1,
+	 .most = 262144},
 	{0, "checkpoint-limit", "N",
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
-	 OPT_COUNT, INTO(struct audit_command, audit.checkpoint_limit)},
+	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.checkpoint_limit)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
 	 INTO(struct audit_command, common.log_level), .set = LOG_QUIET},
 	{0},
 };
 
-static void add_listener(struct audit_command *command, struct listener *listener)
+/* The listeners that options ask for. Returns 0, or -1 and *err. */
+static int make_chosen(struct audit_command *command, struct error *err)
 {
-	if (listener)
-		command->listeners[command->audit.n_listeners++] = listener;
-}
-
-/* Returns 0, or -1 and *err. */
-static int make_listeners(struct audit_command *command, struct error *err)
-{
+	struct capture_options *capture = &command->common.capture;
 	struct listener *listener;
 
 	if (audit_rules_listener(&command->rules, &listener, err))
 		return -1;
-	add_listener(command, listener);
+	listener_append(&capture->listeners, listener);
 	if (audit_view_listener(&command->view, &listener, err))
 		return -1;
-	add_listener(command, listener);
+	listener_append(&capture->listeners, listener);
 	command->audit.quiet_start = listener != NULL;
 	/* Growth shows as it happens, not only at the next fork. */
-	command->audit.live = command->audit.n_listeners > 0;
+	capture->engine.wake_points = capture->listeners != NULL;
 	if (audit_metrics_listener(&command->metrics, &listener, err))
 		return -1;
-	add_listener(command, listener);
+	listener_append(&capture->listeners, listener);
 	if (audit_events_listener(&command->events, &listener, err))
 		return -1;
-	add_listener(command, listener);
-	add_listener(command, notify_listener_new()); /* last: it tells that all others are ready */
+	listener_append(&capture->listeners, listener);
 	return 0;
 }
 
-/* Hands what the options say to the capture. Returns 0, or -1 and *err. */
-static int fill_in(struct audit_command *command, struct error *err)
+/* The report is last: it has the warnings of the others. Returns 0, or -1 and *err. */
+static int make_listeners(struct audit_command *command, struct error *err)
 {
-	const struct common_options *common = &command->common;
-	struct audit_options *audit = &command->audit;
+	struct listener **listeners = &command->common.capture.listeners;
+	const char *output = command->common.output;
+	const bool quiet = command->common.log_level == LOG_QUIET;
+	struct listener *report, *table;
+
+	if (make_chosen(command, err))
+		return -1;
+	listener_append(listeners, notify_listener_new());
+	report = output ? report_listener_new(output) : NULL;
+	listener_append(listeners, report);
+	table = quiet ? NULL
+		      : report_table_listener_new(tty_width(STDERR_FILENO),
+						  tty_colour(STDERR_FILENO));
+	listener_append(listeners, table);
+	return (output && !report) || (!quiet && !table) ? error_set(err, "out of memory") : 0;
+}
+
+/* Decides what depends on more than one option. Returns 0, or -1 and *err. */
+static int settle(struct audit_command *command, struct error *err)
+{
+	struct common_options *common = &command->common;
 	const bool events_to_stdout = command->events.format && !command->events.path;
 
 	if (common->output && !strcmp(common->output, "-") && events_to_stdout)
 		return error_set(err, "-o -: the events go to stdout; name a file, or "
 				      "--events-file");
-	audit->output = common->output;
-	if (!audit->output && !command->events.format && !command->events.path)
-		audit->output = "audit.yaml";
-	audit->duration_ns = common->duration_ns;
-	audit->max_processes = common->max_processes;
-	audit->count_splice = common->count_splice;
-	audit->patterns = common->patterns.items;
-	audit->n_patterns = common->patterns.n;
-	audit->listeners = command->listeners;
+	if (!common->output && !command->events.format && !command->events.path)
+		common->output = "audit.yaml";
 	command->view.quiet = common->log_level == LOG_QUIET;
 	command->view.colour = tty_may_colour();
 	if (command->view.wanted == LIVE_IF_POSSIBLE && events_to_stdout)
 		command->view.wanted = NOT_LIVE; /* the events have the terminal */
-	if (command->view.quiet)
-		return 0;
-	audit->summary_width = tty_width(STDERR_FILENO);
-	audit->summary_colour = tty_colour(STDERR_FILENO);
 	return 0;
+}
+
+static int run(struct audit_command *command)
+{
+	struct error err = {0};
+
+	if (settle(command, &err) || make_listeners(command, &err)) {
+		listeners_close(&command->common.capture.listeners);
+		log_error("%s", err.text);
+		return err.status;
+	}
+	command->audit.capture = common_capture(&command->common);
+	return capture_audit(&command->audit);
 }
 
 static int audit_main(int argc, char **argv)
 {
 	struct audit_command command = {
-		.audit = {.checkpoint_limit = CHECKPOINT_LIMIT},
-		.common = {.log_level = LOG_NORMAL},
+		.common = {.log_level = LOG_NORMAL,
+			   .capture.engine.checkpoint_limit = CHECKPOINT_LIMIT},
 		.metrics = audit_metrics_default,
 		.events = audit_events_default,
 	};
-	struct error err = {0};
 	int status;
 
 	options_parse(&command_audit, argc, argv, &command);
 	log_set_level(command.common.log_level);
-	if (fill_in(&command, &err) || make_listeners(&command, &err)) {
-		log_error("%s", err.text);
-		status = err.status;
-	} else {
-		status = capture_audit(&command.audit);
-	}
-	for (size_t i = 0; i < command.audit.n_listeners; i++)
-		command.listeners[i]->free(command.listeners[i]);
+	status = run(&command);
 	audit_rules_free(&command.rules);
 	free(command.common.patterns.items);
 	return status;

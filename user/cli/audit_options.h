@@ -13,7 +13,7 @@
 #include "audit/metrics/metrics_listener.h"
 #include "audit/rules/rules.h"
 #include "base/error.h"
-#include "capture/audit.h"
+#include "capture/listener.h"
 #include "cli/options.h"
 
 /* --rules. */

@@ -4,19 +4,21 @@
 #define QPROF_COMMON_H
 
 #include "base/log.h"
+#include "capture/capture.h"
 #include "cli/options.h"
 
 struct common_options {
 	const char *output;
-	uint64_t duration_ns;
-	unsigned int max_processes;
-	bool count_splice;
-	struct texts patterns; /* of --usdt */
+	struct texts patterns;		/* of --usdt */
+	struct capture_options capture; /* with patterns: common_capture() */
 	enum log_level log_level;
 };
 
 /* Of a struct common_options. The rows of -o, -q and --max-processes are each command's own: their
  * help differs. */
 extern const struct command_option common_options[];
+
+/* What the options say of the capture, listeners included. */
+struct capture_options common_capture(const struct common_options *common);
 
 #endif

@@ -9,7 +9,7 @@
 #include "capture/run.h"
 #include "cli/commands.h"
 #include "cli/common.h"
-#include "run/live.h"
+#include "run/listeners.h"
 
 struct run_command {
 	struct run_options run;
@@ -28,7 +28,7 @@ static const struct command_option options[] = {
 	{'o', "output", "FILE", "Write the profile to FILE (default qprof.yaml; - is stdout)",
 	 OPT_PATH, INTO(struct run_command, common.output)},
 	{0, "no-follow", NULL, "Leave descendants out", OPT_NO_FLAG,
-	 INTO(struct run_command, run.follow)},
+	 INTO(struct run_command, common.capture.engine.follow)},
 	{0, "as-root", NULL, "Under sudo, run the command as root, not as the invoking user",
 	 OPT_FLAG, INTO(struct run_command, run.as_root)},
 	{0, "python-hooks", "WHOSE",
@@ -38,11 +38,11 @@ static const struct command_option options[] = {
 	 .if_none = "all"},
 	{0, "max-processes", "N",
 	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
-	 OPT_COUNT, INTO(struct run_command, common.max_processes), .least = 1,
+	 OPT_COUNT, INTO(struct run_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 65536 /* some 20 MiB of kernel memory when all are in use */},
 	{0, "cost", NULL,
 	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
-	 OPT_FLAG, INTO(struct run_command, run.cost)},
+	 OPT_FLAG, INTO(struct run_command, common.capture.engine.count_cost)},
 	{'q', "quiet", NULL, "No table at the end, no live line, only errors", OPT_SET,
 	 INTO(struct run_command, common.log_level), .set = LOG_QUIET},
 	{0},
@@ -63,42 +63,53 @@ static void __attribute__((noreturn)) die_by(int signal_number)
 	_exit(128 + signal_number);
 }
 
-/* Hands what the options say to the capture. */
-static void fill_in(struct run_command *command, struct live *live)
+/* Returns 0, or -1: out of memory. */
+static int make_listeners(struct run_command *command)
 {
-	struct run_options *run = &command->run;
+	struct listener **listeners = &command->common.capture.listeners;
+	struct listener *profile = profile_listener_new(command->common.output);
+	struct listener *live = NULL, *table;
+	const bool wants_live = isatty(STDERR_FILENO);
 
-	run->output = command->common.output;
-	run->duration_ns = command->common.duration_ns;
-	run->max_processes = command->common.max_processes;
-	run->count_splice = command->common.count_splice;
-	run->patterns = command->common.patterns.items;
-	run->n_patterns = command->common.patterns.n;
-	run->pids = command->pids.items;
-	run->n_pids = command->pids.n;
-	run->show = live_show;
-	run->context = live;
+	listener_append(listeners, profile);
 	if (command->common.log_level == LOG_QUIET)
-		return;
-	run->live = isatty(STDERR_FILENO);
-	run->summary_width = tty_width(STDERR_FILENO);
-	run->summary_colour = tty_colour(STDERR_FILENO);
+		return profile ? 0 : -1;
+	if (wants_live)
+		live = live_listener_new();
+	listener_append(listeners, live);
+	/* The line follows the memory between two checkpoints, too. */
+	command->common.capture.engine.wake_points = wants_live;
+	table = summary_listener_new(tty_width(STDERR_FILENO), tty_colour(STDERR_FILENO));
+	listener_append(listeners, table);
+	return profile && (live || !wants_live) && table ? 0 : -1;
+}
+
+static int run(struct run_command *command, int *killed_by)
+{
+	*killed_by = 0;
+	if (make_listeners(command)) {
+		listeners_close(&command->common.capture.listeners);
+		log_error("out of memory");
+		return 125;
+	}
+	command->run.capture = common_capture(&command->common);
+	command->run.pids = command->pids.items;
+	command->run.n_pids = command->pids.n;
+	return capture_run(&command->run, killed_by);
 }
 
 static int run_main(int argc, char **argv)
 {
 	struct run_command command = {
-		.run = {.follow = true},
-		.common = {.output = "qprof.yaml", .log_level = LOG_NORMAL},
+		.common = {.output = "qprof.yaml",
+			   .log_level = LOG_NORMAL,
+			   .capture.engine.follow = true},
 	};
-	struct live live = {false};
 	int status, killed_by;
 
 	options_parse(&command_run, argc, argv, &command);
 	log_set_level(command.common.log_level);
-	log_set_hook(live_hide, &live);
-	fill_in(&command, &live);
-	status = capture_run(&command.run, &killed_by);
+	status = run(&command, &killed_by);
 	free(command.pids.items);
 	free(command.common.patterns.items);
 	if (killed_by)

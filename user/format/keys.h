@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "format/emit.h"
-#include "format/writer.h"
+#include "format/run_info.h"
 
 /* Of seconds: what is 1 us apart stays apart. */
 enum { SECS_DECIMALS = 6 };

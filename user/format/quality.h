@@ -3,7 +3,8 @@
 #ifndef QPROF_QUALITY_H
 #define QPROF_QUALITY_H
 
-#include "format/writer.h"
+#include "format/run_info.h"
+#include "model/machine.h"
 
 struct quality_count {
 	const char *key;   /* of the profile: a promise to its readers */
@@ -16,6 +17,10 @@ enum { QUALITY_MAX_COUNTS = 48 };
 /* How many of counts were filled in. */
 size_t quality_counts(const struct profile *p, const struct run_quality *quality,
 		      struct quality_count counts[QUALITY_MAX_COUNTS]);
+
+/* Of an audit. */
+size_t machine_quality_counts(const struct machine *m, const struct run_quality *quality,
+			      struct quality_count counts[QUALITY_MAX_COUNTS]);
 
 /* The run time of our BPF programs as a part of the tree's CPU time, 0.01 for 1 %; NAN for a tree
  * without CPU time. */

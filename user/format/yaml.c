@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The profile as Quark's readers know it, and more. docs/profile-format.md says what each key
  * means. */
-#include "format/writer.h"
+#include "format/yaml.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,12 +13,6 @@
 #include "format/quality.h"
 #include "base/text.h"
 #include "base/units.h"
-
-struct yaml_writer {
-	struct writer w; /* first: what callers hold */
-	struct emit *e;
-	bool has_rows; /* memory_usage was begun */
-};
 
 static const char *const header[] = {
 	("A profile by qprof-bpf " QPROF_VERSION
@@ -125,9 +119,9 @@ static void put_run(struct emit *e, const struct run_info *info)
 	emit_boundary(e);
 }
 
-static int yaml_begin(struct writer *w, const struct run_info *info)
+int yaml_begin(struct yaml *y, const struct run_info *info)
 {
-	struct emit *e = ((struct yaml_writer *)w)->e;
+	struct emit *e = y->e;
 
 	put_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
@@ -138,7 +132,7 @@ static int yaml_begin(struct writer *w, const struct run_info *info)
 /* memory_usage: */
 
 /* The key comes with the first row: alone it would be null. */
-static void begin_rows(struct yaml_writer *y)
+static void begin_rows(struct yaml *y)
 {
 	if (y->has_rows)
 		return;
@@ -147,19 +141,11 @@ static void begin_rows(struct yaml_writer *y)
 	y->has_rows = true;
 }
 
-static int yaml_checkpoint(struct writer *w, const struct profile_checkpoint *step)
+int yaml_row(struct yaml *y, const struct profile_checkpoint *row)
 {
-	struct yaml_writer *y = (struct yaml_writer *)w;
-	struct emit *e = y->e;
-
 	begin_rows(y);
-	put_row(e, step);
-	return emit_error(e);
-}
-
-static int yaml_flush(struct writer *w)
-{
-	return emit_flush(((struct yaml_writer *)w)->e);
+	put_row(y->e, row);
+	return emit_error(y->e);
 }
 
 /* The key of a summary metric: "NAME (metric)" where NAME is a key already. */
@@ -411,9 +397,8 @@ static void put_definitions(struct emit *e, const struct profile *p)
 	}
 }
 
-static int yaml_finish(struct writer *w, const struct profile *p, const struct run_quality *quality)
+int yaml_finish(struct yaml *y, const struct profile *p, const struct run_quality *quality)
 {
-	struct yaml_writer *y = (struct yaml_writer *)w;
 	struct emit *e = y->e;
 
 	begin_rows(y);
@@ -432,46 +417,4 @@ static int yaml_finish(struct writer *w, const struct profile *p, const struct r
 	emit_boundary(e);
 	put_definitions(e, p);
 	return emit_flush(e);
-}
-
-static size_t yaml_waiting(struct writer *w)
-{
-	return emit_waiting(((struct yaml_writer *)w)->e);
-}
-
-static bool yaml_is_idle(struct writer *w)
-{
-	return emit_is_idle(((struct yaml_writer *)w)->e);
-}
-
-static void yaml_close(struct writer *w)
-{
-	struct yaml_writer *y = (struct yaml_writer *)w;
-
-	emit_free(y->e);
-	free(y);
-}
-
-struct writer *yaml_writer_new(int fd)
-{
-	struct yaml_writer *y = calloc(1, sizeof(*y));
-
-	if (!y)
-		return NULL;
-	y->w = (struct writer){
-		.begin = yaml_begin,
-		.checkpoint = yaml_checkpoint,
-		.flush = yaml_flush,
-		.finish = yaml_finish,
-		.close = yaml_close,
-		.waiting = yaml_waiting,
-		.is_idle = yaml_is_idle,
-	};
-	y->e = emit_new(fd);
-	if (!y->e) {
-		free(y);
-		return NULL;
-	}
-	y->w.event = emit_event(y->e);
-	return &y->w;
 }

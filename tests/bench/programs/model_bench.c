@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../../unit/records.h"
-#include "format/writer.h"
+#include "format/yaml.h"
 
 enum { POINTS = 1000000, CHECKPOINTS = 200000 };
 
@@ -72,7 +72,7 @@ static void feed_points(struct profile *p)
 }
 
 /* begin, end, mark, metric in turn; w is NULL for the model alone. */
-static void feed_checkpoints(struct profile *p, struct writer *w)
+static void feed_checkpoints(struct profile *p, struct yaml *w)
 {
 	static const enum wire_what turns[] = {WIRE_BEGIN, WIRE_MARK, WIRE_METRIC, WIRE_END};
 	static const char *const names[] = {"Layer", "Quantized", "loss", "Layer"};
@@ -88,10 +88,10 @@ static void feed_checkpoints(struct profile *p, struct writer *w)
 		step = feed(p, &r);
 		rows += step != NULL;
 		if (w && step)
-			check(w->checkpoint(w, step));
+			check(yaml_row(w, step));
 	}
 	if (w)
-		check(w->flush(w));
+		check(emit_flush(w->e));
 	say(w ? "row, model and writer" : "checkpoint, model", since, w ? rows : CHECKPOINTS);
 }
 
@@ -103,26 +103,24 @@ static void finish(struct profile *p)
 	say("profile_finish", since, 1);
 }
 
-static struct writer *new_writer(const char *path)
+static void begin_file(struct yaml *w, const char *path)
 {
 	const struct run_info info = {.version = "bench", .hostname = "bench", .kernel = "bench"};
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	struct writer *w;
 
 	if (fd < 0)
 		check(-errno);
-	w = yaml_writer_new(fd);
-	if (!w)
+	w->e = emit_new(fd);
+	if (!w->e)
 		check(-ENOMEM);
-	check(w->begin(w, &info));
-	return w;
+	check(yaml_begin(w, &info));
 }
 
 int main(int argc, char **argv)
 {
 	const struct run_quality quality = {0};
 	struct profile *p = new_profile();
-	struct writer *w;
+	struct yaml w = {0};
 	double since;
 	size_t n;
 
@@ -132,14 +130,14 @@ int main(int argc, char **argv)
 	profile_free(p);
 
 	p = new_profile();
-	w = new_writer(argc > 1 ? argv[1] : "/dev/null");
-	feed_checkpoints(p, w);
+	begin_file(&w, argc > 1 ? argv[1] : "/dev/null");
+	feed_checkpoints(p, &w);
 	finish(p);
 	profile_phases(p, &n);
 	since = now_secs();
-	check(w->finish(w, p, &quality));
+	check(yaml_finish(&w, p, &quality));
 	say("writer's finish, per phase", since, n);
-	w->close(w);
+	emit_free(w.e);
 	profile_free(p);
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include "base/json_writer.h"
 #include "model/machine.h"
 #include "format/quality.h"
-#include "format/writer.h"
+#include "format/run_info.h"
 
 enum {
 	EVENT_SCHEMA_VERSION = 1,

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "capture/capture.h"
+#include "capture/listener.h"
 
 struct event_log_options {
 	const char *path;  /* NULL: stdout. Must outlive the log */

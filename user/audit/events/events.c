@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "audit/events/event_lines.h"
 #include "audit/events/event_log.h"
+#include "capture/audit_state.h"
 
 enum {
 	MAX_USERS = 1024, /* remembered */
@@ -45,6 +46,7 @@ struct job {
 struct events {
 	struct listener listener; /* first: see events_of() */
 	const struct event_options *options;
+	struct capture *capture;
 	struct audit *audit;
 	struct event_log *log;
 	struct event_lines lines;
@@ -249,12 +251,12 @@ static void record(struct listener *listener, const struct wire_header *h,
 
 static void tell_warnings(struct events *e, uint64_t now)
 {
-	const struct run_quality quality = audit_quality(e->audit);
+	const struct run_quality *quality = capture_quality(e->capture);
 
-	for (; e->told_warnings < quality.n_warnings; e->told_warnings++) {
+	for (; e->told_warnings < quality->n_warnings; e->told_warnings++) {
 		if (!begin(e, EVENT_WARNING))
 			return;
-		event_warning(&e->lines, now, &quality.warnings[e->told_warnings]);
+		event_warning(&e->lines, now, &quality->warnings[e->told_warnings]);
 	}
 }
 
@@ -303,7 +305,7 @@ static void read_boot_id(char *out, size_t size)
 	fclose(file);
 }
 
-static int start(struct listener *listener, struct audit *audit, struct error *err)
+static int start(struct listener *listener, struct capture *c, struct error *err)
 {
 	struct events *e = events_of(listener);
 	const struct event_log_options options = {
@@ -312,12 +314,12 @@ static int start(struct listener *listener, struct audit *audit, struct error *e
 		.keep = e->options->keep,
 		.max_line = EVENT_LINE_MAX,
 	};
-	const struct run_info info = capture_info(audit_capture(audit));
 	char boot_id[64];
 
-	if (event_log_open(&e->log, &options, audit_capture(audit), err))
+	if (event_log_open(&e->log, &options, c, err))
 		return -1;
-	e->audit = audit;
+	e->capture = c;
+	e->audit = audit_of(c);
 	e->start_ns = clock_ns(CLOCK_MONOTONIC);
 	e->lines.realtime_offset_ns = realtime_offset_ns();
 	e->lines.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -325,7 +327,7 @@ static int start(struct listener *listener, struct audit *audit, struct error *e
 	snprintf(e->lines.audit, sizeof(e->lines.audit), "%" PRIx64, clock_ns(CLOCK_REALTIME));
 	read_boot_id(boot_id, sizeof(boot_id));
 	if (begin(e, EVENT_AUDIT_START))
-		event_audit_start(&e->lines, e->start_ns, &info, boot_id);
+		event_audit_start(&e->lines, e->start_ns, capture_info(c), boot_id);
 	event_log_flush(e->log);
 	return 0;
 }
@@ -372,18 +374,13 @@ static void reopen(struct listener *listener)
 	forget_users(e); /* names may have changed as well */
 }
 
-static void close_log(struct listener *listener)
+static void close_events(struct listener *listener)
 {
 	struct events *e = events_of(listener);
 
 	event_log_close(e->log);
-	e->log = NULL;
-}
-
-static void free_listener(struct listener *listener)
-{
-	forget_users(events_of(listener));
-	free(listener);
+	forget_users(e);
+	free(e);
 }
 
 struct listener *events_listener_new(const struct event_options *options)
@@ -397,8 +394,7 @@ struct listener *events_listener_new(const struct event_options *options)
 		.record = record,
 		.batch = batch,
 		.finish = finish,
-		.close = close_log,
-		.free = free_listener,
+		.close = close_events,
 		.reopen = options->path ? reopen : NULL,
 	};
 	e->options = options;

@@ -3,7 +3,7 @@
 #ifndef QPROF_EVENTS_H
 #define QPROF_EVENTS_H
 
-#include "capture/audit.h"
+#include "capture/listener.h"
 
 enum { EVENTS_MAX_SIZE = 64 << 20, EVENTS_KEEP = 4, EVENTS_RATE = 1000 }; /* unless told */
 

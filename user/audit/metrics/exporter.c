@@ -282,14 +282,14 @@ static void serve(struct exporter *e)
 	timer_set(e->timer.fd, next == UINT64_MAX ? 0 : next);
 }
 
-static void take_ready(struct wake *wake)
+static void server_is_ready(struct wake *wake)
 {
 	serve(wake->context);
 }
 
-static void take_timer(struct wake *wake)
+static void timer_fired(struct wake *wake)
 {
-	timer_take(wake->fd);
+	timer_clear(wake->fd);
 	serve(wake->context);
 }
 
@@ -361,8 +361,8 @@ static int start(struct exporter *e, int fd)
 	info = MHD_get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info)
 		return -ENOSYS;
-	e->ready = (struct wake){info->epoll_fd, take_ready, e};
-	e->timer = (struct wake){timer_new(), take_timer, e};
+	e->ready = (struct wake){info->epoll_fd, server_is_ready, e};
+	e->timer = (struct wake){timer_new(), timer_fired, e};
 	if (e->timer.fd < 0 || capture_add(e->capture, &e->timer))
 		return -errno;
 	return capture_add(e->capture, &e->ready);

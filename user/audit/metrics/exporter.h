@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
-#include "capture/capture.h"
+#include "capture/listener.h"
 
 enum { EXPORTER_ADDRESS_MAX = 80 };
 

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "audit/metrics/meter.h"
 #include "audit/metrics/metrics_file.h"
+#include "capture/audit_state.h"
 
 enum {
 	REFRESH_NS = 1000000000, /* I/O and CPU are not asked for more often */
@@ -22,6 +23,7 @@ enum {
 struct metrics_listener {
 	struct listener listener; /* first */
 	const struct metrics_options *options;
+	struct capture *capture; /* NULL before start() */
 	struct audit *audit;
 	struct meter *meter;
 	struct exporter *exporter;
@@ -63,8 +65,7 @@ static void note_devices(struct metrics_listener *p, struct series *machine)
 static void note_losses(struct metrics_listener *p, uint64_t now_ns)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const struct audit_report report = audit_so_far(p->audit);
-	const size_t n = audit_quality_counts(&report, counts);
+	const size_t n = audit_counts(p->audit, counts);
 
 	for (size_t i = 0; i < n; i++) {
 		if (!p->losses[i])
@@ -89,12 +90,11 @@ static uint64_t own_rss(void)
 
 static void note_self(struct metrics_listener *p)
 {
-	const struct timespec *began = &audit_capture(p->audit)->began;
 	struct series *self = metrics_only(meter_metrics(p->meter), METRIC_SELF);
 
 	series_raise(self, M_SELF_CPU, clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 	series_set(self, M_SELF_RSS, own_rss());
-	series_set(self, M_SELF_START, (uint64_t)began->tv_sec * 1000000000 + began->tv_nsec);
+	series_set(self, M_SELF_START, capture_began_ns(p->capture));
 }
 
 static void note_audit(struct metrics_listener *p, struct series *machine)
@@ -156,7 +156,7 @@ static void say_failed(struct metrics_listener *p, const char *why)
 	p->failing = true;
 	log_info("cannot write '%s': %s; it is tried again each time", p->options->file, why);
 	snprintf(what, sizeof(what), "metrics in '%s'", p->options->file);
-	capture_warn(audit_capture(p->audit), what, why);
+	capture_warn(p->capture, what, why);
 }
 
 static void write_file(struct metrics_listener *p)
@@ -175,11 +175,11 @@ static void write_file(struct metrics_listener *p)
 	free(text);
 }
 
-static void take_timer(struct wake *wake)
+static void timer_fired(struct wake *wake)
 {
 	struct metrics_listener *p = wake->context;
 
-	timer_take(wake->fd);
+	timer_clear(wake->fd);
 	write_file(p);
 	timer_set(wake->fd, p->options->interval_ns);
 }
@@ -193,8 +193,8 @@ static int start_file(struct metrics_listener *p, struct error *err)
 	if (len < 5 || strcmp(p->options->file + len - 5, ".prom"))
 		log_info("node_exporter reads only files whose names end in .prom: '%s' does not",
 			 p->options->file);
-	p->timer = (struct wake){timer_new(), take_timer, p};
-	if (p->timer.fd < 0 || capture_add(audit_capture(p->audit), &p->timer))
+	p->timer = (struct wake){timer_new(), timer_fired, p};
+	if (p->timer.fd < 0 || capture_add(p->capture, &p->timer))
 		return error_set(err, "cannot set up a timer for '%s'", p->options->file);
 	timer_set(p->timer.fd, FIRST_NS);
 	return 0;
@@ -226,24 +226,25 @@ static struct meter *new_meter(struct metrics_listener *p)
 	return meter_new(&config);
 }
 
-static int start(struct listener *listener, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct capture *c, struct error *err)
 {
 	struct metrics_listener *p = listener_of(listener);
-	const struct run_info info = capture_info(audit_capture(a));
+	const struct run_info *info = capture_info(c);
 
-	p->audit = a;
+	p->capture = c;
+	p->audit = audit_of(c);
 	p->meter = new_meter(p);
 	if (!p->meter)
 		return error_set(err, "out of memory");
 	p->build = series_take(meter_metrics(p->meter), METRIC_BUILD,
-			       (const char *const[]){info.version, info.kernel}, 0, 0);
+			       (const char *const[]){info->version, info->kernel}, 0, 0);
 	series_set(p->build, M_BUILD, 1);
 	note_devices(p, metrics_only(meter_metrics(p->meter), METRIC_MACHINE));
 	if (p->options->file && start_file(p, err))
 		return -1;
 	if (!p->options->listen)
 		return 0;
-	p->exporter = exporter_new(p->options->listen, audit_capture(a), text_for_http, p, err);
+	p->exporter = exporter_new(p->options->listen, c, text_for_http, p, err);
 	return p->exporter ? 0 : -1;
 }
 
@@ -267,19 +268,12 @@ static void close_listener(struct listener *listener)
 	struct metrics_listener *p = listener_of(listener);
 
 	exporter_free(p->exporter);
-	p->exporter = NULL;
 	if (p->timer.fd >= 0) {
-		capture_remove(audit_capture(p->audit), &p->timer);
+		capture_remove(p->capture, &p->timer);
 		close(p->timer.fd);
-		p->timer.fd = -1;
 	}
 	meter_free(p->meter);
-	p->meter = NULL;
-}
-
-static void free_listener(struct listener *listener)
-{
-	free(listener);
+	free(p);
 }
 
 struct listener *metrics_listener_new(const struct metrics_options *options)
@@ -288,11 +282,8 @@ struct listener *metrics_listener_new(const struct metrics_options *options)
 
 	if (!p)
 		return NULL;
-	p->listener = (struct listener){.start = start,
-					.record = record,
-					.finish = finish,
-					.close = close_listener,
-					.free = free_listener};
+	p->listener = (struct listener){
+		.start = start, .record = record, .finish = finish, .close = close_listener};
 	p->options = options;
 	p->timer.fd = -1;
 	return &p->listener;

@@ -5,7 +5,7 @@
 #ifndef QPROF_METRICS_LISTENER_H
 #define QPROF_METRICS_LISTENER_H
 
-#include "capture/audit.h"
+#include "capture/listener.h"
 #include "audit/metrics/exporter.h"
 #include "audit/metrics/metrics.h"
 

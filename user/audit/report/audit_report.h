@@ -3,24 +3,24 @@
 #ifndef QPROF_AUDIT_REPORT_H
 #define QPROF_AUDIT_REPORT_H
 
+#include "capture/listener.h"
+#include "format/run_info.h"
 #include "kernel/cgroups.h"
 #include "kernel/diskstats.h"
 #include "model/machine.h"
-#include "format/quality.h"
-#include "format/writer.h"
 
+/* All that is reported of an audit that is over. */
 struct audit_report {
-	struct run_info info;
+	const struct run_info *info;
+	const struct run_quality *quality;
 	const struct machine *machine;
 	struct cgroups *cgroups;
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	struct diskstats disks;	   /* what the devices have read and written meanwhile */
-	struct run_quality quality;
-	uint64_t late_probes;  /* programs that ran already when their probes were found */
-	uint64_t missed_joins; /* processes that are of a job, but not in its sums */
-	unsigned int width;    /* columns of the table */
-	bool colour;
 };
+
+/* For a listener's finish(). */
+void audit_report_fill(struct audit_report *report, struct capture *c);
 
 /* What devices did, and what processes account for; the rest is nobody's. Bytes. */
 struct audit_storage {
@@ -29,15 +29,11 @@ struct audit_storage {
 };
 struct audit_storage audit_storage(const struct audit_report *report);
 
-/* As quality_counts, of an audit. */
-size_t audit_quality_counts(const struct audit_report *report,
-			    struct quality_count counts[QUALITY_MAX_COUNTS]);
-
-struct emit;
-
-/* The report as a file (docs/audit.md): all that e is to hold, flushed. 0 or -errno. */
-int audit_yaml_write(const struct audit_report *report, struct emit *e);
-/* For people; fd stays the caller's. 0 or -errno. */
-int audit_summary_write(const struct audit_report *report, int fd);
+/* Writes the report (docs/audit.md) to path at the end; "-" is stdout. path must outlive the
+ * listener. NULL when out of memory. */
+struct listener *report_listener_new(const char *path);
+/* Writes a table for people to stderr at the end. width is the columns that there are; colour:
+ * escapes are wanted. NULL when out of memory. */
+struct listener *report_table_listener_new(unsigned int width, bool colour);
 
 #endif

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
 #include "base/array.h"
 #include "base/names.h"
+#include "format/quality.h"
 #include "base/table.h"
 
 enum { MAX_LINES = 10, PIECE_MAX = 128 };
@@ -193,40 +195,72 @@ static void put_processes(const struct table *table, const struct audit_report *
 static void put_quality(const struct table *table, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = audit_quality_counts(r, counts);
+	const size_t n = machine_quality_counts(r->machine, r->quality, counts);
 
 	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++)
 		if (counts[i].count)
 			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
 				(unsigned long long)counts[i].count, counts[i].means);
-	for (size_t i = 0; i < r->quality.n_warnings && i < MAX_LINES; i++) {
+	for (size_t i = 0; i < r->quality->n_warnings && i < MAX_LINES; i++) {
 		fprintf(table->out, "%*s! ", INDENT, "");
-		table_name(table, r->quality.warnings[i].what, table->width - INDENT, false);
+		table_name(table, r->quality->warnings[i].what, table->width - INDENT, false);
 		fputs(": ", table->out);
-		table_name(table, r->quality.warnings[i].why, table->width - INDENT, false);
+		table_name(table, r->quality->warnings[i].why, table->width - INDENT, false);
 		fputc('\n', table->out);
 	}
-	table_more(table, r->quality.n_warnings, MAX_LINES, "warnings", "report");
+	table_more(table, r->quality->n_warnings, MAX_LINES, "warnings", "report");
 	table_tone(table, PLAIN);
 }
 
-int audit_summary_write(const struct audit_report *report, int fd)
-{
-	struct table table;
-	int err = table_open(&table, report->width, report->colour), failed;
+/* ---- The listener -----------------------------------------------------------------------------
+ */
 
-	if (err)
-		return err;
-	put_headline(&table, report);
-	put_storage(&table, report);
-	err = put_jobs(&table, report);
-	if (!err)
-		err = put_groups(&table, report, BY_CONTAINER);
-	if (!err)
-		err = put_groups(&table, report, BY_USER);
-	put_processes(&table, report);
-	put_quality(&table, report);
-	failed = table_write(&table, fd);
-	return err ? err : failed;
+struct report_table {
+	struct listener listener; /* first */
+	struct capture *capture;
+	unsigned int width;
+	bool colour;
+};
+
+static int start(struct listener *l, struct capture *c, struct error *err)
+{
+	(void)err;
+	((struct report_table *)l)->capture = c;
+	return 0;
+}
+
+static void finish(struct listener *l)
+{
+	const struct report_table *t = (const struct report_table *)l;
+	struct audit_report report;
+	struct table table;
+
+	if (table_open(&table, t->width, t->colour))
+		return;
+	audit_report_fill(&report, t->capture);
+	put_headline(&table, &report);
+	put_storage(&table, &report);
+	if (!put_jobs(&table, &report) && !put_groups(&table, &report, BY_CONTAINER))
+		put_groups(&table, &report, BY_USER);
+	put_processes(&table, &report);
+	put_quality(&table, &report);
+	table_write(&table, STDERR_FILENO);
+}
+
+static void close_table(struct listener *l)
+{
+	free(l);
+}
+
+struct listener *report_table_listener_new(unsigned int width, bool colour)
+{
+	struct report_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->listener = (struct listener){.start = start, .finish = finish, .close = close_table};
+	t->width = width;
+	t->colour = colour;
+	return &t->listener;
 }

@@ -7,9 +7,11 @@
 #include "base/amounts.h"
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
+#include "capture/output.h"
 #include "format/emit.h"
 #include "format/keys.h"
 #include "base/names.h"
+#include "format/quality.h"
 #include "base/units.h"
 
 static const char *const header[] = {
@@ -48,7 +50,7 @@ static void put_head(struct emit *e, const struct audit_report *r)
 
 	emit_plain(e, "qprof");
 	emit_map(e, EMIT_BLOCK);
-	put_run_keys(e, &r->info);
+	put_run_keys(e, r->info);
 	put_word(e, "mode", "audit");
 	put_unix_secs(e, "started_at", machine_unix_secs(r->machine, r->start_ns));
 	put_secs(e, "duration_secs", r->end_ns - r->start_ns);
@@ -56,7 +58,7 @@ static void put_head(struct emit *e, const struct audit_report *r)
 	put_count(e, "processes", n + machine_losses(r->machine).forgotten_processes);
 	put_count(e, "processes_alive", machine_alive(r->machine));
 	emit_boundary(e);
-	put_backends(e, &r->info);
+	put_backends(e, r->info);
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -286,21 +288,21 @@ static void put_storage(struct emit *e, const struct audit_report *r)
 static void put_quality(struct emit *e, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = audit_quality_counts(r, counts);
+	const size_t n = machine_quality_counts(r->machine, r->quality, counts);
 
 	emit_plain(e, "quality");
 	emit_map(e, EMIT_BLOCK);
 	for (size_t i = 0; i < n; i++)
 		put_count(e, counts[i].key, counts[i].count);
 	emit_boundary(e);
-	put_warnings(e, &r->quality);
+	put_warnings(e, r->quality);
 	emit_boundary(e);
-	put_notes(e, &r->quality);
+	put_notes(e, r->quality);
 	emit_map_end(e);
 	emit_boundary(e);
 }
 
-int audit_yaml_write(const struct audit_report *r, struct emit *e)
+static int write_report(const struct audit_report *r, struct emit *e)
 {
 	int err;
 
@@ -322,4 +324,23 @@ int audit_yaml_write(const struct audit_report *r, struct emit *e)
 	put_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
 	emit_boundary(e);
 	return emit_flush(e);
+}
+
+static void finish(struct listener *l)
+{
+	struct output *o = (struct output *)l;
+	struct audit_report report;
+
+	audit_report_fill(&report, o->capture);
+	output_check(o, write_report(&report, o->emit));
+}
+
+struct listener *report_listener_new(const char *path)
+{
+	struct output *o = output_new(sizeof(*o), path, "the report");
+
+	if (!o)
+		return NULL;
+	o->listener.finish = finish;
+	return &o->listener;
 }

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "audit/rules/rules_look.h"
-#include "capture/capture.h"
+#include "capture/audit_state.h"
 
 enum {
 	MAX_SUSPECTS = 16384,	/* processes of MIN_RSS and more that are known of */
@@ -49,8 +49,9 @@ struct suspect {
 struct rules_listener {
 	struct listener listener; /* first: see of() */
 	struct rules_match *match;
-	struct audit *audit; /* NULL before start */
-	struct wake timer;   /* the queue is to be gone on with */
+	struct capture *capture;
+	struct audit *audit;
+	struct wake timer; /* the queue is to be gone on with */
 	struct suspect *suspects, *queue;
 	bool begun;	      /* those that were there before are known */
 	int64_t budget_ns;    /* what looks may take yet */
@@ -300,7 +301,7 @@ static void batch(struct listener *listener)
 		return;
 	began = now = clock_ns(CLOCK_MONOTONIC);
 	/* On a machine that never lets us catch up, now and then all the same. */
-	if (audit_is_behind(p->audit) && now - p->looked_ns < WAIT_NS)
+	if (capture_is_behind(p->capture) && now - p->looked_ns < WAIT_NS)
 		return;
 	p->looked_ns = now;
 	add_to_budget(p, now);
@@ -319,20 +320,21 @@ static void batch(struct listener *listener)
  */
 
 /* The batch comes after each wake-up. */
-static void take_timer(struct wake *wake)
+static void timer_fired(struct wake *wake)
 {
-	timer_take(wake->fd);
+	timer_clear(wake->fd);
 }
 
-static int start(struct listener *listener, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct capture *c, struct error *err)
 {
 	struct rules_listener *p = of(listener);
 
-	p->audit = a;
+	p->capture = c;
+	p->audit = audit_of(c);
 	p->budget_ns = BURST_NS;
 	p->budgeted_ns = clock_ns(CLOCK_MONOTONIC);
-	p->timer = (struct wake){timer_new(), take_timer, p};
-	if (p->timer.fd < 0 || capture_add(audit_capture(a), &p->timer))
+	p->timer = (struct wake){timer_new(), timer_fired, p};
+	if (p->timer.fd < 0 || capture_add(c, &p->timer))
 		return error_set(err, "cannot set up the timer of the rules: %s", strerror(errno));
 	return 0;
 }
@@ -344,7 +346,7 @@ static void warn(struct rules_listener *p, uint64_t n, const char *what)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
-	capture_warn(audit_capture(p->audit), "jobs recognised by rules", text);
+	capture_warn(p->capture, "jobs recognised by rules", text);
 }
 
 static void finish(struct listener *listener)
@@ -366,17 +368,10 @@ static void finish(struct listener *listener)
 static void close_listener(struct listener *listener)
 {
 	struct rules_listener *p = of(listener);
+	struct suspect *suspect = NULL, *next;
 
 	if (p->timer.fd >= 0)
 		close(p->timer.fd);
-	p->timer.fd = -1;
-}
-
-static void free_listener(struct listener *listener)
-{
-	struct rules_listener *p = of(listener);
-	struct suspect *suspect = NULL, *next;
-
 	HASH_ITER (hh, p->suspects, suspect, next) {
 		forget(p, suspect);
 	}
@@ -394,8 +389,7 @@ struct listener *rules_listener_new(const struct rules *rules)
 					.record = record,
 					.batch = batch,
 					.finish = finish,
-					.close = close_listener,
-					.free = free_listener};
+					.close = close_listener};
 	p->timer.fd = -1;
 	p->match = rules_match_new(rules);
 	if (p->match)

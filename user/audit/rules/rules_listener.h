@@ -10,7 +10,7 @@
 #ifndef QPROF_RULES_LISTENER_H
 #define QPROF_RULES_LISTENER_H
 
-#include "capture/audit.h"
+#include "capture/listener.h"
 #include "audit/rules/rules.h"
 
 /* The rules must outlive it. NULL when out of memory. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
@@ -15,6 +16,7 @@
 #include "base/names.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"
+#include "capture/audit_state.h"
 
 enum {
 	/* Where one of those below is expensive, it is done less often: it takes at most one part
@@ -41,6 +43,7 @@ struct user {
 
 struct view {
 	struct listener listener; /* first */
+	struct capture *capture;
 	struct audit *audit;
 	struct terminal *terminal;
 	struct view_rows *rows;
@@ -202,7 +205,7 @@ static void draw(struct view *v, uint64_t now)
 	began = clock_ns(CLOCK_MONOTONIC);
 	mark(v, now);
 	if (!view_draw(v->terminal, &picture, &v->state, v->afresh)) {
-		capture_failf(audit_capture(v->audit), "out of memory");
+		capture_failf(v->capture, "out of memory");
 		return;
 	}
 	v->growing = view_rows_totals(v->rows)->growing;
@@ -215,34 +218,34 @@ static void draw(struct view *v, uint64_t now)
  * terminal could not take yet is waited for, too. */
 static void wait_for_terminal(struct view *v)
 {
-	struct capture *w = audit_capture(v->audit);
+	struct capture *c = v->capture;
 	const bool shown = !v->over && terminal_is_shown(v->terminal);
 	const bool behind = shown && terminal_is_behind(v->terminal);
 
 	if (shown && !v->waits_for_keys)
-		capture_add(w, &v->keys);
+		capture_add(c, &v->keys);
 	else if (!shown && v->waits_for_keys)
-		capture_remove(w, &v->keys);
+		capture_remove(c, &v->keys);
 	v->waits_for_keys = shown;
 	if (behind && !v->waits_for_out)
-		capture_add_for_writing(w, &v->out);
+		capture_add_for_writing(c, &v->out);
 	else if (!behind && v->waits_for_out)
-		capture_remove(w, &v->out);
+		capture_remove(c, &v->out);
 	v->waits_for_out = behind;
 }
 
 /* It has hung up, or all is over. */
 static void leave(struct view *v)
 {
-	struct capture *w = audit_capture(v->audit);
+	struct capture *c = v->capture;
 
 	if (v->over)
 		return;
 	v->over = true;
 	terminal_hide(v->terminal);
 	wait_for_terminal(v);
-	capture_remove(w, &v->timer);
-	capture_remove(w, &v->signals);
+	capture_remove(c, &v->timer);
+	capture_remove(c, &v->signals);
 }
 
 /* Takes the screen, unless it is in the background. */
@@ -251,7 +254,7 @@ static void show(struct view *v)
 	if (!terminal_is_ours(v->terminal))
 		return;
 	if (terminal_show(v->terminal)) {
-		capture_failf(audit_capture(v->audit), "--live: cannot use the terminal");
+		capture_failf(v->capture, "--live: cannot use the terminal");
 		return;
 	}
 	v->asked = v->afresh = true;
@@ -262,7 +265,7 @@ static void batch(struct listener *listener)
 	struct view *v = (struct view *)listener;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (v->over || !audit_has_begun(v->audit))
+	if (v->over)
 		return;
 	if (v->timer_ns && now >= v->timer_ns)
 		v->timer_ns = 0;
@@ -316,7 +319,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 /* ---- Wake-ups: the frame is drawn when the records were read that came meanwhile ----------------
  */
 
-static void take_keys(struct wake *wake)
+static void keys_came(struct wake *wake)
 {
 	struct view *v = wake->context;
 	int key;
@@ -337,24 +340,24 @@ static void take_keys(struct wake *wake)
 			v->asked = true;
 			break;
 		case VIEW_QUIT:
-			audit_capture(v->audit)->stop = true;
+			capture_stop(v->capture);
 			break;
 		}
 	}
 }
 
-static void take_out(struct wake *wake)
+static void terminal_takes_more(struct wake *wake)
 {
 	struct view *v = wake->context;
 
 	terminal_catch_up(v->terminal);
 }
 
-static void take_timer(struct wake *wake)
+static void timer_fired(struct wake *wake)
 {
 	struct view *v = wake->context;
 
-	timer_take(wake->fd);
+	timer_clear(wake->fd);
 	v->timer_ns = 0;
 }
 
@@ -372,7 +375,7 @@ static void stop(struct view *v)
 	show(v);
 }
 
-static void take_signals(struct wake *wake)
+static void signals_came(struct wake *wake)
 {
 	struct view *v = wake->context;
 	struct signalfd_siginfo info;
@@ -398,7 +401,7 @@ static void take_signals(struct wake *wake)
 
 static int open_wakes(struct view *v)
 {
-	struct capture *w = audit_capture(v->audit);
+	struct capture *c = v->capture;
 	sigset_t set, blocked;
 
 	sigemptyset(&set);
@@ -409,25 +412,27 @@ static int open_wakes(struct view *v)
 	/* The terminal may become somebody else's at any moment: no reason to be stopped. */
 	sigaddset(&blocked, SIGTTIN);
 	sigaddset(&blocked, SIGTTOU);
-	v->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), take_signals, v};
-	v->timer = (struct wake){timer_new(), take_timer, v};
-	v->keys = (struct wake){terminal_keys_fd(v->terminal), take_keys, v};
-	v->out = (struct wake){terminal_out_fd(v->terminal), take_out, v};
+	v->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_came, v};
+	v->timer = (struct wake){timer_new(), timer_fired, v};
+	v->keys = (struct wake){terminal_keys_fd(v->terminal), keys_came, v};
+	v->out = (struct wake){terminal_out_fd(v->terminal), terminal_takes_more, v};
 	if (v->signals.fd < 0 || v->timer.fd < 0)
 		return -errno;
 	/* Undone with those of the capture. */
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	if (capture_add(w, &v->signals) || capture_add(w, &v->timer))
+	if (capture_add(c, &v->signals) || capture_add(c, &v->timer))
 		return -errno;
 	return 0;
 }
 
-static int start(struct listener *listener, struct audit *a, struct error *err)
+static int start(struct listener *listener, struct capture *c, struct error *err)
 {
 	struct view *v = (struct view *)listener;
 	int failed;
 
-	v->audit = a;
+	v->capture = c;
+	v->audit = audit_of(c);
+	v->over = false;
 	failed = open_wakes(v);
 	if (failed)
 		return error_set(err, "--live: cannot set up signals and timers: %s",
@@ -453,17 +458,9 @@ static void close_listener(struct listener *listener)
 
 	leave(v);
 	terminal_close(v->terminal);
-	v->terminal = NULL;
 	close_fd(v->signals.fd);
 	close_fd(v->timer.fd);
 	forget_users(v);
-}
-
-static void free_listener(struct listener *listener)
-{
-	struct view *v = (struct view *)listener;
-
-	terminal_close(v->terminal);
 	view_rows_free(v->rows);
 	free(v);
 }
@@ -483,12 +480,12 @@ struct listener *view_listener_new(bool colour, struct error *err)
 					.record = record,
 					.batch = batch,
 					.finish = finish,
-					.close = close_listener,
-					.free = free_listener};
+					.close = close_listener};
 	v->signals.fd = v->timer.fd = -1;
+	v->over = true; /* until start() */
 	v->terminal = terminal_open(colour, err);
 	if (v->terminal)
 		return &v->listener;
-	free_listener(&v->listener);
+	close_listener(&v->listener);
 	return NULL;
 }

@@ -7,7 +7,7 @@
 #ifndef QPROF_VIEW_H
 #define QPROF_VIEW_H
 
-#include "capture/audit.h"
+#include "capture/listener.h"
 
 /* The listener. NULL and *err: there is no terminal that can be drawn on, or no memory.
  * The terminal is left as it is until the audit starts. */

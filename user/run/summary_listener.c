@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The table at the end of a run, for people. What processes named themselves is made harmless
  * first. */
-#include "format/writer.h"
+#include "run/summary.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,10 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/quality.h"
 #include "base/array.h"
 #include "base/names.h"
 #include "base/table.h"
+#include "capture/run.h"
+#include "format/quality.h"
+#include "run/listeners.h"
 
 enum {
 	MAX_PHASES = 20,
@@ -22,9 +24,9 @@ enum {
 	MAX_WARNINGS = 10,
 };
 
-struct summary_writer {
-	struct writer w; /* first: what callers hold */
-	int fd;
+struct summary {
+	struct listener listener; /* first */
+	struct capture *capture;
 	unsigned int width;
 	bool colour;
 };
@@ -246,12 +248,11 @@ static void put_cost(const struct table *table, const struct profile *p,
 	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
 }
 
-static int summary_finish(struct writer *w, const struct profile *p,
-			  const struct run_quality *quality)
+int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
+		  unsigned int width, bool colour)
 {
-	const struct summary_writer *s = (const struct summary_writer *)w;
 	struct table table;
-	int err = table_open(&table, s->width, s->colour);
+	int err = table_open(&table, width, colour);
 
 	if (err)
 		return err;
@@ -262,49 +263,40 @@ static int summary_finish(struct writer *w, const struct profile *p,
 	put_processes(&table, p);
 	put_cost(&table, p, quality);
 	put_quality(&table, p, quality);
-	return table_write(&table, s->fd);
+	return table_write(&table, fd);
 }
 
-static int summary_begin(struct writer *w, const struct run_info *info)
+/* ---- The listener -----------------------------------------------------------------------------
+ */
+
+static int start(struct listener *l, struct capture *c, struct error *err)
 {
-	(void)w;
-	(void)info;
+	(void)err;
+	((struct summary *)l)->capture = c;
 	return 0;
 }
 
-static int summary_checkpoint(struct writer *w, const struct profile_checkpoint *step)
+static void finish(struct listener *l)
 {
-	(void)w;
-	(void)step;
-	return 0;
+	struct summary *s = (struct summary *)l;
+
+	summary_write(run_profile(s->capture), capture_quality(s->capture), STDERR_FILENO, s->width,
+		      s->colour);
 }
 
-static int summary_flush(struct writer *w)
+static void close_summary(struct listener *l)
 {
-	(void)w;
-	return 0;
+	free(l);
 }
 
-static void summary_close(struct writer *w)
+struct listener *summary_listener_new(unsigned int width, bool colour)
 {
-	free(w);
-}
-
-struct writer *summary_writer_new(int fd, unsigned int width, bool colour)
-{
-	struct summary_writer *s = calloc(1, sizeof(*s));
+	struct summary *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->w = (struct writer){
-		.begin = summary_begin,
-		.checkpoint = summary_checkpoint,
-		.flush = summary_flush,
-		.finish = summary_finish,
-		.close = summary_close,
-	};
-	s->fd = fd;
+	s->listener = (struct listener){.start = start, .finish = finish, .close = close_summary};
 	s->width = width;
 	s->colour = colour;
-	return &s->w;
+	return &s->listener;
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "capture/wake.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+int timer_new(void)
+{
+	return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+void timer_set(int fd, uint64_t ns)
+{
+	const struct itimerspec once = {
+		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
+
+	timerfd_settime(fd, 0, &once, NULL);
+}
+
+void timer_clear(int fd)
+{
+	uint64_t expirations;
+
+	if (read(fd, &expirations, sizeof(expirations)) < 0)
+		return; /* it was set anew meanwhile */
+}
+
+uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+int64_t realtime_offset_ns(void)
+{
+	return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+}

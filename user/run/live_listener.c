@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One line on the terminal, a moment after something has happened. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/tty.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "capture/run.h"
+#include "run/listeners.h"
+
+enum { SHOW_AFTER_NS = 100000000 };
+
+struct live {
+	struct listener listener; /* first */
+	struct capture *capture;  /* NULL before start() */
+	struct wake timer;
+	bool armed; /* the timer runs */
+	bool shown; /* there is a line on the terminal */
+};
+
+static struct live *live_of(struct listener *l)
+{
+	return (struct live *)l;
+}
+
+/* A terminal that was stopped (^S) would stop us with the line. */
+static bool terminal_takes_more(void)
+{
+	struct pollfd terminal = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&terminal, 1, 0) > 0 && terminal.revents & POLLOUT;
+}
+
+static void show(struct live *live)
+{
+	const struct profile *p = run_profile(live->capture);
+	const char *phase = profile_open_phase(p);
+	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
+	char line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+
+	if (!terminal_takes_more())
+		return;
+	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
+		 units_time_for_people(time, profile_rel_ns(p, clock_ns(CLOCK_MONOTONIC))),
+		 units_bytes_for_people(rss, profile_rss_now(p)),
+		 units_bytes_for_people(peak, profile_peak_so_far(p)), phase ? phase : "");
+	text_for_terminal(safe, sizeof(safe), line, tty_width(STDERR_FILENO) - 1);
+	fprintf(stderr, "\r%s\033[K", safe);
+	fflush(stderr);
+	live->shown = true;
+}
+
+/* Takes the line away, so that another can be written. */
+static void hide(void *context)
+{
+	struct live *live = context;
+
+	if (!live->shown)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	live->shown = false;
+}
+
+static void timer_fired(struct wake *wake)
+{
+	struct live *live = wake->context;
+
+	timer_clear(wake->fd);
+	live->armed = false;
+	show(live);
+}
+
+static int start(struct listener *l, struct capture *c, struct error *err)
+{
+	struct live *live = live_of(l);
+
+	live->capture = c;
+	live->timer = (struct wake){timer_new(), timer_fired, live};
+	if (live->timer.fd < 0 || capture_add(c, &live->timer))
+		return error_set(err, "cannot set up a timer: %s", strerror(errno));
+	return 0;
+}
+
+static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
+{
+	struct live *live = live_of(l);
+
+	(void)h;
+	(void)news;
+	if (live->armed)
+		return;
+	timer_set(live->timer.fd, SHOW_AFTER_NS);
+	live->armed = true;
+}
+
+/* What comes next on the terminal has the line to itself. */
+static void finish(struct listener *l)
+{
+	struct live *live = live_of(l);
+
+	timer_set(live->timer.fd, 0);
+	hide(live);
+}
+
+static void close_live(struct listener *l)
+{
+	struct live *live = live_of(l);
+
+	hide(live);
+	log_set_hook(NULL, NULL);
+	if (live->capture)
+		close(live->timer.fd);
+	free(live);
+}
+
+struct listener *live_listener_new(void)
+{
+	struct live *live = calloc(1, sizeof(*live));
+
+	if (!live)
+		return NULL;
+	live->listener = (struct listener){
+		.start = start, .record = record, .finish = finish, .close = close_live};
+	log_set_hook(hide, live);
+	return &live->listener;
+}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/fields.h"
-#include "report/json.h"
+#include "format/json_metrics.h"
 #include "report/renderer.h"
 
 static const struct {

@@ -3,43 +3,13 @@
  * JSON: the profile with the keys, units and decimals of the file, then what the other reports
  * calculate from it. docs/profile.schema.json describes both.
  */
-#include "report/json.h"
-
 #include "format/fields.h"
+#include "format/json_metrics.h"
 #include "base/json_writer.h"
 #include "report/renderer.h"
 #include "base/units.h"
 
 static void put_record(struct json_writer *j, const struct record *record, const void *item);
-
-static void put_metric_value(struct json_writer *j, const struct profile_metric *metric)
-{
-	switch (metric->kind) {
-	case PROFILE_INT:
-		json_i64(j, metric->i);
-		break;
-	case PROFILE_UINT:
-		json_u64(j, metric->u);
-		break;
-	case PROFILE_DOUBLE:
-		json_double(j, metric->d);
-		break;
-	case PROFILE_UNREADABLE:
-		json_plain(j, "null");
-		break;
-	}
-}
-
-void json_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
-{
-	json_compact(j);
-	json_object(j);
-	for (size_t i = 0; i < n; i++) {
-		json_key(j, metrics[i].name);
-		put_metric_value(j, &metrics[i]);
-	}
-	json_object_end(j);
-}
 
 static void put_flags(struct json_writer *j, uint32_t flags)
 {

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/amounts.h"
-#include "report/json.h"
+#include "format/json_metrics.h"
 
 static const char *const names[EVENT_KINDS] = {
 	[EVENT_AUDIT_START] = "audit_start",

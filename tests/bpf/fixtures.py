@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import exporting
 import harness
 
 
@@ -137,3 +138,21 @@ def target_python(tmp_path, target):
         path.write_text(text)
         return target(str(path), path=harness.PYTHON, env=harness.QPROF_PACKAGE)
     return start
+
+
+@pytest.fixture
+def exporter(tmp_path):
+    def start(*options, **kwargs):
+        return exporting.Exporter(tmp_path / "audit.yaml", *options, **kwargs)
+    return start
+
+
+@pytest.fixture
+def own_name():
+    return f"qm-{os.getpid()}"
+
+
+@pytest.fixture
+def own(own_name):
+    with exporting.named(own_name.encode()) as path:
+        yield os.fsdecode(path)

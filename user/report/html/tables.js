@@ -10,6 +10,23 @@ function endOf(process) {
 	return process.exit_signal ? `killed by signal ${process.exit_signal}` : `exit ${process.exit_code}`;
 }
 
+// For sort(): by = {key, up}; texts as people sort them, what is absent first.
+function compareBy(by, a, b) {
+	const x = a[by.key], y = b[by.key];
+	const way = typeof x === "string" || typeof y === "string" ? String(x ?? "").localeCompare(String(y ?? "")) : (x ?? -1) - (y ?? -1);
+
+	return by.up ? way : -way;
+}
+
+function markSorted(section, by) {
+	for (const th of section.querySelectorAll("th")) {
+		if (th.dataset.key === by.key)
+			th.setAttribute("aria-sort", by.up ? "ascending" : "descending");
+		else
+			th.removeAttribute("aria-sort");
+	}
+}
+
 /*
  * columns: {key, title, show(row) or nothing for the value itself, text: of words, bar: with a bar
  * that is as long as the value, hint}. order: {key, up} to begin with; action(row): of the button that
@@ -23,13 +40,6 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 	const shown = columns.filter(c => c.always || c.text || rows.some(row => row[c.key]));
 	const most = new Map(shown.filter(c => c.bar).map(c => [c.key, rows.reduce((high, row) => Math.max(high, row[c.key]), 0)]));
 	let limit = profile.top || ROWS, by = order;
-
-	function compare(a, b) {
-		const x = a[by.key], y = b[by.key];
-		const way = typeof x === "string" || typeof y === "string" ? String(x ?? "").localeCompare(String(y ?? "")) : (x ?? -1) - (y ?? -1);
-
-		return by.up ? way : -way;
-	}
 
 	function cell(column, row) {
 		const value = column.show ? column.show(row) : row[column.key];
@@ -56,19 +66,14 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 
 	function fill() {
 		const words = filter.value.toLowerCase();
-		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort(compare);
+		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort((a, b) => compareBy(by, a, b));
 
 		body.replaceChildren(...wanted.slice(0, limit).map(row =>
 			el("tr", {className: mark?.(row).length ? "at-peak" : ""}, ...shown.map(c => cell(c, row)))));
 		more.hidden = wanted.length <= limit;
 		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - limit))} more`;
 		total.textContent = wanted.length > limit ? `${count(limit)} of ${count(wanted.length)}` : count(wanted.length);
-		for (const th of section.querySelectorAll("th")) {
-			if (th.dataset.key === by.key)
-				th.setAttribute("aria-sort", by.up ? "ascending" : "descending");
-			else
-				th.removeAttribute("aria-sort");
-		}
+		markSorted(section, by);
 	}
 
 	const titles = shown.map(column => {
@@ -104,9 +109,7 @@ const usageColumns = [
 	{key: "cpu", title: "CPU", show: r => secs(r.cpu), bar: true, hint: "CPU time, user and system"},
 ];
 
-function startTables() {
-	const order = profile.order;
-
+function addPhases(order) {
 	for (const phase of profile.phases) {
 		phase.cores = phase.seconds ? phase.cpu / phase.seconds : 0;
 		phase.label = phaseName(phase);
@@ -134,7 +137,9 @@ function startTables() {
 		],
 	});
 	byId("phases").hidden = !profile.phases.length;
+}
 
+function addProcesses(order) {
 	for (const process of profile.processes) {
 		process.label = processName(process);
 		process.seconds = (process.end ?? runEnd) - process.start;
@@ -160,7 +165,9 @@ function startTables() {
 		],
 	});
 	byId("processes").hidden = !profile.processes.length;
+}
 
+function addSteps() {
 	for (const step of profile.steps)
 		step.values = step.metrics.map(m => `${m.name} = ${m.value === null ? "not readable" : +m.value.toPrecision(6)}`).join(", ");
 	addTable(byId("steps"), {
@@ -182,4 +189,10 @@ function startTables() {
 			{key: "values", title: "Metrics", text: true},
 		],
 	});
+}
+
+function startTables() {
+	addPhases(profile.order);
+	addProcesses(profile.order);
+	addSteps();
 }

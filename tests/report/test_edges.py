@@ -2,8 +2,8 @@
 """What one recorded profile does not happen to have: profiles that are made up, in every format.
 
 edges.yaml has reused pids, phases that cross, open ones, swap, odd metrics, more warnings and processes than are
-shown; rows.yaml has rows only. Their reports are edges/NAME.FORMAT, byte for byte: QPROF_UPDATE_GOLDEN=1 writes them
-anew, to be looked at before they are committed.
+shown; rows.yaml has rows only; odd.yaml has names that are hard to show. Their reports are edges/NAME.FORMAT, byte
+for byte: QPROF_UPDATE_GOLDEN=1 writes them anew, to be looked at before they are committed.
 """
 
 import os
@@ -28,6 +28,17 @@ REPORTS = {
     "edges.chrome-phase": ["-f", "chrome", "--phase", "[!A]*"],
     "edges.perfetto": ["-f", "perfetto"],
     "edges.html": ["-f", "html", "--sort", "write", "--top", "2"],
+    "edges.text-write": ["-f", "text", "--width", "70", "--sort", "write", "--top", "3"],
+    "edges.text-cpu": ["-f", "text", "--width", "90", "--sort", "cpu", "--top", "13"],
+    "edges.mprof-phase": ["-f", "mprof", "--phase", "layer*"],
+    "odd.text": ["-f", "text", "--width", "60"],
+    "odd.json": ["-f", "json"],
+    "odd.svg": ["-f", "svg", "--phase", "[!8]*"],
+    "odd.mprof": ["-f", "mprof"],
+    "odd.chrome": ["-f", "chrome"],
+    "odd.perfetto": ["-f", "perfetto"],
+    "odd.html": ["-f", "html", "--phase", "layer*"],
+    "odd.csv": ["-f", "csv", "--table", "phases"],
     "rows.text": ["-f", "text", "--width", "100", "--sort", "duration"],
     "rows.json": ["-f", "json"],
     "rows.svg": ["-f", "svg"],

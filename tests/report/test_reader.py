@@ -183,6 +183,15 @@ HOSTILE = {
     "unknown process": (row() + b"process_timeline:\n"
                         b"  columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n"
                         b"  rows:\n  - [7, 0, 0, 0, 0, 0]\n", "process 7"),
+    "no boolean": (row() + b"processes:\n- {pid: 1, comm: a, start_secs: 0, peak_memory_mb: 1, cmdline_cut: maybe}\n", "true or false"),
+    "no metric": (row(metrics="{a: much}"), "line 6: metrics"),
+    "unknown flag": (row() + b"processes:\n- {pid: 1, comm: a, start_secs: 0, peak_memory_mb: 1, flags: [other]}\n", "flags"),
+    "column twice": (row() + b"timeline:\n  columns: [time_secs, time_secs]\n  rows: []\n", "there once"),
+    "65 columns": (row() + b"timeline:\n  columns: [" + b",".join(b"c%d" % i for i in range(65)) + b"]\n  rows: []\n", "64 at most"),
+    "rows twice": (row() + b"timeline:\n  columns: [time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n  rows: [[0,0,0,0,0]]\n  rows: [[1,0,0,0,0]]\n",
+                   "twice"),
+    "no map for a row": (b"memory_usage: [1]\n", "line 1"),
+    "no list": (b"memory_usage: {a: 1}\n", "line 1"),
     "unknown kind": (row() + b"phases:\n- name: a\n  kind: other\n", "line 9: kind"),
 }
 
@@ -323,3 +332,36 @@ def test_null_is_what_is_absent():
     for null in ("null", "~", ""):
         document, _ = as_json(row(step_peak_memory_mb=null))
         assert "step_peak_memory_mb" not in document["memory_usage"][0], null
+
+
+def test_a_nul_does_not_end_a_text():
+    document, _ = as_json(row(step='"a\\0b"'))
+    assert document["memory_usage"][0]["step"] == "a b"
+
+
+def test_columns_in_any_order_and_unknown_ones():
+    """Later versions may have more of them; what is in a column is what its title says."""
+    known = row() + b"timeline:\n  columns: [time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n  rows: [[0.5, 1, 2, 3, 4], [0.75, 5, 6, 7, 8]]\n"
+    mixed = row() + (b"timeline:\n  columns: [swap_mb, later, shmem_mb, anon_mb, file_mb, more, time_secs]\n"
+                     b"  rows: [[4, {a: [b]}, 3, 2, 1, null, 0.5], [8, [], 7, 6, 5, x, 0.75]]\n")
+    assert as_json(known)[0]["timeline"] == as_json(mixed)[0]["timeline"]
+    assert as_json(known)[0]["timeline"]["rows"] == [[0.5, 1, 2, 3, 4, None], [0.75, 5, 6, 7, 8, None]]
+
+
+def test_null_lists_are_empty():
+    text = row() + b"phases: null\nprocesses: ~\ntimeline:\nquality: null\n"
+    document, _ = as_json(text)
+    assert document["memory_usage"] == as_json(row())[0]["memory_usage"]
+
+
+def test_what_is_not_in_order_is_put_in_order():
+    """A timeline that some other program wrote; points of processes by process, then by time."""
+    text = row() + (b"processes:\n- {pid: 1, comm: a, start_secs: 0, peak_memory_mb: 1}\n"
+                    b"- {pid: 2, comm: b, start_secs: 0, peak_memory_mb: 1}\n"
+                    b"timeline:\n  columns: [time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n"
+                    b"  rows: [[0.25, 0, 0, 0, 0], [0.75, 1, 0, 0, 0], [0.5, 2, 0, 0, 0]]\n"
+                    b"process_timeline:\n  columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n"
+                    b"  rows: [[0, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [1, 2, 1, 0, 0, 0], [0, 0.5, 2, 0, 0, 0], [1, 1, 1, 0, 0, 0]]\n")
+    document, _ = as_json(text)
+    assert [line[0] for line in document["timeline"]["rows"]] == [0.25, 0.5, 0.75]
+    assert [line[:2] for line in document["process_timeline"]["rows"]] == [[0, 0.5], [0, 1], [1, 0], [1, 1], [1, 2]]

@@ -9,9 +9,9 @@
 #include "audit/report/audit_report.h"
 #include "capture/output.h"
 #include "format/emit.h"
-#include "format/keys.h"
 #include "base/names.h"
 #include "format/quality.h"
+#include "format/yaml_parts.h"
 #include "base/units.h"
 
 static const char *const header[] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * keys.h - what profiles and reports say alike: one key and its value, or a few that belong
+ * yaml_parts.h - what profiles and reports say alike: one key and its value, or a few that belong
  * together. docs/profile-format.md says what each key means.
  */
-#ifndef QPROF_KEYS_H
-#define QPROF_KEYS_H
+#ifndef QPROF_YAML_PARTS_H
+#define QPROF_YAML_PARTS_H
 
 #include <stddef.h>
 #include <stdint.h>

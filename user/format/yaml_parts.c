@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "format/keys.h"
+#include "format/yaml_parts.h"
 
 #include <math.h>
 #include <sys/wait.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/keys.h"
+#include "format/yaml_parts.h"
 #include "format/quality.h"
 #include "base/text.h"
 #include "base/units.h"

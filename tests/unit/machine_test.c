@@ -267,7 +267,7 @@ static void two_jobs_have_numbers_of_their_own(void **state)
 	assert_int_equal(machine_finish(t->m, t->now_ns), 0);
 	assert_int_equal(profile_totals(job(t, 0)->profile)->peak_rss, 11 * RECORDS_PAGE);
 	assert_int_equal(profile_totals(job(t, 1)->profile)->peak_rss, 15 * RECORDS_PAGE);
-	assert_int_equal(machine_losses(t->m).missing_checkpoints, 4);
+	assert_int_equal(machine_losses(t->m).profiles.missing_checkpoints, 4);
 }
 
 static void index_of_a_job_is_used_again(void **state)
@@ -334,7 +334,7 @@ static void rows_and_phases_of_a_job_are_bounded(void **state)
 	assert_string_equal(row.step, "End");
 	profile_phases(job(t, 0)->profile, &n);
 	assert_true(n <= MACHINE_JOB_PHASES);
-	assert_int_equal(machine_losses(t->m).dropped_phases, many - n);
+	assert_int_equal(machine_losses(t->m).profiles.dropped_phases, many - n);
 	/* The totals know of all. */
 	assert_int_equal(profile_totals(job(t, 0)->profile)->peak_rss, (11 + many) * RECORDS_PAGE);
 }
@@ -381,7 +381,7 @@ static void ended_processes_stay_until_there_is_no_room(void **state)
 	assert_null(machine_process(t->m, 100));
 	assert_non_null(machine_process(t->m, 149));
 	assert_int_equal(machine_losses(t->m).forgotten_processes, 42);
-	assert_int_equal(machine_losses(t->m).dropped_processes, 0);
+	assert_int_equal(machine_losses(t->m).profiles.dropped_processes, 0);
 	for (size_t i = 0; i < machine_n_sums(t->m); i++) {
 		assert_int_equal(machine_sum(t->m, i)->uid, ALICE);
 		assert_int_equal(machine_sum(t->m, i)->cgroup, 7);
@@ -402,7 +402,7 @@ static void living_processes_are_never_pushed_out(void **state)
 		forked(t, 100 + i, 1, 0);
 	assert_null(t->news.process);
 	assert_int_equal(machine_alive(t->m), 10);
-	assert_int_equal(machine_losses(t->m).dropped_processes, 5);
+	assert_int_equal(machine_losses(t->m).profiles.dropped_processes, 5);
 	assert_non_null(machine_process(t->m, 100));
 }
 

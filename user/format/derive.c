@@ -170,7 +170,7 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 	phase->end_rss = step->rss;
 	phase->delta_rss = (int64_t)step->rss - (int64_t)phase->start_rss;
 	phase->peak_rss = open->peak.rss;
-	phase->usage = profile_usage_since(&phase->usage, &step->usage);
+	phase->usage = usage_between(&phase->usage, &step->usage);
 	if (open->kind != PROFILE_PHASE_GAP)
 		return;
 	phase->to = to;

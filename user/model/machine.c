@@ -301,7 +301,7 @@ struct machine_losses machine_losses(const struct machine *m)
 {
 	struct machine_losses losses = m->losses;
 
-	losses.dropped_processes = m->process_losses.dropped_processes;
+	losses.profiles.dropped_processes = m->process_losses.dropped_processes;
 	return losses;
 }
 

@@ -62,14 +62,11 @@ struct machine_sum {
 
 /* What was left out, beside struct wire_quality. */
 struct machine_losses {
-	uint64_t forgotten_processes; /* ended, and not kept: in the sums only */
-	uint64_t dropped_processes;   /* records for which there was no room */
-	uint64_t forgotten_jobs;      /* over, and not kept */
-	uint64_t dropped_rows;	      /* of memory_usage */
-	uint64_t missing_checkpoints; /* and the rest: the sum over the jobs' profiles */
-	uint64_t unreadable_names, cut_names, invalid_utf8_names;
-	uint64_t unmatched_ends, unclosed_phases, dropped_phases;
-	uint64_t dropped_metrics, unreadable_metrics;
+	uint64_t forgotten_processes;	/* ended, and not kept: in the sums only */
+	uint64_t forgotten_jobs;	/* over, and not kept */
+	uint64_t dropped_rows;		/* of memory_usage */
+	struct profile_losses profiles; /* the sum over the jobs' profiles; dropped_processes: of
+					 * the whole machine */
 };
 
 /* What a record has changed. */

@@ -141,7 +141,7 @@ void job_tell_begin(struct machine *m, struct job *job, struct process *root,
 	user->kept += job->charged;
 }
 
-static void add_losses(struct machine_losses *sum, const struct profile_losses *l)
+static void add_losses(struct profile_losses *sum, const struct profile_losses *l)
 {
 	sum->missing_checkpoints += l->missing_checkpoints;
 	sum->unreadable_names += l->unreadable_names;
@@ -161,7 +161,7 @@ int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 	if (err)
 		return err;
 	job->pub.end_ns = time_ns;
-	add_losses(&m->losses, profile_losses(job->pub.profile));
+	add_losses(&m->losses.profiles, profile_losses(job->pub.profile));
 	return 0;
 }
 

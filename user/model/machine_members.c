@@ -83,7 +83,7 @@ static void sums_add(struct machine *m, const struct profile_process *pub)
 		return;
 	sum->pub.processes++;
 	raise_to(&sum->pub.peak_rss, pub->memory.peak);
-	profile_add_usage(&sum->pub.usage, &pub->usage);
+	usage_add(&sum->pub.usage, &pub->usage);
 }
 
 /* Of the users that come next, the one with most ended processes. */

@@ -67,7 +67,7 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->end_ns = now->time_ns > phase->start_ns ? now->time_ns : phase->start_ns;
 	phase->end_rss = now->rss;
 	phase->peak_rss = open->peak.rss;
-	phase->usage = profile_usage_since(&phase->usage, &now->usage);
+	phase->usage = usage_between(&phase->usage, &now->usage);
 	phases->peaks[open->index] = open->peak;
 	if (open->kind == PROFILE_PHASE_PAIR)
 		((struct process *)open->owner)->open_phases--;

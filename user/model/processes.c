@@ -23,28 +23,6 @@ struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t pag
 	};
 }
 
-struct profile_usage usage_from_wire(const struct wire_usage *u)
-{
-	return (struct profile_usage){
-		.io_read = u->rchar + u->extra_read,
-		.io_write = u->wchar + u->extra_write,
-		.disk_read = u->read_bytes,
-		.disk_write = u->write_bytes,
-		.disk_write_cancelled = u->cancelled_write_bytes,
-		.cpu_ns = u->cpu_ns,
-	};
-}
-
-void usage_raise(struct profile_usage *u, const struct profile_usage *other)
-{
-	raise_to(&u->io_read, other->io_read);
-	raise_to(&u->io_write, other->io_write);
-	raise_to(&u->disk_read, other->disk_read);
-	raise_to(&u->disk_write, other->disk_write);
-	raise_to(&u->disk_write_cancelled, other->disk_write_cancelled);
-	raise_to(&u->cpu_ns, other->cpu_ns);
-}
-
 static bool has_memory(const struct profile_process *pub)
 {
 	return pub->end_ns == 0 && !(pub->flags & WIRE_PROCESS_SHARES_MM);
@@ -375,7 +353,7 @@ void processes_usage(const struct processes *ps, struct profile_usage *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (size_t i = 0; i < ps->n; i++)
-		profile_add_usage(sum, &ps->list[i]->usage);
+		usage_add(sum, &ps->list[i]->usage);
 }
 
 void processes_remove(struct processes *ps, struct process *process)

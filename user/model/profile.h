@@ -16,6 +16,7 @@
 
 #include "base/amounts.h"
 #include "bpf/wire.h"
+#include "model/usage.h"
 
 enum {
 	PROFILE_MAX_POINTS = 4096,	 /* points the finished timeline has at most */
@@ -35,37 +36,6 @@ struct profile_memory {
 	uint64_t hugetlb;		  /* beside rss, as last looked up */
 	uint64_t hugetlb_peak;		  /* the highest of these: at least so much there was */
 };
-
-struct profile_usage {
-	uint64_t io_read, io_write;	/* bytes through calls, splice and io_uring included */
-	uint64_t disk_read, disk_write; /* bytes from and to storage */
-	uint64_t disk_write_cancelled;
-	uint64_t cpu_ns;
-};
-
-static inline void profile_add_usage(struct profile_usage *sum, const struct profile_usage *u)
-{
-	sum->io_read += u->io_read;
-	sum->io_write += u->io_write;
-	sum->disk_read += u->disk_read;
-	sum->disk_write += u->disk_write;
-	sum->disk_write_cancelled += u->disk_write_cancelled;
-	sum->cpu_ns += u->cpu_ns;
-}
-
-static inline struct profile_usage profile_usage_since(const struct profile_usage *before,
-						       const struct profile_usage *now)
-{
-	return (struct profile_usage){
-		.io_read = since(before->io_read, now->io_read),
-		.io_write = since(before->io_write, now->io_write),
-		.disk_read = since(before->disk_read, now->disk_read),
-		.disk_write = since(before->disk_write, now->disk_write),
-		.disk_write_cancelled =
-			since(before->disk_write_cancelled, now->disk_write_cancelled),
-		.cpu_ns = since(before->cpu_ns, now->cpu_ns),
-	};
-}
 
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };
 

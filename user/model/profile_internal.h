@@ -128,9 +128,6 @@ size_t profile_n_phases(const struct profile *p);
 struct process *profile_who(const struct profile *p);
 
 struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t page_size);
-struct profile_usage usage_from_wire(const struct wire_usage *u);
-/* Each field: the larger of both. */
-void usage_raise(struct profile_usage *u, const struct profile_usage *other);
 
 /* phases.c */
 

@@ -41,7 +41,7 @@ struct rate *rates_between_steps(const struct recording *r, size_t most, size_t 
 		rates[(*n)++] = (struct rate){
 			.start_ns = from->rel_ns,
 			.end_ns = step->rel_ns,
-			.usage = profile_usage_since(&from->usage, &step->usage),
+			.usage = usage_between(&from->usage, &step->usage),
 		};
 		begin = from;
 		from = step;

@@ -87,7 +87,7 @@ static void add_process(struct grouping *g, const struct profile_process *proces
 		group->rss += process->memory.rss;
 	if (process->memory.peak > group->largest_peak)
 		group->largest_peak = process->memory.peak;
-	profile_add_usage(&group->usage, &process->usage);
+	usage_add(&group->usage, &process->usage);
 }
 
 static void add_sum(struct grouping *g, const struct machine_sum *sum)
@@ -99,7 +99,7 @@ static void add_sum(struct grouping *g, const struct machine_sum *sum)
 	group->processes += sum->processes;
 	if (sum->peak_rss > group->largest_peak)
 		group->largest_peak = sum->peak_rss;
-	profile_add_usage(&group->usage, &sum->usage);
+	usage_add(&group->usage, &sum->usage);
 }
 
 static int by_memory(const void *a, const void *b)

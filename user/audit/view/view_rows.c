@@ -96,20 +96,6 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Each field: the larger of both. */
-static struct profile_usage larger_usage(const struct profile_usage *a,
-					 const struct profile_usage *b)
-{
-	return (struct profile_usage){
-		.io_read = larger(a->io_read, b->io_read),
-		.io_write = larger(a->io_write, b->io_write),
-		.disk_read = larger(a->disk_read, b->disk_read),
-		.disk_write = larger(a->disk_write, b->disk_write),
-		.disk_write_cancelled = larger(a->disk_write_cancelled, b->disk_write_cancelled),
-		.cpu_ns = larger(a->cpu_ns, b->cpu_ns),
-	};
-}
-
 static int64_t growth_of(const struct profile_process *process)
 {
 	return (int64_t)(process->memory.rss - process->marked_rss[1]);
@@ -217,7 +203,7 @@ static struct view_figures job_figures(struct view_rows *v, const struct machine
 		return f;
 	f.growth = tally->growth;
 	/* The job says it at its checkpoints only; of its processes some may not be kept. */
-	f.usage = larger_usage(&f.usage, &tally->usage);
+	usage_raise(&f.usage, &tally->usage);
 	return f;
 }
 
@@ -259,9 +245,9 @@ static void count_process(struct view_rows *v, const struct profile_process *pro
 	const int64_t growth = growth_of(process);
 	struct tally *tally = process->job ? tally_of(v, process->job) : NULL;
 
-	profile_add_usage(&v->totals.usage, &process->usage);
+	usage_add(&v->totals.usage, &process->usage);
 	if (tally)
-		profile_add_usage(&tally->usage, &process->usage);
+		usage_add(&tally->usage, &process->usage);
 	if (process->end_ns)
 		return;
 	v->totals.alive++;
@@ -453,7 +439,7 @@ int view_rows_scan(struct view_rows *v, const struct machine *m, const struct vi
 	rank_processes(v);
 	rank_jobs(v);
 	for (size_t i = 0; i < machine_n_sums(m); i++)
-		profile_add_usage(&v->totals.usage, &machine_sum(m, i)->usage);
+		usage_add(&v->totals.usage, &machine_sum(m, i)->usage);
 	return 0;
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * usage.h - what a process or a tree has used: amounts that only grow. USAGE() has a line for each;
+ * the struct and everything that handles all amounts alike come from it. How files and reports call
+ * them is in format/quantities.h.
+ */
+#ifndef QPROF_USAGE_H
+#define QPROF_USAGE_H
+
+#include <stdint.h>
+
+#include "base/amounts.h"
+#include "bpf/wire.h"
+
+/* X(member, the kernel side's figure): bytes, but for cpu_ns. */
+#define USAGE(X)                                                                                   \
+	X(io_read, wire->rchar + wire->extra_read) /* through calls, splice and io_uring too */    \
+	X(io_write, wire->wchar + wire->extra_write)                                               \
+	X(disk_read, wire->read_bytes)                                                             \
+	X(disk_write, wire->write_bytes)                                                           \
+	X(disk_write_cancelled, wire->cancelled_write_bytes) /* part of disk_write */              \
+	X(cpu_ns, wire->cpu_ns)
+
+struct profile_usage {
+#define USAGE_MEMBER(member, from) uint64_t member;
+	USAGE(USAGE_MEMBER)
+#undef USAGE_MEMBER
+};
+
+static inline struct profile_usage usage_from_wire(const struct wire_usage *wire)
+{
+#define USAGE_FROM(member, from) .member = (from),
+	return (struct profile_usage){USAGE(USAGE_FROM)};
+#undef USAGE_FROM
+}
+
+static inline void usage_add(struct profile_usage *sum, const struct profile_usage *more)
+{
+#define USAGE_ADD(member, from) sum->member += more->member;
+	USAGE(USAGE_ADD)
+#undef USAGE_ADD
+}
+
+/* Each amount becomes the larger of both. */
+static inline void usage_raise(struct profile_usage *usage, const struct profile_usage *other)
+{
+#define USAGE_RAISE(member, from) raise_to(&usage->member, other->member);
+	USAGE(USAGE_RAISE)
+#undef USAGE_RAISE
+}
+
+/* What was used after `before`, up to `now`; 0 where that is negative. */
+static inline struct profile_usage usage_between(const struct profile_usage *before,
+						 const struct profile_usage *now)
+{
+#define USAGE_LESS(member, from) .member = since(before->member, now->member),
+	return (struct profile_usage){USAGE(USAGE_LESS)};
+#undef USAGE_LESS
+}
+
+#endif

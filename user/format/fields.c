@@ -5,17 +5,18 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "format/quantities.h"
 
 #define FIELD(type, k, member, kind_)                                                              \
 	.key = (k), .kind = (kind_), .offset = offsetof(struct recording_##type, member)
 #define LIST(base, k, member, kind_, max_)                                                         \
 	.key = (k), .kind = (kind_), .offset = offsetof(base, member),                             \
 	.count = offsetof(base, n_##member), .max = (max_)
-#define RECORD(type, name_, list)                                                                  \
+#define RECORD(type, name_, list, first_)                                                          \
 	{                                                                                          \
 		.name = (name_), .fields = (list), .n_fields = sizeof(list) / sizeof(*(list)),     \
 		.size = sizeof(struct recording_##type),                                           \
-		.has = offsetof(struct recording_##type, has),                                     \
+		.has = offsetof(struct recording_##type, has), .first = (first_),                  \
 	}
 
 const struct flag_name kind_names[N_KIND_NAMES] = {
@@ -36,7 +37,7 @@ static const struct field backends_fields[] = {
 	{FIELD(backends, "io_storage", io_storage, FIELD_TEXT)},
 	{FIELD(backends, "checkpoints", checkpoints, FIELD_TEXT)},
 };
-static const struct record record_backends = RECORD(backends, "backends", backends_fields);
+static const struct record record_backends = RECORD(backends, "backends", backends_fields, NULL);
 
 static const struct field run_fields[] = {
 	{FIELD(run, "version", version, FIELD_TEXT)},
@@ -48,50 +49,74 @@ static const struct field run_fields[] = {
 	{FIELD(run, "started_at", started_at, FIELD_UNIX_SECS)},
 	{FIELD(run, "backends", backends, FIELD_MAP), .of = &record_backends},
 };
-static const struct record record_run = RECORD(run, "qprof", run_fields);
+const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 
-/* What storage, calls and CPUs did, in the names that rows, phases and processes have for it. */
-#define USAGE_FIELDS(type, prefix)                                                                 \
-	{FIELD(type, prefix "io_read_mb", usage.io_read, FIELD_BYTES)},                            \
-		{FIELD(type, prefix "io_write_mb", usage.io_write, FIELD_BYTES)},                  \
-		{FIELD(type, prefix "disk_read_mb", usage.disk_read, FIELD_BYTES)},                \
-		{FIELD(type, prefix "disk_write_mb", usage.disk_write, FIELD_BYTES)},              \
-	{                                                                                          \
-		FIELD(type, prefix "cpu_time_secs", usage.cpu_ns, FIELD_NS)                        \
-	}
+/*
+ * The quantities of quantities.h, in the names that rows, phases, processes and totals have for
+ * them. Rows say what they are.
+ */
+#define USAGE_FIELD_(type, k, member, unit, since_, means_)                                        \
+	{FIELD(type, k, usage.member, FIELD_##unit), .since = (since_), .means = (means_)},
+#define IF_EVERYWHERE_EVERYWHERE(...) __VA_ARGS__
+#define IF_EVERYWHERE_TOTALS(...)
+#define IF_TOTALS_EVERYWHERE(...)
+#define IF_TOTALS_TOTALS(...) __VA_ARGS__
+
+#define ROW_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                           \
+	IF_EVERYWHERE_##where(USAGE_FIELD_(step, k, member, unit, since, means))
+#define USAGE_FIELD(member, k, e, unit, where, g, w, c, since, means, type)                        \
+	IF_EVERYWHERE_##where(USAGE_FIELD_(type, k, member, unit, since, NULL))
+#define TOTAL_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                         \
+	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" k, member, unit, since, NULL))
+#define ONLY_TOTAL_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                    \
+	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" k, member, unit, since, means))
 
 static const struct field step_fields[] = {
 	{FIELD(step, "step", step, FIELD_TEXT), .required = true},
-	{FIELD(step, "timestamp", unix_secs, FIELD_UNIX_SECS)},
-	{FIELD(step, "relative_time_secs", rel_ns, FIELD_NS), .required = true},
-	{FIELD(step, "cpu_memory_mb", rss, FIELD_BYTES), .required = true},
+	{FIELD(step, "timestamp", unix_secs, FIELD_UNIX_SECS),
+	 .means = "Unix seconds, by the kernel's clock when the checkpoint was hit"},
+	{FIELD(step, "relative_time_secs", rel_ns, FIELD_NS), .required = true,
+	 .means = "since the start of the run"},
+	{FIELD(step, "cpu_memory_mb", rss, FIELD_BYTES), .required = true,
+	 .means = "resident memory (RSS) of the tree now"},
 	{FIELD(step, "gpu_memory_mb", gpu, FIELD_BYTES)},
-	{FIELD(step, "step_peak_memory_mb", peak, FIELD_BYTES)},
-	USAGE_FIELDS(step, ""),
-	{FIELD(step, "pid", pid, FIELD_U32)},
-	{FIELD(step, "tid", tid, FIELD_U32)},
-	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL)},
-	{FIELD(step, "hugetlb_mb", hugetlb, FIELD_BYTES)},
+	{FIELD(step, "step_peak_memory_mb", peak, FIELD_BYTES),
+	 .means = "highest RSS of the tree since the row before"},
+	USAGE_QUANTITIES(ROW_FIELD, ){FIELD(step, "pid", pid, FIELD_U32),
+				      .means = "the process that hit the checkpoint"},
+	{FIELD(step, "tid", tid, FIELD_U32), .means = "its thread"},
+	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL),
+	 .means = "values reported since the row before; null: could not be read"},
+	{FIELD(step, "hugetlb_mb", hugetlb, FIELD_BYTES),
+	 .means = "hugetlb memory of the tree now, which is in no RSS; absent: none"},
 };
-const struct record record_step = RECORD(step, "a row of memory_usage", step_fields);
+/* Quark's keys come first in a file. */
+static const char *const step_first[] = {"step",	  "timestamp",	"relative_time_secs",
+					 "cpu_memory_mb", "hugetlb_mb", "disk_read_mb",
+					 "disk_write_mb", NULL};
+const struct record record_step = RECORD(step, "a row of memory_usage", step_fields, step_first);
 
 static const struct field phase_fields[] = {
 	{FIELD(phase, "name", name, FIELD_TEXT), .required = true},
 	{FIELD(phase, "kind", kind, FIELD_KIND), .required = true},
-	{FIELD(phase, "to", to, FIELD_TEXT)},
-	{FIELD(phase, "depth", depth, FIELD_U32)},
+	{FIELD(phase, "to", to, FIELD_TEXT), .means = "the mark that ends a gap"},
+	{FIELD(phase, "depth", depth, FIELD_U32),
+	 .means = "phases of the same thread that were open when it began"},
 	{FIELD(phase, "pid", pid, FIELD_U32)},
 	{FIELD(phase, "tid", tid, FIELD_U32)},
 	{FIELD(phase, "start_secs", start_ns, FIELD_NS), .required = true},
 	{FIELD(phase, "duration_secs", duration_ns, FIELD_NS), .required = true},
 	{FIELD(phase, "start_memory_mb", start_rss, FIELD_BYTES), .required = true},
 	{FIELD(phase, "end_memory_mb", end_rss, FIELD_BYTES), .required = true},
-	{FIELD(phase, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true},
-	{FIELD(phase, "delta_memory_mb", delta_rss, FIELD_DELTA)},
-	USAGE_FIELDS(phase, ""),
-	{FIELD(phase, "closed", closed, FIELD_BOOL), .absent = true},
+	{FIELD(phase, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true,
+	 .means = "highest RSS of the tree during the phase"},
+	{FIELD(phase, "delta_memory_mb", delta_rss, FIELD_DELTA),
+	 .means = "RSS of the tree at its end less RSS at its begin"},
+	USAGE_QUANTITIES(USAGE_FIELD, phase){FIELD(phase, "closed", closed, FIELD_BOOL),
+					     .absent = true,
+					     .means = "false if the run ended first"},
 };
-const struct record record_phase = RECORD(phase, "a phase", phase_fields);
+const struct record record_phase = RECORD(phase, "a phase", phase_fields, NULL);
 
 static const struct field process_fields[] = {
 	{FIELD(process, "pid", pid, FIELD_U32), .required = true},
@@ -100,20 +125,21 @@ static const struct field process_fields[] = {
 	{FIELD(process, "cmdline", cmdline, FIELD_TEXT), .nullable = true},
 	{FIELD(process, "cmdline_cut", cmdline_cut, FIELD_BOOL)},
 	{FIELD(process, "start_secs", start_ns, FIELD_NS), .required = true},
-	{FIELD(process, "end_secs", end_ns, FIELD_NS), .nullable = true},
+	{FIELD(process, "end_secs", end_ns, FIELD_NS), .nullable = true,
+	 .means = "null if it was still running"},
 	{FIELD(process, "exit_code", exit_code, FIELD_U32)},
 	{FIELD(process, "exit_signal", exit_signal, FIELD_U32)},
 	{FIELD(process, "flags", flags, FIELD_FLAGS)},
-	{FIELD(process, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true},
+	{FIELD(process, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true,
+	 .means = "its own highest RSS"},
 	{FIELD(process, "file_memory_mb", file, FIELD_BYTES)},
 	{FIELD(process, "anon_memory_mb", anon, FIELD_BYTES)},
 	{FIELD(process, "shmem_memory_mb", shmem, FIELD_BYTES)},
 	{FIELD(process, "swap_mb", swap, FIELD_BYTES)},
-	USAGE_FIELDS(process, ""),
-	{FIELD(process, "hugetlb_mb", hugetlb, FIELD_BYTES)},
+	USAGE_QUANTITIES(USAGE_FIELD, process){FIELD(process, "hugetlb_mb", hugetlb, FIELD_BYTES)},
 	{FIELD(process, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES)},
 };
-const struct record record_process = RECORD(process, "a process", process_fields);
+const struct record record_process = RECORD(process, "a process", process_fields, NULL);
 
 #define MEMORY_FIELDS(type)                                                                        \
 	{FIELD(type, "file_mb", file, FIELD_BYTES), .required = true},                             \
@@ -126,9 +152,10 @@ const struct record record_process = RECORD(process, "a process", process_fields
 static const struct field point_fields[] = {
 	{FIELD(point, "time_secs", time_ns, FIELD_NS), .required = true},
 	MEMORY_FIELDS(point),
-	{FIELD(point, "step_peak_mb", peak, FIELD_BYTES), .nullable = true},
+	{FIELD(point, "step_peak_mb", peak, FIELD_BYTES), .nullable = true,
+	 .means = "the exact peak of a step, at the event nearest to it; else null"},
 };
-const struct record record_point = RECORD(point, "a row of timeline", point_fields);
+const struct record record_point = RECORD(point, "a row of timeline", point_fields, NULL);
 
 static const struct field track_point_fields[] = {
 	{FIELD(track_point, "process", process, FIELD_U32), .required = true},
@@ -136,39 +163,49 @@ static const struct field track_point_fields[] = {
 	MEMORY_FIELDS(track_point),
 };
 const struct record record_track_point =
-	RECORD(track_point, "a row of process_timeline", track_point_fields);
+	RECORD(track_point, "a row of process_timeline", track_point_fields, NULL);
 
 static const struct field share_fields[] = {
 	{FIELD(share, "process", process, FIELD_U32), .required = true},
 	{FIELD(share, "pid", pid, FIELD_U32)},
 	MEMORY_FIELDS(share),
 };
-static const struct record record_share = RECORD(share, "a process at the peak", share_fields);
+static const struct record record_share =
+	RECORD(share, "a process at the peak", share_fields, NULL);
 
 static const struct field peak_fields[] = {
 	{FIELD(peak, "time_secs", time_ns, FIELD_NS), .required = true},
 	MEMORY_FIELDS(peak),
 	{LIST(struct recording_peak, "processes", shares, FIELD_LIST, RECORDING_MAX_PROCESSES),
-	 .of = &record_share},
+	 .of = &record_share, .means = "the largest first; process: index in processes"},
 };
-static const struct record record_peak = RECORD(peak, "peak", peak_fields);
+const struct record record_peak = RECORD(peak, "peak", peak_fields, NULL);
 
 static const struct field totals_fields[] = {
-	{FIELD(totals, "total_quantization_time_seconds", duration_ns, FIELD_NS)},
-	{FIELD(totals, "peak_memory_mb", peak_rss, FIELD_BYTES)},
-	{FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES)},
-	{FIELD(totals, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES)},
+	{FIELD(totals, "total_quantization_time_seconds", duration_ns, FIELD_NS), .decimals = 4},
+	{FIELD(totals, "peak_memory_mb", peak_rss, FIELD_BYTES),
+	 .means = "highest RSS of the tree at any time"},
+	{FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES),
+	 .means = "highest RSS of the first process alone"},
+	{FIELD(totals, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES),
+	 .means = "hugetlb memory, the highest that was seen: there may have been more"},
 	{FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_BYTES)},
-	{FIELD(totals, "total_disk_write_cancelled_mb", usage.disk_write_cancelled, FIELD_BYTES)},
-	USAGE_FIELDS(totals, "total_"),
-};
-const struct record record_totals = RECORD(totals, "the totals", totals_fields);
+	USAGE_QUANTITIES(ONLY_TOTAL_FIELD, ) USAGE_QUANTITIES(TOTAL_FIELD, )};
+static const char *const totals_first[] = {"total_quantization_time_seconds",
+					   "peak_memory_mb",
+					   "main_peak_memory_mb",
+					   "peak_hugetlb_mb",
+					   "total_disk_read_mb",
+					   "total_disk_write_mb",
+					   "total_disk_write_cancelled_mb",
+					   NULL};
+const struct record record_totals = RECORD(totals, "the totals", totals_fields, totals_first);
 
 static const struct field warning_fields[] = {
 	{FIELD(warning, "what", what, FIELD_TEXT), .required = true},
 	{FIELD(warning, "why", why, FIELD_TEXT), .required = true},
 };
-static const struct record record_warning = RECORD(warning, "a warning", warning_fields);
+static const struct record record_warning = RECORD(warning, "a warning", warning_fields, NULL);
 
 static const struct field shared_fields[] = {
 	{FIELD(shared, "inherited_at_fork", inherited, FIELD_BYTES)},
@@ -176,8 +213,8 @@ static const struct field shared_fields[] = {
 	{FIELD(shared, "shared_files", files, FIELD_BYTES)},
 	{FIELD(shared, "note", note, FIELD_TEXT)},
 };
-static const struct record record_shared =
-	RECORD(shared, "may_be_counted_more_than_once_mb", shared_fields);
+const struct record record_shared =
+	RECORD(shared, "may_be_counted_more_than_once_mb", shared_fields, NULL);
 
 static const struct field quality_fields[] = {
 	{LIST(struct recording_quality, NULL, counts, FIELD_COUNTS, RECORDING_MAX_SMALL)},
@@ -185,30 +222,37 @@ static const struct field quality_fields[] = {
 	 .of = &record_warning},
 	{LIST(struct recording_quality, "notes", notes, FIELD_TEXTS, RECORDING_MAX_SMALL)},
 	{FIELD(quality, "may_be_counted_more_than_once_mb", shared, FIELD_MAP),
-	 .of = &record_shared},
+	 .of = &record_shared,
+	 .means = "RSS counts a page in each process that maps it; how much that may be at most"},
 };
-static const struct record record_quality = RECORD(quality, "quality", quality_fields);
+static const struct record record_quality = RECORD(quality, "quality", quality_fields, NULL);
 
 #define TOP(k, member, record_)                                                                    \
-	{                                                                                          \
-		.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),       \
-		.of = &(record_)                                                                   \
-	}
+	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
+	.of = &(record_)
 #define TOP_LIST(k, member, kind_, record_, max_)                                                  \
-	{                                                                                          \
-		LIST(struct recording, k, member, kind_, max_), .of = &(record_)                   \
-	}
+	LIST(struct recording, k, member, kind_, max_), .of = &(record_)
 
 static const struct field recording_fields[] = {
-	TOP("qprof", run, record_run),
-	TOP_LIST("memory_usage", steps, FIELD_LIST, record_step, RECORDING_MAX_STEPS),
-	TOP(NULL, totals, record_totals),
-	TOP("peak", peak, record_peak),
-	TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
-	TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
-	TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),
-	TOP_LIST("process_timeline", tracks, FIELD_TABLE, record_track_point, RECORDING_MAX_POINTS),
-	TOP("quality", quality, record_quality),
+	{TOP("qprof", run, record_run)},
+	{TOP_LIST("memory_usage", steps, FIELD_LIST, record_step, RECORDING_MAX_STEPS),
+	 .means = "a row for each checkpoint; what has no other time is of the tree since the "
+		  "start"},
+	{TOP(NULL, totals, record_totals)},
+	{TOP("peak", peak, record_peak),
+	 .means = "what the peak was made of, at the event nearest to it"},
+	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
+	 .means = "a pair from begin to end, or a gap from one mark to the next; figures as in "
+		  "rows, of the tree during it"},
+	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
+	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
+	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),
+	 .means = "memory of the tree; of points close together the lowest and the highest"},
+	{TOP_LIST("process_timeline", tracks, FIELD_TABLE, record_track_point,
+		  RECORDING_MAX_POINTS),
+	 .means = "memory of each process, from that time on; of one process alone: no rows"},
+	{TOP("quality", quality, record_quality),
+	 .means = "what was lost or is in doubt, counted; thinned_points are no loss"},
 };
 const struct record record_recording = {
 	.name = "a profile",
@@ -227,6 +271,14 @@ size_t field_find(const struct record *record, const char *key, size_t len)
 			return i;
 	}
 	return record->n_fields;
+}
+
+void field_put(const struct record *record, void *item, const char *key, bool has)
+{
+	uint32_t *bits = (uint32_t *)((char *)item + record->has);
+	const uint32_t bit = 1u << field_find(record, key, strlen(key));
+
+	*bits = has ? *bits | bit : *bits & ~bit;
 }
 
 static const char *kind_name(uint32_t kind)
@@ -257,7 +309,7 @@ char *field_scalar(char *out, const struct record *record, size_t i, const void 
 				 : units_mb(out, (uint64_t)delta);
 	}
 	case FIELD_NS:
-		return units_secs(out, *(const uint64_t *)value, 6);
+		return units_secs(out, *(const uint64_t *)value, SECS_DECIMALS);
 	case FIELD_UNIX_SECS:
 		snprintf(out, FIELD_TEXT_MAX, "%.6f", *(const double *)value);
 		return out;

@@ -38,10 +38,13 @@ struct field {
 	size_t count;	 /* of a list: offset of the size_t with its length */
 	const struct record *of;
 	enum field_kind kind;
-	unsigned int max; /* of a list: more is an error */
-	bool required;	  /* an item without it is no item */
-	bool nullable;	  /* written as null where it is absent, and not left out */
-	bool absent;	  /* of a FIELD_BOOL: what it is where it is absent */
+	unsigned int max;	/* of a list: more is an error */
+	bool required;		/* an item without it is no item */
+	bool nullable;		/* written as null where it is absent, and not left out */
+	bool absent;		/* of a FIELD_BOOL: what it is where it is absent */
+	unsigned char decimals; /* of a FIELD_NS in a YAML file; 0: SECS_DECIMALS */
+	unsigned int since;	/* 2 and more: it came later (quantities.h) */
+	const char *means; /* a sentence for the comments of a profile; NULL: the key says it */
 };
 
 struct record {
@@ -50,10 +53,15 @@ struct record {
 	size_t n_fields; /* at most 32 */
 	size_t size;	 /* of the struct */
 	size_t has;	 /* offset of its uint32_t has */
+	const char *const
+		*first; /* keys that come first in a YAML file, NULL at the end; or NULL */
 };
 
-extern const struct record record_recording, record_step, record_phase, record_process,
-	record_point, record_track_point, record_totals;
+/* Decimals of seconds: times 1 us apart stay apart. */
+enum { SECS_DECIMALS = 6 };
+
+extern const struct record record_recording, record_run, record_step, record_phase, record_process,
+	record_point, record_track_point, record_peak, record_totals, record_shared;
 
 /* Names of enum profile_phase_kind, and of process flags. */
 struct flag_name {
@@ -80,6 +88,15 @@ static inline const void *field_list(const struct field *field, const void *item
 static inline bool field_has(const struct record *record, const void *item, size_t i)
 {
 	return *(const uint32_t *)((const char *)item + record->has) >> i & 1;
+}
+
+/* Notes whether the item has a value for the field with that key. */
+void field_put(const struct record *record, void *item, const char *key, bool has);
+
+/* The bits of `has` of an item that lacks nothing. */
+static inline uint32_t field_all(const struct record *record)
+{
+	return (uint32_t)((1ull << record->n_fields) - 1);
 }
 
 static inline bool field_is_list(const struct field *field)

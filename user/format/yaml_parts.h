@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * yaml_parts.h - what profiles and reports say alike: one key and its value, or a few that belong
- * together. docs/profile-format.md says what each key means.
+ * yaml_parts.h - what profiles of runs and reports of audits share: a key and its value, and the
+ * parts that look the same in both. docs/profile-format.md says what each key means.
  */
 #ifndef QPROF_YAML_PARTS_H
 #define QPROF_YAML_PARTS_H
@@ -10,42 +10,33 @@
 #include <stdint.h>
 
 #include "format/emit.h"
+#include "format/quality.h"
 #include "format/run_info.h"
 
-/* Of seconds: what is 1 us apart stays apart. */
-enum { SECS_DECIMALS = 6 };
+void yaml_comments(struct emit *e, const char *const *lines, size_t n);
 
-void put_comments(struct emit *e, const char *const *lines, size_t n);
+/* One key and its value. */
 
-/* One key and its value, by what the value is. */
-
-void put_text(struct emit *e, const char *key, const char *text); /* NULL: null */
-void put_word(struct emit *e, const char *key, const char *word);
-void put_count(struct emit *e, const char *key, uint64_t count);
-void put_mb(struct emit *e, const char *key, uint64_t bytes);
-/* Nothing where it is 0, as hugetlb memory nearly always is. */
-void put_mb_if_any(struct emit *e, const char *key, uint64_t bytes);
-void put_secs(struct emit *e, const char *key, uint64_t ns);
-void put_unix_secs(struct emit *e, const char *key, double secs);
-
-void put_metric_value(struct emit *e, const struct profile_metric *metric); /* no key */
+void key_text(struct emit *e, const char *key, const char *text); /* NULL: null */
+void key_word(struct emit *e, const char *key, const char *word); /* as it stands */
+void key_count(struct emit *e, const char *key, uint64_t count);
+void key_mb(struct emit *e, const char *key, uint64_t bytes);
+void key_secs(struct emit *e, const char *key, uint64_t ns);
 
 /* Keys of a map that was begun. */
 
-void put_usage(struct emit *e, const struct profile_usage *usage);
-void put_run_keys(struct emit *e, const struct run_info *info); /* version to kernel */
-void put_backends(struct emit *e, const struct run_info *info);
-/* Times are since start_ns. */
-void put_process_keys(struct emit *e, const struct profile_process *process, uint64_t start_ns);
+/* The quantities of processes and their sums (quantities.h). */
+void yaml_usage(struct emit *e, const struct profile_usage *usage);
 /* At the top level of a profile, as Quark has them. */
-void put_totals(struct emit *e, const struct profile_totals *totals);
-void put_phases(struct emit *e, const struct profile *p);
-void put_warnings(struct emit *e, const struct run_quality *quality);
-void put_notes(struct emit *e, const struct run_quality *quality);
-/* metrics: none where n is 0. */
-void put_metrics(struct emit *e, const struct profile_metric *metrics, size_t n);
+void yaml_totals(struct emit *e, const struct profile_totals *totals);
+void yaml_phases(struct emit *e, const struct profile *p);
+/* Nothing where n is 0. */
+void yaml_metrics(struct emit *e, const struct profile_metric *metrics, size_t n);
+/* What was lost or is in doubt: counts, warnings and notes. */
+void yaml_quality(struct emit *e, const struct quality_count *counts, size_t n,
+		  const struct run_quality *quality);
 
 /* An entry of the list memory_usage. */
-void put_row(struct emit *e, const struct profile_checkpoint *step);
+void yaml_step(struct emit *e, const struct profile_checkpoint *step);
 
 #endif

@@ -7,12 +7,13 @@
 #include "base/amounts.h"
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
-#include "capture/output.h"
-#include "format/emit.h"
 #include "base/names.h"
+#include "capture/output.h"
 #include "format/quality.h"
-#include "format/yaml_parts.h"
 #include "base/units.h"
+#include "format/recorded.h"
+#include "format/yaml_parts.h"
+#include "format/yaml_record.h"
 
 static const char *const header[] = {
 	"A report by qprof-bpf " QPROF_VERSION
@@ -46,19 +47,21 @@ static const char *const definitions[] = {
 
 static void put_head(struct emit *e, const struct audit_report *r)
 {
+	struct recording_run run = recorded_run(r->info);
 	size_t n;
 
 	emit_plain(e, "qprof");
 	emit_map(e, EMIT_BLOCK);
-	put_run_keys(e, r->info);
-	put_word(e, "mode", "audit");
-	put_unix_secs(e, "started_at", machine_unix_secs(r->machine, r->start_ns));
-	put_secs(e, "duration_secs", r->end_ns - r->start_ns);
+	yaml_fields(e, &record_run, &run, "version", "kernel");
+	key_word(e, "mode", "audit");
+	run.started_at = machine_unix_secs(r->machine, r->start_ns);
+	yaml_fields(e, &record_run, &run, "started_at", "started_at");
+	key_secs(e, "duration_secs", r->end_ns - r->start_ns);
 	machine_processes(r->machine, &n);
-	put_count(e, "processes", n + machine_losses(r->machine).forgotten_processes);
-	put_count(e, "processes_alive", machine_alive(r->machine));
+	key_count(e, "processes", n + machine_losses(r->machine).forgotten_processes);
+	key_count(e, "processes_alive", machine_alive(r->machine));
 	emit_boundary(e);
-	put_backends(e, r->info);
+	yaml_fields(e, &record_run, &run, "backends", "backends");
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -72,16 +75,16 @@ static void put_owner(struct emit *e, const struct audit_report *r, uint32_t uid
 	const struct cgroup *cgroup = cgroups_get(r->cgroups, id);
 	char name[GROUP_NAME_MAX];
 
-	put_count(e, "uid", uid);
-	put_text(e, "user", user_name(name, sizeof(name), uid));
+	key_count(e, "uid", uid);
+	key_text(e, "user", user_name(name, sizeof(name), uid));
 	if (cgroup->path[0])
-		put_text(e, "cgroup", cgroup->path);
+		key_text(e, "cgroup", cgroup->path);
 	if (cgroup->container[0]) {
-		put_text(e, "container", cgroup->container);
-		put_text(e, "runtime", cgroup->runtime);
+		key_text(e, "container", cgroup->container);
+		key_text(e, "runtime", cgroup->runtime);
 	}
 	if (cgroup->pod[0])
-		put_text(e, "pod", cgroup->pod);
+		key_text(e, "pod", cgroup->pod);
 	emit_boundary_if_long(e);
 }
 
@@ -93,7 +96,7 @@ static void put_rows(struct emit *e, const struct audit_report *r, const struct 
 		struct profile_checkpoint row;
 
 		machine_row(r->machine, job, i, &row);
-		put_row(e, &row);
+		yaml_step(e, &row);
 	}
 	emit_list_end(e);
 	emit_boundary(e);
@@ -103,8 +106,8 @@ static void put_reason(struct emit *e, const struct machine_job *job)
 {
 	if (!job->rule[0])
 		return;
-	put_text(e, "rule", job->rule);
-	put_text(e, "evidence", job->evidence);
+	key_text(e, "rule", job->rule);
+	key_text(e, "evidence", job->evidence);
 }
 
 static void put_job(struct emit *e, const struct audit_report *r, const struct machine_job *job)
@@ -113,30 +116,30 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	const struct profile_metric *metrics = profile_summaries(job->profile, &n_metrics);
 
 	emit_map(e, EMIT_BLOCK);
-	put_count(e, "id", job->id);
+	key_count(e, "id", job->id);
 	if (job->root) {
-		put_count(e, "pid", job->root->tgid);
-		put_text(e, "comm", job->root->comm);
-		put_text(e, "command", job->root->cmdline);
+		key_count(e, "pid", job->root->tgid);
+		key_text(e, "comm", job->root->comm);
+		key_text(e, "command", job->root->cmdline);
 		emit_boundary_if_long(e);
 		put_owner(e, r, job->root->uid, job->root->cgroup);
 	}
 	put_reason(e, job);
-	put_secs(e, "start_secs", since(r->start_ns, job->begin_ns));
+	key_secs(e, "start_secs", since(r->start_ns, job->begin_ns));
 	/* Who closed it: its root's end, or ours. */
 	if (job->root && !job->root->end_ns)
-		put_word(e, "end_secs", "null");
+		key_word(e, "end_secs", "null");
 	else
-		put_secs(e, "end_secs", since(r->start_ns, job->end_ns));
-	put_count(e, "processes", job->processes);
-	put_count(e, "processes_alive", job->alive);
-	put_count(e, "checkpoints", job->checkpoints);
-	put_count(e, "dropped_rows", job->dropped_rows);
+		key_secs(e, "end_secs", since(r->start_ns, job->end_ns));
+	key_count(e, "processes", job->processes);
+	key_count(e, "processes_alive", job->alive);
+	key_count(e, "checkpoints", job->checkpoints);
+	key_count(e, "dropped_rows", job->dropped_rows);
 	emit_boundary(e);
 	put_rows(e, r, job);
-	put_totals(e, profile_totals(job->profile));
-	put_metrics(e, metrics, n_metrics);
-	put_phases(e, job->profile);
+	yaml_totals(e, profile_totals(job->profile));
+	yaml_metrics(e, metrics, n_metrics);
+	yaml_phases(e, job->profile);
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -161,21 +164,21 @@ static void put_group(struct emit *e, const struct audit_group *group, enum audi
 {
 	emit_map(e, EMIT_BLOCK);
 	if (by == BY_USER) {
-		put_text(e, "user", group->name);
-		put_count(e, "uid", group->uid);
+		key_text(e, "user", group->name);
+		key_count(e, "uid", group->uid);
 	} else {
-		put_text(e, "container", group->name[0] ? group->name : NULL);
+		key_text(e, "container", group->name[0] ? group->name : NULL);
 		if (group->runtime[0])
-			put_text(e, "runtime", group->runtime);
+			key_text(e, "runtime", group->runtime);
 		if (group->pod[0])
-			put_text(e, "pod", group->pod);
+			key_text(e, "pod", group->pod);
 	}
-	put_count(e, "jobs", group->jobs);
-	put_count(e, "processes", group->processes);
-	put_count(e, "processes_alive", group->alive);
-	put_mb(e, "memory_mb", group->rss);
-	put_mb(e, "largest_peak_memory_mb", group->largest_peak);
-	put_usage(e, &group->usage);
+	key_count(e, "jobs", group->jobs);
+	key_count(e, "processes", group->processes);
+	key_count(e, "processes_alive", group->alive);
+	key_mb(e, "memory_mb", group->rss);
+	key_mb(e, "largest_peak_memory_mb", group->largest_peak);
+	yaml_usage(e, &group->usage);
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -214,12 +217,14 @@ static int by_start(const void *a, const void *b)
 static void put_process(struct emit *e, const struct audit_report *r,
 			const struct profile_process *process)
 {
+	const struct recording_process recorded = recorded_process(process, r->start_ns);
+
 	emit_map(e, EMIT_BLOCK);
-	put_process_keys(e, process, r->start_ns);
-	put_mb(e, "memory_mb", profile_process_runs(process) ? process->memory.rss : 0);
+	yaml_record(e, &record_process, &recorded);
+	key_mb(e, "memory_mb", profile_process_runs(process) ? process->memory.rss : 0);
 	put_owner(e, r, process->uid, process->cgroup);
 	if (process->job)
-		put_count(e, "job", process->job->id);
+		key_count(e, "job", process->job->id);
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -254,9 +259,9 @@ static void put_devices(struct emit *e, const struct diskstats *disks)
 	emit_list(e, EMIT_BLOCK);
 	for (size_t i = 0; i < disks->n; i++) {
 		emit_map(e, EMIT_BLOCK);
-		put_text(e, "name", disks->devices[i].name);
-		put_mb(e, "read_mb", disks->devices[i].read);
-		put_mb(e, "write_mb", disks->devices[i].written);
+		key_text(e, "name", disks->devices[i].name);
+		key_mb(e, "read_mb", disks->devices[i].read);
+		key_mb(e, "write_mb", disks->devices[i].written);
 		emit_map_end(e);
 		emit_boundary(e);
 	}
@@ -271,12 +276,12 @@ static void put_storage(struct emit *e, const struct audit_report *r)
 	emit_plain(e, "storage");
 	emit_map(e, EMIT_BLOCK);
 	put_devices(e, &r->disks);
-	put_mb(e, "devices_read_mb", s.devices_read);
-	put_mb(e, "devices_write_mb", s.devices_written);
-	put_mb(e, "processes_read_mb", s.processes_read);
-	put_mb(e, "processes_write_mb", s.processes_written);
-	put_word(e, "unattributed_read_mb", units_mb_delta(text, s.processes_read, s.devices_read));
-	put_word(e, "unattributed_write_mb",
+	key_mb(e, "devices_read_mb", s.devices_read);
+	key_mb(e, "devices_write_mb", s.devices_written);
+	key_mb(e, "processes_read_mb", s.processes_read);
+	key_mb(e, "processes_write_mb", s.processes_written);
+	key_word(e, "unattributed_read_mb", units_mb_delta(text, s.processes_read, s.devices_read));
+	key_word(e, "unattributed_write_mb",
 		 units_mb_delta(text, s.processes_written, s.devices_written));
 	emit_map_end(e);
 	emit_boundary(e);
@@ -292,12 +297,7 @@ static void put_quality(struct emit *e, const struct audit_report *r)
 
 	emit_plain(e, "quality");
 	emit_map(e, EMIT_BLOCK);
-	for (size_t i = 0; i < n; i++)
-		put_count(e, counts[i].key, counts[i].count);
-	emit_boundary(e);
-	put_warnings(e, r->quality);
-	emit_boundary(e);
-	put_notes(e, r->quality);
+	yaml_quality(e, counts, n, r->quality);
 	emit_map_end(e);
 	emit_boundary(e);
 }
@@ -306,7 +306,7 @@ static int write_report(const struct audit_report *r, struct emit *e)
 {
 	int err;
 
-	put_comments(e, header, sizeof(header) / sizeof(*header));
+	yaml_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
 	put_head(e, r);
 	put_jobs(e, r);
@@ -321,7 +321,7 @@ static int write_report(const struct audit_report *r, struct emit *e)
 	put_quality(e, r);
 	emit_map_end(e);
 	emit_end(e);
-	put_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
+	yaml_comments(e, definitions, sizeof(definitions) / sizeof(*definitions));
 	emit_boundary(e);
 	return emit_flush(e);
 }

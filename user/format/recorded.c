@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "format/recorded.h"
+
+#include <sys/wait.h>
+
+#include "base/amounts.h"
+#include "format/fields.h"
+
+enum { SCHEMA_VERSION = 1 };
+
+struct recording_run recorded_run(const struct run_info *info)
+{
+	struct recording_run run = {
+		.has = field_all(&record_run),
+		.version = (char *)info->version,
+		.schema_version = SCHEMA_VERSION,
+		.hostname = (char *)info->hostname,
+		.kernel = (char *)info->kernel,
+		.started_at = info->started_at,
+		.command = (char **)info->command,
+		.pids = (uint32_t *)info->pids,
+		.n_pids = info->n_pids,
+		.backends =
+			{
+				.has = UINT32_MAX,
+				.rss = (char *)info->backend_rss,
+				.io_calls = (char *)info->backend_io_calls,
+				.io_storage = (char *)info->backend_io_storage,
+				.checkpoints = (char *)info->backend_checkpoints,
+			},
+	};
+
+	while (info->command && info->command[run.n_command])
+		run.n_command++;
+	field_put(&record_run, &run, "command", info->command);
+	field_put(&record_run, &run, "pids", !info->command && info->n_pids);
+	return run;
+}
+
+struct recording_step recorded_step(const struct profile_checkpoint *step)
+{
+	struct recording_step row = {
+		.has = field_all(&record_step),
+		.pid = step->tgid,
+		.tid = step->tid,
+		.step = (char *)step->step,
+		.unix_secs = step->unix_secs,
+		.rel_ns = step->rel_ns,
+		.rss = step->tree.rss,
+		.peak = step->tree.step_peak,
+		.usage = step->tree_usage,
+		.hugetlb = step->tree.hugetlb,
+		.metrics = (struct profile_metric *)step->metrics,
+		.n_metrics = step->n_metrics,
+	};
+
+	field_put(&record_step, &row, "gpu_memory_mb", false);
+	field_put(&record_step, &row, "hugetlb_mb", row.hugetlb);
+	field_put(&record_step, &row, "metrics", row.n_metrics);
+	return row;
+}
+
+struct recording_totals recorded_totals(const struct profile_totals *totals)
+{
+	struct recording_totals t = {
+		.has = field_all(&record_totals),
+		.duration_ns = totals->duration_ns,
+		.peak_rss = totals->peak_rss,
+		.main_peak_rss = totals->main_peak_rss,
+		.peak_hugetlb = totals->peak_hugetlb,
+		.usage = totals->usage,
+	};
+
+	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
+	field_put(&record_totals, &t, "peak_hugetlb_mb", t.peak_hugetlb);
+	return t;
+}
+
+struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase)
+{
+	struct recording_phase recorded = {
+		.has = field_all(&record_phase),
+		.kind = phase->kind,
+		.name = (char *)phase->name,
+		.to = (char *)phase->to,
+		.depth = phase->depth,
+		.pid = phase->tgid,
+		.tid = phase->tid,
+		.closed = phase->closed,
+		.start_ns = profile_rel_ns(p, phase->start_ns),
+		.duration_ns = phase->end_ns - phase->start_ns,
+		.start_rss = phase->start_rss,
+		.end_rss = phase->end_rss,
+		.peak_rss = phase->peak_rss,
+		.delta_rss = (int64_t)(phase->end_rss - phase->start_rss),
+		.usage = phase->usage,
+	};
+
+	field_put(&record_phase, &recorded, "to", phase->to);
+	field_put(&record_phase, &recorded, "closed", !phase->closed);
+	return recorded;
+}
+
+struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns)
+{
+	const struct profile_memory *memory = &process->memory;
+	const bool killed = WIFSIGNALED((int)process->exit_code);
+	struct recording_process recorded = {
+		.has = field_all(&record_process),
+		.pid = process->tgid,
+		.ppid = process->ppid,
+		.comm = (char *)process->comm,
+		.cmdline = (char *)process->cmdline,
+		.cmdline_cut = process->cmdline_cut,
+		.start_ns = since(start_ns, process->first_ns),
+		.end_ns = since(start_ns, process->end_ns),
+		.ended = process->end_ns,
+		.exit_code = WEXITSTATUS(process->exit_code),
+		.exit_signal = killed ? WTERMSIG(process->exit_code) : 0,
+		.flags = process->flags,
+		.peak_rss = memory->peak,
+		.file = memory->file,
+		.anon = memory->anon,
+		.shmem = memory->shmem,
+		.swap = memory->swap,
+		.hugetlb = memory->hugetlb,
+		.peak_hugetlb = memory->hugetlb_peak,
+		.usage = process->usage,
+	};
+
+	field_put(&record_process, &recorded, "cmdline_cut", recorded.cmdline_cut);
+	field_put(&record_process, &recorded, "end_secs", recorded.ended);
+	field_put(&record_process, &recorded, "exit_code", recorded.ended && !killed);
+	field_put(&record_process, &recorded, "exit_signal", recorded.ended && killed);
+	field_put(&record_process, &recorded, "hugetlb_mb", recorded.hugetlb);
+	field_put(&record_process, &recorded, "peak_hugetlb_mb", recorded.peak_hugetlb);
+	return recorded;
+}
+
+struct recording_point recorded_point(const struct profile *p, const struct profile_point *point)
+{
+	struct recording_point recorded = {
+		.has = field_all(&record_point),
+		.time_ns = profile_rel_ns(p, point->time_ns),
+		.file = point->file,
+		.anon = point->anon,
+		.shmem = point->shmem,
+		.swap = point->swap,
+		.peak = point->peak,
+	};
+
+	field_put(&record_point, &recorded, "step_peak_mb", point->peak);
+	return recorded;
+}
+
+struct recording_track_point recorded_track_point(const struct profile *p,
+						  const struct profile_track_point *point)
+{
+	return (struct recording_track_point){
+		.has = field_all(&record_track_point),
+		.time_ns = profile_rel_ns(p, point->time_ns),
+		.file = point->share.file,
+		.anon = point->share.anon,
+		.shmem = point->share.shmem,
+		.swap = point->share.swap,
+		.process = point->share.process,
+	};
+}
+
+struct recording_peak recorded_peak(const struct profile *p,
+				    struct recording_share shares[PROFILE_MAX_SHARES])
+{
+	const struct profile_at_peak at = profile_at_peak(p);
+	size_t n_processes;
+	const struct profile_process *const *processes = profile_processes(p, &n_processes);
+	struct recording_peak peak = {
+		.has = at.tree.time_ns ? field_all(&record_peak) : 0,
+		.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns),
+		.file = at.tree.file,
+		.anon = at.tree.anon,
+		.shmem = at.tree.shmem,
+		.swap = at.tree.swap,
+		.shares = shares,
+	};
+
+	for (; peak.n_shares < at.n_shares && peak.n_shares < PROFILE_MAX_SHARES; peak.n_shares++) {
+		const struct profile_share *share = &at.shares[peak.n_shares];
+
+		shares[peak.n_shares] = (struct recording_share){
+			.has = UINT32_MAX,
+			.process = share->process,
+			.pid = processes[share->process]->tgid,
+			.file = share->file,
+			.anon = share->anon,
+			.shmem = share->shmem,
+			.swap = share->swap,
+		};
+	}
+	return peak;
+}
+
+struct recording_shared recorded_shared(const struct profile_totals *totals)
+{
+	static char note[] =
+		"The most at any time, each an upper bound: memory of children since fork that "
+		"they may not have written to, and shmem and file pages while there was more than "
+		"one process, which may map the same.";
+
+	return (struct recording_shared){
+		.has = field_all(&record_shared),
+		.inherited = totals->max_inherited,
+		.shmem = totals->max_shared_shmem,
+		.files = totals->max_shared_file,
+		.note = note,
+	};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * recorded.h - what the model holds, as a recording has it (recording.h), for whoever writes it by
+ * the description in fields.h. The structs borrow texts and lists from the model.
+ */
+#ifndef QPROF_RECORDED_H
+#define QPROF_RECORDED_H
+
+#include "format/recording.h"
+#include "format/run_info.h"
+
+struct recording_run recorded_run(const struct run_info *info);
+struct recording_step recorded_step(const struct profile_checkpoint *step);
+struct recording_totals recorded_totals(const struct profile_totals *totals);
+struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase);
+/* Its times are since start_ns. */
+struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns);
+struct recording_point recorded_point(const struct profile *p, const struct profile_point *point);
+struct recording_track_point recorded_track_point(const struct profile *p,
+						  const struct profile_track_point *point);
+/* The first PROFILE_MAX_SHARES of the shares go into `shares`. has is 0 if there was no point. */
+struct recording_peak recorded_peak(const struct profile *p,
+				    struct recording_share shares[PROFILE_MAX_SHARES]);
+struct recording_shared recorded_shared(const struct profile_totals *totals);
+
+#endif

@@ -98,7 +98,7 @@ void audit_disks(const struct audit *a, struct diskstats *disks)
 
 size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COUNTS])
 {
-	return machine_quality_counts(a->machine, capture_quality(&a->capture), counts);
+	return quality_of_audit(capture_quality(&a->capture), a->machine, counts);
 }
 
 static void copy_text(char *out, size_t size, const char *text)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* quality.h - everything that was counted as lost or doubtful, in one list for all formats. */
+/*
+ * quality.h - everything that was counted as lost or doubtful. quality.c states each count once:
+ * its key, what it means, where it lies, and whether runs or audits have it. Every format takes it
+ * from here.
+ */
 #ifndef QPROF_QUALITY_H
 #define QPROF_QUALITY_H
 
@@ -14,19 +18,20 @@ struct quality_count {
 
 enum { QUALITY_MAX_COUNTS = 48 };
 
-/* How many of counts were filled in. */
-size_t quality_counts(const struct profile *p, const struct run_quality *quality,
+/* Each returns how many of counts were filled in. */
+size_t quality_of_run(const struct run_quality *quality, const struct profile_losses *losses,
 		      struct quality_count counts[QUALITY_MAX_COUNTS]);
+size_t quality_of_audit(const struct run_quality *quality, const struct machine *m,
+			struct quality_count counts[QUALITY_MAX_COUNTS]);
 
-/* Of an audit. */
-size_t machine_quality_counts(const struct machine *m, const struct run_quality *quality,
-			      struct quality_count counts[QUALITY_MAX_COUNTS]);
+/* What the key of a run's count means, for people; NULL if no count has that key. */
+const char *quality_means(const char *key);
+
+/* Whether it is to be told to people: thinning is no loss, for peaks stay. */
+bool quality_is_worth_saying(const char *key, uint64_t count);
 
 /* The run time of our BPF programs as a part of the tree's CPU time, 0.01 for 1 %; NAN for a tree
  * without CPU time. */
 double quality_bpf_share(const struct profile *p, const struct run_quality *quality);
-
-/* Likewise for people, of a key in a file; NULL: none of these. */
-const char *quality_means(const char *key);
 
 #endif

@@ -197,7 +197,7 @@ static void put_cost(struct emit *e, const struct profile *p, const struct run_q
 static void put_quality(struct emit *e, const struct profile *p, const struct run_quality *quality)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = quality_counts(p, quality, counts);
+	const size_t n = quality_of_run(quality, profile_losses(p), counts);
 
 	emit_plain(e, "quality");
 	emit_map(e, EMIT_BLOCK);

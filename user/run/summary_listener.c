@@ -200,22 +200,16 @@ static void put_processes(const struct table *table, const struct profile *p)
 	table_more(table, n, n_top, "processes", "profile");
 }
 
-/* Thinning is no loss: peaks stay. */
-static bool is_worth_saying(const struct quality_count *count)
-{
-	return count->count && strcmp(count->key, "thinned_points");
-}
-
 static void put_quality(const struct table *table, const struct profile *p,
 			const struct run_quality *quality)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = quality_counts(p, quality, counts);
+	const size_t n = quality_of_run(quality, profile_losses(p), counts);
 	const unsigned int width = table->width - INDENT;
 
 	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++) {
-		if (is_worth_saying(&counts[i]))
+		if (quality_is_worth_saying(counts[i].key, counts[i].count))
 			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
 				(unsigned long long)counts[i].count, counts[i].means);
 	}

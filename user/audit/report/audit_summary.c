@@ -195,7 +195,7 @@ static void put_processes(const struct table *table, const struct audit_report *
 static void put_quality(const struct table *table, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = machine_quality_counts(r->machine, r->quality, counts);
+	const size_t n = quality_of_audit(r->quality, r->machine, counts);
 
 	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++)

@@ -293,7 +293,7 @@ static void put_storage(struct emit *e, const struct audit_report *r)
 static void put_quality(struct emit *e, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
-	const size_t n = machine_quality_counts(r->machine, r->quality, counts);
+	const size_t n = quality_of_audit(r->quality, r->machine, counts);
 
 	emit_plain(e, "quality");
 	emit_map(e, EMIT_BLOCK);

@@ -3,6 +3,7 @@
 #include "report/diff.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +36,20 @@ struct diff_command {
 
 static int parse_amount(enum compare_metric metric, const char *text, uint64_t *amount)
 {
-	return compare_metrics[metric].is_time ? parse_duration(text, amount)
-					       : parse_bytes(text, amount);
+	unsigned int count = 0;
+	int err;
+
+	switch (compare_metrics[metric].unit) {
+	case QUANTITY_BYTES:
+		return parse_bytes(text, amount);
+	case QUANTITY_NS:
+		return parse_duration(text, amount);
+	case QUANTITY_COUNT:
+		break;
+	}
+	err = parse_count(text, 0, UINT_MAX, &count);
+	*amount = count;
+	return err;
 }
 
 static int parse_limit(const struct command_option *option, const char *text, void *member)

@@ -62,14 +62,18 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
-#define ROW_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                           \
-	IF_EVERYWHERE_##where(USAGE_FIELD_(step, k, member, unit, since, means))
-#define USAGE_FIELD(member, k, e, unit, where, g, w, c, since, means, type)                        \
-	IF_EVERYWHERE_##where(USAGE_FIELD_(type, k, member, unit, since, NULL))
-#define TOTAL_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                         \
-	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" k, member, unit, since, NULL))
-#define ONLY_TOTAL_FIELD(member, k, e, unit, where, g, w, c, since, means, ...)                    \
-	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" k, member, unit, since, means))
+#define ROW_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                           \
+	IF_EVERYWHERE_##where(                                                                     \
+		USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since, means))
+#define USAGE_FIELD(member, stem, unit, where, g, w, c, since, means, type)                        \
+	IF_EVERYWHERE_##where(                                                                     \
+		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))
+#define TOTAL_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                         \
+	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
+					   unit, since, NULL))
+#define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                    \
+	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member, unit,   \
+				       since, means))
 
 static const struct field step_fields[] = {
 	{FIELD(step, "step", step, FIELD_TEXT), .required = true},

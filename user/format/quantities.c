@@ -5,18 +5,17 @@
 
 enum { TOTALS = false, EVERYWHERE = true };
 
-#define QUANTITY(member, key_, event_key_, unit_, where, group_, words_, column_, since_, means_,  \
-		 ...)                                                                              \
+#define QUANTITY(member, stem_, unit_, where, group_, words_, compared, since_, means, ...)        \
 	[QUANTITY_OF_##member] = {                                                                 \
-		.key = (key_),                                                                     \
-		.event_key = (event_key_),                                                         \
+		.stem = stem_,                                                                     \
+		.key = QUANTITY_KEY_##unit_(stem_),                                                \
+		.exact_key = QUANTITY_EXACT_##unit_(stem_),                                        \
+		.event_key = QUANTITY_EVENT_##unit_(member, stem_),                                \
 		.unit = QUANTITY_##unit_,                                                          \
 		.everywhere = (where),                                                             \
 		.group = QUANTITY_##group_,                                                        \
 		.words = (words_),                                                                 \
-		.column = (column_),                                                               \
 		.since = (since_),                                                                 \
-		.means = (means_),                                                                 \
 		.offset = offsetof(struct profile_usage, member),                                  \
 	},
 const struct quantity quantities[N_QUANTITIES] = {USAGE_QUANTITIES(QUANTITY, )};
@@ -25,13 +24,26 @@ const struct quantity quantities[N_QUANTITIES] = {USAGE_QUANTITIES(QUANTITY, )};
 #define ONE(...) +1
 _Static_assert(USAGE_QUANTITIES(ONE, ) == N_QUANTITIES, "a line of USAGE_QUANTITIES is missing");
 
-char *quantity_text(char *out, const struct quantity *quantity, uint64_t value)
+char *quantity_text(char *out, enum quantity_unit unit, uint64_t value)
 {
-	switch (quantity->unit) {
+	switch (unit) {
 	case QUANTITY_BYTES:
 		return units_mb(out, value);
 	case QUANTITY_NS:
 		return units_secs(out, value, 6);
+	case QUANTITY_COUNT:
+		break;
+	}
+	return units_count(out, value);
+}
+
+char *quantity_for_people(char *out, enum quantity_unit unit, uint64_t value)
+{
+	switch (unit) {
+	case QUANTITY_BYTES:
+		return units_bytes_for_people(out, value);
+	case QUANTITY_NS:
+		return units_time_for_people(out, value);
 	case QUANTITY_COUNT:
 		break;
 	}

@@ -20,43 +20,56 @@ enum quantity_unit {
 	QUANTITY_COUNT, /* the key has no ending */
 };
 
-/* Quantities that are shown together: one track of a trace, one table of a report. */
+/* Quantities that are shown together: one track of a trace, one table of the text report. */
 enum quantity_group { QUANTITY_CALLS, QUANTITY_STORAGE, QUANTITY_CPU, QUANTITY_GROUPS };
 
 /*
- * Q(member of struct profile_usage, key of a row, key of an event, unit, where, group, words for a
- * track, title of a column, since, what it is). where: EVERYWHERE is rows, phases, processes, jobs,
- * containers, users and totals, whose key has "total_" in front; TOTALS is totals and events.
- * since: 1 is the first format of a profile; tables leave a later quantity out if no profile has
- * it.
+ * Q(member of struct profile_usage, stem of its keys, unit, where, group, words, compared, since,
+ *   what it is)
+ *
+ * stem: with the unit's ending it is the key of a profile: "io_read_mb". Totals have "total_" in
+ * front; events and traces have the exact number, "io_read_bytes".
+ * where: EVERYWHERE is rows, phases, processes, totals, jobs, containers, users and events; TOTALS
+ * is totals and events. words: for people, of a track and of a column. NULL: in no track and no
+ * table. compared: what diff makes of it. OWN is a metric called by the stem; IO and CPU are sums
+ * of several (compare.c); NONE is none. since: 1 is the first format of a profile. Tables leave a
+ * later quantity out if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
-	Q(io_read, "io_read_mb", "io_read_bytes", BYTES, EVERYWHERE, CALLS, "read by calls",       \
-	  "READ", 1, "bytes through read calls (read, splice, io_uring and their kind)",           \
-	  __VA_ARGS__)                                                                             \
-	Q(io_write, "io_write_mb", "io_write_bytes", BYTES, EVERYWHERE, CALLS, "written by calls", \
-	  "WRITTEN", 1, "bytes through write calls", __VA_ARGS__)                                  \
-	Q(disk_read, "disk_read_mb", "disk_read_bytes", BYTES, EVERYWHERE, STORAGE,                \
-	  "read from storage", "STORAGE", 1, "bytes that storage delivered", __VA_ARGS__)          \
-	Q(disk_write, "disk_write_mb", "disk_write_bytes", BYTES, EVERYWHERE, STORAGE,             \
-	  "written to storage", "STORAGE", 1, "bytes of pages made dirty, and direct writes",      \
-	  __VA_ARGS__)                                                                             \
-	Q(disk_write_cancelled, "disk_write_cancelled_mb", "disk_write_cancelled_bytes", BYTES,    \
-	  TOTALS, STORAGE, NULL, NULL, 1,                                                          \
-	  "part of disk_write: truncated away before it was written", __VA_ARGS__)                 \
-	Q(cpu_ns, "cpu_time_secs", "cpu_ns", NS, EVERYWHERE, CPU, "CPU time", "CPU", 1,            \
+	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", IO, 1,                    \
+	  "bytes through read calls (read, splice, io_uring and their kind)", __VA_ARGS__)         \
+	Q(io_write, "io_write", BYTES, EVERYWHERE, CALLS, "written by calls", IO, 1,               \
+	  "bytes through write calls", __VA_ARGS__)                                                \
+	Q(disk_read, "disk_read", BYTES, EVERYWHERE, STORAGE, "read from storage", NONE, 1,        \
+	  "bytes that storage delivered", __VA_ARGS__)                                             \
+	Q(disk_write, "disk_write", BYTES, EVERYWHERE, STORAGE, "written to storage", NONE, 1,     \
+	  "bytes of pages made dirty, and of direct writes", __VA_ARGS__)                          \
+	Q(disk_write_cancelled, "disk_write_cancelled", BYTES, TOTALS, STORAGE, NULL, NONE, 1,     \
+	  "the part of disk_write that was truncated away before it was written", __VA_ARGS__)     \
+	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", CPU, 1,                             \
 	  "CPU time, user and system", __VA_ARGS__)
 
+/* The key in a profile, the exact number in a trace and in an event, of the stem and the unit. */
+#define QUANTITY_KEY_BYTES(stem)	   stem "_mb"
+#define QUANTITY_KEY_NS(stem)		   stem "_secs"
+#define QUANTITY_KEY_COUNT(stem)	   stem
+#define QUANTITY_EXACT_BYTES(stem)	   stem "_bytes"
+#define QUANTITY_EXACT_NS(stem)		   stem "_ns"
+#define QUANTITY_EXACT_COUNT(stem)	   stem
+#define QUANTITY_EVENT_BYTES(member, stem) stem "_bytes"
+#define QUANTITY_EVENT_NS(member, stem)	   #member
+#define QUANTITY_EVENT_COUNT(member, stem) stem
+
 struct quantity {
-	const char *key;       /* "io_read_mb" */
-	const char *event_key; /* of the exact number: "io_read_bytes" */
+	const char *stem;      /* "io_read" */
+	const char *key;       /* of a profile: "io_read_mb" */
+	const char *exact_key; /* of the whole number: "io_read_bytes" */
+	const char *event_key; /* the same, but "cpu_ns" */
 	enum quantity_unit unit;
 	bool everywhere; /* false: in totals and events only */
 	enum quantity_group group;
-	const char *words;  /* for people, of a track; NULL: in no track */
-	const char *column; /* title of a column */
+	const char *words; /* for people: "read by calls" */
 	unsigned int since;
-	const char *means;
 	size_t offset; /* in struct profile_usage */
 };
 
@@ -75,7 +88,8 @@ static inline uint64_t quantity_of(const struct quantity *quantity,
 	return *(const uint64_t *)((const char *)usage + quantity->offset);
 }
 
-/* The number as files have it, with their decimals. In out (UNITS_TEXT_MAX bytes), returned. */
-char *quantity_text(char *out, const struct quantity *quantity, uint64_t value);
+/* Each returns out (UNITS_TEXT_MAX bytes): the number as files have it, and as people read it. */
+char *quantity_text(char *out, enum quantity_unit unit, uint64_t value);
+char *quantity_for_people(char *out, enum quantity_unit unit, uint64_t value);
 
 #endif

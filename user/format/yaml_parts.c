@@ -55,7 +55,7 @@ void yaml_usage(struct emit *e, const struct profile_usage *usage)
 		const struct quantity *q = &quantities[i];
 
 		if (q->everywhere)
-			key_word(e, q->key, quantity_text(text, q, quantity_of(q, usage)));
+			key_word(e, q->key, quantity_text(text, q->unit, quantity_of(q, usage)));
 	}
 }
 

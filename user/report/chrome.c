@@ -109,7 +109,7 @@ static void put_parts(struct json_writer *j, const struct trace_track *track, ui
 static void put_values(struct json_writer *j, struct trace *t, const struct trace_event *event)
 {
 	static const char *const units[] = {
-		[TRACE_COUNT] = "value", [TRACE_BYTES] = "bytes", [TRACE_NS] = "ns"};
+		[QUANTITY_COUNT] = "value", [QUANTITY_BYTES] = "bytes", [QUANTITY_NS] = "ns"};
 	const struct trace_track *track = &t->tracks[event->track];
 	const struct trace_counters *counters = &track->counters;
 	struct trace_value values[TRACE_MAX_VALUES];

@@ -2,27 +2,33 @@
 #include "report/compare.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 
 #include "base/array.h"
+#include "format/fields.h"
 
 enum { SIDES = 2 };
 
-#define NOISE_BYTES (1ull << 20)
-#define NOISE_NS    10000000ull
-#define UNKNOWN	    UINT64_MAX
+#define UNKNOWN UINT64_MAX
 
 const struct compare_metric_info compare_metrics[COMPARE_METRICS] = {
-	[COMPARE_PEAK] = {"peak", "peak memory", false},
-	[COMPARE_END] = {"end", "memory at the end", false},
-	[COMPARE_NEED] = {"need", "needs at least", false},
-	[COMPARE_IO] = {"io", "read and written", false},
-	[COMPARE_TIME] = {"time", "time", true},
-	[COMPARE_CPU] = {"cpu", "CPU time", true},
-};
+	[COMPARE_PEAK] = {"peak", "peak memory", QUANTITY_BYTES},
+	[COMPARE_END] = {"end", "memory at the end", QUANTITY_BYTES},
+	[COMPARE_NEED] = {"need", "needs at least", QUANTITY_BYTES},
+	[COMPARE_IO] = {"io", "read and written", QUANTITY_BYTES},
+	[COMPARE_TIME] = {"time", "time", QUANTITY_NS},
+	[COMPARE_CPU] = {"cpu", "CPU time", QUANTITY_NS},
+#define INFO_OWN(member, stem, unit, words) [COMPARE_##member] = {stem, words, QUANTITY_##unit},
+#define INFO_IO(...)
+#define INFO_CPU(...)
+#define INFO_NONE(...)
+#define INFO(member, stem, unit, w, g, words, compared, ...)                                       \
+	INFO_##compared(member, stem, unit, words)
+	USAGE_QUANTITIES(INFO, )};
 
 struct values {
 	uint64_t of[COMPARE_METRICS];
@@ -164,19 +170,48 @@ static uint64_t need_between(const struct recording_needs *needs, uint64_t from,
 	return recording_need(needs, from, to, &need) ? need.needed : UNKNOWN;
 }
 
+/* An item with usage: a run's totals or a phase. prefix is of its keys. */
+struct user {
+	const struct record *record;
+	const void *item;
+	const char *prefix;
+	const struct profile_usage *usage;
+};
+
+/* Returns the item's amount, or absent if the file does not say it. */
+static uint64_t amount_of(const struct user *user, const struct quantity *quantity, uint64_t absent)
+{
+	char key[64];
+	const int len = snprintf(key, sizeof(key), "%s%s", user->prefix, quantity->key);
+	const size_t field = field_find(user->record, key, (size_t)len);
+
+	return field_has(user->record, user->item, field) ? quantity_of(quantity, user->usage)
+							  : absent;
+}
+
+static void add_usage(struct values *values, const struct user *user)
+{
+#define AMOUNT(member, absent) amount_of(user, &quantities[QUANTITY_OF_##member], absent)
+#define ADD_OWN(member)	       values->of[COMPARE_##member] = AMOUNT(member, UNKNOWN);
+#define ADD_IO(member)	       values->of[COMPARE_IO] += AMOUNT(member, user->usage->member);
+#define ADD_CPU(member)	       values->of[COMPARE_CPU] += AMOUNT(member, user->usage->member);
+#define ADD_NONE(member)
+#define ADD(member, s, u, w, g, t, compared, ...) ADD_##compared(member)
+	USAGE_QUANTITIES(ADD, )
+}
+
 static int add_run(struct comparison *c, enum compare_side side, const struct recording *r,
 		   const struct recording_needs *needs)
 {
 	const struct recording_totals *t = &r->totals;
-	const struct values values = {{
+	struct values values = {{
 		[COMPARE_PEAK] = t->peak_rss,
 		[COMPARE_END] = r->n_steps ? r->steps[r->n_steps - 1].rss : UNKNOWN,
 		[COMPARE_NEED] = need_between(needs, 0, UINT64_MAX),
-		[COMPARE_IO] = t->usage.io_read + t->usage.io_write,
 		[COMPARE_TIME] = t->duration_ns,
-		[COMPARE_CPU] = t->usage.cpu_ns,
 	}};
 
+	add_usage(&values, &(struct user){&record_totals, t, "total_", &t->usage});
 	return add_values(&c->run, side, &values);
 }
 
@@ -185,16 +220,15 @@ static int add_phase(struct comparison *c, enum compare_side side,
 		     size_t added)
 {
 	struct compare_subject *subject = next_subject(c, phase->name, added);
-	const struct values values = {{
+	struct values values = {{
 		[COMPARE_PEAK] = phase->peak_rss,
 		[COMPARE_END] = phase->end_rss,
 		[COMPARE_NEED] =
 			need_between(needs, phase->start_ns, phase->start_ns + phase->duration_ns),
-		[COMPARE_IO] = phase->usage.io_read + phase->usage.io_write,
 		[COMPARE_TIME] = phase->duration_ns,
-		[COMPARE_CPU] = phase->usage.cpu_ns,
 	}};
 
+	add_usage(&values, &(struct user){&record_phase, phase, "", &phase->usage});
 	return subject ? add_values(subject, side, &values) : -ENOMEM;
 }
 
@@ -282,7 +316,13 @@ bool compare_is_within_spread(const struct compare_values *old, const struct com
 
 static bool is_noise(enum compare_metric metric, uint64_t difference)
 {
-	return difference < (compare_metrics[metric].is_time ? NOISE_NS : NOISE_BYTES);
+	static const uint64_t noise[] = {
+		[QUANTITY_BYTES] = 1 << 20,
+		[QUANTITY_NS] = 10000000,
+		[QUANTITY_COUNT] = 1000,
+	};
+
+	return difference < noise[compare_metrics[metric].unit];
 }
 
 bool compare_is_change(enum compare_metric metric, uint64_t old, uint64_t new)

@@ -9,6 +9,7 @@
 #ifndef QPROF_COMPARE_H
 #define QPROF_COMPARE_H
 
+#include "format/quantities.h"
 #include "format/recording.h"
 
 enum compare_side { COMPARE_OLD, COMPARE_NEW };
@@ -22,13 +23,22 @@ enum compare_metric {
 	COMPARE_IO,   /* bytes through calls, read and written */
 	COMPARE_TIME, /* ns */
 	COMPARE_CPU,  /* ns */
-	COMPARE_METRICS,
+	COMPARE_LATER,
+	COMPARE_BEFORE_LATER = COMPARE_LATER - 1,
+/* Quantities that are compared by themselves: COMPARE_ and the member of struct profile_usage. A
+ * profile of an earlier version does not say them. */
+#define COMPARE_METRIC_OWN(member) COMPARE_##member,
+#define COMPARE_METRIC_IO(member)
+#define COMPARE_METRIC_CPU(member)
+#define COMPARE_METRIC_NONE(member)
+#define COMPARE_METRIC(member, s, u, w, g, t, compared, ...) COMPARE_METRIC_##compared(member)
+	USAGE_QUANTITIES(COMPARE_METRIC, ) COMPARE_METRICS,
 };
 
-/* A metric's name in options and JSON, its title for people, and whether it is a time. */
+/* A metric's name in options and JSON, its title for people, and its unit. */
 struct compare_metric_info {
 	const char *name, *title;
-	bool is_time;
+	enum quantity_unit unit;
 };
 extern const struct compare_metric_info compare_metrics[COMPARE_METRICS];
 
@@ -64,8 +74,8 @@ struct compare_values compare_values(const struct compare_subject *subject, enum
 bool compare_is_within_spread(const struct compare_values *old, const struct compare_values *new);
 
 /*
- * Returns whether the difference is worth telling: at least a hundredth of old, and at least 1 MiB
- * or 10 ms. Less is noise.
+ * Returns whether the difference is worth telling: at least a hundredth of old, and at least 1 MiB,
+ * 10 ms or a count of 1000. Less is noise.
  */
 bool compare_is_change(enum compare_metric metric, uint64_t old, uint64_t new);
 

@@ -158,8 +158,7 @@ static void put_safe(FILE *out, const char *text, unsigned int columns)
 
 static char *value_text(char *out, enum compare_metric metric, uint64_t value)
 {
-	return compare_metrics[metric].is_time ? units_time_for_people(out, value)
-					       : units_bytes_for_people(out, value);
+	return quantity_for_people(out, compare_metrics[metric].unit, value);
 }
 
 static void change_text(char out[2 * UNITS_TEXT_MAX], enum compare_metric metric, uint64_t old,
@@ -340,8 +339,8 @@ static void put_number(struct json_writer *j, enum compare_metric metric, uint64
 {
 	char text[UNITS_TEXT_MAX];
 
-	json_plain(j, compare_metrics[metric].is_time ? units_secs(text, value, 6)
-						      : units_count(text, value));
+	json_plain(j, compare_metrics[metric].unit == QUANTITY_NS ? units_secs(text, value, 6)
+								  : units_count(text, value));
 }
 
 static void put_values(struct json_writer *j, const char *key, enum compare_metric metric,
@@ -366,6 +365,11 @@ static void put_values(struct json_writer *j, const char *key, enum compare_metr
 static void put_json_subject(struct json_writer *j, const struct diff *d,
 			     const struct compare_subject *subject)
 {
+	static const char *const endings[] = {
+		[QUANTITY_BYTES] = "_bytes",
+		[QUANTITY_NS] = "_secs",
+		[QUANTITY_COUNT] = "",
+	};
 	unsigned int occurrence;
 	const char *name = compare_name(subject, &occurrence);
 
@@ -379,10 +383,12 @@ static void put_json_subject(struct json_writer *j, const struct diff *d,
 	for (size_t metric = 0; metric < COMPARE_METRICS; metric++) {
 		const struct compare_values old = compare_values(subject, COMPARE_OLD, metric);
 		const struct compare_values new = compare_values(subject, COMPARE_NEW, metric);
-		char key[UNITS_TEXT_MAX];
+		char key[64];
 
-		snprintf(key, sizeof(key), "%s_%s", compare_metrics[metric].name,
-			 compare_metrics[metric].is_time ? "secs" : "bytes");
+		if (metric >= COMPARE_LATER && !old.n && !new.n)
+			continue;
+		snprintf(key, sizeof(key), "%s%s", compare_metrics[metric].name,
+			 endings[compare_metrics[metric].unit]);
 		json_key(j, key);
 		json_object(j);
 		put_values(j, "old", metric, &old);

@@ -80,9 +80,9 @@ static pp_ProcessDescriptor process_descriptor(const struct trace_track *track, 
 static void put_counters(FILE *out, const struct trace_track *track)
 {
 	static const pp_CounterDescriptor_Unit units[] = {
-		[TRACE_COUNT] = pp_CounterDescriptor_Unit_UNIT_UNSPECIFIED,
-		[TRACE_BYTES] = pp_CounterDescriptor_Unit_UNIT_SIZE_BYTES,
-		[TRACE_NS] = pp_CounterDescriptor_Unit_UNIT_TIME_NS,
+		[QUANTITY_COUNT] = pp_CounterDescriptor_Unit_UNIT_UNSPECIFIED,
+		[QUANTITY_BYTES] = pp_CounterDescriptor_Unit_UNIT_SIZE_BYTES,
+		[QUANTITY_NS] = pp_CounterDescriptor_Unit_UNIT_TIME_NS,
 	};
 	const struct trace_counters *counters = &track->counters;
 

@@ -200,12 +200,6 @@ static int put_processes(const struct text_report *t)
 
 /* ---- Quality ---- */
 
-/* A thinned timeline lost nothing that counts: peaks stay. */
-static bool is_worth_saying(const struct recording_count *count)
-{
-	return count->count && strcmp(count->key, "thinned_points");
-}
-
 static void put_doubt(const struct text_report *t, const char *line, bool *any_said)
 {
 	if (!*any_said)
@@ -223,7 +217,7 @@ static void put_quality(const struct text_report *t)
 	for (size_t i = 0; i < q->n_counts; i++) {
 		const char *means = quality_means(q->counts[i].key);
 
-		if (!is_worth_saying(&q->counts[i]))
+		if (!quality_is_worth_saying(q->counts[i].key, q->counts[i].count))
 			continue;
 		snprintf(line, sizeof(line), "%" PRIu64 " %.400s", q->counts[i].count,
 			 means ? means : q->counts[i].key);

@@ -59,12 +59,12 @@ struct trace_event *trace_add_event(struct trace_builder *b, uint32_t track,
 
 /*
  * No trace has more: the run has three; a process has two for its life and one for the end of its
- * memory; a phase begins, ends, and may have a mark; a row has three counter tracks.
+ * memory; a phase begins, ends, and may have a mark; a row has a counter track for each group.
  */
 static size_t count_events(const struct recording *r)
 {
 	size_t n = 3 + r->n_points + r->n_tracks + 3 * r->n_processes + 3 * r->n_phases +
-		   3 * r->n_steps;
+		   QUANTITY_GROUPS * r->n_steps;
 
 	for (size_t i = 0; i < r->n_steps; i++)
 		n += r->steps[i].n_metrics;
@@ -91,12 +91,12 @@ static char *one_line(char *const *texts, size_t n)
 	return line;
 }
 
-/* Returns whether any row has a value of that key. */
-static bool steps_say(const struct recording *r, const char *key)
+/* Returns whether any row has a value of the quantity. */
+static bool steps_say(const struct recording *r, const struct quantity *quantity)
 {
-	const size_t field = field_find(&record_step, key, strlen(key));
+	const size_t field = field_find(&record_step, quantity->key, strlen(quantity->key));
 
-	for (size_t i = 0; i < r->n_steps; i++) {
+	for (size_t i = 0; quantity->everywhere && i < r->n_steps; i++) {
 		if (field_has(&record_step, &r->steps[i], field))
 			return true;
 	}
@@ -111,9 +111,8 @@ static int add_run(struct trace_builder *b)
 	uint64_t peak_ns;
 
 	t->command = one_line(r->run.command, r->run.n_command);
-	t->says_calls = steps_say(r, "io_read_mb");
-	t->says_storage = steps_say(r, "disk_read_mb");
-	t->says_cpu = steps_say(r, "cpu_time_secs");
+	for (size_t i = 0; i < N_QUANTITIES; i++)
+		t->says[quantities[i].group] |= steps_say(r, &quantities[i]);
 	if (!t->command)
 		return trace_no_memory(b);
 	if (trace_add_track(b, (struct trace_track){.kind = TRACE_RUN,

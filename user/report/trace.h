@@ -13,12 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/quantities.h"
 #include "format/recording.h"
 #include "report/renderer.h"
 
 enum {
 	TRACE_MAX_VALUES = 5, /* of one event of a counter track */
-	TRACE_MAX_ARGS = 16,
+	TRACE_MAX_ARGS = 10 + N_QUANTITIES,
 };
 
 enum trace_track_kind {
@@ -29,11 +30,9 @@ enum trace_track_kind {
 	TRACE_COUNTERS, /* numbers over time: a counter track */
 };
 
-enum trace_unit { TRACE_COUNT, TRACE_BYTES, TRACE_NS };
-
 /* What a counter track counts: n_names numbers of one unit that change together. */
 struct trace_counters {
-	enum trace_unit unit;
+	enum quantity_unit unit;
 	unsigned int n_names; /* at most TRACE_MAX_VALUES */
 	unsigned int n_parts; /* the first is the sum of this many after it; 0: of none */
 	const char *names[TRACE_MAX_VALUES];
@@ -85,9 +84,9 @@ struct trace {
 	size_t n_events;
 	struct trace_value *last; /* of each counter: the value that trace_values gave last */
 	size_t n_values;
-	char *command;				 /* of the run, on one line */
-	char peak_name[64];			 /* of the instant at the peak */
-	bool says_calls, says_storage, says_cpu; /* rows have these quantities */
+	char *command;		    /* of the run, on one line */
+	char peak_name[64];	    /* of the instant at the peak */
+	bool says[QUANTITY_GROUPS]; /* rows have the quantities of the group */
 };
 
 /*

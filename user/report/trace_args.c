@@ -61,16 +61,12 @@ static void add_number(struct args *args, const char *name, int64_t number)
 
 static void add_usage(const struct trace *t, struct args *args, const struct profile_usage *usage)
 {
-	if (t->says_calls) {
-		add_number(args, "io_read_bytes", (int64_t)usage->io_read);
-		add_number(args, "io_write_bytes", (int64_t)usage->io_write);
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		const struct quantity *q = &quantities[i];
+
+		if (q->everywhere && t->says[q->group])
+			add_number(args, q->exact_key, (int64_t)quantity_of(q, usage));
 	}
-	if (t->says_storage) {
-		add_number(args, "disk_read_bytes", (int64_t)usage->disk_read);
-		add_number(args, "disk_write_bytes", (int64_t)usage->disk_write);
-	}
-	if (t->says_cpu)
-		add_number(args, "cpu_time_ns", (int64_t)usage->cpu_ns);
 }
 
 static void add_run(const struct trace *t, struct args *args)

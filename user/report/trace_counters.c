@@ -7,31 +7,24 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "format/quantities.h"
 
 /* Where the values of a counter track are; an event's item is an index into that list. */
 enum source {
 	FROM_POINTS,	     /* of the tree's timeline */
 	FROM_PROCESS_POINTS, /* of the timelines of processes */
-	FROM_CALLS,	     /* of rows, as all that follow */
-	FROM_STORAGE,
-	FROM_CPU,
-	FROM_METRICS,
+	FROM_METRICS,	     /* of rows, as all that follow */
+	FROM_USAGE,	     /* the first of as many as there are groups of quantities */
 };
 
 static const struct trace_counters memory_counters = {
-	TRACE_BYTES,
+	QUANTITY_BYTES,
 	5,
 	3,
 	{"memory", "memory: file", "memory: anon", "memory: shmem", "swap"},
 };
 
-static const struct trace_counters usage_counters[] = {
-	[FROM_CALLS] = {TRACE_BYTES, 2, 0, {"read by calls", "written by calls"}},
-	[FROM_STORAGE] = {TRACE_BYTES, 2, 0, {"read from storage", "written to storage"}},
-	[FROM_CPU] = {TRACE_NS, 1, 0, {"CPU time"}},
-};
-
-static uint32_t add_counters(struct trace_builder *b, uint32_t parent, enum source source,
+static uint32_t add_counters(struct trace_builder *b, uint32_t parent, uint32_t source,
 			     const struct trace_counters *counters)
 {
 	const struct trace_track *of = &b->t->tracks[parent];
@@ -44,6 +37,13 @@ static uint32_t add_counters(struct trace_builder *b, uint32_t parent, enum sour
 					  .source = source,
 					  .counters = *counters,
 				  });
+}
+
+static struct trace_value integer(uint64_t number)
+{
+	if (number > INT64_MAX)
+		return (struct trace_value){.kind = TRACE_REAL, .real = (double)number};
+	return (struct trace_value){.kind = TRACE_INTEGER, .integer = (int64_t)number};
 }
 
 /* ---- Memory ---- */
@@ -161,7 +161,7 @@ static uint32_t metric_track(struct trace_builder *b, struct metric_track **know
 		return TRACE_NONE;
 	}
 	found->track = add_counters(b, 0, FROM_METRICS,
-				    &(struct trace_counters){TRACE_COUNT, 1, 0, {name}});
+				    &(struct trace_counters){QUANTITY_COUNT, 1, 0, {name}});
 	return found->track;
 }
 
@@ -199,13 +199,41 @@ static int add_metrics(struct trace_builder *b)
 
 /* ---- The tree ---- */
 
-static int add_usage(struct trace_builder *b, enum source source, bool said)
+static bool is_drawn(const struct quantity *quantity, enum quantity_group group)
 {
+	return quantity->group == group && quantity->words;
+}
+
+static struct trace_counters usage_counters(enum quantity_group group)
+{
+	struct trace_counters counters = {0};
+
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		if (!is_drawn(&quantities[i], group))
+			continue;
+		counters.unit = quantities[i].unit;
+		counters.names[counters.n_names++] = quantities[i].words;
+	}
+	return counters;
+}
+
+static void usage_values(struct trace_value *values, enum quantity_group group,
+			 const struct profile_usage *usage)
+{
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		if (is_drawn(&quantities[i], group))
+			*values++ = integer(quantity_of(&quantities[i], usage));
+	}
+}
+
+static int add_usage(struct trace_builder *b, enum quantity_group group)
+{
+	const struct trace_counters counters = usage_counters(group);
 	uint32_t track;
 
-	if (!said)
+	if (!b->t->says[group])
 		return 0;
-	track = add_counters(b, 0, source, &usage_counters[source]);
+	track = add_counters(b, 0, FROM_USAGE + group, &counters);
 	if (track == TRACE_NONE)
 		return -1;
 	for (uint32_t i = 0; i < b->r->n_steps; i++)
@@ -215,24 +243,16 @@ static int add_usage(struct trace_builder *b, enum source source, bool said)
 
 int trace_add_tree_counters(struct trace_builder *b)
 {
-	const struct trace *t = b->t;
-
 	if (b->r->n_points && !only_one_process(b->r) && add_points(b, 0))
 		return -1;
-	if (add_usage(b, FROM_CALLS, t->says_calls) ||
-	    add_usage(b, FROM_STORAGE, t->says_storage) || add_usage(b, FROM_CPU, t->says_cpu))
-		return -1;
+	for (int group = 0; group < QUANTITY_GROUPS; group++) {
+		if (add_usage(b, group))
+			return -1;
+	}
 	return add_metrics(b);
 }
 
 /* ---- Values ---- */
-
-static struct trace_value integer(uint64_t number)
-{
-	if (number > INT64_MAX)
-		return (struct trace_value){.kind = TRACE_REAL, .real = (double)number};
-	return (struct trace_value){.kind = TRACE_INTEGER, .integer = (int64_t)number};
-}
 
 static struct trace_value metric_value(const struct profile_metric *metric)
 {
@@ -253,8 +273,8 @@ static void memory_values(struct trace_value *values, uint64_t total, uint64_t f
 	values[4] = integer(swap);
 }
 
-static void read_values(const struct recording *r, const struct trace_event *event,
-			enum source source, struct trace_value *values)
+static void read_values(const struct recording *r, const struct trace_event *event, uint32_t source,
+			struct trace_value *values)
 {
 	const uint32_t i = event->item;
 
@@ -268,19 +288,11 @@ static void read_values(const struct recording *r, const struct trace_event *eve
 			      r->tracks[i].file, r->tracks[i].anon, r->tracks[i].shmem,
 			      r->tracks[i].swap);
 		break;
-	case FROM_CALLS:
-		values[0] = integer(r->steps[i].usage.io_read);
-		values[1] = integer(r->steps[i].usage.io_write);
-		break;
-	case FROM_STORAGE:
-		values[0] = integer(r->steps[i].usage.disk_read);
-		values[1] = integer(r->steps[i].usage.disk_write);
-		break;
-	case FROM_CPU:
-		values[0] = integer(r->steps[i].usage.cpu_ns);
-		break;
 	case FROM_METRICS:
 		values[0] = metric_value(&r->steps[i].metrics[event->metric]);
+		break;
+	default:
+		usage_values(values, source - FROM_USAGE, &r->steps[i].usage);
 		break;
 	}
 }

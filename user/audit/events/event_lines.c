@@ -7,6 +7,7 @@
 
 #include "base/amounts.h"
 #include "format/json_metrics.h"
+#include "format/quantities.h"
 
 static const char *const names[EVENT_KINDS] = {
 	[EVENT_AUDIT_START] = "audit_start",
@@ -114,12 +115,8 @@ static void put_cmdline(const struct event_lines *l, struct json_writer *j,
 
 static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 {
-	json_member_u64(j, "io_read_bytes", usage->io_read);
-	json_member_u64(j, "io_write_bytes", usage->io_write);
-	json_member_u64(j, "disk_read_bytes", usage->disk_read);
-	json_member_u64(j, "disk_write_bytes", usage->disk_write);
-	json_member_u64(j, "disk_write_cancelled_bytes", usage->disk_write_cancelled);
-	json_member_u64(j, "cpu_ns", usage->cpu_ns);
+	for (size_t i = 0; i < N_QUANTITIES; i++)
+		json_member_u64(j, quantities[i].event_key, quantity_of(&quantities[i], usage));
 }
 
 static void put_pages(const struct event_lines *l, struct json_writer *j,

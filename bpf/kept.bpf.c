@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* kept.bpf.c - walks over the threads that keep pages back; see kept.bpf.h. */
+/* kept.bpf.c - walks over threads, for the pages that they keep back; see kept.bpf.h. */
 #include "kept.bpf.h"
 #include "threads.bpf.h"
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kept.bpf.h - before 6.2: pages that threads have counted for themselves and not told of yet.
+ * kept.bpf.h - before 6.2: pages that threads have counted for themselves alone.
  *
- * There a thread adds what it did to its mm's counters once in 64 page faults, and before it unmaps
- * anything. So a peak is right, when it falls; what there is while it stands still is not, until
- * what the threads keep back is looked up, which a checkpoint does.
+ * There a thread keeps its own count of pages, and adds it to its mm's counters once in 64 page
+ * faults, and before it unmaps anything. So a peak is right: it is noted when RSS falls. But RSS at
+ * rest lacks what the threads keep back, and a checkpoint looks that up.
+ *
+ * Example: 3 threads fault 40, 10 and 70 pages. The third has added 64 of its 70, the others
+ * nothing: the mm's counter says 64. A checkpoint adds 40 + 10 + 6 and says 120 pages.
  */
 #ifndef QPROF_KEPT_BPF_H
 #define QPROF_KEPT_BPF_H
 
 #include "mms.bpf.h"
 
-/* Adds what the threads of a process keep back, or of all of a job. Nothing from 6.2 on. */
+/* Add what the threads of a process, or of a whole job, keep back. From 6.2 on: nothing. */
 int add_kept_by_process(struct wire_memory *to, struct proc *proc);
 int add_kept_by_tree(struct wire_memory *to, u32 job);
 

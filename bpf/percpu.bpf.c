@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * percpu.bpf.c - where each CPU keeps its part of a percpu counter.
+ * percpu.bpf.c - finds where each CPU keeps its part of a percpu counter. Runs once at start.
  *
- * The kernel's __per_cpu_offset[] is in no BTF and, without CONFIG_KALLSYMS_ALL, in no kallsyms.
- * But a per-CPU map has both ends of the arithmetic: the raw per-CPU pointer in its struct
- * bpf_array, and through bpf_map_lookup_percpu_elem() the address that a CPU sees. The difference
- * is the offset, and it holds for every per-CPU allocation. Run once at start.
+ * A per-CPU pointer is no address: the kernel adds __per_cpu_offset[cpu] to it. That array is in no
+ * BTF and, without CONFIG_KALLSYMS_ALL, in no kallsyms. But of a per-CPU map we can read both: the
+ * raw pointer in its struct bpf_array, and the address on each CPU through
+ * bpf_map_lookup_percpu_elem(). Their difference is the offset, for every per-CPU pointer.
+ *
+ * Example: the map's raw pointer is 0x60de0, and its value on CPU 3 is at 0xffff88813bd60de0. The
+ * offset of CPU 3 is 0xffff88813bd00000. A counter with `counters` at 0x71fa4 then has its part for
+ * CPU 3 at 0xffff88813bd71fa4.
  */
 #include "state.bpf.h"
 
@@ -16,7 +20,7 @@ struct {
 	__type(value, u64);
 } percpu_probe SEC(".maps");
 
-u64 percpu_seen; /* an address goes through here to lose what the verifier knows about it */
+u64 percpu_seen; /* an address goes through here: read back, it is a number to the verifier */
 
 struct percpu_args {
 	u32 map_fd; /* of percpu_probe, in the calling process */

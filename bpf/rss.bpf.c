@@ -1,41 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rss.bpf.c - exact RSS of an mm, and the tree's sum of it; from rss_stat, once a page fault, the
- * hottest path there is.
+ * rss.bpf.c - the exact RSS of each mm, and each tree's sum, from the tracepoint rss_stat. It runs
+ * once a page fault: no path is hotter.
  *
- * From 6.2 a counter of an mm is a shared count and a part for each CPU; the shared count alone is
- * wrong by up to max(32, 2 * CPUs) pages a CPU. To sum the parts at each event would cost as many
- * loads as there are CPUs. But an event comes right after its change, on the CPU that made it, and
- * a change concerns that CPU's part alone, or folds it into the shared count. So for each part and
- * each shared count the value is kept as it was counted last. An event adds the difference of what
- * its CPU's part is and was, and if the part is 0, as a fold leaves it, likewise of the shared
- * count; and RSS is the sum of what was counted.
+ * From 6.2 the kernel splits a counter of an mm into a shared count and a part for each CPU. A CPU
+ * adds to its part; when the part reaches max(32, 2 * CPUs) pages, the kernel folds it: it adds the
+ * part to the shared count and sets the part to 0. RSS is the sum of all, but to sum all parts at
+ * each event would cost a load for each CPU. An event comes right after its change, on the CPU that
+ * made the change. So we keep what we last counted of each part and of the shared count, and an
+ * event looks at its own CPU's part alone. Only if that is 0, as after a fold, it looks at the
+ * shared count, too.
  *
- * - When things stand still it is exact: each change is followed by an event that counts it. What
- *   was counted is replaced by compare-and-swap with a stamp, so a value that was read before
- *   another's cannot overwrite it.
- * - While things move it lacks what other CPUs have done and not told yet: one change each. A fold
- *   that another CPU has not told yet must not be counted without what it took from the part: its
- *   event counts both. Example: CPU 0 had 20 pages in its part and unmaps them; CPU 1 has just
- *   folded 32 pages. CPU 0's event finds its part at 0 and 32 pages more in the shared count, and
- *   would count 12 pages more instead of 20 fewer: a false peak. So only a fold that comes out as
- *   one page, as a page fault's does, is taken for the event's own. For any other all parts are
- *   looked at (settle()). This also counts what the kernel folds without an event, as a CPU goes
- *   offline. All parts are looked at when a process is tracked, too, and when it comes to a
- *   checkpoint.
- * - Nothing adds up wrongly, since all that is added is differences of what was counted.
+ * Example on 2 CPUs, in pages. "counted" is what we keep:
+ *
+ *   event on CPU 0            kernel has             counted before         we add
+ *                             shared CPU0 CPU1       shared CPU0 CPU1
+ *   a page fault                 96   21    5           96   20    5        21-20 = 1
+ *   10 more                      96   31    5           96   21    5        31-21 = 10
+ *   a page fault that folds     128    0    5           96   31    5        0-31 + 128-96 = 1
+ *
+ * - At rest RSS is exact: an event counts each change. We replace what was counted by
+ *   compare-and-swap with a stamp, so no CPU overwrites a newer value with an older one.
+ * - In motion RSS lacks what other CPUs have changed and not counted yet: one change each.
+ * - A fold's net change is its event's own change, usually one page. If it is another number, the
+ *   shared count may hold a fold of another CPU, whose event is yet to come. Example: CPU 0 had 20
+ *   pages in its part and unmaps them; CPU 1 has just folded 32 pages. CPU 0's event finds its part
+ *   at 0 and the shared count 32 higher: -20 + 32 = 12 pages more instead of 20 fewer, a false
+ * peak. So unless a fold's net change is one page, settle() looks at all parts, CPU 1's with them.
+ * - settle() also counts what the kernel folds without an event, when a CPU goes offline. It runs,
+ *   too, when a process is tracked and at each checkpoint.
+ * - Errors do not add up: we only add differences to what was counted.
  */
 #include "rss.bpf.h"
 #include "sched_clock.bpf.h"
 
 /*
- * From 6.2, which is also where the per-CPU counters begin (a35b9af4ec2c "bpf: Add a kfunc for
- * generic type cast"). The verifier makes it nothing at all: what follows is one load. Declared to
- * the letter as newer libbpf's bpf_core_read.h does (from 1.5), which is included then.
+ * Linux has it from 6.2 on (a35b9af4ec2c "bpf: Add a kfunc for generic type cast"), as it has the
+ * per-CPU counters. The verifier removes the call: what remains is one load. Declared exactly as in
+ * bpf_core_read.h of libbpf 1.5 and later, which may be included, too.
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
-/* Any struct of the kernel's that begins with an int and always will. */
+/* A struct of the kernel that begins with an int, and always will: to read an int through. */
 struct refcount_struct {
 	atomic_t refs;
 } __attribute__((preserve_access_index));
@@ -66,7 +72,7 @@ static __always_inline s64 shared_of(struct percpu_counter *counter)
 	return *(volatile s64 *)&counter->count;
 }
 
-/* The pages of a cell that may be less than 0, as a shared count may. */
+/* Returns the pages of a cell with their sign: a shared count may be below 0. */
 static __always_inline s64 signed_pages(u64 word)
 {
 	return (s64)(word << (64 - CELL_BITS)) >> (64 - CELL_BITS);
@@ -86,7 +92,7 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 	return __sync_val_compare_and_swap(at, old, new) == old;
 }
 
-/* A fold takes less time than a try. */
+/* A fold is over sooner than one try. */
 enum { SETTLE_TRIES = 16 };
 
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
@@ -97,7 +103,7 @@ struct settling {
 	s64 change;
 };
 
-/* If its event was faster there is nothing to do. */
+/* Counts the part of one CPU, unless an event there has counted it meanwhile. */
 static long settle_cpu(u32 cpu, struct settling *s)
 {
 	u32 *at = seen_part(s->m->slot, cpu, s->member), old;
@@ -113,9 +119,9 @@ static long settle_cpu(u32 cpu, struct settling *s)
 }
 
 /*
- * Loads keep their order on x86-64. Elsewhere an atomic operation that returns something keeps it:
- * the JIT makes a full barrier of it (Documentation/bpf/standardization/instruction-set.rst has no
- * other before 6.15).
+ * Keeps loads in order. x86-64 does so by itself. Elsewhere an atomic operation that returns
+ * something does: the JIT makes a full barrier of it. (The instruction set has no other before
+ * 6.15: Documentation/bpf/standardization/instruction-set.rst.)
  */
 static __always_inline void order_loads(struct settling *s)
 {
@@ -127,9 +133,10 @@ static __always_inline void order_loads(struct settling *s)
 }
 
 /*
- * Not settled: others are changing it. A fold holds the counter's lock from before the shared count
- * gains until after the part has lost: if it is free between our reads of the two, we have not read
- * between these.
+ * Counts the shared count and all parts, unless others are changing them. A fold holds the
+ * counter's lock from before it adds to the shared count until after it has cleared the part. So if
+ * the lock is free after we read the shared count, and the shared count is the same at the end, we
+ * have read no fold half done.
  */
 static long try_to_settle(u32 i, struct settling *s)
 {
@@ -153,7 +160,7 @@ static long try_to_settle(u32 i, struct settling *s)
 	return s->settled;
 }
 
-/* Counts all of a counter; by how many pages what was counted changes. */
+/* Counts all of a counter. Returns by how many pages our count of it changes. */
 static __noinline s64 settle(struct mm_rss *m, u32 member)
 {
 	struct settling s = {.m = m, .member = member};
@@ -164,7 +171,7 @@ static __noinline s64 settle(struct mm_rss *m, u32 member)
 	return s.change;
 }
 
-/* This CPU has changed a counter: by how many pages what was counted changes. */
+/* Counts a change that this CPU has made. Returns by how many pages our count changes. */
 static __noinline s64 count_change(struct mm_rss *m, u32 member)
 {
 	struct percpu_counter *counter = counter_of(m, member);
@@ -195,10 +202,11 @@ static __noinline s64 count_change(struct mm_rss *m, u32 member)
 }
 
 /*
- * Before 6.2 a counter is one number, and the event comes when it has changed. A function of its
- * own, not to be inlined, like those above: where a layout is not the kernel's, what the loader
- * could not relocate stays behind a call that is never made. Inlined, clang computes addresses
- * ahead of the branch.
+ * Before 6.2 a counter is one number, and the event comes after the number has changed.
+ *
+ * The functions for either layout are not inlined. The loader cannot relocate reads of a layout
+ * that the kernel does not have, and this way they stay behind a call that is never made. Inlined,
+ * clang would compute addresses ahead of the branch.
  */
 static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
 {
@@ -222,8 +230,12 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
 }
 
 /*
- * How far RSS must move for another point: 256 KiB or a 256th of the tree's RSS, and coarser for an
- * mm that has sent many, so that one that breathes for hours cannot flood the ring.
+ * Returns how many pages RSS must move for another point: at least 64 (256 KiB), and a 256th of the
+ * tree's RSS. An mm that has sent many points gets coarser ones, so that memory that rises and
+ * falls for hours cannot flood the ring.
+ *
+ * Example: a tree of 1 GiB (262144 pages) gets a point each 1024 pages (4 MiB). From an mm's 4096th
+ * point on, each 4096 pages; from the 65536th on, each 16384.
  */
 static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 {
@@ -234,11 +246,13 @@ static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 }
 
 /*
- * A peak is noted when RSS falls, as what it was before; while it only rises there is nothing to
- * note, since whoever asks takes the larger of what was noted and what RSS is.
+ * Notes a peak when RSS falls: the RSS before. While RSS only rises there is nothing to note, since
+ * a reader takes the larger of the noted peak and the present RSS.
  *
- * Peaks are kept an epoch, that is from checkpoint to checkpoint; when the word of an epoch is
- * needed for the next but one, what it held goes into the peak since the start.
+ * Peaks are kept for each epoch, that is from checkpoint to checkpoint. Two words serve, the
+ * epoch's parity picks one, and a word also says its epoch. Example: step[1] holds epoch 3 with 900
+ * pages. In epoch 5 RSS falls from 700: the word belongs to an older epoch, so 900 goes into
+ * `earlier`, and the word becomes epoch 5 with 700.
  */
 static __always_inline void note_peak(struct wire_peaks *peaks, const struct wire_tree *tree,
 				      s64 rss)
@@ -261,7 +275,7 @@ static __always_inline void note_peak(struct wire_peaks *peaks, const struct wir
 	count(lost_updates);
 }
 
-/* The reader sleeps until a quarter of the ring is full, unless someone watches. */
+/* The loader sleeps until a quarter of the ring is full, unless it shows a live line. */
 static __always_inline u64 point_wakeup(u64 now)
 {
 	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
@@ -307,7 +321,7 @@ static __noinline int emit_point(struct mm_rss *m)
 	return 0;
 }
 
-/* Pages that several processes may map: how many there were at most. */
+/* Notes the most pages so far that several processes may map. */
 static __always_inline void note_shared(const struct wire_tree *tree, u64 *most, s64 pages)
 {
 	if (tree->processes > 1 && pages > (s64)*most)
@@ -315,9 +329,9 @@ static __always_inline void note_shared(const struct wire_tree *tree, u64 *most,
 }
 
 /*
- * Carries a change of a counter to the process and its tree. True: the process has nothing left.
- * Each total is touched once: with threads on other CPUs, its cache line is away a moment later.
- * in_event: the program may not sleep, so it can look at the scheduler's clock for those that may.
+ * Adds a change of a counter to the mm and its tree. Returns true if the mm has nothing left. Each
+ * total is touched once: a moment later another CPU may have its cache line. in_event: the program
+ * may not sleep, so it may look at the scheduler's clock, for programs that may sleep.
  */
 static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change, bool in_event)
 {
@@ -325,7 +339,7 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change,
 	s64 rss, tree_rss, moved;
 	u64 word;
 
-	if (!change) /* counted already, at a checkpoint */
+	if (!change) /* a checkpoint has counted it already */
 		return is_empty(m);
 	if (member == MM_SWAPENTS) {
 		tree = tree_of(job_of(atomic_add(&m->swap, change)));
@@ -357,9 +371,9 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change,
 }
 
 /*
- * The last page of an mm that nobody uses any more is gone: exit_mmap() runs when mm_users is 0,
- * and the mm is freed after it. So here, and not later, the address can be forgotten: a new mm at
- * the same address would be taken for this one.
+ * Forgets an mm at its last page, if no process uses it any more: exit_mmap() runs when mm_users is
+ * 0, and the kernel frees the mm after it. Later would be too late: a new mm at the same address
+ * would be taken for this one.
  */
 static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *mm)
 {
@@ -394,9 +408,9 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 }
 
 /*
- * Global, so that the verifier looks at it once and not for each counter. settle() cannot be:
- * global functions are looked at where nothing calls them, too, and there its layout is not the
- * kernel's.
+ * Global, so that the verifier checks it once and not for each counter. settle() cannot be global:
+ * the verifier checks a global function even if nothing calls it, and on an old kernel settle()
+ * reads a layout that is not there.
  */
 int recount_member(struct mm_rss *m, u32 member)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* rss.bpf.h - what others ask of rss.bpf.c. */
+/* rss.bpf.h - what other programs ask of rss.bpf.c. */
 #ifndef QPROF_RSS_BPF_H
 #define QPROF_RSS_BPF_H
 
 #include "mms.bpf.h"
 
-/* The highest since the start, given what RSS is now. */
+/* Returns the highest RSS since the start, given what RSS is now. */
 static __always_inline u64 highest(const struct wire_peaks *peaks, s64 rss)
 {
 	u64 peak = not_negative(rss);
@@ -19,7 +19,7 @@ static __always_inline u64 highest(const struct wire_peaks *peaks, s64 rss)
 	return peak;
 }
 
-/* The highest of one epoch, given what RSS is now. */
+/* Returns the highest RSS of one epoch, given what RSS is now. */
 static __always_inline u64 highest_in(const struct wire_peaks *peaks, u64 epoch, s64 rss)
 {
 	u64 word = peaks->step[epoch & 1];
@@ -30,7 +30,7 @@ static __always_inline u64 highest_in(const struct wire_peaks *peaks, u64 epoch,
 	return now;
 }
 
-/* Counts what all CPUs have of all counters of an mm, also what no event has told of yet. */
+/* Counts what all CPUs have of all counters of an mm, ahead of events that are yet to come. */
 int recount(struct mm_rss *m);
 
 #endif

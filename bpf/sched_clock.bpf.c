@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sched_clock.bpf.c - when the loader's clock events began to count; see sched_clock.bpf.h. */
+/* sched_clock.bpf.c - finds when the loader's clock events began; see sched_clock.bpf.h. */
 #include "sched_clock.bpf.h"
 
 struct cpu_clock_args {
@@ -16,8 +16,9 @@ static __always_inline u64 word_at(const void *at)
 }
 
 /*
- * A count that was read is as of prev_count; one that never was is 0, as of the start, which is
- * prev_count as well. 0, or not: this is no such event.
+ * Finds when an event began to count. The event holds a count, and in prev_count the clock at which
+ * it had that count; for an event that was never read these are 0 and the start. Example: count 300
+ * at prev_count 5300, so it began at 5000. Returns 0; else it is no such event.
  */
 SEC("syscall")
 int read_cpu_clock(struct cpu_clock_args *args)

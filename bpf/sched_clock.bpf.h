@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched_clock.bpf.h - the clock of the scheduler, and so the CPU time of a thread up to now.
+ * sched_clock.bpf.h - the clock of the scheduler, and with it a thread's CPU time up to now.
  *
  * The kernel adds to se.sum_exec_runtime at a tick or a switch. A thread that ends 0.9 ms after it
- * began has 0 there, and nobody adds the rest. What is missing is the time since se.exec_start,
- * which is a reading of the run queue's clock. That clock is as old as the sum, no helper reads
- * the clock behind it, sched_clock_cpu(), and CLOCK_MONOTONIC runs at another speed.
+ * began has 0 there, and nobody adds the rest. The sum lacks the time since se.exec_start, which is
+ * a reading of the run queue's clock. To know that time we need the same clock now. The run queue's
+ * copy is as old as the sum; no helper reads the clock itself, sched_clock_cpu(); and
+ * CLOCK_MONOTONIC runs at another speed.
  *
- * But a perf event of type PERF_COUNT_SW_CPU_CLOCK counts local_clock(), which is sched_clock_cpu()
- * of this CPU, from the moment it was opened (kernel/events/core.c, cpu_clock_event_start). So the
- * loader opens one on each CPU, without sampling, and tells when each began. The verifier refuses
- * perf event arrays to sleepable programs: these add to CLOCK_MONOTONIC the difference that another
- * program last found.
+ * But a perf event of type PERF_COUNT_SW_CPU_CLOCK counts sched_clock_cpu() of its CPU, from the
+ * moment at which it was opened (kernel/events/core.c, cpu_clock_event_start). So the loader opens
+ * one on each CPU, without sampling, and finds when each began: the clock is the begin plus the
+ * count. The verifier refuses such events to sleepable programs. They take CLOCK_MONOTONIC plus the
+ * difference of the two clocks that another program found last.
  *
  * Example: the run queue's clock says 500 us and its clock_task 480 us (20 us of interrupts).
- * The thread has exec_start 100 us, so it had run for 380 us then. Now sched_clock says 900 us:
- * 400 us later. sum_exec_runtime lacks 780 us.
+ * The thread has exec_start 100 us, so it had run for 380 us then. The event began at 200 us and
+ * counts 700 us, so it is 900 us now: 400 us later. sum_exec_runtime lacks 380 + 400 = 780 us.
  */
 #ifndef QPROF_SCHED_CLOCK_BPF_H
 #define QPROF_SCHED_CLOCK_BPF_H
@@ -31,15 +32,15 @@ struct {
 
 /* What sched_clock said when a CPU's event began to count; 0: there is none. */
 u64 cpu_clock_began[WIRE_MAX_CPUS] __weak;
-s64 cpu_clock_counted[WIRE_MAX_CPUS] __weak; /* when last looked at */
+s64 cpu_clock_counted[WIRE_MAX_CPUS] __weak; /* its count at the last look */
 
-/* sched_clock_cpu() less CLOCK_MONOTONIC as last looked at, and when; 0: never. */
+/* sched_clock_cpu() less CLOCK_MONOTONIC at the last look, and when that was; 0: never. */
 s64 sched_clock_ahead __weak;
 u64 sched_clock_seen_ns __weak;
 
 /*
- * Looks at the clock. Only in programs that may not sleep. An event that stands still is of a CPU
- * that was offline: the kernel does not set it going again.
+ * Looks at the clock; only in programs that may not sleep. An event that stands still is of a CPU
+ * that was offline: the kernel does not start it again.
  */
 static __always_inline void refresh_sched_clock(void)
 {
@@ -61,9 +62,10 @@ static __always_inline void refresh_sched_clock(void)
 enum { FRESH_LOOK_NS = 1000000000 };
 
 /*
- * How long ago the clock of a run queue was brought up to date. The two clocks drift apart, by 60
- * ns a second where measured and by 500 us where CLOCK_MONOTONIC is corrected at its fastest. So an
- * old look is held against what is known in any case: it was within a tick.
+ * Returns how long ago the clock of a run queue was brought up to date. The two clocks drift apart:
+ * 60 ns a second as measured, at most 500 us a second, while CLOCK_MONOTONIC is corrected at its
+ * fastest. So after an old look the answer is at most a tick: the kernel updates the run queue's
+ * clock that often.
  */
 static __always_inline u64 age_of(u64 clock)
 {
@@ -78,10 +80,9 @@ static __always_inline u64 age_of(u64 clock)
 }
 
 /*
- * What a thread that is running has used since the kernel last added to its sum. Another CPU may be
- * adding now: it sets clock, clock_task, exec_start and the sum, in this order. They are read in
- * the other order, the sum before this is called, so what is torn comes out too small, never too
- * large.
+ * Returns what a running thread has used since the kernel last added to its sum. Another CPU may be
+ * adding now: it sets clock, clock_task, exec_start and the sum, in this order. We read them in the
+ * opposite order (the caller reads the sum first), so a torn reading is too small, never too large.
  */
 static __always_inline u64 not_yet_added(struct task_struct *t)
 {

@@ -16,7 +16,7 @@ int atomic_max(u64 *word, u64 value)
 	return 0;
 }
 
-/* A bucket with `change` more of them; the slot stays that of the first. */
+/* Returns a bucket with `change` more mms. It keeps the slot of the first. */
 static __always_inline u64 bucket_with(u64 bucket, s64 change, u32 slot)
 {
 	u64 mms = (bucket >> 32) + change;
@@ -78,9 +78,10 @@ int claim_mm(u64 key, u32 job, u32 *slot)
 }
 
 /*
- * The kernel's own count, which /proc/PID/status has as HugetlbPages. Before 6.16 the mm of a
- * process that exits may be freed before the exit event: then mm_users is 0. A function of its own,
- * so that what the loader cannot relocate where CONFIG_HUGETLB_PAGE is off stays behind the branch.
+ * Reads the kernel's own count, HugetlbPages in /proc/PID/status. Before 6.16 the kernel may free
+ * the mm of an exiting process before the exit event: then mm_users is 0. A function of its own:
+ * without CONFIG_HUGETLB_PAGE the loader cannot relocate the read, and here that stays behind the
+ * branch.
  */
 u64 hugetlb_of(struct proc *proc)
 {
@@ -110,13 +111,13 @@ int drop_mm(struct mm_rss *m)
 	atomic_add(&tree->swap, -pages_of(m->swap));
 	atomic_add(&tree->shmem, -pages_of(m->shmem));
 	m->key = 0;
-	change_bucket(key, -1, slot); /* if not, that bucket is never empty: slower, not wrong */
+	change_bucket(key, -1, slot); /* if it fails, the bucket is never empty: slow, not wrong */
 	bpf_map_delete_elem(&mm_slots, &key);
 	bpf_map_push_elem(&free_mms, &slot, 0);
 	return 0;
 }
 
-/* Says what the pages were that went with the word. */
+/* Changes the job of a word. Returns the pages in it. */
 static __always_inline s64 move_word(u64 *word, u32 job)
 {
 	attempts (16) {

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mms.bpf.h - the mms that are counted: what is known of each, and the way there from its address,
- * which every page fault on the machine goes.
+ * mms.bpf.h - the mms that are counted: what is known of each, and how to find it by its address.
+ * Each page fault on the machine takes that way.
  *
- * Most page faults are of processes that are not tracked, so that way begins with a table of
- * buckets: an empty one ends it with one load, and one that belongs to a single mm leads straight
- * to its slot. Only where several share a bucket the kernel's hash table is asked.
+ * Most page faults are of processes that are not tracked. So the way begins with a table of 8192
+ * buckets. An empty bucket ends it with one load: that mm is not counted. A bucket with one mm
+ * leads straight to its slot. Only for a bucket with several mms we ask the kernel's hash table.
+ *
+ * Example: mms A (slot 4) and B (slot 9) are tracked; A hashes to bucket 17, B to 17 as well, C to
+ * 20. Bucket 17 says "2 mms, the first in slot 4", bucket 20 says 0. A fault of C loads bucket 20
+ * and is done. A fault of A finds slot 4 and A's address in it. A fault of B finds A's address in
+ * slot 4 and asks the hash table, which says slot 9.
  *
  * Invariants:
- * - An mm is in `mms` from the moment its process is tracked until its last page is gone, which is
- *   later than the process on some kernels, and always before the kernel can hand the same address
- *   out again (see forget_if_empty() in rss.bpf.c).
- * - A tree's rss is at every instant the sum of mm_rss.rss over the mms of that job, but for what
- * is being added to both: they change by the same amounts. Likewise file, swap and shmem.
+ * - An mm is in `mms` from the moment its process is tracked until its last page is gone. On some
+ *   kernels that is later than the end of the process. It is always before the kernel can use the
+ *   same address for another mm (see forget_if_empty() in rss.bpf.c).
+ * - A tree's rss is the sum of mm_rss.rss over the mms of its job, but for what is being added to
+ *   both at this instant. The same holds for file, swap and shmem.
  */
 #ifndef QPROF_MMS_BPF_H
 #define QPROF_MMS_BPF_H
@@ -23,15 +28,16 @@
  */
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 
-/* Before 6.2 */
+/* Returns true before 6.2: a counter of an mm is one number. */
 static __always_inline bool has_old_layout(void)
 {
 	return bpf_core_field_exists(((struct mm_struct___old *)0)->rss_stat.count);
 }
 
 /*
- * Pages with a stamp: the pages in the low CELL_BITS, above them a stamp or an epoch. One word, so
- * that both change in one atomic step. Stamps wrap; compare them by the sign of their difference.
+ * A cell is a word with pages in its low CELL_BITS, and above them a stamp or an epoch, so that both
+ * change in one atomic step. Stamps wrap: compare them by the sign of their difference. Example:
+ * epoch 5 with 700 pages is 5 << 38 | 700.
  */
 #define CELL_BITS  38 /* 1 PiB of 4 KiB pages */
 #define CELL_PAGES ((1ULL << CELL_BITS) - 1)
@@ -42,9 +48,10 @@ static __always_inline u64 cell(u64 stamp, u64 pages)
 }
 
 /*
- * Pages, and the job that they are counted for, in one word: so whoever adds to it learns in the
- * same step which tree to add to, and a process can be moved to another job while it faults. Pages
- * may be less than 0 for a moment; the bias keeps that from the job.
+ * A job word has pages, and the job that they are counted for. A program that adds pages learns in
+ * the same atomic step which tree to add them to, so a process can move to another job while it
+ * faults. Pages may be below 0 for a moment; the bias keeps the borrow away from the job's bits.
+ * Example: job 3 with -2 pages is 3 << 48 | ((1 << 40) - 2).
  */
 #define JOB_SHIFT 48
 #define JOB_BIAS  (1ULL << 40)
@@ -65,8 +72,8 @@ static __always_inline s64 pages_of(u64 word)
 }
 
 /*
- * The memory of one mm. What every page fault writes is in a cache line of its own, away from what
- * every page fault reads: threads on many CPUs share both.
+ * The memory of one mm. Threads on many CPUs share it, so what each page fault writes is in other
+ * cache lines than what each page fault reads.
  */
 struct mm_rss {
 	u64 key;	/* the address of its mm_struct; 0: the slot is free */
@@ -76,7 +83,7 @@ struct mm_rss {
 	u64 started_ns; /* of its process */
 	u32 slot;
 	u32 tgid;
-	u32 orphaned;			      /* its process has ended: nobody will use it again */
+	u32 orphaned;			      /* 1: its process has ended */
 	u64 rss __attribute__((aligned(64))); /* job word: file + anon + shmem */
 	u64 file, swap, shmem;		      /* job words; anon is the rest of rss */
 	struct wire_peaks peaks;	      /* of rss */
@@ -84,7 +91,7 @@ struct mm_rss {
 		__attribute__((aligned(64))); /* cells: the counters' shared parts as counted */
 };
 
-/* In pages of its own, for the sake of alignment. */
+/* Mappable, and so page-aligned: the cache lines above are kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -95,7 +102,7 @@ struct {
 
 QUEUE_OF_SLOTS free_mms __weak SEC(".maps");
 
-/* Address -> slot, for those that share a bucket. */
+/* The address of an mm -> its slot, for mms that share a bucket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -105,14 +112,14 @@ struct {
 } mm_slots __weak SEC(".maps");
 
 /*
- * What is counted of the part that a CPU has of an mm's counters: a stamp, and the part (less than
- * the kernel's batch of max(32, 2 * CPUs), so 16 bits do).
+ * What we have counted of a CPU's parts of an mm's counters: in each word a stamp and, in the low
+ * 16 bits, the part. 16 bits suffice: a part is below the kernel's batch, max(32, 2 * CPUs).
  */
 struct cpu_parts {
 	u32 seen[NR_MM_COUNTERS];
 };
 
-/* At CPU * max_processes + slot: neighbours are of the same CPU, as the kernel has it itself. */
+/* At index CPU * max_processes + slot: the entries of a CPU are neighbours. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_PROCESSES);
@@ -130,12 +137,12 @@ static __always_inline u32 *seen_part(u32 slot, u32 cpu, u32 member)
 
 enum { MM_BUCKET_BITS = 13 };
 
-/* How many counted mms an address's bucket has (high half), and the slot of the first of them. */
+/* Each bucket: how many counted mms it has (high half), and the slot of the first (low half). */
 u64 mm_buckets[1 << MM_BUCKET_BITS] __weak __attribute__((aligned(64)));
 
 /*
- * By the low half of the address. The verifier lets nobody compute with a pointer, but copy half of
- * one: what that is, it has forgotten.
+ * Returns the bucket of an address, by its low half. The verifier refuses arithmetic on a pointer,
+ * but it lets us copy half of one, and takes that for a number.
  */
 static __always_inline u64 *bucket_of(u64 key)
 {
@@ -152,7 +159,7 @@ static __noinline struct mm_rss *find_in_shared_bucket(u64 key)
 	return slot ? bpf_map_lookup_elem(&mms, slot) : NULL;
 }
 
-/* NULL: that mm is not counted. */
+/* Returns NULL if that mm is not counted. */
 static __always_inline struct mm_rss *find_mm(u64 key)
 {
 	u64 bucket = *(volatile u64 *)bucket_of(key);
@@ -172,7 +179,7 @@ static __always_inline bool is_empty(const struct mm_rss *m)
 	return !pages_of(m->rss);
 }
 
-/* The memory of a process; NULL: it has none of its own that is counted. */
+/* Returns the memory of a process, or NULL if it has none of its own that is counted. */
 static __always_inline struct mm_rss *memory_of(const struct proc *proc)
 {
 	u32 slot = proc->mm_slot;
@@ -181,18 +188,16 @@ static __always_inline struct mm_rss *memory_of(const struct proc *proc)
 	return m && m->key && m->key == proc->mm ? m : NULL;
 }
 
-/* Counts the mm at that address for a job from now on, beginning with nothing. 0: *slot is its
- * slot.
- */
+/* Counts the mm at an address for a job from now on, from 0 pages. Returns 0 and its *slot. */
 int claim_mm(u64 key, u32 job, u32 *slot);
 
-/* The hugetlb pages of a process, in pages of the usual size. */
+/* Returns the hugetlb memory of a process, in pages of the usual size. */
 u64 hugetlb_of(struct proc *proc);
 
-/* Forgets an mm; what it still has is taken from its tree. */
+/* Forgets an mm, and takes what it still has from its tree. */
 int drop_mm(struct mm_rss *m);
 
-/* From now on what it has is counted for another job. */
+/* Counts what an mm has, and will have, for another job. */
 int move_mm(struct mm_rss *m, u32 job);
 
 #endif

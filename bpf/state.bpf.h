@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * state.bpf.h - what the BPF programs know: the tracked processes, their memory, the tree's totals,
- * the rings, and what went wrong. Every program file includes it; the static linker makes one of
- * each weak definition.
+ * state.bpf.h - what the BPF programs share: the tracked processes, the totals of each tree, the
+ * rings, and counts of what went wrong. Each program file includes it; of the weak definitions in
+ * all of them, the static linker keeps one. The memory of processes is in mms.bpf.h.
  *
- * Invariants:
- * - `procs` holds a tgid from the moment it is tracked until its last thread has exited.
- * - What is kept of an mm is in mms.bpf.h.
+ * Invariant: `procs` has a tgid from the moment it is tracked until its last thread has exited.
  */
 #ifndef QPROF_STATE_BPF_H
 #define QPROF_STATE_BPF_H
@@ -30,30 +28,30 @@ struct proc {
 	u64 started_ns;	  /* first: see engine_tracks() */
 	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
 	u64 mm;		  /* address of its mm; 0 while it has none of its own that is counted */
-	u64 earlier_peak; /* highest rss of the mms it had before */
+	u64 earlier_peak; /* highest rss of the mms that it had before, in pages */
 	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
 	struct wire_usage base;	     /* what it had used when it was tracked */
-	struct wire_usage joined;    /* and when it joined its job */
-	u64 cpu_told;		     /* CPU time as it was last told */
-	u32 exits_begun, exits_done; /* equal unless a thread is being moved to `gone` right now */
+	struct wire_usage joined;    /* what it had used when it joined its job */
+	u64 cpu_told;		     /* the highest CPU time that was reported */
+	u32 exits_begun, exits_done; /* differ while a thread is being moved to `gone` */
 	u32 tgid, ppid;
 	u32 job;
-	u32 begins_job; /* one of its threads has come to its first checkpoint, in an audit */
+	u32 begins_job; /* 1: one of its threads is making it a job, in an audit */
 	u32 slot;
 	u32 mm_slot;	 /* of its mm, in `mms` */
 	u32 flags;	 /* enum wire_process_flag */
-	u32 waiting;	 /* the command before its exec: not counted yet */
-	u32 ended;	 /* its last thread is taking it out of the tracked set */
+	u32 waiting;	 /* 1: the command before its exec, which is not counted yet */
+	u32 ended;	 /* 1: its last thread is taking it out of the tracked set */
 	u32 checkpoints; /* since window_ns */
 	u64 window_ns;	 /* begin of the second in which its checkpoints are counted */
-	u64 exec_vm;	 /* executable pages it had mapped when last looked at */
+	u64 exec_vm;	 /* executable pages that it had mapped at the last look */
 };
 
 struct wire_tree trees[WIRE_MAX_JOBS] __weak;
 struct wire_machine machine __weak;
 struct wire_quality quality __weak;
 
-/* Distance of each CPU's per-CPU area from the addresses in struct percpu_counter; percpu.bpf.c */
+/* What to add to a per-CPU pointer for its address on each CPU; see percpu.bpf.c. */
 u64 cpu_offset[WIRE_MAX_CPUS] __weak;
 
 struct {
@@ -64,8 +62,7 @@ struct {
 	__type(value, struct proc);
 } procs __weak SEC(".maps");
 
-/* slot -> tgid: a way to visit the tracked processes that costs what they are, not the map's size.
- */
+/* slot -> tgid: a walk over the tracked processes costs as many steps as slots are in use. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_PROCESSES);
@@ -83,7 +80,7 @@ struct {
 
 QUEUE_OF_SLOTS free_slots __weak SEC(".maps");
 
-/* Threads (struct task_struct *) that are in `gone` but perhaps still on their process's list. */
+/* Threads (struct task_struct *) that are in `gone`, and may still be on their process's list. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -92,7 +89,7 @@ struct {
 	__type(value, u8);
 } exited __weak SEC(".maps");
 
-/* Checkpoints and process events; of their own, so that points cannot push them out. */
+/* Checkpoints and process events, apart from points, which could push them out. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
@@ -103,14 +100,14 @@ struct {
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
-/* Loops that hardly ever go round: unrolled they would be most of the program. */
+/* For loops that rarely run twice: unrolled they would be most of the program. */
 #define attempts(n)                                                                                \
 	_Pragma("clang loop unroll(disable)") for (int attempt = 0; attempt < (n); attempt++)
 
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)
 #define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
 
-/* *word = max(*word, value). Global, so that the verifier looks at its attempts once. */
+/* *word = max(*word, value). Global, so that the verifier checks its attempts once. */
 int atomic_max(u64 *word, u64 value);
 
 static __always_inline u64 not_negative(s64 pages)
@@ -118,7 +115,7 @@ static __always_inline u64 not_negative(s64 pages)
 	return pages < 0 ? 0 : pages;
 }
 
-/* The next slot that is free: one that was given back, or one never used. False: all are taken. */
+/* Takes a slot that was given back, or one never used. Returns false if all are in use. */
 static __always_inline bool take_slot(void *given_back, u32 *ever_used, u32 *slot)
 {
 	if (!bpf_map_pop_elem(given_back, slot))

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * aio.bpf.c - native AIO, which is on no account of the kernel's but that of storage.
+ * aio.bpf.c - native AIO, which the kernel accounts to storage only, not to rchar and wchar.
  *
- * Where the kernel's functions can be traced, a request is counted when it completes, with what it
- * moved. A completion comes in whatever context the device's interrupt finds, so a submission notes
- * whose context of requests (struct kioctx) it is.
+ * If the kernel's functions can be traced, a request is counted when it completes, with the bytes
+ * it moved. A completion may run in an interrupt of any process. So a submission notes to whom the
+ * context of its requests (struct kioctx) belongs, and the completion looks that up.
  *
- * Elsewhere it is counted at the return of libaio's io_submit(), with what was asked for: results
- * may be taken from memory without any call. Only if the user wants it: see io.bpf.c.
+ * Elsewhere, and if the user wants it (see io.bpf.c), a request is counted at the return of
+ * libaio's io_submit(), with the bytes it asked for: a program can read results from memory without
+ * a call.
  */
 #include "io.bpf.h"
 
 enum { MAX_CONTEXTS = 4096 };
 
 struct owner {
-	u64 user_id; /* of the context: another has been at the same address before, perhaps */
+	u64 user_id; /* of the context: tells it from an earlier one at the same address */
 	u32 tgid;
 	u32 reserved;
 };
 
-/* struct kioctx * -> whose */
+/* struct kioctx * -> its owner */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -47,9 +48,9 @@ static long look_at_context(u32 index, struct search *search)
 }
 
 /*
- * The context that a program means: user_id is where its ring is mapped, which begins with the
- * index in the kernel's table (fs/aio.c, lookup_ioctx). Before the first look at it, it is not in
- * memory: then all of the table are looked at.
+ * Returns the context that a program means. user_id is the address of the context's ring, which
+ * begins with an index into the kernel's table (fs/aio.c, lookup_ioctx). The ring may not be in
+ * memory yet: then we look at all contexts of the table.
  */
 static __always_inline struct kioctx *find_context(u64 user_id)
 {
@@ -149,9 +150,10 @@ enum {
 	IOCB_CMD_PWRITEV = 8,
 };
 
-enum { MAX_LOOKS = 65536 }; /* at what a call was given: the library may be the program's own */
+/* Requests and buffers of a call that are looked at: its list may be hostile. */
+enum { MAX_LOOKS = 65536 };
 
-/* Added to atomically: the verifier then knows no bounds, and looks at the loop's body once. */
+/* Added to atomically: so the verifier assumes no bounds, and checks the loop's body once. */
 struct submission {
 	u64 requests; /* the program's struct iocb *[] */
 	u64 read, written;
@@ -199,7 +201,7 @@ static long add_request(u32 i, struct submission *s)
 	return 0;
 }
 
-/* At the return of libaio's io_submit(): so many were taken. */
+/* At the return of libaio's io_submit(), which says how many requests the kernel accepted. */
 SEC("?uretprobe")
 int libaio_submitted(struct pt_regs *ctx)
 {
@@ -207,7 +209,7 @@ int libaio_submitted(struct pt_regs *ctx)
 	struct submission s = {0};
 	struct call call;
 
-	if (!take_call(&call) || n <= 0)
+	if (!pop_call(&call) || n <= 0)
 		return 0;
 	s.requests = call.arg[2];
 	if (n > MAX_LOOKS)

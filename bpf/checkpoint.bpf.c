@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* checkpoint.bpf.c - a USDT probe is hit: a snapshot of everything at that instant, with its name.
- */
+/* checkpoint.bpf.c - at a hit of a USDT probe: a snapshot at that instant, with a name. */
 #include "job.bpf.h"
 #include "pids.bpf.h"
 
 enum {
-	SHORT_NAME = 64, /* records come in two sizes; nearly every name fits the small one */
+	SHORT_NAME = 64, /* bytes for the name in a small record, which nearly all names fit */
 };
 
-/* What each attached probe means, by the cookie of its uprobe. */
+/* What each attached probe means, by the cookie of its uprobe. The loader fills it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_SITES);
@@ -35,7 +34,7 @@ static __always_inline u64 read_reg(struct pt_regs *ctx, u16 reg)
 	return value;
 }
 
-/* Cut to the argument's size, with its sign. */
+/* Returns a value cut to the argument's size, and extended by its sign. */
 static __always_inline u64 narrow(u64 value, const struct wire_arg *arg)
 {
 	u32 unused = 64 - 8 * (arg->size & 15);
@@ -50,7 +49,7 @@ static __always_inline u64 cut_address(u64 at, const struct wire_arg *arg)
 	return arg->narrow ? (u32)at : at;
 }
 
-/* False: there is no such argument, or its memory cannot be read. May sleep. */
+/* Returns false if there is no such argument, or its memory cannot be read. May sleep. */
 static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg *arg, u64 *value)
 {
 	u32 size = arg->size & 7 ? arg->size & 7 : 8; /* of 1, 2, 4 and 8 */
@@ -77,8 +76,7 @@ static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg 
 	}
 }
 
-/* Brings the pages of a name in, one byte each: a literal that nothing has touched is not resident.
- */
+/* Brings in the pages of a name: a literal that nothing has touched yet is not in memory. */
 static __always_inline void touch_name(u64 at)
 {
 	u64 last = (at + WIRE_NAME_MAX - 1) & ~4095ULL;
@@ -102,14 +100,14 @@ static __always_inline void fill_value(struct wire_checkpoint *c, const struct h
 	c->value = hit->value;
 }
 
-/* len is what bpf_probe_read_user_str() said: of an empty string 0 on 6.12, 1 on 6.18. */
+/* len is what bpf_probe_read_user_str() returned; for an empty string 0 on 6.12, 1 on 6.18. */
 static __always_inline void fill_name(struct wire_checkpoint *c, long len, bool cut)
 {
 	c->name_state = len < 0 ? WIRE_NAME_UNREADABLE : cut ? WIRE_NAME_CUT : WIRE_NAME_OK;
 	c->name_len = len <= 0 ? 0 : (len - 1) & (WIRE_NAME_MAX - 1);
 }
 
-/* A name of 255 bytes fills the buffer whether it ends there or not: one more byte tells. */
+/* Returns true if a name that fills the buffer is longer than it: the next byte tells. */
 static __always_inline bool goes_on(u64 name)
 {
 	u8 byte = 0;
@@ -158,7 +156,7 @@ static __always_inline void emit_long(const struct hit *hit, u64 name)
 	bpf_ringbuf_submit(c, 0);
 }
 
-/* Into text[SHORT_NAME]; as bpf_probe_read_user_str() answers. May sleep. */
+/* Reads a name into text[SHORT_NAME]. Returns what bpf_probe_read_user_str() does. May sleep. */
 static __always_inline long read_name(char *text, u64 name)
 {
 	long len = bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
@@ -169,7 +167,10 @@ static __always_inline long read_name(char *text, u64 name)
 	return bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
 }
 
-/* In an audit nobody may push out what others have to say. */
+/*
+ * In an audit: returns false if the process had its share of checkpoints in this second, so that it
+ * cannot push out the records of others, or if no job is free for its tree.
+ */
 static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -191,9 +192,9 @@ static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 }
 
 /*
- * Sleepable, so that memory that is not resident can be read; and so no name is read while a
- * record is reserved, but from pages that are known to be there: a fault that its owner does not
- * serve (userfaultfd) would hold up the ring.
+ * Sleepable, to read memory that is not resident. So it reads the name before it reserves a record:
+ * a fault that its owner does not serve (userfaultfd) would hold up the ring. A long name is read
+ * again into the record, without sleeping, once its pages are there.
  */
 SEC("uprobe.s")
 int site_hit(struct pt_regs *ctx)

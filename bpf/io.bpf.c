@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * io.bpf.c - the bytes that the kernel's own account (usage.bpf.h) leaves out: rchar and wchar know
- * nothing of splice(), tee(), vmsplice(), process_vm_readv() and process_vm_writev(). io_uring is
- * in uring.bpf.c, native AIO in aio.bpf.c.
+ * io.bpf.c - the bytes that the kernel's own account (usage.bpf.h) leaves out: rchar and wchar do
+ * not count splice(), tee(), vmsplice(), process_vm_readv() and process_vm_writev(). io_uring is in
+ * uring.bpf.c, native AIO in aio.bpf.c.
  *
- * Nothing here runs for a process that does not use them. The calls are seen at the end of the
- * kernel's function where that can be traced (fexit). Where not, at the return of libc's, if the
- * user wants it: a probe makes every process that maps libc copy a page of it, and each fork copy
- * the page tables of that mapping. A hook on every system call would find them too, and slow every
- * process on the machine.
+ * Nothing here runs for a process that does not make these calls. A program sees a call at the end
+ * of the kernel's function (fexit). Where that cannot be traced, it sees the call at the return of
+ * libc's function, if the user wants it: a probe there makes every process that maps libc copy a
+ * page of it, and each fork copy the page tables of that mapping. A hook on every system call would
+ * see the calls, too, and slow every process on the machine.
+ *
+ * Example: splice() of 64 KiB from a file to a pipe counts as 65536 read and 65536 written.
  */
 #include "io.bpf.h"
 
@@ -50,7 +52,7 @@ __attribute__((noinline)) u64 vector_bytes(u64 at, u32 n, u32 bits)
 /* include/linux/fs.h */
 enum { FMODE_WRITE = 2 };
 
-/* vmsplice() fills a pipe that it can write to, and empties one that it can only read. */
+/* Returns true if vmsplice() writes to the pipe: it reads only from a pipe that it cannot write. */
 static __always_inline bool fills_pipe(u32 fd)
 {
 	struct task_struct *self = (void *)bpf_get_current_task();
@@ -86,7 +88,7 @@ static __always_inline int vmspliced(u32 fd, long bytes)
 	return 0;
 }
 
-/* Of another process's memory: as read(2) and write(2) of its /proc/PID/mem would count. */
+/* Memory of another process counts like read(2) and write(2) of its /proc/PID/mem. */
 static __always_inline int read_memory(long bytes)
 {
 	if (bytes > 0)
@@ -102,8 +104,8 @@ static __always_inline int wrote_memory(long bytes)
 }
 
 /*
- * The loader takes those that the kernel has. On x86-64, system calls of 32-bit programs have
- * functions of their own, and their first argument in another register.
+ * The loader loads the programs whose functions the kernel has. On x86-64, system calls of 32-bit
+ * programs have functions of their own, and their first argument in another register.
  */
 #define AT_END(entry, call, name, first, counted)                                                  \
 	SEC("?fexit/" entry call)                                                                  \
@@ -129,7 +131,7 @@ AT_END_OF_ALL("__ia32_sys_", done_32, bx)
 AT_END_OF_ALL("__arm64_sys_", done, regs[0])
 #endif
 
-/* At the begin of a library's function whose return is watched, too. */
+/* At the begin of a library's function whose return needs the arguments. */
 SEC("?uprobe")
 int library_call_begins(struct pt_regs *ctx)
 {
@@ -153,7 +155,7 @@ int libc_vmsplice_done(struct pt_regs *ctx)
 {
 	struct call call;
 
-	return take_call(&call) ? vmspliced(call.arg[0], PT_REGS_RC(ctx)) : 0;
+	return pop_call(&call) ? vmspliced(call.arg[0], PT_REGS_RC(ctx)) : 0;
 }
 
 SEC("?uretprobe")

@@ -6,8 +6,8 @@
 
 struct wire_free_jobs free_jobs;
 
-/* 0: there is none. */
-static __always_inline u32 take_job(void)
+/* Returns a free job, or 0 if there is none. */
+static __always_inline u32 claim_job(void)
 {
 	u64 at = atomic_add(&free_jobs.taken, 1);
 	u32 job;
@@ -21,7 +21,14 @@ static __always_inline u32 take_job(void)
 	return 0;
 }
 
-/* From 0, the rest of the machine, to a job. What it has used stays with the rest. */
+/*
+ * Moves a process from job 0, the rest of the machine, to another job. What it has used so far
+ * stays with the rest: it goes into job 0's `gone`, and into the process's `joined`. Returns 1 if
+ * the process is in a job already.
+ *
+ * Example: a process has used 80 ms, and its base is 20 ms, so joined is 20, too. Job 0 has
+ * counted 60 ms of it and keeps them; joined becomes 80. At 110 ms its new job has 110 - 80 = 30.
+ */
 static __noinline int move_process(struct proc *proc, u32 job)
 {
 	struct wire_tree *from, *to = tree_of(job);
@@ -53,7 +60,8 @@ static long has_begun(u32 i, struct waiting *w)
 	return *(volatile u32 *)&w->proc->job ? 1 : 0;
 }
 
-/* Another thread of the process is at it: a few microseconds. */
+/* Waits while another thread makes the process a job, some microseconds. Returns false if it
+ * could not. */
 static __always_inline bool job_begun_by_another(struct proc *proc)
 {
 	struct waiting w = {.proc = proc};
@@ -70,14 +78,14 @@ int begin_job(struct proc *proc, u32 tid)
 		return 0;
 	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
 		return !job_begun_by_another(proc);
-	job = take_job();
+	job = claim_job();
 	if (!job) {
 		proc->begins_job = 0;
 		return 1;
 	}
 	*tree_of(job) = new_tree;
 	if (move_process(proc, job))
-		return 0; /* the loader has put it into another's */
+		return 0; /* the loader has made it join another job */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	if (!emit_milestone(WIRE_START, proc, tid))
@@ -90,7 +98,7 @@ struct job_args {
 	u32 root; /* tgid of a process whose job it joins; 0: it begins one */
 };
 
-/* 0: it is in a job now, or was. 1: no such process. 2: no job left. */
+/* Returns 0: the process is in a job now, or was before; 1: no such process; 2: no job is free. */
 SEC("syscall")
 int join_job(struct job_args *args)
 {
@@ -108,7 +116,7 @@ int join_job(struct job_args *args)
 	return 0;
 }
 
-/* Tells of every process as it is now: a struct wire_process each, of kind WIRE_FORK. */
+/* Writes each tracked process as it is now: a struct wire_process of kind WIRE_FORK. */
 SEC("iter/task")
 int tell_processes(struct bpf_iter__task *ctx)
 {

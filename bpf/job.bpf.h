@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * job.bpf.h - in an audit: trees of their own among all the processes of the machine.
+ * job.bpf.h - in an audit: jobs, each a profiled tree among all the processes of the machine.
  *
- * The first process of a tree that comes to a checkpoint, or that the loader names, becomes the
- * root of a job: what a run calls its target. Its children are of its job from their fork on; those
- * that it has already are named by the loader, which knows whose children they are.
+ * The first process of a tree that hits a checkpoint, or that the loader names, becomes the root of
+ * a job, as the target is of a run. From then on its children are born into its job. For children
+ * that it has already, the loader calls join_job().
+ *
+ * Example: bash (100) has started train.py (200), which has started two workers (201, 202). 200
+ * hits a checkpoint: it is the root of job 1, and the loader makes 201 and 202 join it. Worker 203,
+ * forked later, is in job 1 at once. 100 stays in job 0.
  */
 #ifndef QPROF_JOB_BPF_H
 #define QPROF_JOB_BPF_H
 
 #include "snapshot.bpf.h"
 
-/* Makes a process the root of a job, unless it is in one. 0, or not: there is none left. */
+/* Makes a process the root of a job, unless it is in one. Returns 0; else no job is free. */
 int begin_job(struct proc *proc, u32 tid);
 
-/* What is said of a process in each of its records. */
+/* Fills in what all records of a process say. */
 static __always_inline void describe_process(struct wire_process *e, struct proc *proc,
 					     struct task_struct *leader)
 {

@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mapped.bpf.c - a tracked process has mapped something executable, in which there may be probes.
+ * mapped.bpf.c - a tracked process has mapped new code, in which there may be probes.
  *
  * The dynamic linker calls an empty function, _dl_debug_state, after it has changed the list of
- * loaded objects, so that a debugger can stop there (glibc's elf/dl-debug.c; musl has it too). We
- * are such a debugger, but do not stop it: the program waits, for at most HOLD_NS, until the loader
- * has searched the new mappings, so that a library's first probe is not missed.
+ * loaded objects, so that a debugger can stop there (glibc's elf/dl-debug.c; musl has it, too). We
+ * are such a debugger, but we do not stop it: the program waits at most HOLD_NS until the loader
+ * has searched the new mappings, so that no library's first probe is missed.
  *
- * A loader that is slow is waited for, one that does not answer is not. It may be stopped, or wait
- * for something itself. Once it has done nothing for DEAF_NS, no program waits again in this run.
- * The same holds once it has made a program wait for HOLD_NS, the last DEAF_NS of it without any
- * CPU time: a file system that does not answer (FUSE, NFS, a disk that hangs) holds it up for good.
+ * Example: python maps libtorch.so, which makes change 42. The program in slot 7 sends WIRE_MAPPED
+ * {slot 7, change 42}, and waits. A millisecond later the loader has searched libtorch.so, attached
+ * its probes, and writes searched[7] = 42: the program goes on.
+ *
+ * A program waits for a slow loader, but not for a loader that does not answer: it may be stopped,
+ * or wait for something itself. After either of these no program waits again in this run:
+ * - The loader did nothing for DEAF_NS while a program waited.
+ * - A program waited HOLD_NS, and for the last DEAF_NS of it the loader got no CPU time: a file
+ *   system that does not answer (FUSE, NFS, a disk that hangs) may hold the loader up for good.
  */
 #include "pids.bpf.h"
 
 enum {
-	HOLD_NS = 1000000000, /* usually it is one millisecond; this is for a machine that is
-				 overloaded, or without uprobe_multi */
-	DEAF_NS = 100000000,  /* of a loader that sleeps, while a program waits for it */
+	/* Usually a millisecond; longer on an overloaded machine, or without uprobe_multi. */
+	HOLD_NS = 1000000000,
+	DEAF_NS = 100000000,
 	RAN_SHIFT = 20,
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
 	KNOWN_NS = 2000000000,
 };
 
 /*
- * What was searched as a whole, and when: a program that is run over and over, as a compiler is,
- * need not wait each time. It is searched all the same, and this holds for two seconds: there may
- * be other libraries of the same size.
+ * Sets of mappings that were searched as a whole, and when. A program that runs over and over, like
+ * a compiler, need not wait each time. Its mappings are searched all the same, and an entry holds
+ * for two seconds only: other libraries may have the same sizes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -36,7 +41,7 @@ struct {
 	__type(value, u64);
 } known_code SEC(".maps");
 
-/* slot of a process -> the last of its changes that the loader has dealt with. */
+/* Slot of a process -> the last of its changes that the loader has searched. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_PROCESSES);
@@ -46,15 +51,15 @@ struct {
 
 struct hold {
 	u32 slot;
-	u32 ran; /* when the loader last ran, in units of 2^20 ns: there is no room for more */
+	u32 ran; /* when the loader last ran, in units of 2^20 ns: the stack is short */
 	u64 change;
 	u64 until;
 	u64 code;	/* an address that is mapped */
 	u64 at_work_ns; /* when the loader was last seen at work */
-	u64 cpu_ns;	/* its CPU time by then */
+	u64 cpu_ns;	/* the loader's CPU time at the last look */
 };
 
-/* Run once, by the thread of the loader that searches. */
+/* Called once, by the thread of the loader that searches. */
 SEC("syscall")
 int name_loader(void *unused)
 {
@@ -63,9 +68,9 @@ int name_loader(void *unused)
 }
 
 /*
- * A program cannot sleep until something happens, and on a kernel without preemption the loader may
- * be waiting for this very CPU. Of the helpers that a sleepable program has, this one lets others
- * run: it takes the page by way of __get_user_pages(), which calls cond_resched().
+ * Lets other threads run. A BPF program cannot sleep until something happens, and on a kernel
+ * without preemption the loader may be waiting for this very CPU. But one helper of sleepable
+ * programs yields: it gets the page by __get_user_pages(), which calls cond_resched().
  */
 static __always_inline void let_others_run(const struct hold *hold)
 {
@@ -75,9 +80,9 @@ static __always_inline void let_others_run(const struct hold *hold)
 }
 
 /*
- * Whether the loader runs, is to run, or waits for a disk or a lock of the kernel (a wait that no
- * signal ends); or did so since the last look, which its CPU time tells. One that sleeps otherwise,
- * or is stopped, is not at work.
+ * Returns true if the loader runs, is about to run, or waits for a disk or a lock of the kernel (a
+ * wait that no signal ends); or if its CPU time says that it ran since the last look. A loader that
+ * is stopped, or sleeps otherwise, is not at work.
  */
 static __always_inline bool is_at_work(struct task_struct *loader, struct hold *hold, u64 now)
 {
@@ -91,8 +96,10 @@ static __always_inline bool is_at_work(struct task_struct *loader, struct hold *
 	return ran || state == TASK_RUNNING || state & TASK_UNINTERRUPTIBLE;
 }
 
-/* True: there is no use in waiting on. One that was killed even waits for us, to be rid of the
- * probe. */
+/*
+ * Returns true if it is of no use to wait any longer. A loader that was killed even waits for us:
+ * it cannot remove the probe while a program is in it.
+ */
 static __always_inline bool give_up(struct hold *hold)
 {
 	struct task_struct *loader = (void *)machine.loader;
@@ -122,7 +129,7 @@ static long still_waiting(u32 i, struct hold *hold)
 	return 0;
 }
 
-/* After the run's end nobody counts what comes too early. */
+/* Waits. After the run's end it does not: marks do not count any more. */
 static __always_inline void hold_back(struct hold *hold)
 {
 	if (machine.leaving)
@@ -132,7 +139,8 @@ static __always_inline void hold_back(struct hold *hold)
 	atomic_add(&machine.waited_ns, bpf_ktime_get_ns() - (hold->until - HOLD_NS));
 }
 
-static long take_file(struct task_struct *task, struct vm_area_struct *vma, struct wire_code *code)
+static long read_program_file(struct task_struct *task, struct vm_area_struct *vma,
+			      struct wire_code *code)
 {
 	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
 
@@ -141,14 +149,19 @@ static long take_file(struct task_struct *task, struct vm_area_struct *vma, stru
 	return 0;
 }
 
-/* By the file that is mapped: exe_file is overlayfs's own, the same before and after a copy-up. */
+/*
+ * Returns true if these mappings were searched in the last KNOWN_NS, and fills in *code. The
+ * program counts by the file that is mapped: exe_file is overlayfs's, the same before and after a
+ * copy-up.
+ */
 static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, struct wire_code *code)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	u64 *searched_ns;
 
-	code->device = code->inode = 0; /* if another thread is changing its mappings now */
-	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), take_file, code, 0);
+	code->device = code->inode = 0; /* stays so if another thread is changing the mappings */
+	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), read_program_file,
+		     code, 0);
 	code->exec_vm = exec_vm;
 	code->all_vm = BPF_CORE_READ(mm, total_vm);
 	searched_ns = code->inode ? bpf_map_lookup_elem(&known_code, code) : NULL;
@@ -156,9 +169,9 @@ static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, stru
 }
 
 /*
- * Tells the loader of what the current process has mapped, and waits until it has searched that;
- * not if it is known, not for long, and in an audit not at all. address: one that is mapped.
- * Static, so that it is verified for each that may sleep.
+ * Tells the loader that the current process has new mappings, and waits until it has searched them;
+ * not if they are known, and not in an audit, which holds up nobody. address: any that is mapped.
+ * Static, so that the verifier checks it in each program, by what that program may do.
  */
 static __noinline int wait_for_search(u64 address)
 {
@@ -192,7 +205,7 @@ static __noinline int wait_for_search(u64 address)
 	hold.cpu_ns = 0;
 	hold.ran = 0;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
-	if (!known && !config.audit) /* which holds up nobody */
+	if (!known && !config.audit)
 		hold_back(&hold);
 	return 0;
 }
@@ -209,20 +222,22 @@ int objects_changed(struct pt_regs *ctx)
 }
 
 /*
- * A program may start that nothing makes wait: without a dynamic linker, or with one that has no
- * probe yet, as in a container that is new. It waits before its first instruction, in a task work,
- * which the task runs on its way back to user mode (from 6.18 on, 38aa7003e369 "bpf: task work
- * scheduling kfuncs"). It has to be where a program may sleep: to attach a uprobe the kernel waits
- * for a grace period of RCU (percpu_down_write() of dup_mmap_sem), which a program on a tracepoint
- * would hold up by waiting.
+ * No dynamic linker makes a program wait that is static, or whose linker has no probe yet, as in a
+ * new container. Such a program waits before its first instruction, in a task work, which the task
+ * runs on its way back to user mode (from 6.18 on, 38aa7003e369 "bpf: task work scheduling
+ * kfuncs").
+ *
+ * It cannot wait on the tracepoint of exec, where programs may not sleep: to attach a uprobe the
+ * kernel waits for a grace period of RCU (percpu_down_write() of dup_mmap_sem), and the waiting
+ * program would hold that up.
  */
 enum {
 	AT_NULL = 0,
-	AT_BASE = 7,	    /* uapi/linux/auxvec.h: where the dynamic linker is, 0 without */
+	AT_BASE = 7,	    /* uapi/linux/auxvec.h: address of the dynamic linker, 0 without one */
 	MAX_AUXILIARY = 32, /* pairs that are looked at; there are about 20 */
 };
 
-/* Dynamic linkers that have a probe. */
+/* Dynamic linkers that have a probe. The loader fills it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -231,7 +246,7 @@ struct {
 	__type(value, u8);
 } linkers SEC(".maps");
 
-/* The auxiliary vector of a program of 32 bits has pairs of 32 bits. */
+/* Reads a word of an auxiliary vector: 4 bytes in a program of 32 bits, else 8. */
 static __always_inline u64 read_word(const char *at, u32 size)
 {
 	u64 word = 0;
@@ -240,7 +255,10 @@ static __always_inline u64 read_word(const char *at, u32 size)
 	return word;
 }
 
-/* Its first value is the address of the vDSO: in pairs of 32 bits, the upper half of a u64. */
+/*
+ * Returns where the dynamic linker is, or 0. The first value of the vector is an address in the
+ * vDSO: in pairs of 32 bits it is the upper half of the first 8 bytes, which is 0 in pairs of 64.
+ */
 static __always_inline u64 find_linker(struct mm_struct *mm)
 {
 	const char *at = (const char *)mm + bpf_core_field_offset(mm->saved_auxv);
@@ -258,8 +276,8 @@ static __always_inline u64 find_linker(struct mm_struct *mm)
 	return 0;
 }
 
-static long take_linker(struct task_struct *task, struct vm_area_struct *vma,
-			struct wire_file *file)
+static long read_linker_file(struct task_struct *task, struct vm_area_struct *vma,
+			     struct wire_file *file)
 {
 	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
 
@@ -269,7 +287,7 @@ static long take_linker(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
-/* Whether its dynamic linker is going to make it wait. */
+/* Returns true if the program's dynamic linker will make it wait. */
 static __always_inline bool will_wait(struct mm_struct *mm)
 {
 	u64 linker = find_linker(mm);
@@ -277,10 +295,11 @@ static __always_inline bool will_wait(struct mm_struct *mm)
 
 	if (!linker)
 		return false;
-	bpf_find_vma(bpf_get_current_task_btf(), linker, take_linker, &file, 0);
+	bpf_find_vma(bpf_get_current_task_btf(), linker, read_linker_file, &file, 0);
 	return bpf_map_lookup_elem(&linkers, &file) != NULL;
 }
 
+/* Waits, in a task work, unless the dynamic linker will. */
 static __always_inline void start(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();

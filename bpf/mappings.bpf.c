@@ -2,14 +2,16 @@
 /*
  * mappings.bpf.c - which files a process has mapped, as the kernel identifies them.
  *
- * A uprobe belongs to an inode. Of a file on overlayfs the probe belongs to the inode of the layer
- * below, and every overlay mount on that layer shows the same file with a device and an inode
- * number of its own: to stat(2), and from Linux 6.8 on to /proc/PID/maps as well. The mapping
- * itself has always been of the real file.
+ * A uprobe belongs to an inode. For a file on overlayfs that is the inode in the layer below. Each
+ * overlay mount on that layer shows the file with a device and an inode number of its own: to
+ * stat(2), and from Linux 6.8 on in /proc/PID/maps, too. But the mapping is of the real file.
+ *
+ * Example: two containers share a layer on device 8:1, where libc.so.6 is inode 5000. stat(2) in
+ * them says 0:52 inode 5000 and 0:60 inode 5000; both mappings are of 8:1 inode 5000.
  */
 #include "state.bpf.h"
 
-u64 asked_address; /* not 0: only of the mapping that begins there, executable or not */
+u64 asked_address; /* not 0: only the mapping that begins there, executable or not */
 
 static __always_inline u64 change_time(struct inode *inode)
 {

@@ -56,7 +56,7 @@ int claim_mm(u64 key, u32 job, u32 *slot)
 	struct mm_rss *m;
 	u32 taken;
 
-	if (!slot || !take_slot(&free_mms, &machine.mm_slots, &taken))
+	if (!slot || !claim_slot(&free_mms, &machine.mm_slots, &taken))
 		return 1;
 	*slot = taken;
 	m = bpf_map_lookup_elem(&mms, &taken);

@@ -35,9 +35,9 @@ static __always_inline bool has_old_layout(void)
 }
 
 /*
- * A cell is a word with pages in its low CELL_BITS, and above them a stamp or an epoch, so that both
- * change in one atomic step. Stamps wrap: compare them by the sign of their difference. Example:
- * epoch 5 with 700 pages is 5 << 38 | 700.
+ * A cell is a word with pages in its low CELL_BITS, and above them a stamp or an epoch, so that
+ * both change in one atomic step. Stamps wrap: compare them by the sign of their difference.
+ * Example: epoch 5 with 700 pages is 5 << 38 | 700.
  */
 #define CELL_BITS  38 /* 1 PiB of 4 KiB pages */
 #define CELL_PAGES ((1ULL << CELL_BITS) - 1)

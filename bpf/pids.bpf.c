@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* pids.bpf.c - which pid namespace is the loader's, asked once at start. */
+/* pids.bpf.c - finds the loader's pid namespace, once at start. */
 #include "pids.bpf.h"
 
 struct namespace_args {
-	u32 above; /* that of /proc is so many levels above the caller's */
+	u32 above; /* how many levels the namespace of /proc is above the caller's */
 };
 
-/* The caller's own number in /proc, which it knows, too. 0: there is no such level. */
+/* Returns the caller's number in /proc, for the caller to check; 0 if there is no such level. */
 SEC("syscall")
 int choose_pid_namespace(struct namespace_args *args)
 {

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pids.bpf.h - what a task is called: by the number that it has in the loader's /proc, everywhere,
- * in maps as in records.
+ * pids.bpf.h - the numbers of tasks: those of the loader's /proc, in maps as in records.
  *
- * In the initial pid namespace that is task->tgid and task->pid, and the rest is code that the
- * verifier finds dead. In a nested one, such as a container's, the loader and its user know nothing
- * of these numbers. There a process is tracked only if it is in the loader's namespace, as all
- * descendants of one that is are, and as an iterator over tasks has it, too.
+ * In the initial pid namespace these are task->tgid and task->pid, and the verifier removes the
+ * rest as dead code. In a nested namespace, such as a container's, the loader and its user do not
+ * know these numbers. There a process is tracked only if it is in the loader's namespace. All its
+ * descendants are, too, and an iterator over tasks visits no others.
  *
- * /proc is of that namespace, or of one further out: `unshare --pid` without --mount-proc.
+ * /proc may belong to a namespace further out: `unshare --pid` without --mount-proc.
+ *
+ * Example: a process is 4711 in the initial namespace (level 0), 17 in the container's (level 1)
+ * and 1 in the loader's (level 2). With /proc mounted in the container, pid_level is 2, proc_level
+ * is 1, and the process is called 17.
  */
 #ifndef QPROF_PIDS_BPF_H
 #define QPROF_PIDS_BPF_H
 
 #include "state.bpf.h"
 
-/* The loader's: how deep it is nested, and its struct pid_namespace; and how deep that of its /proc
- * is. Set by pids.bpf.c. */
+/*
+ * The level of the loader's pid namespace, 0 for the initial one, and its struct pid_namespace; the
+ * level of the namespace of its /proc. pids.bpf.c sets them.
+ */
 u32 pid_level __weak;
 u64 pid_namespace __weak;
 u32 proc_level __weak;
@@ -27,8 +32,10 @@ static __always_inline struct upid *number_at(struct pid *pid, u32 level)
 	       level * bpf_core_type_size(struct upid);
 }
 
-/* The number of a task, or of its process; 0: it is not in the loader's namespace. Static, for a
- * task may be a pointer to the verifier or a number, and not to be inlined, for its stack. */
+/*
+ * Returns the number of a task, or of its process; 0 if it is not in the loader's namespace.
+ * Static, since to the verifier a task may be a pointer or a number; not inlined, for its stack.
+ */
 static __noinline u32 number_of(struct task_struct *task, bool of_process)
 {
 	struct pid *pid = of_process ? BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID])
@@ -50,7 +57,7 @@ static __always_inline u32 tid_of(struct task_struct *task)
 	return config.nested ? number_of(task, false) : BPF_CORE_READ(task, pid);
 }
 
-/* Of the running task: its tgid in the high half, its tid in the low one. */
+/* Returns the numbers of the running task: its tgid in the high half, its tid in the low one. */
 static __always_inline u64 current_id(void)
 {
 	struct task_struct *task;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * process.bpf.c - which processes are tracked: from fork on, through exec, to the exit of the last
- * thread; and those that were there already.
+ * process.bpf.c - which processes are tracked: from their fork, through exec, to the exit of the
+ * last thread; and processes that ran before.
  *
- * The kernel's structs are read with BPF_CORE_READ(), also where a plain load would do: for each of
- * those the verifier looks the struct's name up in all of the kernel's types (from 6.4 on,
- * 6fcd486b3a0a "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
+ * BPF_CORE_READ() reads the kernel's structs, even where a plain load would do. For each plain load
+ * the verifier looks up the struct's name among all types of the kernel (from 6.4 on, 6fcd486b3a0a
+ * "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "job.bpf.h"
 #include "pids.bpf.h"
@@ -13,7 +13,8 @@
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
 
-/* What the user named: tgid -> enum wire_process_flag. Without ..._ATTACHED it is yet to exec. */
+/* Processes that the user named: tgid -> enum wire_process_flag. Without
+ * WIRE_PROCESS_ATTACHED: the command before its exec. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -22,8 +23,8 @@ struct {
 } targets SEC(".maps");
 
 /*
- * Processes for which there was no room, while they live: so their children are counted, too, and
- * theirs. Of a run: an audit tries to track everyone. What does not fit here is not counted.
+ * Processes that a run had no room to track, while they live: their descendants count as untracked,
+ * too. An audit tries to track each process anyway. Processes that do not fit here are not counted.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -44,7 +45,7 @@ static __always_inline void note_untracked(u32 tgid)
 		bpf_map_update_elem(&untracked, &tgid, &yes, BPF_ANY);
 }
 
-/* Has there been one? Hardly ever: then all that is asked of processes not tracked is this. */
+/* Usually there is none, so a fork of an untracked process costs one load. */
 static __always_inline bool is_untracked(u32 tgid)
 {
 	return quality.untracked_processes && !config.audit &&
@@ -57,8 +58,9 @@ static __always_inline void set_slot(u32 slot, u32 tgid)
 }
 
 /*
- * A process that ended without its mm sending a last event, emptied by process_mrelease() or the
- * OOM reaper, perhaps; the address has been handed out again. False: the mm is someone's.
+ * Drops what is left of an mm that ended without a last event, perhaps emptied by
+ * process_mrelease() or the OOM reaper; the kernel uses its address again. Returns false if a
+ * tracked process has that mm.
  */
 static __always_inline bool drop_leftover(u64 key)
 {
@@ -74,14 +76,14 @@ static __always_inline bool drop_leftover(u64 key)
 	return true;
 }
 
-/* Counts mm from now on, beginning with what it holds. */
+/* Counts mm from now on, including what it holds already. */
 static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
 {
 	struct mm_rss *m = NULL;
 	u32 slot = 0;
 
 	if (drop_leftover((u64)mm)) {
-		/* Once read back it is a number to the verifier, as global functions want it. */
+		/* Read back, it is a number to the verifier, as global functions want it. */
 		*(volatile u64 *)&proc->mm = (u64)mm;
 		if (!claim_mm(*(volatile u64 *)&proc->mm, proc->job, &slot))
 			m = bpf_map_lookup_elem(&mms, &slot);
@@ -99,8 +101,8 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 }
 
 /*
- * What is going to be in `procs`: too large for the stack, of which all frames share 512 bytes.
- * Two, since a fork may interrupt the walk over the tasks on the same CPU.
+ * Room to prepare an entry of `procs`: it is too large for the stack. Two for each CPU, since a
+ * fork may interrupt the walk over the tasks.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -109,7 +111,7 @@ struct {
 	__type(value, struct proc);
 } drafts SEC(".maps");
 
-/* In use by nobody else until the program ends. */
+/* Returns room that no other program uses until this one ends. */
 static __always_inline struct proc *draft_proc(u32 flags)
 {
 	u32 walk = flags & WIRE_PROCESS_ATTACHED || flags & WIRE_PROCESS_TARGET;
@@ -121,8 +123,8 @@ static __always_inline struct proc *draft_proc(u32 flags)
 }
 
 /*
- * Puts a process into the tracked set. mm is NULL if it is not to be counted: it shares its
- * parent's, or is the command before its exec.
+ * Puts a process into the tracked set. mm is NULL if its memory is not counted: it uses its
+ * parent's, or it is the command before its exec.
  */
 static __always_inline struct mm_rss *track(struct task_struct *leader, struct mm_struct *mm,
 					    u32 ppid, u32 job, u32 flags, bool waiting)
@@ -132,9 +134,9 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 	u32 tgid = tgid_of(leader), slot;
 	struct mm_rss *m = NULL;
 
-	if (!tgid || !new) /* in an audit: it is outside of our pid namespace */
+	if (!tgid || !new) /* no tgid: in an audit, a process outside of our pid namespace */
 		return NULL;
-	if (!take_slot(&free_slots, &machine.slots, &slot)) {
+	if (!claim_slot(&free_slots, &machine.slots, &slot)) {
 		note_untracked(tgid);
 		return NULL;
 	}
@@ -171,8 +173,8 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 }
 
 /*
- * kernel/fork.c calls this when the child is complete and before it runs: its mm holds what it got
- * from its parent, for which the events came too early to be told apart.
+ * kernel/fork.c calls this when the child is complete, before it runs. Its mm has what the parent
+ * gave it already: those events came before we knew the child.
  */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
@@ -210,7 +212,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
-/* The new command line, straight from the pages that execve() has just written. */
+/* Reads the new command line from the pages that execve() has just written. */
 static __always_inline void emit_exec(struct proc *proc, struct task_struct *task)
 {
 	const u32 size = sizeof(struct wire_process) + WIRE_CMDLINE_MAX;
@@ -238,7 +240,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 	bpf_ringbuf_submit(e, 0);
 }
 
-/* The command has become itself: what it used until now was its launcher's. */
+/* The command begins: what the process used until now was the launcher's. */
 static __always_inline void start_command(struct proc *proc)
 {
 	add_process(&proc->base, proc); /* which was 0 */
@@ -261,14 +263,14 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (starts)
 		start_command(proc);
 	old = memory_of(proc);
-	if (old) { /* someone else holds it still; its peak was this process's nevertheless */
+	if (old) { /* another process still has it, but its peak is this process's, too */
 		u64 peak = highest(&old->peaks, 0);
 
 		if (peak > proc->earlier_peak)
 			proc->earlier_peak = peak;
 	}
 	proc->mm = 0;
-	/* The loader looks at these when it is told of the exec. */
+	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
 	track_mm(proc, BPF_CORE_READ(task, mm));
@@ -278,7 +280,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	return 0;
 }
 
-/* What wait(2) will say of the process: kernel/exit.c, wait_task_zombie(). */
+/* Returns the status that wait(2) will give: kernel/exit.c, wait_task_zombie(). */
 static __always_inline u32 exit_code(struct task_struct *task)
 {
 	if (BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT)
@@ -309,7 +311,7 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 		drop_mm(m);
 }
 
-/* By one thread only, when all have passed their exit events. */
+/* Runs in one thread, when all have passed their exit events. */
 static __always_inline void end_process(struct proc *proc, struct task_struct *task)
 {
 	bool last_target = proc->flags & WIRE_PROCESS_TARGET &&
@@ -322,7 +324,7 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	forget_process(proc, proc->tgid);
 }
 
-/* When no thread is left of it: before its number can be another's. */
+/* Forgets an untracked process when its last thread exits, before its number is used again. */
 static __always_inline void forget_untracked(struct task_struct *task)
 {
 	u32 tgid;
@@ -334,9 +336,12 @@ static __always_inline void forget_untracked(struct task_struct *task)
 }
 
 /*
- * Runs in each thread that exits: before exit_mm() from 6.16 on (the memory is still there), after
- * it on older kernels. signal->live was counted down before (do_exit), by several threads perhaps
- * before any of them comes here: that it is 0 does not say who is last.
+ * Runs in each thread that exits; from 6.16 on before exit_mm(), with the memory still there, on
+ * older kernels after it.
+ *
+ * do_exit() counts signal->live down before. Several threads may do so before the first of them
+ * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
+ * one that finds that all have passed, and sets `ended`.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
@@ -363,7 +368,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Long after the thread has left its process's list: a grace period has passed. */
+/* A grace period after the thread has left its process's list, so no walk meets it any more. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(process_free, struct task_struct *task)
 {
@@ -374,8 +379,8 @@ int BPF_PROG(process_free, struct task_struct *task)
 }
 
 /*
- * Tracks what the user named and, run again until newly_tracked stays 0, all descendants. New ones
- * come through process_fork, which is attached before.
+ * Tracks the processes that the user named and, run again until newly_tracked stays 0, all their
+ * descendants. process_fork is attached before this runs and tracks new ones.
  */
 SEC("iter/task")
 int track_existing(struct bpf_iter__task *ctx)
@@ -412,15 +417,18 @@ int track_existing(struct bpf_iter__task *ctx)
 }
 
 struct milestone_args {
-	u32 tgid; /* the process it is said to be of */
+	u32 tgid; /* of the process that the milestone is about */
 	u32 what; /* WIRE_START or WIRE_FINISH */
-	u32 gone; /* 1: also if that is not tracked any more */
-	u32 job;  /* then, of which job */
+	u32 gone; /* 1: even if that process is not tracked any more; then: */
+	u32 job;  /* the job that it was in */
 };
 
-static struct proc nobody; /* whose milestone it is then */
+static struct proc nobody; /* stands for a process that is gone */
 
-/* A checkpoint that the loader asks for: the attach, or an end that no exit brought about. */
+/*
+ * Emits a milestone for the loader: the attach, or an end without an exit. Returns 0; 1: no such
+ * process; 2: no room.
+ */
 SEC("syscall")
 int take_milestone(struct milestone_args *args)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* snapshot.bpf.c - what a checkpoint says, read from the totals that the other programs keep. */
+/* snapshot.bpf.c - what a checkpoint says, from the totals that other programs keep. */
 #include "kept.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
@@ -41,7 +41,7 @@ static __always_inline void tree_memory(u32 job, u64 epoch, struct wire_memory *
 	to->shmem = not_negative(tree->shmem);
 	to->peak = highest(&tree->peaks, rss);
 	to->step_peak = highest_in(&tree->peaks, epoch, rss);
-	to->hugetlb = 0; /* nobody keeps a sum: see read_tree() */
+	to->hugetlb = 0; /* no program keeps a sum: read_tree() fills it in */
 	add_kept_by_tree(to, job);
 }
 

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* snapshot.bpf.h - everything about the tree and one process at one instant, into a checkpoint's
- * record. */
+/*
+ * snapshot.bpf.h - everything about a tree and one of its processes at one instant, in the record
+ * of a checkpoint.
+ *
+ * Each checkpoint begins an epoch, and step_peak is the peak of the epoch before. Example, RSS in
+ * MiB: checkpoint A at 100, then up to 300 and down to 120, checkpoint B; then 150, checkpoint C.
+ * B says step_peak 300, C says 150; both say peak 300.
+ */
 #ifndef QPROF_SNAPSHOT_BPF_H
 #define QPROF_SNAPSHOT_BPF_H
 
 #include "state.bpf.h"
 #include "usage.bpf.h"
 
-/* The memory of one process; step_peak is that of the epoch. */
+/* Fills in the memory of one process, with the epoch's peak as step_peak. */
 int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to);
 
 /*
- * Fills in everything but usage, the name, the value and h.size. Begins a new epoch, first: what
- * changes from now on belongs to the next step.
+ * Begins a new epoch, so that changes from now on belong to the next step. Then fills in everything
+ * but usage, the name, the value and h.size.
  */
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
 
-/* No other is in its job: in an audit no walk over all that are tracked is needed then. */
+/* Returns true if no other process is in its job: then an audit needs no walk over all. */
 static __always_inline bool is_alone(const struct proc *proc)
 {
 	return proc->signal && *(volatile u32 *)&tree_of(proc->job)->processes == 1;
 }
 
-/* And usage, too. Inlined, so that the stacks of what it calls do not add up: 512 bytes are all. */
+/* Fills in usage, too. Inlined: the frames of all nested calls share 512 bytes of stack. */
 static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what,
 					    u32 site, u32 tid)
 {
@@ -32,12 +38,12 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);
 	else
 		c->usage_stale = read_tree(&c->tree, proc->job, c->h.time_ns);
-	/* Alone, or the sum is of before it had that. */
+	/* used_alone() has no sum; or the sum is older than this process's memory. */
 	if (c->tree.memory.hugetlb < c->own.memory.hugetlb)
 		c->tree.memory.hugetlb = c->own.memory.hugetlb;
 }
 
-/* A checkpoint that is no probe's: WIRE_START or WIRE_FINISH. False: there was no room for it. */
+/* Emits WIRE_START or WIRE_FINISH, which no probe does. Returns false if there is no room. */
 static __always_inline bool emit_milestone(u8 what, struct proc *proc, u32 tid)
 {
 	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
@@ -51,8 +57,8 @@ static __always_inline bool emit_milestone(u8 what, struct proc *proc, u32 tid)
 }
 
 /*
- * The run ends, once. False: there was no room to say so. Then it has not ended, and the loader,
- * which has made room, will say it.
+ * Ends the run, or the job, once. Returns false if there is no room to say so: then it has not
+ * ended, and the loader ends it when it has made room.
  */
 static __always_inline bool finish_run(struct proc *proc, u32 tid)
 {

@@ -116,7 +116,7 @@ static __always_inline u64 not_negative(s64 pages)
 }
 
 /* Takes a slot that was given back, or one never used. Returns false if all are in use. */
-static __always_inline bool take_slot(void *given_back, u32 *ever_used, u32 *slot)
+static __always_inline bool claim_slot(void *given_back, u32 *ever_used, u32 *slot)
 {
 	if (!bpf_map_pop_elem(given_back, slot))
 		return true;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * uring.bpf.c - reads and writes through io_uring, which rchar and wchar know nothing of.
+ * uring.bpf.c - reads and writes through io_uring, which rchar and wchar leave out.
  *
- * They are counted when they complete, with what they moved, for the process that submitted them.
- * Three kinds of completions do not tell the request, or do not come:
- * - A multishot read has many; only the last has a request. The others are found by (ring,
- *   user_data) in `multishots`, where the submission has noted them.
- * - A completion that finds the ring full tells (ring, user_data) alone. It is looked up in
- *   `noted`, which has room for the latest request of each hash of them: nothing is ever removed,
- *   so a submission costs one store.
- * - One that is not wanted in case of success (IOSQE_CQE_SKIP_SUCCESS) tells nothing. What it asks
- *   for is counted at its submission and kept in `skipped`; if it fails or comes out short, the
- *   kernel drops that flag, and the result replaces it.
+ * A request is counted when it completes, with the bytes it moved, for the process that submitted
+ * it. Three kinds of requests complete without saying which request it was, or without a word:
+ * - A multishot read completes many times, and only the last completion has the request. The others
+ *   are found by (ring, user_data) in `multishots`, where the submission has noted them.
+ * - A completion that finds the ring full has only (ring, user_data). It is looked up in `noted`,
+ *   which keeps the latest request for each hash of the two. Nothing is ever removed, so a
+ *   submission costs one store.
+ * - A request with IOSQE_CQE_SKIP_SUCCESS has no completion if it succeeds. So its submission
+ *   counts what it asks for, and keeps that in `skipped`. If it fails or comes out short, the
+ * kernel drops the flag, and the completion replaces what was counted by the result.
  *
- * user_data is the program's: several requests may have the same. Where they are of different
- * kinds, the latest is believed and `ambiguous_requests` counts it.
+ * Example: a write of 64 KiB with that flag. Submission: extra_write +65536, noted in `skipped`.
+ * The disk is full after 4 KiB: the completion says 4096, so extra_write moves by 4096 - 65536.
+ *
+ * user_data is the program's own, and several requests may have the same. If they are of different
+ * kinds, the completion counts as the latest, and `ambiguous_requests` goes up.
  */
 #include "io.bpf.h"
 
@@ -58,10 +61,10 @@ struct request {
 
 struct noted {
 	struct request is;
-	u64 counted; /* at its submission */
+	u64 counted; /* bytes, at its submission */
 	u32 tgid;
 	u16 kind;
-	u16 kinds; /* of all that had the same user_data since another was noted here */
+	u16 kinds; /* of all with this user_data, since another request was noted here */
 };
 
 struct {
@@ -73,7 +76,7 @@ struct {
 
 struct multishot {
 	u32 tgid;
-	u32 live; /* requests of the same user_data */
+	u32 live; /* requests with the same user_data */
 };
 
 struct {
@@ -92,9 +95,9 @@ struct skipped {
 };
 
 /*
- * struct io_kiocb * -> what was counted when it was submitted. One that succeeded stays, until the
- * kernel uses its memory for another request: that is submitted, or refused before it is
- * (io_uring_req_failed).
+ * struct io_kiocb * -> what was counted at its submission. The entry of a request that succeeded
+ * stays until the kernel uses its memory for another request, which is submitted, or refused before
+ * that (io_uring_req_failed).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -105,9 +108,9 @@ struct {
 } skipped SEC(".maps");
 
 /*
- * struct io_ring_ctx * of the rings that were made while their maker was tracked: all their
- * requests have been seen. Nothing says when a ring goes. Where another is made at its address, the
- * entry is of that.
+ * struct io_ring_ctx * of rings that were made while their maker was tracked: we have seen all
+ * their requests. No event says when a ring goes. Once another is made at its address, the entry is
+ * of that ring.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -117,7 +120,7 @@ struct {
 	__type(value, u8);
 } seen_rings SEC(".maps");
 
-/* Set by the first of them; until then nobody pays for a look at the maps. */
+/* Set by the first such request. Until then no completion looks into the maps. */
 bool multishot_seen, skip_seen;
 
 static __always_inline u32 kind_of(u8 opcode)
@@ -146,7 +149,7 @@ static __always_inline void account_kind(u32 tgid, u32 kind, s64 bytes)
 	account(tgid, kind & READS ? bytes : 0, kind & WRITES ? bytes : 0);
 }
 
-/* A completion may be posted by anybody: the bytes are the submitter's. */
+/* Any thread may post a completion: the bytes belong to the process that submitted. */
 static __always_inline u32 submitter(struct io_kiocb *req)
 {
 	if (bpf_core_field_exists(req->task))
@@ -154,7 +157,7 @@ static __always_inline u32 submitter(struct io_kiocb *req)
 	return tgid_of(BPF_CORE_READ((struct io_kiocb___since_6_13 *)req, tctx, task));
 }
 
-/* Fibonacci hashing: numbers in a row, and addresses of requests in an array, do not meet. */
+/* Fibonacci hashing: consecutive numbers, and addresses of an array's elements, do not collide. */
 static __always_inline u32 spread(u64 number)
 {
 	return number * 0x9e3779b97f4a7c15ull >> 52;
@@ -172,7 +175,7 @@ static __always_inline bool same(const struct request *a, const struct request *
 	return a->ring == b->ring && a->user_data == b->user_data;
 }
 
-/* NULL: it was submitted before its process was tracked, or another has its place. */
+/* Returns NULL if it was submitted before its process was tracked, or another has its place. */
 static __always_inline struct noted *find_noted(const struct request *is)
 {
 	struct noted *slot = slot_of(is);
@@ -203,8 +206,7 @@ static __always_inline void forget_skipped(struct io_kiocb *req)
 		bpf_map_delete_elem(&skipped, &key);
 }
 
-/* The arguments are read as numbers: the verifier lets nobody calculate with a pointer that it
- * knows. */
+/* Reads an argument of the program as a number: the verifier refuses arithmetic on pointers. */
 static __always_inline u64 argument(const void *ctx, u32 i)
 {
 	u64 value = 0;
@@ -261,8 +263,8 @@ static __always_inline bool is_vectored(u8 opcode)
 }
 
 /*
- * What the request will have moved if all goes well. Its buffers are still the program's list here:
- * on some kernels its own is made when it is issued.
+ * Returns how many bytes the request moves if all goes well. At its submission its buffers are
+ * still the program's list: some kernels make their own when they issue the request.
  */
 static __always_inline u64 asked_for(struct io_kiocb *req, u8 opcode)
 {
@@ -290,7 +292,7 @@ static __always_inline u64 count_skipped(struct io_kiocb *req, const struct requ
 
 	skip_seen = true;
 	if (flags & IOSQE_BUFFER_SELECT) {
-		count(unknown_requests); /* how long its buffer is, is seen when it is taken */
+		count(unknown_requests); /* the kernel picks its buffer later: the length is open */
 		return 0;
 	}
 	skip.counted = asked_for(req, opcode);
@@ -337,8 +339,7 @@ int BPF_PROG(io_uring_submitted_old, struct io_kiocb *req)
 	return submitted(req);
 }
 
-/* Never submitted, and completes with an error all the same. What its memory was before has no part
- * in that. */
+/* It was never submitted, and completes with an error: forgets the request before in its memory. */
 SEC("tp_btf/io_uring_req_failed")
 int BPF_PROG(io_uring_refused, void *sqe, struct io_kiocb *req)
 {
@@ -349,8 +350,8 @@ int BPF_PROG(io_uring_refused, void *sqe, struct io_kiocb *req)
 /* ---- Completion -------------------------------------------------------------------------------
  */
 
-/* Takes out what was counted when it was submitted, if anything. */
-static __always_inline u64 take_skipped(struct io_kiocb *req)
+/* Removes a request from `skipped`. Returns what was counted at its submission, or 0. */
+static __always_inline u64 pop_skipped(struct io_kiocb *req)
 {
 	u64 key = (u64)req, counted;
 	struct skipped *skip = bpf_map_lookup_elem(&skipped, &key);
@@ -375,9 +376,10 @@ static __always_inline void end_multishot(const struct request *is)
 }
 
 /*
- * Whether one that nobody has noted may be of a multishot read. Its submission is noted unless it
- * was before the process was tracked, so in an older ring. It brings a buffer of a group, as only a
- * multishot receive does besides it; one of a poll or accept has none.
+ * Returns true if a completion that belongs to no noted request may be a multishot read's. We miss
+ * the submission only if it was before the process was tracked, so only in an older ring. Such a
+ * completion brings a buffer of a group; besides, only a multishot receive does, not a poll or an
+ * accept.
  */
 static __always_inline bool may_be_read(const struct request *is, u32 flags)
 {
@@ -386,7 +388,7 @@ static __always_inline bool may_be_read(const struct request *is, u32 flags)
 	return (flags & expected) == expected && !bpf_map_lookup_elem(&seen_rings, &is->ring);
 }
 
-/* One of many of a multishot request, or of nothing that was ever submitted (a message). */
+/* A completion without a request: of a multishot request, or a message, which nobody submitted. */
 static __always_inline int completed_in_between(const struct request *is, s32 bytes, u32 flags)
 {
 	struct multishot *known = multishot_seen ? bpf_map_lookup_elem(&multishots, is) : NULL;
@@ -431,14 +433,14 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 	if (opcode == IORING_OP_READ_MULTISHOT)
 		end_multishot(&is);
 	if (skip_seen)
-		counted = take_skipped(req);
+		counted = pop_skipped(req);
 	moved = (bytes > 0 ? bytes : 0) - (s64)counted;
 	if (moved)
 		account_kind(submitter(req), kind, moved);
 	return 0;
 }
 
-/* The loader takes the one whose arguments the kernel has. */
+/* The loader loads the one of these two whose arguments the kernel has. */
 SEC("?tp_btf/io_uring_complete")
 int BPF_PROG(io_uring_done, void *ring, void *req, struct io_uring_cqe *cqe)
 {
@@ -453,7 +455,7 @@ int BPF_PROG(io_uring_done_old, void *ring, void *req, u64 user_data, int res, u
 	return completed(ctx, req, user_data, res, flags);
 }
 
-/* Comes instead of io_uring_complete, and without the request. */
+/* Comes instead of io_uring_complete when the ring is full, and does not have the request. */
 SEC("tp_btf/io_uring_cqe_overflow")
 int BPF_PROG(io_uring_overflowed, void *ring, u64 user_data, s32 bytes, u32 flags)
 {
@@ -475,7 +477,10 @@ int BPF_PROG(io_uring_overflowed, void *ring, u64 user_data, s32 bytes, u32 flag
 	return 0;
 }
 
-/* Cancelled, as one before it in its chain failed: if that wanted no completion, this has none. */
+/*
+ * A request is cancelled, since a request before it in its chain failed. If that wanted no
+ * completion on success, this one has none at all.
+ */
 SEC("tp_btf/io_uring_fail_link")
 int BPF_PROG(io_uring_link_failed, struct io_kiocb *req, struct io_kiocb *link)
 {
@@ -483,7 +488,7 @@ int BPF_PROG(io_uring_link_failed, struct io_kiocb *req, struct io_kiocb *link)
 
 	if (!skip_seen || !(BPF_CORE_READ(link, flags) & IOSQE_CQE_SKIP_SUCCESS))
 		return 0;
-	counted = take_skipped(link);
+	counted = pop_skipped(link);
 	if (counted)
 		account_kind(submitter(link), kind_of(BPF_CORE_READ(link, opcode)), -(s64)counted);
 	return 0;

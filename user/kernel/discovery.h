@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * discovery.h - finds the USDT probes in what tracked processes map, and attaches them: each file
- * once, for all processes. Which probe means what (the contract in docs/checkpoints.md) is decided
- * here.
+ * discovery.h - finds the USDT probes in the files that tracked processes map, and attaches them:
+ * each file once, for all processes. sites.h says which probes are checkpoints.
  */
 #ifndef QPROF_DISCOVERY_H
 #define QPROF_DISCOVERY_H
@@ -17,42 +16,39 @@
 
 struct discovery;
 
-/* What was found and could not be used. Both texts are valid during the call. */
+/* Told of what was found and cannot be used. Both texts are valid during the call. */
 typedef void (*discovery_warn_fn)(void *context, const char *what, const char *why);
 
 /*
- * lease_signal: 0, or a real-time signal, blocked by the caller, that is sent when somebody wants
- * to write a file in which probes are; si_fd of it is for discovery_release. patterns: n texts
- * "PROVIDER:NAME" with * and ?, whose probes are checkpoints beside those of the provider qprof;
- * they must outlive the discovery. NULL when out of memory.
+ * patterns: n texts as in sites_classify(), which must outlive the discovery. lease_signal: 0, or a
+ * real-time signal that the caller blocks. The kernel sends it when somebody wants to write a file
+ * that has probes; give its si_fd to discovery_release(). Returns NULL when out of memory.
  */
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
 				discovery_warn_fn warn, void *context, int lease_signal);
 void discovery_free(struct discovery *d);
 
-/* The engine is about to be freed: files with probes can be written again. Nothing may be searched
- * any more; the names stay. */
+/*
+ * Call it before the engine is freed: files with probes can be written again. Search nothing after
+ * it. The names stay.
+ */
 void discovery_let_go(struct discovery *d);
 
 /*
- * Searches what process pid has mapped executable by now. False: the process is gone, or not all of
- * it could be seen.
- * starting: it has just exec'ed; if nothing makes it wait for this search, that is warned of.
+ * Searches the executable mappings of process pid. starting: it has just exec'ed; warns if nothing
+ * makes it wait for this search. Returns false if the process is gone, or not all could be seen.
  */
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
-/* Searches one file, before anyone maps it. */
+/* Searches one file, before a process maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 
-/*
- * Detaches what is in the file that the descriptor of a lease_signal stands for, and lets the
- * writer go on.
- */
+/* Detaches what is in the file that a lease_signal is about, and lets the writer go on. */
 void discovery_release(struct discovery *d, int fd);
 
-/* How many probes are attached as checkpoints. */
+/* Returns how many probes are checkpoints so far. */
 size_t discovery_sites(const struct discovery *d);
 
-/* The step name of a site whose probe is its own name: "name" or "provider:name". Never NULL. */
+/* Returns the name of a site as a step, as sites_name() does. Never NULL. */
 const char *discovery_site_name(const struct discovery *d, uint32_t site);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * engine.h - the BPF programs as one object: load, attach, feed, ask, and let go.
+ * engine.h - the BPF programs as one object: load, attach, feed, ask, free.
  *
- * Life: engine_new -> engine_attach -> (targets, probes, milestones) -> engine_free. Whatever the
- * engine attached is gone when it is freed, or when the process ends in any way: all of it hangs on
- * file descriptors.
+ * Life: engine_new -> engine_attach -> (targets, probes, milestones) -> engine_free. All that the
+ * engine attaches hangs on file descriptors, so it is gone when the engine is freed, or when our
+ * process ends in any way.
+ *
+ * Pids are those of /proc, here and in all records: see pids.h. Functions that return int return 0,
+ * or -errno; with an err they return 0, or -1 and *err.
  */
 #ifndef QPROF_ENGINE_H
 #define QPROF_ENGINE_H
@@ -22,99 +25,90 @@
 struct engine;
 
 struct engine_config {
-	unsigned int max_processes; /* tracked at a time; 0 for the default */
-	bool follow;		    /* descendants, too */
-	bool wake_points;	    /* see struct wire_config */
-	bool count_cost;	    /* have the kernel count: see engine_cost() */
-	bool audit;		    /* every process, and jobs; see struct wire_tree */
-	bool count_splice; /* by probes in libraries, where the kernel's functions cannot be
-			    * traced: see engine_calls() */
+	unsigned int max_processes;    /* tracked at a time; 0 for the default */
+	bool follow;		       /* track descendants, too */
+	bool wake_points;	       /* see struct wire_config */
+	bool count_cost;	       /* have the kernel count: see engine_cost() */
+	bool audit;		       /* track every process, and jobs: see struct wire_tree */
+	bool count_splice;	       /* see struct features_use */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
-/* Pids are those of /proc, here and in all records: see pids.h. */
-
-/* Loads all programs that this kernel takes. 0 and *engine, to be freed; or -1 and *err. */
+/* Loads all programs that this kernel takes. Free *engine. */
 int engine_new(const struct engine_config *config, struct engine **engine, struct error *err);
 
-/* Attaches what watches the whole machine: memory, processes, io_uring. 0, or -1 and *err. */
+/* Attaches the programs that watch the whole machine: memory, processes, io_uring. */
 int engine_attach(struct engine *e, struct error *err);
 
-/*
- * Detaches and frees. NULL is fine. Waits for the kernel to let go of the probes, some 100 ms; at
- * most two seconds, as a process that hangs in a probe keeps the kernel waiting.
- */
+/* Detaches and frees. NULL is fine. Waits for the kernel as probes_free() does. */
 void engine_free(struct engine *e);
 
-/* Names a process to be tracked by the next engine_track_existing(); running: it is no launcher
- * that will exec a command. 0, or -errno. */
+/*
+ * Names a process for the next engine_track_existing(). running: it is the target itself, not a
+ * launcher that will exec it.
+ */
 int engine_add_target(struct engine *e, uint32_t tgid, bool running);
 
-/* Tracks targets and, unless told not to follow, their descendants. 0, or -1 and *err. */
+/* Tracks the targets and, unless the engine is not to follow, their descendants. */
 int engine_track_existing(struct engine *e, struct error *err);
 
-/* Whether the process of that start is tracked, which is until its exit. */
+/* Returns true if the process with that start is tracked: it is until its exit. */
 bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
 
 /*
- * Emits WIRE_START or WIRE_FINISH as process tgid; gone: also if that is not tracked any more, as
- * of that job. 0,
- * also if WIRE_FINISH was emitted before; -ESRCH: not tracked; -ENOSPC: the ring is full; or
- * -errno.
+ * Emits WIRE_START or WIRE_FINISH about process tgid. gone: even if it is not tracked any more;
+ * then job is the job that it was in. Returns 0, also if WIRE_FINISH was emitted before; -ESRCH:
+ * not tracked; -ENOSPC: the ring is full; or -errno.
  */
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job);
 
 /*
- * In an audit: a process joins the job of another, or, if root is 0, becomes the root of one (which
- * emits WIRE_START). One that is in a job stays there. 0; -ESRCH: one of them is not tracked;
- * -ENOSPC: there are WIRE_MAX_JOBS; or -errno.
+ * In an audit: makes a process join the job of the process root or, if root is 0, makes it the root
+ * of a new job, which emits WIRE_START. A process that is in a job stays there. Returns 0; -ESRCH:
+ * one of them is not tracked; -ENOSPC: there are WIRE_MAX_JOBS jobs; or -errno.
  */
 int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root);
-/* A job has ended, and its index can be another's. */
+/* Gives the index of a job that has ended to another. */
 void engine_free_job(struct engine *e, uint32_t job);
 
-/*
- * In an audit: tells of every tracked process as it is now, also what no event has told: what it
- * has used. 0, or -errno.
- */
+/* In an audit: tells of each tracked process as it is now, with what it has used so far. */
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context);
 
 /*
- * Tells of each executable mapping of a regular file that process pid has; address not 0: only of
- * the mapping that begins there, executable or not. 0, also if there is no such process; or -errno.
+ * Tells of each executable mapping of a regular file in process pid. address: if not 0, only of the
+ * mapping that begins there, executable or not. Returns 0, also if there is no such process; or
+ * -errno.
  */
 typedef void (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context);
 
-/* Says what a site's cookie means; before the site is attached. 0, or -errno. */
+/* Tells the BPF side what a site's cookie means. Call it before the site is attached. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
 
-/* Lets a process go that waits for a change of its mappings to be looked at: as struct wire_mapped
- * says. */
+/* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
-/* From now on no process waits for engine_searched: the run is over. */
+/* The run is over: from now on no process waits for engine_searched(). */
 void engine_stop_answering(struct engine *e);
-/* Whether a process waited in vain, for we did nothing, so that none has waited since. */
+/* Returns true if a process waited in vain, since we did nothing. No process has waited since. */
 bool engine_was_deaf(const struct engine *e);
-/* Which dynamic linkers have a probe, and do so. */
+/* Say which dynamic linkers have a probe, and so make programs wait. */
 void engine_know_linker(struct engine *e, const struct wire_file *file);
 void engine_forget_linker(struct engine *e, const struct wire_file *file);
 
-/* All that it has mapped was searched: those like it need not wait for the next two seconds. */
+/* These mappings were searched: for two seconds, processes with the same need not wait. */
 void engine_know_code(struct engine *e, const struct wire_code *code);
-/* A file has changed: all have to wait again. */
+/* A file has changed: all processes wait again. */
 void engine_forget_code(struct engine *e);
 
-/* Why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
+/* Returns why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
 const char *engine_clock_reason(const struct engine *e);
 const struct features *engine_features(const struct engine *e);
 struct probes *engine_probes(struct engine *e);
 
-/* How deep our pid namespace is nested: its processes can be profiled. 0: it is the initial one,
- * and they are all. */
+/* Returns how deep our pid namespace is nested: only its processes can be profiled. 0: all. */
 unsigned int engine_pid_level(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
@@ -122,29 +116,31 @@ int engine_timeline_fd(const struct engine *e);
 /* A BPF program as the kernel has it. */
 struct engine_program {
 	const char *name;	 /* lives as long as the engine */
-	int fd;			 /* likewise: not to be closed */
-	uint32_t verified_insns; /* that the verifier went through; 0 before Linux 5.16 */
+	int fd;			 /* the engine's: do not close it */
+	uint32_t verified_insns; /* instructions that the verifier visited; 0 before Linux 5.16 */
 	uint64_t run_ns, runs;	 /* since it was loaded, while the kernel counted (bpf_stats) */
-	uint64_t missed; /* events for which it was not run: it was running on that CPU (5.12) */
+	uint64_t missed; /* events that it missed, as it was running on that CPU (Linux 5.12) */
 };
 
-/* Those that were loaded, at most room of them. How many; what cannot be asked is left out. */
+/* Describes the programs that were loaded, at most room of them. Returns how many. */
 size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room);
 
-/* Events that no program saw, since it was busy with another on the same CPU; of all programs. */
+/* Returns how many events programs missed, since they were busy with another on the same CPU. */
 uint64_t engine_missed_events(const struct engine *e);
 
-/* What all our BPF programs took since they were loaded, on the whole machine. */
+/* What all our BPF programs took on the whole machine, since they were loaded. */
 struct engine_cost {
-	bool counted; /* all the time: asked for, or kernel.bpf_stats_enabled is set; else zeros */
+	/* The kernel counted all the time: we asked for it, or kernel.bpf_stats_enabled is set.
+	 * Otherwise run_ns and runs are 0. */
+	bool counted;
 	uint64_t run_ns, runs;
-	uint64_t wait_ns; /* programs waited for their new code to be searched; in run_ns, but for
-			     task work */
+	/* Processes waited for the search of their new code. Part of run_ns, but for task work. */
+	uint64_t wait_ns;
 };
 
 struct engine_cost engine_cost(const struct engine *e);
 
-/* What the BPF side counted until now. */
+/* Returns what the BPF side has counted so far. */
 struct wire_quality engine_quality(const struct engine *e);
 
 #endif

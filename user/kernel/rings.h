@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rings.h - the two ring buffers: records come out checked for size and kind.
+ * rings.h - the two ring buffers: their records, checked for size and kind.
  *
- * Taking a record out of a ring is cheap, writing a row of the profile is not. So records go into
- * a queue first, and a burst that is faster than the writing fills memory here, for as long as it
- * lasts, and not the ring, where it would push out what comes after.
+ * To read a record from a ring is cheap, to write a row of the profile is not. So records go into a
+ * queue first. A burst that is faster than the writing then fills memory here, and not the ring,
+ * where later records would find no room.
  */
 #ifndef QPROF_RINGS_H
 #define QPROF_RINGS_H
@@ -16,29 +16,28 @@
 struct rings;
 
 struct rings_handler {
-	/* Each record, when it leaves its ring, ahead of those that are queued: for what cannot
-	 * wait. */
+	/* Gets each record as it leaves its ring, ahead of queued ones: for urgent work. */
 	void (*arrived)(void *context, const struct wire_header *record);
-	/* Each record, in order. Not 0 stops the reading and comes back from rings_read. */
+	/* Gets each record, in order. If it returns other than 0, rings_read() returns that. */
 	int (*record)(void *context, const struct wire_header *record);
 	void *context;
 };
 
-/* NULL and errno. To be freed before the engine. */
+/* Returns NULL and sets errno if it fails. Free it before the engine. */
 struct rings *rings_new(const struct engine *e, const struct rings_handler *handler);
 void rings_free(struct rings *r);
 
-/* To wait on: readable when records wait in a ring. */
+/* Returns a descriptor that is readable while a ring has records. */
 int rings_fd(const struct rings *r);
 
 /*
- * Empties the rings into the queue, and hands out a hundred or so of what is queued, so that the
- * caller gets round to its other duties. 1: there is more. 0: nothing is left. Negative: what the
- * record function said, or -ENOMEM.
+ * Empties the rings into the queue, and hands out at most 128 records of the queue, so that the
+ * caller can do its other work in between. Returns 1 if records are still queued; 0 if not; what
+ * `record` returned if that is not 0; or -ENOMEM.
  */
 int rings_read(struct rings *r);
 
-/* Records that were no record of ours, and were skipped. */
+/* Returns how many records were skipped, since they were none of ours. */
 uint64_t rings_bad_records(const struct rings *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* diskstats.h - what block devices say themselves that they have read and written. */
+/* diskstats.h - how much block devices have read and written, by their own account. */
 #ifndef QPROF_DISKSTATS_H
 #define QPROF_DISKSTATS_H
 
@@ -21,14 +21,16 @@ struct diskstats {
 };
 
 /*
- * The devices that hold data themselves: whole disks, of which what lies on others (partitions,
- * device mapper, RAID, loop) is only another look; and no memory. 0, or -errno.
+ * Reads the devices that hold data themselves: whole disks. Partitions, device mapper, RAID and
+ * loop devices show the same data again, and RAM disks are memory. Returns 0, or -errno.
  */
 int diskstats_read(struct diskstats *out);
-/* Of the lines of /proc/diskstats; is_disk says of a name whether it is such a device. */
+/* Parses lines of /proc/diskstats. is_disk returns true for the name of a device to be kept. */
 int diskstats_parse(FILE *file, int (*is_disk)(const char *name), struct diskstats *out);
-/* What a device has read and written since `before`, in place. Devices that came later began at 0;
- * one whose counters went back is another one by now. */
+/*
+ * Subtracts what the devices had in `before`. Nothing is subtracted for a device that came later,
+ * or whose counters went back: it is another device by now.
+ */
 void diskstats_since(struct diskstats *now, const struct diskstats *before);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * known_files.h - the files that were searched for probes, a limited number of them.
+ * known_files.h - the files that were searched for probes, up to a limit.
  */
 #ifndef QPROF_KNOWN_FILES_H
 #define QPROF_KNOWN_FILES_H
@@ -14,8 +14,8 @@
 #include "bpf/wire.h"
 
 /*
- * A file that was searched, by what its probes belong to; see mappings.bpf.c. It may be written
- * anew in place: then it is another one, although the key is the same.
+ * A file that was searched. Its key is what its probes belong to: see mappings.bpf.c. If the file
+ * is written anew in place, it keeps its key, but size or changed_ns differ.
  */
 struct known_file {
 	struct wire_file key;
@@ -34,12 +34,12 @@ struct known_files {
 	size_t limit;
 };
 
-/* The file, or NULL. */
+/* Returns the file, or NULL. */
 struct known_file *known_files_find(const struct known_files *files, const struct wire_file *key);
 /*
- * A file that is not known yet; all but its key and lease is zero. If there are too many, those
- * that have nothing attached are forgotten: if one is mapped again, it is searched again. NULL: no
- * memory, or all have something attached.
+ * Adds a file that is not known yet; all but its key and lease (-1) is zero. At the limit, all
+ * files without probes are forgotten first: if a process maps one again, it is searched again.
+ * Returns NULL if there is no memory, or all files have probes.
  */
 struct known_file *known_files_add(struct known_files *files, const struct wire_file *key);
 void known_files_remove(struct known_files *files, struct known_file *file);

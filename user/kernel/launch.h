@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * launch.h - starts the command to be profiled: forked early, held back until everything is
- * attached, then let go to exec. If we die before, it exits; afterwards it does not depend on us.
+ * launch.h - starts the command to be profiled. We fork it early, hold it back until everything is
+ * attached, and then let it exec. If we die before, it exits; after, it does not depend on us.
  */
 #ifndef QPROF_LAUNCH_H
 #define QPROF_LAUNCH_H
@@ -15,26 +15,26 @@
 struct launch {
 	pid_t pid;
 	int go;	    /* written to let it go */
-	int failed; /* what exec failed with is read from here; closed by a successful exec */
+	int failed; /* the errno of exec is read from here; a successful exec closes it */
 };
 
 /*
- * Forks the child, which waits. as: whom it becomes, NULL for nobody else. hooks: what it finds in
- * its environment. 0, or -1 and *err.
+ * Forks the child, which waits. as: the user that it becomes, or NULL. hooks: variables for its
+ * environment. Returns 0, or -1 and *err.
  */
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
 		   const struct hooks *hooks, struct error *err);
 
 /*
- * Lets the child exec. 0 once it has; or -1 and *err with the status 126 (cannot execute) or 127
- * (not found), and the child is gone.
+ * Lets the child exec. Returns 0 once it has; or -1 and *err with the status 126 (cannot execute)
+ * or 127 (not found), and the child is gone.
  */
 int launch_go(struct launch *launch, const char *command, struct error *err);
 
-/* Gives up on a child that was not let go: it exits. */
+/* Makes a child exit that was not let go. */
 void launch_cancel(struct launch *launch);
 
-/* Where execvp will find the command: malloc'ed; or NULL and *err with the status 126 or 127. */
+/* Returns where execvp will find the command, allocated; or NULL and *err, status 126 or 127. */
 char *launch_find(const char *command, struct error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include <uthash.h>
 
 enum {
-	MAX_CACHED = 4096,    /* the one that was asked for first goes then */
+	MAX_CACHED = 4096,    /* beyond, the oldest entry goes */
 	KERNFS_HANDLE = 0xfe, /* FILEID_KERNFS, linux/exportfs.h: the id is the handle */
 	CONTAINER_ID_LEN = 64,
 	POD_UID_LEN = 36,
@@ -26,7 +26,7 @@ enum {
  */
 
 /* A component of a path, without its slashes. */
-struct part {
+struct component {
 	const char *at;
 	size_t len;
 };
@@ -39,7 +39,7 @@ static bool is_hex(const char *text, size_t len)
 	return len;
 }
 
-static bool cut_front(struct part *part, const char *front)
+static bool cut_front(struct component *part, const char *front)
 {
 	const size_t len = strlen(front);
 
@@ -50,7 +50,7 @@ static bool cut_front(struct part *part, const char *front)
 	return true;
 }
 
-static bool cut_back(struct part *part, const char *back)
+static bool cut_back(struct component *part, const char *back)
 {
 	const size_t len = strlen(back);
 
@@ -60,8 +60,8 @@ static bool cut_back(struct part *part, const char *back)
 	return true;
 }
 
-/* What may be shown as it is: what names of machines are made of. */
-static bool is_name(const struct part *part)
+/* Returns true if it may be shown as it is: it has only what names of machines are made of. */
+static bool is_name(const struct component *part)
 {
 	for (size_t i = 0; i < part->len; i++)
 		if (!isalnum((unsigned char)part->at[i]) && !strchr("-_.:", part->at[i]))
@@ -69,15 +69,15 @@ static bool is_name(const struct part *part)
 	return part->len && part->len < CGROUP_CONTAINER_MAX;
 }
 
-static void take_container(struct cgroup *out, const char *runtime, const struct part *part)
+static void set_container(struct cgroup *out, const char *runtime, const struct component *part)
 {
 	out->runtime = runtime;
 	memcpy(out->container, part->at, part->len);
 	out->container[part->len] = '\0';
 }
 
-/* "docker-<id>.scope" and its like: by the systemd driver of the runtimes. */
-static bool parse_scope(const struct part *whole, struct cgroup *out)
+/* "docker-<id>.scope" and so on, as the systemd driver of the runtimes names it. */
+static bool parse_scope(const struct component *whole, struct cgroup *out)
 {
 	static const struct {
 		const char *front, *runtime;
@@ -88,46 +88,46 @@ static bool parse_scope(const struct part *whole, struct cgroup *out)
 	};
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(*scopes); i++) {
-		struct part part = *whole;
+		struct component part = *whole;
 
 		if (!cut_front(&part, scopes[i].front) || !cut_back(&part, ".scope"))
 			continue;
 		/* crio-conmon-<id>.scope is the monitor, no container; nor is libpod-conmon-. */
 		if (part.len != CONTAINER_ID_LEN || !is_hex(part.at, part.len))
 			continue;
-		take_container(out, scopes[i].runtime, &part);
+		set_container(out, scopes[i].runtime, &part);
 		return true;
 	}
 	return false;
 }
 
 /* Machines of systemd and of LXC have names. */
-static bool parse_machine(const struct part *whole, struct cgroup *out)
+static bool parse_machine(const struct component *whole, struct cgroup *out)
 {
-	struct part part = *whole;
+	struct component part = *whole;
 
 	if (cut_front(&part, "machine-") && cut_back(&part, ".scope") && is_name(&part)) {
-		take_container(out, "systemd-nspawn", &part);
+		set_container(out, "systemd-nspawn", &part);
 		return true;
 	}
 	part = *whole;
 	if (cut_front(&part, "systemd-nspawn@") && cut_back(&part, ".service") && is_name(&part)) {
-		take_container(out, "systemd-nspawn", &part);
+		set_container(out, "systemd-nspawn", &part);
 		return true;
 	}
 	part = *whole;
 	if (cut_front(&part, "lxc.payload.") && is_name(&part)) {
-		take_container(out, "lxc", &part);
+		set_container(out, "lxc", &part);
 		return true;
 	}
 	return false;
 }
 
-/* "<id>" alone, by the cgroupfs driver: whose it is says the part before. */
-static bool parse_bare(const struct part *part, const struct part *before, bool in_pod,
+/* "<id>" alone, as the cgroupfs driver names it: the component before says which runtime. */
+static bool parse_bare(const struct component *part, const struct component *before, bool in_pod,
 		       struct cgroup *out)
 {
-	struct part id = *part, parent = *before;
+	struct component id = *part, parent = *before;
 	const char *runtime = "";
 
 	if (cut_front(&id, "libpod-"))
@@ -140,16 +140,16 @@ static bool parse_bare(const struct part *part, const struct part *before, bool 
 		runtime = "containerd";
 	if (id.len != CONTAINER_ID_LEN || !is_hex(id.at, id.len) || !*runtime)
 		return false;
-	take_container(out, runtime, &id);
+	set_container(out, runtime, &id);
 	return true;
 }
 
 /* "...-pod<uid>.slice", where systemd has _ for -, or "pod<uid>". */
-static bool parse_pod(const struct part *whole, struct cgroup *out)
+static bool parse_pod(const struct component *whole, struct cgroup *out)
 {
 	static const char *const fronts[] = {"kubepods-besteffort-pod", "kubepods-burstable-pod",
 					     "kubepods-pod", "pod"};
-	struct part part = *whole;
+	struct component part = *whole;
 	char uid[POD_UID_LEN];
 	bool found = false;
 
@@ -181,17 +181,17 @@ static void copy_path(struct cgroup *out, const char *path)
 		snprintf(out->path, sizeof(out->path), "...%s", path + len - most + 3);
 }
 
-/* Of containers in containers it is the outermost: that is whom the machine runs. */
+/* Of nested containers the outermost counts: the machine runs that one. */
 void cgroup_parse(const char *path, struct cgroup *out)
 {
-	struct part part, before = {"", 0};
+	struct component part, before = {"", 0};
 	bool in_kubepods = false;
 
 	*out = (struct cgroup){.runtime = ""};
 	copy_path(out, path);
 	for (; *path; path = part.at + part.len) {
 		path += strspn(path, "/");
-		part = (struct part){path, strcspn(path, "/")};
+		part = (struct component){path, strcspn(path, "/")};
 		if (!part.len)
 			break;
 		in_kubepods |= part.len >= 8 && !memcmp(part.at, "kubepods", 8);
@@ -263,7 +263,7 @@ void cgroups_free(struct cgroups *c)
 	free(c);
 }
 
-/* Leaves path alone if it is gone, or cannot be asked. */
+/* Leaves path as it is if the cgroup is gone, or cannot be looked up. */
 static void path_of_id(const struct cgroups *c, uint64_t id, char *path, size_t size)
 {
 	struct {
@@ -308,7 +308,7 @@ const struct cgroup *cgroups_get(struct cgroups *c, uint64_t id)
 	if (!cached)
 		return &c->unknown;
 	cached->id = id;
-	path_of_id(c, id, path, sizeof(path)); /* one that is gone has none */
+	path_of_id(c, id, path, sizeof(path)); /* "" if it is gone */
 	cgroup_parse(path, &cached->cgroup);
 	HASH_ADD(hh, c->cached, id, sizeof(cached->id), cached);
 	if (cached->hh.tbl)

@@ -35,12 +35,13 @@ struct discovery {
 	struct sites sites;
 	int lease_signal;
 	uint32_t groups;
-	uint64_t digest;   /* of the probes of the file that is being searched */
-	bool comparing;	   /* it is searched for its digest alone */
-	bool attached;	   /* anything in it */
-	bool narrow_added; /* the same of one of 32 bits */
-	bool linker_added; /* by the current search: mappings may have come in before its probe was
-			      there */
+	/* Of the file that is being searched: */
+	uint64_t digest; /* of its probes */
+	bool comparing;	 /* it is searched for its digest alone */
+	bool attached;	 /* it has probes */
+	/* Of the process that is being searched: it has a dynamic linker that had no probe before,
+	 * so mappings may have come in unseen; the linker is of 32 bits. */
+	bool linker_added, narrow_added;
 };
 
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
@@ -67,30 +68,30 @@ static void drop_lease(struct known_file *file)
 }
 
 /*
- * A uprobe belongs to an offset of an inode. Were the file overwritten in place, the next program
- * to run it would have breakpoints in the middle of its instructions, and crash. With a lease on
- * the file the kernel makes a writer wait until we have let go (fcntl(2), F_SETLEASE), for 45 s at
- * most.
+ * Takes a lease on a file with probes. A uprobe belongs to an offset of an inode. If somebody
+ * overwrote the file in place, the next program to run it would have breakpoints in the middle of
+ * its instructions, and crash. With the lease the kernel makes a writer wait until we have removed
+ * the probes (fcntl(2), F_SETLEASE), at most 45 s.
  *
- * A lease on a file of an overlay mount guards what is written through that mount. What has been
- * copied up there is written to by no other way. What is in a layer below is not written to at all:
- * it is copied up first, and the copy has no probes, so a lease would only take them from the
- * mounts where it is still in use. Before Linux 6.8 the two cannot be told apart.
+ * A lease on a file of an overlay mount guards against writers through that mount. A file that was
+ * copied up is written to in no other way. A file in a layer below is not written to at all: the
+ * kernel copies it up first, and the copy has no probes. A lease on it would only remove the probes
+ * from mounts that still use the lower file. Before Linux 6.8 the two cannot be told apart.
  */
-static void take_lease(struct discovery *d, struct known_file *file, int fd, bool below)
+static void lease_file(struct discovery *d, struct known_file *file, int fd, bool below)
 {
 	if (!d->lease_signal || below)
 		return;
 	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (file->lease < 0)
 		return;
-	/* Refused where someone is writing it, or the file system has no leases. */
+	/* The kernel refuses if somebody is writing it, or the file system has no leases. */
 	if (fcntl(file->lease, F_SETSIG, d->lease_signal) ||
 	    fcntl(file->lease, F_SETLEASE, F_RDLCK))
 		drop_lease(file);
 }
 
-/* Programs that were known with these probes wait again, for what is to be attached anew. */
+/* Programs that were known with these probes wait again: there may be others to attach. */
 static void detach_file(struct discovery *d, struct known_file *file)
 {
 	if (file->linker)
@@ -152,7 +153,7 @@ void discovery_free(struct discovery *d)
 	free(d);
 }
 
-/* The file, if it was searched and is as it was then; else NULL. */
+/* Returns the file if it was searched and has not changed since, else NULL. */
 static struct known_file *find_searched(struct discovery *d, const struct wire_mapping *m)
 {
 	struct known_file *file = known_files_find(&d->files, &m->file);
@@ -167,9 +168,9 @@ static void note_version(struct known_file *file, const struct wire_mapping *m)
 }
 
 /*
- * Takes note of a file. If it is known with another content, what is attached to the old one goes
- * first: a probe in the middle of an instruction would break whoever runs it. NULL: no memory, or
- * too many.
+ * Takes note of a file. If it is known with another content, its probes are detached first: a probe
+ * in the middle of an instruction would break a program that runs it. Returns NULL if there is no
+ * memory, or there are too many files.
  */
 static struct known_file *note_file(struct discovery *d, const char *path,
 				    const struct wire_mapping *m)
@@ -198,7 +199,7 @@ static struct known_file *note_file(struct discovery *d, const char *path,
 
 /* ---- Digest: whether the probes of a file are what they were ------------------------------- */
 
-/* FNV-1a. A program that wants its own probes to be wrong can have that. */
+/* FNV-1a. A program could forge it, and would spoil only its own probes. */
 static void digest(struct discovery *d, const void *data, size_t size)
 {
 	const unsigned char *bytes = data;
@@ -207,7 +208,7 @@ static void digest(struct discovery *d, const void *data, size_t size)
 		d->digest = (d->digest ^ bytes[i]) * 0x100000001b3;
 }
 
-/* A place, with the code there: the kernel keeps a copy of the instruction under a probe. */
+/* Digests a place and the code there: the kernel has a copy of the instruction under a probe. */
 static void digest_place(struct discovery *d, int fd, uint64_t offset)
 {
 	unsigned char code[CODE_BYTES] = {0};
@@ -277,7 +278,8 @@ static int attach(struct discovery *d, enum probe probe, int fd, const struct pr
 	return err;
 }
 
-/* All at once; if the kernel refuses one of them, one by one, so that the others are there. */
+/* Attaches all at once; or, if the kernel refuses one of them, one by one, so that the rest work.
+ */
 static void attach_chosen(struct discovery *d, int fd, const char *path,
 			  const struct chosen *chosen)
 {
@@ -334,7 +336,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* glibc's, and musl's, which is both linker and libc. */
+/* glibc's, and musl's, which is both dynamic linker and libc. */
 static bool is_linker(const char *name)
 {
 	return begins(name, "ld-linux") || begins(name, "ld-musl") || begins(name, "ld64.so") ||
@@ -371,7 +373,7 @@ static void attach_function(struct discovery *d, enum probe probe, int fd, const
 	d->warn(d->context, what, strerror(-err));
 }
 
-/* With --count-splice. The begin comes first: a return without one is not counted. */
+/* With --count-splice. Attaches the begin first: a return without a begin is not counted. */
 static void attach_calls(struct discovery *d, int fd, const char *path, const char *name)
 {
 	static const struct {
@@ -391,7 +393,7 @@ static void attach_calls(struct discovery *d, int fd, const char *path, const ch
 
 	if (!is_libc(name) && !is_libaio(name))
 		return;
-	/* What such a function returns is not read as what it is: -1 would be 4 GiB. */
+	/* The BPF side would misread what such a function returns: -1 as 4 GiB. */
 	if (usdt_is_narrow(fd)) {
 		d->warn(d->context, path,
 			"of 32 bits: splice, native AIO and their like of programs that use it are "
@@ -416,14 +418,14 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 		attach_calls(d, fd, path, name);
 }
 
-static void take_mapping(void *context, const struct wire_mapping *m)
+static void copy_mapping(void *context, const struct wire_mapping *m)
 {
 	*(struct wire_mapping *)context = *m;
 }
 
 /*
- * Which file the kernel means by a descriptor: what it maps for it. 0, or -errno. Leaves start, end
- * and read_only to be of our own mapping.
+ * Finds which file the kernel means by a descriptor: maps it, and looks at the mapping. In *m
+ * start, end and read_only are of that mapping of ours. Returns 0, or -errno.
  */
 static int identify(struct discovery *d, int fd, struct wire_mapping *m)
 {
@@ -434,7 +436,7 @@ static int identify(struct discovery *d, int fd, struct wire_mapping *m)
 	*m = (struct wire_mapping){0};
 	if (at == MAP_FAILED)
 		return -errno;
-	err = engine_tell_mappings(d->engine, pids_self(), (uintptr_t)at, take_mapping, m);
+	err = engine_tell_mappings(d->engine, pids_self(), (uintptr_t)at, copy_mapping, m);
 	munmap(at, page);
 	return err ? err : m->file.inode ? 0 : -ENOENT;
 }
@@ -445,8 +447,8 @@ static bool is_same_file(const struct wire_mapping *a, const struct wire_mapping
 }
 
 /*
- * Attaching takes the file that the name means by then. In an overlay mount this is another one
- * once it has been copied up, which may have been meanwhile.
+ * Returns true if the name still means the file. To attach takes the file that the name means at
+ * that moment. In an overlay mount it means another file once it has been copied up.
  */
 static bool is_still(struct discovery *d, int fd, const struct wire_mapping *m)
 {
@@ -478,8 +480,8 @@ static void search_content(struct discovery *d, int fd, const char *path)
 }
 
 /*
- * A file that was changed since it was searched may have the same probes: ln, chmod, a rename and
- * touch change its times, not its content. Then they stay, since what runs it would miss marks.
+ * Returns true if a file that has changed has the same probes: ln, chmod, a rename and touch change
+ * its times, not its content. Then its probes stay: to replace them would lose marks.
  */
 static bool has_same_probes(struct discovery *d, int fd, const char *path,
 			    const struct wire_mapping *m)
@@ -497,7 +499,7 @@ static bool has_same_probes(struct discovery *d, int fd, const char *path,
 	return true;
 }
 
-/* False: the file has become another one meanwhile, and has no probes. */
+/* Returns false if the file was replaced meanwhile; then nothing is attached. */
 static bool search_identified(struct discovery *d, int fd, const char *path,
 			      const struct wire_mapping *m)
 {
@@ -521,13 +523,13 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	}
 	if (!d->attached)
 		return true;
-	take_lease(d, file, fd, file->overlaid && m->read_only);
+	lease_file(d, file, fd, file->overlaid && m->read_only);
 	if (file->linker)
 		engine_know_linker(d->engine, &file->key);
 	return true;
 }
 
-/* mapped: what is to be reached by the descriptor, or NULL. */
+/* mapped: the mapping that the descriptor should lead to, or NULL. */
 static void search_open_file(struct discovery *d, int fd, const char *hostile_path,
 			     const struct wire_mapping *mapped)
 {
@@ -548,17 +550,17 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 			return;
 }
 
-/* The search of a process: what it has mapped that was not searched before. */
+/* The search of a process: its mappings of files that were not searched before. */
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
 	struct wire_mapping *unknown;
 	size_t n, room;
-	struct wire_file last; /* of the mapping before: a file's follow each other */
+	struct wire_file last; /* of the mapping before: mappings of a file follow each other */
 	bool any, has_linker, complete;
 };
 
-static void take_executable(void *context, const struct wire_mapping *m)
+static void note_executable(void *context, const struct wire_mapping *m)
 {
 	struct search *search = context;
 	const struct known_file *file;
@@ -591,7 +593,7 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	char path[PATH_MAX + 16]; /* " (deleted)" */
 	int fd;
 
-	/* The mapping, or the process, may be gone by now: then so is its code. */
+	/* The mapping, or the process, may be gone by now, and its code with it. */
 	if (procfs_mapping_path(search->pid, m->start, m->end, path, sizeof(path)) < 0) {
 		search->complete = false;
 		return;
@@ -612,14 +614,13 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 }
 
 /*
- * A process that has just exec'ed is running towards its first probe. Its dynamic linker makes it
- * wait for us, if we know the linker; so one that is new, of another root for instance, comes
- * first.
+ * Searches dynamic linkers first. A process that has just exec'ed runs towards its first probe, and
+ * its dynamic linker makes it wait for us only once the linker has its probe.
  */
 static void search_mappings(struct discovery *d, pid_t pid, struct search *search)
 {
 	*search = (struct search){.discovery = d, .pid = pid, .complete = true};
-	if (engine_tell_mappings(d->engine, pid, 0, take_executable, search) || !search->any)
+	if (engine_tell_mappings(d->engine, pid, 0, note_executable, search) || !search->any)
 		search->complete = false;
 	for (int linkers_only = 1; linkers_only >= 0; linkers_only--)
 		for (size_t i = 0; i < search->n; i++)
@@ -645,7 +646,7 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
-	/* Of 32 bits it was seen to make nobody wait in that run, although it had its probe. */
+	/* A new linker of 32 bits was seen to make no program wait in that run. */
 	if (starting && added && (d->narrow_added || !engine_features(d->engine)->holds_starts))
 		d->warn(d->context,
 			"the first run of a program with a dynamic linker that was not known",

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECTOR = 512 }; /* of the counters, whatever the device's is */
+enum { SECTOR = 512 }; /* bytes; the counters use it for each device */
 
 int diskstats_parse(FILE *file, int (*is_disk)(const char *name), struct diskstats *out)
 {
@@ -48,7 +48,7 @@ static int has_entries(const char *path)
 	return found;
 }
 
-/* Partitions are not in /sys/block; devices that lie on others have slaves, loop devices a file. */
+/* Partitions are not in /sys/block; a device that lies on others has slaves there. */
 static int is_disk(const char *name)
 {
 	static const char *const others[] = {"ram", "zram", "loop"};

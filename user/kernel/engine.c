@@ -72,7 +72,7 @@ static int load_failed(struct error *err, int code)
 		strerror(-code));
 }
 
-/* Learns where each CPU's part of a counter is; see percpu.bpf.c. */
+/* Finds where each CPU's part of a counter is; see percpu.bpf.c. */
 static int read_cpu_offsets(struct engine *e, struct error *err)
 {
 	struct {
@@ -90,7 +90,7 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	return 0;
 }
 
-/* A clock event on one CPU for the BPF side: see sched_clock.bpf.h. 0, or -errno. */
+/* Gives the BPF side a clock event on one CPU: see sched_clock.bpf.h. Returns 0, or -errno. */
 static int open_cpu_clock(struct engine *e, uint32_t cpu)
 {
 	struct perf_event_attr attr = {
@@ -107,7 +107,7 @@ static int open_cpu_clock(struct engine *e, uint32_t cpu)
 	if (fd < 0)
 		return -errno;
 	args.fd = fd;
-	/* The map holds the event from now on. */
+	/* From now on the map keeps the event alive. */
 	err = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.cpu_clocks), &cpu, &fd, BPF_ANY);
 	if (!err)
 		err = call_program(e->bpf->progs.read_cpu_clock, &args, sizeof(args), &answer);
@@ -115,7 +115,7 @@ static int open_cpu_clock(struct engine *e, uint32_t cpu)
 	return err ? err : answer ? -EINVAL : 0;
 }
 
-/* Without them CPU time is exact to a tick for each thread, and no better. */
+/* Without clock events, each thread's CPU time is exact to a tick only. */
 static void open_cpu_clocks(struct engine *e)
 {
 	const uint32_t cpus = e->bpf->rodata->config.nr_cpus;
@@ -131,7 +131,7 @@ static void open_cpu_clocks(struct engine *e)
 	}
 }
 
-/* In a nested pid namespace: has the BPF side speak of pids as /proc does; see pids.bpf.h. */
+/* In a nested pid namespace: makes the BPF side use the pids of /proc; see pids.bpf.h. */
 static int choose_pid_namespace(struct engine *e, struct error *err)
 {
 	struct {
@@ -161,7 +161,7 @@ static int name_loader(struct engine *e, struct error *err)
 	return code ? error_set(err, "cannot run a BPF program: %s", strerror(-code)) : 0;
 }
 
-/* Room for so many processes at a time; `parts` has some for each of them on each CPU. */
+/* Makes room for so many processes at a time; `parts` has an entry for each on each CPU. */
 static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
 {
 	bpf->rodata->config.max_processes = processes;
@@ -178,7 +178,7 @@ static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned in
 	bpf_map__set_max_entries(bpf->maps.cpu_clocks, cpus);
 }
 
-/* The coarse clocks advance once a tick. */
+/* Returns the length of a tick: the coarse clocks advance once a tick. */
 static uint64_t tick_ns(void)
 {
 	struct timespec tick = {0};
@@ -187,7 +187,7 @@ static uint64_t tick_ns(void)
 	return tick.tv_sec * 1000000000ull + tick.tv_nsec;
 }
 
-/* 0 is of those that are in no job. */
+/* All but job 0, which is for processes in no job. */
 static void fill_free_jobs(struct engine *e)
 {
 	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++)
@@ -229,7 +229,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	return code ? load_failed(err, code) : 0;
 }
 
-/* kernel.bpf_stats_enabled: what was set there, whoever else has the kernel count. */
+/* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */
 static bool kernel_counts(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
@@ -396,7 +396,7 @@ bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
 		malloc(bpf_map__value_size(procs)); /* a struct proc begins with its start */
 	bool is;
 
-	/* Unknown is not gone. */
+	/* Without memory to look, it is not taken for gone. */
 	is = !proc ||
 	     (!bpf_map_lookup_elem(bpf_map__fd(procs), &tgid, proc) && *proc == started_ns);
 	free(proc);
@@ -479,7 +479,7 @@ void engine_know_code(struct engine *e, const struct wire_code *code)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	/* Full: of programs long gone. */
+	/* The map is full, mostly of programs that are long gone. */
 	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.known_code), code, &ns, BPF_ANY))
 		engine_forget_code(e);
 }

@@ -27,7 +27,7 @@ static bool is_set(const char *name)
 	return value && *value;
 }
 
-/* Whatever the user has put on PYTHONPATH comes after ours. */
+/* Our directory comes before those of the user's PYTHONPATH. */
 static void add_python(struct hooks *hooks, enum hooks_extent extent,
 		       void (*warn)(void *context, const char *what, const char *why),
 		       void *context)
@@ -35,13 +35,13 @@ static void add_python(struct hooks *hooks, enum hooks_extent extent,
 	char *directory = installed_data("qprof-bpf/python/hooks");
 	char *library = installed_library("libqprof.so.0");
 
-	/* A colon in it would make two directories of it. */
+	/* A colon in its name would make two directories. */
 	if (!directory || strchr(directory, ':')) {
 		const char *why =
 			directory ? "a directory with a colon cannot be on PYTHONPATH"
 				  : "share/qprof-bpf/python is not installed beside qprof-bpf";
 
-		/* Nobody has asked for the default: most programs have no use for it. */
+		/* The default is no wish of the user: most programs have no use for hooks. */
 		if (extent == HOOKS_ALL)
 			warn(context, "hooks for Python", why);
 		else

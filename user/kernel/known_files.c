@@ -11,7 +11,7 @@ struct known_file *known_files_find(const struct known_files *files, const struc
 	return file;
 }
 
-/* All at once, so that it is not done at each file once the limit is reached. */
+/* Forgets all of them at once, so that the next file does not find the table full again. */
 static void forget_unattached(struct known_files *files)
 {
 	struct known_file *file, *next;

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child: waits for the word, becomes the user, execs. Says why if it could not. */
+/* In the child: waits to be let go, becomes the user, execs. If it cannot, sends the errno. */
 static void __attribute__((noreturn)) become_command(char *const *argv, const struct invoker *as,
 						     const struct hooks *hooks, int go, int failed)
 {
@@ -101,7 +101,7 @@ static bool is_file(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* The file of that name in the first directory of PATH that has one. */
+/* Returns the path of a command in the first directory of PATH that has it, or NULL. */
 static char *search_path(const char *command)
 {
 	const char *dirs = getenv("PATH"), *end;

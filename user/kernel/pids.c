@@ -12,7 +12,7 @@
 /* PROC_PID_INIT_INO of linux/proc_ns.h, the same since 3.8. */
 enum { INITIAL_NAMESPACE = 0xEFFFFFFCu, MAX_LEVELS = 33 }; /* MAX_PID_NS_LEVEL, and the initial */
 
-/* The numbers behind a key in a file of /proc: how many, 0 if there is no such line. */
+/* Reads the numbers behind a key in a file of /proc. Returns how many, 0 without such a line. */
 static size_t read_numbers(const char *path, const char *key, pid_t numbers[MAX_LEVELS])
 {
 	FILE *file = fopen(path, "re");
@@ -35,8 +35,10 @@ static size_t read_numbers(const char *path, const char *key, pid_t numbers[MAX_
 	return n;
 }
 
-/* The numbers of a process from the namespace of /proc inwards: how many. Without pid namespaces in
- * the kernel there is no such line. */
+/*
+ * Reads the numbers of a process, from the namespace of /proc inwards. Returns how many; 0 if the
+ * kernel has no pid namespaces.
+ */
 static size_t numbers_of(pid_t pid, pid_t numbers[MAX_LEVELS])
 {
 	char path[64];
@@ -62,11 +64,11 @@ pid_t pids_of(int pidfd)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	/* -1 once it has gone, 0 if it is not in there. */
+	/* The kernel says -1 if it is gone, 0 if it is not in that namespace. */
 	return read_numbers(path, "Pid:", numbers) && numbers[0] > 0 ? numbers[0] : 0;
 }
 
-/* Where the numbers of our own namespace are among those of a process. */
+/* Returns at which place among the numbers of a process that of our own namespace is. */
 static size_t own_level(void)
 {
 	pid_t numbers[MAX_LEVELS];
@@ -101,7 +103,7 @@ int pids_open(pid_t pid)
 		return -ESRCH;
 	if (n <= level)
 		return -EXDEV;
-	/* A namespace beside ours has numbers at that level, too. */
+	/* It may be in a namespace beside ours, which has numbers at that level, too. */
 	fd = pidfd_open(numbers[level], 0);
 	if (fd < 0)
 		return errno == ESRCH ? -EXDEV : -errno;

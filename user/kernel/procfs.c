@@ -22,7 +22,7 @@ static FILE *open_file(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* The number behind a key of /proc/PID/status, or -1. */
+/* Returns the number behind a key of /proc/PID/status, or -1. */
 static long read_status(pid_t pid, const char *key)
 {
 	FILE *file = open_file(pid, "status");
@@ -45,7 +45,7 @@ struct stat_line {
 	unsigned long long start_ticks; /* CLOCK_BOOTTIME, of sysconf(_SC_CLK_TCK) a second */
 };
 
-/* The name before them may hold anything, also ')'. */
+/* Looks for the last ')': the name before it may have any character, ')' too. */
 static int read_stat(pid_t pid, struct stat_line *stat)
 {
 	FILE *file = open_file(pid, "stat");
@@ -138,7 +138,7 @@ ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
 	return n;
 }
 
-/* "start-end perms offset major:minor inode   path"; false for what is none that is wanted. */
+/* Parses "start-end perms offset major:minor inode   path". Returns false if it is not wanted. */
 static bool parse_mapping(char *line, bool executable, struct procfs_mapping *m)
 {
 	unsigned int major, minor;
@@ -146,7 +146,7 @@ static bool parse_mapping(char *line, bool executable, struct procfs_mapping *m)
 	char perms[5];
 	const char *blank = strchr(line, ' ');
 
-	/* Most are not: scanning costs more than all else here. */
+	/* Most are not executable, and scanning costs more than all else here. */
 	if (!blank || strlen(blank) < 5 || (executable && blank[3] != 'x'))
 		return false;
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &m->start, &m->end,
@@ -179,8 +179,9 @@ enum {
 #define QUERY_MAPPING _IOWR('f', 17, struct procmap_query)
 
 /*
- * A program such as Python with PyTorch has over a thousand mappings, and to print them all takes
- * the kernel a millisecond, in which the program waits for us. -ENOTTY: not on this kernel.
+ * Python with PyTorch has over a thousand mappings. The kernel needs a millisecond to print them
+ * all, and the program waits for us meanwhile: so we ask for the wanted ones alone. Returns -ENOTTY
+ * if this kernel cannot be asked.
  */
 static int each_by_query(int fd, bool executable, procfs_visit_fn visit, void *context)
 {
@@ -276,7 +277,7 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
 	while (!err && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		/* By its link: to open it may do something to a device, or wait for a pipe. */
+		/* Reads the link: to open it may act on a device, or wait for a pipe. */
 		n = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
 		path[n < 0 ? 0 : n] = '\0';
 		err = visit(context, path);
@@ -304,7 +305,7 @@ ssize_t procfs_mapping_path(pid_t pid, uint64_t start, uint64_t end, char *path,
 	return n;
 }
 
-/* By O_PATH first: to open a device for reading may do something to it. */
+/* Opens it with O_PATH first: to open a device for reading may act on it. */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end)
 {
 	char path[96];

@@ -12,12 +12,12 @@
 
 enum {
 	BLOCK_SIZE = 256 << 10,
-	MAX_BLOCKS = 1024,     /* 256 MiB; then the ring has to hold what comes */
-	RECORDS_A_SLICE = 128, /* handed out by a call */
+	MAX_BLOCKS = 1024,     /* 256 MiB; beyond, records stay in the ring */
+	RECORDS_A_SLICE = 128, /* handed out by one call */
 	QUEUE_IS_FULL = -4095, /* no errno */
 };
 
-/* A piece of the queue. Records lie in it one after the other, each 8-byte aligned. */
+/* A block of the queue. Its records follow each other, each 8-byte aligned. */
 struct block {
 	struct block *next;
 	size_t filled, taken;
@@ -37,7 +37,7 @@ static size_t aligned(size_t size)
 	return (size + 7) & ~(size_t)7;
 }
 
-/* Room for a record at the end of the queue; NULL if there is no memory. */
+/* Returns room for a record at the end of the queue, or NULL if there is no memory. */
 static void *extend(struct rings *r, size_t size)
 {
 	struct block *block = r->last;
@@ -58,8 +58,8 @@ static void *extend(struct rings *r, size_t size)
 	return block->bytes + block->filled - aligned(size);
 }
 
-/* Libbpf takes a record for consumed whatever is answered, so there must be room before it is asked
- * for. */
+/* libbpf counts a record as consumed whatever this returns. So QUEUE_IS_FULL comes with the last
+ * record that fits, not with the first that does not. */
 static int queue_record(void *context, void *data, size_t size)
 {
 	struct rings *r = context;
@@ -84,8 +84,8 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 
 	if (!r)
 		return NULL;
-	/* What a burst took goes back to the system when it is over: not so from the heap, where
-	 * something small always lies above it. */
+	/* Blocks are mapped, so that the memory of a burst goes back to the system after it. On the
+	 * heap something small would lie above them and keep it. */
 	mallopt(M_MMAP_THRESHOLD, BLOCK_SIZE);
 	r->handler = *handler;
 	r->buffer = ring_buffer__new(engine_control_fd(e), queue_record, r, NULL);
@@ -128,13 +128,13 @@ int rings_fd(const struct rings *r)
 	return ring_buffer__epoll_fd(r->buffer);
 }
 
-/* The oldest record of the queue, or NULL. */
+/* Takes the oldest record out of the queue; NULL if it is empty. */
 static const struct wire_header *next_record(struct rings *r)
 {
 	const struct wire_header *record;
 
 	while (r->first && r->first->taken == r->first->filled) {
-		if (!r->first->next) { /* kept, to be filled again */
+		if (!r->first->next) { /* stays, to be filled again */
 			r->first->taken = r->first->filled = 0;
 			return NULL;
 		}

@@ -26,7 +26,7 @@ static bool is_called(const struct btf *btf, const struct btf_type *type, const 
 	return its && !strcmp(its, name);
 }
 
-/* The type of a member, also of one in a struct without a name; NULL: there is none. */
+/* Returns the type of a member, or NULL. Looks into nested structs without a name, too. */
 static const struct btf_type *member_of(const struct btf *btf, const struct btf_type *type,
 					const char *name, int depth)
 {
@@ -52,7 +52,7 @@ static bool is_integer(const struct btf_type *type, uint32_t size)
 	return type && btf_is_int(type) && type->size == size;
 }
 
-/* Four of these. */
+/* Returns the type of the elements of an array of COUNTERS, or NULL for any other type. */
 static const struct btf_type *element_of(const struct btf *btf, const struct btf_type *type)
 {
 	if (!type || !btf_is_array(type) || btf_array(type)->nelems != COUNTERS)

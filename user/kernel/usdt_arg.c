@@ -3,7 +3,8 @@
  * usdt_arg.c - parses one argument of a USDT probe: an operand as the assembler of this machine
  * writes it, with its size in front.
  *
- * What is not understood to the last character is refused: a wrong value looks like a right one.
+ * An operand that is not understood to its last character is refused: nobody could tell a wrong
+ * value from a right one.
  */
 #include "kernel/usdt.h"
 
@@ -58,7 +59,7 @@ static bool is_symbol_char(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$' || (c & 0x80);
 }
 
-/* Length of the "-4@" or "8f@" at s, 0 if there is none. */
+/* Returns the length of the "-4@" or "8f@" at s, 0 if there is none. */
 static size_t size_prefix(const char *s)
 {
 	const char *at = s;
@@ -75,8 +76,8 @@ static size_t size_prefix(const char *s)
 }
 
 /*
- * Where the argument at s ends. Operands may have blanks inside brackets; the size of the next
- * argument ends one all the same, so that an unclosed bracket does not swallow the others.
+ * Returns where the argument at s ends. An operand may have blanks inside brackets. But a size ends
+ * it in any case, so that an unclosed bracket does not swallow the next arguments.
  */
 static const char *argument_end(const char *s)
 {
@@ -256,7 +257,7 @@ struct expression {
 	bool from_got; /* symbol@GOTOFF: as far from the GOT, which the base register points to */
 };
 
-/* How position independent code of 32 bits, which has no %eip to add to, finds its data. */
+/* Position independent code of 32 bits finds its data this way: it cannot add to %eip. */
 static bool accept_got_offset(struct parser *p)
 {
 	static const char got_offset[] = "@GOTOFF";
@@ -354,7 +355,7 @@ static const char *parse_immediate(struct parser *p, struct wire_arg *arg)
 	return why;
 }
 
-/* The place is as far from the probe in memory as it is in the file, wherever that is loaded. */
+/* The distance from the probe is the same in memory as in the file, wherever that is loaded. */
 static const char *set_near_probe(struct parser *p, const struct expression *e,
 				  struct wire_arg *arg)
 {
@@ -636,7 +637,7 @@ static const char *parse_operand(struct parser *p, struct wire_arg *arg)
 
 #endif
 
-/* What is still to be told of an argument that cannot be evaluated. */
+/* Keeps only what is known of an argument that cannot be evaluated. */
 static void refuse(struct wire_arg *arg)
 {
 	struct wire_arg refused = no_arg;

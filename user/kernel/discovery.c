@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "kernel/known_files.h"
@@ -564,6 +565,7 @@ static void note_executable(void *context, const struct wire_mapping *m)
 {
 	struct search *search = context;
 	const struct known_file *file;
+	struct wire_mapping *unknown;
 
 	search->any = true;
 	if (!memcmp(&m->file, &search->last, sizeof(m->file)))
@@ -574,16 +576,11 @@ static void note_executable(void *context, const struct wire_mapping *m)
 		search->has_linker |= file->linker;
 		return;
 	}
-	if (search->n == search->room) {
-		const size_t room = search->room ? 2 * search->room : 64;
-		struct wire_mapping *more = reallocarray(search->unknown, room, sizeof(*more));
-
-		search->complete &= more != NULL;
-		if (!more)
-			return;
-		search->unknown = more;
-		search->room = room;
-	}
+	unknown = array_reserve(search->unknown, search->n, &search->room, sizeof(*unknown));
+	search->complete &= unknown != NULL;
+	if (!unknown)
+		return;
+	search->unknown = unknown;
 	search->unknown[search->n++] = *m;
 }
 

@@ -13,6 +13,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "kernel/skeleton.h"
 #include "kernel/uprobe_multi.h"
@@ -75,16 +76,12 @@ struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls)
 
 static int make_room(struct probes *p, size_t more)
 {
-	size_t room = p->room ? p->room : 64;
-	struct attached *attached;
+	struct attached *attached =
+		array_reserve(p->attached, p->n + more, &p->room, sizeof(*attached));
 
-	while (room < p->n + more)
-		room *= 2;
-	attached = reallocarray(p->attached, room, sizeof(*attached));
 	if (!attached)
 		return -ENOMEM;
 	p->attached = attached;
-	p->room = room;
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 enum { MAX_SITES = 16384 /* the size of the map `sites` */ };
 
 static bool is_ours(const struct usdt_probe *probe)
@@ -17,7 +19,7 @@ static bool is_ours(const struct usdt_probe *probe)
 
 static bool matches(const struct usdt_probe *probe, const char *pattern)
 {
-	char name[2 * USDT_NAME_LEN];
+	char name[2 * USDT_NAME_LEN], **names;
 
 	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
 	return !fnmatch(pattern, name, 0);
@@ -57,19 +59,14 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 /* Keeps the name of the next site. Returns the site's index, -ENOSPC or -ENOMEM. */
 static int add_name(struct sites *s, const struct usdt_probe *probe)
 {
-	char name[2 * USDT_NAME_LEN];
+	char name[2 * USDT_NAME_LEN], **names;
 
 	if (s->n == MAX_SITES)
 		return -ENOSPC;
-	if (s->n == s->room) {
-		size_t room = s->room ? s->room * 2 : 64;
-		char **names = reallocarray(s->names, room, sizeof(*names));
-
-		if (!names)
-			return -ENOMEM;
-		s->names = names;
-		s->room = room;
-	}
+	names = array_reserve(s->names, s->n, &s->room, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	s->names = names;
 	if (is_ours(probe))
 		snprintf(name, sizeof(name), "%s", probe->name);
 	else

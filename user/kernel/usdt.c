@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "kernel/elf_file.h"
 #include "kernel/elf_symbols.h"
 
@@ -128,16 +129,12 @@ static bool make_probe(struct reader *r, const struct note *note, struct usdt_pr
 
 static int make_room(struct reader *r)
 {
-	size_t room = r->room ? 2 * r->room : 16;
-	struct usdt_probe *more;
+	struct usdt_probe *probes =
+		array_reserve(r->file->probes, r->file->count, &r->room, sizeof(*probes));
 
-	if (r->file->count < r->room)
-		return 0;
-	more = reallocarray(r->file->probes, room, sizeof(*more));
-	if (!more)
+	if (!probes)
 		return -ENOMEM;
-	r->file->probes = more;
-	r->room = room;
+	r->file->probes = probes;
 	return 0;
 }
 

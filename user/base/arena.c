@@ -15,7 +15,7 @@ struct block {
 
 struct arena {
 	struct block *blocks;
-	char *at; /* in the newest chunk: what is free of it */
+	char *at; /* the free bytes of the newest chunk */
 	size_t left;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* arena.h - memory that is freed all at once: texts, and arrays that grow. */
+/* arena.h - texts and growing arrays that are freed all at once. */
 #ifndef QPROF_ARENA_H
 #define QPROF_ARENA_H
 
@@ -7,17 +7,18 @@
 
 struct arena;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct arena *arena_new(void);
-/* With everything that came from it. NULL is fine. */
+/* Frees the arena with all that it gave out. NULL is fine. */
 void arena_free(struct arena *a);
 
-/* A copy of len bytes with a NUL behind. NULL when out of memory. */
+/* Returns a copy of len bytes, ended by a NUL; or NULL when out of memory. */
 char *arena_text(struct arena *a, const char *text, size_t len);
 
 /*
- * An array of n elements of size bytes each with room for one more, whose place is zeroed: items
- * (NULL for n of 0), or where it was moved to. NULL when out of memory: items stays as it was.
+ * Makes room for one more element in an array of n elements of size bytes each, and zeroes it. NULL
+ * is an empty array. Returns the array, which may have moved; or NULL when out of memory: then
+ * items is unchanged.
  */
 void *arena_grow(struct arena *a, void *items, size_t n, size_t size);
 

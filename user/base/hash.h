@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hash.h - uthash as everybody here uses it: a failed allocation leaves the element out, with
- * hh.tbl NULL, instead of ending the program.
+ * hash.h - uthash that survives a failed allocation: the element is not added, and its hh.tbl is
+ * NULL.
  */
 #ifndef QPROF_HASH_H
 #define QPROF_HASH_H

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where our files are, as seen from the directory of the executable: of an installation, and of a
- * build. QPROF_*_FROM_BIN are relative to it. */
+/* Folders of our files, relative to the folder of the executable: in an installation, and in a
+ * build. */
 static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
 static const char *const library_dirs[] = {QPROF_LIB_FROM_BIN, ".", NULL};
 
-/* The first of these that has the file. */
+/* Returns the file in the first folder that has it. */
 static char *find(const char *const *dirs, const char *file)
 {
 	char self[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];

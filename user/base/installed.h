@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* installed.h - the files that come with the executable: found beside it, wherever all was put. */
+/* installed.h - finds the files that were installed with the executable, wherever that is. */
 #ifndef QPROF_INSTALLED_H
 #define QPROF_INSTALLED_H
 
-/* The path of a file of ours below share/, malloc'ed; NULL: it is not there. */
+/* Returns the path of one of our files below share/, to be freed; or NULL if there is none. */
 char *installed_data(const char *file);
-/* Likewise of a library. */
+/* Returns the path of one of our libraries, to be freed; or NULL if there is none. */
 char *installed_library(const char *file);
 
 #endif

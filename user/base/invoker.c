@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A whole decimal number from the environment; false for anything else. */
+/* Reads a decimal number from the environment. Returns false if there is anything else. */
 static bool read_id(const char *variable, unsigned int *id)
 {
 	const char *text = getenv(variable);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* invoker.h - who called sudo: whose outputs and whose command these are. */
+/* invoker.h - the user who called sudo, who owns the outputs and runs the command. */
 #ifndef QPROF_INVOKER_H
 #define QPROF_INVOKER_H
 
@@ -13,10 +13,10 @@ struct invoker {
 	char home[256];
 };
 
-/* False if we are not root by way of sudo: nothing changes then. */
+/* Returns false if nobody called sudo: we are not root, or root itself started us. */
 bool invoker_get(struct invoker *who);
 
-/* Becomes them for good, with their groups, HOME, USER and LOGNAME. 0, or -errno. */
+/* Becomes that user for good, with groups, HOME, USER and LOGNAME. Returns 0 or -errno. */
 int invoker_become(const struct invoker *who);
 
 #endif

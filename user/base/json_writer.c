@@ -43,7 +43,7 @@ static void new_line(struct json_writer *j)
 		put(j, "  ", 2);
 }
 
-/* What stands before a value. */
+/* Writes what stands before a value. */
 static void separate(struct json_writer *j)
 {
 	if (j->after_key) {
@@ -57,7 +57,7 @@ static void separate(struct json_writer *j)
 	j->first = false;
 }
 
-/* The outermost one is complete. */
+/* The outermost value may be complete. */
 static void end_value(struct json_writer *j)
 {
 	if (!j->depth)
@@ -81,7 +81,7 @@ static void close_bracket(struct json_writer *j, char bracket)
 		new_line(j);
 	put_byte(j, bracket);
 	j->first = false;
-	/* 1 is json_compact's own: the bracket it was said for is closed. */
+	/* 1 is json_compact()'s own: its bracket is closed. */
 	if (j->compact && --j->compact == 1)
 		j->compact = 0;
 	if (!j->depth)
@@ -113,7 +113,7 @@ void json_compact(struct json_writer *j)
 {
 	if (j->compact)
 		return;
-	/* The line before it is still its own. */
+	/* Its own line is begun before it is compact. */
 	if (!j->after_key) {
 		separate(j);
 		j->after_key = true;
@@ -144,7 +144,7 @@ static void put_char(struct json_writer *j, const char *s, size_t len, uint32_t 
 	put(j, escaped, (size_t)n);
 }
 
-/* Bytes at the start of a text that are written as they are: most texts are nothing else. */
+/* Returns how many bytes at the start of a text need no escape: mostly, all of them. */
 static size_t plain_run(const char *text)
 {
 	size_t n = 0;

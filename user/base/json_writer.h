@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * json_writer.h - JSON, value by value, into a FILE. Commas and blanks come by themselves. What is
- * written is in the FILE when the outermost value is complete, and perhaps before.
+ * json_writer.h - writes JSON, value by value, to a FILE. It adds commas and blanks itself. The
+ * FILE has all of a value when the outermost value is complete, perhaps earlier.
  *
- * What is written may stand in a <script> of HTML as it is: no "<" and no U+2028 or U+2029 in it.
+ * The text can stand in a <script> of HTML: it has no "<", U+2028 or U+2029.
  */
 #ifndef QPROF_JSON_WRITER_H
 #define QPROF_JSON_WRITER_H
@@ -16,11 +16,12 @@
 struct json_writer {
 	FILE *out;
 	unsigned int depth;
-	bool first;	      /* nothing in the innermost object or array yet */
-	bool after_key;	      /* a key was written: its value follows */
+	bool first;	      /* the innermost object or array is empty */
+	bool after_key;	      /* the value of a key comes next */
 	bool pretty;	      /* a line for each value, indented */
-	unsigned int compact; /* depth within json_begin_compact */
-	size_t filled;	      /* of text: not in `out` yet. A FILE wants a call for each piece */
+	unsigned int compact; /* depth within what json_compact() began, plus 1 */
+	size_t filled; /* bytes of text[], not in `out` yet: one call of a FILE for each piece is
+			  slow */
 	char text[512];
 };
 
@@ -28,21 +29,21 @@ void json_object(struct json_writer *j);
 void json_object_end(struct json_writer *j);
 void json_array(struct json_writer *j);
 void json_array_end(struct json_writer *j);
-/* The next object or array, and what is in it, is on one line. */
+/* Writes the next object or array on one line, with all that is in it. */
 void json_compact(struct json_writer *j);
 
 void json_key(struct json_writer *j, const char *key);
 
-/* Bytes that are no UTF-8 become U+FFFD; NULL is null. */
+/* Writes U+FFFD for each byte that is not UTF-8, and null for NULL. */
 void json_text(struct json_writer *j, const char *text);
-/* A number, true, false or null as it stands. */
+/* Writes a word as it is: a number, true, false or null. */
 void json_plain(struct json_writer *j, const char *word);
 void json_u64(struct json_writer *j, uint64_t value);
 void json_i64(struct json_writer *j, int64_t value);
-/* So that the same double is read back; null for what is no number in JSON (NaN, infinity). */
+/* Writes as many digits as it takes to read the same double back; null for NaN and infinity. */
 void json_double(struct json_writer *j, double value);
 
-/* A member of an object: its key, and such a value. */
+/* Write a member of an object: its key and its value. */
 void json_member_text(struct json_writer *j, const char *key, const char *text);
 void json_member_u64(struct json_writer *j, const char *key, uint64_t value);
 void json_member_bool(struct json_writer *j, const char *key, bool value);

@@ -27,7 +27,7 @@ void log_set_hook(void (*hook)(void *context), void *context)
 	hook_context = context;
 }
 
-/* Texts may carry names that a hostile process chose: see text_for_terminal(). */
+/* A hostile process may have chosen a name in the text: see text_for_terminal(). */
 static void write_line(const char *format, va_list args)
 {
 	char given[1024], line[sizeof(given) * TEXT_TERMINAL_GROWTH + 1];

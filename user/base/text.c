@@ -6,7 +6,7 @@
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 enum { REPLACEMENT_LEN = sizeof(replacement) - 1 };
 
-/* Bytes of a character that begins with first; 0 if none does. */
+/* Returns the length of a character that begins with this byte, or 0 if none does. */
 static size_t char_len(unsigned char first)
 {
 	if (first < 0x80)
@@ -25,7 +25,8 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Too long a form, a surrogate, or beyond Unicode: what a first byte alone does not rule out. */
+/* Returns true for a form that is too long, a surrogate, or a code beyond Unicode: a first byte
+ * alone does not rule them out. */
 static bool is_forbidden(uint32_t code, size_t len)
 {
 	if (len == 3)
@@ -85,7 +86,7 @@ size_t text_repair(char *out, size_t size, const char *s, size_t len, bool *repa
 	return used;
 }
 
-/* Would move the cursor, colour, hide or reorder what is around it. */
+/* Returns true if it would move the cursor, or colour, hide or reorder the text around it. */
 static bool is_unsafe(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c ||
@@ -95,7 +96,7 @@ static bool is_unsafe(uint32_t code)
 	       code >= 0xe0000;
 }
 
-/* East Asian wide characters and emoji, by their blocks: enough to keep columns straight. */
+/* Knows East Asian wide characters and emoji by their blocks: enough to keep columns straight. */
 static unsigned int char_columns(uint32_t code)
 {
 	bool wide = (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf) ||
@@ -121,7 +122,7 @@ unsigned int text_for_terminal(char *out, size_t size, const char *s, unsigned i
 		size_t want = bad ? REPLACEMENT_LEN : n;
 		unsigned int wide = bad ? 1 : char_columns(code);
 
-		/* Where to cut should the rest not fit. */
+		/* The text is cut here if the rest does not fit. */
 		if (at + more_columns <= columns) {
 			fallback = used;
 			fallback_at = at;

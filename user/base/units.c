@@ -13,7 +13,7 @@ static const uint64_t powers_of_ten[] = {
 	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
 };
 
-/* The digits of value, no NUL; where they end. */
+/* Writes the digits without a NUL. Returns their end. */
 static char *digits(char *out, uint64_t value)
 {
 	char reversed[20];
@@ -29,8 +29,8 @@ static char *digits(char *out, uint64_t value)
 }
 
 /*
- * value / 10^decimals. By hand: a checkpoint has some fifteen of these, and printing as many
- * doubles would take longer than the rest of it.
+ * Writes value / 10^decimals without printf(): a checkpoint has fifteen such numbers, and printing
+ * fifteen doubles would take longer than all else.
  */
 static void fixed(char *out, uint64_t value, unsigned int decimals)
 {

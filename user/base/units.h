@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * units.h - numbers as text: exact fixed point for files, and rounded with a unit for people.
+ * units.h - writes numbers as text: exact decimals for files; rounded, with a unit, for people.
  */
 #ifndef QPROF_UNITS_H
 #define QPROF_UNITS_H
@@ -15,17 +15,17 @@ enum { UNITS_TEXT_MAX = 32 };
 char *units_count(char *out, uint64_t count);
 /* bytes / 1048576 with two decimals, rounded. */
 char *units_mb(char *out, uint64_t bytes);
-/* The same of after - before, with a sign if negative. */
+/* after - before, with a sign if it is negative. */
 char *units_mb_delta(char *out, uint64_t before, uint64_t after);
-/* Seconds with decimals (0 to 9) of them, rounded. */
+/* Seconds with 0 to 9 decimals, rounded. */
 char *units_secs(char *out, uint64_t ns, unsigned int decimals);
 
-/* A finite number with as many digits as it takes to read the same double back, and a point. */
+/* A finite number, with a point and as many digits as it takes to read the same double back. */
 char *units_double(char *out, double value);
 
 /* "1.90 GiB" */
 char *units_bytes_for_people(char *out, uint64_t bytes);
-/* "1.90G", where room is short: five columns, and as above otherwise. */
+/* "1.90G": at most five columns. */
 char *units_bytes_short(char *out, uint64_t bytes);
 /* "+820M", "-12.0K", "0" */
 char *units_delta_short(char *out, int64_t bytes);

@@ -19,7 +19,7 @@ static bool is_ours(const struct usdt_probe *probe)
 
 static bool matches(const struct usdt_probe *probe, const char *pattern)
 {
-	char name[2 * USDT_NAME_LEN], **names;
+	char name[2 * USDT_NAME_LEN];
 
 	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
 	return !fnmatch(pattern, name, 0);

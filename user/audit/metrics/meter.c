@@ -14,19 +14,19 @@ struct key {
 	uint64_t started_ns, tgid;
 };
 
-/* A process that is alive. */
-struct metered {
+/* A process that is alive, and what was counted of it. */
+struct metered_process {
 	struct key key;
 	struct series *series;
 	char command[WIRE_COMM_LEN + 1]; /* when it was forked, or executed its program */
-	uint64_t job, cgroup;		 /* that series is of */
-	struct profile_usage seen;	 /* has been counted */
+	uint64_t job, cgroup;		 /* of the label set */
+	struct profile_usage seen;	 /* what was counted */
 	uint64_t earlier_peak;		 /* before it executed its program */
-	unsigned int look;		 /* that saw it last */
+	unsigned int look;		 /* the last that saw it */
 	UT_hash_handle hh;
 };
 
-/* The label set of a phase, kept at hand. */
+/* The label set of a phase of that name. */
 struct step {
 	char name[METRIC_VALUE_MAX + 1];
 	struct series *series;
@@ -35,16 +35,16 @@ struct step {
 enum { RECENT_STEPS = 8 };
 
 /* A job that runs. */
-struct track {
-	struct machine_job *job;
+struct metered_job {
+	struct machine_job *model;
 	uint64_t id;
 	uint32_t index; /* of the job */
 	struct series *series;
 	char name[METER_NAME_MAX];
 	uint32_t uid;
-	size_t steps; /* names of phases that it brought along */
+	size_t steps; /* names of phases that nobody had before it */
 	struct step recent[RECENT_STEPS];
-	size_t next_recent; /* that gives way */
+	size_t next_recent; /* the one that is replaced next */
 	struct pairing phases;
 };
 
@@ -52,8 +52,8 @@ struct meter {
 	struct meter_config config;
 	struct metrics *metrics;
 	struct series *machine;
-	struct metered *processes;
-	struct track *tracks[WIRE_MAX_JOBS];
+	struct metered_process *processes;
+	struct metered_job *jobs[WIRE_MAX_JOBS];
 	unsigned int look;
 };
 
@@ -92,13 +92,14 @@ static struct word base_of(struct word path)
 	return (struct word){slash + 1, (size_t)(path.at + path.len - slash - 1)};
 }
 
-/* The letter of an option of one, which may have a value behind it. */
+/* Returns the letter of a one-letter option, which may have a value; or NUL. */
 static char letter_of(const struct word *option)
 {
 	return option->len == 2 ? option->at[1] : '\0';
 }
 
-/* The first argument that is no option, or the module of Python's -m; nothing of a one-liner. */
+/* Returns the first argument that is no option, or the module of Python's -m. A one-liner has
+ * neither. */
 static struct word script_of(const char *comm, const char *cmdline)
 {
 	const bool is_python = !strncmp(comm, "python", strlen("python"));
@@ -141,11 +142,12 @@ char *meter_job_name(char *out, const char *comm, const char *cmdline)
 /* ---- Processes --------------------------------------------------------------------------------
  */
 
-static struct track *track_of(const struct meter *meter, const struct machine_job *job)
+static struct metered_job *metered_job_of(const struct meter *meter,
+					  const struct machine_job *model)
 {
-	struct track *track = job ? meter->tracks[job->index % WIRE_MAX_JOBS] : NULL;
+	struct metered_job *job = model ? meter->jobs[model->index % WIRE_MAX_JOBS] : NULL;
 
-	return track && track->id == job->id ? track : NULL;
+	return job && job->id == model->id ? job : NULL;
 }
 
 static const char *container_label(const struct meter *meter, uint64_t cgroup)
@@ -153,53 +155,53 @@ static const char *container_label(const struct meter *meter, uint64_t cgroup)
 	return meter->config.container(meter->config.context, cgroup);
 }
 
-static struct metered *find(const struct meter *meter, const struct profile_process *pub)
+static struct metered_process *find(const struct meter *meter, const struct profile_process *pub)
 {
 	const struct key key = {pub->started_ns, pub->tgid};
-	struct metered *found;
+	struct metered_process *found;
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it loses the bytes */
 	HASH_FIND(hh, meter->processes, &key, sizeof(key), found);
 	return found;
 }
 
-/* To the label set that it belongs to now. */
-static void bind(struct meter *meter, struct metered *process, const struct profile_process *pub,
-		 uint64_t now_ns)
+/* Moves a process to the label set that it belongs to now. */
+static void bind(struct meter *meter, struct metered_process *process,
+		 const struct profile_process *pub, uint64_t now_ns)
 {
-	const struct track *track = track_of(meter, pub->job);
+	const struct metered_job *job = metered_job_of(meter, pub->job);
 	struct series *before = process->series;
 	char pid[16];
-	const char *values[METRIC_MAX_LABELS] = {process->command,
-						 container_label(meter, pub->cgroup),
-						 track ? track->name : "", pid};
+	const char *values[METRIC_MAX_LABELS] = {
+		process->command, container_label(meter, pub->cgroup), job ? job->name : "", pid};
 
 	snprintf(pid, sizeof(pid), "%u", pub->tgid);
-	process->job = track ? track->id : 0;
+	process->job = job ? job->id : 0;
 	process->cgroup = pub->cgroup;
 	process->series = series_take(meter->metrics, METRIC_PROCESS, values, pub->uid, now_ns);
 	if (before)
 		series_drop(meter->metrics, before, now_ns);
 }
 
-static bool is_bound_elsewhere(const struct meter *meter, const struct metered *process,
+static bool is_bound_elsewhere(const struct meter *meter, const struct metered_process *process,
 			       const struct profile_process *pub)
 {
-	const struct track *track = track_of(meter, pub->job);
+	const struct metered_job *job = metered_job_of(meter, pub->job);
 
-	return process->job != (track ? track->id : 0) || process->cgroup != pub->cgroup;
+	return process->job != (job ? job->id : 0) || process->cgroup != pub->cgroup;
 }
 
-static void take_command(struct metered *process, const struct profile_process *pub)
+static void copy_command(struct metered_process *process, const struct profile_process *pub)
 {
 	_Static_assert(sizeof(process->command) == sizeof(pub->comm), "comm");
 	memcpy(process->command, pub->comm, sizeof(process->command));
 }
 
-/* NULL when out of memory: it is met again at the next look. */
-static struct metered *meet(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+/* Returns NULL when out of memory: the next look meets the process again. */
+static struct metered_process *meet(struct meter *meter, const struct profile_process *pub,
+				    uint64_t now_ns)
 {
-	struct metered *process = calloc(1, sizeof(*process));
+	struct metered_process *process = calloc(1, sizeof(*process));
 
 	if (!process)
 		return NULL;
@@ -209,7 +211,7 @@ static struct metered *meet(struct meter *meter, const struct profile_process *p
 		free(process);
 		return NULL;
 	}
-	take_command(process, pub);
+	copy_command(process, pub);
 	bind(meter, process, pub, now_ns);
 	return process;
 }
@@ -222,8 +224,9 @@ static uint64_t count_more(uint64_t *seen, uint64_t now)
 	return more;
 }
 
-/* What it has used since it was last looked at, and how large it was. */
-static void count(struct meter *meter, struct metered *process, const struct profile_process *pub)
+/* Counts what a process has used since it was last looked at, and how large it was. */
+static void count(struct meter *meter, struct metered_process *process,
+		  const struct profile_process *pub)
 {
 	const struct profile_usage *now = &pub->usage;
 	struct profile_usage *seen = &process->seen;
@@ -242,45 +245,46 @@ static void count(struct meter *meter, struct metered *process, const struct pro
 		series_add(process->series, M_PROCESS_IO + i, more[i]);
 	for (int i = 0; i < 6; i++)
 		series_add(meter->machine, M_IO + i, more[i]);
-	/* Of a program in a process that had been larger before: what it was when looked at. */
+	/* If the process was larger under an earlier program, only its sizes at looks are known. */
 	series_raise(process->series, M_PROCESS_PEAK,
 		     pub->memory.peak > process->earlier_peak ? pub->memory.peak : pub->memory.rss);
 }
 
-static void forget(struct meter *meter, struct metered *process, uint64_t now_ns)
+static void forget(struct meter *meter, struct metered_process *process, uint64_t now_ns)
 {
 	series_drop(meter->metrics, process->series, now_ns);
 	HASH_DEL(meter->processes, process);
 	free(process);
 }
 
-static struct metered *find_or_meet(struct meter *meter, const struct profile_process *pub,
-				    uint64_t now_ns)
+static struct metered_process *find_or_meet(struct meter *meter, const struct profile_process *pub,
+					    uint64_t now_ns)
 {
-	struct metered *process = find(meter, pub);
+	struct metered_process *process = find(meter, pub);
 
 	return process ? process : meet(meter, pub, now_ns);
 }
 
-static void take_fork(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+static void on_fork(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find_or_meet(meter, pub, now_ns);
+	struct metered_process *process = find_or_meet(meter, pub, now_ns);
 
 	if (process && !(pub->flags & WIRE_PROCESS_ATTACHED))
 		series_add(process->series, M_PROCESS_STARTS, 1);
 }
 
-static void take_exec(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+static void on_exec(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find(meter, pub);
+	struct metered_process *process = find(meter, pub);
 
-	/* Of one that was there before, the command line comes as if it had executed it then. */
+	/* The command line of a process from before the audit comes as an exec at its first moment.
+	 */
 	if (process && now_ns == pub->first_ns)
 		return;
 	if (process) {
 		count(meter, process, pub);
 		process->earlier_peak = pub->memory.peak;
-		take_command(process, pub);
+		copy_command(process, pub);
 		bind(meter, process, pub, now_ns);
 	} else {
 		process = meet(meter, pub, now_ns);
@@ -289,9 +293,9 @@ static void take_exec(struct meter *meter, const struct profile_process *pub, ui
 		series_add(process->series, M_PROCESS_STARTS, 1);
 }
 
-static void take_exit(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
+static void on_exit_of(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find_or_meet(meter, pub, now_ns);
+	struct metered_process *process = find_or_meet(meter, pub, now_ns);
 
 	if (!process)
 		return;
@@ -302,108 +306,108 @@ static void take_exit(struct meter *meter, const struct profile_process *pub, ui
 /* ---- Jobs and their phases --------------------------------------------------------------------
  */
 
-static void end_job(struct meter *meter, struct track *track, uint64_t now_ns)
+static void end_job(struct meter *meter, struct metered_job *job, uint64_t now_ns)
 {
-	meter->tracks[track->index] = NULL;
+	meter->jobs[job->index] = NULL;
 	for (size_t i = 0; i < RECENT_STEPS; i++)
-		if (track->recent[i].series)
-			series_drop(meter->metrics, track->recent[i].series, now_ns);
-	series_drop(meter->metrics, track->series, now_ns);
-	pairing_free(&track->phases);
-	free(track);
+		if (job->recent[i].series)
+			series_drop(meter->metrics, job->recent[i].series, now_ns);
+	series_drop(meter->metrics, job->series, now_ns);
+	pairing_free(&job->phases);
+	free(job);
 }
 
-static void begin_job(struct meter *meter, struct machine_job *job, uint64_t now_ns)
+static void begin_job(struct meter *meter, struct machine_job *model, uint64_t now_ns)
 {
-	struct track **at = &meter->tracks[job->index % WIRE_MAX_JOBS], *track;
-	const struct profile_process *root = job->root;
-	struct metered *process = find(meter, root);
+	struct metered_job **at = &meter->jobs[model->index % WIRE_MAX_JOBS], *job;
+	const struct profile_process *root = model->root;
+	struct metered_process *process = find(meter, root);
 	char uid[16];
 
-	if (*at) /* its end was not told */
+	if (*at) /* its end was lost */
 		end_job(meter, *at, now_ns);
-	*at = track = calloc(1, sizeof(*track));
-	if (!track)
+	*at = job = calloc(1, sizeof(*job));
+	if (!job)
 		return;
-	pairing_init(&track->phases, METER_DEPTH);
-	track->job = job;
-	track->id = job->id;
-	track->index = job->index % WIRE_MAX_JOBS;
-	track->uid = root->uid;
-	meter_job_name(track->name, process ? process->command : root->comm, root->cmdline);
+	pairing_init(&job->phases, METER_DEPTH);
+	job->model = model;
+	job->id = model->id;
+	job->index = model->index % WIRE_MAX_JOBS;
+	job->uid = root->uid;
+	meter_job_name(job->name, process ? process->command : root->comm, root->cmdline);
 	snprintf(uid, sizeof(uid), "%u", root->uid);
-	track->series = series_take(
+	job->series = series_take(
 		meter->metrics, METRIC_JOB,
-		(const char *const[METRIC_MAX_LABELS]){track->name, job->rule,
+		(const char *const[METRIC_MAX_LABELS]){job->name, model->rule,
 						       container_label(meter, root->cgroup), uid},
 		root->uid, now_ns);
-	series_add(track->series, M_JOB_STARTS, 1);
+	series_add(job->series, M_JOB_STARTS, 1);
 	if (!process)
 		return;
 	count(meter, process, root); /* until now it was in no job */
 	bind(meter, process, root, now_ns);
 }
 
-/* The label set of a phase of that name. A name that is new to all counts against the job. */
-static struct series *take_step(struct meter *meter, struct track *track, const char *name,
-				uint64_t now_ns)
+/* Returns the label set of a phase of that name. A job may bring along METER_STEPS new names. */
+static struct series *step_series(struct meter *meter, struct metered_job *job, const char *name,
+				  uint64_t now_ns)
 {
-	const char *const values[METRIC_MAX_LABELS] = {track->name, name};
-	const char *const others[METRIC_MAX_LABELS] = {track->name, "other"};
+	const char *const values[METRIC_MAX_LABELS] = {job->name, name};
+	const char *const others[METRIC_MAX_LABELS] = {job->name, "other"};
 	const bool is_new = !series_known(meter->metrics, METRIC_STEP, values);
-	const bool is_too_much = is_new && track->steps >= METER_STEPS;
+	const bool is_too_much = is_new && job->steps >= METER_STEPS;
 
-	track->steps += is_new;
-	return series_take(meter->metrics, METRIC_STEP, is_too_much ? others : values, track->uid,
+	job->steps += is_new;
+	return series_take(meter->metrics, METRIC_STEP, is_too_much ? others : values, job->uid,
 			   now_ns);
 }
 
 /* The same of one that the job came to a moment ago, without a search: there may be thousands in a
  * second. */
-static struct series *recent_step(struct meter *meter, struct track *track, const char *name,
+static struct series *recent_step(struct meter *meter, struct metered_job *job, const char *name,
 				  uint64_t now_ns)
 {
 	struct step *step;
 
 	for (size_t i = 0; i < RECENT_STEPS; i++)
-		if (track->recent[i].series && !strcmp(track->recent[i].name, name))
-			return track->recent[i].series;
-	step = &track->recent[track->next_recent++ % RECENT_STEPS];
+		if (job->recent[i].series && !strcmp(job->recent[i].name, name))
+			return job->recent[i].series;
+	step = &job->recent[job->next_recent++ % RECENT_STEPS];
 	if (step->series)
 		series_drop(meter->metrics, step->series, now_ns);
 	snprintf(step->name, sizeof(step->name), "%s", name);
-	step->series = take_step(meter, track, name, now_ns);
+	step->series = step_series(meter, job, name, now_ns);
 	return step->series;
 }
 
-static void count_phase(struct meter *meter, struct track *track, const struct open_phase *ended,
-			uint64_t now_ns)
+static void count_phase(struct meter *meter, struct metered_job *job,
+			const struct open_phase *ended, uint64_t now_ns)
 {
 	char name[METRIC_VALUE_MAX + 1];
 	struct series *series;
 
 	snprintf(name, sizeof(name), "%s", ended->text);
-	series = recent_step(meter, track, name, now_ns);
+	series = recent_step(meter, job, name, now_ns);
 	series_raise(series, M_STEP_PEAK, ended->peak.rss);
 	series_add(series, M_STEP_TIME, since(ended->start_ns, now_ns));
 	series_add(series, M_STEP_RUNS, 1);
 }
 
 /* What the tree had since the last checkpoint, whichever phases were open had. */
-static void fold_peak(struct track *track, uint64_t rss)
+static void fold_peak(struct metered_job *job, uint64_t rss)
 {
-	pairing_fold(&track->phases, &(struct peak){.rss = rss});
+	pairing_fold(&job->phases, &(struct peak){.rss = rss});
 }
 
-static void finish_phases(struct meter *meter, struct track *track, uint64_t now_ns)
+static void finish_phases(struct meter *meter, struct metered_job *job, uint64_t now_ns)
 {
 	const struct open_phase *ended;
 
-	while ((ended = pairing_finish(&track->phases)))
-		count_phase(meter, track, ended, now_ns);
+	while ((ended = pairing_finish(&job->phases)))
+		count_phase(meter, job, ended, now_ns);
 }
 
-static void count_step(struct meter *meter, struct track *track,
+static void count_step(struct meter *meter, struct metered_job *job,
 		       const struct profile_checkpoint *step)
 {
 	const struct pairing_hit hit = {
@@ -416,35 +420,35 @@ static void count_step(struct meter *meter, struct track *track,
 	struct pairing_change change;
 
 	if (step->what == WIRE_FINISH) {
-		finish_phases(meter, track, step->time_ns);
+		finish_phases(meter, job, step->time_ns);
 		return;
 	}
-	if (!pairing_step(&track->phases, &hit, &change) && change.ended)
-		count_phase(meter, track, change.ended, step->time_ns);
+	if (!pairing_step(&job->phases, &hit, &change) && change.ended)
+		count_phase(meter, job, change.ended, step->time_ns);
 	if (step->what != WIRE_START)
-		series_add(track->series, M_JOB_CHECKPOINTS, 1);
+		series_add(job->series, M_JOB_CHECKPOINTS, 1);
 }
 
-static void take_checkpoint(struct meter *meter, const struct wire_checkpoint *cp,
-			    const struct machine_news *news)
+static void on_checkpoint_record(struct meter *meter, const struct wire_checkpoint *cp,
+				 const struct machine_news *news)
 {
 	const uint64_t step_peak = cp->tree.memory.step_peak * meter->config.page_size;
-	struct track *track;
+	struct metered_job *job;
 
 	if (news->job_began)
 		begin_job(meter, news->job, cp->h.time_ns);
-	track = track_of(meter, news->job);
-	if (!track)
+	job = metered_job_of(meter, news->job);
+	if (!job)
 		return;
 	/* A metric is no step, and has a peak all the same. */
-	fold_peak(track, step_peak);
+	fold_peak(job, step_peak);
 	if (news->step)
-		count_step(meter, track, news->step);
+		count_step(meter, job, news->step);
 	if (news->job_ended)
-		series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+		series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
 }
 
-static void take_root_exit(struct track *track, uint32_t exit_code)
+static void count_root_exit(struct metered_job *job, uint32_t exit_code)
 {
 	enum metric result = M_JOB_SUCCESSES;
 
@@ -452,49 +456,49 @@ static void take_root_exit(struct track *track, uint32_t exit_code)
 		result = M_JOB_SIGNALS;
 	else if (exit_code >> 8 & 0xff)
 		result = M_JOB_FAILURES;
-	series_add(track->series, result, 1);
+	series_add(job->series, result, 1);
 }
 
 /* ---- Records, and looks -----------------------------------------------------------------------
  */
 
-static void take_process(struct meter *meter, const struct wire_header *record,
-			 const struct machine_news *news)
+static void on_process_record(struct meter *meter, const struct wire_header *record,
+			      const struct machine_news *news)
 {
 	const struct profile_process *pub = news->process;
-	struct track *track = track_of(meter, news->job);
+	struct metered_job *job = metered_job_of(meter, news->job);
 
 	if (record->kind == WIRE_FORK)
-		take_fork(meter, pub, record->time_ns);
+		on_fork(meter, pub, record->time_ns);
 	else if (record->kind == WIRE_EXEC)
-		take_exec(meter, pub, record->time_ns);
+		on_exec(meter, pub, record->time_ns);
 	else
-		take_exit(meter, pub, record->time_ns);
-	if (!track || record->kind != WIRE_EXIT)
+		on_exit_of(meter, pub, record->time_ns);
+	if (!job || record->kind != WIRE_EXIT)
 		return;
 	if (news->job->root == pub)
-		take_root_exit(track, pub->exit_code);
+		count_root_exit(job, pub->exit_code);
 	if (!news->job_is_over)
 		return;
-	fold_peak(track, profile_peak_since_checkpoint(news->job->profile));
-	finish_phases(meter, track, record->time_ns);
-	series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
-	end_job(meter, track, record->time_ns);
+	fold_peak(job, profile_peak_since_checkpoint(news->job->profile));
+	finish_phases(meter, job, record->time_ns);
+	series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+	end_job(meter, job, record->time_ns);
 }
 
 void meter_took(struct meter *meter, const struct wire_header *record,
 		const struct machine_news *news)
 {
 	if (record->kind == WIRE_CHECKPOINT && news->job)
-		take_checkpoint(meter, (const struct wire_checkpoint *)record, news);
+		on_checkpoint_record(meter, (const struct wire_checkpoint *)record, news);
 	else if (news->process && (record->kind == WIRE_FORK || record->kind == WIRE_EXEC ||
 				   record->kind == WIRE_EXIT))
-		take_process(meter, record, news);
+		on_process_record(meter, record, news);
 }
 
 static void look_at_process(struct meter *meter, const struct profile_process *pub, uint64_t now_ns)
 {
-	struct metered *process = find_or_meet(meter, pub, now_ns);
+	struct metered_process *process = find_or_meet(meter, pub, now_ns);
 
 	if (!process)
 		return;
@@ -508,10 +512,10 @@ static void look_at_process(struct meter *meter, const struct profile_process *p
 	series_add(process->series, M_PROCESS_RSS, pub->memory.rss);
 }
 
-/* Those whose end was lost. */
+/* Forgets processes whose end was lost. */
 static void sweep(struct meter *meter, uint64_t now_ns)
 {
-	struct metered *process, *next;
+	struct metered_process *process, *next;
 
 	HASH_ITER (hh, meter->processes, process, next)
 		if (process->look != meter->look)
@@ -521,13 +525,13 @@ static void sweep(struct meter *meter, uint64_t now_ns)
 static void look_at_jobs(struct meter *meter)
 {
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
-		const struct track *track = meter->tracks[i];
+		const struct metered_job *job = meter->jobs[i];
 
-		if (!track || track->job->end_ns)
+		if (!job || job->model->end_ns)
 			continue;
-		series_add(track->series, M_JOBS, 1);
-		series_add(track->series, M_JOB_RSS, profile_rss_now(track->job->profile));
-		series_raise(track->series, M_JOB_PEAK, profile_peak_so_far(track->job->profile));
+		series_add(job->series, M_JOBS, 1);
+		series_add(job->series, M_JOB_RSS, profile_rss_now(job->model->profile));
+		series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(job->model->profile));
 	}
 }
 
@@ -573,7 +577,7 @@ struct meter *meter_new(const struct meter_config *config)
 
 void meter_free(struct meter *meter)
 {
-	struct metered *process, *next;
+	struct metered_process *process, *next;
 
 	if (!meter)
 		return;
@@ -584,9 +588,9 @@ void meter_free(struct meter *meter)
 		free(process);
 	}
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
-		if (meter->tracks[i])
-			pairing_free(&meter->tracks[i]->phases);
-		free(meter->tracks[i]);
+		if (meter->jobs[i])
+			pairing_free(&meter->jobs[i]->phases);
+		free(meter->jobs[i]);
 	}
 	metrics_free(meter->metrics);
 	free(meter);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * meter.h - reads the model of a machine into metrics: which label sets a process, a job and a
- * phase are counted in, and since when. Pure, as the model is.
+ * meter.h - counts the processes, jobs and phases of a machine as metrics. Pure, as the model is.
  *
- * What a process has used is counted in the label set that it had while it used it, as far as
- * anybody looked: when it executes another program, when it begins a job, at its end, and whenever
- * meter_look is called.
+ * A process can change its label set: its command at an exec, its job when that begins. The meter
+ * looks at it before it changes, at its end, and at each meter_look(), and counts what the process
+ * has used since in the label set that it had.
  */
 #ifndef QPROF_METER_H
 #define QPROF_METER_H
@@ -18,17 +17,17 @@ struct meter;
 struct meter_config {
 	struct metrics_config metrics;
 	uint64_t page_size;
-	/* The container of a cgroup, "" for none; valid until the next call. */
+	/* Returns the container of a cgroup, "" for none; valid until the next call. */
 	const char *(*container)(void *context, uint64_t cgroup);
 	void *context;
 };
 
 enum {
-	METER_STEPS = 100, /* names of phases that one job may bring along; more are `other` */
-	METER_DEPTH = 16,  /* phases of a job open at a time; deeper ones are not counted */
+	METER_STEPS = 100, /* new names of phases that a job may add; more are `other` */
+	METER_DEPTH = 16,  /* phases of a job that are open at a time; more are not counted */
 };
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct meter *meter_new(const struct meter_config *config);
 void meter_free(struct meter *meter);
 struct metrics *meter_metrics(struct meter *meter);
@@ -36,14 +35,14 @@ struct metrics *meter_metrics(struct meter *meter);
 /* After the model has taken the record: see struct listener. */
 void meter_took(struct meter *meter, const struct wire_header *record,
 		const struct machine_news *news);
-/* Brings all up to the model as it is now: before the metrics are written. */
+/* Brings all metrics up to the model as it is now, before they are written. */
 void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns);
 
 enum { METER_NAME_MAX = 128 };
 
 /*
- * What a job is called after its first process, in out[METER_NAME_MAX]: its command or, of an
- * interpreter, the script or module that it runs. cmdline may be NULL. Returns out.
+ * Names a job after its first process, in out[METER_NAME_MAX]: the command; or the script or module
+ * that an interpreter runs. cmdline may be NULL. Returns out.
  */
 char *meter_job_name(char *out, const char *comm, const char *cmdline);
 

@@ -13,21 +13,21 @@
 #include "base/text.h"
 
 enum {
-	RECENT_SECS = 300, /* so long is a label set told at least: whoever looks has seen it */
+	RECENT_SECS = 300, /* a label set is told for at least so long: Prometheus has seen it */
 	MAX_RETIRED = 4096,
-	VALUE_ROOM = 2 * METRIC_VALUE_MAX, /* each byte of it may be escaped */
+	VALUE_ROOM = 2 * METRIC_VALUE_MAX, /* each byte may be escaped */
 	LABELS_ROOM = METRIC_MAX_LABELS * (VALUE_ROOM + 16),
 };
 
 /* ---- What there is ----------------------------------------------------------------------------
  */
 
-/* A row is one value; one without help is of the same metric as the row before it. */
+/* A row is one value. A row without help belongs to the metric of the row before it. */
 static const struct row {
 	const char *name, *type, *help;
-	const char *labels; /* of this row, beside those of the label set; or NULL */
+	const char *labels; /* of this row alone, or NULL */
 	enum metric_kind kind;
-	bool is_time; /* in nanoseconds here, in seconds outside */
+	bool is_time; /* nanoseconds here, seconds in the text */
 } rows[] = {
 #define ROW(id, kind_, name_, type_, help_, ...)                                                   \
 	[id] = {.kind = kind_, .name = name_, .type = type_, .help = help_, __VA_ARGS__}
@@ -114,7 +114,7 @@ _Static_assert(sizeof(rows) / sizeof(*rows) == METRICS_N, "rows");
 static const struct kind {
 	const char *labels[METRIC_MAX_LABELS + 1];
 	unsigned int may_leave[METRIC_MAX_LABELS]; /* enum metric_label; 0: always there */
-	const char *other[METRIC_MAX_LABELS];	   /* their values where there is no room */
+	const char *other[METRIC_MAX_LABELS];	   /* the values where there is no room */
 	bool is_bounded;
 	enum metric first;
 	size_t n; /* rows */
@@ -152,7 +152,7 @@ _Static_assert(M_SELF_CPU - M_AUDIT_START <= METRIC_MAX_ROWS, "rows of the machi
 _Static_assert(M_JOBS - M_PROCESSES <= METRIC_MAX_ROWS, "rows of processes");
 _Static_assert(M_STEP_PEAK - M_JOBS <= METRIC_MAX_ROWS, "rows of jobs");
 
-/* The names in `name="value",name="value"`, a literal above. */
+/* Sets names[] to the names in `name="value",name="value"`, cut out in room. */
 static void names_in(const char *labels, const char *names[], char *room, size_t size)
 {
 	char *rest = room, *label;
@@ -187,26 +187,26 @@ bool metrics_describe(size_t i, struct metric_info *info)
 /* ---- Label sets -------------------------------------------------------------------------------
  */
 
-/* Whose processes' label sets these are. */
+/* The user whose processes took the room. */
 struct owner {
 	uint32_t uid;
-	size_t holders;	  /* label sets, told or remembered; and whoever has it at hand */
-	size_t n_series;  /* that are told */
-	size_t n_retired; /* label sets that are only remembered */
+	size_t holders;	  /* label sets, told or remembered, and callers of owner_get() */
+	size_t n_series;  /* told */
+	size_t n_retired; /* label sets that are remembered */
 	UT_hash_handle hh;
 };
 
 struct series {
 	enum metric_kind kind;
-	struct owner *owner; /* of the first who had it since it is told; NULL: nobody's */
+	struct owner *owner; /* the first who used it since it is told, or NULL */
 	size_t users;
-	bool told;		    /* else it is only remembered */
-	uint64_t idle_ns;	    /* since when it has no user */
-	struct series *prev, *next; /* of those told of its kind, or of those remembered */
-	struct series *idle_prev, *idle_next; /* of those told without a user, the oldest first */
+	bool told;			      /* or only remembered */
+	uint64_t idle_ns;		      /* since when nobody uses it */
+	struct series *prev, *next;	      /* in the list of its kind, or of those remembered */
+	struct series *idle_prev, *idle_next; /* in the list of unused ones, the oldest first */
 	UT_hash_handle hh;
 	uint64_t values[METRIC_MAX_ROWS];
-	char key[]; /* a byte for the kind, then the labels as they are written */
+	char key[]; /* a byte for the kind, then the labels as text */
 };
 
 struct metrics {
@@ -226,8 +226,8 @@ static bool is_control(uint32_t code)
 }
 
 /*
- * A value as it is written: what is no UTF-8, or would steer a terminal, is U+FFFD. out has
- * VALUE_ROOM and a byte more. The bytes in it.
+ * Writes a value with escapes, and U+FFFD for what is not UTF-8 or would steer a terminal, to
+ * out[VALUE_ROOM + 1]. Returns its bytes.
  */
 static size_t escape(char *out, const char *value)
 {
@@ -261,8 +261,8 @@ static size_t escape(char *out, const char *value)
 	return used;
 }
 
-/* The key of a label set, in key[LABELS_ROOM]. All of a kind have the same labels, so that no two
- * are the same to Prometheus, where an empty label is none. */
+/* Writes the key of a label set to key[LABELS_ROOM]. All label sets of a kind have the same labels:
+ * an empty label is none to Prometheus, and no two may be the same. */
 static void write_key(const struct metrics *m, char *key, enum metric_kind kind,
 		      const char *const *values)
 {
@@ -290,7 +290,7 @@ static struct series *find(const struct metrics *m, const char *key)
 	return found;
 }
 
-/* Known, and not told yet. NULL when out of memory. */
+/* Adds a label set that is not told yet. Returns NULL when out of memory. */
 static struct series *add(struct metrics *m, enum metric_kind kind, const char *key)
 {
 	const size_t len = strlen(key);
@@ -312,7 +312,7 @@ static size_t weight(enum metric_kind kind)
 	return kinds[kind].is_bounded ? kinds[kind].n : 0;
 }
 
-/* To be put back. NULL when out of memory. */
+/* owner_put() must follow. Returns NULL when out of memory. */
 static struct owner *owner_get(struct metrics *m, uint32_t uid)
 {
 	struct owner *owner;
@@ -342,7 +342,7 @@ static void owner_put(struct metrics *m, struct owner *owner)
 	free(owner);
 }
 
-/* It has the owner from now on. */
+/* Tells a label set, which has the owner from now on. */
 static void tell(struct metrics *m, struct series *series, struct owner *owner)
 {
 	series->told = true;
@@ -360,7 +360,7 @@ static void leave_idle(struct metrics *m, struct series *series)
 	series->idle_prev = series->idle_next = NULL;
 }
 
-/* Out of those that are remembered. */
+/* Takes a label set out of the list of those remembered. */
 static void recall(struct metrics *m, struct series *series)
 {
 	DL_DELETE(m->retired, series);
@@ -369,7 +369,7 @@ static void recall(struct metrics *m, struct series *series)
 	owner_put(m, series->owner);
 }
 
-/* Of what is remembered, the oldest of the user who has most. */
+/* Forgets the oldest remembered label set of the user who has most. */
 static void forget_one(struct metrics *m)
 {
 	const struct owner *most = m->owners;
@@ -385,7 +385,7 @@ static void forget_one(struct metrics *m)
 	free(oldest);
 }
 
-/* It is remembered, so that it can go on; of those only so many. */
+/* Stops telling a label set, and remembers it so that it can go on. */
 static void retire(struct metrics *m, struct series *series)
 {
 	leave_idle(m, series);
@@ -399,7 +399,7 @@ static void retire(struct metrics *m, struct series *series)
 		forget_one(m);
 }
 
-/* One user gets no more than is left for all others. */
+/* A user gets no more than is left for all others. */
 static bool has_room(const struct metrics *m, const struct owner *owner, size_t more)
 {
 	return m->n_series + more <= m->config.max_series &&
@@ -411,7 +411,7 @@ static bool is_idle_for(const struct series *series, uint64_t ns, uint64_t now_n
 	return now_ns >= series->idle_ns && now_ns - series->idle_ns >= ns;
 }
 
-/* That nobody has used for longest, of those users who have as much. NULL: nobody has one. */
+/* Returns the label set that was unused for longest, of users with no fewer series; or NULL. */
 static struct series *to_give_way(const struct metrics *m, const struct owner *owner,
 				  uint64_t now_ns)
 {
@@ -450,7 +450,7 @@ static struct series *use_other(struct metrics *m, enum metric_kind kind)
 	return use(m, m->other[kind]);
 }
 
-/* One that is not told: new, or remembered. NULL: there is no room, or no memory. */
+/* Tells a label set that is new or remembered. Returns NULL without room or memory. */
 static struct series *begin(struct metrics *m, enum metric_kind kind, const char *key,
 			    struct owner *owner, uint64_t now_ns)
 {
@@ -555,7 +555,7 @@ void metrics_clear(struct metrics *m, enum metric metric)
 /* ---- Life -------------------------------------------------------------------------------------
  */
 
-/* `other` of each kind is told from the start, so that every metric is there. */
+/* Tells `other` of each kind from the start, so that every metric is there. */
 static bool add_others(struct metrics *m)
 {
 	char key[LABELS_ROOM];
@@ -565,7 +565,7 @@ static bool add_others(struct metrics *m)
 		m->other[kind] = add(m, (enum metric_kind)kind, key);
 		if (!m->other[kind])
 			return false;
-		if (kind != METRIC_BUILD && kind != METRIC_LOSS) /* which have names of their own */
+		if (kind != METRIC_BUILD && kind != METRIC_LOSS) /* without an `other` */
 			tell(m, m->other[kind], NULL);
 	}
 	return true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * metrics.h - what an audit tells Prometheus: all metrics that there are, the label sets that have
- * series of their own, and the text of both. Pure: no I/O, no clock.
+ * metrics.h - what an audit tells Prometheus: the table of metrics, the label sets that have series
+ * of their own, and the text of both. Pure: no I/O, no clock.
  *
- * A label set has series while it is told. How many series there may be is bounded, and no user
- * gets more of them than are left for all others; a label set for which there is no room is counted
- * in `other`, a label set like the rest. Nothing that was counted moves from one label set to
- * another, so no counter ever goes down, and none jumps. One that nobody has used for a while makes
- * room for one of a user who has no more, or goes when it has been so for long (linger_ns); should
- * it come back, it goes on where it was.
+ * A label set is either told, with a series for each metric of its kind, or only remembered. The
+ * number of series is bounded, and no user gets more of them than are left for all others. If there
+ * is no room for a label set, its events count in `other`, a label set like the rest. A count never
+ * moves to another label set, so that no counter goes down or jumps. A label set that nobody has
+ * used for a while makes room for one of a user who has no more series, and is no longer told after
+ * linger_ns. If it comes back, it goes on from its old counts.
  */
 #ifndef QPROF_METRICS_H
 #define QPROF_METRICS_H
@@ -18,10 +18,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a label set is of; it has the metrics of its kind. */
+/* The subject of a label set, which decides its metrics. The labels are: */
 enum metric_kind {
-	METRIC_MACHINE, /* without labels: there is one */
-	METRIC_SELF,	/* likewise, of qprof-bpf itself */
+	METRIC_MACHINE, /* none: there is one label set */
+	METRIC_SELF,	/* none: qprof-bpf itself */
 	METRIC_BUILD,	/* version, kernel */
 	METRIC_LOSS,	/* kind */
 	METRIC_PROCESS, /* command, container, job_name, pid */
@@ -32,17 +32,17 @@ enum metric_kind {
 
 enum {
 	METRIC_MAX_LABELS = 4,
-	METRIC_VALUE_MAX = 128, /* bytes of a label's value; the rest is cut off */
-	METRIC_MAX_ROWS = 12,	/* of one kind */
+	METRIC_VALUE_MAX = 128, /* bytes of a label's value; longer ones are cut */
+	METRIC_MAX_ROWS = 12,	/* of a kind */
 	METRICS_SERIES = 10000, /* by default, of processes, jobs and steps */
 };
 
-/* Values, in the order of their text: those of a kind together. See the table in metrics.c. */
+/* In the order of their text; those of a kind stand together. See the table in metrics.c. */
 enum metric {
 	M_AUDIT_START,
 	M_AUDIT_RUNNING,
 	M_UPDATED,
-	M_IO, /* each of these: read and written by calls, read from and written to storage */
+	M_IO, /* four: read and written by calls, read from and written to storage */
 	M_CPU = M_IO + 4,
 	M_CANCELLED,
 	M_DEVICE_READ,
@@ -80,7 +80,7 @@ enum metric {
 	METRICS_N
 };
 
-/* Labels that can be left out. */
+/* Labels that --metrics-labels can leave out. */
 enum metric_label {
 	METRIC_COMMAND = 1,
 	METRIC_CONTAINER = 2,
@@ -90,56 +90,57 @@ enum metric_label {
 };
 
 struct metrics_config {
-	size_t max_series;   /* that processes, jobs and steps have; 0: METRICS_SERIES */
-	uint64_t linger_ns;  /* how long a label set is told that nobody uses */
-	unsigned int labels; /* enum metric_label, of processes; METRIC_CONTAINER, of jobs too */
+	size_t max_series;   /* of processes, jobs and steps; 0: METRICS_SERIES */
+	uint64_t linger_ns;  /* how long an unused label set is told */
+	unsigned int labels; /* enum metric_label, for processes; METRIC_CONTAINER for jobs, too */
 };
 
 struct metrics;
 struct series; /* a label set with its values */
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct metrics *metrics_new(const struct metrics_config *config);
 void metrics_free(struct metrics *m);
 
 /*
- * The label set with these values, in the order of the kind's labels; bytes that may be anything.
- * It has one user more until series_drop, and takes room that is `uid`'s, unless it has its room.
- * Never NULL: where there is no room, or no memory, it is `other` of its kind.
+ * Returns the label set with these values, in the order of the kind's labels; a value may be any
+ * bytes. The caller uses it until series_drop(). If it is not told yet, it takes room of the user
+ * uid. Never NULL: without room or memory, it is `other` of its kind.
  */
 struct series *series_take(struct metrics *m, enum metric_kind kind, const char *const *values,
 			   uint32_t uid, uint64_t now_ns);
 void series_drop(struct metrics *m, struct series *series, uint64_t now_ns);
-/* Whether that label set is told, or remembered. */
+/* Returns true if the label set is told or remembered. */
 bool series_known(const struct metrics *m, enum metric_kind kind, const char *const *values);
-/* The one of a kind that has but one. */
+/* Returns the only label set of a kind without labels. */
 struct series *metrics_only(struct metrics *m, enum metric_kind kind);
 
-/* metric is one of its kind. A counter only grows; times are in nanoseconds. */
+/* metric must be of the label set's kind. A counter only grows; times are in nanoseconds. */
 void series_add(struct series *series, enum metric metric, uint64_t more);
 void series_set(struct series *series, enum metric metric, uint64_t value);
 void series_raise(struct series *series, enum metric metric, uint64_t value);
 uint64_t series_value(const struct series *series, enum metric metric);
-/* 0, for all label sets of its kind. */
+/* Sets a metric to 0 in all label sets. */
 void metrics_clear(struct metrics *m, enum metric metric);
 
-/* Those that nobody has used for long are told no more. */
+/* Stops telling label sets that were unused for linger_ns. */
 void metrics_tidy(struct metrics *m, uint64_t now_ns);
-/* How many series label sets of processes, jobs and steps have; `other` is not in it. */
+/* Returns the series of processes, jobs and steps, without those of `other`. */
 size_t metrics_n_series(const struct metrics *m);
 /*
- * All of it in the text format 0.0.4, without timestamps. self: METRIC_SELF as well, whose names
- * are those of any exporter (node_exporter has its own, and takes no file with the same).
+ * Writes all metrics in the text format 0.0.4, without timestamps; with self, METRIC_SELF, too. Its
+ * names are the same for every exporter, and node_exporter refuses a file with them.
  */
 void metrics_write(const struct metrics *m, bool self, FILE *out);
 
-/* A metric as the documentation has it. */
+/* A metric as docs/metrics.md has it. */
 struct metric_info {
 	const char *name, *type, *help;
-	const char *labels[METRIC_MAX_LABELS + 3]; /* names, NULL at the end; some are in room */
+	const char
+		*labels[METRIC_MAX_LABELS + 3]; /* names, NULL at the end; some point into room */
 	char room[64];
 };
-/* The one at index i of all that there are; false: there are not so many. */
+/* Describes the metric at index i. Returns false if there are fewer. */
 bool metrics_describe(size_t i, struct metric_info *info);
 
 #endif

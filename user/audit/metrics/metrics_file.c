@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-/* The directory, held open, the file's name in it, and what it is called until it is whole. */
+/* The folder, held open, and the names of the file in it: its own, and one until it is whole. */
 struct place {
 	int dir;
 	const char *name;
@@ -37,8 +37,8 @@ static int open_place(struct place *place, const char *path)
 }
 
 /*
- * In a directory where others may write, too, the name may be somebody's by now: it is removed, and
- * never opened. One of ours that was killed meanwhile leaves nothing else behind.
+ * Where others can write to the folder, too, the name may be somebody else's by now: so it is
+ * removed, and never opened. A qprof-bpf that was killed leaves at most this file behind.
  */
 static int create(const struct place *place)
 {
@@ -48,7 +48,7 @@ static int create(const struct place *place)
 	fd = file_open(place->dir, place->temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
 		return fd;
-	/* Whatever the umask is; and under sudo it is that user's, as all output. */
+	/* Whatever the umask is. */
 	err = fchmod(fd, 0644) ? -errno : file_give_to_invoker(fd);
 	if (!err)
 		return fd;

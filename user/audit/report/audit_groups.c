@@ -22,7 +22,7 @@ struct grouping {
 	bool failed;
 };
 
-/* The group by its name; NULL when out of memory. */
+/* Returns the group of that name, or NULL when out of memory. */
 static struct audit_group *find_or_add(struct grouping *g, const char *name)
 {
 	struct entry *entry;
@@ -62,7 +62,7 @@ static struct audit_group *group_of_user(struct grouping *g, uint32_t uid)
 	char name[GROUP_NAME_MAX];
 	struct audit_group *group;
 
-	/* Names are looked up at the end: once for each. */
+	/* The name is the number until collect(), which looks up each once. */
 	snprintf(name, sizeof(name), "%u", uid);
 	group = find_or_add(g, name);
 	if (group)
@@ -111,7 +111,7 @@ static int by_memory(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* The entries as an array, in order; they are freed. */
+/* Moves the entries to an array, in order. */
 static struct audit_group *collect(struct grouping *g, size_t *n)
 {
 	struct entry *entry, *next;

@@ -66,7 +66,7 @@ struct condition *rules_add_condition(struct rules *r, struct rule_case *c, enum
 	return &conditions[c->n++];
 }
 
-/* What need not be left to fnmatch(3): most names differ from most patterns at an end. */
+/* Most names differ from most patterns at an end, and need no fnmatch(3). */
 static void measure(struct pattern *p)
 {
 	static const char special[] = "*?[\\";
@@ -79,7 +79,7 @@ static void measure(struct pattern *p)
 		stars += *at == '*';
 		others += *at != '*' && strchr(special, *at);
 	}
-	/* Behind the last star there is nothing but itself, if no bracket or escape is near. */
+	/* The bytes after the last star are literal if there is no bracket or escape. */
 	if (stars && !others)
 		p->suffix = p->len - (size_t)(strrchr(p->text, '*') - p->text) - 1;
 	p->ends_decide = stars == 1 && !others;
@@ -134,7 +134,7 @@ void rules_match_reset(struct rules_match *m)
 		m->findings[i].found = NULL;
 }
 
-/* As the name's owner wrote it, and what of it follows the last slash. */
+/* A name, and what follows its last slash. */
 struct name {
 	const char *whole, *last;
 	size_t whole_len, last_len;
@@ -166,7 +166,8 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Of a text that is longer than room (at least 4) its end, which says more: on a character. */
+/* Copies a text; or "..." and its end, which says more than its beginning, cut before a character,
+ * if it does not fit into room (at least 4). */
 static void copy_end(char *out, size_t room, const char *text, size_t len)
 {
 	static const char dots[] = "...";
@@ -235,7 +236,7 @@ static const struct rule_case *complete_case(const struct rules_match *m,
 	return NULL;
 }
 
-/* It lacks names of that kind, and none of those before. */
+/* Returns true if the case lacks names of that kind, and none of an earlier kind. */
 static bool case_asks(const struct rules_match *m, const struct rule_case *c, enum rule_kind kind)
 {
 	bool asks = false;
@@ -256,7 +257,7 @@ bool rules_match_asks(const struct rules_match *m, enum rule_kind kind)
 		const struct rule_entry *entry = &m->rules->entries[i];
 
 		if (complete_case(m, entry))
-			return false; /* those behind it do not count */
+			return false; /* later rules do not count */
 		for (size_t j = 0; j < entry->n; j++)
 			if (case_asks(m, &entry->cases[j], kind))
 				return true;
@@ -289,7 +290,7 @@ void rules_match_evidence(const struct rules_match *m, char out[MACHINE_EVIDENCE
 	out[0] = '\0';
 	for (size_t i = 0; c && i < c->n; i++) {
 		const struct finding *finding = &m->findings[c->conditions[i].at];
-		/* Of what is left, each of those to come gets as much. */
+		/* The rest of the room is shared evenly. */
 		const size_t share = (MACHINE_EVIDENCE_MAX - used) / (c->n - i);
 
 		used += (size_t)snprintf(out + used, share, "%s%s ", i ? between : "",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules.h - signatures of jobs, and how names that were found of a process are held against them.
+ * rules.h - signatures of jobs, and how the names that a process uses are matched against them.
  *
  * A rule has cases, a case has conditions, a condition has patterns (docs/audit-rules.md). A
- * condition is met by a name of its kind that one of its patterns matches, a case by all of its
- * conditions, a rule by one of its cases. The first rule that is met is the verdict.
+ * condition is met if one of its patterns matches a name of its kind; a case is met if all of its
+ * conditions are, a rule if one of its cases is. The first rule that is met is the verdict.
  *
- * Pure: no I/O but for reading a file of rules. A set is built by reading; from the first struct
- * rules_match of it on it must not change. What is matched may be any bytes.
+ * Pure, but for rules_read(). A set must not change after the first rules_match_new() of it. A name
+ * may be any bytes.
  */
 #ifndef QPROF_RULES_H
 #define QPROF_RULES_H
@@ -22,11 +22,11 @@ enum {
 	RULES_MAX = 512,	  /* in a set */
 	RULES_MAX_PATTERNS = 128, /* of a condition */
 	RULES_PATTERN_MAX = 128,  /* bytes */
-	RULES_MAX_STARS = 8,	  /* of a pattern: each may cost as much as all before it */
+	RULES_MAX_STARS = 8,	  /* of a pattern: the time to match multiplies with each */
 	RULES_FILE_MAX = 256 << 10,
 };
 
-/* What a name is, in the order in which they are looked for: the later the dearer. */
+/* Kinds of names, in the order in which they are looked for: later ones cost more. */
 enum rule_kind {
 	RULE_EXECUTABLE,
 	RULE_ARGUMENT,
@@ -37,41 +37,42 @@ enum rule_kind {
 
 struct rule {
 	char name[MACHINE_RULE_MAX];
-	bool job; /* false: what it matches is none, whatever the rules behind it say */
+	bool job; /* false: a process that it matches is no job, whatever later rules say */
 };
 
 struct rules;
 
-/* An empty set. NULL when out of memory. */
+/* Returns an empty set, or NULL when out of memory. */
 struct rules *rules_new(void);
 void rules_free(struct rules *r);
-/* Adds the rules of a file behind those that are there. 0, or -1 and *err: the set is unusable. */
+/* Appends the rules of a file. Returns 0; or -1 and *err: the set is unusable. */
 int rules_read(struct rules *r, const char *path, struct error *err);
-/* Likewise of a text of len bytes; name is what messages call it. */
+/* Appends the rules of a text of len bytes, which messages call name. Returns as rules_read(). */
 int rules_parse(struct rules *r, const char *name, const char *text, size_t len, struct error *err);
 size_t rules_count(const struct rules *r);
 
-/* One process at a time, held against a set that must outlive it. */
+/* Matches one process at a time against a set, which must outlive it. */
 struct rules_match;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct rules_match *rules_match_new(const struct rules *r);
 void rules_match_free(struct rules_match *m);
-/* Another process: nothing is met yet. */
+/* Begins with another process: no condition is met yet. */
 void rules_match_reset(struct rules_match *m);
 /*
- * A name was found: a path, or an argument. A pattern without a slash is held against what follows
- * the name's last one. found says how, in the words of the evidence, such as "maps"; a static text.
- * Whether it met a condition that was not met before.
+ * Offers a name that was found: a path, or an argument. A pattern without a slash is matched
+ * against what follows the name's last slash. found, a static text, says how in the words of the
+ * evidence, such as "maps". Returns true if it meets a condition that was not met before.
  */
 bool rules_match_offer(struct rules_match *m, enum rule_kind kind, const char *found,
 		       const char *name);
-/* Whether names of that kind could change the verdict, those of all kinds before it being known. */
+/* Returns true if names of that kind could change the verdict, once those of all kinds before it
+ * were offered. */
 bool rules_match_asks(const struct rules_match *m, enum rule_kind kind);
-/* The first rule that is met, or NULL. */
+/* Returns the first rule that is met, or NULL. */
 const struct rule *rules_match_verdict(const struct rules_match *m);
-/* What met its conditions, "runs python3; maps /usr/lib/libtorch_cpu.so": paths that are too long
- * without their beginning. May be no UTF-8. */
+/* Writes what met the conditions: "runs python3; maps /usr/lib/libtorch_cpu.so". Long paths lose
+ * their beginning. The text may be no UTF-8. */
 void rules_match_evidence(const struct rules_match *m, char out[MACHINE_EVIDENCE_MAX]);
 
 #endif

@@ -11,14 +11,14 @@
 /* ---- Names that the process was given ---------------------------------------------------------
  */
 
-/* A name of 15 bytes may have been longer: argv[0] and the file's name are whole. */
+/* A comm of 15 bytes may be cut: argv[0] and the file's name are whole. */
 static void offer_comm(struct rules_match *m, const char *comm)
 {
 	if (strlen(comm) < WIRE_COMM_LEN - 1)
 		rules_match_offer(m, RULE_EXECUTABLE, "runs", comm);
 }
 
-/* "-m NAME" is one argument, too: so python3 is told which module to run. */
+/* Offers "-m NAME" as one argument, too: that is how python3 gets its module. */
 static void offer_module(struct rules_match *m, const char *name)
 {
 	char text[WIRE_CMDLINE_MAX + 4];
@@ -27,7 +27,7 @@ static void offer_module(struct rules_match *m, const char *name)
 	rules_match_offer(m, RULE_ARGUMENT, "argument", text);
 }
 
-/* args: len bytes, each argument ends in NUL, but for the last perhaps. */
+/* args has len bytes. A NUL ends each argument, but perhaps not the last. */
 static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
 {
 	char text[WIRE_CMDLINE_MAX + 1];
@@ -66,15 +66,15 @@ struct look {
 	struct rules_match *match;
 	enum rule_kind kind;
 	const char *found;
-	size_t left;		/* mappings or descriptors that are looked at yet */
+	size_t left;		/* mappings or descriptors that may yet be looked at */
 	uint64_t until_ns;	/* CLOCK_MONOTONIC */
-	uint64_t device, inode; /* of the mapping before: a file's follow each other */
+	uint64_t device, inode; /* of the mapping before: a file's stand together */
 	bool cut;
 };
 
 enum { ENOUGH = 1 };
 
-/* Every mapping and descriptor counts, also one that brings nothing new: to get to it took time. */
+/* Counts every mapping and descriptor, even if it brings no new name: reading it took time. */
 static bool may_go_on(struct look *look)
 {
 	look->cut |= !look->left || clock_ns(CLOCK_MONOTONIC) > look->until_ns;
@@ -84,7 +84,7 @@ static bool may_go_on(struct look *look)
 	return true;
 }
 
-/* ENOUGH: there is nothing more to learn. */
+/* Returns ENOUGH if there is nothing more to learn. */
 static int offer_path(struct look *look, const char *path)
 {
 	static const char deleted[] = " (deleted)";
@@ -130,7 +130,7 @@ static void offer_executable(struct rules_match *m, pid_t pid)
 		rules_match_offer(m, RULE_EXECUTABLE, "runs", path);
 }
 
-/* Each of these three goes on for no longer than until_ns. True: it has not seen all. */
+/* Each of these three ends by until_ns. Returns true if it has not seen all. */
 
 static bool look_at_libraries(struct rules_match *m, pid_t pid, uint64_t until_ns)
 {
@@ -185,11 +185,11 @@ const struct rule *look_at_process(struct rules_match *m, const struct profile_p
 		offer_cmdline(m, cmdline, (size_t)len);
 	offer_executable(m, pid);
 	*cut = look_at_libraries(m, pid, until_ns);
-	/* What is open first: it costs less. */
+	/* Open files come first: they cost less. */
 	if (files) {
 		*cut |= look_at_open(m, pid, until_ns);
 		*cut |= look_at_mapped(m, pid, until_ns);
 	}
-	/* All of it was this process's, if the pid is it still. */
+	/* The names are this process's if it still has the pid. */
 	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
 }

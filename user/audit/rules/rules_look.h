@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rules_look.h - what a process is, for its rules: names from its command line and from /proc.
+ * rules_look.h - offers the names that a process uses, from its command line and /proc, to the
+ * rules.
  *
- * Names only: nothing that a process has mapped or open is opened. They are as the process sees
- * them, in its own mount namespace. Each of the functions begins anew with the match.
+ * It reads names only, and opens no file that a process has mapped or open. Names are as the
+ * process sees them, in its own mount namespace. Each function resets the match first.
  */
 #ifndef QPROF_RULES_LOOK_H
 #define QPROF_RULES_LOOK_H
@@ -12,17 +13,18 @@
 #include "audit/rules/rules.h"
 
 enum {
-	LOOK_MAX_MAPPINGS = 8192, /* of files, of a process: those behind them are not looked at */
-	LOOK_MAX_OPEN = 2048,	  /* likewise descriptors */
-	LOOK_MAX_MS = 20,	  /* a process that keeps changing its mappings makes us wait */
+	LOOK_MAX_MAPPINGS = 8192, /* of files, of a process; later ones are not looked at */
+	LOOK_MAX_OPEN = 2048,	  /* descriptors of a process */
+	LOOK_MAX_MS = 20,	  /* for a process: it may keep changing its mappings */
 };
 
-/* By what a WIRE_EXEC says alone. The rule that is met, or NULL. */
+/* Looks at nothing but a WIRE_EXEC. Returns the rule that is met, or NULL. */
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec);
 
 /*
- * By all that /proc has of it now, or, not files, by what it runs and its libraries alone. *cut:
- * there is more than is looked at. The rule that is met; NULL: none, or the process is gone.
+ * Looks at what the process runs and its libraries, and with files at all it has mapped and open.
+ * Sets *cut if there is more than the limits allow. Returns the rule that is met; or NULL if none
+ * is, or the process is gone.
  */
 const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
 				   bool files, bool *cut);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads rules: a YAML document into a set. Strict, for a rule that is misspelt would be one that
- * never matches: whatever is not known, twice, empty or too long is an error.
+ * Reads rules from a YAML document. Anything unknown, repeated, empty or too long is an error: a
+ * misspelt rule would never match.
  */
 #include "audit/rules/rules_set.h"
 
@@ -28,7 +28,7 @@ struct reader {
 	const char *text;
 	struct error *err;
 	yaml_document_t document;
-	size_t conditions; /* read so far: an alias makes more of them than there are bytes */
+	size_t conditions; /* read so far: with aliases, a short file has many */
 };
 
 static const char *const kind_keys[RULE_KINDS] = {
@@ -86,7 +86,7 @@ static yaml_node_t *node_at(struct reader *r, int index)
 	return yaml_document_get_node(&r->document, index);
 }
 
-/* Tags other than what a node is anyway would be for types that nothing here has. */
+/* Returns true for a tag of another type: no rule has such values. */
 static bool has_own_tag(const yaml_node_t *node)
 {
 	static const char *const usual[] = {
@@ -114,7 +114,7 @@ static bool is_key(const yaml_node_t *node, const char *key)
 	return is_text(node) && !strcmp(text_of(node), key);
 }
 
-/* A text of 1 to max bytes. 0, or -1 and the error. */
+/* Checks for a text of 1 to max bytes. Returns 0, or -1 and the error. */
 static int check_text(const struct reader *r, const yaml_node_t *node, const char *what, size_t max)
 {
 	if (!is_text(node))
@@ -156,7 +156,7 @@ static int read_pattern(struct reader *r, struct condition *condition, const yam
 	return 0;
 }
 
-/* One pattern, or a list of them. */
+/* Reads a pattern or a list of patterns. */
 static int read_condition(struct reader *r, struct rule_case *c, enum rule_kind kind,
 			  const yaml_node_t *node)
 {
@@ -182,7 +182,7 @@ static int read_condition(struct reader *r, struct rule_case *c, enum rule_kind 
 	return 0;
 }
 
-/* RULE_KINDS: the key is of no condition. */
+/* Returns RULE_KINDS if the key names no condition. */
 static enum rule_kind kind_of(const yaml_node_t *key)
 {
 	unsigned int kind = 0;
@@ -205,7 +205,7 @@ static int fail_twice(const struct reader *r, const yaml_node_t *key)
 	return fail(r, key, "'%s' is here twice: leave one, with a list", show(key).text);
 }
 
-/* An item of 'any'. */
+/* Reads an item of 'any'. */
 static int read_case(struct reader *r, struct rule_entry *entry, const yaml_node_t *node)
 {
 	struct rule_case *c;
@@ -266,7 +266,7 @@ static int read_name(const struct reader *r, struct rule *rule, const yaml_node_
 	return 0;
 }
 
-/* What a rule has said so far. */
+/* The keys of a rule so far. */
 struct said {
 	bool name, job, any, conditions;
 };
@@ -353,7 +353,7 @@ static int read_rules(struct reader *r, const yaml_node_t *root)
 /* ---- Documents and files ----------------------------------------------------------------------
  */
 
-/* Bytes that are no text have an offset; the parser has not come to their line. */
+/* For bytes that are no text, the parser gives an offset instead of a line. */
 static size_t line_of_problem(const struct reader *r, const yaml_parser_t *yaml)
 {
 	size_t line = 0;
@@ -372,7 +372,7 @@ static int syntax_error(const struct reader *r, const yaml_parser_t *yaml)
 	return fail_at(r, line_of_problem(r, yaml), yaml->problem ? yaml->problem : "no YAML");
 }
 
-/* Whether a second document follows, which nobody would look at. */
+/* Refuses a second document, which would go unread. */
 static int refuse_more(struct reader *r, yaml_parser_t *yaml)
 {
 	const yaml_node_t *root;
@@ -416,7 +416,7 @@ int rules_parse(struct rules *rules, const char *name, const char *text, size_t 
 	return code;
 }
 
-/* All of it, of a regular file: one that never ends, or never begins, would hold us up. */
+/* Reads a whole regular file. Any other may never end, or never begin. */
 static ssize_t read_file(int fd, char *text, size_t size)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* rules_set.h - a set of rules as rules_read.c builds it and rules.c matches against it. */
+/* rules_set.h - a set of rules, which rules_read.c builds and rules.c matches. */
 #ifndef QPROF_RULES_SET_H
 #define QPROF_RULES_SET_H
 
@@ -8,17 +8,17 @@
 
 struct pattern {
 	const char *text;
-	size_t len, prefix, suffix; /* literal bytes at its ends; of one without wildcards: all */
-	bool whole;		    /* held against whole names, not only against their last part */
+	size_t len, prefix, suffix; /* literal bytes at its ends; all, if it has no wildcards */
+	bool whole;		    /* matches whole names, not their last part */
 	bool wild;		    /* has wildcards */
-	bool ends_decide;	    /* there is one '*' between the ends, and nothing else */
+	bool ends_decide;	    /* the rest is a single '*' */
 };
 
 struct condition {
 	enum rule_kind kind;
 	struct pattern *patterns;
 	size_t n;
-	size_t at; /* counts over all conditions of the set */
+	size_t at; /* among all conditions of the set */
 };
 
 struct rule_case {
@@ -38,8 +38,7 @@ struct rules {
 	size_t n, n_conditions;
 };
 
-/* Each adds one to what was added last. NULL when out of memory; valid until the next of its kind.
- */
+/* Each appends one. Returns NULL when out of memory; valid until the next one of its kind. */
 struct rule_entry *rules_add(struct rules *r);
 struct rule_case *rules_add_case(struct rules *r, struct rule_entry *entry);
 struct condition *rules_add_condition(struct rules *r, struct rule_case *c, enum rule_kind kind);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ncurses draws on a file in memory, and what it wrote there goes to the terminal as that takes it.
- * The modes of the terminal are set here. Signals stay whose they were.
+ * ncurses draws on a file in memory, whose bytes go to the terminal as fast as that takes them. The
+ * modes of the terminal are set here. Handlers of signals are restored after ncurses changes them.
  */
 #include "audit/view/terminal.h"
 
@@ -31,8 +31,8 @@
 enum {
 	MAX_LINES = 512,
 	MAX_COLUMNS = 512,
-	ESCAPE_MS = 25,	    /* how long the rest of a key may take that begins as Escape does */
-	LAST_WAIT_MS = 500, /* for a terminal that takes nothing, before it is given back */
+	ESCAPE_MS = 25,	    /* a key that begins with Escape is complete within that */
+	LAST_WAIT_MS = 500, /* for a terminal that takes nothing, at the end */
 	REPLACEMENT = 0xfffd,
 };
 
@@ -40,11 +40,11 @@ struct terminal {
 	int out;    /* writes never wait */
 	int canvas; /* what ncurses writes to */
 	FILE *keys_file, *canvas_file;
-	SCREEN *screen; /* NULL until it is shown for the first time */
+	SCREEN *screen; /* NULL until the first terminal_show() */
 	WINDOW *keys;
 	struct termios before;
 	bool shown, colour, is_utf8, lost;
-	char *rest; /* to be written, from rest_at on */
+	char *rest; /* what is yet to be written, from rest_at on */
 	size_t rest_len, rest_at, rest_cap;
 };
 
@@ -56,7 +56,7 @@ static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGQUIT
 			     SIGPROF, SIGXCPU, SIGXFSZ, SIGSYS,	 SIGIO,	  SIGPWR};
 enum { N_DEADLY = sizeof(deadly) / sizeof(*deadly) };
 
-/* What a dying process needs to give the terminal back. */
+/* What the handler of a deadly signal needs to restore the terminal. */
 static struct {
 	volatile sig_atomic_t shown;
 	int fd;
@@ -70,8 +70,8 @@ static void die(int number)
 {
 	if (rescue.shown) {
 		rescue.shown = 0;
-		/* It is tried once: there is nobody to be told of an error. The modes are given
-		 * back in any case: a terminal that is stopped takes no text. */
+		/* The text is tried once: a stopped terminal takes none. The modes are restored in
+		 * any case. */
 		const ssize_t written = write(rescue.fd, rescue.text, rescue.len);
 
 		(void)written;
@@ -130,8 +130,8 @@ bool terminal_is_behind(const struct terminal *t)
 	return t->rest_len;
 }
 
-/* Takes what ncurses has written since. */
-static void take_canvas(struct terminal *t)
+/* Fetches what ncurses has drawn since. */
+static void fetch_canvas(struct terminal *t)
 {
 	const off_t size = lseek(t->canvas, 0, SEEK_CUR);
 	char *rest;
@@ -152,7 +152,7 @@ static void take_canvas(struct terminal *t)
 	terminal_catch_up(t);
 }
 
-/* When it is given back: waits for it, but not for long if it is stopped. */
+/* Writes the rest before the terminal is restored. Waits, but not for long if it is stopped. */
 static void write_rest(struct terminal *t)
 {
 	struct pollfd out = {.fd = t->out, .events = POLLOUT};
@@ -186,7 +186,7 @@ static int open_files(struct terminal *t, struct error *err)
 		close(keys);
 		return error_set(err, "out of memory");
 	}
-	/* Both are one open file; epoll wants two descriptors to wait for it in two ways. */
+	/* Two descriptors of one open file: epoll waits for each in another way. */
 	t->out = fcntl(keys, F_DUPFD_CLOEXEC, 3);
 	t->canvas = memfd_create("qprof-bpf screen", MFD_CLOEXEC);
 	t->canvas_file = t->canvas < 0 ? NULL : fdopen(t->canvas, "w");
@@ -234,7 +234,7 @@ void terminal_close(struct terminal *t)
 	if (!t)
 		return;
 	terminal_hide(t);
-	write_rest(t); /* it may take it by now */
+	write_rest(t); /* it may take more by now */
 	if (t->screen) {
 		log_set_hook(NULL, NULL);
 		release_deadly();
@@ -251,7 +251,7 @@ static int within(int value, int most)
 	return value < 1 ? 1 : value > most ? most : value;
 }
 
-/* Lines and columns of the terminal, as far as they are used. */
+/* Returns lines and columns of the terminal, as far as they are used. */
 static struct winsize size_of(const struct terminal *t)
 {
 	struct winsize size = {0};
@@ -271,7 +271,7 @@ static void fit(const struct terminal *t)
 		resize_term(size.ws_row, size.ws_col);
 }
 
-/* newterm() asks what it writes to, which is no terminal here, and the environment. */
+/* newterm() asks its output, which is no terminal here, and then the environment. */
 static void tell_size(const struct terminal *t)
 {
 	const struct winsize size = size_of(t);
@@ -283,7 +283,7 @@ static void tell_size(const struct terminal *t)
 	setenv("COLUMNS", number, 1);
 }
 
-/* ncurses catches some, if nobody else does; here they are blocked, and read elsewhere. */
+/* ncurses catches some signals. Here they are blocked, and read from a descriptor. */
 static SCREEN *new_screen(struct terminal *t)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -313,7 +313,7 @@ static void hide_before_line(void *context)
 	terminal_hide(context);
 }
 
-/* The first time. */
+/* Runs at the first terminal_show(). */
 static int begin_screen(struct terminal *t)
 {
 	t->screen = new_screen(t);
@@ -327,7 +327,7 @@ static int begin_screen(struct terminal *t)
 	typeahead(-1);
 	prepare_colours(t);
 	catch_deadly();
-	/* Errors and messages belong on the screen that was there before. */
+	/* Messages go to the screen from before. */
 	log_set_hook(hide_before_line, t);
 	return 0;
 }
@@ -348,7 +348,7 @@ int terminal_show(struct terminal *t)
 {
 	if (!t->screen && begin_screen(t))
 		return -1;
-	if (!t->shown && !tcgetattr(t->out, &t->before)) /* may have changed since */
+	if (!t->shown && !tcgetattr(t->out, &t->before)) /* it may have changed */
 		rescue.before = t->before;
 	rescue.shown = 1;
 	t->shown = true;
@@ -366,7 +366,7 @@ void terminal_hide(struct terminal *t)
 		return;
 	t->shown = false;
 	endwin();
-	take_canvas(t);
+	fetch_canvas(t);
 	write_rest(t);
 	tcsetattr(t->out, TCSANOW, &t->before);
 	rescue.shown = 0;
@@ -448,7 +448,7 @@ int terminal_key(struct terminal *t)
 
 void terminal_resize(struct terminal *t)
 {
-	/* Taking the screen again sets the region that scrolls, which ncurses relies on. */
+	/* ncurses relies on the scroll region, which it sets when it takes the screen again. */
 	if (t->shown)
 		endwin();
 	fit(t);
@@ -483,7 +483,8 @@ static attr_t attributes(const struct terminal *t, enum terminal_tone tone)
 	return tones[tone] | (t->colour && coloured ? COLOR_PAIR(1 + tone) : 0);
 }
 
-/* As wide characters that take at most width columns; how many there are, and their columns. */
+/* Converts to wide characters of at most width columns. Returns how many, and sets *used to their
+ * columns. */
 static int widen(const struct terminal *t, const char *text, unsigned int width, wchar_t *out,
 		 unsigned int *used)
 {
@@ -543,5 +544,5 @@ void terminal_end(struct terminal *t, bool afresh)
 	}
 	wnoutrefresh(stdscr);
 	doupdate();
-	take_canvas(t);
+	fetch_canvas(t);
 }

@@ -2,12 +2,12 @@
 /*
  * terminal.h - the controlling terminal as a screen to draw on, with ncurses.
  *
- * Nothing here ever waits for the terminal: one that is stopped, or far away, keeps what it was not
- * given yet, and nobody else waits for it. What is shown is undone by terminal_hide, and by the
- * signals of a process that dies (SIGABRT and its like): the terminal is as it was then.
+ * Nothing here waits for the terminal. If it is stopped, or slow, the rest of a frame stays in
+ * memory until it takes more. terminal_hide() restores the terminal, and so do the signals that
+ * kill us, such as SIGABRT.
  *
- * Life: terminal_open -> (terminal_show -> frames, keys -> terminal_hide), again and again ->
- * terminal_close. There is one at a time.
+ * Life: terminal_open -> (terminal_show -> frames, keys -> terminal_hide), repeated ->
+ * terminal_close. At most one is open.
  */
 #ifndef QPROF_TERMINAL_H
 #define QPROF_TERMINAL_H
@@ -22,15 +22,15 @@ enum terminal_tone {
 	TERMINAL_PLAIN,
 	TERMINAL_STRONG, /* bold */
 	TERMINAL_FAINT,
-	TERMINAL_TITLE,	  /* of a column, on a bar */
-	TERMINAL_CHOSEN,  /* likewise, the one that is sorted by */
+	TERMINAL_TITLE,	  /* a column's title, on a bar */
+	TERMINAL_CHOSEN,  /* the title of the column that is sorted by */
 	TERMINAL_WARNING, /* yellow */
 	TERMINAL_PHASE,	  /* cyan */
-	TERMINAL_MORE,	  /* red: grows */
+	TERMINAL_MORE,	  /* red: growth */
 	TERMINAL_TONES,
 };
 
-/* Keys that are no characters; those that are have their code points. */
+/* Keys that are no characters. A character is its code point. */
 enum terminal_key {
 	TERMINAL_KEY_NONE = -1,
 	TERMINAL_KEY_UP = 0x110000,
@@ -41,53 +41,52 @@ enum terminal_key {
 	TERMINAL_KEY_END,
 	TERMINAL_KEY_BACKSPACE,
 	TERMINAL_KEY_ENTER,
-	TERMINAL_KEY_OTHER, /* one that means nothing here */
+	TERMINAL_KEY_OTHER, /* any other */
 };
 
-/* Whether it belongs to our group of processes: not to a shell that has us in the background. False
- * also without a controlling terminal. */
+/* Returns true if there is a controlling terminal and our process group is in its foreground. */
 bool terminal_is_there(void);
 
-/* Leaves it as it is. NULL and *err: there is no terminal, or none that can be drawn on; or out of
- * memory. */
+/* Leaves the terminal as it is. Returns NULL and sets *err if there is no terminal that can be
+ * drawn on, or no memory. */
 struct terminal *terminal_open(bool colour, struct error *err);
 void terminal_close(struct terminal *t); /* NULL is fine */
 
-/* Whether terminal_show may be called now: see terminal_is_there. */
+/* Returns true if we are in the foreground: terminal_show() may be called. */
 bool terminal_is_ours(const struct terminal *t);
-/* Takes the screen, or takes it again from whoever has drawn on it. 0, or -1: out of memory. */
+/* Takes the screen, again if others have drawn on it. Returns 0, or -1 when out of memory. */
 int terminal_show(struct terminal *t);
-/* Gives it back as it was. */
+/* Gives the screen back as it was. */
 void terminal_hide(struct terminal *t);
 bool terminal_is_shown(const struct terminal *t);
-/* It has hung up: nothing will ever be seen, no key will come. */
+/* Returns true once the terminal has hung up. */
 bool terminal_is_lost(const struct terminal *t);
 
-/* To be waited for: keys can be read. */
+/* Returns the descriptor that can be read when there are keys. */
 int terminal_keys_fd(const struct terminal *t);
-/* A character, an enum terminal_key, or TERMINAL_KEY_NONE: no more are there. */
+/* Returns a character, an enum terminal_key, or TERMINAL_KEY_NONE if there are no more. */
 int terminal_key(struct terminal *t);
 
-/* To be waited for while terminal_is_behind: more can be written. */
+/* Returns the descriptor that can be written when a terminal that is behind takes more. */
 int terminal_out_fd(const struct terminal *t);
-/* Has not taken all of the last frame yet: no other is to be drawn. */
+/* Returns true while the last frame is not all written. Draw no other until then. */
 bool terminal_is_behind(const struct terminal *t);
 void terminal_catch_up(struct terminal *t);
 
-/* Its size has changed. */
+/* Call when the size has changed. */
 void terminal_resize(struct terminal *t);
 unsigned int terminal_columns(const struct terminal *t);
 unsigned int terminal_lines(const struct terminal *t);
 
-/* A frame: begin, then texts, then end. */
+/* Begins a frame: texts follow, then terminal_end(). */
 void terminal_begin(struct terminal *t);
 /*
- * The text of a line, from a column on: hostile bytes are made harmless, and it takes at most width
- * columns; what is outside of the screen is left out. Returns the columns that it takes.
+ * Puts a text on a line, from a column on, made safe and at most width columns wide. What is
+ * outside the screen is left out. Returns the columns of the text.
  */
 unsigned int terminal_text(struct terminal *t, unsigned int line, unsigned int column,
 			   unsigned int width, enum terminal_tone tone, const char *text);
-/* afresh: also what did not change, as somebody else may have drawn over it. */
+/* Ends a frame. afresh also draws what did not change, as others may have drawn over it. */
 void terminal_end(struct terminal *t, bool afresh);
 
 #endif

@@ -7,7 +7,7 @@
 #include <curses.h>
 #include <term.h>
 
-/* tputs() hands over one byte at a time, and no context. */
+/* Static, as tputs() passes its function a byte and no context. */
 static struct {
 	char bytes[256];
 	size_t len;
@@ -28,7 +28,7 @@ static const char *capability(const char *name)
 	return text == (const char *)-1 ? NULL : text;
 }
 
-/* What ncurses itself writes at the end: keypad, colours, attributes, cursor, screen. */
+/* Writes what ncurses writes at its end: keypad, colours, attributes, cursor, screen. */
 static void put_restore(char *out, size_t size, size_t *len)
 {
 	static const char *const names[] = {"rmkx", "op", "sgr0", "cnorm", "rmcup"};

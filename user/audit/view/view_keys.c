@@ -12,7 +12,7 @@ enum { CTRL_H = 8, CTRL_L = 12, CTRL_U = 21, ESCAPE = 27, DELETE = 127 };
 /* ---- The filter -------------------------------------------------------------------------------
  */
 
-/* The bytes of a character in UTF-8. */
+/* Writes a character as UTF-8. Returns its bytes. */
 static size_t encode(char out[4], uint32_t code)
 {
 	static const unsigned char firsts[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -114,7 +114,7 @@ static enum view_answer sort_by(struct view_state *state, enum view_sort sort)
 
 static enum view_answer scroll(struct view_state *state, int key)
 {
-	/* A line stays to be seen of what was there. */
+	/* One line of the page before stays in sight. */
 	const size_t page = state->page > 1 ? state->page - 1 : 1;
 
 	switch (key) {
@@ -183,7 +183,7 @@ enum view_answer view_key(struct view_state *state, int key)
 {
 	if (key == TERMINAL_KEY_NONE)
 		return VIEW_SAME;
-	if (state->help) { /* any key closes it */
+	if (state->help) { /* every key closes the help */
 		state->help = false;
 		return VIEW_CHANGED;
 	}

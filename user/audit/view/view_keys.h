@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* view_keys.h - what the live view of an audit shows, and what each key changes of it. Pure. */
+/* view_keys.h - the state of the live view of an audit, and how each key changes it. Pure. */
 #ifndef QPROF_VIEW_KEYS_H
 #define QPROF_VIEW_KEYS_H
 
@@ -14,23 +14,23 @@ struct view_state {
 	enum view_sort sort;
 	enum view_lists lists;
 	bool tree, help;
-	bool containers;		/* have a column: a process that was shown is in one */
-	bool typing;			/* the filter */
+	bool containers; /* have a column: a process that was shown is in a container */
+	bool typing;	 /* a filter */
 	char filter[VIEW_FILTER_MAX];	/* UTF-8 */
-	char previous[VIEW_FILTER_MAX]; /* while typing: that from before */
-	/* Of the list that scrolls, the processes unless there are only jobs: the first line that
-	 * is shown. Whoever draws says how many lines were shown, and how many there are. */
+	char previous[VIEW_FILTER_MAX]; /* the filter before typing */
+	/* The list that scrolls, of processes unless only jobs are shown: its first line on the
+	 * screen; and, set by view_draw(), the lines that fit, and all that there are. */
 	size_t first, page, lines;
 };
 
 enum view_answer {
-	VIEW_SAME,    /* nothing to be done */
-	VIEW_CHANGED, /* to be drawn */
-	VIEW_AFRESH,  /* likewise, after the screen was cleared */
+	VIEW_SAME,    /* draw nothing */
+	VIEW_CHANGED, /* draw a frame */
+	VIEW_AFRESH,  /* clear the screen and draw a frame */
 	VIEW_QUIT,
 };
 
-/* A character's code point, or an enum terminal_key. */
+/* key is a character's code point, or an enum terminal_key. */
 enum view_answer view_key(struct view_state *state, int key);
 
 #endif

@@ -9,15 +9,15 @@
 
 enum { CACHE_LINE = 64, FETCH_AHEAD = 8 };
 
-/* Something to be sorted. */
+/* Something to sort. */
 struct ranked {
 	uint64_t key;
-	uint32_t tie; /* what is equal stays where it is from frame to frame: the lowest first */
-	bool last;    /* comes after those that are not, whatever its key */
+	uint32_t tie; /* among equal keys the lowest comes first, so that lines stay in place */
+	bool last;    /* comes after all that are not last, whatever its key */
 	const void *what;
 };
 
-/* Those of `ranked` from start on are siblings whose turn has not come yet: a heap. */
+/* A heap in `ranked`: siblings that are not listed yet. */
 struct level {
 	size_t start, n;
 };
@@ -37,7 +37,8 @@ struct view_rows {
 	struct ranked jobs[MACHINE_JOBS];
 	struct ranked *ranked; /* processes, or with a tree its roots */
 	size_t n_ranked, cap;
-	uint64_t *best; /* of a tree: the highest key at or below each process, by machine_index */
+	uint64_t
+		*best; /* in a tree: the highest key at or below each process, by machine_index() */
 	struct level *levels;
 	size_t n_levels, levels_cap;
 };
@@ -77,7 +78,7 @@ static void make_heap(struct ranked *heap, size_t n)
 		sift_down(heap, n, i - 1);
 }
 
-/* Takes the first out of *n, at least one. */
+/* Takes the first out of *n, at least 1. */
 static struct ranked pop(struct ranked *heap, size_t *n)
 {
 	const struct ranked first = heap[0];
@@ -114,7 +115,7 @@ static struct view_figures figures_of(const struct profile_process *process)
 static uint64_t key_of(enum view_sort sort, const struct view_figures *f)
 {
 	switch (sort) {
-	case VIEW_BY_GROWTH: /* negative ones below all others */
+	case VIEW_BY_GROWTH: /* negative growth comes last */
 		return (uint64_t)f->growth ^ (1ull << 63);
 	case VIEW_BY_PEAK:
 		return f->peak;
@@ -172,7 +173,7 @@ static bool is_wanted(const struct view_wants *wants, const struct profile_proce
 /* ---- Jobs -------------------------------------------------------------------------------------
  */
 
-/* The one that its processes are counted in; NULL: its index may be another's by now. */
+/* Returns the sums of a job; or NULL if another job has its index by now. */
 static struct tally *tally_of(struct view_rows *v, const struct machine_job *job)
 {
 	struct tally *tally = &v->tallies[job->index % WIRE_MAX_JOBS];
@@ -202,7 +203,7 @@ static struct view_figures job_figures(struct view_rows *v, const struct machine
 	if (!tally)
 		return f;
 	f.growth = tally->growth;
-	/* The job says it at its checkpoints only; of its processes some may not be kept. */
+	/* The job knows its usage at its checkpoints; some of its processes may not be kept. */
 	usage_raise(&f.usage, &tally->usage);
 	return f;
 }
@@ -265,7 +266,7 @@ static void raise_best(struct view_rows *v, const struct profile_process *parent
 	*best = larger(*best, v->best[machine_index(child)]);
 }
 
-/* Fills in best for the tree below root, children before parents, and returns root's. */
+/* Sets best for the tree below root, children before parents. Returns root's. */
 static uint64_t find_best(struct view_rows *v, const struct profile_process *root)
 {
 	const struct profile_process *at = root, *next;
@@ -293,8 +294,7 @@ static bool is_tree(const struct view_rows *v)
 	return v->wants->tree && !is_filtered(v->wants);
 }
 
-/* Each lies somewhere else in memory: waiting for one after the other would take most of the time
- * of a frame, where there are many. */
+/* Processes are scattered in memory. With many, waiting for each would take most of a frame. */
 static void fetch(const struct profile_process *process)
 {
 	for (size_t at = 0; at < sizeof(*process); at += CACHE_LINE)
@@ -345,7 +345,7 @@ static int reserve(struct view_rows *v)
 	return 0;
 }
 
-/* False when out of memory. */
+/* Returns false when out of memory. */
 static bool push_level(struct view_rows *v, size_t start, size_t n)
 {
 	struct level *levels =
@@ -358,7 +358,7 @@ static bool push_level(struct view_rows *v, size_t start, size_t n)
 	return true;
 }
 
-/* Its children come next. There is room: whoever is in `ranked` is there once. */
+/* Lists the children next. There is room: a process is in `ranked` at most once. */
 static bool push_children(struct view_rows *v, const struct profile_process *parent)
 {
 	const size_t start = v->n_ranked;

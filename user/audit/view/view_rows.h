@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * view_rows.h - which jobs and processes of a machine a live view shows, in which order, and their
- * sums. Pure; only as much is sorted as is asked for, so that 65,536 processes are no matter.
+ * view_rows.h - the jobs and processes that a live view shows, in order, and their sums. Pure. It
+ * sorts only what is asked for, so that 65,536 processes cost little.
  *
- * Use: view_rows_scan, then each list at most once, from where it is scrolled to. The lists point
- * into the machine: they are valid until its next record.
+ * Use: view_rows_scan(), then each list at most once. The lists point into the machine: they are
+ * valid until its next record.
  */
 #ifndef QPROF_VIEW_ROWS_H
 #define QPROF_VIEW_ROWS_H
@@ -24,13 +24,13 @@ enum view_sort {
 
 struct view_wants {
 	enum view_sort sort;
-	/* Processes below their parents; of siblings, whoever is or has below it the highest comes
-	 * first. Without effect while there is a filter. */
+	/* Puts processes below their parents. The sibling whose branch has the highest process
+	 * comes first. No effect while there is a filter. */
 	bool tree;
-	/* Only those that have it in their command, user, container, or in the command or rule of
-	 * their job; upper and lower case are the same. "": all. */
+	/* Keeps the processes that have this text in their command, user or container, or in the
+	 * command or rule of their job, in upper or lower case. "": all. */
 	const char *filter;
-	/* For the filter. */
+	/* Return names, for the filter. */
 	const char *(*user)(void *context, uint32_t uid);
 	const char *(*container)(void *context, uint64_t cgroup);
 	void *context;
@@ -38,43 +38,44 @@ struct view_wants {
 
 struct view_figures {
 	uint64_t rss, peak;
-	int64_t growth; /* of rss, since the last but one machine_mark() */
+	int64_t growth; /* of rss, since the machine_mark() before the last */
 	struct profile_usage usage;
 };
 
-/* Its tree, those that have ended included: usage and growth are sums over its processes. */
+/* usage and growth are sums over the processes of its tree, usage over ended ones, too. */
 struct view_job {
 	const struct machine_job *job;
 	struct view_figures figures;
 };
 
-/* One that is alive. */
+/* A process that is alive. */
 struct view_process {
 	const struct profile_process *process;
-	unsigned int depth; /* in the tree; 0: at its root, or there is none */
+	unsigned int depth; /* in the tree; 0 at a root, and without a tree */
 	struct view_figures figures;
 };
 
-/* Of the whole machine, whatever the filter is, but for the last two. */
+/* Of the whole machine; only the last two depend on the filter. */
 struct view_totals {
 	size_t alive, running_jobs, ended_jobs;
 	uint64_t rss;		    /* of those alive */
-	struct profile_usage usage; /* of all that there were */
-	bool growing;		    /* the growth of some process is not 0 */
-	size_t jobs, processes;	    /* that the lists have in all */
+	struct profile_usage usage; /* of all processes since the audit began */
+	bool growing;		    /* some process has a growth other than 0 */
+	size_t jobs, processes;	    /* in the whole lists */
 };
 
 struct view_rows;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct view_rows *view_rows_new(void);
 void view_rows_free(struct view_rows *v);
 
-/* Looks at all of them. 0, or -ENOMEM: there are no lists. wants and m must outlive the lists. */
+/* Looks at all jobs and processes. m and wants must outlive the lists. Returns 0, or -ENOMEM: there
+ * are no lists. */
 int view_rows_scan(struct view_rows *v, const struct machine *m, const struct view_wants *wants);
 const struct view_totals *view_rows_totals(const struct view_rows *v);
-/* From the one at index first on, at most max: how many. Those that run come before those that have
- * ended, which are in no other order than that: the last one first. */
+/* Each writes at most max rows, from index first on. Returns how many. Jobs that run come first,
+ * then jobs that have ended, the last one first. */
 size_t view_rows_jobs(struct view_rows *v, size_t first, size_t max, struct view_job *jobs);
 size_t view_rows_processes(struct view_rows *v, size_t first, size_t max,
 			   struct view_process *processes);

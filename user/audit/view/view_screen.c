@@ -12,8 +12,8 @@
 enum {
 	MAX_LINES = 512, /* of a terminal */
 	TEXT_MAX = 2048, /* of a line, in bytes */
-	MAX_OPEN = 8,	 /* phases of a job that are named */
-	MAX_DEPTH = 12,	 /* of the tree, that is shown by indentation */
+	MAX_OPEN = 8,	 /* phases of a job that are shown */
+	MAX_DEPTH = 12,	 /* of the tree; deeper processes are not indented more */
 	MIN_JOB_LINES = 3,
 	CONTAINER_MAX = 128, /* bytes of a name */
 };
@@ -40,7 +40,7 @@ static const struct {
 	const char *title;
 	unsigned int width;
 	bool left;
-	int sort; /* the enum view_sort that it is the figure of, or -1 */
+	int sort; /* the enum view_sort that sorts by it, or -1 */
 } columns[N_COLUMNS] = {
 	[PID] = {"PID", 7, false, -1},
 	[USER] = {"USER", 8, true, -1},
@@ -55,11 +55,11 @@ static const struct {
 	[CPU] = {"CPU", 8, false, VIEW_BY_CPU},
 };
 
-/* Who gives way first where there is no room for all. */
+/* Columns in the order in which they are left out if there is no room. */
 static const enum column dispensable[] = {DISK_WRITE, DISK_READ, CONTAINER, USER, CPU, WRITE,
 					  READ,	      PEAK,	 GROWTH,    RSS,  PID};
 
-/* Which columns are shown, and how wide the screen is. */
+/* Which columns are shown, and where the command begins. */
 struct layout {
 	bool shown[N_COLUMNS];
 	unsigned int command_at;
@@ -73,7 +73,7 @@ static void place_command(struct layout *layout)
 			layout->command_at += columns[i].width + 1;
 }
 
-/* The command has a quarter of the line at least. */
+/* Leaves the command at least a quarter of the line. */
 static struct layout lay_out(unsigned int width, const struct view_state *state)
 {
 	struct layout layout;
@@ -92,13 +92,13 @@ static struct layout lay_out(unsigned int width, const struct view_state *state)
 	return layout;
 }
 
-/* What is drawn now, and the next free line of it. */
+/* The frame that is drawn, and its next free line. */
 struct page {
 	struct terminal *t;
 	const struct view_picture *picture;
 	struct view_state *state;
 	struct layout layout;
-	unsigned int line, end; /* lines from `end` on are others' */
+	unsigned int line, end; /* lines from `end` on are not ours */
 };
 
 static void put(const struct page *page, unsigned int column, enum terminal_tone tone,
@@ -171,7 +171,7 @@ static void put_figures(const struct page *page, const struct view_figures *f,
 	put_cell(page, CPU, tone, units_time_for_people(text, f->usage.cpu_ns));
 }
 
-/* Who and where: of a process, or of a job's root. */
+/* Puts who runs a process, or a job's root, and where. */
 static void put_owner(const struct page *page, const struct profile_process *process,
 		      enum terminal_tone tone)
 {
@@ -210,7 +210,8 @@ static __attribute__((format(printf, 2, 3))) void append(char *text, const char 
 	va_end(args);
 }
 
-/* The phases that the thread is in that began the youngest. */
+/* Appends the open phases of the thread that began the last one. Returns false if there are none.
+ */
 static bool append_phases(char *text, const struct view_picture *p, const struct view_job *job)
 {
 	const struct profile_phase *open[MAX_OPEN], *last;
@@ -286,7 +287,7 @@ static unsigned int lines_of(const struct view_job *job)
 	return job->job->end_ns ? 1 : 2;
 }
 
-/* All that fit above `end`; how many. */
+/* Puts the jobs that fit above `end`. Returns how many. */
 static size_t put_jobs(struct page *page, bool scrolls)
 {
 	static struct view_job jobs[MAX_LINES];
@@ -299,7 +300,7 @@ static size_t put_jobs(struct page *page, bool scrolls)
 	while (shown < n) {
 		const bool is_last = first + shown + 1 == all;
 
-		/* A line is left to say that there are more. */
+		/* A line is left for put_more(). */
 		if (page->line + lines_of(&jobs[shown]) + (is_last || scrolls ? 0 : 1) > page->end)
 			break;
 		put_job(page, &jobs[shown++]);
@@ -378,7 +379,7 @@ static void put_sums(struct page *page)
 	page->line++;
 }
 
-/* What was lost is in plain sight. */
+/* Losses are in plain sight. */
 static void put_losses(struct page *page)
 {
 	const struct view_picture *p = page->picture;
@@ -489,7 +490,7 @@ static bool draw(struct terminal *t, const struct view_picture *picture, struct 
 		return false;
 	page.layout = lay_out(terminal_columns(t), state);
 	terminal_begin(t);
-	if (lines >= 4) /* else the numbers matter more */
+	if (lines >= 4) /* on fewer lines the numbers matter more */
 		page.end--;
 	if (state->help) {
 		put_help(&page);

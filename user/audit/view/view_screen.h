@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* view_screen.h - a frame of the live view of an audit: what is where on the terminal. */
+/* view_screen.h - draws a frame of the live view of an audit. */
 #ifndef QPROF_VIEW_SCREEN_H
 #define QPROF_VIEW_SCREEN_H
 
@@ -10,25 +10,25 @@
 
 enum { VIEW_STEP_MAX = 192 };
 
-/* The last step that a job came to, kept or not. */
+/* The last step of a job, kept in the model or not. */
 struct view_step {
 	uint64_t job; /* its id */
 	uint64_t time_ns;
-	char name[VIEW_STEP_MAX]; /* valid UTF-8, but perhaps cut within a character */
+	char name[VIEW_STEP_MAX]; /* UTF-8, perhaps cut within a character */
 };
 
 struct view_picture {
 	const struct machine *machine;
 	struct view_rows *rows;
-	const struct view_wants *wants; /* user and container are asked for what is shown */
+	const struct view_wants *wants; /* its functions name what is shown */
 	uint64_t start_ns, now_ns;	/* CLOCK_MONOTONIC */
 	const struct view_step *steps;	/* WIRE_MAX_JOBS, by index of the job */
 	const struct quality_count *counts;
 	size_t n_counts;
 };
 
-/* Draws it, and says in state how much of the list there is. afresh: see terminal_end. False when
- * out of memory: nothing was drawn. */
+/* Draws a frame, and sets the lines of the list in state. afresh: see terminal_end(). Returns false
+ * when out of memory: nothing is drawn. */
 bool view_draw(struct terminal *t, const struct view_picture *picture, struct view_state *state,
 	       bool afresh);
 

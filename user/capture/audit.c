@@ -12,8 +12,8 @@
 
 enum {
 	READS = 4096,	     /* slices, of a machine that is never quiet */
-	MAX_PENDING = 256,   /* of jobs that a rule began and whose start has not come yet */
-	MAX_ANCESTORS = 256, /* that are asked whether they are among them */
+	MAX_PENDING = 256,   /* jobs that a rule began and whose start has not come yet */
+	MAX_ANCESTORS = 256, /* looked at in a search for a pending one */
 };
 
 /* What a rule said of a process, until the job begins. */
@@ -125,7 +125,7 @@ static void drop_pending(struct audit *a, size_t at)
 	memmove(&a->pending[at], &a->pending[at + 1], (a->n_pending - at) * sizeof(a->pending[0]));
 }
 
-/* Or one of its ancestors: then it will be of that one's job. */
+/* True if the process or an ancestor of it is about to become the root of a job. */
 static bool is_pending(const struct audit *a, const struct profile_process *process)
 {
 	for (int i = 0; i < MAX_ANCESTORS && a->n_pending && process; i++) {
@@ -147,7 +147,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 	err = engine_join_job(a->capture.engine, process->tgid, 0);
 	if (err)
 		return err;
-	/* The oldest was put into another's job meanwhile, or its start was lost. */
+	/* The oldest has joined another job meanwhile, or its start was lost. */
 	if (a->n_pending == MAX_PENDING)
 		drop_pending(a, 0);
 	pending = &a->pending[a->n_pending++];
@@ -161,7 +161,8 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-/* No process waits for its search in an audit, but its first checkpoints do not wait either. */
+/* No process waits for its search in an audit. So search at once: its first checkpoints do not
+ * wait, either. */
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	const size_t sites = discovery_sites(c->discovery);
@@ -176,7 +177,7 @@ static void join(void *context, uint32_t tgid, uint32_t member)
 {
 	struct audit *a = context;
 
-	/* One that has just exited needs no telling. */
+	/* -ESRCH: the process has just exited. */
 	if (engine_join_job(a->capture.engine, tgid, member) == -ENOSPC)
 		a->capture.quality.missed_joins++;
 }
@@ -206,7 +207,7 @@ static int feed(struct capture *c, const struct wire_header *h)
 	}
 	if (news.joins)
 		join(a, news.process->tgid, news.job->root ? news.job->root->tgid : 0);
-	/* While it can be asked where it is: it may be gone by the time of the report. */
+	/* Look the cgroup up while it exists: it may be gone by the time of the report. */
 	if (news.process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
 		cgroups_get(a->cgroups, news.process->cgroup);
 	capture_tell(c, h, &news);
@@ -260,8 +261,8 @@ static int find_existing(struct audit *a)
 }
 
 /*
- * Nobody waits for a search in an audit. So the libraries that most checkpoints come from are
- * searched before anyone loads them: of those the first is not missed.
+ * No process waits for a search in an audit. The libraries that most checkpoints come from are
+ * searched before a process loads them, so that no first checkpoint of theirs is missed.
  */
 static void search_own_libraries(struct capture *c)
 {
@@ -302,8 +303,8 @@ static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
 	return c->stop;
 }
 
-/* Each job that still runs says what it has used; after that it takes no checkpoint. One whose root
- * has just exited has said it, or will in a moment. */
+/* Has each job that still runs say what it has used; after that the job takes no checkpoint. A job
+ * whose root has just exited has said it, or will in a moment. */
 static void finish_jobs(struct audit *a)
 {
 	size_t n;

@@ -108,7 +108,7 @@ static void output_has_changed(struct wake *wake)
 /* ---- Signals ----------------------------------------------------------------------------------
  */
 
-/* Closes those that come before `last`, or all; but not those that may still have to write. */
+/* Closes the listeners before `last` (NULL: all), but for the ones that may have to write yet. */
 static void close_before(struct capture *c, const struct listener *last)
 {
 	struct listener **at = &c->listeners;
@@ -204,7 +204,7 @@ static void tell_batch(struct capture *c)
 			l->batch(l);
 }
 
-/* A process that was there before us tells no exec: its command line is in /proc. */
+/* A process that was there before us sends no WIRE_EXEC: makes one of its command line in /proc. */
 static int feed_cmdline(struct capture *c, const struct wire_process *from)
 {
 	struct {
@@ -272,8 +272,8 @@ void capture_read_all(struct capture *c)
  */
 
 /*
- * A program whose new mappings we are to search waits for us: on a busy machine that should not be
- * for long. Not more than this, so that writing the profile takes little from the target.
+ * Programs wait while we search their new mappings; on a busy machine that must not take long. The
+ * priority is not raised further, so that writing the profile takes little from the target.
  */
 static void raise_priority(void)
 {
@@ -444,14 +444,14 @@ static void drain(struct capture *c)
 	c->kind->drain(c);
 	if (c->failed || !engine_quality(c->engine).lost_process_events)
 		return;
-	/* Records of processes were lost. Of those that have gone, whose exit is not on its way,
-	 * the exit was among them. */
+	/* Records of processes were lost, perhaps exits. A process that is gone and whose exit is
+	 * not in the rings has lost its own. */
 	if (c->kind->mark_gone(c))
 		capture_failf(c, "out of memory");
 	capture_read_all(c);
 }
 
-/* What is left handles signals, and has the warnings and the names of probes. */
+/* Frees the kernel side. Signals are still handled, and warnings and names of probes stay. */
 static void detach(struct capture *c)
 {
 	if (!c->engine)
@@ -467,8 +467,9 @@ static void detach(struct capture *c)
 }
 
 /*
- * Waits until all is written, for as long as a reader takes. Nobody else is to pay for that: the
- * listeners that are done and the kernel side go first. Signals are handled.
+ * Waits until the listener has written all, for as long as the reader of its output takes. Nobody
+ * else pays for a slow reader: the listeners that are done and the kernel side go first. Handles
+ * signals meanwhile.
  */
 static void wait_for_output(struct capture *c, struct listener *l)
 {
@@ -530,7 +531,7 @@ static int leave(struct capture *c)
 	close_before(c, NULL);
 	if (c->failed)
 		log_error("%s", c->err.text);
-	/* Of a capture that has failed, too, what was written so far reaches its file. */
+	/* What was written before an error reaches its file, too. */
 	for (struct listener *l = c->listeners; l; l = l->next)
 		wait_for_output(c, l);
 	listeners_close(&c->listeners);

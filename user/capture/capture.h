@@ -53,7 +53,7 @@ struct capture_kind {
 	int (*open)(struct capture *c);
 	/* Attached, listeners have started: finds the processes that are there already. */
 	int (*attach)(struct capture *c);
-	/* A record has left its ring, ahead of those that are queued. */
+	/* A record has left its ring. Records that came before it may still be queued. */
 	void (*arrived)(struct capture *c, const struct wire_header *h);
 	/* Gives a record to the model, and capture_tell() what came of it. 0 or -ENOMEM. */
 	int (*feed)(struct capture *c, const struct wire_header *h);
@@ -73,7 +73,7 @@ struct capture_kind {
 struct capture {
 	const struct capture_kind *kind;
 	const struct capture_options *options;
-	struct listener *listeners; /* those that are not closed yet */
+	struct listener *listeners; /* the ones that are not closed yet */
 
 	struct error err;
 	bool failed;

@@ -31,9 +31,10 @@ struct listener {
 	 * capture ends. */
 	int (*start)(struct listener *l, struct capture *c, struct error *err);
 	/*
-	 * The model has taken a record; *news is what the record changed. Processes that were there
-	 * before the capture come first: each as WIRE_FORK with WIRE_PROCESS_ATTACHED and, if its
-	 * command line is known, as WIRE_EXEC. An audit may call this 50,000 times a second.
+	 * The model has taken a record; *news is what the record changed: in a run `step` alone.
+	 * Processes that were there before the capture come first: each as WIRE_FORK with
+	 * WIRE_PROCESS_ATTACHED and, if its command line is known, as WIRE_EXEC. An audit may call
+	 * this 50,000 times a second.
 	 */
 	void (*record)(struct listener *l, const struct wire_header *record,
 		       const struct machine_news *news);
@@ -76,7 +77,7 @@ void capture_remove(struct capture *c, struct wake *wake);
 
 /* Ends the capture as a signal does. */
 void capture_stop(struct capture *c);
-/* Ends the capture with an error. The first error is the one that is printed. Returns -1. */
+/* Ends the capture with an error. Only the first error is printed. Returns -1. */
 int capture_fail(struct capture *c, const struct error *err);
 int capture_failf(struct capture *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds a line to the warnings of the file, once. context is the capture. */

@@ -182,7 +182,7 @@ static int open_model(struct capture *c)
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-/* New code in a process: there may be probes in it, and it may be waiting for us to look. */
+/* A process has new code. The code may have probes, and the process may wait for our search. */
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	bool complete;
@@ -251,7 +251,7 @@ static int milestone(struct run *r, enum wire_what what)
 	return err;
 }
 
-/* The first number is taken before probes are looked for, so that no checkpoint comes before it. */
+/* WIRE_START comes before the search for probes, so that no checkpoint comes before it. */
 static int attach_running(struct run *r)
 {
 	struct capture *c = &r->capture;
@@ -274,8 +274,8 @@ static int attach_running(struct run *r)
 	return 0;
 }
 
-/* Probes of the command, and of the dynamic linker that we share with it, are there before it runs.
- */
+/* Attaches the probes of the command and of the dynamic linker, which we share with it, before the
+ * command runs. */
 static int start_command(struct run *r)
 {
 	struct capture *c = &r->capture;
@@ -303,8 +303,8 @@ static int attach(struct capture *c)
 /* ---- Drain and finish -------------------------------------------------------------------------
  */
 
-/* The terminal signals the command, too; what comes from elsewhere is handed on to it. The second
- * signal ends the program at once. */
+/* Hands the first signal on to the command, unless it comes from the terminal, which signals the
+ * command, too. The second signal ends the program at once. */
 static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
 {
 	struct run *r = run_of(c);
@@ -317,9 +317,9 @@ static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
 }
 
 /*
- * The last target's exit says WIRE_FINISH in the kernel, if there is room in the ring; otherwise,
- * and for any other end, it is said here. After it no checkpoint is taken, so what is left to read
- * has an end; a signal ends it sooner.
+ * The exit of the last target emits WIRE_FINISH in the kernel if the ring has room. Otherwise, and
+ * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
+ * to an end; a second signal ends it sooner.
  */
 static void drain(struct capture *c)
 {

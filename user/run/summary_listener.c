@@ -31,7 +31,7 @@ struct summary {
 	bool colour;
 };
 
-/* The phase that the overall peak was in: of those, the one that began last. */
+/* Returns the phase that the overall peak was in, the innermost if there are several; or NULL. */
 static const struct profile_phase *phase_of_peak(const struct profile *p)
 {
 	const struct profile_totals *totals = profile_totals(p);

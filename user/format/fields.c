@@ -62,16 +62,16 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
-#define ROW_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                           \
+#define ROW_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                        \
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since, means))
-#define USAGE_FIELD(member, stem, unit, where, g, w, c, since, means, type)                        \
+#define USAGE_FIELD(member, stem, unit, where, g, w, t, c, since, means, type)                     \
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))
-#define TOTAL_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                         \
+#define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                      \
 	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
 					   unit, since, NULL))
-#define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, c, since, means, ...)                    \
+#define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                 \
 	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member, unit,   \
 				       since, means))
 

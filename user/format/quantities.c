@@ -5,7 +5,8 @@
 
 enum { TOTALS = false, EVERYWHERE = true };
 
-#define QUANTITY(member, stem_, unit_, where, group_, words_, compared, since_, means, ...)        \
+#define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, since_, means,    \
+		 ...)                                                                              \
 	[QUANTITY_OF_##member] = {                                                                 \
 		.stem = stem_,                                                                     \
 		.key = QUANTITY_KEY_##unit_(stem_),                                                \
@@ -15,9 +16,13 @@ enum { TOTALS = false, EVERYWHERE = true };
 		.everywhere = (where),                                                             \
 		.group = QUANTITY_##group_,                                                        \
 		.words = (words_),                                                                 \
+		.column = (column_),                                                               \
 		.since = (since_),                                                                 \
 		.offset = offsetof(struct profile_usage, member),                                  \
 	},
+#define TITLE(name, title) [QUANTITY_##name] = (title),
+const char *const quantity_group_titles[QUANTITY_GROUPS] = {QUANTITY_GROUP_LIST(TITLE)};
+
 const struct quantity quantities[N_QUANTITIES] = {USAGE_QUANTITIES(QUANTITY, )};
 
 /* Each amount of struct profile_usage has its line, once. */

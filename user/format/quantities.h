@@ -20,12 +20,26 @@ enum quantity_unit {
 	QUANTITY_COUNT, /* the key has no ending */
 };
 
-/* Quantities that are shown together: one track of a trace, one table of the text report. */
-enum quantity_group { QUANTITY_CALLS, QUANTITY_STORAGE, QUANTITY_CPU, QUANTITY_GROUPS };
+/*
+ * Quantities that are shown together: one track of a trace, one table by phase in the text report.
+ * G(name, title of that table); NULL: text_phases.c has one that says more.
+ */
+#define QUANTITY_GROUP_LIST(G)                                                                     \
+	G(CALLS, NULL)                                                                             \
+	G(STORAGE, NULL)                                                                           \
+	G(CPU, NULL)
+
+enum quantity_group {
+#define QUANTITY_GROUP(name, title) QUANTITY_##name,
+	QUANTITY_GROUP_LIST(QUANTITY_GROUP)
+#undef QUANTITY_GROUP
+		QUANTITY_GROUPS
+};
+extern const char *const quantity_group_titles[QUANTITY_GROUPS];
 
 /*
- * Q(member of struct profile_usage, stem of its keys, unit, where, group, words, compared, since,
- *   what it is)
+ * Q(member of struct profile_usage, stem of its keys, unit, where, group, words, column, compared,
+ *   since, what it is)
  *
  * stem: with the unit's ending it is the key of a profile: "io_read_mb". Totals have "total_" in
  * front; events and traces have the exact number, "io_read_bytes".
@@ -36,17 +50,17 @@ enum quantity_group { QUANTITY_CALLS, QUANTITY_STORAGE, QUANTITY_CPU, QUANTITY_G
  * later quantity out if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
-	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", IO, 1,                    \
+	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, 1,              \
 	  "bytes through read calls (read, splice, io_uring and their kind)", __VA_ARGS__)         \
-	Q(io_write, "io_write", BYTES, EVERYWHERE, CALLS, "written by calls", IO, 1,               \
+	Q(io_write, "io_write", BYTES, EVERYWHERE, CALLS, "written by calls", NULL, IO, 1,         \
 	  "bytes through write calls", __VA_ARGS__)                                                \
-	Q(disk_read, "disk_read", BYTES, EVERYWHERE, STORAGE, "read from storage", NONE, 1,        \
+	Q(disk_read, "disk_read", BYTES, EVERYWHERE, STORAGE, "read from storage", NULL, NONE, 1,  \
 	  "bytes that storage delivered", __VA_ARGS__)                                             \
-	Q(disk_write, "disk_write", BYTES, EVERYWHERE, STORAGE, "written to storage", NONE, 1,     \
-	  "bytes of pages made dirty, and of direct writes", __VA_ARGS__)                          \
-	Q(disk_write_cancelled, "disk_write_cancelled", BYTES, TOTALS, STORAGE, NULL, NONE, 1,     \
-	  "the part of disk_write that was truncated away before it was written", __VA_ARGS__)     \
-	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", CPU, 1,                             \
+	Q(disk_write, "disk_write", BYTES, EVERYWHERE, STORAGE, "written to storage", NULL, NONE,  \
+	  1, "bytes of pages made dirty, and of direct writes", __VA_ARGS__)                       \
+	Q(disk_write_cancelled, "disk_write_cancelled", BYTES, TOTALS, STORAGE, NULL, NULL, NONE,  \
+	  1, "the part of disk_write that was truncated away before it was written", __VA_ARGS__)  \
+	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", NULL, CPU, 1,                       \
 	  "CPU time, user and system", __VA_ARGS__)
 
 /* The key in a profile, the exact number in a trace and in an event, of the stem and the unit. */
@@ -68,7 +82,8 @@ struct quantity {
 	enum quantity_unit unit;
 	bool everywhere; /* false: in totals and events only */
 	enum quantity_group group;
-	const char *words; /* for people: "read by calls" */
+	const char *words;  /* for people: "read by calls" */
+	const char *column; /* the same, short */
 	unsigned int since;
 	size_t offset; /* in struct profile_usage */
 };

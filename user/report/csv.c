@@ -93,13 +93,35 @@ static int put_cell(FILE *out, const struct record *record, size_t i, const void
 	return 0;
 }
 
+/* The bits of the columns: all, but for later ones that no item has. */
+static uint32_t columns_of(const struct record *record, const char *items, size_t n)
+{
+	uint32_t columns = 0;
+
+	for (size_t i = 0; i < record->n_fields; i++) {
+		bool any = record->fields[i].since < 2;
+
+		for (size_t row = 0; row < n && !any; row++)
+			any = field_has(record, items + row * record->size, i);
+		columns |= (uint32_t)any << i;
+	}
+	return columns;
+}
+
+/* The first field of each record is in the first format, so it is a column. */
 static int put_table(FILE *out, const struct record *record, const char *items, size_t n)
 {
-	for (size_t i = 0; i < record->n_fields; i++)
-		fprintf(out, "%s%s", i ? "," : "", record->fields[i].key);
+	const uint32_t columns = columns_of(record, items, n);
+
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (columns >> i & 1)
+			fprintf(out, "%s%s", i ? "," : "", record->fields[i].key);
+	}
 	fputs("\r\n", out);
 	for (size_t row = 0; row < n; row++) {
 		for (size_t i = 0; i < record->n_fields; i++) {
+			if (!(columns >> i & 1))
+				continue;
 			if (i)
 				putc_unlocked(',', out);
 			if (put_cell(out, record, i, items + row * record->size))

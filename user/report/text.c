@@ -10,6 +10,7 @@
 
 #include "base/names.h"
 #include "format/quality.h"
+#include "format/quantities.h"
 #include "report/select.h"
 #include "report/text_report.h"
 
@@ -129,6 +130,21 @@ static void put_partial(const struct text_report *t)
 	table_tone(&t->table, PLAIN);
 }
 
+/* ", major page faults 12": totals of the groups that have no words in the line itself. */
+static void add_groups(char *line, size_t size, const struct profile_usage *usage)
+{
+	char text[UNITS_TEXT_MAX];
+
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		const struct quantity *q = &quantities[i];
+		const size_t len = strlen(line);
+
+		if (q->column && quantity_of(q, usage))
+			snprintf(line + len, size - len, ", %s %s", q->words,
+				 quantity_for_people(text, q->unit, quantity_of(q, usage)));
+	}
+}
+
 static void put_totals(const struct text_report *t)
 {
 	const struct profile_usage *u = &t->r->totals.usage;
@@ -147,6 +163,7 @@ static void put_totals(const struct text_report *t)
 		 units_bytes_for_people(a, u->io_read), units_bytes_for_people(b, u->disk_read),
 		 units_bytes_for_people(c, u->io_write), units_bytes_for_people(d, u->disk_write),
 		 units_time_for_people(cpu, u->cpu_ns));
+	add_groups(line, sizeof(line), u);
 	text_wrapped(t, "", line);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The phases in the text report: a list of all, and a table for each of I/O, CPU time and needs. */
+#include "format/quantities.h"
 #include "report/text_report.h"
 
 static void phase_name(char *out, size_t size, const struct recording_phase *phase)
@@ -58,23 +59,26 @@ struct phase_table {
 	const char *titles[MAX_CELLS];
 	unsigned int n_cells;
 	/* Whether the phase has something to say in this table. */
-	bool (*has_any)(const struct recording_phase *phase);
-	void (*fill)(const struct text_report *t, const struct recording_phase *phase,
-		     struct table_line *line);
+	bool (*has_any)(const struct phase_table *table, const struct recording_phase *phase);
+	void (*fill)(const struct text_report *t, const struct phase_table *table,
+		     const struct recording_phase *phase, struct table_line *line);
+	enum quantity_group group; /* of a table that is nothing but its quantities */
 };
 
-static bool moves_bytes(const struct recording_phase *phase)
+static bool moves_bytes(const struct phase_table *table, const struct recording_phase *phase)
 {
 	const struct profile_usage *u = &phase->usage;
 
+	(void)table;
 	return u->io_read || u->io_write || u->disk_read || u->disk_write;
 }
 
-static void fill_io(const struct text_report *t, const struct recording_phase *phase,
-		    struct table_line *line)
+static void fill_io(const struct text_report *t, const struct phase_table *table,
+		    const struct recording_phase *phase, struct table_line *line)
 {
 	const struct profile_usage *u = &phase->usage;
 
+	(void)table;
 	(void)t;
 	units_bytes_for_people(line->cells[0], u->io_read);
 	units_bytes_for_people(line->cells[1], u->disk_read);
@@ -87,33 +91,37 @@ static void fill_io(const struct text_report *t, const struct recording_phase *p
 	units_bytes_for_people(line->cells[4], u->disk_write);
 }
 
-static bool computes(const struct recording_phase *phase)
+static bool computes(const struct phase_table *table, const struct recording_phase *phase)
 {
+	(void)table;
 	return phase->usage.cpu_ns != 0;
 }
 
-static void fill_cpu(const struct text_report *t, const struct recording_phase *phase,
-		     struct table_line *line)
+static void fill_cpu(const struct text_report *t, const struct phase_table *table,
+		     const struct recording_phase *phase, struct table_line *line)
 {
 	const uint64_t cpu_ns = phase->usage.cpu_ns;
 
+	(void)table;
 	units_time_for_people(line->cells[0], cpu_ns);
 	text_percent(line->cells[1], cpu_ns, t->r->totals.usage.cpu_ns);
 	snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
 		 phase->duration_ns ? (double)cpu_ns / (double)phase->duration_ns : 0);
 }
 
-static bool needs_memory(const struct recording_phase *phase)
+static bool needs_memory(const struct phase_table *table, const struct recording_phase *phase)
 {
+	(void)table;
 	(void)phase;
 	return true;
 }
 
-static void fill_needs(const struct text_report *t, const struct recording_phase *phase,
-		       struct table_line *line)
+static void fill_needs(const struct text_report *t, const struct phase_table *table,
+		       const struct recording_phase *phase, struct table_line *line)
 {
 	struct recording_need need;
 
+	(void)table;
 	recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
 	units_bytes_for_people(line->cells[0], need.needed);
 	units_bytes_for_people(line->cells[1], need.files);
@@ -121,15 +129,71 @@ static void fill_needs(const struct text_report *t, const struct recording_phase
 }
 
 static const struct phase_table io_table = {
-	"I/O BY PHASE", {"READ", "STORAGE", "IN CACHE", "WRITTEN", "STORAGE"}, 5, moves_bytes,
-	fill_io,
+	.name = "I/O BY PHASE",
+	.titles = {"READ", "STORAGE", "IN CACHE", "WRITTEN", "STORAGE"},
+	.n_cells = 5,
+	.has_any = moves_bytes,
+	.fill = fill_io,
 };
 static const struct phase_table cpu_table = {
-	"CPU BY PHASE", {"TIME", "SHARE", "CORES"}, 3, computes, fill_cpu,
+	.name = "CPU BY PHASE",
+	.titles = {"TIME", "SHARE", "CORES"},
+	.n_cells = 3,
+	.has_any = computes,
+	.fill = fill_cpu,
 };
 static const struct phase_table needs_table = {
-	"WILL IT FIT", {"NEEDS", "FILES", "PEAK"}, 3, needs_memory, fill_needs,
+	.name = "WILL IT FIT",
+	.titles = {"NEEDS", "FILES", "PEAK"},
+	.n_cells = 3,
+	.has_any = needs_memory,
+	.fill = fill_needs,
 };
+
+/* A group of quantities, each a column. */
+
+static bool is_column(const struct quantity *quantity, const struct phase_table *table)
+{
+	return quantity->group == table->group && quantity->column;
+}
+
+static bool uses_group(const struct phase_table *table, const struct recording_phase *phase)
+{
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		if (is_column(&quantities[i], table) && quantity_of(&quantities[i], &phase->usage))
+			return true;
+	}
+	return false;
+}
+
+static void fill_group(const struct text_report *t, const struct phase_table *table,
+		       const struct recording_phase *phase, struct table_line *line)
+{
+	unsigned int n = 0;
+
+	(void)t;
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		if (is_column(&quantities[i], table))
+			quantity_for_people(line->cells[n++], quantities[i].unit,
+					    quantity_of(&quantities[i], &phase->usage));
+	}
+}
+
+static struct phase_table group_table(enum quantity_group group)
+{
+	struct phase_table table = {
+		.name = quantity_group_titles[group],
+		.has_any = uses_group,
+		.fill = fill_group,
+		.group = group,
+	};
+
+	for (size_t i = 0; i < N_QUANTITIES && table.n_cells < MAX_CELLS; i++) {
+		if (is_column(&quantities[i], &table))
+			table.titles[table.n_cells++] = quantities[i].column;
+	}
+	return table;
+}
 
 /* Writes no table if no phase has something to say in it. */
 static void put_table(const struct text_report *t, const struct phase_table *table,
@@ -140,14 +204,14 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 	for (size_t i = 0; i < n; i++) {
 		struct table_line line = {.indent = 2 * phases[i]->depth};
 
-		if (!table->has_any(phases[i]) || said++ >= t->top)
+		if (!table->has_any(table, phases[i]) || said++ >= t->top)
 			continue;
 		if (said == 1) {
 			fputc('\n', t->table.out);
 			table_titles(&t->table, table->name, table->titles, table->n_cells);
 		}
 		phase_name(line.name, sizeof(line.name), phases[i]);
-		table->fill(t, phases[i], &line);
+		table->fill(t, table, phases[i], &line);
 		table_line(&t->table, &line, table->n_cells);
 	}
 	text_more(t, said, "phases");
@@ -162,6 +226,12 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 	put_list(t, phases, n);
 	put_table(t, &io_table, phases, n);
 	put_table(t, &cpu_table, phases, n);
+	for (int group = 0; group < QUANTITY_GROUPS; group++) {
+		const struct phase_table table = group_table(group);
+
+		if (table.name)
+			put_table(t, &table, phases, n);
+	}
 	if (recording_need(t->needs, 0, UINT64_MAX, &need))
 		put_table(t, &needs_table, phases, n);
 }

@@ -229,7 +229,7 @@ static const struct field quality_fields[] = {
 	 .of = &record_shared,
 	 .means = "RSS counts a page in each process that maps it; how much that may be at most"},
 };
-static const struct record record_quality = RECORD(quality, "quality", quality_fields, NULL);
+const struct record record_quality = RECORD(quality, "quality", quality_fields, NULL);
 
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \

@@ -30,6 +30,8 @@ static __always_inline void add_usage(struct wire_usage *sum, const struct wire_
 	sum->write_bytes += more->write_bytes;
 	sum->cancelled_write_bytes += more->cancelled_write_bytes;
 	sum->cpu_ns += more->cpu_ns;
+	sum->major_faults += more->major_faults;
+	sum->minor_faults += more->minor_faults;
 }
 
 static __always_inline void subtract_usage(struct wire_usage *sum, const struct wire_usage *less)
@@ -42,6 +44,8 @@ static __always_inline void subtract_usage(struct wire_usage *sum, const struct 
 	sum->write_bytes -= less->write_bytes;
 	sum->cancelled_write_bytes -= less->cancelled_write_bytes;
 	sum->cpu_ns -= less->cpu_ns;
+	sum->major_faults -= less->major_faults;
+	sum->minor_faults -= less->minor_faults;
 }
 
 /*
@@ -69,6 +73,8 @@ static __always_inline void atomic_add_usage(struct wire_usage *sum, const struc
 	atomic_add(&sum->write_bytes, more->write_bytes);
 	atomic_add(&sum->cancelled_write_bytes, more->cancelled_write_bytes);
 	atomic_add(&sum->cpu_ns, more->cpu_ns);
+	atomic_add(&sum->major_faults, more->major_faults);
+	atomic_add(&sum->minor_faults, more->minor_faults);
 }
 
 static __always_inline void add_thread(struct wire_usage *sum, struct task_struct *t)
@@ -80,6 +86,8 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
 	sum->cancelled_write_bytes += BPF_CORE_READ(t, ioac.cancelled_write_bytes);
 	sum->cpu_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
 	sum->cpu_ns += not_yet_added(t);
+	sum->major_faults += BPF_CORE_READ(t, maj_flt);
+	sum->minor_faults += BPF_CORE_READ(t, min_flt);
 }
 
 /*

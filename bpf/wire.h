@@ -73,6 +73,8 @@ struct wire_usage {
 	__u64 read_bytes, write_bytes; /* from storage; dirtied, to be written to storage */
 	__u64 cancelled_write_bytes;   /* part of write_bytes: truncated before it was written */
 	__u64 cpu_ns;		       /* user and system */
+	__u64 major_faults;	       /* page faults that waited for storage */
+	__u64 minor_faults;	       /* those that did not */
 };
 
 /* A process as of an event. */
@@ -345,9 +347,9 @@ struct wire_quality {
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
-_Static_assert(sizeof(struct wire_usage) == 64, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 64 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 120 + 16, "wire_checkpoint");
+_Static_assert(sizeof(struct wire_usage) == 80, "wire_usage");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 80 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 136 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");

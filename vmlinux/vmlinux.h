@@ -274,6 +274,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct list_head thread_node;
 	u64 start_boottime;
+	unsigned long min_flt, maj_flt;
 	char comm[16];
 	const struct cred *real_cred;
 	struct css_set *cgroups;

@@ -18,6 +18,8 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "total_io_read_mb",
 					   "total_io_write_mb",
 					   "total_cpu_time_secs",
+					   "total_major_faults",
+					   "total_minor_faults",
 					   "phases",
 					   "processes",
 					   "timeline",
@@ -44,6 +46,8 @@ static void expect_rows(yaml_document_t *doc, const yaml_node_t *root)
 					       "io_read_mb",
 					       "io_write_mb",
 					       "cpu_time_secs",
+					       "major_faults",
+					       "minor_faults",
 					       "pid",
 					       "tid",
 					       "metrics"};

@@ -138,7 +138,8 @@ static const struct command_option options[] = {
 	 .wrong = "not a limit such as 5% or 2s"},
 	{0, "budget", "BUDGET",
 	 "Most that NEW may take: [PHASE.]METRIC=AMOUNT, such as Calibration.peak=20G or "
-	 "time=10m; METRIC is peak, end, need, io, time or cpu, PHASE a name or pattern "
+	 "time=10m; METRIC is peak, end, need, io, time, cpu or a count such as "
+	 "major_faults, PHASE a name or pattern "
 	 "(repeatable)",
 	 OPT_OWN, INTO(struct diff_command, budgets), .parse = parse_budget,
 	 .wrong = "not a budget such as Calibration.peak=20G, time=10m"},

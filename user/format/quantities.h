@@ -27,7 +27,8 @@ enum quantity_unit {
 #define QUANTITY_GROUP_LIST(G)                                                                     \
 	G(CALLS, NULL)                                                                             \
 	G(STORAGE, NULL)                                                                           \
-	G(CPU, NULL)
+	G(CPU, NULL)                                                                               \
+	G(FAULTS, "FAULTS BY PHASE")
 
 enum quantity_group {
 #define QUANTITY_GROUP(name, title) QUANTITY_##name,
@@ -61,7 +62,11 @@ extern const char *const quantity_group_titles[QUANTITY_GROUPS];
 	Q(disk_write_cancelled, "disk_write_cancelled", BYTES, TOTALS, STORAGE, NULL, NULL, NONE,  \
 	  1, "the part of disk_write that was truncated away before it was written", __VA_ARGS__)  \
 	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", NULL, CPU, 1,                       \
-	  "CPU time, user and system", __VA_ARGS__)
+	  "CPU time, user and system", __VA_ARGS__)                                                \
+	Q(major_faults, "major_faults", COUNT, EVERYWHERE, FAULTS, "major page faults", "MAJOR",   \
+	  OWN, 2, "page faults that waited for storage", __VA_ARGS__)                              \
+	Q(minor_faults, "minor_faults", COUNT, EVERYWHERE, FAULTS, "minor page faults", "MINOR",   \
+	  OWN, 2, "page faults that did not", __VA_ARGS__)
 
 /* The key in a profile, the exact number in a trace and in an event, of the stem and the unit. */
 #define QUANTITY_KEY_BYTES(stem)	   stem "_mb"

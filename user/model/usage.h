@@ -19,7 +19,9 @@
 	X(disk_read, wire->read_bytes)                                                             \
 	X(disk_write, wire->write_bytes)                                                           \
 	X(disk_write_cancelled, wire->cancelled_write_bytes) /* part of disk_write */              \
-	X(cpu_ns, wire->cpu_ns)
+	X(cpu_ns, wire->cpu_ns)                                                                    \
+	X(major_faults, wire->major_faults)                                                        \
+	X(minor_faults, wire->minor_faults)
 
 struct profile_usage {
 #define USAGE_MEMBER(member, from) uint64_t member;

@@ -47,10 +47,9 @@ static bool is_of_budget(const struct diff_budget *budget, const struct compare_
 	unsigned int occurrence;
 	const char *name = compare_name(subject, &occurrence);
 
-	if (!budget->phase || !name)
-		return !budget->phase && !name;
-	return !fnmatch(budget->phase, name, 0) &&
-	       compare_values(subject, COMPARE_NEW, budget->metric).n;
+	if (!budget->phase != !name || !compare_values(subject, COMPARE_NEW, budget->metric).n)
+		return false;
+	return !name || !fnmatch(budget->phase, name, 0);
 }
 
 static bool passes_budget(const struct diff_budget *budget, const struct compare_subject *subject)

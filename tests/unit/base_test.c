@@ -16,6 +16,13 @@
 #include "base/file.h"
 #include "base/names.h"
 
+/* AddressSanitizer ends the program otherwise, instead of returning NULL. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 /* ---- Arrays ---- */
 
 static void test_an_array_keeps_its_elements_as_it_grows(void **state)

@@ -10,9 +10,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "format/recording.h"
+#include "format/yaml.h"
+#include "model/machine.h"
 #include "records.h"
 #include "report/diff.h"
 #include "report/renderer.h"
@@ -21,7 +24,8 @@ extern const struct renderer renderer_json;
 
 /* ---- Allocations that fail ---- */
 
-static size_t left = SIZE_MAX; /* until one fails; SIZE_MAX: none does */
+/* Of this thread, until one fails; SIZE_MAX: none does. */
+static _Thread_local size_t left = SIZE_MAX;
 static bool has_failed;
 
 static bool fails(void)
@@ -496,12 +500,217 @@ static void the_model_says_so(void **state)
 	assert_true(n > 20);
 }
 
+/* ---- The model of a machine ---- */
+
+/* Two users, more processes than are kept, two jobs with rows, one of which is over. */
+static void make_machine_records(void)
+{
+	n_records = 0;
+	seq = 0;
+	for (uint32_t i = 0; i < 60; i++) {
+		const struct record_who who = {1000 + i, 1000 + i, 100 + i};
+		union record *r = next_record();
+
+		record_process(r, WIRE_FORK, START_NS + i * MS, who, i % 10 ? 1000 + i - 1 : 1, "",
+			       0);
+		r->h.job = i < 20 ? 0 : i < 40 ? 1 : 2;
+		r->process.uid = i % 3 ? 1 : 2;
+		r->process.cgroup = i % 4;
+		r->process.usage.wchar = i << 20;
+		r->process.memory.anon = i;
+		if (i >= 20 && i % 4 == 0) {
+			r = next_record();
+			record_checkpoint(r, i % 8 ? WIRE_BEGIN : WIRE_MARK, seq / 2,
+					  START_NS + i * MS, who, i % 8 ? "begin" : "mark");
+			seq++;
+			r->h.job = i < 40 ? 1 : 2;
+			record_memory(r, 10 + i, 20 + i, 100);
+		}
+		if (i % 2) {
+			r = next_record();
+			record_process(r, WIRE_EXIT, START_NS + i * MS, who, 1, "", 0);
+			r->h.job = i < 20 ? 0 : i < 40 ? 1 : 2;
+			r->process.uid = i % 3 ? 1 : 2;
+			r->process.cgroup = i % 4;
+			r->process.usage.wchar = i << 21;
+		}
+	}
+}
+
+static void tell_machine(FILE *out, const struct machine *m)
+{
+	const struct machine_losses l = machine_losses(m);
+	size_t n;
+	struct machine_job *const *jobs;
+
+	machine_processes(m, &n);
+	fprintf(out, "processes %zu alive %zu forgotten %lu\n", n, machine_alive(m),
+		l.forgotten_processes);
+	for (uint32_t tgid = 1000; tgid < 1060; tgid++) {
+		const struct profile_process *p = machine_process(m, tgid);
+
+		if (p)
+			fprintf(out, "%u %u %u %lu %lu %d\n", p->tgid, p->ppid, p->uid,
+				p->usage.io_write, p->end_ns, p->job ? (int)p->job->index : -1);
+	}
+	jobs = machine_jobs(m, &n);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(out, "job %u %u %u %zu %lu\n", jobs[i]->index, jobs[i]->alive,
+			jobs[i]->processes, jobs[i]->n_rows, jobs[i]->checkpoints);
+		for (size_t k = 0; k < jobs[i]->n_rows; k++) {
+			struct profile_checkpoint row;
+
+			machine_row(m, jobs[i], k, &row);
+			fprintf(out, "row %s %lu %lu\n", row.step, row.rel_ns, row.tree.rss);
+		}
+	}
+}
+
+static uint64_t left_out(const struct machine *m)
+{
+	const struct machine_losses l = machine_losses(m);
+
+	return l.dropped_processes + l.dropped_rows + l.dropped_phases + l.dropped_metrics;
+}
+
+/* As run(), of a machine. */
+static char *run_machine(size_t n, bool *any, uint64_t *lost)
+{
+	const struct machine_config config = {.page_size = RECORDS_PAGE, .max_processes = 24};
+	struct machine_news news;
+	struct machine *m;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	fail_at(n);
+	m = machine_new(&config);
+	for (size_t i = 0; m && i < n_records; i++) {
+		const int err = machine_feed(m, &records[i].h, &news);
+
+		if (err) {
+			assert_true(has_failed);
+			assert_int_equal(err, -ENOMEM);
+			assert_int_equal(machine_feed(m, &records[i].h, &news), 0);
+		}
+	}
+	if (m && machine_finish(m, START_NS + 1000 * MS)) {
+		assert_true(has_failed);
+		machine_free(m);
+		m = NULL;
+	}
+	*any = failed();
+	if (!m)
+		return NULL;
+	out = open_memstream(&text, &len);
+	assert_non_null(out);
+	tell_machine(out, m);
+	fclose(out);
+	*lost = left_out(m);
+	machine_free(m);
+	return text;
+}
+
+static void the_machine_says_so(void **state)
+{
+	uint64_t lost, usually_lost;
+	size_t n = 0;
+	bool any;
+	char *expected, *got;
+
+	(void)state;
+	make_machine_records();
+	expected = run_machine(SIZE_MAX, &any, &usually_lost);
+	assert_non_null(expected);
+	do {
+		got = run_machine(n++, &any, &lost);
+		assert_true(got || any);
+		if (got && lost == usually_lost)
+			same_lines(got, expected, n - 1);
+		free(got);
+	} while (any);
+	free(expected);
+	assert_true(n > 20);
+}
+
+/* ---- Writing ---- */
+
+/* The whole of the run as a file; the first error. */
+static int write_file(FILE *file, const struct profile *p, const struct profile_checkpoint *row)
+{
+	const struct run_info info = {.version = "v", .hostname = "h", .started_at = 1};
+	const struct run_quality quality = {.notes = (const char *const[]){"n"}, .n_notes = 1};
+	struct yaml yaml = {.e = emit_new(dup(fileno(file)))};
+	int err = yaml.e ? yaml_begin(&yaml, &info) : -ENOMEM;
+
+	if (!err)
+		err = yaml_row(&yaml, row);
+	if (!err)
+		err = yaml_finish(&yaml, p, &quality);
+	emit_free(yaml.e);
+	return err;
+}
+
+/* What is in the file is a profile, if only a part of it. */
+static size_t rows_of(FILE *file, bool *partial)
+{
+	struct recording r;
+	struct error err;
+	size_t n;
+
+	rewind(file);
+	if (recording_read(&r, file, "p", &err))
+		return 0;
+	n = r.n_steps;
+	*partial = r.partial;
+	recording_free(&r);
+	return n;
+}
+
+static void the_writer_says_so(void **state)
+{
+	const struct profile_config config = {.page_size = RECORDS_PAGE};
+	const struct profile_checkpoint row = {.step = "Start", .tgid = 1, .tid = 1};
+	struct profile *p = profile_new(&config);
+	const struct profile_checkpoint *step;
+	size_t n = 0;
+	bool any, partial;
+
+	(void)state;
+	n_records = 0;
+	seq = 0;
+	make_records();
+	for (size_t i = 0; i < 30; i++)
+		assert_int_equal(profile_feed(p, &records[i].h, &step), 0);
+	assert_int_equal(profile_finish(p, START_NS + 1000 * MS), 0);
+	do {
+		FILE *file = tmpfile();
+		int err;
+
+		assert_non_null(file);
+		fail_at(n++);
+		err = write_file(file, p, &row);
+		any = failed();
+		assert_true(!err || (any && err == -ENOMEM));
+		if (!err) {
+			assert_int_equal(rows_of(file, &partial), 1);
+			assert_false(partial);
+		} else {
+			assert_true(rows_of(file, &partial) <= 1);
+		}
+		fclose(file);
+	} while (any);
+	profile_free(p);
+	assert_true(n > 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reading_says_so),   cmocka_unit_test(deriving_says_so),
-		cmocka_unit_test(renderers_say_so),  cmocka_unit_test(comparing_says_so),
-		cmocka_unit_test(the_model_says_so),
+		cmocka_unit_test(reading_says_so),    cmocka_unit_test(deriving_says_so),
+		cmocka_unit_test(renderers_say_so),   cmocka_unit_test(comparing_says_so),
+		cmocka_unit_test(the_model_says_so),  cmocka_unit_test(the_machine_says_so),
+		cmocka_unit_test(the_writer_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,3 +92,16 @@ def test_hostile_names(tmp_path):
     assert all(not set(name) & set(" \n\t\u2028\u2029\x85") for name in read["func_timestamp"])
     assert len(path.read_text().splitlines()) == len(path.read_bytes().split(b"\n")) - 1
     assert "2.000 MiB" in mprof("peak", "hostile.dat", cwd=tmp_path)
+
+
+def test_a_name_is_one_word():
+    """Blanks, controls and line ends become _; their neighbours stay."""
+    bad = [*range(0x01, 0x21), *range(0x7f, 0xa1), 0x1680, *range(0x2000, 0x2010), *range(0x2028, 0x2030), 0x205f, 0x3000, 0xfeff]
+    good = [0x21, 0x7e, 0xa1, 0x167f, 0x1681, 0x1fff, 0x2010, 0x2027, 0x2030, 0x205e, 0x2060, 0x2fff, 0x3001, 0xfefe, 0xff01]
+    names = "".join(f'- {{name: "a\\U{code:08x}b", kind: pair, start_secs: 0, duration_secs: 1, start_memory_mb: 1, '
+                    "end_memory_mb: 1, peak_memory_mb: 1}\n" for code in bad + good)
+    text = ("memory_usage:\n- {step: Start, timestamp: 1, relative_time_secs: 0, cpu_memory_mb: 1}\n"
+            "total_quantization_time_seconds: 1\npeak_memory_mb: 1\nphases:\n" + names + "processes: []\n")
+    out = run("report", "-f", "mprof", "-", stdin=text.encode())[0].decode()
+    words = [line.split(" ")[1] for line in out.split("\n") if line.startswith("FUNC ")]
+    assert words == ["a_b"] * len(bad) + [f"a{chr(code)}b" for code in good]

@@ -570,7 +570,8 @@ static uint64_t left_out(const struct machine *m)
 {
 	const struct machine_losses l = machine_losses(m);
 
-	return l.dropped_processes + l.dropped_rows + l.dropped_phases + l.dropped_metrics;
+	return l.dropped_rows + l.profiles.dropped_processes + l.profiles.dropped_phases +
+	       l.profiles.dropped_metrics;
 }
 
 /* As run(), of a machine. */

@@ -83,26 +83,28 @@ static void key_object(struct json_writer *j, const char *key)
 	json_object(j);
 }
 
-/* The uint64_t at that offset of each of the n items. */
+/* Returns the uint64_t at the offset within item i. */
+static uint64_t column_value(const void *items, size_t i, size_t size, size_t offset)
+{
+	return *(const uint64_t *)((const char *)items + i * size + offset);
+}
+
+/* The uint64_t at the offset within each of the n items. items is NULL if n is 0. */
 static void put_column(struct json_writer *j, const char *key, const void *items, size_t n,
 		       size_t size, size_t offset)
 {
-	const char *at = (const char *)items + offset;
-
 	key_array(j, key);
-	for (size_t i = 0; i < n; i++, at += size)
-		json_u64(j, *(const uint64_t *)at);
+	for (size_t i = 0; i < n; i++)
+		json_u64(j, column_value(items, i, size, offset));
 	json_array_end(j);
 }
 
 static void put_time_column(struct json_writer *j, const void *items, size_t n, size_t size,
 			    size_t offset)
 {
-	const char *at = (const char *)items + offset;
-
 	key_array(j, "time");
-	for (size_t i = 0; i < n; i++, at += size)
-		put_secs(j, *(const uint64_t *)at);
+	for (size_t i = 0; i < n; i++)
+		put_secs(j, column_value(items, i, size, offset));
 	json_array_end(j);
 }
 

@@ -381,14 +381,14 @@ static void tell_processes(FILE *out, const struct profile *p)
 {
 	size_t n;
 	const struct profile_process *const *processes = profile_processes(p, &n);
-	const struct profile_track_point *points;
+	const struct profile_process_point *points;
 
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "process %u %u %s %s %lu %lu\n", processes[i]->tgid,
 			processes[i]->ppid, processes[i]->comm,
 			processes[i]->cmdline ? processes[i]->cmdline : "",
 			processes[i]->memory.peak, processes[i]->end_ns);
-	points = profile_track_points(p, &n);
+	points = profile_process_points(p, &n);
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "of %u %lu %lu\n", points[i].share.process, points[i].time_ns,
 			points[i].share.anon);
@@ -548,10 +548,11 @@ static void tell_machine(FILE *out, const struct machine *m)
 		l.forgotten_processes);
 	for (uint32_t tgid = 1000; tgid < 1060; tgid++) {
 		const struct profile_process *p = machine_process(m, tgid);
+		const struct machine_job *job = p ? machine_job_of(p) : NULL;
 
 		if (p)
 			fprintf(out, "%u %u %u %lu %lu %d\n", p->tgid, p->ppid, p->uid,
-				p->usage.io_write, p->end_ns, p->job ? (int)p->job->index : -1);
+				p->usage.io_write, p->end_ns, job ? (int)job->index : -1);
 	}
 	jobs = machine_jobs(m, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -560,7 +561,7 @@ static void tell_machine(FILE *out, const struct machine *m)
 		for (size_t k = 0; k < jobs[i]->n_rows; k++) {
 			struct profile_checkpoint row;
 
-			machine_row(m, jobs[i], k, &row);
+			machine_row(jobs[i], k, &row);
 			fprintf(out, "row %s %lu %lu\n", row.step, row.rel_ns, row.tree.rss);
 		}
 	}

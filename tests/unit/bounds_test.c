@@ -94,10 +94,10 @@ static void the_largest_processes_keep_their_points(void **state)
 	struct profile *p = run_of_many();
 	uint64_t highest[MANY + 2] = {0};
 	size_t n, shown = 0;
-	const struct profile_track_point *points = profile_track_points(p, &n);
+	const struct profile_process_point *points = profile_process_points(p, &n);
 
 	(void)state;
-	assert_true(n <= PROFILE_MAX_TRACK_POINTS);
+	assert_true(n <= PROFILE_MAX_PROCESS_POINTS);
 	for (size_t i = 0; i < n; i++) {
 		const struct profile_share *share = &points[i].share;
 
@@ -109,12 +109,12 @@ static void the_largest_processes_keep_their_points(void **state)
 	}
 	for (uint32_t i = 0; i <= MANY; i++) {
 		const uint64_t size = size_of_process(p, i);
-		const bool is_large = size > 3000 - PROFILE_MAX_TRACK_POINTS / 4;
+		const bool is_large = size > 3000 - PROFILE_MAX_PROCESS_POINTS / 4;
 
 		assert_int_equal(highest[i], is_large ? (8 * size + 4) * RECORDS_PAGE : 0);
 		shown += highest[i] != 0;
 	}
-	assert_int_equal(shown, PROFILE_MAX_TRACK_POINTS / 4);
+	assert_int_equal(shown, PROFILE_MAX_PROCESS_POINTS / 4);
 	profile_free(p);
 }
 

@@ -142,15 +142,15 @@ static void a_process_is_told_with_its_command_and_its_totals(void **state)
 	const struct event_owner owner = {.uid = 1000, .user = "alice", .cgroup = &pod};
 
 	feed_process(t, WIRE_FORK, "", 0);
-	event_process(&t->l, EVENT_PROCESS_START, START_NS, t->news.process, &alice);
+	event_process(&t->l, EVENT_PROCESS_START, START_NS, t->news.process, t->news.job, &alice);
 	has(t, "\"pid\":100,\"started_ns\":1,\"ppid\":1,\"comm\":\"quantize\",\"uid\":1000,"
 	       "\"user\":\"alice\",\"rss_bytes\":8192}\n");
 	feed_process(t, WIRE_EXEC, "q\0--bits\0008", 11);
-	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, t->news.process, &owner);
+	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, t->news.process, t->news.job, &owner);
 	has(t, "\"comm\":\"quantize\",\"cmdline\":\"q --bits 8\",\"uid\":1000,\"user\":\"alice\","
 	       "\"cgroup\":\"/k\",\"container\":\"c0\",\"runtime\":\"docker\",\"pod\":\"p0\"");
 	feed_process(t, WIRE_EXIT, "", 0);
-	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, t->news.process, &alice);
+	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, t->news.process, t->news.job, &alice);
 	has(t, "\"exit_code\":3,\"duration_ns\":2000000,\"peak_rss_bytes\":12288,"
 	       "\"io_read_bytes\":10,\"io_write_bytes\":20,\"disk_read_bytes\":4096,"
 	       "\"disk_write_bytes\":8192,\"disk_write_cancelled_bytes\":1,\"cpu_ns\":77,"
@@ -162,7 +162,7 @@ static void a_signal_is_no_exit_code(void **state)
 	struct lines *t = *state;
 	struct profile_process process = {.tgid = 1, .end_ns = 2, .exit_code = SIGKILL};
 
-	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, &process, &alice);
+	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, &process, NULL, &alice);
 	has(t, "\"exit_signal\":9,");
 	has_not(t, "exit_code");
 }
@@ -173,8 +173,8 @@ static void command_lines_may_be_left_out(void **state)
 
 	feed_process(t, WIRE_EXEC, "q\0--token\0secret", 16);
 	t->l.no_cmdline = true;
-	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, t->news.process, &alice);
-	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, t->news.process, &alice);
+	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, t->news.process, t->news.job, &alice);
+	event_process(&t->l, EVENT_PROCESS_EXIT, START_NS, t->news.process, t->news.job, &alice);
 	has_not(t, "secret");
 	has(t, "quantize");
 }
@@ -186,7 +186,7 @@ static void hostile_names_stay_in_their_line(void **state)
 					  .comm = "a\nb\x1b[2J",
 					  .cmdline = "\xff\"}\\\r\n{\"event\":1\xe2\x80\xae"};
 
-	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, &process, &alice);
+	event_process(&t->l, EVENT_PROCESS_EXEC, START_NS, &process, NULL, &alice);
 	has(t, "\"comm\":\"a\\u000ab\\u001b[2J\"");
 	has(t, "\"cmdline\":\"\xef\xbf\xbd\\\"}\\\\\\u000d\\u000a{\\\"event\\\":1\xe2\x80\xae\"");
 	assert_ptr_equal(strchr(t->text, '\n'), t->text + t->size - 1);

@@ -133,7 +133,7 @@ static void job_begins_with_first_checkpoint_and_ends_with_its_root(void **state
 	assert_string_equal(t->news.step->step, "Layer Start");
 	forked(t, 101, 100, 5);
 	assert_false(t->news.joins); /* the kernel side knows */
-	assert_ptr_equal(process(t, 101)->job, job(t, 0));
+	assert_ptr_equal(machine_job_of(process(t, 101)), job(t, 0));
 	hit(t, WIRE_END, 101, 5, 2, "Layer");
 	hit(t, WIRE_FINISH, 100, 5, 3, "");
 	assert_true(t->news.job_ended);
@@ -147,7 +147,7 @@ static void job_begins_with_first_checkpoint_and_ends_with_its_root(void **state
 	assert_int_equal(job(t, 0)->processes, 2);
 	assert_int_equal(job(t, 0)->alive, 0);
 	assert_int_equal(job(t, 0)->n_rows, 4);
-	machine_row(t->m, job(t, 0), 2, &row);
+	machine_row(job(t, 0), 2, &row);
 	assert_string_equal(row.step, "Layer End");
 	assert_int_equal(row.tgid, 101);
 	assert_int_equal(row.tree.rss, 12 * RECORDS_PAGE);
@@ -215,7 +215,7 @@ static void descendants_from_before_join(void **state)
 	forked(t, 103, 100, 0);
 	forked(t, 104, 1, 0);
 	machine_settle(t->m);
-	assert_ptr_equal(process(t, 102)->parent, process(t, 101));
+	assert_ptr_equal(machine_parent(process(t, 102)), process(t, 101));
 	hit(t, WIRE_START, 100, 1, 0, "");
 	machine_join_descendants(t->m, t->news.job, note_join, &joined);
 	assert_int_equal(joined.n, 3);
@@ -223,12 +223,12 @@ static void descendants_from_before_join(void **state)
 		assert_int_equal(joined.members[i], 100);
 		assert_int_not_equal(joined.tgids[i], 104);
 	}
-	assert_ptr_equal(process(t, 102)->job, job(t, 0));
-	assert_null(process(t, 104)->job);
+	assert_ptr_equal(machine_job_of(process(t, 102)), job(t, 0));
+	assert_null(machine_job_of(process(t, 104)));
 	/* Before the kernel side was told, one of them has forked. */
 	forked(t, 105, 102, 0);
 	assert_true(t->news.joins);
-	assert_ptr_equal(process(t, 105)->job, job(t, 0));
+	assert_ptr_equal(machine_job_of(process(t, 105)), job(t, 0));
 	assert_int_equal(job(t, 0)->alive, 5);
 }
 
@@ -241,7 +241,7 @@ static void who_loses_its_parent_stays_below_its_ancestor(void **state)
 	forked(t, 101, 100, 0);
 	forked(t, 102, 101, 0);
 	exited(t, 101, 0);
-	assert_ptr_equal(process(t, 102)->parent, process(t, 100));
+	assert_ptr_equal(machine_parent(process(t, 102)), process(t, 100));
 	hit(t, WIRE_START, 100, 1, 0, "");
 	machine_join_descendants(t->m, t->news.job, note_join, &joined);
 	assert_int_equal(joined.n, 1);
@@ -260,9 +260,9 @@ static void two_jobs_have_numbers_of_their_own(void **state)
 	hit(t, WIRE_MARK, 100, 1, 1, "one");
 	hit(t, WIRE_MARK, 200, 2, 5, "two"); /* four of it were lost */
 	assert_int_equal(n_jobs(t), 2);
-	machine_row(t->m, job(t, 0), 1, &row);
+	machine_row(job(t, 0), 1, &row);
 	assert_string_equal(row.step, "one");
-	machine_row(t->m, job(t, 1), 1, &row);
+	machine_row(job(t, 1), 1, &row);
 	assert_string_equal(row.step, "two");
 	assert_int_equal(machine_finish(t->m, t->now_ns), 0);
 	assert_int_equal(profile_totals(job(t, 0)->profile)->peak_rss, 11 * RECORDS_PAGE);
@@ -303,11 +303,11 @@ static void metrics_stay_with_their_row(void **state)
 	assert_null(t->news.step);
 	hit(t, WIRE_MARK, 100, 1, 2, "with");
 	hit(t, WIRE_MARK, 100, 1, 3, "without");
-	machine_row(t->m, job(t, 0), 1, &row);
+	machine_row(job(t, 0), 1, &row);
 	assert_int_equal(row.n_metrics, 1);
 	assert_string_equal(row.metrics[0].name, "loss");
 	assert_int_equal(row.metrics[0].u, 42);
-	machine_row(t->m, job(t, 0), 2, &row);
+	machine_row(job(t, 0), 2, &row);
 	assert_int_equal(row.n_metrics, 0);
 }
 
@@ -330,7 +330,7 @@ static void rows_and_phases_of_a_job_are_bounded(void **state)
 	assert_int_equal(job(t, 0)->n_rows, MACHINE_JOB_ROWS);
 	assert_int_equal(job(t, 0)->dropped_rows, many + 2 - MACHINE_JOB_ROWS);
 	assert_int_equal(machine_losses(t->m).dropped_rows, many + 2 - MACHINE_JOB_ROWS);
-	machine_row(t->m, job(t, 0), MACHINE_JOB_ROWS - 1, &row);
+	machine_row(job(t, 0), MACHINE_JOB_ROWS - 1, &row);
 	assert_string_equal(row.step, "End");
 	profile_phases(job(t, 0)->profile, &n);
 	assert_true(n <= MACHINE_JOB_PHASES);
@@ -440,7 +440,7 @@ static void jobs_that_are_over_make_room(void **state)
 	assert_int_equal(n_jobs(t), MACHINE_JOBS);
 	assert_int_equal(machine_losses(t->m).forgotten_jobs, 100);
 	assert_int_equal(job(t, 0)->id, 101);
-	assert_null(process(t, 1000)->job);
+	assert_null(machine_job_of(process(t, 1000)));
 	/* What they kept is free again. */
 	forked(t, 90000, 1, 0);
 	hit(t, WIRE_START, 90000, 1, 0, "");
@@ -548,7 +548,7 @@ static void exit_that_was_lost_is_said(void **state)
 	assert_int_equal(job(t, 0)->alive, 2);
 	assert_int_equal(process(t, 200)->flags, WIRE_PROCESS_EXIT_LOST);
 	assert_false(profile_process_runs(process(t, 200)));
-	assert_int_equal(process(t, 300)->parent->tgid, 100);
+	assert_int_equal(machine_parent(process(t, 300))->tgid, 100);
 	assert_int_equal(machine_mark_gone(t->m, is_not_200, NULL), 0);
 	exited(t, 200, 1);
 	assert_int_equal(machine_alive(t->m), 2);

@@ -926,7 +926,7 @@ static void test_tracks_are_bounded(void **state)
 {
 	enum { PROCESSES = 40, ROUNDS = 2000 };
 	struct run *run = *state;
-	const struct profile_track_point *points;
+	const struct profile_process_point *points;
 	bool seen[PROCESSES] = {false};
 	size_t n;
 
@@ -939,8 +939,8 @@ static void test_tracks_are_bounded(void **state)
 			      round == 7 * i ? 5000 : 10 + round % 3, 100, 100);
 	}
 	finish(run);
-	points = profile_track_points(run->p, &n);
-	assert_in_range(n, PROCESSES, PROFILE_MAX_TRACK_POINTS);
+	points = profile_process_points(run->p, &n);
+	assert_in_range(n, PROCESSES, PROFILE_MAX_PROCESS_POINTS);
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t process = points[i].share.process;
 

@@ -384,8 +384,8 @@ static void test_points(void **state)
 {
 	size_t n, n_of_processes;
 	const struct profile_point *points = profile_points(the_run.p, &n);
-	const struct profile_track_point *of_processes =
-		profile_track_points(the_run.p, &n_of_processes);
+	const struct profile_process_point *of_processes =
+		profile_process_points(the_run.p, &n_of_processes);
 
 	(void)state;
 	assert_true(n >= 2);

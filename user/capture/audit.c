@@ -131,7 +131,7 @@ static bool is_pending(const struct audit *a, const struct profile_process *proc
 	for (int i = 0; i < MAX_ANCESTORS && a->n_pending && process; i++) {
 		if (find_pending(a, process) < a->n_pending)
 			return true;
-		process = process->parent;
+		process = machine_parent(process);
 	}
 	return false;
 }
@@ -142,7 +142,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 	struct pending *pending;
 	int err;
 
-	if (process->job || is_pending(a, process))
+	if (machine_job_of(process) || is_pending(a, process))
 		return -EALREADY;
 	err = engine_join_job(a->capture.engine, process->tgid, 0);
 	if (err)

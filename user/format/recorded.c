@@ -154,7 +154,7 @@ struct recording_point recorded_point(const struct profile *p, const struct prof
 }
 
 struct recording_track_point recorded_track_point(const struct profile *p,
-						  const struct profile_track_point *point)
+						  const struct profile_process_point *point)
 {
 	return (struct recording_track_point){
 		.has = field_all(&record_track_point),

@@ -149,7 +149,7 @@ static void put_timeline(struct emit *e, const struct profile *p)
 static void put_process_timeline(struct emit *e, const struct profile *p)
 {
 	size_t n;
-	const struct profile_track_point *points = profile_track_points(p, &n);
+	const struct profile_process_point *points = profile_process_points(p, &n);
 
 	if (profile_totals(p)->processes < 2)
 		n = 0;

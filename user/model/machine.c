@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The machine's door: records in, each to the subjects that it is about; and what is asked. */
-#include "model/machine_internal.h"
+/* The machine's door: each record goes to the subjects that it is about. Getters. */
+#include "model/machine_jobs.h"
+#include "model/machine_members.h"
+#include "model/machine_rows.h"
+#include "model/machine_sums.h"
+#include "model/machine_users.h"
+#include "model/profile_among.h"
 
 #include <stdlib.h>
-#include <utlist.h>
+
+enum { CACHE_LINE = 64 };
+
+static struct machine_job *pub_job(const struct member *member)
+{
+	return member->job ? &member->job->pub : NULL;
+}
 
 static int feed_process(struct machine *m, const struct wire_process *event,
 			struct machine_news *news)
 {
 	struct process *process;
+	struct member *member;
 	bool had_ended;
 	struct job *job;
 	int err = processes_event(&m->processes, event, m->config.page_size, &process);
@@ -18,16 +30,16 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	err = job_of_record(m, &event->h, &job);
 	if (err)
 		return err;
+	member = member_of(&process->pub);
 	news->process = &process->pub;
-	had_ended = member_has_ended(process);
-	member_join(process, job);
-	if (!process->known)
-		member_meet(m, process, news);
-	news->job = process->pub.job;
+	had_ended = member_has_ended(member);
+	member_join(member, job);
+	member_meet(m, member, news);
+	news->job = pub_job(member);
 	if (!process->pub.end_ns || had_ended)
 		return 0;
-	err = member_end(m, process);
-	return err ? err : job_leave(m, process, event->h.time_ns, news);
+	err = member_end(m, member);
+	return err ? err : job_leave(m, member, event->h.time_ns, news);
 }
 
 /* How many phases the job may have after this checkpoint. */
@@ -43,7 +55,8 @@ static size_t phases_allowed(const struct machine *m, const struct job *job, enu
 static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 			   struct machine_news *news)
 {
-	struct process *process;
+	struct member *member = NULL;
+	struct process *who;
 	struct job *job;
 	size_t before;
 	int err = job_of_record(m, &cp->h, &job);
@@ -55,14 +68,14 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 	err = profile_feed(job->pub.profile, &cp->h, &news->step);
 	if (err)
 		return err;
-	process = profile_who(job->pub.profile);
-	if (process) {
-		member_join(process, job);
-		if (!process->known)
-			member_meet(m, process, news);
-		news->process = &process->pub;
+	who = profile_who(job->pub.profile);
+	if (who) {
+		member = member_of(&who->pub);
+		member_join(member, job);
+		member_meet(m, member, news);
+		news->process = &who->pub;
 	}
-	job_tell_begin(m, job, process, news);
+	job_tell_begin(m, job, member, news);
 	job_charge(m, job, profile_n_phases(job->pub.profile) - before);
 	news->job = &job->pub;
 	if (news->step) {
@@ -75,17 +88,27 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 	return job_end(m, job, cp->h.time_ns);
 }
 
-static int feed_point(struct machine *m, const struct wire_point *point, struct machine_news *news)
+/* Sets the process and the job that the record is about. Returns the process, or NULL. */
+static struct member *find_subject(struct machine *m, const struct wire_header *h,
+				   struct machine_news *news)
 {
-	struct process *process = processes_find(&m->processes, &point->h);
-	struct job *job;
+	struct process *process = processes_find(&m->processes, h);
 
 	if (!process)
-		return 0;
-	job = job_of(process);
+		return NULL;
 	news->process = &process->pub;
-	news->job = process->pub.job;
-	/* A job's index may be another's by now. */
+	news->job = pub_job(member_of(&process->pub));
+	return member_of(&process->pub);
+}
+
+static int feed_point(struct machine *m, const struct wire_point *point, struct machine_news *news)
+{
+	const struct member *member = find_subject(m, &point->h, news);
+	const struct job *job = member ? member->job : NULL;
+
+	if (!member)
+		return 0;
+	/* By now the job's index may be another's. */
 	if (job && point->h.job == job->pub.index && m->running[job->pub.index] == job &&
 	    !job->pub.end_ns)
 		return profile_feed(job->pub.profile, &point->h, &news->step);
@@ -96,7 +119,6 @@ static int feed_point(struct machine *m, const struct wire_point *point, struct 
 int machine_feed(struct machine *m, const struct wire_header *record, struct machine_news *news)
 {
 	const void *data = record;
-	const struct process *process;
 
 	*news = (struct machine_news){0};
 	switch ((enum wire_kind)record->kind) {
@@ -109,11 +131,7 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_POINT:
 		return feed_point(m, data, news);
 	case WIRE_MAPPED:
-		process = processes_find(&m->processes, record);
-		if (process) {
-			news->process = &process->pub;
-			news->job = process->pub.job;
-		}
+		find_subject(m, record, news);
 		return 0;
 	}
 	return 0;
@@ -129,24 +147,21 @@ void machine_tell(struct machine *m, const struct wire_process *event)
 
 void machine_settle(struct machine *m)
 {
-	size_t n;
-	const struct profile_process *const *processes = machine_processes(m, &n);
+	for (size_t i = 0; i < m->processes.n; i++) {
+		struct member *member = member_at(m, i);
 
-	for (size_t i = 0; i < n; i++) {
-		struct process *process = process_of(processes[i]);
-
-		if (process->known && !process->pub.parent && !process->pub.end_ns)
-			member_link(m, process);
+		if (member->known && !member->parent && !process_of(member)->end_ns)
+			member_link(m, member);
 	}
 }
 
-/* The next of a walk over all descendants of `top`, parents first; NULL: that was all. */
-static struct process *next_below(const struct process *top, const struct process *at)
+/* Walks all descendants of `top`, parents first. Returns the next, or NULL after the last. */
+static struct member *next_below(const struct member *top, const struct member *at)
 {
 	if (at->children)
 		return at->children;
 	while (at != top && !at->next)
-		at = process_of(at->pub.parent);
+		at = at->parent;
 	return at == top ? NULL : at->next;
 }
 
@@ -154,20 +169,20 @@ void machine_join_descendants(struct machine *m, struct machine_job *job,
 			      void (*tell)(void *context, uint32_t tgid, uint32_t member),
 			      void *context)
 {
-	const struct process *root = job->root ? process_of(job->root) : NULL;
+	const struct member *root = job->root ? member_of(job->root) : NULL;
 
 	(void)m;
 	if (!root)
 		return;
-	for (struct process *at = next_below(root, root); at; at = next_below(root, at)) {
-		if (at->pub.job)
+	for (struct member *at = next_below(root, root); at; at = next_below(root, at)) {
+		if (at->job)
 			continue;
 		member_join(at, (struct job *)job);
-		tell(context, at->pub.tgid, root->pub.tgid);
+		tell(context, process_of(at)->tgid, job->root->tgid);
 	}
 }
 
-/* ---- Life, and what is asked ------------------------------------------------------------------
+/* ---- Life, and getters ------------------------------------------------------------------------
  */
 
 struct machine *machine_new(const struct machine_config *config)
@@ -178,6 +193,7 @@ struct machine *machine_new(const struct machine_config *config)
 		return NULL;
 	m->config = *config;
 	m->processes.max = config->max_processes ? config->max_processes : MACHINE_PROCESSES;
+	m->processes.size = sizeof(struct member);
 	m->processes.losses = &m->process_losses;
 	m->processes.make_room = members_make_room;
 	m->jobs = calloc(MACHINE_JOBS, sizeof(*m->jobs));
@@ -189,20 +205,13 @@ struct machine *machine_new(const struct machine_config *config)
 
 void machine_free(struct machine *m)
 {
-	struct user *user, *next_user;
-
 	if (!m)
 		return;
 	for (size_t i = 0; i < m->n_jobs; i++)
 		job_free(m, (struct job *)m->jobs[i]);
 	processes_free(&m->processes);
-	HASH_CLEAR(hh, m->by_owner);
-	for (size_t i = 0; i < m->n_sums; i++)
-		free(m->sums[i]);
-	HASH_ITER (hh, m->users, user, next_user) {
-		HASH_DEL(m->users, user);
-		free(user);
-	}
+	sums_free(m);
+	users_free(m);
 	free(m->jobs);
 	free(m);
 }
@@ -213,11 +222,11 @@ int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *con
 
 	processes_mark_gone(&m->processes, is_there, context);
 	for (size_t i = 0; i < m->processes.n && !err; i++) {
-		struct process *process = process_at(&m->processes, i);
+		struct member *member = member_at(m, i);
 
-		if (process->known && !profile_process_runs(&process->pub) &&
-		    !member_has_ended(process))
-			err = member_end(m, process);
+		if (member->known && !profile_process_runs(process_of(member)) &&
+		    !member_has_ended(member))
+			err = member_end(m, member);
 	}
 	return err;
 }
@@ -249,21 +258,42 @@ const struct profile_process *machine_process(const struct machine *m, uint32_t 
 
 size_t machine_index(const struct profile_process *process)
 {
-	return process_of(process)->at;
+	return member_of(process)->process.at;
+}
+
+static const struct profile_process *pub_or_null(struct member *member)
+{
+	return member ? process_of(member) : NULL;
+}
+
+const struct profile_process *machine_parent(const struct profile_process *process)
+{
+	return pub_or_null(member_of(process)->parent);
 }
 
 const struct profile_process *machine_child(const struct profile_process *process)
 {
-	const struct process *child = process_of(process)->children;
-
-	return child ? &child->pub : NULL;
+	return pub_or_null(member_of(process)->children);
 }
 
 const struct profile_process *machine_sibling(const struct profile_process *process)
 {
-	const struct process *next = process_of(process)->next;
+	return pub_or_null(member_of(process)->next);
+}
 
-	return next ? &next->pub : NULL;
+struct machine_job *machine_job_of(const struct profile_process *process)
+{
+	return pub_job(member_of(process));
+}
+
+void machine_fetch(const struct profile_process *process)
+{
+	const struct member *member = member_of(process);
+
+	for (size_t at = 0; at < sizeof(*process); at += CACHE_LINE)
+		__builtin_prefetch((const char *)process + at);
+	__builtin_prefetch(&member->job);
+	__builtin_prefetch(&member->marked_rss[1]);
 }
 
 size_t machine_alive(const struct machine *m)
@@ -274,27 +304,22 @@ size_t machine_alive(const struct machine *m)
 void machine_mark(struct machine *m)
 {
 	for (size_t i = 0; i < m->processes.n; i++) {
-		struct profile_process *process = m->processes.list[i];
+		struct member *member = member_at(m, i);
 
-		process->marked_rss[1] = process->marked_rss[0];
-		process->marked_rss[0] = process->memory.rss;
+		member->marked_rss[1] = member->marked_rss[0];
+		member->marked_rss[0] = process_of(member)->memory.rss;
 	}
+}
+
+int64_t machine_growth(const struct profile_process *process)
+{
+	return (int64_t)(process->memory.rss - member_of(process)->marked_rss[1]);
 }
 
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n)
 {
 	*n = m->n_jobs;
 	return m->jobs;
-}
-
-size_t machine_n_sums(const struct machine *m)
-{
-	return m->n_sums;
-}
-
-const struct machine_sum *machine_sum(const struct machine *m, size_t i)
-{
-	return &m->sums[i]->pub;
 }
 
 struct machine_losses machine_losses(const struct machine *m)

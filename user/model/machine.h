@@ -4,12 +4,12 @@
  * from the kernel go in; processes, jobs with a profile each, and sums come out.
  *
  * Pure, as profile.h is, and bounded however long it runs and whatever processes do:
- * - Ended processes are kept until there is no room: then the one goes that ended first, of the
+ * - Ended processes are kept while there is room. Then the process that ended first goes, of the
  *   user who has most of them. What it had used stays in the sum of its user and cgroup.
- * - A job keeps rows of memory_usage and phases up to a limit of its own, and all jobs together up
- *   to another, of which one user gets no more than is left for the others.
- * - Of jobs that are over, the oldest goes when there are too many.
- * Whatever was left out is counted.
+ * - A job keeps a limited number of rows of memory_usage and of phases. All jobs together keep
+ *   MACHINE_KEPT; a user may keep no more than it leaves for all others.
+ * - When there are too many jobs, the oldest of those that are over goes.
+ * Whatever is left out is counted.
  */
 #ifndef QPROF_MACHINE_H
 #define QPROF_MACHINE_H
@@ -17,14 +17,14 @@
 #include "model/profile.h"
 
 enum {
-	MACHINE_PROCESSES = 65536,  /* kept, by default, the ended ones included */
+	MACHINE_PROCESSES = 65536,  /* kept by default, ended processes included */
 	MACHINE_JOB_ROWS = 1000,    /* rows of memory_usage that a job keeps */
-	MACHINE_JOB_PHASES = 1000,  /* likewise phases */
-	MACHINE_JOBS = 2048,	    /* kept, those that are over included */
-	MACHINE_KEPT = 65536,	    /* rows, metrics and phases of all jobs */
-	MACHINE_SUMS = 4096,	    /* sums of what is not kept any more, by user and cgroup */
-	MACHINE_EVIDENCE_MAX = 256, /* bytes of the evidence that a rule matched */
-	MACHINE_RULE_MAX = 64,	    /* of its name */
+	MACHINE_JOB_PHASES = 1000,  /* phases that a job keeps */
+	MACHINE_JOBS = 2048,	    /* kept, jobs that are over included */
+	MACHINE_KEPT = 65536,	    /* rows, metrics and phases that all jobs keep */
+	MACHINE_SUMS = 4096,	    /* sums of processes that are not kept, by user and cgroup */
+	MACHINE_EVIDENCE_MAX = 256, /* bytes of the evidence for which a rule matched */
+	MACHINE_RULE_MAX = 64,	    /* bytes of a rule's name */
 };
 
 struct machine_config {
@@ -37,17 +37,18 @@ struct machine_config {
 
 /* A tree that emitted checkpoints, or that a rule took for a job. */
 struct machine_job {
-	uint64_t id;	/* counts from 1, never used again */
-	uint32_t index; /* the kernel side's, while it runs; see header.job */
+	uint64_t id;	/* counts from 1, and is never used again */
+	uint32_t index; /* the kernel side's while the job runs; see wire_header.job */
 	struct profile *profile;
 	const struct profile_process *root; /* stays as long as the job does */
 	uint64_t begin_ns, end_ns;	    /* CLOCK_MONOTONIC; end_ns is 0 while it runs */
-	uint32_t alive, processes;	    /* of its processes: now, and all there were */
+	uint32_t alive, processes;	    /* how many processes it has, and has had */
 	uint64_t checkpoints;		    /* rows that there were, kept or not */
-	size_t n_rows;			    /* kept: see machine_row */
+	size_t n_rows;			    /* rows that are kept: see machine_row() */
 	uint64_t dropped_rows;
 	struct profile_usage usage; /* of the tree since the job began, as last heard of */
-	/* Why it was taken for a job; empty: it has checkpoints. May be no UTF-8. */
+	/* The rule that took it for a job, and why; empty if its checkpoints did. May be no UTF-8.
+	 */
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
 };
 
@@ -56,7 +57,7 @@ struct machine_sum {
 	uint32_t uid;
 	uint64_t cgroup;
 	uint64_t processes;
-	uint64_t peak_rss; /* the highest of one of them */
+	uint64_t peak_rss; /* the highest that one process had */
 	struct profile_usage usage;
 };
 
@@ -71,68 +72,76 @@ struct machine_losses {
 
 /* What a record has changed. */
 struct machine_news {
-	const struct profile_process *process; /* whom it is about; NULL: there was no room */
+	const struct profile_process *process; /* its subject; NULL if there was no room for it */
 	struct machine_job *job;	       /* its job, or NULL */
 	const struct profile_checkpoint *step; /* a row of the job, kept or not, or NULL */
 	bool job_began, job_ended;
-	/* The kernel side is to be told that the process is of its parent's job: it had forked
-	 * before that one joined. */
+	/* Tell the kernel side that the process is of its parent's job: it was forked before the
+	 * parent joined. */
 	bool joins;
-	/* No process of the job is left: its index (job->index) can be given back. */
+	/* No process of the job is left: give its index (job->index) back. */
 	bool job_is_over;
 };
 
 struct machine;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct machine *machine_new(const struct machine_config *config);
 void machine_free(struct machine *m);
 
-/* Takes one record, as profile_feed does. 0, or -ENOMEM: it had no effect. */
+/* Takes a record, as profile_feed() does. Returns 0, or -ENOMEM and the record had no effect. */
 int machine_feed(struct machine *m, const struct wire_header *record, struct machine_news *news);
-/* As it is now: a record of engine_tell_processes. Creates no process. */
+/* Takes what a process is now, a record of engine_tell_processes(). Creates no process. */
 void machine_tell(struct machine *m, const struct wire_process *event);
-/* Those that were there before have been fed, in any order: finds their parents. */
+/* Finds the parents of the processes that were there before, which came in any order. */
 void machine_settle(struct machine *m);
 
 /*
- * When a job has begun: calls tell(context, tgid, member) for each descendant that was there before
- * and is of the job from now on; member is a tgid of the job.
+ * Comes when a job has begun: its root's descendants, which were there before, join it. Calls
+ * tell(context, tgid, member) for each; member is the root's tgid.
  */
 void machine_join_descendants(struct machine *m, struct machine_job *job,
 			      void (*tell)(void *context, uint32_t tgid, uint32_t member),
 			      void *context);
 
-/* As profile_mark_gone(), of all processes: those whose exit was lost are not counted as alive. 0
- * or -ENOMEM. */
+/* As profile_mark_gone(), for all processes: if its exit was lost, a process does not count as
+ * alive. Returns 0 or -ENOMEM. */
 int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context);
 
-/* The audit is over: closes the jobs that still run. 0 or -ENOMEM. */
+/* Ends the audit, and the jobs that still run. Returns 0 or -ENOMEM. */
 int machine_finish(struct machine *m, uint64_t now_ns);
 
 /* In no order. The array is valid until the next record. */
 const struct profile_process *const *machine_processes(const struct machine *m, size_t *n);
-/* The one that is alive, or ended last, of that tgid; or NULL. */
+/* Returns the process of that tgid that is alive, or ended last; or NULL. */
 const struct profile_process *machine_process(const struct machine *m, uint32_t tgid);
-/* Its index in machine_processes. */
+/* Returns its index in machine_processes(). */
 size_t machine_index(const struct profile_process *process);
-/* The first of its children that are alive, and the next of its parent's; or NULL. */
+/* Returns the job that it belongs to, or NULL. */
+struct machine_job *machine_job_of(const struct profile_process *process);
+/* Each returns a process that is alive, or NULL: its nearest ancestor, its first child, and the
+ * next child of its parent. */
+const struct profile_process *machine_parent(const struct profile_process *process);
 const struct profile_process *machine_child(const struct profile_process *process);
 const struct profile_process *machine_sibling(const struct profile_process *process);
-/* How many are alive. */
+/* Returns how many are alive. */
 size_t machine_alive(const struct machine *m);
-/* Notes what each process has now, in its marked_rss, to tell later how much it has grown since. */
+/* Notes what each process has now, for machine_growth(). */
 void machine_mark(struct machine *m);
+/* Returns by how much its RSS has grown since the machine_mark() before the last. */
+int64_t machine_growth(const struct profile_process *process);
+/* Begins to load a process that is looked at soon. Each lies somewhere else in memory, and where
+ * there are many, waiting for one after the other takes most of the time. */
+void machine_fetch(const struct profile_process *process);
 /* In the order in which they began; valid until the next record. */
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
-/* Row i of those that a job kept, in order. What it points at is the machine's. */
-void machine_row(const struct machine *m, const struct machine_job *job, size_t i,
-		 struct profile_checkpoint *row);
+/* Sets *row to the job's row i of those that it kept, in order. Its texts are the machine's. */
+void machine_row(const struct machine_job *job, size_t i, struct profile_checkpoint *row);
 size_t machine_n_sums(const struct machine *m);
 const struct machine_sum *machine_sum(const struct machine *m, size_t i);
 struct machine_losses machine_losses(const struct machine *m);
 
-/* CLOCK_MONOTONIC to Unix seconds. */
+/* Returns CLOCK_MONOTONIC as Unix seconds. */
 double machine_unix_secs(const struct machine *m, uint64_t time_ns);
 
 #endif

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Jobs: from their first checkpoint until nobody is left in them, and as long as they are kept. */
-#include "model/machine_internal.h"
+#include "model/machine_jobs.h"
+#include "model/machine_members.h"
+#include "model/machine_rows.h"
+#include "model/machine_users.h"
+#include "model/profile_among.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-void job_charge(struct machine *m, struct job *job, size_t n)
-{
-	job->charged += n;
-	job->user->kept += n;
-	m->kept += n;
-}
 
 void job_free(struct machine *m, struct job *job)
 {
@@ -23,19 +19,12 @@ void job_free(struct machine *m, struct job *job)
 static void forget_job(struct machine *m, size_t at)
 {
 	struct job *job = (struct job *)m->jobs[at];
-	struct process *member = job->members, *next;
 
-	for (; member; member = next) {
-		next = member->job_next;
-		member->pub.job = NULL;
-		member->job_prev = member->job_next = NULL;
-	}
+	while (job->members)
+		member_leave(job->members);
 	if (job->pub.root)
-		process_of(job->pub.root)->pins--;
-	m->kept -= job->charged;
-	job->user->kept -= job->charged;
-	job->user->jobs--;
-	user_release(m, job->user);
+		member_of(job->pub.root)->pins--;
+	job_discharge(m, job);
 	m->n_jobs--;
 	memmove(&m->jobs[at], &m->jobs[at + 1], (m->n_jobs - at) * sizeof(*m->jobs));
 	m->losses.forgotten_jobs++;
@@ -47,7 +36,7 @@ static bool is_over(const struct job *job)
 	return job->pub.end_ns && !job->pub.alive;
 }
 
-/* Of the jobs that are over, the oldest of the user who has most. */
+/* Of the jobs that are over, the oldest job of the user who has most goes. */
 static void make_room_for_job(struct machine *m)
 {
 	size_t at = m->n_jobs;
@@ -105,7 +94,6 @@ static int begin_job(struct machine *m, const struct wire_header *h)
 	return 0;
 }
 
-/* The job that a record is of, in *job; NULL: of none. */
 int job_of_record(struct machine *m, const struct wire_header *h, struct job **job)
 {
 	const uint32_t index = h->job % WIRE_MAX_JOBS;
@@ -119,7 +107,7 @@ int job_of_record(struct machine *m, const struct wire_header *h, struct job **j
 	return err;
 }
 
-void job_tell_begin(struct machine *m, struct job *job, struct process *root,
+void job_tell_begin(struct machine *m, struct job *job, struct member *root,
 		    struct machine_news *news)
 {
 	struct user *user;
@@ -127,18 +115,12 @@ void job_tell_begin(struct machine *m, struct job *job, struct process *root,
 	if (job->began || !root)
 		return;
 	job->began = true;
-	job->pub.root = &root->pub;
+	job->pub.root = process_of(root);
 	root->pins++;
 	news->job_began = true;
-	user = user_get(m, root->pub.uid);
-	if (!user || user == job->user)
-		return;
-	job->user->jobs--;
-	job->user->kept -= job->charged;
-	user_release(m, job->user);
-	job->user = user;
-	user->jobs++;
-	user->kept += job->charged;
+	user = user_get(m, job->pub.root->uid);
+	if (user && user != job->user)
+		job_move(m, job, user);
 }
 
 static void add_losses(struct profile_losses *sum, const struct profile_losses *l)
@@ -165,17 +147,16 @@ int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 	return 0;
 }
 
-/* Nobody is left in it: its index is another's from now on. */
-int job_leave(struct machine *m, const struct process *process, uint64_t time_ns,
+int job_leave(struct machine *m, const struct member *member, uint64_t time_ns,
 	      struct machine_news *news)
 {
-	struct job *job = job_of(process);
+	struct job *job = member->job;
 	int err;
 
 	if (!job || job->pub.alive || m->running[job->pub.index] != job)
 		return 0;
-	/* Its first child may be heard of, and end, before it is. */
-	if (!job->began && !(process->pub.flags & WIRE_PROCESS_TARGET))
+	/* The first child of its root may be heard of, and end, before the root is heard of. */
+	if (!job->began && !(member->process.pub.flags & WIRE_PROCESS_TARGET))
 		return 0;
 	if (!job->pub.end_ns) {
 		err = job_end(m, job, time_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Rows of memory_usage that jobs keep, each as small as it can be. */
-#include "model/machine_internal.h"
+#include "model/machine_rows.h"
+#include "model/machine_users.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 
 #include "base/array.h"
 
-/* Of steps and metrics, one copy for all that have it. */
+/* What a step or a metric is called. Equal texts share one copy. */
 struct text {
 	size_t owners;
 	UT_hash_handle hh;
 	char text[];
 };
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 static const char *text_own(struct machine *m, const char *string)
 {
 	const size_t len = strlen(string);
@@ -78,7 +78,7 @@ static int copy_metrics(struct machine *m, struct row *row, const struct profile
 	return 0;
 }
 
-/* The last row, the end, has a place of its own. */
+/* A place is reserved for the last row, the end. */
 static bool has_room_for_row(const struct machine *m, const struct job *job,
 			     const struct profile_checkpoint *step)
 {
@@ -88,7 +88,6 @@ static bool has_room_for_row(const struct machine *m, const struct job *job,
 	       user_may_keep(m, job->user, 1 + step->n_metrics);
 }
 
-/* What cannot be kept is counted: that there was a row is not forgotten. */
 void rows_keep(struct machine *m, struct job *job, const struct profile_checkpoint *step)
 {
 	struct row row = {
@@ -124,8 +123,7 @@ void rows_keep(struct machine *m, struct job *job, const struct profile_checkpoi
 	job_charge(m, job, 1 + row.n_metrics);
 }
 
-void machine_row(const struct machine *m, const struct machine_job *job, size_t i,
-		 struct profile_checkpoint *row)
+void machine_row(const struct machine_job *job, size_t i, struct profile_checkpoint *row)
 {
 	const struct row *kept = &((const struct job *)job)->rows[i];
 
@@ -134,7 +132,7 @@ void machine_row(const struct machine *m, const struct machine_job *job, size_t 
 		.what = kept->what,
 		.time_ns = kept->time_ns,
 		.rel_ns = profile_rel_ns(job->profile, kept->time_ns),
-		.unix_secs = machine_unix_secs(m, kept->time_ns),
+		.unix_secs = profile_unix_secs(job->profile, kept->time_ns),
 		.seq = kept->seq,
 		.tgid = kept->tgid,
 		.tid = kept->tid,

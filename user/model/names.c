@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Names as they came from the process that was profiled: bytes that may be anything. */
 #include "model/names.h"
 
 #include <stdlib.h>
@@ -85,7 +84,7 @@ void names_free(struct names *names)
 {
 	struct interned *name = names->by_raw, *next;
 
-	/* The table goes; what was in it is still chained. */
+	/* HASH_CLEAR frees the table; its elements stay chained. */
 	HASH_CLEAR(hh, names->by_raw);
 	for (; name; name = next) {
 		next = name->hh.next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* names.h - what checkpoints and metrics are called: bytes from the profiled program, made text. */
-#ifndef QPROF_NAMES_H
-#define QPROF_NAMES_H
+#ifndef QPROF_MODEL_NAMES_H
+#define QPROF_MODEL_NAMES_H
 
 #include "base/hash.h"
 #include "base/text.h"

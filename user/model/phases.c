@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What phases are made of: memory and usage of the tree between their begin and their end. */
-#include "model/profile_internal.h"
+#include "model/phases.h"
 
 #include <errno.h>
 #include <stdlib.h>

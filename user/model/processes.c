@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The processes of the tree. Any record creates the one it is about, so that none may be missed. */
-#include "model/profile_internal.h"
+#include "model/processes.h"
+#include "base/amounts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,14 +37,13 @@ static int process_add(struct processes *ps, const struct wire_header *h,
 	if (!list)
 		return -ENOMEM;
 	ps->list = list;
-	new = calloc(1, sizeof(*new));
+	new = calloc(1, ps->size);
 	if (!new)
 		return -ENOMEM;
 	new->key = *key;
 	new->pub.tgid = h->tgid;
 	new->pub.started_ns = h->started_ns;
 	new->pub.first_ns = h->time_ns;
-	new->track.now.process = (uint32_t)ps->n;
 	HASH_ADD(hh, ps->by_key, key, sizeof(new->key), new);
 	if (!new->hh.tbl) {
 		free(new);
@@ -96,8 +95,8 @@ struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid)
 }
 
 /*
- * A target that has gone has no start when the loader says its end: then it is the one of that
- * number that was named, or else the latest.
+ * When the loader tells the end of a target that has gone, it does not know its start time. Then
+ * the record is about the target of that tgid, or else about the latest process of that tgid.
  */
 static struct process *process_meant(const struct processes *ps, const struct process_key *key)
 {
@@ -128,27 +127,22 @@ int processes_get(struct processes *ps, const struct wire_header *h, struct proc
 	return process_add(ps, h, &key, found);
 }
 
-static void take_memory(struct process *process, struct profile_memory memory, uint64_t time_ns)
+static void set_memory(struct process *process, struct profile_memory memory, uint64_t time_ns)
 {
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
 	raise_to(&memory.hugetlb_peak, process->pub.memory.hugetlb_peak);
-	if (!process->seen_ns) {
-		process->pub.first_rss = memory.rss;
-		process->pub.marked_rss[0] = memory.rss;
-		process->pub.marked_rss[1] = memory.rss;
-	}
 	process->pub.memory = memory;
 	process->seen_ns = time_ns;
 }
 
-static void take_comm(struct profile_process *pub, const char comm[WIRE_COMM_LEN])
+static void set_comm(struct profile_process *pub, const char comm[WIRE_COMM_LEN])
 {
 	memcpy(pub->comm, comm, WIRE_COMM_LEN);
 	pub->comm[WIRE_COMM_LEN] = '\0';
 }
 
-/* argv as one line: the NULs between become blanks, those at the end go. */
+/* Returns argv as one line: NULs become blanks, but the last ones are left out. */
 static struct shared_text *joined(const char *args, size_t len)
 {
 	struct shared_text *line;
@@ -172,11 +166,11 @@ static void disown(struct shared_text *text)
 }
 
 struct cmdline {
-	struct shared_text *line; /* to be disowned; NULL: nothing is said of it */
+	struct shared_text *line; /* to be disowned; NULL if the event says nothing of it */
 	bool cut;
 };
 
-/* The command line that an event says; a fork without one goes on under its parent's. */
+/* Reads the command line of an event. A fork without one shares its parent's. */
 static int cmdline_of(const struct processes *ps, const struct wire_process *event,
 		      struct cmdline *cmdline)
 {
@@ -199,9 +193,8 @@ static int cmdline_of(const struct processes *ps, const struct wire_process *eve
 	return 0;
 }
 
-/* An exec replaces what was known even by nothing; else only what is missing is filled in. */
-static void take_cmdline(struct process *process, enum wire_kind kind,
-			 const struct cmdline *cmdline)
+/* An exec replaces the command line, even by none. Other events only fill in a missing one. */
+static void set_cmdline(struct process *process, enum wire_kind kind, const struct cmdline *cmdline)
 {
 	if (kind != WIRE_EXEC && (!cmdline->line || process->cmdline)) {
 		disown(cmdline->line);
@@ -213,7 +206,7 @@ static void take_cmdline(struct process *process, enum wire_kind kind,
 	process->pub.cmdline_cut = cmdline->cut;
 }
 
-static void take_event(struct profile_process *pub, const struct wire_process *event)
+static void apply_event(struct profile_process *pub, const struct wire_process *event)
 {
 	const uint32_t lasting = WIRE_PROCESS_TARGET | WIRE_PROCESS_ATTACHED;
 
@@ -224,7 +217,7 @@ static void take_event(struct profile_process *pub, const struct wire_process *e
 	pub->flags = (pub->flags & lasting) | event->flags;
 	pub->uid = event->uid;
 	pub->cgroup = event->cgroup;
-	take_comm(pub, event->comm);
+	set_comm(pub, event->comm);
 	if (event->h.kind == WIRE_EXIT) {
 		pub->end_ns = event->h.time_ns;
 		pub->exit_code = event->exit_code;
@@ -249,15 +242,13 @@ int processes_event(struct processes *ps, const struct wire_process *event, uint
 	}
 	*about = process;
 	had_memory = has_memory(&process->pub);
-	/* What comes after the exit was overtaken by it, unless it is the exit again. */
+	/* The exit overtook whatever comes after it, unless the exit itself comes again. */
 	if (process->pub.end_ns == 0 || event->h.kind == WIRE_EXIT) {
-		take_memory(process, memory_from_wire(&event->memory, page_size), event->h.time_ns);
-		if (event->h.kind != WIRE_EXIT)
-			tracks_joined(process, &process->pub.memory);
+		set_memory(process, memory_from_wire(&event->memory, page_size), event->h.time_ns);
 		process->pub.usage = usage_from_wire(&event->usage);
-		take_event(&process->pub, event);
+		apply_event(&process->pub, event);
 	}
-	take_cmdline(process, event->h.kind, &cmdline);
+	set_cmdline(process, event->h.kind, &cmdline);
 	ps->live = ps->live - had_memory + has_memory(&process->pub);
 	return 0;
 }
@@ -270,27 +261,27 @@ void processes_ended_later(struct processes *ps, const struct wire_process *even
 	if (!process)
 		return;
 	had_memory = has_memory(&process->pub);
-	take_event(&process->pub, event);
+	apply_event(&process->pub, event);
 	ps->live = ps->live - had_memory + has_memory(&process->pub);
 }
 
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size)
 {
-	/* One of a process that has gone says nothing of it. */
+	/* The memory of a process that has gone is not in its checkpoint. */
 	if (process->pub.end_ns || !cp->h.started_ns)
 		return;
-	take_memory(process, memory_from_wire(&cp->own.memory, page_size), cp->h.time_ns);
+	set_memory(process, memory_from_wire(&cp->own.memory, page_size), cp->h.time_ns);
 	process->pub.usage = usage_from_wire(&cp->own.usage);
-	/* A thread may have a name of its own, and a milestone has the loader's: better than none.
-	 */
+	/* A thread may have a name of its own, which is better than none. The start and the end of
+	 * a run have the loader's name. */
 	if (!process->pub.comm[0] && cp->what != WIRE_START && cp->what != WIRE_FINISH)
-		take_comm(&process->pub, cp->comm);
+		set_comm(&process->pub, cp->comm);
 }
 
 /*
- * Points come in a ring of their own: one may be of before a record that is known already. Then
- * only the peak is of use. A point creates no process, as its record of joining is still to come.
+ * Points come in a ring of their own, so a point may be older than a record that came before it.
+ * Then only its peak is of use. A point creates no process: the record of joining is still to come.
  */
 struct process *processes_point(struct processes *ps, const struct wire_point *point,
 				uint64_t page_size)
@@ -374,7 +365,7 @@ void processes_free(struct processes *ps)
 {
 	struct process *process = ps->by_key, *next;
 
-	/* The tables go; what was in them is still chained. */
+	/* HASH_CLEAR frees the tables; their elements stay chained. */
 	HASH_CLEAR(hh_tgid, ps->by_tgid);
 	HASH_CLEAR(hh, ps->by_key);
 	for (; process; process = next) {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The model's door: records in, each to the subject it is about; totals and getters. */
-#include "model/profile_internal.h"
+/* The model's door: each record goes to the subjects that it is about. Totals and getters. */
+#include "base/amounts.h"
 #include "base/units.h"
+#include "model/phases.h"
+#include "model/process_timeline.h"
+#include "model/profile_among.h"
+#include "model/summaries.h"
+#include "model/timeline.h"
 
 #include <errno.h>
 #include <float.h>
@@ -15,19 +20,19 @@ struct metrics {
 	struct profile_metric list[PROFILE_MAX_METRICS];
 	char names[PROFILE_MAX_METRICS][NAME_TEXT_MAX];
 	size_t n;
-	bool joined; /* by the last step: gone with the next record */
+	bool joined; /* the last step has them, so the next record drops them */
 };
 
 struct profile {
 	struct profile_config config;
 	struct names names;
-	struct processes own;	     /* when they are not those of a machine */
-	struct processes *processes; /* where they are */
-	struct process *first;	     /* of WIRE_START, when they are */
-	struct process *who;	     /* of the last checkpoint; NULL: there was no room */
+	struct processes own;	     /* empty if the processes are in a machine's table */
+	struct processes *processes; /* that table, or `own` */
+	struct process *first;	     /* who hit WIRE_START */
+	struct process *who;	     /* who hit the last checkpoint; NULL if there was no room */
 	struct phases phases;
 	struct timeline timeline;
-	struct tracks tracks;
+	struct process_timeline process_timeline;
 	struct metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct profile_losses losses;
@@ -35,12 +40,12 @@ struct profile {
 
 	/* The run. */
 	uint64_t start_ns, end_ns;
-	bool any_record, started, finished; /* a start, a finish was seen */
+	bool any_record, started, finished; /* there was a record, a WIRE_START, a WIRE_FINISH */
 
 	/* Checkpoints. */
-	uint64_t received;     /* of them */
-	uint64_t last_ns;      /* of the last one */
-	struct peak step_peak; /* since the last step; that of metrics in between is in it */
+	uint64_t received;     /* how many */
+	uint64_t last_ns;      /* when the last one was */
+	struct peak step_peak; /* since the last step, however many metrics came in between */
 	struct profile_usage usage;
 	struct profile_name name; /* of the checkpoint being fed */
 	char name_text[NAME_TEXT_MAX];
@@ -62,10 +67,11 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->config = *config;
 	p->processes = ps ? ps : &p->own;
 	p->own.max = PROFILE_MAX_PROCESSES;
+	p->own.size = sizeof(struct process);
 	p->own.losses = &p->losses;
 	phases_init(&p->phases, PROFILE_MAX_PHASES, &p->losses);
 	if (timeline_init(&p->timeline, config->no_timeline) ||
-	    tracks_init(&p->tracks, config->no_timeline)) {
+	    process_timeline_init(&p->process_timeline, config->no_timeline)) {
 		profile_free(p);
 		return NULL;
 	}
@@ -103,7 +109,7 @@ void profile_free(struct profile *p)
 		return;
 	phases_free(&p->phases);
 	timeline_free(&p->timeline);
-	tracks_free(&p->tracks);
+	process_timeline_free(&p->process_timeline);
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	names_free(&p->names);
@@ -146,7 +152,7 @@ static void note_shared(struct profile *p, const struct profile_point *point, ui
 	raise_to(&p->totals.max_shared_file, point->file);
 }
 
-/* What the kernel side saw of that, between any two points too. */
+/* The kernel side saw the most that was shared between any two points, too. */
 static void note_most_shared(struct profile *p, const struct wire_shared *most)
 {
 	const uint64_t page = p->config.page_size;
@@ -174,11 +180,11 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	};
 	int err;
 
-	/* The run is over: what comes is the teardown of its processes. */
+	/* After the run there is only the teardown of its processes. */
 	if (p->finished && time_ns > p->end_ns)
 		return 0;
-	err = tracks_point(&p->tracks, p->processes, processes_point(p->processes, wire, page),
-			   wire, &point, page);
+	err = process_timeline_point(&p->process_timeline, p->processes,
+				     processes_point(p->processes, wire, page), wire, &point, page);
 	if (err)
 		return err;
 	peak_fold(&p->peak, &peak);
@@ -197,7 +203,7 @@ static void note_name(struct profile_losses *losses, const struct profile_name *
 	losses->invalid_utf8_names += name->invalid_utf8;
 }
 
-/* The double that is written as the float is: 0.1f is to read 0.1 and not 0.10000000149011612. */
+/* Returns the double that is written as the float is: 0.1 for 0.1f, not 0.10000000149011612. */
 static double double_of_float(uint32_t bits)
 {
 	char text[UNITS_TEXT_MAX];
@@ -240,7 +246,7 @@ static void read_value(struct profile_metric *metric, const struct wire_checkpoi
 	}
 }
 
-/* Where a metric of that name waits already, else a new place; NULL if all are taken. */
+/* Returns where a metric of that name waits already, else a new place, or NULL if all are taken. */
 static struct profile_metric *metric_slot(struct metrics *metrics, const char *name)
 {
 	struct profile_metric *metric;
@@ -291,7 +297,7 @@ static bool add_definition(struct profile *p)
 }
 
 /* The probes `metric`, `summary` and `define` are one kind of record: the site tells them apart. */
-static void take_metric(struct profile *p, const struct wire_checkpoint *cp)
+static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
 	const char *site = NULL;
 	bool taken;
@@ -350,7 +356,7 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 	return &p->step;
 }
 
-/* The run begins with its start, or with whatever comes first should that be lost. */
+/* The run begins with WIRE_START, or with the first record if that was lost. */
 static void note_run(struct profile *p, const struct wire_header *h, enum wire_what what)
 {
 	if (!p->any_record || (what == WIRE_START && !p->started))
@@ -363,7 +369,8 @@ static void note_run(struct profile *p, const struct wire_header *h, enum wire_w
 	}
 }
 
-/* Those of two CPUs may come in the wrong order, so holes are what the highest number lacks. */
+/* Checkpoints of two CPUs may come in the wrong order. What is missing is what the highest number
+ * lacks. */
 static void note_seq(struct profile *p, uint32_t seq)
 {
 	const uint64_t given = p->received + p->losses.missing_checkpoints;
@@ -373,7 +380,7 @@ static void note_seq(struct profile *p, uint32_t seq)
 	p->losses.missing_checkpoints = total > p->received ? total - p->received : 0;
 }
 
-/* When, since the last checkpoint, a peak that this one tells of was. */
+/* Returns a peak that a checkpoint tells of: it was at some time since the last checkpoint. */
 static struct peak peak_before(const struct profile *p, uint64_t time_ns, uint64_t rss)
 {
 	return (struct peak){
@@ -383,8 +390,8 @@ static struct peak peak_before(const struct profile *p, uint64_t time_ns, uint64
 	};
 }
 
-/* The kernel starts anew with each checkpoint, metrics among them; a step has what came before it.
- */
+/* The kernel side begins a new peak with each checkpoint, and a metric is one. A step has the peaks
+ * of the metrics before it. */
 static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *step,
 		       const struct peak *overall)
 {
@@ -460,7 +467,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			return -ENOMEM;
 	}
 	read_name(p, cp);
-	/* What is open had this peak, whether or not the rest succeeds. */
+	/* Open phases had this peak, whether or not the rest succeeds. */
 	phases_fold(&p->phases, &step_peak);
 	err = phases_step(&p->phases, &p->names, &event);
 	if (err)
@@ -478,9 +485,27 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	if (event.process)
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
-		take_metric(p, cp);
+		feed_metric(p, cp);
 	else
 		*step = make_step(p, cp, &tree);
+	return 0;
+}
+
+static int feed_process(struct profile *p, const struct wire_process *event)
+{
+	struct process *process;
+	int err;
+
+	if (event->h.kind == WIRE_EXIT && p->finished && event->h.time_ns > p->end_ns) {
+		processes_ended_later(p->processes, event);
+		return 0;
+	}
+	err = processes_event(p->processes, event, p->config.page_size, &process);
+	if (err)
+		return err;
+	if (process && !process->pub.end_ns)
+		process_timeline_joined(process);
+	note_run(p, &event->h, 0);
 	return 0;
 }
 
@@ -488,24 +513,25 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
 	const void *data = record;
-	struct process *about;
 	int err;
 
 	*step = NULL;
-	if (record->kind == WIRE_CHECKPOINT)
+	switch ((enum wire_kind)record->kind) {
+	case WIRE_CHECKPOINT:
 		return feed_checkpoint(p, data, step);
-	if (record->kind == WIRE_MAPPED)
-		return 0;
-	if (record->kind == WIRE_EXIT && p->finished && record->time_ns > p->end_ns) {
-		processes_ended_later(p->processes, data);
-		return 0;
+	case WIRE_FORK:
+	case WIRE_EXEC:
+	case WIRE_EXIT:
+		return feed_process(p, data);
+	case WIRE_POINT:
+		err = feed_point(p, data);
+		if (!err)
+			note_run(p, record, 0);
+		return err;
+	case WIRE_MAPPED:
+		break;
 	}
-	err = record->kind == WIRE_POINT
-		      ? feed_point(p, data)
-		      : processes_event(p->processes, data, p->config.page_size, &about);
-	if (!err)
-		note_run(p, record, 0);
-	return err;
+	return 0;
 }
 
 void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
@@ -520,8 +546,8 @@ static int finish_timeline(struct profile *p)
 				  &p->totals.peak_time_ns);
 
 	if (!err)
-		err = tracks_finish(&p->tracks, p->processes);
-	p->losses.thinned_points = p->timeline.thinned + p->tracks.thinned;
+		err = process_timeline_finish(&p->process_timeline, p->processes);
+	p->losses.thinned_points = p->timeline.thinned + p->process_timeline.thinned;
 	return err;
 }
 
@@ -535,8 +561,8 @@ static void finish_totals(struct profile *p)
 	totals->duration_ns = profile_rel_ns(p, p->end_ns);
 	totals->peak_rss = p->peak.rss;
 	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
-	/* Of a run, which has each process from the first page that counts: where what told of the
-	 * tree's peak was lost, it is at least that. */
+	/* The tree had at least what each process had. This helps where the record of the tree's
+	 * peak was lost. A job's processes may have had their peaks before the job. */
 	if (!is_among_others(p)) {
 		raise_to(&totals->peak_rss, processes_highest(&p->own));
 		raise_to(&totals->peak_hugetlb, processes_highest_hugetlb(&p->own));
@@ -545,8 +571,7 @@ static void finish_totals(struct profile *p)
 	totals->usage = p->usage;
 	if (p->finished || is_among_others(p))
 		return;
-	/* Nobody took stock at the end, but each process said what it had when it was last heard
-	 * of. */
+	/* WIRE_FINISH was lost. The last record of each process says what it has used. */
 	processes_usage(&p->own, &sum);
 	usage_raise(&totals->usage, &sum);
 }
@@ -588,15 +613,16 @@ const struct profile_point *profile_points(const struct profile *p, size_t *coun
 	return p->timeline.points;
 }
 
-const struct profile_track_point *profile_track_points(const struct profile *p, size_t *count)
+const struct profile_process_point *profile_process_points(const struct profile *p, size_t *count)
 {
-	*count = p->tracks.n;
-	return p->tracks.points;
+	*count = p->process_timeline.n;
+	return p->process_timeline.points;
 }
 
 struct profile_at_peak profile_at_peak(const struct profile *p)
 {
-	return (struct profile_at_peak){p->tracks.at_peak, p->tracks.shares, p->tracks.n_shares};
+	return (struct profile_at_peak){p->process_timeline.at_peak, p->process_timeline.shares,
+					p->process_timeline.n_shares};
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

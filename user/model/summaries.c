@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What programs say of the whole run: values under their names, and what metrics mean. */
-#include "model/profile_internal.h"
+#include "model/summaries.h"
 
 #include <stdlib.h>
 #include <string.h>

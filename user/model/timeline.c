@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The timeline. Points are collected until the buffer is full and then thinned: the time is cut
- * into windows of 2^shift ns, as narrow as the bound allows, and of each window the lowest and the
- * highest point stay, and the one with most of what cannot be given up for want of memory. Windows
- * only ever get wider, so each point is looked at a few times, however many come.
+ * Points are collected until the buffer is full. Then they are thinned: time is cut into windows of
+ * 2^shift ns, as narrow as the bound allows, and each window keeps its lowest point, its highest,
+ * and the one with the most memory that cannot be given up. Windows only ever get wider, so each
+ * point is looked at a few times, however many come.
  *
- * Points and peaks come in any order: those of a step are put together only when all are there.
+ * Points and peaks come in any order. They are put together when all are there.
  */
-#include "model/profile_internal.h"
+#include "model/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int by_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* Mostly they are in order already, in whole stretches, which qsort does not make use of. */
+/* Points are mostly in order already, which qsort makes no use of. */
 static void sort_points(struct profile_point *points, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -46,7 +46,7 @@ static void sort_points(struct profile_point *points, size_t n)
 	}
 }
 
-/* Where the window ends in which points[begin] is. */
+/* Returns where the window of points[begin] ends. */
 static size_t window_end(const struct profile_point *points, size_t n, size_t begin,
 			 unsigned int shift)
 {
@@ -58,7 +58,8 @@ static size_t window_end(const struct profile_point *points, size_t n, size_t be
 	return end;
 }
 
-/* Of points in order: how many stay with windows of 2^shift; if move, they are put together. */
+/* Returns how many of the sorted points stay with windows of 2^shift; with `move` they are put
+ * together. */
 static size_t thin_points(struct profile_point *points, size_t n, unsigned int shift, bool move)
 {
 	size_t kept = 0, end;
@@ -117,7 +118,7 @@ static int by_end(const void *a, const void *b)
 	return (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
 }
 
-/* Of peaks in order: as thin_points, but of each window the highest peak stays. */
+/* As thin_points(), but each window keeps its highest peak. */
 static size_t thin_peaks(struct peak *peaks, size_t n, unsigned int shift, bool move)
 {
 	size_t kept = 0, end;
@@ -157,7 +158,7 @@ void timeline_peak(struct timeline *t, const struct peak *peak)
 	t->peaks[t->n_peaks++] = *peak;
 }
 
-/* The first of the points that is at time_ns or later. */
+/* Returns the index of the first point at time_ns or later. */
 static size_t lower_bound(const struct profile_point *points, size_t n, uint64_t time_ns)
 {
 	size_t low = 0, high = n;
@@ -173,7 +174,7 @@ static size_t lower_bound(const struct profile_point *points, size_t n, uint64_t
 	return low;
 }
 
-/* The highest of the sorted points between a peak's two instants; NULL: they were thinned away. */
+/* Returns the highest sorted point between a peak's two instants, or NULL if none is left. */
 static struct profile_point *highest_within(struct timeline *t, size_t first, size_t sorted,
 					    const struct peak *peak)
 {
@@ -186,7 +187,8 @@ static struct profile_point *highest_within(struct timeline *t, size_t first, si
 	return high;
 }
 
-/* The point that a peak is put on: if none of its time is left, one more like that before it. */
+/* Returns the point to mark as the peak. If none of its time is left, this adds a copy of the point
+ * before it. */
 static struct profile_point *point_of(struct timeline *t, size_t sorted, const struct peak *peak)
 {
 	const size_t first = lower_bound(t->points, sorted, peak->from_ns);
@@ -194,7 +196,7 @@ static struct profile_point *point_of(struct timeline *t, size_t sorted, const s
 
 	if (point)
 		return point;
-	/* The same step may be a phase's too. */
+	/* A step and a phase may have had the same peak. */
 	for (size_t i = sorted; i < t->n; i++) {
 		if (t->points[i].time_ns == peak->to_ns)
 			return &t->points[i];
@@ -206,12 +208,12 @@ static struct profile_point *point_of(struct timeline *t, size_t sorted, const s
 	return point;
 }
 
-/* The instant that the peak got. The points are in order up to sorted. */
+/* Marks the peak, and returns the time of its point. The first `sorted` points are in order. */
 static uint64_t mark_peak(struct timeline *t, size_t sorted, const struct peak *peak)
 {
 	struct profile_point *point;
 
-	/* A point whose peak is 0 is none. */
+	/* A point whose peak is 0 has none. */
 	if (!peak->rss)
 		return peak->to_ns;
 	point = point_of(t, sorted, peak);
@@ -220,7 +222,8 @@ static uint64_t mark_peak(struct timeline *t, size_t sorted, const struct peak *
 	return point->time_ns;
 }
 
-/* The overall peak is known more closely than to a step; where a step's is the same, it is that. */
+/* The time of the overall peak is known more closely than a step's. A step whose peak is the
+ * overall one needs no mark of its own. */
 static void mark_peaks(struct timeline *t, size_t sorted, const struct peak *peaks, size_t n,
 		       const struct peak *overall, uint64_t overall_ns)
 {
@@ -239,7 +242,7 @@ static void drop_before(struct timeline *t, uint64_t start_ns)
 	t->n -= first;
 }
 
-/* Phases have half of what is kept for peaks, or all of it that the steps leave. */
+/* Phases get half of the room for peaks, or all that the steps leave of it. */
 static int phase_peaks(const struct peak *phases, size_t n, size_t n_steps, struct peak **chosen,
 		       size_t *n_chosen)
 {
@@ -272,7 +275,7 @@ int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *ph
 		return -ENOMEM;
 	t->n_peaks =
 		bound_peaks(t->peaks, t->n_peaks, TIMELINE_MAX_PEAKS - n_chosen, &t->peaks_shift);
-	/* What point_of may add is to fit. */
+	/* Leaves room for what point_of() may add. */
 	bound_points(t, TIMELINE_CAP - TIMELINE_MAX_PEAKS - 1);
 	drop_before(t, start_ns);
 	sorted = t->n;

@@ -179,7 +179,8 @@ static void put_end(struct json_writer *j, const struct profile_process *process
 }
 
 void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
-		   const struct profile_process *process, const struct event_owner *owner)
+		   const struct profile_process *process, const struct machine_job *job,
+		   const struct event_owner *owner)
 {
 	struct json_writer *j = begin(l, kind, time_ns);
 
@@ -192,8 +193,8 @@ void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns
 	put_owner(j, owner);
 	if (process->flags & WIRE_PROCESS_ATTACHED)
 		json_member_bool(j, "attached", true);
-	if (process->job)
-		json_member_u64(j, "job", process->job->id);
+	if (job)
+		json_member_u64(j, "job", job->id);
 	if (kind == EVENT_PROCESS_EXIT)
 		put_end(j, process);
 	else

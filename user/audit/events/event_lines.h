@@ -72,9 +72,10 @@ struct event_owner {
 void event_audit_start(struct event_lines *l, uint64_t time_ns, const struct run_info *info,
 		       const char *boot_id);
 
-/* EVENT_PROCESS_START, _EXEC or _EXIT. */
+/* EVENT_PROCESS_START, _EXEC or _EXIT. job is its, or NULL. */
 void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
-		   const struct profile_process *process, const struct event_owner *owner);
+		   const struct profile_process *process, const struct machine_job *job,
+		   const struct event_owner *owner);
 
 /* EVENT_JOB_BEGIN or _END, of a job that has a root. still_running: the audit ended first. */
 void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,

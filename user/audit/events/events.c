@@ -185,7 +185,7 @@ static void tell_process(struct events *e, const struct wire_header *h,
 	if (!may_tell(e, &user->quota, rate_of_users(e), h->time_ns) || !begin(e, kind))
 		return;
 	owner = owner_of(e, user, process);
-	event_process(&e->lines, kind, h->time_ns, process, &owner);
+	event_process(&e->lines, kind, h->time_ns, process, machine_job_of(process), &owner);
 }
 
 static void tell_job(struct events *e, enum event_kind kind, uint64_t time_ns,

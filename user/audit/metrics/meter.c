@@ -169,7 +169,7 @@ static struct metered_process *find(const struct meter *meter, const struct prof
 static void bind(struct meter *meter, struct metered_process *process,
 		 const struct profile_process *pub, uint64_t now_ns)
 {
-	const struct metered_job *job = metered_job_of(meter, pub->job);
+	const struct metered_job *job = metered_job_of(meter, machine_job_of(pub));
 	struct series *before = process->series;
 	char pid[16];
 	const char *values[METRIC_MAX_LABELS] = {
@@ -186,7 +186,7 @@ static void bind(struct meter *meter, struct metered_process *process,
 static bool is_bound_elsewhere(const struct meter *meter, const struct metered_process *process,
 			       const struct profile_process *pub)
 {
-	const struct metered_job *job = metered_job_of(meter, pub->job);
+	const struct metered_job *job = metered_job_of(meter, machine_job_of(pub));
 
 	return process->job != (job ? job->id : 0) || process->cgroup != pub->cgroup;
 }

@@ -88,14 +88,14 @@ static void put_owner(struct emit *e, const struct audit_report *r, uint32_t uid
 	emit_boundary_if_long(e);
 }
 
-static void put_rows(struct emit *e, const struct audit_report *r, const struct machine_job *job)
+static void put_rows(struct emit *e, const struct machine_job *job)
 {
 	emit_plain(e, "memory_usage");
 	emit_list(e, EMIT_BLOCK);
 	for (size_t i = 0; i < job->n_rows; i++) {
 		struct profile_checkpoint row;
 
-		machine_row(r->machine, job, i, &row);
+		machine_row(job, i, &row);
 		yaml_step(e, &row);
 	}
 	emit_list_end(e);
@@ -136,7 +136,7 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	key_count(e, "checkpoints", job->checkpoints);
 	key_count(e, "dropped_rows", job->dropped_rows);
 	emit_boundary(e);
-	put_rows(e, r, job);
+	put_rows(e, job);
 	yaml_totals(e, profile_totals(job->profile));
 	yaml_metrics(e, metrics, n_metrics);
 	yaml_phases(e, job->profile);
@@ -218,13 +218,14 @@ static void put_process(struct emit *e, const struct audit_report *r,
 			const struct profile_process *process)
 {
 	const struct recording_process recorded = recorded_process(process, r->start_ns);
+	const struct machine_job *job = machine_job_of(process);
 
 	emit_map(e, EMIT_BLOCK);
 	yaml_record(e, &record_process, &recorded);
 	key_mb(e, "memory_mb", profile_process_runs(process) ? process->memory.rss : 0);
 	put_owner(e, r, process->uid, process->cgroup);
-	if (process->job)
-		key_count(e, "job", process->job->id);
+	if (job)
+		key_count(e, "job", job->id);
 	emit_map_end(e);
 	emit_boundary(e);
 }

@@ -125,7 +125,7 @@ static const struct profile_process *process_of_suspect(const struct rules_liste
 		machine_process(audit_machine(p->audit), suspect->id.tgid);
 
 	if (!process || process->started_ns != suspect->id.started_ns || process->end_ns ||
-	    process->job)
+	    machine_job_of(process))
 		return NULL;
 	return process;
 }
@@ -239,7 +239,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 		forget(p, find(p, &id));
 		return;
 	}
-	if (process->job || process->end_ns)
+	if (machine_job_of(process) || process->end_ns)
 		return;
 	if (record->kind == WIRE_EXEC)
 		take_exec(p, (const void *)record, process);

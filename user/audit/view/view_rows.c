@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 
-enum { CACHE_LINE = 64, FETCH_AHEAD = 8 };
+enum { FETCH_AHEAD = 8 };
 
 /* Something to sort. */
 struct ranked {
@@ -97,17 +97,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static int64_t growth_of(const struct profile_process *process)
-{
-	return (int64_t)(process->memory.rss - process->marked_rss[1]);
-}
-
 static struct view_figures figures_of(const struct profile_process *process)
 {
 	return (struct view_figures){
 		.rss = process->memory.rss,
 		.peak = process->memory.peak,
-		.growth = growth_of(process),
+		.growth = machine_growth(process),
 		.usage = process->usage,
 	};
 }
@@ -166,8 +161,10 @@ static bool job_matches(const struct view_wants *wants, const struct machine_job
 
 static bool is_wanted(const struct view_wants *wants, const struct profile_process *process)
 {
+	const struct machine_job *job = machine_job_of(process);
+
 	return !is_filtered(wants) || process_matches(wants, process) ||
-	       (process->job && job_matches(wants, process->job));
+	       (job && job_matches(wants, job));
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------------
@@ -243,8 +240,9 @@ static void rank(struct view_rows *v, const struct profile_process *process, uin
 
 static void count_process(struct view_rows *v, const struct profile_process *process)
 {
-	const int64_t growth = growth_of(process);
-	struct tally *tally = process->job ? tally_of(v, process->job) : NULL;
+	const int64_t growth = machine_growth(process);
+	const struct machine_job *job = machine_job_of(process);
+	struct tally *tally = job ? tally_of(v, job) : NULL;
 
 	usage_add(&v->totals.usage, &process->usage);
 	if (tally)
@@ -279,12 +277,12 @@ static uint64_t find_best(struct view_rows *v, const struct profile_process *roo
 			continue;
 		}
 		while (at != root && !machine_sibling(at)) {
-			raise_best(v, at->parent, at);
-			at = at->parent;
+			raise_best(v, machine_parent(at), at);
+			at = machine_parent(at);
 		}
 		if (at == root)
 			return v->best[machine_index(root)];
-		raise_best(v, at->parent, at);
+		raise_best(v, machine_parent(at), at);
 		at = machine_sibling(at);
 	}
 }
@@ -292,13 +290,6 @@ static uint64_t find_best(struct view_rows *v, const struct profile_process *roo
 static bool is_tree(const struct view_rows *v)
 {
 	return v->wants->tree && !is_filtered(v->wants);
-}
-
-/* Processes are scattered in memory. With many, waiting for each would take most of a frame. */
-static void fetch(const struct profile_process *process)
-{
-	for (size_t at = 0; at < sizeof(*process); at += CACHE_LINE)
-		__builtin_prefetch((const char *)process + at);
 }
 
 static void rank_processes(struct view_rows *v)
@@ -311,14 +302,14 @@ static void rank_processes(struct view_rows *v)
 		const struct profile_process *process = processes[i];
 
 		if (i + FETCH_AHEAD < n)
-			fetch(processes[i + FETCH_AHEAD]);
+			machine_fetch(processes[i + FETCH_AHEAD]);
 		count_process(v, process);
 		if (process->end_ns || !is_wanted(v->wants, process))
 			continue;
 		v->totals.processes++;
 		if (!tree)
 			rank(v, process, process_key(v, process));
-		else if (!process->parent)
+		else if (!machine_parent(process))
 			rank(v, process, find_best(v, process));
 	}
 	make_heap(v->ranked, v->n_ranked);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* machine_members.h - the processes of a machine: the tree of those alive, and who gives way. */
+#ifndef QPROF_MACHINE_MEMBERS_H
+#define QPROF_MACHINE_MEMBERS_H
+
+#include "model/machine_state.h"
+
+/* For processes.make_room: removes the process that ended first and that nobody needs. */
+bool members_make_room(struct processes *ps);
+/* Meets a process at its first record: it is alive, has a parent, and perhaps the parent's job. */
+void member_meet(struct machine *m, struct member *member, struct machine_news *news);
+/* Puts the process below its parent, if that is known. */
+void member_link(struct machine *m, struct member *member);
+/* Puts the process into the job, unless it is in one or job is NULL. */
+void member_join(struct member *member, struct job *job);
+/* Takes the process out of its job, which goes. */
+void member_leave(struct member *member);
+/* Takes note of the end of a process. Returns 0 or -ENOMEM. */
+int member_end(struct machine *m, struct member *member);
+/* Returns whether its end was taken note of. */
+bool member_has_ended(const struct member *member);
+
+#endif

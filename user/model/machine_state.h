@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * machine_state.h - a machine, its jobs and the members of both, for the files that make up the
+ * model of a machine. Nobody else includes it.
+ *
+ * Who calls whom: machine.c -> machine_jobs -> machine_members, machine_rows -> machine_sums,
+ * machine_users. None calls back.
+ */
+#ifndef QPROF_MACHINE_STATE_H
+#define QPROF_MACHINE_STATE_H
+
+#include "model/machine.h"
+#include "model/processes.h"
+
+struct row;
+struct sum;
+struct text;
+struct user;
+
+/* A process of the machine, with what only audits need. */
+struct member {
+	struct process process; /* first: the table of processes holds this */
+	struct job *job;
+	struct member *parent; /* the nearest ancestor that is alive */
+	struct member *children, *prev, *next;
+	struct member *ended_prev, *ended_next; /* in user.ended */
+	struct member *job_prev, *job_next;	/* in job.members */
+	uint64_t marked_rss[2];			/* at the last machine_mark(), and the one before */
+	unsigned int pins;			/* it must not be removed while there are any */
+	bool known;				/* it was met: see member_meet() */
+};
+
+struct job {
+	struct machine_job pub; /* first: callers hold this */
+	struct user *user;
+	struct member *members;
+	struct row *rows;
+	size_t rows_cap, charged;
+	bool began; /* callers have been told */
+};
+
+struct machine {
+	struct processes processes; /* first: see members_make_room() */
+	struct machine_config config;
+	struct profile_losses process_losses;
+	struct machine_losses losses;
+	size_t alive;
+
+	struct job *running[WIRE_MAX_JOBS];
+	struct machine_job **jobs;
+	size_t n_jobs;
+	uint64_t last_id;
+
+	struct user *users, *next_user;
+	size_t kept;
+	struct text *texts;
+	struct sum *sums[MACHINE_SUMS];
+	struct sum *by_owner;
+	size_t n_sums;
+};
+
+static inline struct member *member_of(const struct profile_process *pub)
+{
+	return (struct member *)pub;
+}
+
+static inline struct member *member_at(const struct machine *m, size_t i)
+{
+	return member_of(m->processes.list[i]);
+}
+
+static inline struct profile_process *process_of(struct member *member)
+{
+	return &member->process.pub;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * profile_among.h - a profile whose processes are in a table that it shares: that of a machine. It
+ * has no processes of its own then, and its main process is the process of its WIRE_START.
+ */
+#ifndef QPROF_PROFILE_AMONG_H
+#define QPROF_PROFILE_AMONG_H
+
+#include "model/processes.h"
+
+/* With ps NULL, the profile has a table of its own. Returns NULL when out of memory. */
+struct profile *profile_new_among(const struct profile_config *config, struct processes *ps);
+/* The profile keeps at most `max` phases from now on. It keeps those that it has. */
+void profile_keep_phases(struct profile *p, size_t max);
+size_t profile_n_phases(const struct profile *p);
+/* Returns who hit the last checkpoint, or NULL if there was no room for the process. */
+struct process *profile_who(const struct profile *p);
+
+#endif

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The model's door: each record goes to the subjects that it is about. Totals and getters. */
 #include "base/amounts.h"
-#include "base/units.h"
 #include "model/phases.h"
 #include "model/process_timeline.h"
 #include "model/profile_among.h"
+#include "model/row_metrics.h"
 #include "model/summaries.h"
 #include "model/timeline.h"
 
 #include <errno.h>
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Metrics that wait for the step they join. */
-struct metrics {
-	struct profile_metric list[PROFILE_MAX_METRICS];
-	char names[PROFILE_MAX_METRICS][NAME_TEXT_MAX];
-	size_t n;
-	bool joined; /* the last step has them, so the next record drops them */
-};
 
 struct profile {
 	struct profile_config config;
@@ -33,7 +22,7 @@ struct profile {
 	struct phases phases;
 	struct timeline timeline;
 	struct process_timeline process_timeline;
-	struct metrics *metrics; /* NULL before the first */
+	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct profile_losses losses;
 	struct profile_totals totals;
@@ -44,7 +33,7 @@ struct profile {
 
 	/* Checkpoints. */
 	uint64_t received;     /* how many */
-	uint64_t last_ns;      /* when the last one was */
+	uint64_t last_ns;      /* when the last was */
 	struct peak step_peak; /* since the last step, however many metrics came in between */
 	struct profile_usage usage;
 	struct profile_name name; /* of the checkpoint being fed */
@@ -141,7 +130,7 @@ static void note_tree(struct profile *p, const struct profile_point *point)
 	p->rss_now_ns = point->time_ns;
 }
 
-/* Pages that more than one process may count as theirs. */
+/* Notes how many pages several processes may count as theirs. */
 static void note_shared(struct profile *p, const struct profile_point *point, uint64_t inherited,
 			uint32_t processes)
 {
@@ -203,86 +192,23 @@ static void note_name(struct profile_losses *losses, const struct profile_name *
 	losses->invalid_utf8_names += name->invalid_utf8;
 }
 
-/* Returns the double that is written as the float is: 0.1 for 0.1f, not 0.10000000149011612. */
-static double double_of_float(uint32_t bits)
-{
-	char text[UNITS_TEXT_MAX];
-	float value;
-
-	memcpy(&value, &bits, sizeof(value));
-	if (!isfinite(value))
-		return value;
-	for (int digits = FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, value);
-		if (strtof(text, NULL) == value)
-			break;
-	}
-	return strtod(text, NULL);
-}
-
-static void read_value(struct profile_metric *metric, const struct wire_checkpoint *cp)
-{
-	switch ((enum wire_value)cp->value_state) {
-	case WIRE_VALUE_INT:
-		metric->kind = PROFILE_INT;
-		metric->i = (int64_t)cp->value;
-		break;
-	case WIRE_VALUE_UINT:
-		metric->kind = PROFILE_UINT;
-		metric->u = cp->value;
-		break;
-	case WIRE_VALUE_DOUBLE:
-		metric->kind = PROFILE_DOUBLE;
-		memcpy(&metric->d, &cp->value, sizeof(metric->d));
-		break;
-	case WIRE_VALUE_FLOAT:
-		metric->kind = PROFILE_DOUBLE;
-		metric->d = double_of_float((uint32_t)cp->value);
-		break;
-	case WIRE_VALUE_NONE:
-	case WIRE_VALUE_UNREADABLE:
-		metric->kind = PROFILE_UNREADABLE;
-		break;
-	}
-}
-
-/* Returns where a metric of that name waits already, else a new place, or NULL if all are taken. */
-static struct profile_metric *metric_slot(struct metrics *metrics, const char *name)
-{
-	struct profile_metric *metric;
-
-	for (size_t i = 0; i < metrics->n; i++) {
-		if (!strcmp(metrics->list[i].name, name))
-			return &metrics->list[i];
-	}
-	if (metrics->n == PROFILE_MAX_METRICS)
-		return NULL;
-	metric = &metrics->list[metrics->n];
-	metric->name = metrics->names[metrics->n];
-	snprintf(metrics->names[metrics->n], sizeof(metrics->names[0]), "%s", name);
-	metrics->n++;
-	return metric;
-}
-
 static bool add_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
-	struct profile_metric *metric = p->metrics ? metric_slot(p->metrics, p->name.text) : NULL;
+	const struct profile_metric value = metric_from_wire(cp);
 
-	if (!metric)
+	if (!row_metrics_add(p->metrics, p->name.text, &value))
 		return false;
-	read_value(metric, cp);
-	p->losses.unreadable_metrics += metric->kind == PROFILE_UNREADABLE;
+	p->losses.unreadable_metrics += value.kind == PROFILE_UNREADABLE;
 	return true;
 }
 
 static bool add_summary(struct profile *p, const struct wire_checkpoint *cp)
 {
 	const struct interned *name = names_find(&p->names, &p->name);
-	struct profile_metric value = {0};
+	const struct profile_metric value = metric_from_wire(cp);
 
 	if (!name && p->summaries.n < PROFILE_MAX_SUMMARIES)
 		name = names_intern(&p->names, &p->name);
-	read_value(&value, cp);
 	p->losses.unreadable_metrics += value.kind == PROFILE_UNREADABLE;
 	return name && summaries_set(&p->summaries, name, &value);
 }
@@ -435,14 +361,6 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 		name_read(&p->config, cp, &p->name, p->name_text);
 }
 
-static void drop_joined_metrics(struct metrics *metrics)
-{
-	if (!metrics || !metrics->joined)
-		return;
-	metrics->n = 0;
-	metrics->joined = false;
-}
-
 static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			   const struct profile_checkpoint **step)
 {
@@ -473,7 +391,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	if (err)
 		return err;
 
-	drop_joined_metrics(p->metrics);
+	row_metrics_drop_joined(p->metrics);
 	note_run(p, &cp->h, cp->what);
 	note_seq(p, cp->seq);
 	note_name(&p->losses, &p->name);
@@ -585,7 +503,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		phases_fold(&p->phases, &p->tail);
 	}
 	now.time_ns = p->end_ns;
-	drop_joined_metrics(p->metrics);
+	row_metrics_drop_joined(p->metrics);
 	if (p->metrics) {
 		p->losses.dropped_metrics += p->metrics->n;
 		p->metrics->n = 0;

@@ -225,7 +225,7 @@ static void descendants_from_before_join(void **state)
 	}
 	assert_ptr_equal(machine_job_of(process(t, 102)), job(t, 0));
 	assert_null(machine_job_of(process(t, 104)));
-	/* Before the kernel side was told, one of them has forked. */
+	/* A descendant forked before the kernel side was told. */
 	forked(t, 105, 102, 0);
 	assert_true(t->news.joins);
 	assert_ptr_equal(machine_job_of(process(t, 105)), job(t, 0));
@@ -377,7 +377,7 @@ static void ended_processes_stay_until_there_is_no_room(void **state)
 	machine_processes(t->m, &n);
 	assert_int_equal(n, 10);
 	assert_int_equal(machine_alive(t->m), 1);
-	assert_non_null(machine_process(t->m, 50)); /* whoever churns pushes out his own */
+	assert_non_null(machine_process(t->m, 50)); /* a user who churns pushes out their own */
 	assert_null(machine_process(t->m, 100));
 	assert_non_null(machine_process(t->m, 149));
 	assert_int_equal(machine_losses(t->m).forgotten_processes, 42);

@@ -26,7 +26,7 @@ enum {
 	PAGES = 64, /* a quarter of a MiB, which two decimals hold */
 };
 
-/* Names that rows tell apart, then names that they do not: those are shown alike. */
+/* Names that rows tell apart; then two that look alike in a row. */
 static const char *const names[] = {"A", "B", "Load",	  "Load Layer", "End",	"Start",
 				    "",	 " ", "\xc3\xa4", "x\xff",	"x\xfe"};
 enum { N_NAMES = sizeof(names) / sizeof(*names), N_PLAIN = N_NAMES - 2 };
@@ -45,8 +45,8 @@ struct run {
 	size_t n_hits;
 	struct record_who threads[MAX_THREADS];
 	size_t n_threads;
-	bool plain;  /* the rows of a file say all that there is to know */
-	bool killed; /* qprof-bpf was: there is no end */
+	bool plain;  /* its rows tell all processes and all names apart */
+	bool killed; /* the run has no end */
 };
 
 static uint64_t draw(struct run *run, uint64_t n)
@@ -61,7 +61,8 @@ static uint64_t draw(struct run *run, uint64_t n)
 
 /* ---- A run ---- */
 
-/* Up to three processes of up to three threads. A pid may be used again if the run is not plain. */
+/* Draws up to three processes of up to three threads. Unless the run is plain, processes share a
+ * pid. */
 static void draw_threads(struct run *run)
 {
 	const size_t n_processes = 1 + draw(run, 3);
@@ -121,7 +122,7 @@ static void draw_run(struct run *run, uint64_t seed)
 		n_open += what == WIRE_BEGIN; /* or less, where ends match */
 		add_hit(run, what, names[draw(run, run->plain ? N_PLAIN : N_NAMES)]);
 	}
-	/* The last row of a file that was cut off is the last that it knows of. */
+	/* A run that is killed ends with its last row. */
 	add_hit(run, run->killed ? WIRE_BEGIN : WIRE_FINISH, run->killed ? "last" : "");
 }
 
@@ -191,7 +192,7 @@ static void end_expected(const struct run *run, struct expectation *e, size_t at
 static void expect(const struct run *run, struct expectation *e)
 {
 	bool any_mark = false;
-	size_t gap = 0; /* that of the start is the first phase */
+	size_t gap = 0; /* the gap that begins with the run is the first phase */
 
 	*e = (struct expectation){0};
 	for (size_t i = 0; i < run->n_hits; i++) {
@@ -235,7 +236,7 @@ static uint64_t expected_peak(const struct run *run, const struct expected *phas
 	return peak * RECORDS_PAGE;
 }
 
-/* As it is shown: a mark by its name, the start and the end of a run as such. */
+/* Returns what phases call the checkpoint. */
 static const char *shown(const struct hit *hit)
 {
 	if (hit->what == WIRE_START)
@@ -438,7 +439,7 @@ static int write_run(const struct run *run, struct profile *p)
 	return fd;
 }
 
-/* Somewhere between the end of the rows and that of the phases. */
+/* Cuts the file somewhere after its rows and before the end of its phases. */
 static void cut_off(struct run *run, int fd)
 {
 	const size_t len = (size_t)lseek(fd, 0, SEEK_END);
@@ -554,7 +555,7 @@ static void feed_audit(struct machine *m, struct meter *meter, const union recor
 	meter_took(meter, &r->h, &news);
 }
 
-/* All that the processes of the run begin or end with; of threads, again. */
+/* Feeds the begin or the end of each process, once for each of its threads. */
 static void feed_processes(const struct run *run, struct machine *m, struct meter *meter,
 			   enum wire_kind kind, uint64_t time_ns)
 {

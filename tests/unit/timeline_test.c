@@ -70,7 +70,7 @@ static const struct profile_point *finish(struct line *line, uint64_t end_ns, si
 	return points;
 }
 
-/* The one point that has this peak, in pages. */
+/* Returns the point that has this peak, in pages. */
 static const struct profile_point *with_peak(const struct profile_point *points, size_t n,
 					     uint64_t peak)
 {
@@ -85,7 +85,7 @@ static const struct profile_point *with_peak(const struct profile_point *points,
 	return found;
 }
 
-/* What fits stays as it was, down to points at one instant; only the order is mended. */
+/* Points that fit stay as they were, even several at an instant. Only their order changes. */
 static void test_few_points_stay(void **state)
 {
 	struct line *line = *state;
@@ -220,7 +220,7 @@ static void test_peaks_survive_a_flood(void **state)
 
 /*
  * 200,000 checkpoints: bounded, and of more steps and phases than have room the overall peak stays,
- * as does that of the one long phase.
+ * as does the peak of the long phase.
  */
 static void test_many_checkpoints(void **state)
 {

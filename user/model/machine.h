@@ -8,7 +8,7 @@
  *   user who has most of them. What it had used stays in the sum of its user and cgroup.
  * - A job keeps a limited number of rows of memory_usage and of phases. All jobs together keep
  *   MACHINE_KEPT; a user may keep no more than it leaves for all others.
- * - When there are too many jobs, the oldest of those that are over goes.
+ * - When there are too many jobs, the oldest job that is over goes.
  * Whatever is left out is counted.
  */
 #ifndef QPROF_MACHINE_H
@@ -135,7 +135,7 @@ int64_t machine_growth(const struct profile_process *process);
 void machine_fetch(const struct profile_process *process);
 /* In the order in which they began; valid until the next record. */
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
-/* Sets *row to the job's row i of those that it kept, in order. Its texts are the machine's. */
+/* Sets *row to row i of the rows that the job kept, in order. Its texts are the machine's. */
 void machine_row(const struct machine_job *job, size_t i, struct profile_checkpoint *row);
 size_t machine_n_sums(const struct machine *m);
 const struct machine_sum *machine_sum(const struct machine *m, size_t i);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <utlist.h>
 
-enum { SCAN = 64 /* processes that are looked at for one that has to give way */ };
+enum { SCAN = 64 /* processes to look at when one has to go */ };
 
 static void forget_process(struct machine *m, struct user *user, struct member *member)
 {

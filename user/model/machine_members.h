@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* machine_members.h - the processes of a machine: the tree of those alive, and who gives way. */
+/* machine_members.h - the processes of a machine: the tree of processes that are alive, and which
+ * ended processes go. */
 #ifndef QPROF_MACHINE_MEMBERS_H
 #define QPROF_MACHINE_MEMBERS_H
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { SCAN = 64 /* users that are looked at for one that has to give way */ };
+enum { SCAN = 64 /* users to choose from when a process has to go */ };
 
 struct user *user_get(struct machine *m, uint32_t uid)
 {

@@ -22,7 +22,7 @@ void user_release(struct machine *m, struct user *user);
 /* Returns whether the user may keep n rows, metrics or phases more: as many as it leaves for all
  * others. */
 bool user_may_keep(const struct machine *m, const struct user *user, size_t n);
-/* Of the users that come next, returns the one with most ended processes, or NULL. */
+/* Looks at the next few users. Returns the user with most ended processes, or NULL. */
 struct user *users_next_with_most(struct machine *m);
 void users_free(struct machine *m);
 

@@ -47,7 +47,7 @@ static bool same_window(const struct profile_process_point *a,
 	return a->share.process == b->share.process && a->time_ns >> shift == b->time_ns >> shift;
 }
 
-/* Thins the points of each process, which are in order, as timeline.c thins those of the tree.
+/* Thins the points of each process, which are in order, as timeline.c thins the tree's.
  * Returns how many stay; with `move` they are put together. */
 static size_t thin(struct profile_process_point *points, size_t n, unsigned int shift, bool move)
 {

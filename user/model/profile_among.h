@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * profile_among.h - a profile whose processes are in a table that it shares: that of a machine. It
- * has no processes of its own then, and its main process is the process of its WIRE_START.
+ * profile_among.h - a profile that shares the table of processes of a machine. It has no processes
+ * of its own, and its main process is the process of its WIRE_START.
  */
 #ifndef QPROF_PROFILE_AMONG_H
 #define QPROF_PROFILE_AMONG_H

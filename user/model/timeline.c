@@ -2,7 +2,7 @@
 /*
  * Points are collected until the buffer is full. Then they are thinned: time is cut into windows of
  * 2^shift ns, as narrow as the bound allows, and each window keeps its lowest point, its highest,
- * and the one with the most memory that cannot be given up. Windows only ever get wider, so each
+ * and the point with the most memory that cannot be given up. Windows only ever get wider, so each
  * point is looked at a few times, however many come.
  *
  * Points and peaks come in any order. They are put together when all are there.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timeline.h - memory of the tree over time, in a bounded number of points. Of points close
- * together the lowest, the highest and the one with the most unreclaimable memory stay; so do the
+ * together the lowest, the highest and the point with the most unreclaimable memory stay; so do the
  * exact peaks of steps and phases.
  */
 #ifndef QPROF_TIMELINE_H

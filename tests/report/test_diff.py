@@ -156,6 +156,8 @@ def test_cut_off(profile):
     cut = profile("cut", phase("A", 0), whole=False)
     assert "only a part" in diff(old, cut)
     assert "cut off" in diff("--max-peak-increase", "5%", old, cut, status=1)
+    assert "cut off" in diff("--budget", "peak=1G", cut, old, status=1)
+    assert "cut off" in diff("--max-peak-increase", "5%", "--budget", "peak=1G", old, cut, status=1)
 
 
 def test_hostile_names(profile):

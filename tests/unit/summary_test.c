@@ -100,6 +100,42 @@ static void test_figures(void **state)
 	profile_free(p);
 }
 
+/* A run that did not end well says so before all figures, and in which phase. */
+static void test_ending(void **state)
+{
+	static const struct {
+		uint32_t status; /* as wait(2) has it */
+		const char *line;
+	} cases[] = {
+		{9, "! Ended by SIGKILL (out of memory, or kill -9), in Calibration\nqprof-bpf: "},
+		{11 | 0x80, "! Ended by SIGSEGV, in Calibration\nqprof-bpf: "},
+		{3 << 8, "! Failed with exit status 3, in Calibration\nqprof-bpf: "},
+		{0, "qprof-bpf: "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct profile *p = new_profile();
+		union record r;
+		char *text;
+
+		hit(p, WIRE_START, "", 0, 100, 100);
+		record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, "python\0quant.py", 16);
+		r.process.flags = WIRE_PROCESS_TARGET;
+		feed(p, &r);
+		hit(p, WIRE_BEGIN, "Calibration", 1000, 25600, 25600);
+		record_process(&r, WIRE_EXIT, START_NS + 2000 * MS, MAIN, 1, "", 0);
+		r.process.flags = WIRE_PROCESS_TARGET;
+		r.process.exit_code = cases[i].status;
+		feed(p, &r);
+		text = summary(p, 80, false);
+		if (strncmp(text, cases[i].line, strlen(cases[i].line)) != 0)
+			fail_msg("no \"%s\" first in:\n%s", cases[i].line, text);
+		free(text);
+		profile_free(p);
+	}
+}
+
 /* What the peak has nothing of is said beside it. */
 static void test_hugetlb(void **state)
 {
@@ -258,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_colour),
 		cmocka_unit_test(test_hostile_and_many),

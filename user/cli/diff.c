@@ -143,6 +143,10 @@ static const struct command_option options[] = {
 	 "(repeatable)",
 	 OPT_OWN, INTO(struct diff_command, budgets), .parse = parse_budget,
 	 .wrong = "not a budget such as Calibration.peak=20G, time=10m"},
+	{0, "allow-failed", NULL,
+	 "Judge runs that failed, were killed or cut off as others: without it, no limit or budget "
+	 "holds for them",
+	 OPT_FLAG, INTO(struct diff_command, diff.allow_failed)},
 	{0, "all", NULL, "Tell also what did not change", OPT_FLAG,
 	 INTO(struct diff_command, diff.all)},
 	{'f', "format", "FORMAT", "text (default) or json", OPT_CHOICE,
@@ -156,6 +160,7 @@ static int add_profile(struct diff_command *command, struct comparison *c, enum 
 		       const char *path, struct error *err)
 {
 	struct recording r;
+	struct ending ending;
 	int added;
 
 	if (load_recording(&r, path, err))
@@ -164,6 +169,9 @@ static int add_profile(struct diff_command *command, struct comparison *c, enum 
 		command->diff.old_partial |= r.partial;
 	else
 		command->diff.new_partial |= r.partial;
+	recording_ending(&r, &ending);
+	if (!command->diff.endings[side].is_bad)
+		command->diff.endings[side] = ending;
 	added = comparison_add(c, side, &r);
 	recording_free(&r);
 	if (added == -E2BIG)
@@ -258,7 +266,8 @@ const struct command command_diff = {
 	.doc = "Two profiles side by side, phase by phase, matched by name and occurrence. Several "
 	       "repeats of a side are told by their medians. Needs no privileges."
 	       "\v"
-	       "Exit status 0; 1 if a limit or budget is passed; 125 if a profile cannot be read. "
+	       "Exit status 0; 1 if a limit or budget is passed, or a run did not end well; 125 if "
+	       "a profile cannot be read. "
 	       "Percentages count from 1 MiB or 10 ms on, and a change within the spread of "
 	       "repeats passes no limit.",
 	.tables = (const struct option_table[]){{options, 0}, {0}},

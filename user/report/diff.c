@@ -130,9 +130,15 @@ int diff_judge(struct diff *d)
 	return err;
 }
 
+static bool is_doubted(const struct diff *d)
+{
+	return d->n_limits + d->n_budgets && !d->allow_failed &&
+	       (d->endings[COMPARE_OLD].is_bad || d->endings[COMPARE_NEW].is_bad);
+}
+
 bool diff_is_broken(const struct diff *d)
 {
-	return d->n_breaches || (d->n_limits + d->n_budgets && (d->old_partial || d->new_partial));
+	return d->n_breaches || is_doubted(d);
 }
 
 /* ---- Text ---- */
@@ -217,6 +223,20 @@ static bool is_told(const struct diff *d, const struct compare_subject *subject,
 	return !old.n || !new.n || compare_is_change(metric, old.median, new.median);
 }
 
+/* ">415 MiB": a run that was killed might have needed more. A median of repeats says no such thing.
+ */
+static void side_text(char out[UNITS_TEXT_MAX], const struct diff *d,
+		      const struct compare_subject *subject, enum compare_side side,
+		      enum compare_metric metric)
+{
+	const bool is_least = metric == COMPARE_NEED && subject == comparison_run(d->c) &&
+			      comparison_runs(d->c, side) == 1 && d->endings[side].is_killed;
+	char text[UNITS_TEXT_MAX];
+
+	value_text(text, metric, compare_values(subject, side, metric).median);
+	snprintf(out, UNITS_TEXT_MAX, "%s%.30s", is_least ? ">" : "", text);
+}
+
 static void put_metric(const struct diff *d, FILE *out, const struct compare_subject *subject,
 		       enum compare_metric metric)
 {
@@ -227,9 +247,9 @@ static void put_metric(const struct diff *d, FILE *out, const struct compare_sub
 	const char *remark = "";
 
 	if (old.n)
-		value_text(before, metric, old.median);
+		side_text(before, d, subject, COMPARE_OLD, metric);
 	if (new.n)
-		value_text(after, metric, new.median);
+		side_text(after, d, subject, COMPARE_NEW, metric);
 	if (old.n && new.n) {
 		change_text(change, metric, old.median, new.median);
 		percent_text(percent, old.median, new.median);
@@ -295,6 +315,7 @@ static void put_breach(const struct diff *d, FILE *out, const struct diff_breach
 static void put_side(const struct diff *d, FILE *out, const char *title, const char *name,
 		     enum compare_side side, bool partial)
 {
+	const struct ending *ending = &d->endings[side];
 	const size_t n = comparison_runs(d->c, side);
 
 	fprintf(out, "%s ", title);
@@ -302,6 +323,13 @@ static void put_side(const struct diff *d, FILE *out, const char *title, const c
 	if (n > 1)
 		fprintf(out, " (medians of %zu runs)", n);
 	fputs(partial ? " ! only a part: it was cut off\n" : "\n", out);
+	if (partial || !ending->is_bad)
+		return;
+	tone(d, out, WARNING);
+	fputs("     ! ", out);
+	put_safe(out, ending->text, d->width - 7);
+	tone(d, out, PLAIN);
+	fputc('\n', out);
 }
 
 void diff_text(const struct diff *d, FILE *out)
@@ -325,8 +353,10 @@ void diff_text(const struct diff *d, FILE *out)
 	tone(d, out, WARNING);
 	for (size_t i = 0; i < d->n_breaches; i++)
 		put_breach(d, out, &d->breaches[i]);
-	if (diff_is_broken(d) && !d->n_breaches)
-		fputs("\n! the limits cannot be told to hold: a profile was cut off\n", out);
+	if (is_doubted(d))
+		fprintf(out, "%s! the limits cannot be told to hold: a run %s (--allow-failed)\n",
+			d->n_breaches ? "" : "\n",
+			d->old_partial || d->new_partial ? "was cut off" : "failed");
 	tone(d, out, PLAIN);
 	if (d->n_limits + d->n_budgets && !diff_is_broken(d))
 		fputs("\nAll limits hold.\n", out);
@@ -426,6 +456,13 @@ static void put_json_breach(struct json_writer *j, const struct diff_breach *bre
 	json_object_end(j);
 }
 
+/* null: all runs of that side ended well. */
+static void put_json_ending(struct json_writer *j, const char *key, const struct ending *ending)
+{
+	json_key(j, key);
+	json_text(j, ending->is_bad ? ending->text : NULL);
+}
+
 void diff_json(const struct diff *d, FILE *out)
 {
 	struct json_writer j = {.out = out, .pretty = true};
@@ -435,6 +472,8 @@ void diff_json(const struct diff *d, FILE *out)
 	json_object(&j);
 	json_key(&j, "partial");
 	json_plain(&j, d->old_partial || d->new_partial ? "true" : "false");
+	put_json_ending(&j, "old_ending", &d->endings[COMPARE_OLD]);
+	put_json_ending(&j, "new_ending", &d->endings[COMPARE_NEW]);
 	json_key(&j, "broken");
 	json_plain(&j, diff_is_broken(d) ? "true" : "false");
 	json_key(&j, "breaches");

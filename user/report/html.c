@@ -14,6 +14,7 @@
 #include "report/layout.h"
 #include "report/markup.h"
 #include "report/palette.h"
+#include "format/ending.h"
 #include "format/quality.h"
 #include "report/rates.h"
 #include "report/renderer.h"
@@ -29,6 +30,7 @@ struct page {
 	const struct recording *r;
 	const struct render_options *options;
 	struct recording_needs *needs;
+	struct ending ending;
 	struct layout layout;
 	struct rate *rates;
 	size_t n_rates;
@@ -165,6 +167,11 @@ static void put_run(struct json_writer *j, const struct page *page)
 		json_u64(j, run->pids[i]);
 	json_array_end(j);
 	key_shown(j, "partial", page->r->partial ? page->r->partial_text : NULL);
+	if (!page->ending.is_bad)
+		return;
+	key_shown(j, "ending", page->ending.text);
+	json_key(j, "killed");
+	put_bool(j, page->ending.is_killed);
 }
 
 static void put_totals(struct json_writer *j, const struct page *page)
@@ -552,6 +559,10 @@ static void put_summary(struct page *page)
 	const struct recording_phase *phase =
 		recording_where(page->r, ns, recording_peak_phase(page->r), &words);
 
+	if (page->ending.is_bad) {
+		markup_text(page->out, page->ending.text, ENDING_MAX);
+		fputs(". ", page->out);
+	}
 	fprintf(page->out, "Peak %s at %s%s",
 		units_bytes_for_people(peak, page->r->totals.peak_rss),
 		units_time_for_people(when, ns), words);
@@ -592,6 +603,7 @@ static int render(const struct recording *r, const struct render_options *option
 	};
 	bool is_ready;
 
+	recording_ending(r, &page.ending);
 	page.rates = rates_between_steps(r, MAX_RATES, &page.n_rates);
 	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates;
 	if (is_ready)

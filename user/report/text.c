@@ -75,6 +75,15 @@ void text_process_name(char *out, size_t size, const struct recording_process *p
 
 /* ---- Head ---- */
 
+static void put_ending(const struct text_report *t)
+{
+	if (!t->ending->is_bad)
+		return;
+	table_tone(&t->table, WARNING);
+	text_wrapped(t, "! ", t->ending->text);
+	table_tone(&t->table, PLAIN);
+}
+
 /* Returns -1 when out of memory. */
 static int put_command(const struct text_report *t)
 {
@@ -184,21 +193,31 @@ static void put_process(const struct text_report *t, const struct recording_proc
 			unsigned int n_cells)
 {
 	struct table_line line = {0};
+	unsigned int n = 0;
 
 	text_process_name(line.name, MAX_NAME, process);
-	units_time_for_people(line.cells[0], process->start_ns);
-	units_bytes_for_people(line.cells[1], process->peak_rss);
-	units_bytes_for_people(line.cells[2], process->usage.io_read);
-	units_bytes_for_people(line.cells[3], process->usage.io_write);
-	units_time_for_people(line.cells[4], process->usage.cpu_ns);
-	exit_text(line.cells[5], process);
+	if (t->ending->is_bad)
+		exit_text(line.cells[n++], process);
+	units_time_for_people(line.cells[n++], process->start_ns);
+	units_bytes_for_people(line.cells[n++], process->peak_rss);
+	units_bytes_for_people(line.cells[n++], process->usage.io_read);
+	units_bytes_for_people(line.cells[n++], process->usage.io_write);
+	units_time_for_people(line.cells[n++], process->usage.cpu_ns);
+	if (!t->ending->is_bad)
+		exit_text(line.cells[n], process);
 	table_line(&t->table, &line, n_cells);
 }
 
 static int put_processes(const struct text_report *t)
 {
-	static const char *const titles[] = {"START", "PEAK", "READ", "WRITTEN", "CPU", "END"};
-	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	/* A narrow page drops the last columns. END is not among them if the run did not end well.
+	 */
+	static const char *const orders[][6] = {
+		{"START", "PEAK", "READ", "WRITTEN", "CPU", "END"},
+		{"END", "START", "PEAK", "READ", "WRITTEN", "CPU"},
+	};
+	const char *const *titles = orders[t->ending->is_bad];
+	const unsigned int n_cells = sizeof(orders[0]) / sizeof(orders[0][0]);
 	size_t n;
 	const struct recording_process **list = select_processes(t->r, t->options, &n);
 
@@ -256,6 +275,7 @@ static int put_page(const struct text_report *t)
 	const struct recording_phase **phases = select_phases(t->r, t->options, &n);
 	int failed;
 
+	put_ending(t);
 	if (!phases || put_command(t)) {
 		free(phases);
 		return -1;
@@ -278,6 +298,7 @@ static int render(const struct recording *r, const struct render_options *option
 		  struct error *err)
 {
 	struct recording_needs *needs = recording_needs_new(r);
+	struct ending ending;
 	const struct text_report t = {
 		.table = {.out = out,
 			  .width = table_width(options->width, MAX_WIDTH),
@@ -288,10 +309,13 @@ static int render(const struct recording *r, const struct render_options *option
 		.options = options,
 		.peak_phase = recording_peak_phase(r),
 		.needs = needs,
+		.ending = &ending,
 		.top = options->top ? options->top : TOP,
 	};
-	const int failed = needs ? put_page(&t) : -1;
+	int failed;
 
+	recording_ending(r, &ending);
+	failed = needs ? put_page(&t) : -1;
 	if (failed)
 		error_set(err, "not enough memory for the report");
 	recording_needs_free(needs);

@@ -189,8 +189,9 @@ void text_needs(const struct text_report *t)
 
 	if (recording_need(t->needs, 0, UINT64_MAX, &need)) {
 		snprintf(line, sizeof(line),
-			 "Needs at least %s (anon, shmem and what is in swap); up to %s of mapped "
+			 "Needs %s %s (anon, shmem and what is in swap); up to %s of mapped "
 			 "files beside it can be dropped and read again",
+			 t->ending->is_killed ? "MORE than" : "at least",
 			 units_bytes_for_people(needed, need.needed),
 			 units_bytes_for_people(files, need.files));
 		text_wrapped(t, "", line);

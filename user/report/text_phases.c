@@ -119,11 +119,15 @@ static bool needs_memory(const struct phase_table *table, const struct recording
 static void fill_needs(const struct text_report *t, const struct phase_table *table,
 		       const struct recording_phase *phase, struct table_line *line)
 {
+	char needed[UNITS_TEXT_MAX];
 	struct recording_need need;
 
 	(void)table;
 	recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
-	units_bytes_for_people(line->cells[0], need.needed);
+	units_bytes_for_people(needed, need.needed);
+	/* A phase that was open when the run was killed might have needed more. */
+	snprintf(line->cells[0], UNITS_TEXT_MAX, "%s%.30s",
+		 t->ending->is_killed && !phase->closed ? ">" : "", needed);
 	units_bytes_for_people(line->cells[1], need.files);
 	units_bytes_for_people(line->cells[2], phase->peak_rss);
 }

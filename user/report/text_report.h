@@ -7,6 +7,7 @@
 #define QPROF_TEXT_REPORT_H
 
 #include "base/table.h"
+#include "format/ending.h"
 #include "format/recording.h"
 #include "report/renderer.h"
 
@@ -16,6 +17,7 @@ struct text_report {
 	const struct render_options *options;
 	const struct recording_phase *peak_phase; /* NULL: the peak was in no phase */
 	const struct recording_needs *needs;
+	const struct ending *ending;
 	unsigned int top; /* lines of a table, at most */
 };
 

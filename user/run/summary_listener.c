@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "base/table.h"
 #include "capture/run.h"
+#include "format/ending.h"
 #include "format/quality.h"
 #include "run/listeners.h"
 
@@ -66,6 +67,61 @@ static void peak_piece(char out[PIECE_MAX], const struct profile *p)
 	text_for_terminal(name, sizeof(name), phase->name, 2 * MIN_NAME);
 	snprintf(out, PIECE_MAX, "peak %s at %s (%s %s)", peak, when,
 		 phase->kind == PROFILE_PHASE_GAP ? "after" : "in", name);
+}
+
+static uint32_t exit_signal(const struct profile_process *process)
+{
+	return process->end_ns && WIFSIGNALED((int)process->exit_code)
+		       ? (uint32_t)WTERMSIG((int)process->exit_code)
+		       : 0;
+}
+
+/* Returns a target that did not end well, one ended by a signal before others; or NULL. */
+static const struct profile_process *bad_target(const struct profile *p)
+{
+	const struct profile_process *found = NULL;
+	size_t n;
+	const struct profile_process *const *processes = profile_processes(p, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if ((processes[i]->flags & WIRE_PROCESS_TARGET) && processes[i]->end_ns &&
+		    processes[i]->exit_code &&
+		    (!found || (exit_signal(processes[i]) && !exit_signal(found))))
+			found = processes[i];
+	}
+	return found;
+}
+
+/* Returns the innermost phase that was open when the run ended, or NULL. */
+static const struct profile_phase *open_phase(const struct profile *p)
+{
+	const struct profile_phase *found = NULL;
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	for (size_t i = 0; i < n; i++)
+		found = phases[i].closed ? found : &phases[i];
+	return found;
+}
+
+/* How the run ended, if it did not end well: people see it before all figures. */
+static void put_ending(const struct table *table, const struct profile *p)
+{
+	const struct profile_process *target = bad_target(p);
+	const struct profile_phase *phase = open_phase(p);
+	char how[64];
+
+	if (!target)
+		return;
+	ending_words(how, sizeof(how), exit_signal(target),
+		     (uint32_t)WEXITSTATUS((int)target->exit_code));
+	table_tone(table, WARNING);
+	fprintf(table->out, "! %s%s", how, phase ? ", in " : "");
+	if (phase)
+		table_name(table, phase->name, table->width - 2 - (unsigned int)strlen(how) - 5,
+			   false);
+	fputc('\n', table->out);
+	table_tone(table, PLAIN);
 }
 
 static void put_headline(const struct table *table, const struct profile *p)
@@ -250,6 +306,7 @@ int summary_write(const struct profile *p, const struct run_quality *quality, in
 
 	if (err)
 		return err;
+	put_ending(&table, p);
 	put_headline(&table, p);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_usage(&table, &profile_totals(p)->usage);

@@ -36,6 +36,10 @@ function showRun() {
 	byId("about").append(named(`Ran ${about.join(", ")}`));
 	byId("footer").append("Made by qprof-bpf", ...(version ? [" ", named(version)] : []), " of ", named(source),
 		". This page is one file and loads nothing.");
+	if (profile.ending) {
+		byId("ending").append(named(profile.ending));
+		byId("ending").hidden = false;
+	}
 	if (profile.partial) {
 		byId("partial").textContent = profile.partial;
 		byId("partial").hidden = false;
@@ -88,7 +92,7 @@ function showTotals() {
 	const line = (what, value, hint = "") => lines.push(el("dt", {title: hint}, what), el("dd", {}, value));
 
 	if (t.needed !== undefined) {
-		line("Needs at least", bytes(t.needed), "Most of what cannot be reclaimed: anonymous, shared, in swap");
+		line(profile.killed ? "Needs MORE than" : "Needs at least", bytes(t.needed), "Most of what cannot be reclaimed: anonymous, shared, in swap");
 		line("Reclaimable", `up to ${bytes(t.files)} of mapped files`, "Can be dropped and read again");
 	}
 	if (t.hugetlb_peak)

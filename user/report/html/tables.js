@@ -131,7 +131,7 @@ function addPhases(order) {
 			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
 			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during it"},
 			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at its end less that at its begin"},
-			{key: "needed", title: "Needs", show: p => p.needed === null ? "" : bytes(p.needed), hint: "Most of what cannot be reclaimed: anonymous, shared, in swap"},
+			{key: "needed", title: "Needs", show: p => p.needed === null ? "" : `${profile.killed && !p.closed ? ">" : ""}${bytes(p.needed)}`, hint: "Most of what cannot be reclaimed: anonymous, shared, in swap"},
 			...usageColumns,
 			{key: "cores", title: "Cores", show: p => p.cores.toFixed(2), hint: "CPU time by its duration"},
 		],

@@ -6,8 +6,8 @@
 #include "format/recording.h"
 
 /*
- * cut: the file ended in the midst of something; lines: how many it has. Sets r->partial and
- * r->derived. 0 or -ENOMEM.
+ * Sets r->partial and r->derived, too. cut: the file ended in the midst of an item. lines: of the
+ * file. Returns 0 or -ENOMEM.
  */
 int derive(struct recording *r, bool cut, size_t lines);
 

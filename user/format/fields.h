@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fields.h - the keys of a profile and where each lies in a struct recording. One description for
- * all who go through a profile: the reader fills structs by it, and formats of the same structure
- * (JSON, CSV) write them by it. A new key of the profile is one line in fields.c.
+ * fields.h - the keys of a profile, what each means, and where it lies in a struct recording. The
+ * reader fills the structs by this description; YAML, JSON and CSV are written by it. A new key of
+ * the profile is one line in fields.c.
  */
 #ifndef QPROF_FIELDS_H
 #define QPROF_FIELDS_H
@@ -14,9 +14,9 @@ enum field_kind {
 	FIELD_COUNT,	 /* uint64_t */
 	FIELD_U32,	 /* uint32_t */
 	FIELD_BYTES,	 /* uint64_t; MiB with two decimals in files */
-	FIELD_DELTA,	 /* int64_t; likewise, with its sign */
+	FIELD_DELTA,	 /* int64_t; the same, with its sign */
 	FIELD_NS,	 /* uint64_t; seconds with six decimals in files */
-	FIELD_UNIX_SECS, /* double; likewise */
+	FIELD_UNIX_SECS, /* double; the same */
 	FIELD_BOOL,	 /* bool */
 	FIELD_KIND,	 /* uint32_t: enum profile_phase_kind, by name */
 	FIELD_FLAGS,	 /* uint32_t: enum wire_process_flag, a list of names */
@@ -26,22 +26,22 @@ enum field_kind {
 	FIELD_METRICS,	 /* list of struct profile_metric, a map from name to value */
 	FIELD_MAP,	 /* a struct of the record `of`, in place */
 	FIELD_LIST,	 /* list of structs of the record `of` */
-	FIELD_TABLE,	 /* likewise; in files `columns` once and `rows` of values */
+	FIELD_TABLE,	 /* the same; in files `columns` once and `rows` of values */
 };
 
 struct record;
 
 struct field {
-	const char *key; /* NULL: of a FIELD_MAP, its fields stand among the others; of FIELD_COUNTS
-			  */
+	const char *key; /* NULL: the fields of this FIELD_MAP stand among the others; or it is
+			  * FIELD_COUNTS */
 	size_t offset;	 /* in the struct; of a list: of its pointer */
 	size_t count;	 /* of a list: offset of the size_t with its length */
 	const struct record *of;
 	enum field_kind kind;
-	unsigned int max;	/* of a list: more is an error */
-	bool required;		/* an item without it is no item */
-	bool nullable;		/* written as null where it is absent, and not left out */
-	bool absent;		/* of a FIELD_BOOL: what it is where it is absent */
+	unsigned int max;	/* of a list: more items are an error */
+	bool required;		/* an item that lacks it is an error */
+	bool nullable;		/* where it is absent, null is written */
+	bool absent;		/* of a FIELD_BOOL: its value where it is absent */
 	unsigned char decimals; /* of a FIELD_NS in a YAML file; 0: SECS_DECIMALS */
 	unsigned int since;	/* 2 and more: it came later (quantities.h) */
 	const char *means; /* a sentence for the comments of a profile; NULL: the key says it */
@@ -71,20 +71,20 @@ struct flag_name {
 extern const struct flag_name kind_names[], flag_names[];
 enum { N_KIND_NAMES = 2, N_FLAG_NAMES = 4 };
 
-/* Where the field lies in item. */
+/* Returns the field's place in item. */
 static inline void *field_at(const struct field *field, const void *item)
 {
 	return (char *)item + field->offset;
 }
 
-/* Of a list: its items and how many. */
+/* Returns the items of a list, and in *n how many. */
 static inline const void *field_list(const struct field *field, const void *item, size_t *n)
 {
 	*n = *(const size_t *)((const char *)item + field->count);
 	return *(void *const *)field_at(field, item);
 }
 
-/* Whether the file had a value for the i-th field of the item. */
+/* Returns whether the item has a value for the i-th field. */
 static inline bool field_has(const struct record *record, const void *item, size_t i)
 {
 	return *(const uint32_t *)((const char *)item + record->has) >> i & 1;
@@ -105,14 +105,14 @@ static inline bool field_is_list(const struct field *field)
 }
 
 /*
- * The value of the i-th field as files have it: a number with their decimals, true or false, the
- * name of a kind. Only of kinds that are one number or word. In out (FIELD_TEXT_MAX bytes), which
- * is returned.
+ * Writes the value of the i-th field as files have it into out (FIELD_TEXT_MAX bytes): a number
+ * with its decimals, true or false, the name of a kind. Only for kinds that are one number or word.
+ * Returns out.
  */
 enum { FIELD_TEXT_MAX = 32 };
 char *field_scalar(char *out, const struct record *record, size_t i, const void *item);
 
-/* Index of the field with that key; record->n_fields if there is none. */
+/* Returns the index of the field with that key, or record->n_fields. */
 size_t field_find(const struct record *record, const char *key, size_t len);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * outlet.h - a thread that writes to a file, so that nobody else waits for the file.
+ * outlet.h - a thread that writes to a file, so that nothing else waits for the file.
  *
- * A write(2) takes as long as somebody else likes: whoever reads the pipe, presses ^S in the
- * terminal or runs the file server. Programs that are profiled wait for our answers meanwhile. So
- * text goes into a queue in memory, and only the thread writes.
+ * A write(2) may take for ever: the reader of a pipe is slow, a user has pressed ^S in the
+ * terminal, a file server is down. Profiled programs must not wait for that. So text goes into a
+ * queue in memory, and only the thread writes.
  *
  * The kernel lets SIGKILL cut a write(2) to a regular file short only between two pages of the
- * file. So each write is within one, and text must be put so that what outlet_go releases may end
- * at its end and at each page boundary before.
+ * file. So each write stays within one page. The caller puts text such that what outlet_go releases
+ * may end at its end and at each page boundary before.
  */
 #ifndef QPROF_OUTLET_H
 #define QPROF_OUTLET_H
@@ -17,36 +17,36 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A divisor of the page sizes there are. */
+/* Divides all page sizes that there are. */
 enum { OUTLET_PAGE = 4096 };
 
 struct outlet;
 
 /*
- * Writes from where fd stands. regular: it is a regular file, which is at `position`. fd becomes
- * the outlet's. NULL when out of memory.
+ * Writes to fd from its position on, and closes it at the end. regular: fd is a regular file, at
+ * `position`. NULL when out of memory.
  */
 struct outlet *outlet_new(int fd, bool regular, off_t position);
 
-/* Takes text, to be written after the next outlet_go. 0, or -errno as outlet_go. */
+/* Takes text; the next outlet_go releases it. Returns as outlet_go. */
 int outlet_put(struct outlet *o, const char *text, size_t len);
 
-/* Has all written that was put. 0, or -errno of the first write that failed so far: nothing is
- * written any more, and what is in the file ends where a write ended. */
+/* Releases what was put. Returns 0, or -errno of the first write that failed so far: nothing more
+ * is written then, and the file ends where a write ended. */
 int outlet_go(struct outlet *o);
 
-/* Bytes that are in the queue. */
+/* Returns the bytes in the queue. */
 size_t outlet_waiting(struct outlet *o);
 
 /*
- * Whether the thread has nothing to do: all is written, or a write failed. If not, the descriptor
- * outlet_event() can be read once that changes.
+ * Returns true if the thread has nothing to do: all is written, or a write failed. When that
+ * becomes true, the descriptor outlet_event() becomes readable.
  */
 bool outlet_is_idle(struct outlet *o);
-/* Readable also when a write has failed. Reading it is the caller's. */
+/* Also readable when a write has failed. The caller reads it. */
 int outlet_event(const struct outlet *o);
 
-/* Waits until all that was released is written, or a write has failed. NULL is fine. */
+/* Waits until all that was released is written or a write has failed, and frees o. NULL is fine. */
 void outlet_close(struct outlet *o);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * recording.h - a finished profile in memory: what was read of a file, for reports to look at.
+ * recording.h - a finished profile in memory, as it was read from a file, for reports.
  *
  * Plain data. Units: bytes, nanoseconds since the start of the run, Unix seconds where a name says
- * so. A profile has two decimals of a MiB, so bytes are off by up to 5 KiB; times are in whole
- * microseconds. Amounts are below 2^56, times below 2^60, so two of them can be added.
+ * so. A file has two decimals of a MiB, so bytes are off by up to 5 KiB; times are whole
+ * microseconds. Amounts are below 2^56 and times below 2^60, so the sum of two never overflows.
  *
- * Ownership: everything that hangs on a struct recording, texts included, is the recording's and
- * lives until recording_free. Texts are valid UTF-8 without NUL and never NULL unless said; they
- * come from programs that may be anything, so whoever shows one escapes it for where it goes.
+ * Ownership: the recording owns all its texts and lists; they live until recording_free. Texts are
+ * valid UTF-8 without NUL, and not NULL unless a comment says so. Programs chose them: a report
+ * escapes each for its format.
  *
- * What a file lacks is derived from what it has (derive.c), and `derived` says so: the files of
- * AMD Quark have rows and two totals, and one that was cut off by a crash has rows only.
+ * derive.c derives what a file lacks from its rows, and sets `derived`: a file of AMD Quark has
+ * rows and two totals, a file that a crash cut off has only rows.
  */
 #ifndef QPROF_RECORDING_H
 #define QPROF_RECORDING_H
@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "model/profile.h"
 
-/* More is an error: what is read is to fit into memory. */
+/* More is an error: a recording must fit into memory. */
 enum {
 	RECORDING_MAX_STEPS = 1000000,
 	RECORDING_MAX_PHASES = 200000,
@@ -35,8 +35,8 @@ enum {
 };
 
 /*
- * `has` in each of these: bit i is set if the file had a value, not null, for the i-th field of
- * its record in fields.c (fields.h: field_has).
+ * In each struct, bit i of `has` is set if the file had a value, and not null, for the i-th field
+ * of the struct's record in fields.c. field_has() in fields.h reads it.
  */
 
 struct recording_backends {
@@ -194,14 +194,14 @@ struct recording {
 	size_t n_tracks;
 	struct recording_quality quality;
 
-	bool is_ours; /* it begins with `qprof:`; else it is Quark's */
+	bool is_ours; /* the file begins with `qprof:`; else AMD Quark wrote it */
 	/*
-	 * The file ends before the profile does: the run goes on, or it was cut off. What is here
-	 * is whole; text says how far it goes.
+	 * The file ends before the profile does: the run goes on, or was cut off. Each item here is
+	 * whole; partial_text says how far the file goes.
 	 */
 	bool partial;
 	char *partial_text;
-	/* Not in the file, but computed from its rows. */
+	/* Computed from the rows, as the file has none. */
 	struct {
 		bool totals, phases;
 		bool points; /* of the rows: file, anon and shmem are 0, rss is in peak */
@@ -211,15 +211,16 @@ struct recording {
 };
 
 /*
- * Reads a profile. name is for messages. 0, or -1 and *err: a line that says what is wrong in which
- * line of the file; *into then holds nothing. A file that was cut off is no error: see partial.
+ * Reads a profile. name is for messages. Returns 0, or -1 with *err set: what is wrong, and in
+ * which line of the file; *into is empty then. A file that was cut off is no error: see partial.
  */
 int recording_read(struct recording *into, FILE *in, const char *name, struct error *err);
 
-/* What recording_read gave; fine on one of zeros. */
+/* Frees what recording_read filled in. A recording of zeros is fine. */
 void recording_free(struct recording *r);
 
-/* What a point says of the tree's RSS: its parts, or the exact peak put there if that is more. */
+/* Returns the tree's RSS at a point: the sum of its parts, or the exact peak there if that is more.
+ */
 static inline uint64_t recording_point_rss(const struct recording_point *point)
 {
 	const uint64_t sum = point->file + point->anon + point->shmem;
@@ -227,41 +228,41 @@ static inline uint64_t recording_point_rss(const struct recording_point *point)
 	return point->peak > sum ? point->peak : sum;
 }
 
-/* The phase that the overall peak was in: of those, the one that began last. NULL: in none. */
+/* Returns the phase with the overall peak, the one that began last; NULL if no phase had it. */
 const struct recording_phase *recording_peak_phase(const struct recording *r);
 
 /*
- * When the overall peak was: as the file says, else at the highest point. False: no point is as
- * high, so nobody knows; *ns is that of the highest point then. Quark's peak is such a one.
+ * Sets *ns to the time of the overall peak: as the file says, else the time of the highest point.
+ * Returns false if no point reaches the peak, as in a file of Quark's: the time is a guess.
  */
 bool recording_peak_time(const struct recording *r, uint64_t *ns);
-/* That *ns alone. */
+/* Returns that time. */
 uint64_t recording_peak_ns(const struct recording *r);
 
-/* The phase that was going on at that time: of those, the one that began last. NULL: none was. */
+/* Returns the phase that was going on at that time, the one that began last; NULL if none was. */
 const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns);
-/* The phase that ended last before that time; NULL: none had. */
+/* Returns the phase that ended last before that time; NULL if none had ended. */
 const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns);
 
 /*
- * Where a time is, for people: the phase to be named, and in *words what comes before its name, as
- * ", in ". phase is the one that was going on then, NULL for none: then it is the last that had
- * ended. NULL and "" if there is none to be named.
+ * Says where a time is, for people. Returns the phase to name, and in *words the words before its
+ * name, such as ", in ". phase is the phase that was going on then; if it is NULL, the last phase
+ * that had ended is named. Returns NULL, with "" in *words, if there is no phase to name.
  */
 const struct recording_phase *recording_where(const struct recording *r, uint64_t ns,
 					      const struct recording_phase *phase,
 					      const char **words);
 
 /*
- * When the tree first had as good as its peak, 99 % of it. A run often reaches a plateau long
- * before the moment at which that is highest.
+ * Returns when the tree first had 99 % of its peak. A run often reaches a plateau long before the
+ * plateau's highest moment.
  */
 uint64_t recording_plateau_ns(const struct recording *r);
 
 /*
- * Will it fit: memory over a stretch of time that the kernel can take back (pages of mapped files)
- * and that it cannot (anonymous, shmem, and what is in swap). Of the timeline, so within the 256
- * KiB or 1/256 of the tree by which that is coarser than peaks are.
+ * Will it fit: the most memory over a stretch of time that the kernel cannot take back (anonymous,
+ * shmem, and what is in swap) and that it can (pages of mapped files). Both come from the timeline,
+ * which is coarser than peaks by 256 KiB or 1/256 of the tree, whichever is more.
  */
 struct recording_need {
 	uint64_t needed; /* most of anon + shmem + swap */
@@ -270,10 +271,12 @@ struct recording_need {
 
 struct recording_needs;
 
-/* For many questions of one recording. NULL when out of memory. To be freed, NULL is fine. */
+/* An index for many questions about one recording. NULL when out of memory; freeing NULL is fine.
+ */
 struct recording_needs *recording_needs_new(const struct recording *r);
 void recording_needs_free(struct recording_needs *needs);
-/* Between two times, both included. False: the recording does not say (derived.points). */
+/* The need between two times, both included. Returns false if the recording does not say it: its
+ * timeline was derived. */
 bool recording_need(const struct recording_needs *needs, uint64_t from_ns, uint64_t to_ns,
 		    struct recording_need *need);
 

@@ -20,33 +20,32 @@
 
 #include "format/outlet.h"
 
-/* A chunk may be this long. */
+/* The longest chunk that no kill cuts. */
 enum { SINK_PAGE = OUTLET_PAGE };
 
 struct sink;
 
-/* Writes from where the open file fd stands. fd becomes the sink's. NULL when out of memory. */
+/* Writes to fd from its position on, and closes it at the end. NULL when out of memory. */
 struct sink *sink_new(int fd);
 
 /*
- * Takes a chunk: whole lines, the last newline included, with which the text so far is whole. A
- * chunk longer than SINK_PAGE is written too, but may be cut by a kill. It may not reach the file
- * before sink_flush. 0, or -errno of a write that has failed by now: nothing more is taken, what is
- * in the file is whole.
+ * Takes a chunk: whole lines with their newlines; the text is whole after it. A kill may cut a
+ * chunk longer than SINK_PAGE. sink_flush sends it to the file. Returns 0, or -errno of a write
+ * that has failed by now: nothing more is taken then, and the file is whole.
  */
 int sink_commit(struct sink *s, const char *text, size_t len);
 
-/* Everything taken is on its way to the file. 0 or -errno, as above. */
+/* Sends all chunks on their way to the file. Returns as sink_commit. */
 int sink_flush(struct sink *s);
 
-/* Bytes that the file has not taken yet. */
+/* Returns the bytes that the file has not taken yet. */
 size_t sink_waiting(struct sink *s);
 
 /* As outlet_is_idle and outlet_event. */
 bool sink_is_idle(struct sink *s);
 int sink_event(const struct sink *s);
 
-/* Flushes, unless something failed before, and closes the file when all is in it. NULL is fine. */
+/* Flushes, unless a write has failed, waits, and closes the file. NULL is fine. */
 void sink_close(struct sink *s);
 
 #endif

@@ -20,13 +20,13 @@ static uint64_t shortest(uint64_t duration_ns, size_t most)
 struct rate *rates_between_steps(const struct recording *r, size_t most, size_t *n)
 {
 	struct rate *rates = calloc(r->n_steps + 1, sizeof(*rates));
-	const struct recording_step *from = r->steps, *begin = r->steps;
-	const struct recording_step *last = r->steps + r->n_steps - (r->n_steps > 0);
+	const struct recording_step *from = r->steps, *begin = r->steps, *last;
 	uint64_t least;
 
 	*n = 0;
 	if (!rates || !r->n_steps)
 		return rates;
+	last = &r->steps[r->n_steps - 1];
 	least = shortest(since(from->rel_ns, last->rel_ns), most);
 	for (const struct recording_step *step = r->steps; step <= last; step++) {
 		const uint64_t length = since(from->rel_ns, step->rel_ns);

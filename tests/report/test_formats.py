@@ -66,10 +66,38 @@ def test_twice_the_same(name):
 
 def test_a_files_name_tells_its_format(tmp_path):
     for name, extension in (("json", ".json"), ("html", ".html"), ("svg", ".svg"), ("csv", ".csv"),
-                            ("mprof", ".dat"), ("perfetto", ".pftrace")):
+                            ("mprof", ".dat"), ("perfetto", ".pftrace"), ("text", ".txt"), ("text", "")):
         out = tmp_path / f"x{extension}"
         run("report", "-o", out, PROFILE)
         assert out.read_bytes() == report("-f", name), extension
+
+
+@pytest.mark.parametrize("name", ["q.pdf", "q.html.gz", "q.JSON", "q."])
+def test_an_extension_of_no_format(tmp_path, name):
+    """Nothing is written, and one line says which extensions there are; -f decides without them."""
+    out = tmp_path / name
+    _, stderr = run("report", "-o", out, PROFILE, status=125)
+    assert len(stderr.splitlines()) == 1 and ".txt, .html, .svg, .json, .csv, .dat, .pftrace" in stderr, stderr
+    assert not out.exists()
+    run("report", "-f", "svg", "-o", out, PROFILE)
+    assert out.read_bytes() == report("-f", "svg")
+
+
+@pytest.mark.parametrize("name", formats())
+def test_no_phase_of_that_name(tmp_path, name):
+    out = tmp_path / "out"
+    _, stderr = run("report", "-f", name, "-o", out, "--phase", "Nope*", PROFILE, status=125)
+    assert "none of its 36 phases matches 'Nope*'" in stderr, stderr
+    assert not out.exists()
+
+
+def test_one_is_no_plural(tmp_path):
+    """A count of 1 has its noun in the singular, in the lines that end lists and in doubts."""
+    text = PROFILE.read_text().replace("unmatched_ends: 0", "unmatched_ends: 1").replace("unclosed_phases: 0", "unclosed_phases: 2")
+    (tmp_path / "q.yaml").write_text(text)
+    shown = report("--top", "35", profile=tmp_path / "q.yaml").decode()
+    assert "... and 1 more phase (--top)" in shown and "! 1 end without a begin" in shown, shown
+    assert "! 2 phases still open at the end" in shown, shown
 
 
 @pytest.mark.parametrize("name", formats())

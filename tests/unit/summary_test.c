@@ -261,6 +261,14 @@ static void test_units(void **state)
 	char out[UNITS_TEXT_MAX];
 
 	(void)state;
+	assert_string_equal(units_counted(out, sizeof(out), 1, "process(es)"), "1 process");
+	assert_string_equal(units_counted(out, sizeof(out), 0, "process(es)"), "0 processes");
+	assert_string_equal(units_counted(out, sizeof(out), 1, "end(s) without a begin"),
+			    "1 end without a begin");
+	assert_string_equal(units_counted(out, sizeof(out), 2, "end(s) without a begin"),
+			    "2 ends without a begin");
+	assert_string_equal(units_counted(out, 6, 12, "step(s)"), "12 st");
+	assert_string_equal(units_counted(out, 3, UINT64_MAX, "step(s)"), "18");
 	assert_string_equal(units_mb(out, 0), "0.00");
 	assert_string_equal(units_mb(out, 1048576 + 524288), "1.50");
 	assert_string_equal(units_mb(out, 1048575), "1.00");

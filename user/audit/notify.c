@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "capture/audit_state.h"
 
 /* How often the status is told anew, while anything happens. */
@@ -60,13 +61,13 @@ static void batch(struct listener *listener)
 	struct notify *n = notify_of(listener);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const size_t alive = machine_alive(audit_machine(n->audit));
-	char text[128];
+	char text[128], processes[UNITS_TEXT_MAX];
 
 	if (n->told_ns && now - n->told_ns < STATUS_NS)
 		return;
 	/* The first batch: those that were there before are in. */
-	snprintf(text, sizeof(text), "%sSTATUS=auditing %zu process%s",
-		 n->told_ns ? "" : "READY=1\n", alive, alive == 1 ? "" : "es");
+	snprintf(text, sizeof(text), "%sSTATUS=auditing %s", n->told_ns ? "" : "READY=1\n",
+		 units_counted(processes, sizeof(processes), alive, "process(es)"));
 	if (tell(n, text))
 		n->told_ns = now;
 }

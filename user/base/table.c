@@ -86,9 +86,11 @@ void table_titles(const struct table *table, const char *name, const char *const
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,
 		const char *where)
 {
+	char text[UNITS_TEXT_MAX];
+
 	if (n > shown)
-		fprintf(table->out, "%*s... and %zu more %s in the %s\n", INDENT, "", n - shown,
-			what, where);
+		fprintf(table->out, "%*s... and %s in the %s\n", INDENT, "",
+			units_counted(text, sizeof(text), n - shown, what), where);
 }
 
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,

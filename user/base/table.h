@@ -59,7 +59,8 @@ unsigned int table_name(const struct table *table, const char *text, unsigned in
 void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells);
 void table_titles(const struct table *table, const char *name, const char *const *cells,
 		  unsigned int n_cells);
-/* "... and 7 more processes in the profile", if n are more than were shown. */
+/* "... and 7 more processes in the profile", if n are more than were shown. what: "more
+ * process(es)", see units_counted(). */
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,
 		const char *where);
 /* Pieces on one line, or on several where it would get too long. */

@@ -178,3 +178,19 @@ char *units_time_for_people(char *out, uint64_t ns)
 			 whole / 60 % 60);
 	return out;
 }
+
+char *units_counted(char *out, size_t size, uint64_t n, const char *what)
+{
+	size_t len = (size_t)snprintf(out, size, "%" PRIu64 " ", n);
+	bool plural = false;
+
+	for (; *what && len + 1 < size; what++) {
+		if (*what == '(' || *what == ')')
+			plural = *what == '(';
+		else if (!plural || n != 1)
+			out[len++] = *what;
+	}
+	if (len < size)
+		out[len] = '\0';
+	return out;
+}

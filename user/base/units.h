@@ -5,6 +5,7 @@
 #ifndef QPROF_UNITS_H
 #define QPROF_UNITS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Room for any of these texts. */
@@ -33,5 +34,11 @@ char *units_delta_short(char *out, int64_t bytes);
 char *units_delta_for_people(char *out, uint64_t before, uint64_t after);
 /* "12 ms", "25.2 s", "3m 20s", "2h 05m" */
 char *units_time_for_people(char *out, uint64_t ns);
+
+/*
+ * Writes n and its noun: "1 process", "3 processes". The letters of what that stand in brackets
+ * belong to the plural: "process(es)". Cuts the text to size bytes and returns out.
+ */
+char *units_counted(char *out, size_t size, uint64_t n, const char *what);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/installed.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "capture/audit_state.h"
 
 enum {
@@ -280,6 +281,7 @@ static void search_own_libraries(struct capture *c)
 static int attach(struct capture *c)
 {
 	struct audit *a = audit_of(c);
+	char processes[UNITS_TEXT_MAX], probes[UNITS_TEXT_MAX];
 
 	if (diskstats_read(&a->disks))
 		capture_warn(c, "/proc/diskstats", "it could not be read");
@@ -287,9 +289,11 @@ static int attach(struct capture *c)
 	if (find_existing(a))
 		return -1;
 	if (!a->quiet_start)
-		log_info("auditing %zu processes, %zu checkpoint probe%s; ^C ends it",
-			 machine_alive(a->machine), discovery_sites(c->discovery),
-			 discovery_sites(c->discovery) == 1 ? "" : "s");
+		log_info("auditing %s, %s; ^C ends it",
+			 units_counted(processes, sizeof(processes), machine_alive(a->machine),
+				       "process(es)"),
+			 units_counted(probes, sizeof(probes), discovery_sites(c->discovery),
+				       "checkpoint probe(s)"));
 	return 0;
 }
 

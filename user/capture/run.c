@@ -11,6 +11,7 @@
 
 #include "base/invoker.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "kernel/launch.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
@@ -256,6 +257,7 @@ static int attach_running(struct run *r)
 {
 	struct capture *c = &r->capture;
 	const struct profile_process *const *processes;
+	char attached[UNITS_TEXT_MAX], probes[UNITS_TEXT_MAX];
 	size_t count;
 
 	if (milestone(r, WIRE_START))
@@ -268,9 +270,10 @@ static int attach_running(struct run *r)
 		discovery_search_process(c->discovery, processes[i]->tgid, false);
 	if (c->failed)
 		return -1;
-	log_info("attached to %zu process%s, %zu checkpoint probe%s; ^C ends it", count,
-		 count == 1 ? "" : "es", discovery_sites(c->discovery),
-		 discovery_sites(c->discovery) == 1 ? "" : "s");
+	log_info("attached to %s, %s; ^C ends it",
+		 units_counted(attached, sizeof(attached), count, "process(es)"),
+		 units_counted(probes, sizeof(probes), discovery_sites(c->discovery),
+			       "checkpoint probe(s)"));
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "kernel/procfs.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "kernel/usdt.h"
 
 struct list {
@@ -78,6 +79,7 @@ static int list_open_file(struct list *list, int fd, const char *path, const cha
 {
 	struct usdt_file file;
 	int err = usdt_file_read(fd, &file, why);
+	char notes[UNITS_TEXT_MAX];
 
 	if (err)
 		return err;
@@ -87,7 +89,8 @@ static int list_open_file(struct list *list, int fd, const char *path, const cha
 			print_probe(&file.probes[i]);
 	}
 	if (file.bad_notes)
-		printf("  (%zu notes make no sense and were skipped)\n", file.bad_notes);
+		printf("  (skipped %s without sense)\n",
+		       units_counted(notes, sizeof(notes), file.bad_notes, "note(s)"));
 	list->probes += file.count;
 	usdt_file_free(&file);
 	return 0;

@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "base/log.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "report/renderer.h"
 
 enum { MIN_WIDTH = 60, UNKNOWN = UINT_MAX };
@@ -50,8 +51,8 @@ static const struct command_option options[] = {
 	{'f', "format", "FORMAT", "What to make of the profile:", OPT_CHOICE,
 	 INTO(struct report, format), .choice = format_choice, .choice_help = format_help},
 	{'o', "output", "FILE",
-	 "Write to FILE (default -, stdout); its name tells the format if -f does not", OPT_PATH,
-	 INTO(struct report, output)},
+	 "Write to FILE (default -, stdout); its extension tells the format if -f does not",
+	 OPT_PATH, INTO(struct report, output)},
 	{0, "sort", "KEY",
 	 "Order of phases and processes: time (default), peak, delta, duration, read, write, cpu",
 	 OPT_CHOICE, INTO(struct report, render.order), .choices = order_choices},
@@ -90,10 +91,18 @@ static int write_report(const struct report *report, const struct recording *r, 
 static int make_report(struct report *report, struct error *err)
 {
 	struct recording r;
+	char phases[UNITS_TEXT_MAX];
 	int fd, failed;
 
 	if (load_recording(&r, report->profile, err))
 		return -1;
+	if (!render_has_phase(&report->render, &r)) {
+		error_set(err, "%s: none of its %s matches '%s'", report->profile,
+			  units_counted(phases, sizeof(phases), r.n_phases, "phase(s)"),
+			  report->render.phase);
+		recording_free(&r);
+		return -1;
+	}
 	fd = output_open(report->output, err);
 	failed = fd < 0 ? -1 : 0;
 	if (!failed && report->renderer->binary && isatty(fd)) {
@@ -122,13 +131,11 @@ static int report_main(int argc, char **argv)
 	struct error err = {0};
 
 	options_parse(&command_report, argc, argv, &report);
-	report.renderer = report.format == UNKNOWN ? renderer_for_file(report.output)
+	report.renderer = report.format == UNKNOWN ? renderer_for_file(report.output, &err)
 						   : renderers[report.format];
-	if (!report.renderer)
-		report.renderer = renderers[0];
 	report.render.source = report.profile;
 	signal(SIGXFSZ, SIG_IGN); /* write(2) fails instead where a file may not grow */
-	if (make_report(&report, &err)) {
+	if (!report.renderer || make_report(&report, &err)) {
 		log_error("%s", err.text);
 		return err.status;
 	}
@@ -143,7 +150,8 @@ const struct command command_report = {
 	.doc = "A finished profile, or what there is of one that was cut off, in another form. "
 	       "Needs no privileges."
 	       "\v"
-	       "Exit status 0, or 125 if the profile cannot be read or the report not written.",
+	       "Exit status 0, or 125 if the profile cannot be read, no phase matches --phase, or "
+	       "the report cannot be written.",
 	.tables = (const struct option_table[]){{options, 0}, {0}},
 	.arguments = {ARGUMENTS_FILES, .least = 1, .most = 1,
 		      .at = offsetof(struct report, profile),

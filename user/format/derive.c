@@ -11,6 +11,7 @@
 
 #include "base/amounts.h"
 #include "base/arena.h"
+#include "base/units.h"
 #include "format/fields.h"
 #include "model/pairing.h"
 
@@ -305,11 +306,11 @@ static void sort(void *items, size_t n, size_t size, int (*order)(const void *, 
 
 static int say_partial(struct recording *r, size_t lines)
 {
-	char text[160];
+	char text[160], steps[UNITS_TEXT_MAX];
 	int len = snprintf(text, sizeof(text),
 			   "the file ends after line %zu, before the profile does: the run was cut "
-			   "off or goes on; this is what there is of its %zu steps",
-			   lines, r->n_steps);
+			   "off or goes on; this is what there is of its %s",
+			   lines, units_counted(steps, sizeof(steps), r->n_steps, "step(s)"));
 
 	r->partial = true;
 	r->partial_text = arena_text(r->arena, text, (size_t)len);

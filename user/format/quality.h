@@ -12,7 +12,7 @@
 
 struct quality_count {
 	const char *key;   /* of the profile: a promise to its readers */
-	const char *means; /* for people, after the number */
+	const char *means; /* for people, with the number: see units_counted() */
 	uint64_t count;
 };
 
@@ -24,7 +24,8 @@ size_t quality_of_run(const struct run_quality *quality, const struct profile_lo
 size_t quality_of_audit(const struct run_quality *quality, const struct machine *m,
 			struct quality_count counts[QUALITY_MAX_COUNTS]);
 
-/* What the key of a run's count means, for people; NULL if no count has that key. */
+/* Returns what the key of a run's count means, for units_counted(); NULL if no count has that key.
+ */
 const char *quality_means(const char *key);
 
 /* Whether it is to be told to people: thinning is no loss, for peaks stay. */

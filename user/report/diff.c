@@ -334,6 +334,7 @@ static void put_side(const struct diff *d, FILE *out, const char *title, const c
 
 void diff_text(const struct diff *d, FILE *out)
 {
+	char phases_text[UNITS_TEXT_MAX];
 	size_t n, same = 0;
 	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
 
@@ -344,8 +345,8 @@ void diff_text(const struct diff *d, FILE *out)
 	for (size_t i = 0; i < n; i++)
 		same += !put_subject(d, out, phases[i]);
 	if (same)
-		fprintf(out, "%zu phase%s without a change of 1 %% and 1 MiB or 10 ms (--all)\n",
-			same, same == 1 ? "" : "s");
+		fprintf(out, "%s without a change of 1 %% and 1 MiB or 10 ms (--all)\n",
+			units_counted(phases_text, sizeof(phases_text), same, "phase(s)"));
 	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
 		fputs("~ is within the spread of the repeats\n", out);
 	if (d->n_breaches)

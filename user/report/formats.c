@@ -19,15 +19,33 @@
 FORMATS(DECLARE)
 const struct renderer *const renderers[] = {FORMATS(ADDRESS) NULL};
 
-const struct renderer *renderer_for_file(const char *path)
+/* Writes ".txt, .html, .svg": the extensions of all formats. */
+static void list_extensions(char *out, size_t size)
 {
-	const size_t len = strlen(path);
+	size_t len = 0;
 
-	for (const struct renderer *const *r = renderers; *r; r++) {
-		const size_t tail = (*r)->extension ? strlen((*r)->extension) : len;
+	out[0] = '\0';
+	for (const struct renderer *const *r = renderers; *r && len < size; r++)
+		if ((*r)->extension)
+			len += (size_t)snprintf(out + len, size - len, "%s%s", len ? ", " : "",
+						(*r)->extension);
+}
 
-		if (tail < len && !strcmp(path + len - tail, (*r)->extension))
+const struct renderer *renderer_for_file(const char *path, struct error *err)
+{
+	const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+	const char *const extension = strrchr(name, '.');
+	char known[128];
+
+	if (!extension || extension == name)
+		return renderers[0];
+	for (const struct renderer *const *r = renderers; *r; r++)
+		if ((*r)->extension && !strcmp(extension, (*r)->extension))
 			return *r;
-	}
+	list_extensions(known, sizeof(known));
+	error_set(err,
+		  "no format of reports has files that end in '%s': choose one of %s, or say "
+		  "which format with -f",
+		  extension, known);
 	return NULL;
 }

@@ -467,12 +467,14 @@ static void put_quality(struct json_writer *j, const struct recording_quality *q
 	for (size_t i = 0; i < quality->n_counts; i++) {
 		const struct recording_count *count = &quality->counts[i];
 		const char *means = quality_means(count->key);
+		char text[1024];
 
 		if (!count->count || !strcmp(count->key, "thinned_points"))
 			continue;
 		json_array(j);
 		json_u64(j, count->count);
-		put_shown(j, means ? means : count->key);
+		units_counted(text, sizeof(text), count->count, means ? means : count->key);
+		put_shown(j, strchr(text, ' ') + 1);
 		json_array_end(j);
 	}
 	end_rows(j);

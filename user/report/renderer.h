@@ -51,11 +51,17 @@ struct renderer {
 /* Ends in NULL. The first is the default. */
 extern const struct renderer *const renderers[];
 
-/* Returns the renderer for the end of a file's name, or NULL if no format has this end. */
-const struct renderer *renderer_for_file(const char *path);
+/*
+ * Returns the renderer for the extension of a file's name; the default for a name without one; or
+ * NULL and *err if no format has the extension.
+ */
+const struct renderer *renderer_for_file(const char *path, struct error *err);
 
 /* Returns the name of csv's table at index i, or NULL; the first is the default. */
 const char *csv_table(size_t i);
+
+/* Returns whether options->phase matches the name of any phase, or is NULL. */
+bool render_has_phase(const struct render_options *options, const struct recording *r);
 
 /* Returns whether options->phase matches the phase's name. */
 bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase);

@@ -9,6 +9,14 @@ bool render_wants_phase(const struct render_options *options, const struct recor
 	return !options->phase || !fnmatch(options->phase, phase->name, 0);
 }
 
+bool render_has_phase(const struct render_options *options, const struct recording *r)
+{
+	for (size_t i = 0; i < r->n_phases; i++)
+		if (render_wants_phase(options, &r->phases[i]))
+			return true;
+	return !options->phase;
+}
+
 /* What an order sorts phases by; the largest comes first. */
 static uint64_t phase_rank(const struct recording_phase *phase, enum report_order order)
 {

@@ -56,9 +56,11 @@ void text_title(const struct text_report *t, const char *title)
 
 void text_more(const struct text_report *t, size_t n, const char *what)
 {
+	char text[UNITS_TEXT_MAX];
+
 	if (n > t->top)
-		fprintf(t->table.out, "%*s... and %zu more %s (--top)\n", INDENT, "", n - t->top,
-			what);
+		fprintf(t->table.out, "%*s... and %s (--top)\n", INDENT, "",
+			units_counted(text, sizeof(text), n - t->top, what));
 }
 
 void text_percent(char out[UNITS_TEXT_MAX], uint64_t part, uint64_t whole)
@@ -229,7 +231,7 @@ static int put_processes(const struct text_report *t)
 	}
 	for (size_t i = 0; i < n && i < t->top; i++)
 		put_process(t, list[i], n_cells);
-	text_more(t, n, "processes");
+	text_more(t, n, "more process(es)");
 	free(list);
 	return 0;
 }
@@ -255,8 +257,8 @@ static void put_quality(const struct text_report *t)
 
 		if (!quality_is_worth_saying(q->counts[i].key, q->counts[i].count))
 			continue;
-		snprintf(line, sizeof(line), "%" PRIu64 " %.400s", q->counts[i].count,
-			 means ? means : q->counts[i].key);
+		units_counted(line, sizeof(line), q->counts[i].count,
+			      means ? means : q->counts[i].key);
 		put_doubt(t, line, &any_said);
 	}
 	for (size_t i = 0; i < q->n_warnings && i < MAX_WARNINGS; i++) {
@@ -264,7 +266,7 @@ static void put_quality(const struct text_report *t)
 			 q->warnings[i].why);
 		put_doubt(t, line, &any_said);
 	}
-	table_more(&t->table, q->n_warnings, MAX_WARNINGS, "warnings", "profile");
+	table_more(&t->table, q->n_warnings, MAX_WARNINGS, "more warning(s)", "profile");
 }
 
 /* ---- The page ---- */

@@ -83,7 +83,7 @@ static void put_shares(const struct text_report *t)
 	}
 	if (peak->n_shares <= TOP_SHARES)
 		return;
-	snprintf(name, sizeof(name), "%zu other processes", peak->n_shares - TOP_SHARES);
+	units_counted(name, sizeof(name), peak->n_shares - TOP_SHARES, "other process(es)");
 	put_amount(t, rest, sum, name);
 }
 

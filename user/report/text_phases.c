@@ -49,7 +49,7 @@ static void put_list(const struct text_report *t, const struct recording_phase *
 	text_title(t, "Phases");
 	for (size_t i = 0; i < n && i < t->top; i++)
 		put_phase(t, phases[i]);
-	text_more(t, n, "phases");
+	text_more(t, n, "more phase(s)");
 }
 
 /* ---- The tables ---- */
@@ -218,7 +218,7 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 		table->fill(t, table, phases[i], &line);
 		table_line(&t->table, &line, table->n_cells);
 	}
-	text_more(t, said, "phases");
+	text_more(t, said, "more phase(s)");
 }
 
 void text_phases(const struct text_report *t, const struct recording_phase *const *phases, size_t n)

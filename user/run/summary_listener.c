@@ -134,10 +134,8 @@ static void put_headline(const struct table *table, const struct profile *p)
 	snprintf(run, sizeof(run), "qprof-bpf: %s",
 		 units_time_for_people(duration, t->duration_ns));
 	peak_piece(peak, p);
-	snprintf(processes, sizeof(processes), "%u process%s", t->processes,
-		 t->processes == 1 ? "" : "es");
-	snprintf(checkpoints, sizeof(checkpoints), "%u checkpoint%s", t->checkpoints,
-		 t->checkpoints == 1 ? "" : "s");
+	units_counted(processes, sizeof(processes), t->processes, "process(es)");
+	units_counted(checkpoints, sizeof(checkpoints), t->checkpoints, "checkpoint(s)");
 	table_tone(table, BOLD);
 	table_pieces(table, ", ", pieces, sizeof(pieces) / sizeof(*pieces));
 	table_tone(table, PLAIN);
@@ -200,7 +198,7 @@ static void put_phases(const struct table *table, const struct profile *p)
 	table_titles(table, "PHASE", titles, n_cells);
 	for (size_t i = 0; i < n && i < MAX_PHASES; i++)
 		put_phase(table, p, &phases[i], n_cells);
-	table_more(table, n, MAX_PHASES, "phases", "profile");
+	table_more(table, n, MAX_PHASES, "more phase(s)", "profile");
 }
 
 static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
@@ -253,7 +251,7 @@ static void put_processes(const struct table *table, const struct profile *p)
 	table_titles(table, "PROCESS", titles, n_cells);
 	for (size_t i = 0; i < n_top; i++)
 		put_process(table, top[i], n_cells);
-	table_more(table, n, n_top, "processes", "profile");
+	table_more(table, n, n_top, "more process(es)", "profile");
 }
 
 static void put_quality(const struct table *table, const struct profile *p,
@@ -262,12 +260,14 @@ static void put_quality(const struct table *table, const struct profile *p,
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const size_t n = quality_of_run(quality, profile_losses(p), counts);
 	const unsigned int width = table->width - INDENT;
+	char text[PIECE_MAX];
 
 	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++) {
 		if (quality_is_worth_saying(counts[i].key, counts[i].count))
-			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
-				(unsigned long long)counts[i].count, counts[i].means);
+			fprintf(table->out, "%*s! %s\n", INDENT, "",
+				units_counted(text, sizeof(text), counts[i].count,
+					      counts[i].means));
 	}
 	for (size_t i = 0; i < quality->n_warnings && i < MAX_WARNINGS; i++) {
 		fprintf(table->out, "%*s! ", INDENT, "");
@@ -276,7 +276,7 @@ static void put_quality(const struct table *table, const struct profile *p,
 		table_name(table, quality->warnings[i].why, width, false);
 		fputc('\n', table->out);
 	}
-	table_more(table, quality->n_warnings, MAX_WARNINGS, "warnings", "profile");
+	table_more(table, quality->n_warnings, MAX_WARNINGS, "more warning(s)", "profile");
 	table_tone(table, PLAIN);
 }
 
@@ -284,16 +284,16 @@ static void put_cost(const struct table *table, const struct profile *p,
 		     const struct run_quality *quality)
 {
 	const double share = quality_bpf_share(p, quality);
-	char time[UNITS_TEXT_MAX], own[64], bpf[96], of[64];
+	char time[UNITS_TEXT_MAX], runs[UNITS_TEXT_MAX], own[64], bpf[96], of[64];
 	const char *const pieces[] = {own, bpf, of};
 
 	if (!quality->cost.counted)
 		return;
 	snprintf(own, sizeof(own), "%*sqprof-bpf took %s", INDENT, "",
 		 units_time_for_people(time, quality->cost.own_cpu_ns));
-	snprintf(bpf, sizeof(bpf), "its BPF programs %s in %llu runs",
+	snprintf(bpf, sizeof(bpf), "its BPF programs %s in %s",
 		 units_time_for_people(time, quality->cost.bpf_run_ns),
-		 (unsigned long long)quality->cost.bpf_runs);
+		 units_counted(runs, sizeof(runs), quality->cost.bpf_runs, "run(s)"));
 	snprintf(of, sizeof(of), "%.2f %% of CPU", 100 * share);
 	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
 }

@@ -26,9 +26,10 @@ static void put_headline(const struct table *table, const struct audit_report *r
 	n += losses.forgotten_processes;
 	snprintf(time, sizeof(time), "qprof-bpf: audit of %s",
 		 units_time_for_people(duration, r->end_ns - r->start_ns));
-	snprintf(processes, sizeof(processes), "%zu process%s (%zu alive)", n, n == 1 ? "" : "es",
+	snprintf(processes, sizeof(processes), "%s (%zu alive)",
+		 units_counted(duration, sizeof(duration), n, "process(es)"),
 		 machine_alive(r->machine));
-	snprintf(jobs, sizeof(jobs), "%zu job%s", n_jobs, n_jobs == 1 ? "" : "s");
+	units_counted(jobs, sizeof(jobs), n_jobs, "job(s)");
 	table_tone(table, BOLD);
 	table_pieces(table, ", ", pieces, 3);
 	table_tone(table, PLAIN);
@@ -114,7 +115,7 @@ static int put_jobs(const struct table *table, const struct audit_report *r)
 	table_titles(table, "JOB", titles, 6);
 	for (size_t i = 0; i < n && i < MAX_LINES; i++)
 		put_job(table, sorted[i]);
-	table_more(table, n, MAX_LINES, "jobs", "report");
+	table_more(table, n, MAX_LINES, "more job(s)", "report");
 	free(sorted);
 	return 0;
 }
@@ -189,19 +190,21 @@ static void put_processes(const struct table *table, const struct audit_report *
 		put_usage_cells(&line, 2, &process->usage);
 		table_line(table, &line, 5);
 	}
-	table_more(table, n, n_top, "processes", "report");
+	table_more(table, n, n_top, "more process(es)", "report");
 }
 
 static void put_quality(const struct table *table, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const size_t n = quality_of_audit(r->quality, r->machine, counts);
+	char text[PIECE_MAX];
 
 	table_tone(table, WARNING);
 	for (size_t i = 0; i < n; i++)
 		if (counts[i].count)
-			fprintf(table->out, "%*s! %llu %s\n", INDENT, "",
-				(unsigned long long)counts[i].count, counts[i].means);
+			fprintf(table->out, "%*s! %s\n", INDENT, "",
+				units_counted(text, sizeof(text), counts[i].count,
+					      counts[i].means));
 	for (size_t i = 0; i < r->quality->n_warnings && i < MAX_LINES; i++) {
 		fprintf(table->out, "%*s! ", INDENT, "");
 		table_name(table, r->quality->warnings[i].what, table->width - INDENT, false);
@@ -209,7 +212,7 @@ static void put_quality(const struct table *table, const struct audit_report *r)
 		table_name(table, r->quality->warnings[i].why, table->width - INDENT, false);
 		fputc('\n', table->out);
 	}
-	table_more(table, r->quality->n_warnings, MAX_LINES, "warnings", "report");
+	table_more(table, r->quality->n_warnings, MAX_LINES, "more warning(s)", "report");
 	table_tone(table, PLAIN);
 }
 

@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "audit/rules/rules_look.h"
 #include "capture/audit_state.h"
 
@@ -345,7 +346,7 @@ static void warn(struct rules_listener *p, uint64_t n, const char *what)
 
 	if (!n)
 		return;
-	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
+	units_counted(text, sizeof(text), n, what);
 	capture_warn(p->capture, "jobs recognised by rules", text);
 }
 
@@ -353,16 +354,19 @@ static void finish(struct listener *listener)
 {
 	struct rules_listener *p = of(listener);
 	const struct suspect *waiting;
+	char looks[UNITS_TEXT_MAX], jobs[UNITS_TEXT_MAX];
 	uint64_t n = 0;
 
 	for (waiting = p->queue; waiting; waiting = waiting->next)
 		n += !waiting->looks_at_all;
-	warn(p, n, "processes were yet to be looked at when the audit ended");
-	warn(p, p->left_out, "times that a process was not looked at: more than 16384 have 32 MiB");
-	warn(p, p->cut, "looks did not see all: more than 8192 files mapped, 2048 open, or 20 ms");
-	warn(p, p->refused, "processes matched and could not become jobs: 1023 run already");
-	log_verbose("rules: %llu looks, %llu jobs", (unsigned long long)p->looks,
-		    (unsigned long long)p->jobs);
+	warn(p, n, "process(es) not yet looked at when the audit ended");
+	warn(p, p->left_out,
+	     "time(s) that a process was not looked at: more than 16384 have 32 MiB");
+	warn(p, p->cut,
+	     "look(s) did not see all: more than 8192 files mapped, 2048 open, or 20 ms");
+	warn(p, p->refused, "process(es) matched and could not become jobs: 1023 run already");
+	log_verbose("rules: %s, %s", units_counted(looks, sizeof(looks), p->looks, "look(s)"),
+		    units_counted(jobs, sizeof(jobs), p->jobs, "job(s)"));
 }
 
 static void close_listener(struct listener *listener)

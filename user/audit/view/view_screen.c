@@ -350,11 +350,12 @@ static void put_headline(struct page *page)
 	const struct view_picture *p = page->picture;
 	const struct view_totals *totals = view_rows_totals(p->rows);
 	char text[TEXT_MAX] = "", at[UNITS_TEXT_MAX], of[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX];
+	char alive[UNITS_TEXT_MAX], jobs[UNITS_TEXT_MAX];
 
-	append(text, "qprof-bpf: audit of %s at %s   %zu process%s   %zu job%s",
+	append(text, "qprof-bpf: audit of %s at %s   %s   %s",
 	       units_time_for_people(of, p->now_ns - p->start_ns), clock_text(at, p, p->now_ns),
-	       totals->alive, totals->alive == 1 ? "" : "es", totals->running_jobs,
-	       totals->running_jobs == 1 ? "" : "s");
+	       units_counted(alive, sizeof(alive), totals->alive, "process(es)"),
+	       units_counted(jobs, sizeof(jobs), totals->running_jobs, "job(s)"));
 	if (totals->ended_jobs)
 		append(text, " (%zu ended)", totals->ended_jobs);
 	append(text, "   RSS %s", units_bytes_for_people(rss, totals->rss));
@@ -383,12 +384,13 @@ static void put_sums(struct page *page)
 static void put_losses(struct page *page)
 {
 	const struct view_picture *p = page->picture;
-	char text[TEXT_MAX] = "";
+	char text[TEXT_MAX] = "", loss[128];
 
 	for (size_t i = 0; i < p->n_counts; i++)
 		if (p->counts[i].count)
-			append(text, "%s%llu %s", text[0] ? ", " : "! ",
-			       (unsigned long long)p->counts[i].count, p->counts[i].means);
+			append(text, "%s%s", text[0] ? ", " : "! ",
+			       units_counted(loss, sizeof(loss), p->counts[i].count,
+					     p->counts[i].means));
 	if (!text[0])
 		return;
 	put(page, 0, TERMINAL_WARNING, text);

@@ -48,7 +48,12 @@ async def k(n):
 @profile_scope(ProfileStep.CALIBRATION)
 def q(x): return x
 
-p = GlobalProfiler(output_path="p.yaml")
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    p = GlobalProfiler(output_path="p.yaml")
+    GlobalProfiler(output_path="q.yaml")
+assert len(said) == 1 and "'p.yaml' will not be written" in str(said[0].message), said
+assert "start it with" in str(said[0].message) or "libqprof.so.0 is missing" in str(said[0].message)
 async def collect(): return [i async for i in k(3)]
 assert f(1) == 1 and asyncio.run(g(2)) == 2 and list(h(3)) == [0, 1, 2] and q(4) == 4
 assert asyncio.run(collect()) == [0, 1, 2]
@@ -93,25 +98,24 @@ def test_one_version():
     assert package.group(1) == project.group(1)
 
 
-def test_pip_install(tmp_path):
-    """pip install user/sdk/python, without a network: what it builds with is installed."""
-    for module in ("pip", "setuptools", "wheel"):
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True,
-                          check=False).returncode:
-            pytest.skip(f"python3-{module} is not installed: tools/setup installs it")
-    source, target = tmp_path / "source", tmp_path / "target"
+@pytest.mark.parametrize("editable", [False, True])
+def test_pip_install(tmp_path, editable):
+    """pip install user/sdk/python into a clean environment, without an index and what it builds with."""
+    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("python3-pip is not installed: tools/setup installs it")
+    source, environment = tmp_path / "source", tmp_path / "environment"
     shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index",
-                           "--no-build-isolation", "--no-deps", "--disable-pip-version-check",
-                           "--target", target, source], capture_output=True, text=True, check=False)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    done = subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "--no-index",
+                           "--disable-pip-version-check", *(["--editable"] if editable else []), source],
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (target / "qprof" / "py.typed").exists()
-    said = subprocess.run([sys.executable, "-c", "import qprof; print(qprof.__file__)"], text=True,
-                          env={**os.environ, "PYTHONPATH": str(target)}, capture_output=True,
-                          check=True).stdout.strip()
-    assert said.startswith(str(target)), said
-    assert not any(path.name not in ("qprof", "bin") and not path.name.startswith("qprof-")
-                   for path in target.iterdir()), list(target.iterdir())
+    said = subprocess.run([python, "-c", "import qprof, importlib.metadata as m\n"
+                           "print(qprof.__file__, m.version('qprof') == qprof.__version__)"],
+                          cwd="/", capture_output=True, text=True, check=True).stdout.split()
+    assert said[0].startswith(str(source if editable else environment)) and said[1] == "True", said
+    assert (Path(said[0]).parent / "py.typed").exists()
 
 
 def test_types():

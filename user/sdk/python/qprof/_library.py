@@ -8,7 +8,7 @@ or else libqprof.so.0 wherever the dynamic linker finds it.
 import ctypes
 import os
 
-__all__ = ["begin", "define", "end", "listeners", "mark", "metric", "metric_int64", "summary",
+__all__ = ["begin", "define", "end", "is_loaded", "listeners", "mark", "metric", "metric_int64", "summary",
            "summary_int64"]
 
 _NAME = "libqprof.so.0"
@@ -38,6 +38,9 @@ def _function(library, name, *types):
 
 
 _library = _load()
+
+#: Whether there is a library; without it no profiler can hear the marks.
+is_loaded = _library is not None
 
 #: How many listen, as .value. Reading it takes a tenth of what a call does.
 listeners = ctypes.c_ushort(0) if _library is None else _library.qprof_listeners().contents

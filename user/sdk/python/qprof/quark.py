@@ -12,7 +12,8 @@ not used, and QUARK_PROFILING need not be set. Memory, disk and time, for which 
 its own, are in that profile already; `checkpoint_metrics` and `summary_metrics` begin empty and are
 for yours. A checkpoint metric is collected at each checkpoint of this API and joins its row under
 `metrics`; a summary metric is collected by `stop()`, at the latest when Python exits, and is a key
-of the profile. Their values must be numbers; None leaves one out.
+of the profile. Their values must be numbers; None leaves one out. A program that makes the profiler
+while qprof-bpf does not listen gets one RuntimeWarning, as no file will be written.
 """
 
 import atexit
@@ -25,7 +26,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, TypeVar
 
-from . import _around, begin, enabled, end, mark, metric, scope, summary
+from . import _around, _library, begin, enabled, end, mark, metric, scope, summary
 
 __all__ = ["BaseMetric", "CheckpointMetric", "GlobalProfiler", "MetricContext", "ProfileStep",
            "SummaryMetric", "profile_scope"]
@@ -216,6 +217,14 @@ class GlobalProfiler:
         self._lock = threading.RLock()
         self._base = self._context()
         atexit.register(self.stop)
+        if not enabled():
+            self._warn_unheard()
+
+    def _warn_unheard(self) -> None:
+        hint = ("start it with: sudo qprof-bpf -o FILE -- COMMAND" if _library.is_loaded else
+                "its library libqprof.so.0 is missing, too: install the package libqprof0")
+        warnings.warn(f"qprof: no qprof-bpf listens, so {self.output_path!r} will not be written; "
+                      f"{hint}", RuntimeWarning, stacklevel=3)
 
     @property
     def enabled(self) -> bool:

@@ -22,6 +22,7 @@ struct list {
 	size_t probes;
 	uint64_t last_device, last_inode; /* mappings of a file follow each other */
 	pid_t pid;
+	bool has_python, has_libqprof;
 };
 
 static const struct command_option options[] = {
@@ -96,6 +97,13 @@ static int list_open_file(struct list *list, int fd, const char *path, const cha
 	return 0;
 }
 
+static bool is_named(const char *path, const char *prefix)
+{
+	const char *const slash = strrchr(path, '/');
+
+	return slash && !strncmp(slash + 1, prefix, strlen(prefix));
+}
+
 static int list_mapping(void *context, const struct procfs_mapping *m)
 {
 	struct list *list = context;
@@ -106,6 +114,8 @@ static int list_mapping(void *context, const struct procfs_mapping *m)
 		return 0;
 	list->last_device = m->device;
 	list->last_inode = m->inode;
+	list->has_python |= is_named(m->path, "python3") || is_named(m->path, "libpython3");
+	list->has_libqprof |= is_named(m->path, "libqprof.so");
 	fd = procfs_open_mapping(list->pid, m->start, m->end);
 	if (fd < 0)
 		return fd == -EACCES || fd == -EPERM ? fd : 0;
@@ -158,6 +168,10 @@ static int list_main(int argc, char **argv)
 	status = list.file ? list_file(&list) : list_process(&list);
 	if (!status && !list.probes)
 		puts("no USDT probes");
+	/* The package qprof does nothing without its library, which attaching cannot bring. */
+	if (!status && list.has_python && !list.has_libqprof)
+		puts("this Python has not loaded libqprof.so.0: marks of the package qprof cannot "
+		     "be heard; install libqprof0 and start the program again");
 	free(list.pids.items);
 	return status;
 }

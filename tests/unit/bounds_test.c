@@ -12,23 +12,7 @@
 #include <cmocka.h>
 
 #include "format/outlet.h"
-#include "records.h"
-
-static struct profile *new_profile(void)
-{
-	const struct profile_config config = {.page_size = RECORDS_PAGE};
-	struct profile *p = profile_new(&config);
-
-	assert_non_null(p);
-	return p;
-}
-
-static void feed(struct profile *p, const union record *r)
-{
-	const struct profile_checkpoint *step;
-
-	assert_int_equal(profile_feed(p, &r->h, &step), 0);
-}
+#include "profile_fed.h"
 
 static void feed_checkpoint(struct profile *p, enum wire_what what, uint32_t seq, const char *name)
 {

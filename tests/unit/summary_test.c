@@ -8,26 +8,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "records.h"
+#include "profile_fed.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "run/summary.h"
-
-static struct profile *new_profile(void)
-{
-	const struct profile_config config = {.page_size = RECORDS_PAGE};
-	struct profile *p = profile_new(&config);
-
-	assert_non_null(p);
-	return p;
-}
-
-static void feed(struct profile *p, const union record *r)
-{
-	const struct profile_checkpoint *step;
-
-	assert_int_equal(profile_feed(p, &r->h, &step), 0);
-}
 
 static void hit(struct profile *p, enum wire_what what, const char *name, uint64_t ms,
 		uint64_t pages, uint64_t step_peak)

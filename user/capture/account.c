@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "capture/capture.h"
+#include "format/quality.h"
 
 void capture_warn(void *context, const char *what, const char *why)
 {
@@ -75,12 +76,13 @@ static size_t calls_notes(const struct capture *c, const char **notes)
  * reasons. Returns how many notes were set. */
 static size_t find_notes(const struct capture *c, const char *notes[CAPTURE_MAX_NOTES])
 {
+	static const char by_tick[] = QUALITY_CPU_BY_TICK
+		": one that ends loses what it ran since; the teardown of a process after its exit "
+		"is not in it";
 	size_t n = 0;
 
 	notes[n++] = engine_clock_reason(c->engine)
-			     ? "cpu_time is as of each thread's last scheduler tick or switch: one "
-			       "that ends loses what it ran since; the teardown of a process after "
-			       "its exit is not in it"
+			     ? by_tick
 			     : "cpu_time leaves out the teardown of a process after its exit";
 	notes[n++] = "io_read and io_write are the kernel's rchar and wchar plus what those leave "
 		     "out and is counted here: see io_calls; send and recv are in neither";

@@ -16,6 +16,9 @@ struct quality_count {
 	uint64_t count;
 };
 
+/* How the note on CPU time begins where clock events cannot be had; reports look for it. */
+#define QUALITY_CPU_BY_TICK "cpu_time is as of each thread's last scheduler tick or switch"
+
 enum { QUALITY_MAX_COUNTS = 48 };
 
 /* Each returns how many of counts were filled in. */

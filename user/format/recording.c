@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "format/quality.h"
 
 void recording_free(struct recording *r)
 {
@@ -109,6 +110,27 @@ uint64_t recording_plateau_ns(const struct recording *r)
 			return r->points[i].time_ns;
 	}
 	return recording_peak_ns(r);
+}
+
+static bool is_counted(const struct recording *r, const char *key)
+{
+	for (size_t i = 0; i < r->quality.n_counts; i++) {
+		if (!strcmp(r->quality.counts[i].key, key))
+			return r->quality.counts[i].count;
+	}
+	return false;
+}
+
+uint64_t recording_cpu_error(const struct recording *r)
+{
+	static const uint64_t tick_ns = 10000000, stale_ns = 1000000;
+	const size_t len = strlen(QUALITY_CPU_BY_TICK);
+
+	for (size_t i = 0; i < r->quality.n_notes; i++) {
+		if (!strncmp(r->quality.notes[i], QUALITY_CPU_BY_TICK, len))
+			return tick_ns;
+	}
+	return is_counted(r, "stale_usage") ? stale_ns : RECORDING_CPU_EXACT_NS;
 }
 
 /* A tree of maxima: node i is of 2i and 2i+1, the points are the leaves from n on. */

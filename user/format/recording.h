@@ -24,6 +24,9 @@
 #include "base/error.h"
 #include "model/profile.h"
 
+/* Where nothing makes CPU time less exact: docs/exactness.md measures it from this time on. */
+enum { RECORDING_CPU_EXACT_NS = 100000 };
+
 /* More is an error: a recording must fit into memory. */
 enum {
 	RECORDING_MAX_STEPS = 1000000,
@@ -258,6 +261,12 @@ const struct recording_phase *recording_where(const struct recording *r, uint64_
  * plateau's highest moment.
  */
 uint64_t recording_plateau_ns(const struct recording *r);
+
+/*
+ * By how much the CPU time of a stretch may be off, in ns: a scheduler's tick where the notes say
+ * so, the age of what was not read at each checkpoint, else the shortest time that is exact.
+ */
+uint64_t recording_cpu_error(const struct recording *r);
 
 /*
  * Will it fit: the most memory over a stretch of time that the kernel cannot take back (anonymous,

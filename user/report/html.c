@@ -167,6 +167,9 @@ static void put_run(struct json_writer *j, const struct page *page)
 		json_u64(j, run->pids[i]);
 	json_array_end(j);
 	key_shown(j, "partial", page->r->partial ? page->r->partial_text : NULL);
+	/* The page knows the exact one. */
+	if (recording_cpu_error(page->r) > RECORDING_CPU_EXACT_NS)
+		key_secs(j, "cpu_error", recording_cpu_error(page->r));
 	if (!page->ending.is_bad)
 		return;
 	key_shown(j, "ending", page->ending.text);

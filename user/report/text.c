@@ -312,6 +312,7 @@ static int render(const struct recording *r, const struct render_options *option
 		.peak_phase = recording_peak_phase(r),
 		.needs = needs,
 		.ending = &ending,
+		.cpu_error_ns = recording_cpu_error(r),
 		.top = options->top ? options->top : TOP,
 	};
 	int failed;

@@ -105,8 +105,11 @@ static void fill_cpu(const struct text_report *t, const struct phase_table *tabl
 	(void)table;
 	units_time_for_people(line->cells[0], cpu_ns);
 	text_percent(line->cells[1], cpu_ns, t->r->totals.usage.cpu_ns);
-	snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
-		 phase->duration_ns ? (double)cpu_ns / (double)phase->duration_ns : 0);
+	if (phase->duration_ns < t->cpu_error_ns)
+		snprintf(line->cells[2], UNITS_TEXT_MAX, "-");
+	else
+		snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
+			 (double)cpu_ns / (double)phase->duration_ns);
 }
 
 static bool needs_memory(const struct phase_table *table, const struct recording_phase *phase)

@@ -18,7 +18,8 @@ struct text_report {
 	const struct recording_phase *peak_phase; /* NULL: the peak was in no phase */
 	const struct recording_needs *needs;
 	const struct ending *ending;
-	unsigned int top; /* lines of a table, at most */
+	uint64_t cpu_error_ns; /* a phase that is shorter has no number of cores */
+	unsigned int top;      /* lines of a table, at most */
 };
 
 /* text.c */

@@ -111,7 +111,7 @@ const usageColumns = [
 
 function addPhases(order) {
 	for (const phase of profile.phases) {
-		phase.cores = phase.seconds ? phase.cpu / phase.seconds : 0;
+		phase.cores = phase.seconds >= (profile.cpu_error ?? 0.0001) ? phase.cpu / phase.seconds : null;
 		phase.label = phaseName(phase);
 	}
 	addTable(byId("phases"), {
@@ -133,7 +133,7 @@ function addPhases(order) {
 			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at its end less that at its begin"},
 			{key: "needed", title: "Needs", show: p => p.needed === null ? "" : `${profile.killed && !p.closed ? ">" : ""}${bytes(p.needed)}`, hint: "Most of what cannot be reclaimed: anonymous, shared, in swap"},
 			...usageColumns,
-			{key: "cores", title: "Cores", show: p => p.cores.toFixed(2), hint: "CPU time by its duration"},
+			{key: "cores", title: "Cores", show: p => p.cores === null ? "-" : p.cores.toFixed(2), hint: "CPU time by its duration; - where that is shorter than the error of the CPU time"},
 		],
 	});
 	byId("phases").hidden = !profile.phases.length;

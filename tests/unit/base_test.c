@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -116,13 +118,83 @@ static void test_an_id_of_a_container_is_cut_and_a_name_is_not(void **state)
 	assert_string_equal(short_container(out, sizeof(out), ""), "");
 }
 
+/* ---- Users ---- */
+
+static unsigned int look_ups;
+static const char *name_of_7;
+
+/* Takes the place of the one in the C library, which may ask a server. */
+int getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size, struct passwd **found)
+{
+	look_ups++;
+	*found = NULL;
+	if (uid == 7 && name_of_7) {
+		snprintf(room, size, "%s", name_of_7);
+		entry->pw_name = room;
+		*found = entry;
+	}
+	return 0;
+}
+
+static int make_users(void **state)
+{
+	look_ups = 0;
+	name_of_7 = "ada";
+	*state = user_names_new();
+	return *state ? 0 : -1;
+}
+
+static int free_users(void **state)
+{
+	user_names_free(*state);
+	return 0;
+}
+
 static void test_a_user_without_a_name_is_a_number(void **state)
 {
-	char out[32];
+	assert_string_equal(user_names_get(*state, 7), "ada");
+	assert_string_equal(user_names_get(*state, 0), "0");
+	assert_string_equal(user_names_get(*state, 4123456789u), "4123456789");
+}
 
-	(void)state;
-	assert_string_equal(user_name(out, sizeof(out), 0), "root");
-	assert_string_equal(user_name(out, sizeof(out), 4123456789u), "4123456789");
+static void test_each_user_is_looked_up_once_with_or_without_a_name(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(user_names_get(*state, 7), "ada");
+		assert_string_equal(user_names_get(*state, 8), "8");
+	}
+	assert_int_equal(look_ups, 2);
+}
+
+static void test_a_user_that_is_forgotten_is_looked_up_again(void **state)
+{
+	assert_string_equal(user_names_get(*state, 7), "ada");
+	name_of_7 = "grace";
+	assert_string_equal(user_names_get(*state, 7), "ada");
+	user_names_forget(*state);
+	assert_string_equal(user_names_get(*state, 7), "grace");
+	name_of_7 = NULL;
+	user_names_forget(*state);
+	assert_string_equal(user_names_get(*state, 7), "7");
+}
+
+static void test_any_number_of_users_have_their_names_and_few_are_remembered(void **state)
+{
+	enum { USERS = 10000, REMEMBERED = 4096 };
+	char number[16];
+
+	name_of_7 = NULL;
+	for (uint32_t uid = 0; uid < USERS; uid++) {
+		snprintf(number, sizeof(number), "%u", uid);
+		assert_string_equal(user_names_get(*state, uid), number);
+	}
+	assert_int_equal(look_ups, USERS);
+	/* The latest are remembered, the first are not. */
+	user_names_get(*state, USERS - 1);
+	user_names_get(*state, USERS - USERS % REMEMBERED);
+	assert_int_equal(look_ups, USERS);
+	user_names_get(*state, 0);
+	assert_int_equal(look_ups, USERS + 1);
 }
 
 /* ---- Files ---- */
@@ -193,7 +265,16 @@ int main(void)
 		cmocka_unit_test(test_the_largest_are_ranked),
 		cmocka_unit_test(test_a_command_loses_the_folder_of_its_program_only),
 		cmocka_unit_test(test_an_id_of_a_container_is_cut_and_a_name_is_not),
-		cmocka_unit_test(test_a_user_without_a_name_is_a_number),
+		cmocka_unit_test_setup_teardown(test_a_user_without_a_name_is_a_number, make_users,
+						free_users),
+		cmocka_unit_test_setup_teardown(
+			test_each_user_is_looked_up_once_with_or_without_a_name, make_users,
+			free_users),
+		cmocka_unit_test_setup_teardown(test_a_user_that_is_forgotten_is_looked_up_again,
+						make_users, free_users),
+		cmocka_unit_test_setup_teardown(
+			test_any_number_of_users_have_their_names_and_few_are_remembered,
+			make_users, free_users),
 		cmocka_unit_test_setup_teardown(test_a_link_is_refused, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_a_fifo_without_a_reader_is_not_waited_for,
 						make_folder, remove_folder),

@@ -30,6 +30,7 @@ struct audit {
 	bool quiet_start;
 	struct machine *machine;
 	struct cgroups *cgroups;
+	struct user_names *users;
 	struct diskstats disks; /* at the start */
 	struct pending pending[MAX_PENDING];
 	size_t n_pending;
@@ -52,6 +53,11 @@ struct machine *audit_machine(struct audit *a)
 struct cgroups *audit_cgroups(struct audit *a)
 {
 	return a->cgroups;
+}
+
+struct user_names *audit_user_names(struct audit *a)
+{
+	return a->users;
 }
 
 const struct cgroup *audit_cgroup(struct audit *a, uint64_t id)
@@ -233,7 +239,8 @@ static int open_model(struct capture *c)
 
 	a->machine = machine_new(&config);
 	a->cgroups = cgroups_new();
-	if (!a->machine || !a->cgroups)
+	a->users = user_names_new();
+	if (!a->machine || !a->cgroups || !a->users)
 		return capture_failf(c, "out of memory");
 	return 0;
 }
@@ -355,6 +362,7 @@ static void close_audit(struct capture *c)
 
 	machine_free(a->machine);
 	cgroups_free(a->cgroups);
+	user_names_free(a->users);
 }
 
 static const struct capture_kind kind = {

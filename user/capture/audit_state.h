@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "capture/listener.h"
 #include "format/quality.h"
 #include "kernel/cgroups.h"
@@ -20,6 +21,7 @@ struct audit *audit_of(struct capture *c);
 
 struct machine *audit_machine(struct audit *a);
 struct cgroups *audit_cgroups(struct audit *a);
+struct user_names *audit_user_names(struct audit *a);
 /* Where a process belongs. Never NULL, valid until the next call. */
 const struct cgroup *audit_cgroup(struct audit *a, uint64_t id);
 

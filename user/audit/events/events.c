@@ -7,17 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-#include "base/names.h"
 #include "audit/events/event_lines.h"
 #include "audit/events/event_log.h"
+#include "base/hash.h"
 #include "capture/audit_state.h"
 
 enum {
-	MAX_USERS = 1024, /* remembered */
-	USER_MAX = 128,	  /* bytes of a name */
+	MAX_USERS = 1024, /* whose lines are counted at a time */
 	QUALITY_NS = 1000000000,
 };
 
@@ -29,10 +25,8 @@ struct quota {
 	unsigned int lines;
 };
 
-/* Asking for a name may read a file, or a server. */
 struct user {
 	uint32_t uid;
-	char name[USER_MAX];
 	struct quota quota;
 	UT_hash_handle hh;
 };
@@ -51,7 +45,7 @@ struct events {
 	struct event_log *log;
 	struct event_lines lines;
 	struct user *users;
-	struct user other; /* when out of memory */
+	struct quota others; /* of all that there was no memory for */
 	struct job jobs[WIRE_MAX_JOBS];
 	uint64_t start_ns, checked_ns;
 	uint64_t n_jobs, written[EVENT_KINDS];
@@ -120,34 +114,31 @@ static void forget_users(struct events *e)
 	}
 }
 
-static struct user *user_of(struct events *e, uint32_t uid)
+static struct quota *quota_of(struct events *e, uint32_t uid)
 {
 	struct user *user;
 
 	HASH_FIND(hh, e->users, &uid, sizeof(uid), user);
 	if (user)
-		return user;
+		return &user->quota;
 	if (HASH_COUNT(e->users) >= MAX_USERS)
 		forget_users(e);
 	user = calloc(1, sizeof(*user));
-	if (user) {
-		user->uid = uid;
-		HASH_ADD(hh, e->users, uid, sizeof(user->uid), user);
-	}
-	if (!user || !user->hh.tbl) {
-		free(user);
-		user = &e->other;
-	}
-	user_name(user->name, sizeof(user->name), uid);
-	return user;
+	if (!user)
+		return &e->others;
+	user->uid = uid;
+	HASH_ADD(hh, e->users, uid, sizeof(user->uid), user);
+	if (user->hh.tbl)
+		return &user->quota;
+	free(user);
+	return &e->others;
 }
 
-static struct event_owner owner_of(struct events *e, const struct user *user,
-				   const struct profile_process *process)
+static struct event_owner owner_of(struct events *e, const struct profile_process *process)
 {
 	return (struct event_owner){
 		.uid = process->uid,
-		.user = user->name,
+		.user = user_names_get(audit_user_names(e->audit), process->uid),
 		.cgroup = audit_cgroup(e->audit, process->cgroup),
 	};
 }
@@ -177,14 +168,13 @@ static void tell_process(struct events *e, const struct wire_header *h,
 {
 	struct event_owner owner;
 	enum event_kind kind;
-	struct user *user;
 
 	if (!(e->options->groups & EVENTS_PROCESSES) || !process || !kind_of(h, &kind))
 		return;
-	user = user_of(e, process->uid);
-	if (!may_tell(e, &user->quota, rate_of_users(e), h->time_ns) || !begin(e, kind))
+	if (!may_tell(e, quota_of(e, process->uid), rate_of_users(e), h->time_ns) ||
+	    !begin(e, kind))
 		return;
-	owner = owner_of(e, user, process);
+	owner = owner_of(e, process);
 	event_process(&e->lines, kind, h->time_ns, process, machine_job_of(process), &owner);
 }
 
@@ -192,14 +182,12 @@ static void tell_job(struct events *e, enum event_kind kind, uint64_t time_ns,
 		     const struct machine_job *job, bool still_running)
 {
 	struct event_owner owner;
-	struct user *user;
 
 	if (!(e->options->groups & EVENTS_JOBS))
 		return;
-	user = user_of(e, job->root->uid);
-	if (!may_tell(e, &user->quota, rate_of_users(e), time_ns) || !begin(e, kind))
+	if (!may_tell(e, quota_of(e, job->root->uid), rate_of_users(e), time_ns) || !begin(e, kind))
 		return;
-	owner = owner_of(e, user, job->root);
+	owner = owner_of(e, job->root);
 	event_job(&e->lines, kind, time_ns, job, &owner, still_running);
 }
 
@@ -371,7 +359,7 @@ static void reopen(struct listener *listener)
 	struct events *e = events_of(listener);
 
 	event_log_reopen(e->log);
-	forget_users(e); /* names may have changed as well */
+	user_names_forget(audit_user_names(e->audit)); /* names may have changed as well */
 }
 
 static void close_events(struct listener *listener)

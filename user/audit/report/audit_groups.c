@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-#include "base/names.h"
+#include "base/hash.h"
 
 struct entry {
 	struct audit_group group;
@@ -16,7 +13,7 @@ struct entry {
 };
 
 struct grouping {
-	struct cgroups *cgroups;
+	const struct audit_report *report;
 	enum audit_grouping by;
 	struct entry *entries;
 	bool failed;
@@ -47,7 +44,7 @@ static struct audit_group *find_or_add(struct grouping *g, const char *name)
 
 static struct audit_group *group_of_container(struct grouping *g, uint64_t id)
 {
-	const struct cgroup *cgroup = cgroups_get(g->cgroups, id);
+	const struct cgroup *cgroup = cgroups_get(g->report->cgroups, id);
 	struct audit_group *group = find_or_add(g, cgroup->container);
 
 	if (group && !group->pod[0])
@@ -129,14 +126,16 @@ static struct audit_group *collect(struct grouping *g, size_t *n)
 		return NULL;
 	qsort(groups, *n, sizeof(*groups), by_memory);
 	for (size_t i = 0; g->by == BY_USER && i < *n; i++)
-		user_name(groups[i].name, sizeof(groups[i].name), groups[i].uid);
+		snprintf(groups[i].name, sizeof(groups[i].name), "%s",
+			 user_names_get(g->report->users, groups[i].uid));
 	return groups;
 }
 
-struct audit_group *audit_groups(const struct machine *m, struct cgroups *cgroups,
-				 enum audit_grouping by, size_t *n)
+struct audit_group *audit_groups(const struct audit_report *report, enum audit_grouping by,
+				 size_t *n)
 {
-	struct grouping g = {.cgroups = cgroups, .by = by};
+	const struct machine *m = report->machine;
+	struct grouping g = {.report = report, .by = by};
 	struct audit_group *groups, *group;
 	size_t count;
 	const struct profile_process *const *processes = machine_processes(m, &count);

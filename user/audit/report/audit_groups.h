@@ -3,8 +3,7 @@
 #ifndef QPROF_AUDIT_GROUPS_H
 #define QPROF_AUDIT_GROUPS_H
 
-#include "kernel/cgroups.h"
-#include "model/machine.h"
+#include "audit/report/audit_report.h"
 
 enum { GROUP_NAME_MAX = CGROUP_CONTAINER_MAX };
 
@@ -23,7 +22,7 @@ struct audit_group {
 enum audit_grouping { BY_CONTAINER, BY_USER };
 
 /* Returns the groups, most memory first, to be freed; or NULL when out of memory. */
-struct audit_group *audit_groups(const struct machine *m, struct cgroups *cgroups,
-				 enum audit_grouping by, size_t *n);
+struct audit_group *audit_groups(const struct audit_report *report, enum audit_grouping by,
+				 size_t *n);
 
 #endif

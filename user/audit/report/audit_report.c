@@ -13,9 +13,11 @@ void audit_report_fill(struct audit_report *report, struct capture *c)
 		.quality = capture_quality(c),
 		.machine = audit_machine(a),
 		.cgroups = audit_cgroups(a),
+		.users = audit_user_names(a),
 		.start_ns = audit_start_ns(a),
 		.end_ns = audit_finished_ns(a),
 	};
+	user_names_forget(report->users); /* the report has names as they are at the end */
 	audit_disks(a, &report->disks);
 }
 

@@ -5,6 +5,7 @@
 
 #include "capture/listener.h"
 #include "format/run_info.h"
+#include "base/names.h"
 #include "kernel/cgroups.h"
 #include "kernel/diskstats.h"
 #include "model/machine.h"
@@ -15,6 +16,7 @@ struct audit_report {
 	const struct run_quality *quality;
 	const struct machine *machine;
 	struct cgroups *cgroups;
+	struct user_names *users;
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	struct diskstats disks;	   /* what the devices have read and written meanwhile */
 };

@@ -139,7 +139,7 @@ static int put_groups(const struct table *table, const struct audit_report *r,
 {
 	static const char *const titles[] = {"PROCS", "NOW", "LARGEST", "READ", "WRITE", "CPU"};
 	size_t n;
-	struct audit_group *groups = audit_groups(r->machine, r->cgroups, by, &n);
+	struct audit_group *groups = audit_groups(r, by, &n);
 
 	if (!groups)
 		return -ENOMEM;

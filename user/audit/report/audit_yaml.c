@@ -7,7 +7,6 @@
 #include "base/amounts.h"
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
-#include "base/names.h"
 #include "capture/output.h"
 #include "format/quality.h"
 #include "base/units.h"
@@ -73,10 +72,9 @@ static void put_head(struct emit *e, const struct audit_report *r)
 static void put_owner(struct emit *e, const struct audit_report *r, uint32_t uid, uint64_t id)
 {
 	const struct cgroup *cgroup = cgroups_get(r->cgroups, id);
-	char name[GROUP_NAME_MAX];
 
 	key_count(e, "uid", uid);
-	key_text(e, "user", user_name(name, sizeof(name), uid));
+	key_text(e, "user", user_names_get(r->users, uid));
 	if (cgroup->path[0])
 		key_text(e, "cgroup", cgroup->path);
 	if (cgroup->container[0]) {
@@ -187,7 +185,7 @@ static int put_groups(struct emit *e, const struct audit_report *r, const char *
 		      enum audit_grouping by)
 {
 	size_t n;
-	struct audit_group *groups = audit_groups(r->machine, r->cgroups, by, &n);
+	struct audit_group *groups = audit_groups(r, by, &n);
 
 	if (!groups)
 		return -ENOMEM;

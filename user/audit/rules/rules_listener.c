@@ -7,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
 
+#include "audit/rules/rules_look.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "audit/rules/rules_look.h"
 #include "capture/audit_state.h"
 
 enum {

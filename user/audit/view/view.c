@@ -10,10 +10,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-#include "base/names.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"
 #include "capture/audit_state.h"
@@ -22,8 +18,6 @@ enum {
 	/* Where one of those below is expensive, it is done less often: it takes at most one part
 	 * of so many of the time. */
 	SHARE = 50,
-	MAX_USERS = 4096, /* whose names are kept; beyond it they are numbers */
-	USER_MAX = 64,	  /* bytes of a name */
 };
 
 /* Between two frames that nobody asked for with a key; two looks at what no event tells, I/O and
@@ -35,12 +29,6 @@ struct pace {
 	uint64_t last_ns, every_ns;
 };
 
-struct user {
-	uint32_t uid;
-	char name[USER_MAX];
-	UT_hash_handle hh;
-};
-
 struct view {
 	struct listener listener; /* first */
 	struct capture *capture;
@@ -49,8 +37,6 @@ struct view {
 	struct view_rows *rows;
 	struct view_state state;
 	struct view_step steps[WIRE_MAX_JOBS];
-	struct user *users;
-	char number[USER_MAX]; /* of the last user without a name */
 
 	struct wake keys, out, timer, signals;
 	bool waits_for_keys, waits_for_out; /* their wakes were added */
@@ -118,42 +104,17 @@ static void set_timer(struct view *v)
 /* ---- Names ------------------------------------------------------------------------------------
  */
 
-static const char *user_of(void *context, uint32_t uid)
+static const char *user_name(void *context, uint32_t uid)
 {
 	struct view *v = context;
-	struct user *user;
 
-	HASH_FIND(hh, v->users, &uid, sizeof(uid), user);
-	if (user)
-		return user->name;
-	snprintf(v->number, sizeof(v->number), "%u", uid);
-	if (HASH_COUNT(v->users) >= MAX_USERS)
-		return v->number;
-	user = calloc(1, sizeof(*user));
-	if (!user)
-		return v->number;
-	user->uid = uid;
-	user_name(user->name, sizeof(user->name), uid);
-	HASH_ADD(hh, v->users, uid, sizeof(user->uid), user);
-	if (user->hh.tbl)
-		return user->name;
-	free(user);
-	return v->number;
-}
-
-static void forget_users(struct view *v)
-{
-	struct user *user, *next;
-
-	HASH_ITER (hh, v->users, user, next) {
-		HASH_DEL(v->users, user);
-		free(user);
-	}
+	return user_names_get(audit_user_names(v->audit), uid);
 }
 
 static const char *container_name(void *context, uint64_t id)
 {
 	struct view *v = context;
+
 	return audit_cgroup(v->audit, id)->container;
 }
 
@@ -185,7 +146,7 @@ static void draw(struct view *v, uint64_t now)
 		.sort = v->state.sort,
 		.tree = v->state.tree,
 		.filter = v->state.filter,
-		.user = user_of,
+		.user = user_name,
 		.container = container_name,
 		.context = v,
 	};
@@ -460,7 +421,6 @@ static void close_listener(struct listener *listener)
 	terminal_close(v->terminal);
 	close_fd(v->signals.fd);
 	close_fd(v->timer.fd);
-	forget_users(v);
 	view_rows_free(v->rows);
 	free(v);
 }

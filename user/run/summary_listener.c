@@ -16,13 +16,12 @@
 #include "base/table.h"
 #include "capture/run.h"
 #include "format/ending.h"
-#include "format/quality.h"
+#include "format/quality_table.h"
 #include "run/listeners.h"
 
 enum {
 	MAX_PHASES = 20,
 	MAX_PROCESSES = 10,
-	MAX_WARNINGS = 10,
 };
 
 struct summary {
@@ -259,25 +258,8 @@ static void put_quality(const struct table *table, const struct profile *p,
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const size_t n = quality_of_run(quality, profile_losses(p), counts);
-	const unsigned int width = table->width - INDENT;
-	char text[PIECE_MAX];
 
-	table_tone(table, WARNING);
-	for (size_t i = 0; i < n; i++) {
-		if (quality_is_worth_saying(counts[i].key, counts[i].count))
-			fprintf(table->out, "%*s! %s\n", INDENT, "",
-				units_counted(text, sizeof(text), counts[i].count,
-					      counts[i].means));
-	}
-	for (size_t i = 0; i < quality->n_warnings && i < MAX_WARNINGS; i++) {
-		fprintf(table->out, "%*s! ", INDENT, "");
-		table_name(table, quality->warnings[i].what, width, false);
-		fputs(": ", table->out);
-		table_name(table, quality->warnings[i].why, width, false);
-		fputc('\n', table->out);
-	}
-	table_more(table, quality->n_warnings, MAX_WARNINGS, "more warning(s)", "profile");
-	table_tone(table, PLAIN);
+	quality_table(table, counts, n, quality, "profile");
 }
 
 static void put_cost(const struct table *table, const struct profile *p,

@@ -9,8 +9,8 @@
 #include "audit/report/audit_report.h"
 #include "base/array.h"
 #include "base/names.h"
-#include "format/quality.h"
 #include "base/table.h"
+#include "format/quality_table.h"
 
 enum { MAX_LINES = 10, PIECE_MAX = 128 };
 
@@ -197,23 +197,8 @@ static void put_quality(const struct table *table, const struct audit_report *r)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	const size_t n = quality_of_audit(r->quality, r->machine, counts);
-	char text[PIECE_MAX];
 
-	table_tone(table, WARNING);
-	for (size_t i = 0; i < n; i++)
-		if (counts[i].count)
-			fprintf(table->out, "%*s! %s\n", INDENT, "",
-				units_counted(text, sizeof(text), counts[i].count,
-					      counts[i].means));
-	for (size_t i = 0; i < r->quality->n_warnings && i < MAX_LINES; i++) {
-		fprintf(table->out, "%*s! ", INDENT, "");
-		table_name(table, r->quality->warnings[i].what, table->width - INDENT, false);
-		fputs(": ", table->out);
-		table_name(table, r->quality->warnings[i].why, table->width - INDENT, false);
-		fputc('\n', table->out);
-	}
-	table_more(table, r->quality->n_warnings, MAX_LINES, "more warning(s)", "report");
-	table_tone(table, PLAIN);
+	quality_table(table, counts, n, r->quality, "report");
 }
 
 /* ---- The listener -----------------------------------------------------------------------------

@@ -44,7 +44,7 @@ struct outlet {
  */
 
 /* Cuts off `extra` bytes just written: they end within a chunk. Not if others write there too. */
-static void take_back(const struct outlet *o, size_t extra)
+static void cut_back(const struct outlet *o, size_t extra)
 {
 	struct stat st;
 
@@ -78,7 +78,7 @@ static int save_whole(struct outlet *o, const char *text, size_t len)
 	if (n < 0)
 		return -errno;
 	if (n != (ssize_t)len) {
-		take_back(o, (size_t)n);
+		cut_back(o, (size_t)n);
 		return why_short(o->end + n);
 	}
 	o->end += n;

@@ -61,8 +61,8 @@ static void move_down(struct event_log *l)
 	l->taken = 0;
 }
 
-/* Of the FILE: event_log_line() has seen to it that there is room. */
-static ssize_t take_text(void *cookie, const char *text, size_t size)
+/* The FILE's write function. event_log_line() has made room. */
+static ssize_t append_text(void *cookie, const char *text, size_t size)
 {
 	struct event_log *l = cookie;
 
@@ -75,7 +75,7 @@ static ssize_t take_text(void *cookie, const char *text, size_t size)
 	return (ssize_t)size;
 }
 
-static void took(struct event_log *l, size_t n)
+static void written(struct event_log *l, size_t n)
 {
 	l->taken += n;
 	if (l->taken == l->filled)
@@ -239,7 +239,7 @@ static size_t lines_within(const struct event_log *l, size_t room)
 }
 
 /* Part of a page went out: the disk is full there. Not if others write to the file, too. */
-static void take_back(struct event_log *l, ssize_t n)
+static void cut_back(struct event_log *l, ssize_t n)
 {
 	struct stat st;
 
@@ -275,11 +275,11 @@ static int save_page(struct event_log *l)
 	if (n != (ssize_t)(lines + fill)) {
 		const int err = n < 0 ? errno : ENOSPC;
 
-		take_back(l, n);
+		cut_back(l, n);
 		return -err;
 	}
 	l->end += n;
-	took(l, lines);
+	written(l, lines);
 	return 0;
 }
 
@@ -329,7 +329,7 @@ static void save_stream(struct event_log *l)
 			len = PIPE_BUF;
 		n = write(l->fd, l->text + l->taken, len);
 		if (n > 0)
-			took(l, (size_t)n);
+			written(l, (size_t)n);
 		else if (n < 0 && errno == EAGAIN)
 			full = true;
 		else if (n < 0 && errno != EINTR) {
@@ -422,7 +422,7 @@ static int open_target(struct event_log *l, struct error *err)
 int event_log_open(struct event_log **log, const struct event_log_options *options,
 		   struct capture *capture, struct error *err)
 {
-	const cookie_io_functions_t functions = {.write = take_text};
+	const cookie_io_functions_t functions = {.write = append_text};
 	struct event_log *l = calloc(1, sizeof(*l));
 
 	*log = l;

@@ -188,8 +188,8 @@ static bool has_moved(const struct suspect *suspect, uint64_t rss)
 	return moved >= step << doublings(suspect->looks_at_all);
 }
 
-/* Its memory has changed, or what it has mapped. */
-static void take_change(struct rules_listener *p, const struct profile_process *process,
+/* Called when the memory of a process has changed, or what it maps. */
+static void note_change(struct rules_listener *p, const struct profile_process *process,
 			bool has_new_code)
 {
 	const struct identity id = identity_of(process);
@@ -208,14 +208,14 @@ static void take_change(struct rules_listener *p, const struct profile_process *
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-static void take_exec(struct rules_listener *p, const struct wire_process *exec,
-		      const struct profile_process *process)
+static void judge_exec(struct rules_listener *p, const struct wire_process *exec,
+		       const struct profile_process *process)
 {
 	const struct identity id = identity_of(process);
 	const struct rule *rule = look_at_exec(p->match, exec);
 
 	if (!p->begun) {
-		/* One that was there before: it can be a job when its children are known. */
+		/* It ran before the audit: it can be a job once its children are known. */
 		if (rule && !find(p, &id))
 			enqueue(p, add(p, &id));
 		return;
@@ -242,9 +242,9 @@ static void record(struct listener *listener, const struct wire_header *record,
 	if (machine_job_of(process) || process->end_ns)
 		return;
 	if (record->kind == WIRE_EXEC)
-		take_exec(p, (const void *)record, process);
+		judge_exec(p, (const void *)record, process);
 	else if (record->kind != WIRE_FORK || process->flags & WIRE_PROCESS_ATTACHED)
-		take_change(p, process, record->kind == WIRE_MAPPED);
+		note_change(p, process, record->kind == WIRE_MAPPED);
 }
 
 /* ---- Looks ------------------------------------------------------------------------------------

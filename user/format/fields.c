@@ -12,12 +12,17 @@
 #define LIST(base, k, member, kind_, max_)                                                         \
 	.key = (k), .kind = (kind_), .offset = offsetof(base, member),                             \
 	.count = offsetof(base, n_##member), .max = (max_)
+#define N_FIELDS(list) (sizeof(list) / sizeof(*(list)))
 #define RECORD(type, name_, list, first_)                                                          \
 	{                                                                                          \
-		.name = (name_), .fields = (list), .n_fields = sizeof(list) / sizeof(*(list)),     \
+		.name = (name_),                                                                   \
+		.fields = (list),                                                                  \
+		.n_fields = N_FIELDS(list),                                                        \
 		.size = sizeof(struct recording_##type),                                           \
-		.has = offsetof(struct recording_##type, has), .first = (first_),                  \
-	}
+		.has = offsetof(struct recording_##type, has),                                     \
+		.first = (first_),                                                                 \
+	};                                                                                         \
+	_Static_assert(N_FIELDS(list) <= RECORD_MAX_FIELDS, #list " needs more bits of has")
 
 const struct flag_name kind_names[N_KIND_NAMES] = {
 	{PROFILE_PHASE_PAIR, "pair"},
@@ -261,7 +266,7 @@ static const struct field recording_fields[] = {
 const struct record record_recording = {
 	.name = "a profile",
 	.fields = recording_fields,
-	.n_fields = sizeof(recording_fields) / sizeof(*recording_fields),
+	.n_fields = N_FIELDS(recording_fields),
 	.size = sizeof(struct recording),
 	.has = offsetof(struct recording, has),
 };

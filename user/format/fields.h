@@ -47,10 +47,13 @@ struct field {
 	const char *means; /* a sentence for the comments of a profile; NULL: the key says it */
 };
 
+/* Each field has a bit of `has`. */
+enum { RECORD_MAX_FIELDS = 32 };
+
 struct record {
 	const char *name; /* for messages: "a phase" */
 	const struct field *fields;
-	size_t n_fields; /* at most 32 */
+	size_t n_fields; /* at most RECORD_MAX_FIELDS */
 	size_t size;	 /* of the struct */
 	size_t has;	 /* offset of its uint32_t has */
 	const char *const

@@ -227,6 +227,26 @@ def test_hugetlb_memory():
     assert_valid(document)
 
 
+def rows(steps):
+    lines = (f"- {{step: {step}, relative_time_secs: {i}, cpu_memory_mb: 1}}\n"
+             for i, step in enumerate(steps))
+    return ("memory_usage:\n" + "".join(lines)).encode()
+
+
+@pytest.mark.parametrize("steps, kept, dropped", [
+    (["Start", *["a"] * 200_002], 200_000, 3),
+    (["Start", *["a Start"] * 1030], 1024, 6),
+    (["Start", "a Start", "a End"], 1, None),
+])
+def test_phases_beyond_those_kept_are_counted(steps, kept, dropped):
+    """Of a file that was cut off, as in a whole one."""
+    document, _ = as_json(rows(steps))
+    assert len(document["phases"]) == kept
+    assert document.get("quality", {}).get("dropped_phases") == dropped
+    said = f"! {dropped} phases beyond those kept"
+    assert (said in run("report", "-", stdin=rows(steps))[0].decode()) == bool(dropped)
+
+
 def test_unknown_keys_are_skipped():
     """A later version may say more."""
     text = row(colour="[a, {b: c}]") + b"later:\n  a: [1, 2, {x: y}]\n"

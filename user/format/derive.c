@@ -85,6 +85,29 @@ static void derive_totals(struct recording *r)
 	}
 }
 
+/* ---- Losses ---- */
+
+/* Notes a loss as the profile itself would have counted it. Returns 0 or -ENOMEM. */
+static int count_loss(struct recording *r, char *key, uint64_t count)
+{
+	struct recording_quality *q = &r->quality;
+	struct recording_count *list;
+
+	for (size_t i = 0; i < q->n_counts; i++) {
+		if (!strcmp(q->counts[i].key, key)) {
+			raise_to(&q->counts[i].count, count);
+			return 0;
+		}
+	}
+	list = arena_grow(r->arena, q->counts, q->n_counts, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	q->counts = list;
+	list[q->n_counts++] = (struct recording_count){.key = key, .count = count};
+	set(&record_recording, r, "quality");
+	return 0;
+}
+
 /* ---- Phases ---- */
 
 /* Returns true, and in *len the length of what is before it, if the step ends in `suffix`. */
@@ -178,7 +201,7 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 	set(&record_phase, phase, "to");
 }
 
-static int pair_step(struct pairing *pairing, struct recording *r, size_t i)
+static int pair_step(struct pairing *pairing, struct recording *r, size_t i, uint64_t *dropped)
 {
 	const struct recording_step *step = &r->steps[i];
 	struct pairing_hit hit = {
@@ -199,6 +222,7 @@ static int pair_step(struct pairing *pairing, struct recording *r, size_t i)
 	hit.name.raw = hit.name.text = name;
 	pairing_fold(pairing, &(struct peak){.rss = step->peak});
 	err = pairing_step(pairing, &hit, &change);
+	*dropped += change.dropped;
 	if (!err && change.ended)
 		end_phase(r, change.ended, step->step, step);
 	if (!err && change.begun)
@@ -233,17 +257,21 @@ static void finish_phases(struct pairing *pairing, struct recording *r)
 
 static int derive_phases(struct recording *r)
 {
+	static char dropped_phases[] = "dropped_phases";
 	struct pairing pairing;
+	uint64_t dropped = 0;
 	int err = 0;
 
 	r->phases = NULL;
 	r->n_phases = 0;
 	pairing_init(&pairing, PROFILE_MAX_DEPTH);
 	for (size_t i = 0; i < r->n_steps && !err; i++)
-		err = pair_step(&pairing, r, i);
+		err = pair_step(&pairing, r, i, &dropped);
 	if (!err)
 		finish_phases(&pairing, r);
 	pairing_free(&pairing);
+	if (!err && dropped)
+		err = count_loss(r, dropped_phases, dropped);
 	set(&record_recording, r, "phases");
 	r->derived.phases = true;
 	return err;

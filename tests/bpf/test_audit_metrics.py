@@ -45,6 +45,8 @@ def test_processes_against_the_truth(exporter, own, own_name, tmp_path):
         counted = third.one("qprof_process_io_bytes_total", direction=direction, layer="syscall",
                             **labels)
         assert abs(counted / MIB - process[f"io_{direction}_mb"]) < 0.01
+    for key in ("major_faults", "minor_faults"):
+        assert third.one(f"qprof_process_{key}_total", **labels) == process[key]
     assert_never_down(first, third)
     assert first.one("qprof_audit_running") == 1
     assert first.one("qprof_build_info") == 1

@@ -90,6 +90,8 @@ static void say(struct test *t, enum wire_kind kind, const struct said *said)
 	r.process.exit_code = said->exit_code;
 	r.process.usage.wchar = said->written;
 	r.process.usage.cpu_ns = said->written * 10;
+	r.process.usage.minor_faults = said->written * 2;
+	r.process.usage.cancelled_write_bytes = said->written;
 	r.process.memory.anon = said->rss;
 	r.process.memory.peak = said->peak > said->rss ? said->peak : said->rss;
 	snprintf(r.process.comm, sizeof(r.process.comm), "%s", said->comm);
@@ -109,6 +111,8 @@ static void is_now(struct test *t, const struct said *said)
 	r.process.cgroup = 7;
 	r.process.usage.wchar = said->written;
 	r.process.usage.cpu_ns = said->written * 10;
+	r.process.usage.minor_faults = said->written * 2;
+	r.process.usage.cancelled_write_bytes = said->written;
 	r.process.memory.anon = said->rss;
 	r.process.memory.peak = said->peak > said->rss ? said->peak : said->rss;
 	snprintf(r.process.comm, sizeof(r.process.comm), "%s", said->comm);
@@ -188,6 +192,8 @@ static void counters_keep_what_ended_processes_had_used(void **state)
 	look(t);
 	has(t, WRITTEN("sh", ""), "170");
 	has(t, "qprof_process_cpu_seconds_total" LABELS("sh", ""), "0.000001700");
+	has(t, "qprof_process_minor_faults_total" LABELS("sh", ""), "340");
+	has(t, "qprof_process_major_faults_total" LABELS("sh", ""), "0");
 	has(t, "qprof_processes" LABELS("sh", ""), "0");
 	has(t, "qprof_process_resident_memory_bytes" LABELS("sh", ""), "0");
 	has(t, "qprof_process_resident_memory_peak_bytes" LABELS("sh", ""), "36864");
@@ -197,6 +203,9 @@ static void counters_keep_what_ended_processes_had_used(void **state)
 	look(t);
 	has(t, WRITTEN("sh", ""), "171");
 	has(t, "qprof_io_bytes_total{direction=\"write\",layer=\"syscall\"", "171");
+	has(t, "qprof_cpu_seconds_total", "0.000001710");
+	has(t, "qprof_minor_faults_total", "342");
+	has(t, "qprof_cancelled_write_bytes_total", "171");
 }
 
 /* A figure that is read a moment too late is of before; the counter waits until it is overtaken. */

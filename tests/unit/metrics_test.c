@@ -15,7 +15,7 @@
 
 #define MINUTE 60000000000ull
 
-enum { ALICE = 1000, BOB = 1001, ROWS = 9 /* of a process */ };
+enum { ALICE = 1000, BOB = 1001, ROWS = 11 /* of a process */ };
 
 /* As processes are named in all of these: by their command alone. */
 static struct series *take(struct metrics *m, const char *command, uint32_t owner, uint64_t now)
@@ -72,9 +72,9 @@ static void text_is_what_prometheus_reads(void **state)
 	struct series *series = take(m, "quantize", ALICE, 0);
 
 	(void)state;
-	series_add(series, M_PROCESS_IO + 2, 5);
-	series_add(series, M_PROCESS_IO + 2, 7);
-	series_add(series, M_PROCESS_CPU, 12000000034ull);
+	series_add(series, M_PROCESS_disk_read, 5);
+	series_add(series, M_PROCESS_disk_read, 7);
+	series_add(series, M_PROCESS_cpu_ns, 12000000034ull);
 	series_raise(series, M_PROCESS_PEAK, 9);
 	series_raise(series, M_PROCESS_PEAK, 8);
 	has_line(m, "# TYPE qprof_process_io_bytes_total counter");

@@ -46,9 +46,10 @@ extern const char *const quantity_group_titles[QUANTITY_GROUPS];
  * front; events and traces have the exact number, "io_read_bytes".
  * where: EVERYWHERE is rows, phases, processes, totals, jobs, containers, users and events; TOTALS
  * is totals and events. words: for people, of a track and of a column. NULL: in no track and no
- * table. compared: what diff makes of it. OWN is a metric called by the stem; IO and CPU are sums
- * of several (compare.c); NONE is none. since: 1 is the first format of a profile. Tables leave a
- * later quantity out if no item has it.
+ * table. compared: by diff, and told to Prometheus. OWN is one called by the stem, for what is
+ * EVERYWHERE. diff sums up several for IO and CPU (compare.c), and has none for NONE; the names
+ * that Prometheus has for these three are in metrics.c. since: 1 is the first format of a profile.
+ * Tables leave a later quantity out if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
 	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, 1,              \
@@ -84,13 +85,13 @@ struct quantity {
 	const char *key;       /* of a profile: "io_read_mb" */
 	const char *exact_key; /* of the whole number: "io_read_bytes" */
 	const char *event_key; /* the same, but "cpu_ns" */
+	const char *words;     /* for people: "read by calls" */
+	const char *column;    /* the same, short */
+	size_t offset;	       /* in struct profile_usage */
 	enum quantity_unit unit;
-	bool everywhere; /* false: in totals and events only */
 	enum quantity_group group;
-	const char *words;  /* for people: "read by calls" */
-	const char *column; /* the same, short */
 	unsigned int since;
-	size_t offset; /* in struct profile_usage */
+	bool everywhere; /* false: in totals and events only */
 };
 
 /* In the order of struct profile_usage, which is that of USAGE(). */

@@ -228,23 +228,15 @@ static uint64_t count_more(uint64_t *seen, uint64_t now)
 static void count(struct meter *meter, struct metered_process *process,
 		  const struct profile_process *pub)
 {
-	const struct profile_usage *now = &pub->usage;
-	struct profile_usage *seen = &process->seen;
-	const uint64_t more[] = {
-		count_more(&seen->io_read, now->io_read),
-		count_more(&seen->io_write, now->io_write),
-		count_more(&seen->disk_read, now->disk_read),
-		count_more(&seen->disk_write, now->disk_write),
-		count_more(&seen->cpu_ns, now->cpu_ns),
-		count_more(&seen->disk_write_cancelled, now->disk_write_cancelled),
-	};
+	uint64_t more;
 
-	_Static_assert(M_CPU == M_IO + 4 && M_CANCELLED == M_CPU + 1, "order");
-	_Static_assert(M_PROCESS_CPU == M_PROCESS_IO + 4, "order");
-	for (int i = 0; i < 5; i++)
-		series_add(process->series, M_PROCESS_IO + i, more[i]);
-	for (int i = 0; i < 6; i++)
-		series_add(meter->machine, M_IO + i, more[i]);
+#define COUNT_EVERYWHERE(member) series_add(process->series, M_PROCESS_##member, more);
+#define COUNT_TOTALS(member)
+#define COUNT(member, s, u, where, ...)                                                            \
+	more = count_more(&process->seen.member, pub->usage.member);                               \
+	series_add(meter->machine, M_MACHINE_##member, more);                                      \
+	COUNT_##where(member)
+	USAGE_QUANTITIES(COUNT, )
 	/* If the process was larger under an earlier program, only its sizes at looks are known. */
 	series_raise(process->series, M_PROCESS_PEAK,
 		     pub->memory.peak > process->earlier_peak ? pub->memory.peak : pub->memory.rss);

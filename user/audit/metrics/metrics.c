@@ -31,14 +31,27 @@ static const struct row {
 } rows[] = {
 #define ROW(id, kind_, name_, type_, help_, ...)                                                   \
 	[id] = {.kind = kind_, .name = name_, .type = type_, .help = help_, __VA_ARGS__}
-#define IO(id, kind, name, help)                                                                   \
-	ROW(id, kind, name, "counter", help, .labels = "direction=\"read\",layer=\"syscall\""),    \
-		ROW((id) + 1, kind, name, "counter", NULL,                                         \
+#define IO(of, name, help)                                                                         \
+	ROW(M_##of##_io_read, METRIC_##of, name, "counter", help,                                  \
+	    .labels = "direction=\"read\",layer=\"syscall\""),                                     \
+		ROW(M_##of##_io_write, METRIC_##of, name, "counter", NULL,                         \
 		    .labels = "direction=\"write\",layer=\"syscall\""),                            \
-		ROW((id) + 2, kind, name, "counter", NULL,                                         \
+		ROW(M_##of##_disk_read, METRIC_##of, name, "counter", NULL,                        \
 		    .labels = "direction=\"read\",layer=\"storage\""),                             \
-		ROW((id) + 3, kind, name, "counter", NULL,                                         \
+		ROW(M_##of##_disk_write, METRIC_##of, name, "counter", NULL,                       \
 		    .labels = "direction=\"write\",layer=\"storage\"")
+/* A quantity has a metric of its own, called by its stem, or its row here. */
+#define OWN_BYTES(stem) stem "_bytes_total"
+#define OWN_NS(stem)	stem "_seconds_total"
+#define OWN_COUNT(stem) stem "_total"
+#define ROW_OWN(member, stem, unit, words, of, prefix, whose)                                      \
+	ROW(M_##of##_##member, METRIC_##of, prefix OWN_##unit(stem), "counter",                    \
+	    "Of " whose ": " words ".", .is_time = QUANTITY_##unit == QUANTITY_NS),
+#define ROW_IO(...)
+#define ROW_CPU(...)
+#define ROW_NONE(...)
+#define OWN(member, stem, unit, w, g, words, c, compared, s, m, ...)                               \
+	ROW_##compared(member, stem, unit, words, __VA_ARGS__)
 
 	ROW(M_AUDIT_START, METRIC_MACHINE, "qprof_audit_start_time_seconds", "gauge",
 	    "When the audit began, in Unix time.", .is_time = true),
@@ -46,14 +59,15 @@ static const struct row {
 	    "1 while the audit runs, 0 in the file that it leaves."),
 	ROW(M_UPDATED, METRIC_MACHINE, "qprof_update_time_seconds", "gauge",
 	    "When these figures were taken, in Unix time.", .is_time = true),
-	IO(M_IO, METRIC_MACHINE, "qprof_io_bytes_total",
+	IO(MACHINE, "qprof_io_bytes_total",
 	   "Bytes that all processes read and wrote: through calls, and from and to storage."),
-	ROW(M_CPU, METRIC_MACHINE, "qprof_cpu_seconds_total", "counter",
+	ROW(M_MACHINE_disk_write_cancelled, METRIC_MACHINE, "qprof_cancelled_write_bytes_total",
+	    "counter", "Bytes written to storage that were truncated before they got there."),
+	ROW(M_MACHINE_cpu_ns, METRIC_MACHINE, "qprof_cpu_seconds_total", "counter",
 	    "CPU time of all processes.", .is_time = true),
-	ROW(M_CANCELLED, METRIC_MACHINE, "qprof_cancelled_write_bytes_total", "counter",
-	    "Bytes written to storage that were truncated before they got there."),
-	ROW(M_DEVICE_READ, METRIC_MACHINE, "qprof_device_io_bytes_total", "counter",
-	    "Bytes that block devices count themselves.", .labels = "direction=\"read\""),
+	USAGE_QUANTITIES(OWN, MACHINE, "qprof_", "all processes")
+		ROW(M_DEVICE_READ, METRIC_MACHINE, "qprof_device_io_bytes_total", "counter",
+		    "Bytes that block devices count themselves.", .labels = "direction=\"read\""),
 	ROW(M_DEVICE_WRITTEN, METRIC_MACHINE, "qprof_device_io_bytes_total", "counter", NULL,
 	    .labels = "direction=\"write\""),
 	ROW(M_OVERFLOWS, METRIC_MACHINE, "qprof_overflows_total", "counter",
@@ -77,12 +91,13 @@ static const struct row {
 	    "Resident memory of the processes that are alive, summed."),
 	ROW(M_PROCESS_PEAK, METRIC_PROCESS, "qprof_process_resident_memory_peak_bytes", "gauge",
 	    "Highest resident memory of any one process since the audit began."),
-	IO(M_PROCESS_IO, METRIC_PROCESS, "qprof_process_io_bytes_total",
+	IO(PROCESS, "qprof_process_io_bytes_total",
 	   "Bytes that processes read and wrote: through calls, and from and to storage."),
-	ROW(M_PROCESS_CPU, METRIC_PROCESS, "qprof_process_cpu_seconds_total", "counter",
+	ROW(M_PROCESS_cpu_ns, METRIC_PROCESS, "qprof_process_cpu_seconds_total", "counter",
 	    "CPU time of processes.", .is_time = true),
-	ROW(M_PROCESS_STARTS, METRIC_PROCESS, "qprof_process_starts_total", "counter",
-	    "Processes that were forked with this command, or executed it."),
+	USAGE_QUANTITIES(OWN, PROCESS, "qprof_process_", "processes")
+		ROW(M_PROCESS_STARTS, METRIC_PROCESS, "qprof_process_starts_total", "counter",
+		    "Processes that were forked with this command, or executed it."),
 
 	ROW(M_JOBS, METRIC_JOB, "qprof_jobs", "gauge", "Jobs that run."),
 	ROW(M_JOB_RSS, METRIC_JOB, "qprof_job_resident_memory_bytes", "gauge",
@@ -106,6 +121,7 @@ static const struct row {
 	    "Time that jobs spent in this phase, once it has ended.", .is_time = true),
 	ROW(M_STEP_RUNS, METRIC_STEP, "qprof_phases_total", "counter",
 	    "Times that a phase of this name has ended."),
+#undef OWN
 #undef IO
 #undef ROW
 };

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "format/quantities.h"
+
 /* The subject of a label set, which decides its metrics. The labels are: */
 enum metric_kind {
 	METRIC_MACHINE, /* none: there is one label set */
@@ -33,18 +35,21 @@ enum metric_kind {
 enum {
 	METRIC_MAX_LABELS = 4,
 	METRIC_VALUE_MAX = 128, /* bytes of a label's value; longer ones are cut */
-	METRIC_MAX_ROWS = 12,	/* of a kind */
+	METRIC_MAX_ROWS = 16,	/* of a kind */
 	METRICS_SERIES = 10000, /* by default, of processes, jobs and steps */
 };
+
+#define METRIC_OF_MACHINE(member, ...)		    M_MACHINE_##member,
+#define METRIC_OF_PROCESS(member, s, u, where, ...) METRIC_OF_PROCESS_##where(member)
+#define METRIC_OF_PROCESS_EVERYWHERE(member)	    M_PROCESS_##member,
+#define METRIC_OF_PROCESS_TOTALS(member)
 
 /* In the order of their text; those of a kind stand together. See the table in metrics.c. */
 enum metric {
 	M_AUDIT_START,
 	M_AUDIT_RUNNING,
 	M_UPDATED,
-	M_IO, /* four: read and written by calls, read from and written to storage */
-	M_CPU = M_IO + 4,
-	M_CANCELLED,
+	USAGE_QUANTITIES(METRIC_OF_MACHINE, ) /* M_MACHINE_io_read and so on */
 	M_DEVICE_READ,
 	M_DEVICE_WRITTEN,
 	M_OVERFLOWS,
@@ -60,8 +65,7 @@ enum metric {
 	M_PROCESSES,
 	M_PROCESS_RSS,
 	M_PROCESS_PEAK,
-	M_PROCESS_IO,
-	M_PROCESS_CPU = M_PROCESS_IO + 4,
+	USAGE_QUANTITIES(METRIC_OF_PROCESS, ) /* those that are everywhere */
 	M_PROCESS_STARTS,
 
 	M_JOBS,

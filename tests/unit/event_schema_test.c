@@ -65,7 +65,7 @@ static void write_processes(struct event_lines *l, struct machine_job *job)
 		.cmdline = "q",
 		.cmdline_cut = true,
 		.flags = WIRE_PROCESS_ATTACHED,
-		.memory.hugetlb_peak = 4096,
+		.memory.peak_hugetlb = 4096,
 		.end_ns = 2,
 	};
 

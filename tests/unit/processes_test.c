@@ -137,7 +137,7 @@ static void test_hugetlb(void **state)
 	assert_int_equal(run->step->tree.rss, 10 * RECORDS_PAGE);
 	hugetlb_hit(run, WIRE_MARK, 512, 0);
 	assert_int_equal(process(run, 0)->memory.hugetlb, 0);
-	assert_int_equal(process(run, 0)->memory.hugetlb_peak, 1024 * RECORDS_PAGE);
+	assert_int_equal(process(run, 0)->memory.peak_hugetlb, 1024 * RECORDS_PAGE);
 	hugetlb_event(run, WIRE_EXIT, CHILD, 2048);
 	assert_int_equal(process(run, 1)->memory.hugetlb, 2048 * RECORDS_PAGE);
 	finish(run);

@@ -372,7 +372,7 @@ static void test_processes(void **state)
 		assert_int_equal(read->shmem, had->memory.shmem);
 		assert_int_equal(read->swap, had->memory.swap);
 		assert_int_equal(read->hugetlb, had->memory.hugetlb);
-		assert_int_equal(read->peak_hugetlb, had->memory.hugetlb_peak);
+		assert_int_equal(read->peak_hugetlb, had->memory.peak_hugetlb);
 		same_usage(&read->usage, &had->usage);
 	}
 	assert_true(r.processes[0].cmdline_cut);

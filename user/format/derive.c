@@ -47,6 +47,20 @@ static void fill_steps(struct recording *r)
 	}
 }
 
+static void derive_memory_beside(struct recording *r)
+{
+	struct recording_totals *t = &r->totals;
+
+#define DERIVE(member, k, key, ...)                                                                \
+	if (!has(&record_totals, t, key)) {                                                        \
+		for (size_t i = 0; i < r->n_steps; i++)                                            \
+			raise_to(&t->peak_##member, r->steps[i].member);                           \
+		if (t->peak_##member)                                                              \
+			set(&record_totals, t, key);                                               \
+	}
+	MEMORY_BESIDE(DERIVE, )
+}
+
 static void derive_totals(struct recording *r)
 {
 	static const char *const usage_keys[] = {"io_read_mb", "io_write_mb", "disk_read_mb",
@@ -65,12 +79,7 @@ static void derive_totals(struct recording *r)
 			raise_to(&t->peak_rss, r->steps[i].peak);
 		r->derived.totals = true;
 	}
-	if (!has(&record_totals, t, "peak_hugetlb_mb")) {
-		for (size_t i = 0; i < r->n_steps; i++)
-			raise_to(&t->peak_hugetlb, r->steps[i].hugetlb);
-		if (t->peak_hugetlb)
-			set(&record_totals, t, "peak_hugetlb_mb");
-	}
+	derive_memory_beside(r);
 	if (!has(&record_totals, t, "total_io_read_mb") &&
 	    !has(&record_totals, t, "total_cpu_time_secs"))
 		t->usage = last->usage;

@@ -80,6 +80,15 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member, unit,   \
 				       since, means))
 
+/* Memory beside RSS, in the same way. */
+#define ROW_BESIDE(member, k, highest, means_, ...)                                                \
+	{FIELD(step, k, member, FIELD_BYTES), .means = (means_)},
+#define PROCESS_BESIDE(member, k, highest, ...)                                                    \
+	{FIELD(process, k, member, FIELD_BYTES)},                                                  \
+		{FIELD(process, highest, peak_##member, FIELD_BYTES)},
+#define TOTAL_BESIDE(member, k, highest, m, means_, ...)                                           \
+	{FIELD(totals, highest, peak_##member, FIELD_BYTES), .means = (means_)},
+
 static const struct field step_fields[] = {
 	{FIELD(step, "step", step, FIELD_TEXT), .required = true},
 	{FIELD(step, "timestamp", unix_secs, FIELD_UNIX_SECS),
@@ -96,9 +105,7 @@ static const struct field step_fields[] = {
 	{FIELD(step, "tid", tid, FIELD_U32), .means = "its thread"},
 	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL),
 	 .means = "values reported since the row before; null: could not be read"},
-	{FIELD(step, "hugetlb_mb", hugetlb, FIELD_BYTES),
-	 .means = "hugetlb memory of the tree now, which is in no RSS; absent: none"},
-};
+	MEMORY_BESIDE(ROW_BESIDE, )};
 /* Quark's keys come first in a file. */
 static const char *const step_first[] = {"step",	  "timestamp",	"relative_time_secs",
 					 "cpu_memory_mb", "hugetlb_mb", "disk_read_mb",
@@ -145,9 +152,7 @@ static const struct field process_fields[] = {
 	{FIELD(process, "anon_memory_mb", anon, FIELD_BYTES)},
 	{FIELD(process, "shmem_memory_mb", shmem, FIELD_BYTES)},
 	{FIELD(process, "swap_mb", swap, FIELD_BYTES)},
-	USAGE_QUANTITIES(USAGE_FIELD, process){FIELD(process, "hugetlb_mb", hugetlb, FIELD_BYTES)},
-	{FIELD(process, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES)},
-};
+	USAGE_QUANTITIES(USAGE_FIELD, process) MEMORY_BESIDE(PROCESS_BESIDE, )};
 const struct record record_process = RECORD(process, "a process", process_fields, NULL);
 
 #define MEMORY_FIELDS(type)                                                                        \
@@ -196,9 +201,7 @@ static const struct field totals_fields[] = {
 	 .means = "highest RSS of the tree at any time"},
 	{FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES),
 	 .means = "highest RSS of the first process alone"},
-	{FIELD(totals, "peak_hugetlb_mb", peak_hugetlb, FIELD_BYTES),
-	 .means = "hugetlb memory, the highest that was seen: there may have been more"},
-	{FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_BYTES)},
+	MEMORY_BESIDE(TOTAL_BESIDE, ){FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_BYTES)},
 	USAGE_QUANTITIES(ONLY_TOTAL_FIELD, ) USAGE_QUANTITIES(TOTAL_FIELD, )};
 static const char *const totals_first[] = {"total_quantization_time_seconds",
 					   "peak_memory_mb",

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * quantities.h - what is measured from the start on and only grows: I/O, CPU time. Each quantity is
- * stated once, in USAGE_QUANTITIES, and every format takes it from there: the keys of a profile
- * (fields.c), its comments, events, traces, tables and comparisons. Memory, which rises and falls,
- * has its keys in fields.c.
+ * quantities.h - what is measured, stated once. USAGE_QUANTITIES is what only grows from the start
+ * on, as I/O and CPU time; MEMORY_BESIDE is memory beside RSS. Every format takes them from here:
+ * the keys of a profile (fields.c), its comments, events, traces, tables and comparisons.
  */
 #ifndef QPROF_QUANTITIES_H
 #define QPROF_QUANTITIES_H
@@ -68,6 +67,21 @@ extern const char *const quantity_group_titles[QUANTITY_GROUPS];
 	  OWN, 2, "page faults that waited for storage", __VA_ARGS__)                              \
 	Q(minor_faults, "minor_faults", COUNT, EVERYWHERE, FAULTS, "minor page faults", "MINOR",   \
 	  OWN, 2, "page faults that did not", __VA_ARGS__)
+
+/*
+ * B(member, key, key of the highest, what it is in a row, what the highest in the totals is)
+ *
+ * Memory beside RSS, which rises and falls. Rows and processes have what is there now, processes
+ * and totals the highest that was seen; where there is none, they lack the key. The members, in the
+ * model too, are `hugetlb` and `peak_hugetlb`. RSS and its parts have their keys in fields.c.
+ */
+#define MEMORY_BESIDE(B, ...)                                                                      \
+	B(hugetlb, "hugetlb_mb", "peak_hugetlb_mb",                                                \
+	  "hugetlb memory of the tree now, which is in no RSS; absent: none",                      \
+	  "hugetlb memory, the highest that was seen: there may have been more", __VA_ARGS__)
+
+#define MEMORY_NOW(member, ...)	    uint64_t member;
+#define MEMORY_HIGHEST(member, ...) uint64_t peak_##member;
 
 /* The key in a profile, the exact number in a trace and in an event, of the stem and the unit. */
 #define QUANTITY_KEY_BYTES(stem)	   stem "_mb"

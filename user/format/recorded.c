@@ -8,6 +8,14 @@
 
 enum { SCHEMA_VERSION = 1 };
 
+/* Memory beside RSS: its key is there only if there is some. */
+#define PUT(record, item, key, member, from)                                                       \
+	(item).member = (from).member;                                                             \
+	field_put(record, &(item), key, (item).member);
+#define PUT_NOW(member, key, h, m, t, record, item, from) PUT(record, item, key, member, from)
+#define PUT_HIGHEST(member, k, key, m, t, record, item, from)                                      \
+	PUT(record, item, key, peak_##member, from)
+
 struct recording_run recorded_run(const struct run_info *info)
 {
 	struct recording_run run = {
@@ -49,13 +57,12 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 		.rss = step->tree.rss,
 		.peak = step->tree.step_peak,
 		.usage = step->tree_usage,
-		.hugetlb = step->tree.hugetlb,
 		.metrics = (struct profile_metric *)step->metrics,
 		.n_metrics = step->n_metrics,
 	};
 
 	field_put(&record_step, &row, "gpu_memory_mb", false);
-	field_put(&record_step, &row, "hugetlb_mb", row.hugetlb);
+	MEMORY_BESIDE(PUT_NOW, &record_step, row, step->tree)
 	field_put(&record_step, &row, "metrics", row.n_metrics);
 	return row;
 }
@@ -67,12 +74,11 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 		.duration_ns = totals->duration_ns,
 		.peak_rss = totals->peak_rss,
 		.main_peak_rss = totals->main_peak_rss,
-		.peak_hugetlb = totals->peak_hugetlb,
 		.usage = totals->usage,
 	};
 
 	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
-	field_put(&record_totals, &t, "peak_hugetlb_mb", t.peak_hugetlb);
+	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
 	return t;
 }
 
@@ -123,8 +129,6 @@ struct recording_process recorded_process(const struct profile_process *process,
 		.anon = memory->anon,
 		.shmem = memory->shmem,
 		.swap = memory->swap,
-		.hugetlb = memory->hugetlb,
-		.peak_hugetlb = memory->hugetlb_peak,
 		.usage = process->usage,
 	};
 
@@ -132,8 +136,8 @@ struct recording_process recorded_process(const struct profile_process *process,
 	field_put(&record_process, &recorded, "end_secs", recorded.ended);
 	field_put(&record_process, &recorded, "exit_code", recorded.ended && !killed);
 	field_put(&record_process, &recorded, "exit_signal", recorded.ended && killed);
-	field_put(&record_process, &recorded, "hugetlb_mb", recorded.hugetlb);
-	field_put(&record_process, &recorded, "peak_hugetlb_mb", recorded.peak_hugetlb);
+	MEMORY_BESIDE(PUT_NOW, &record_process, recorded, *memory)
+	MEMORY_BESIDE(PUT_HIGHEST, &record_process, recorded, *memory)
 	return recorded;
 }
 

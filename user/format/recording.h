@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "format/quantities.h"
 #include "model/profile.h"
 
 /* Where nothing makes CPU time less exact: docs/exactness.md measures it from this time on. */
@@ -71,7 +72,7 @@ struct recording_step {
 	uint64_t peak;		    /* of the tree since the row before; not said: rss */
 	struct profile_usage usage; /* of the tree since the start */
 	uint64_t gpu;		    /* bytes of GPU memory, where Quark saw one */
-	uint64_t hugetlb;	    /* of the tree now, beside rss */
+	MEMORY_BESIDE(MEMORY_NOW, ) /* of the tree */
 	struct profile_metric *metrics;
 	size_t n_metrics;
 };
@@ -106,7 +107,8 @@ struct recording_process {
 	uint32_t flags;			  /* enum wire_process_flag */
 	uint64_t peak_rss;		  /* its own highest */
 	uint64_t file, anon, shmem, swap; /* as last known */
-	uint64_t hugetlb, peak_hugetlb;	  /* beside its RSS: as last known, and the highest seen */
+	MEMORY_BESIDE(MEMORY_NOW, )	  /* as last known */
+	MEMORY_BESIDE(MEMORY_HIGHEST, )	  /* as seen */
 	struct profile_usage usage;	  /* its own since the start */
 };
 
@@ -146,11 +148,11 @@ struct recording_peak {
 struct recording_totals {
 	uint32_t has;
 	uint64_t duration_ns;
-	uint64_t peak_rss;	    /* of the tree's sum */
-	uint64_t main_peak_rss;	    /* of the first process alone; 0: not said */
-	uint64_t gpu_peak;	    /* where Quark saw a GPU */
-	uint64_t peak_hugetlb;	    /* of the tree, beside its RSS: the highest seen */
-	struct profile_usage usage; /* of the tree */
+	uint64_t peak_rss;		/* of the tree's sum */
+	uint64_t main_peak_rss;		/* of the first process alone; 0: not said */
+	uint64_t gpu_peak;		/* where Quark saw a GPU */
+	MEMORY_BESIDE(MEMORY_HIGHEST, ) /* of the tree, as seen */
+	struct profile_usage usage;	/* of the tree */
 };
 
 struct recording_warning {

@@ -19,7 +19,7 @@ struct profile_memory memory_from_wire(const struct wire_memory *m, uint64_t pag
 		.peak = m->peak * page_size,
 		.step_peak = m->step_peak * page_size,
 		.hugetlb = m->hugetlb * page_size,
-		.hugetlb_peak = m->hugetlb * page_size,
+		.peak_hugetlb = m->hugetlb * page_size,
 	};
 }
 
@@ -131,7 +131,7 @@ static void set_memory(struct process *process, struct profile_memory memory, ui
 {
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
-	raise_to(&memory.hugetlb_peak, process->pub.memory.hugetlb_peak);
+	raise_to(&memory.peak_hugetlb, process->pub.memory.peak_hugetlb);
 	process->pub.memory = memory;
 	process->seen_ns = time_ns;
 }
@@ -336,7 +336,7 @@ uint64_t processes_highest_hugetlb(const struct processes *ps)
 	uint64_t highest = 0;
 
 	for (size_t i = 0; i < ps->n; i++)
-		raise_to(&highest, ps->list[i]->memory.hugetlb_peak);
+		raise_to(&highest, ps->list[i]->memory.peak_hugetlb);
 	return highest;
 }
 

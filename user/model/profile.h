@@ -34,7 +34,7 @@ struct profile_memory {
 	uint64_t rss;			  /* file + anon + shmem */
 	uint64_t peak, step_peak;	  /* of rss; see struct wire_memory */
 	uint64_t hugetlb;		  /* not in rss; as last looked up */
-	uint64_t hugetlb_peak;		  /* the highest that was looked up: a lower bound */
+	uint64_t peak_hugetlb;		  /* the highest that was looked up: a lower bound */
 };
 
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };

@@ -174,7 +174,7 @@ static void put_end(struct json_writer *j, const struct profile_process *process
 		json_member_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
 	json_member_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
 	json_member_u64(j, "peak_rss_bytes", process->memory.peak);
-	put_hugetlb_peak(j, process->memory.hugetlb_peak);
+	put_hugetlb_peak(j, process->memory.peak_hugetlb);
 	put_usage(j, &process->usage);
 }
 

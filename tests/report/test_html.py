@@ -203,6 +203,18 @@ def test_tables_have_all_of_the_profile(browser, render, recorded):
     assert metrics and metrics[0] in " ".join(browser.column("steps", "Metrics"))
 
 
+def test_tables_have_later_quantities(browser, render):
+    """Only if the profile has them."""
+    text = re.sub(r"(?m)^( *)((?:total_)?)cpu_time_secs: .*", r"\g<0>\n\1\2minor_faults: 4321", PROFILE.read_text())
+    browser.open(render(text))
+    for table in ("phases", "processes"):
+        assert set(browser.column(table, "MINOR")) == {"4,321"}
+    heads = [th.text for th in browser.all("thead th")]
+    assert "MAJOR" not in heads
+    browser.open(render())
+    assert "MINOR" not in [th.text for th in browser.all("thead th")]
+
+
 def test_charts_are_drawn(browser, render):
     """In the colours of the palette, as high as they should be, and the peak highest."""
     browser.open(render())

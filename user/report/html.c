@@ -16,6 +16,7 @@
 #include "report/palette.h"
 #include "format/ending.h"
 #include "format/quality.h"
+#include "format/quantities.h"
 #include "report/rates.h"
 #include "report/renderer.h"
 #include "base/text.h"
@@ -111,14 +112,24 @@ static void put_time_column(struct json_writer *j, const void *items, size_t n, 
 }
 
 /* Begins a table: its keys, then its rows. keys end in NULL. */
-static void begin_rows(struct json_writer *j, const char *name, const char *const *keys)
+static void begin_keys(struct json_writer *j, const char *name, const char *const *keys)
 {
 	key_object(j, name);
 	key_array(j, "keys");
 	for (; *keys; keys++)
 		json_text(j, *keys);
+}
+
+static void end_keys(struct json_writer *j)
+{
 	json_array_end(j);
 	key_array(j, "rows");
+}
+
+static void begin_rows(struct json_writer *j, const char *name, const char *const *keys)
+{
+	begin_keys(j, name, keys);
+	end_keys(j);
 }
 
 static void end_rows(struct json_writer *j)
@@ -134,6 +145,63 @@ static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 	json_u64(j, usage->io_write);
 	json_u64(j, usage->disk_write);
 	put_secs(j, usage->cpu_ns);
+}
+
+/* ---- Later quantities: the page has a column for each that the profile has ---- */
+
+static bool is_shown(const struct quantity *quantity, const struct recording *r)
+{
+	return quantity->column && quantity_of(quantity, &r->totals.usage);
+}
+
+/* Begins a table whose rows end with put_later(). */
+static void begin_usage_rows(struct json_writer *j, const char *name, const char *const *keys,
+			     const struct recording *r)
+{
+	begin_keys(j, name, keys);
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		if (is_shown(&quantities[i], r))
+			json_text(j, quantities[i].stem);
+	}
+	end_keys(j);
+}
+
+static void put_later(struct json_writer *j, const struct recording *r,
+		      const struct profile_usage *usage)
+{
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		const uint64_t value = quantity_of(&quantities[i], usage);
+
+		if (is_shown(&quantities[i], r) && quantities[i].unit == QUANTITY_NS)
+			put_secs(j, value);
+		else if (is_shown(&quantities[i], r))
+			json_u64(j, value);
+	}
+}
+
+static void put_quantities(struct json_writer *j, const struct recording *r)
+{
+	static const char *const keys[] = {"key", "title", "hint", "unit", NULL};
+	static const char *const units[] = {"bytes", "secs", "count"};
+	bool any = false;
+
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		const struct quantity *q = &quantities[i];
+
+		if (!is_shown(q, r))
+			continue;
+		if (!any)
+			begin_rows(j, "quantities", keys);
+		any = true;
+		json_array(j);
+		json_text(j, q->stem);
+		json_text(j, q->column);
+		json_text(j, q->words);
+		json_text(j, units[q->unit]);
+		json_array_end(j);
+	}
+	if (any)
+		end_rows(j);
 }
 
 /* ---- Parts of the profile ---- */
@@ -366,6 +434,7 @@ static void put_phase(struct json_writer *j, const struct page *page, size_t i)
 		json_plain(j, "null");
 	json_u64(j, page->layout.places[i].lane);
 	json_u64(j, page->layout.places[i].group);
+	put_later(j, page->r, &phase->usage);
 	json_array_end(j);
 }
 
@@ -376,7 +445,8 @@ static void put_phases(struct json_writer *j, const struct page *page)
 		"start",    "seconds",	  "peak", "delta",  "end",   "io_read", "disk_read",
 		"io_write", "disk_write", "cpu",  "needed", "lane",  "group",	NULL};
 
-	begin_rows(j, "phases", keys);
+	put_quantities(j, page->r);
+	begin_usage_rows(j, "phases", keys, page->r);
 	for (size_t i = 0; i < page->r->n_phases; i++) {
 		if (render_wants_phase(page->options, &page->r->phases[i]))
 			put_phase(j, page, i);
@@ -385,7 +455,8 @@ static void put_phases(struct json_writer *j, const struct page *page)
 	json_member_u64(j, "lanes", page->layout.lanes);
 }
 
-static void put_process(struct json_writer *j, const struct recording_process *process)
+static void put_process(struct json_writer *j, const struct recording *r,
+			const struct recording_process *process)
 {
 	json_array(j);
 	json_u64(j, process->pid);
@@ -401,6 +472,7 @@ static void put_process(struct json_writer *j, const struct recording_process *p
 	json_u64(j, process->exit_signal);
 	json_u64(j, process->peak_rss);
 	put_usage(j, &process->usage);
+	put_later(j, r, &process->usage);
 	json_array_end(j);
 }
 
@@ -412,9 +484,9 @@ static void put_processes(struct json_writer *j, const struct recording *r)
 					   "peak",	 "io_read", "disk_read", "io_write",
 					   "disk_write", "cpu",	    NULL};
 
-	begin_rows(j, "processes", keys);
+	begin_usage_rows(j, "processes", keys, r);
 	for (size_t i = 0; i < r->n_processes; i++)
-		put_process(j, &r->processes[i]);
+		put_process(j, r, &r->processes[i]);
 	end_rows(j);
 }
 

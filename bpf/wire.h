@@ -261,8 +261,9 @@ struct wire_peaks {
 /*
  * The sums over a job's processes, which the BPF side keeps. A run is one job, with index 0. In an
  * audit each tree that has checkpoints, or that the loader chooses, is a job; 0 there is the rest
- * of the machine. What every page fault writes has a cache line of its own.
+ * of the machine. What every page fault writes has a cache line of its own, hence the padding.
  */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct wire_tree {
 	__s64 rss __attribute__((aligned(64))); /* pages: file + anon + shmem */
 	__s64 file, swap, shmem;		/* pages; anon is the rest of rss */

@@ -118,6 +118,7 @@ static int parse_budget(const struct command_option *option, const char *text, v
 	failed = split_budget(copy, &budget);
 	if (failed || !budget.phase)
 		free(copy);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): else the list of budgets has it */
 	if (!failed)
 		more[budgets->n++] = budget;
 	return failed;

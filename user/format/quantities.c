@@ -26,7 +26,7 @@ const char *const quantity_group_titles[QUANTITY_GROUPS] = {QUANTITY_GROUP_LIST(
 const struct quantity quantities[N_QUANTITIES] = {USAGE_QUANTITIES(QUANTITY, )};
 
 /* Each amount of struct profile_usage has its line, once. */
-#define ONE(...) +1
+#define ONE(...) +1 /* NOLINT(bugprone-macro-parentheses): the lines are a sum */
 _Static_assert(USAGE_QUANTITIES(ONE, ) == N_QUANTITIES, "a line of USAGE_QUANTITIES is missing");
 
 char *quantity_text(char *out, enum quantity_unit unit, uint64_t value)

@@ -46,7 +46,9 @@ def test_processes_against_the_truth(exporter, own, own_name, tmp_path):
                             **labels)
         assert abs(counted / MIB - process[f"io_{direction}_mb"]) < 0.01
     for key in ("major_faults", "minor_faults"):
-        assert third.one(f"qprof_process_{key}_total", **labels) == process[key]
+        # Faults between its fork and its exec stay with the command that it was forked as.
+        counted = third.one(f"qprof_process_{key}_total", **labels)
+        assert process[key] - 64 <= counted <= process[key], (key, counted, process[key])
     assert_never_down(first, third)
     assert first.one("qprof_audit_running") == 1
     assert first.one("qprof_build_info") == 1

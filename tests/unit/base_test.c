@@ -58,6 +58,66 @@ static void test_an_array_may_grow_by_more_than_twice(void **state)
 	free(bytes);
 }
 
+struct card {
+	int value;
+	unsigned int came;
+	char more[3]; /* a size that is no power of two */
+};
+
+static int by_card_value(const void *a, const void *b)
+{
+	const struct card *x = a, *y = b;
+
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Of n cards with few values or many, and of a long run with one card out of its place. */
+static void test_sorting_keeps_the_order_of_what_is_equal(void **state)
+{
+	enum { MOST = 300 };
+	struct card cards[MOST];
+	unsigned int random = 2026;
+
+	(void)state;
+	for (size_t n = 0; n <= MOST; n++) {
+		const unsigned int values = n % 3 == 0 ? 4 : n % 3 == 1 ? 1000 : 1;
+
+		for (size_t i = 0; i < n; i++) {
+			random = random * 1103515245 + 12345;
+			cards[i] = (struct card){.value = (int)(random >> 16) % (int)values,
+						 .came = (unsigned int)i};
+			if (n % 5 == 0)
+				cards[i].value = i == n / 2 ? -1 : (int)i;
+		}
+		array_sort(cards, n, sizeof(*cards), by_card_value);
+		for (size_t i = 1; i < n; i++) {
+			assert_true(cards[i - 1].value <= cards[i].value);
+			if (cards[i - 1].value == cards[i].value)
+				assert_true(cards[i - 1].came < cards[i].came);
+		}
+	}
+}
+
+static unsigned int looks;
+
+static int count_looks(const void *a, const void *b)
+{
+	looks++;
+	return by_card_value(a, b);
+}
+
+static void test_sorting_what_is_in_order_looks_once_at_each(void **state)
+{
+	struct card cards[1000];
+
+	(void)state;
+	for (size_t i = 0; i < 1000; i++)
+		cards[i] = (struct card){.value = (int)i / 2, .came = (unsigned int)i};
+	looks = 0;
+	array_sort(cards, 1000, sizeof(*cards), count_looks);
+	assert_int_equal(looks, 999);
+}
+
 static void test_an_array_without_memory_is_unchanged(void **state)
 {
 	size_t cap = 0;
@@ -261,6 +321,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_array_keeps_its_elements_as_it_grows),
 		cmocka_unit_test(test_an_array_may_grow_by_more_than_twice),
+		cmocka_unit_test(test_sorting_keeps_the_order_of_what_is_equal),
+		cmocka_unit_test(test_sorting_what_is_in_order_looks_once_at_each),
 		cmocka_unit_test(test_an_array_without_memory_is_unchanged),
 		cmocka_unit_test(test_the_largest_are_ranked),
 		cmocka_unit_test(test_a_command_loses_the_folder_of_its_program_only),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* array.h - arrays that grow as elements are added, and the few largest of many. */
+/* array.h - arrays that grow as elements are added, their order, and the few largest of many. */
 #ifndef QPROF_ARRAY_H
 #define QPROF_ARRAY_H
 
@@ -19,5 +19,12 @@ void *array_reserve(void *array, size_t n, size_t *cap, size_t size);
  */
 size_t array_rank(const void **largest, size_t n, size_t max, const void *item,
 		  bool (*is_larger)(const void *a, const void *b));
+
+/*
+ * Sorts n items of size bytes each in place. Unlike qsort(), it leaves equal items in the order
+ * they came in, with every libc and when memory is short. Items that are in order already cost one
+ * look each.
+ */
+void array_sort(void *items, size_t n, size_t size, int (*order)(const void *, const void *));
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/amounts.h"
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/units.h"
 #include "format/fields.h"
 #include "model/pairing.h"
@@ -330,19 +331,6 @@ static int by_process(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* Files have them in order; nothing says that this one has. */
-static void sort(void *items, size_t n, size_t size, int (*order)(const void *, const void *))
-{
-	for (size_t i = 1; i < n; i++) {
-		const char *item = (char *)items + i * size;
-
-		if (order(item - size, item) > 0) {
-			qsort(items, n, size, order);
-			return;
-		}
-	}
-}
-
 static int say_partial(struct recording *r, size_t lines)
 {
 	char text[160], steps[UNITS_TEXT_MAX];
@@ -373,8 +361,9 @@ int derive(struct recording *r, bool cut, size_t lines)
 	}
 	if (!r->n_points && derive_points(r))
 		return -ENOMEM;
-	sort(r->points, r->n_points, sizeof(*r->points), by_time);
-	sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
+	/* Files have them in order; nothing says that this one has. */
+	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);
+	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
 	for (size_t i = 0; i < r->n_processes; i++)
 		r->processes[i].ended = has(&record_process, &r->processes[i], "end_secs");
 	return 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "model/process_timeline.h"
-#include "model/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
+#include "model/timeline.h"
 
 int process_timeline_init(struct process_timeline *t, bool none)
 {
@@ -95,7 +97,7 @@ static int drop_small(struct process_timeline *t, const struct processes *ps)
 		all[n] = process_at(ps, i);
 		n += all[n]->holding.highest != 0;
 	}
-	qsort(all, n, sizeof(struct process *), by_highest);
+	array_sort(all, n, sizeof(struct process *), by_highest);
 	for (size_t i = PROCESS_TIMELINE_MAX_PROCESSES; i < n; i++)
 		all[i]->holding.dropped = true;
 	free(all);
@@ -111,7 +113,7 @@ static int bound(struct process_timeline *t, const struct processes *ps)
 {
 	const size_t before = t->n;
 
-	qsort(t->points, t->n, sizeof(*t->points), by_process);
+	array_sort(t->points, t->n, sizeof(*t->points), by_process);
 	if (t->n <= PROFILE_MAX_PROCESS_POINTS)
 		return 0;
 	if (ps->n > PROCESS_TIMELINE_MAX_PROCESSES && drop_small(t, ps))

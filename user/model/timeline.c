@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int timeline_init(struct timeline *t, bool none)
 {
 	if (none)
@@ -33,17 +35,6 @@ static int by_time(const void *a, const void *b)
 	const struct profile_point *x = a, *y = b;
 
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
-/* Points are mostly in order already, which qsort makes no use of. */
-static void sort_points(struct profile_point *points, size_t n)
-{
-	for (size_t i = 1; i < n; i++) {
-		if (points[i].time_ns < points[i - 1].time_ns) {
-			qsort(points, n, sizeof(*points), by_time);
-			return;
-		}
-	}
 }
 
 /* Returns where the window of points[begin] ends. */
@@ -93,7 +84,7 @@ static void bound_points(struct timeline *t, size_t most)
 {
 	size_t before = t->n;
 
-	sort_points(t->points, t->n);
+	array_sort(t->points, t->n, sizeof(*t->points), by_time);
 	if (t->n <= most)
 		return;
 	while (t->shift < 63 && thin_points(t->points, t->n, t->shift, false) > most)
@@ -143,7 +134,7 @@ static size_t bound_peaks(struct peak *peaks, size_t n, size_t most, unsigned in
 {
 	if (n <= most)
 		return n;
-	qsort(peaks, n, sizeof(*peaks), by_end);
+	array_sort(peaks, n, sizeof(*peaks), by_end);
 	while (*shift < 63 && thin_peaks(peaks, n, *shift, false) > most)
 		(*shift)++;
 	return thin_peaks(peaks, n, *shift, true);

@@ -111,7 +111,7 @@ static int put_jobs(const struct table *table, const struct audit_report *r)
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, jobs, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), by_peak);
+	array_sort(sorted, n, sizeof(*sorted), by_peak);
 	table_titles(table, "JOB", titles, 6);
 	for (size_t i = 0; i < n && i < MAX_LINES; i++)
 		put_job(table, sorted[i]);

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/amounts.h"
 #include "audit/report/audit_groups.h"
 #include "audit/report/audit_report.h"
+#include "base/amounts.h"
+#include "base/array.h"
+#include "base/units.h"
 #include "capture/output.h"
 #include "format/quality.h"
-#include "base/units.h"
 #include "format/recorded.h"
 #include "format/yaml_parts.h"
 #include "format/yaml_record.h"
@@ -238,7 +239,7 @@ static int put_processes(struct emit *e, const struct audit_report *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = processes[i];
-	qsort(sorted, n, sizeof(*sorted), by_start);
+	array_sort(sorted, n, sizeof(*sorted), by_start);
 	emit_plain(e, "processes");
 	emit_list(e, EMIT_BLOCK);
 	for (size_t i = 0; i < n; i++)

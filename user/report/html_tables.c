@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The tables of the page: what a run has many of. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "report/html_parts.h"
+#include "report/palette.h"
+#include "base/units.h"
+#include "format/quality.h"
+#include "format/quantities.h"
+
+/* ---- Later quantities: the page has a column for each that the profile has ---- */
+
+static bool is_shown(const struct quantity *quantity, const struct recording *r)
+{
+	return quantity->column && quantity_of(quantity, &r->totals.usage);
+}
+
+/* Begins a table whose rows end with put_later(). */
+static void begin_usage_rows(struct json_writer *j, const char *name, const char *const *keys,
+			     const struct recording *r)
+{
+	html_keys(j, name, keys);
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		if (is_shown(&quantities[i], r))
+			json_text(j, quantities[i].stem);
+	}
+	html_keys_end(j);
+}
+
+static void put_later(struct json_writer *j, const struct recording *r,
+		      const struct profile_usage *usage)
+{
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		const uint64_t value = quantity_of(&quantities[i], usage);
+
+		if (is_shown(&quantities[i], r) && quantities[i].unit == QUANTITY_NS)
+			html_secs(j, value);
+		else if (is_shown(&quantities[i], r))
+			json_u64(j, value);
+	}
+}
+
+static void put_quantities(struct json_writer *j, const struct recording *r)
+{
+	static const char *const keys[] = {"key", "title", "hint", "unit", NULL};
+	static const char *const units[] = {"bytes", "secs", "count"};
+	bool any = false;
+
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		const struct quantity *q = &quantities[i];
+
+		if (!is_shown(q, r))
+			continue;
+		if (!any)
+			html_rows(j, "quantities", keys);
+		any = true;
+		json_array(j);
+		json_text(j, q->stem);
+		json_text(j, q->column);
+		json_text(j, q->words);
+		json_text(j, units[q->unit]);
+		json_array_end(j);
+	}
+	if (any)
+		html_rows_end(j);
+}
+/* As columns, which charts take. `unsplit` is memory of which the kind is not known. */
+static void put_timeline(struct json_writer *j, const struct recording *r)
+{
+#define COLUMN(key, type, items, n, member)                                                        \
+	html_column(j, key, items, n, sizeof(type), offsetof(type, member))
+	typedef struct recording_point point;
+
+	html_member_object(j, "timeline");
+	html_time_column(j, r->points, r->n_points, sizeof(point), offsetof(point, time_ns));
+	COLUMN("anon", point, r->points, r->n_points, anon);
+	COLUMN("shmem", point, r->points, r->n_points, shmem);
+	COLUMN("file", point, r->points, r->n_points, file);
+	COLUMN("swap", point, r->points, r->n_points, swap);
+	html_member_array(j, "unsplit");
+	for (size_t i = 0; i < r->n_points; i++) {
+		const point *p = &r->points[i];
+
+		json_u64(j, recording_point_rss(p) - p->file - p->anon - p->shmem);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void put_tracks(struct json_writer *j, const struct recording *r)
+{
+	typedef struct recording_track_point point;
+
+	html_member_object(j, "tracks");
+	html_member_array(j, "process");
+	for (size_t i = 0; i < r->n_tracks; i++)
+		json_u64(j, r->tracks[i].process);
+	json_array_end(j);
+	html_time_column(j, r->tracks, r->n_tracks, sizeof(point), offsetof(point, time_ns));
+	COLUMN("anon", point, r->tracks, r->n_tracks, anon);
+	COLUMN("shmem", point, r->tracks, r->n_tracks, shmem);
+	COLUMN("file", point, r->tracks, r->n_tracks, file);
+	json_object_end(j);
+#undef COLUMN
+}
+
+static void put_rates(struct json_writer *j, const struct html_page *page)
+{
+	static const char *const keys[] = {"start",    "end",	     "io_read", "disk_read",
+					   "io_write", "disk_write", "cpu",	NULL};
+
+	html_rows(j, "rates", keys);
+	for (size_t i = 0; i < page->n_rates; i++) {
+		json_array(j);
+		html_secs(j, page->rates[i].start_ns);
+		html_secs(j, page->rates[i].end_ns);
+		html_usage(j, &page->rates[i].usage);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+}
+
+/* The marks: each gap but the first begins with a mark, the first with the run. */
+static void put_marks(struct json_writer *j, const struct recording *r)
+{
+	static const char *const keys[] = {"time", "name", NULL};
+	bool first = true;
+
+	html_rows(j, "marks", keys);
+	for (size_t i = 0; i < r->n_phases; i++) {
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (phase->kind != PROFILE_PHASE_GAP)
+			continue;
+		if (!first) {
+			json_array(j);
+			html_secs(j, phase->start_ns);
+			html_shown(j, phase->name);
+			json_array_end(j);
+		}
+		first = false;
+	}
+	html_rows_end(j);
+}
+
+static void put_phase(struct json_writer *j, const struct html_page *page, size_t i)
+{
+	const struct recording_phase *phase = &page->r->phases[i];
+	struct recording_need need;
+	const bool is_known = recording_need(page->needs, phase->start_ns,
+					     phase->start_ns + phase->duration_ns, &need);
+
+	json_array(j);
+	json_u64(j, i + 1);
+	html_shown(j, phase->name);
+	html_shown(j, phase->to);
+	html_bool(j, phase->kind == PROFILE_PHASE_GAP);
+	json_u64(j, phase->depth);
+	json_u64(j, phase->pid);
+	html_bool(j, phase->closed);
+	html_secs(j, phase->start_ns);
+	html_secs(j, phase->duration_ns);
+	json_u64(j, phase->peak_rss);
+	json_i64(j, phase->delta_rss);
+	json_u64(j, phase->end_rss);
+	html_usage(j, &phase->usage);
+	if (is_known)
+		json_u64(j, need.needed);
+	else
+		json_plain(j, "null");
+	json_u64(j, page->layout.places[i].lane);
+	json_u64(j, page->layout.places[i].group);
+	put_later(j, page->r, &phase->usage);
+	json_array_end(j);
+}
+
+static void put_phases(struct json_writer *j, const struct html_page *page)
+{
+	static const char *const keys[] = {
+		"number",   "name",	  "to",	  "gap",    "depth", "pid",	"closed",
+		"start",    "seconds",	  "peak", "delta",  "end",   "io_read", "disk_read",
+		"io_write", "disk_write", "cpu",  "needed", "lane",  "group",	NULL};
+
+	put_quantities(j, page->r);
+	begin_usage_rows(j, "phases", keys, page->r);
+	for (size_t i = 0; i < page->r->n_phases; i++) {
+		if (render_wants_phase(page->options, &page->r->phases[i]))
+			put_phase(j, page, i);
+	}
+	html_rows_end(j);
+	json_member_u64(j, "lanes", page->layout.lanes);
+}
+
+static void put_process(struct json_writer *j, const struct recording *r,
+			const struct recording_process *process)
+{
+	json_array(j);
+	json_u64(j, process->pid);
+	json_u64(j, process->ppid);
+	html_shown(j, process->comm);
+	html_shown(j, process->cmdline);
+	html_secs(j, process->start_ns);
+	if (process->ended)
+		html_secs(j, process->end_ns);
+	else
+		json_plain(j, "null");
+	json_u64(j, process->exit_code);
+	json_u64(j, process->exit_signal);
+	json_u64(j, process->peak_rss);
+	html_usage(j, &process->usage);
+	put_later(j, r, &process->usage);
+	json_array_end(j);
+}
+
+/* Every process, in order: others refer to a process by its index. */
+static void put_processes(struct json_writer *j, const struct recording *r)
+{
+	static const char *const keys[] = {"pid",	 "ppid",    "comm",	 "cmdline",
+					   "start",	 "end",	    "exit_code", "exit_signal",
+					   "peak",	 "io_read", "disk_read", "io_write",
+					   "disk_write", "cpu",	    NULL};
+
+	begin_usage_rows(j, "processes", keys, r);
+	for (size_t i = 0; i < r->n_processes; i++)
+		put_process(j, r, &r->processes[i]);
+	html_rows_end(j);
+}
+
+static void put_metric(struct json_writer *j, const struct profile_metric *metric)
+{
+	html_member_shown(j, "name", metric->name);
+	json_key(j, "value");
+	if (metric->kind == PROFILE_INT)
+		json_i64(j, metric->i);
+	else if (metric->kind == PROFILE_UINT)
+		json_u64(j, metric->u);
+	else
+		json_double(j, metric->kind == PROFILE_DOUBLE ? metric->d : NAN);
+}
+
+static void put_step(struct json_writer *j, const struct recording_step *step)
+{
+	json_array(j);
+	html_secs(j, step->rel_ns);
+	html_shown(j, step->step);
+	json_u64(j, step->pid);
+	json_u64(j, step->rss);
+	json_u64(j, step->peak);
+	json_u64(j, step->gpu);
+	json_array(j);
+	for (size_t i = 0; i < step->n_metrics; i++) {
+		json_object(j);
+		put_metric(j, &step->metrics[i]);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_array_end(j);
+}
+
+static void put_steps(struct json_writer *j, const struct recording *r)
+{
+	static const char *const keys[] = {"time", "name", "pid",     "rss",
+					   "peak", "gpu",  "metrics", NULL};
+
+	html_rows(j, "steps", keys);
+	for (size_t i = 0; i < r->n_steps; i++)
+		put_step(j, &r->steps[i]);
+	html_rows_end(j);
+}
+
+static void put_quality(struct json_writer *j, const struct recording_quality *quality)
+{
+	static const char *const count_keys[] = {"count", "means", NULL};
+	static const char *const warning_keys[] = {"what", "why", NULL};
+
+	/* A thinned timeline lost nothing that counts: peaks stay. */
+	html_rows(j, "doubts", count_keys);
+	for (size_t i = 0; i < quality->n_counts; i++) {
+		const struct recording_count *count = &quality->counts[i];
+		const char *means = quality_means(count->key);
+		char text[1024];
+
+		if (!count->count || !strcmp(count->key, "thinned_points"))
+			continue;
+		json_array(j);
+		json_u64(j, count->count);
+		units_counted(text, sizeof(text), count->count, means ? means : count->key);
+		html_shown(j, strchr(text, ' ') + 1);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+	html_rows(j, "warnings", warning_keys);
+	for (size_t i = 0; i < quality->n_warnings; i++) {
+		json_array(j);
+		html_shown(j, quality->warnings[i].what);
+		html_shown(j, quality->warnings[i].why);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+	html_member_array(j, "notes");
+	for (size_t i = 0; i < quality->n_notes; i++)
+		html_shown(j, quality->notes[i]);
+	json_array_end(j);
+}
+
+static void put_palette(struct json_writer *j)
+{
+	static const char *const keys[] = {"name", "light", "dark", NULL};
+
+	html_rows(j, "palette", keys);
+	for (size_t i = 0; i < PALETTE_COLOURS; i++) {
+		json_array(j);
+		json_text(j, palette[i].name);
+		json_text(j, palette[i].light);
+		json_text(j, palette[i].dark);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+	html_member_array(j, "phase_colours");
+	for (size_t i = 0; i < PALETTE_PHASES; i++)
+		json_text(j, palette_phases[i]);
+	json_array_end(j);
+}
+
+void html_tables(struct html_page *page)
+{
+	struct json_writer *j = &page->json;
+
+	put_timeline(j, page->r);
+	put_tracks(j, page->r);
+	put_rates(j, page);
+	put_marks(j, page->r);
+	put_phases(j, page);
+	put_processes(j, page->r);
+	put_steps(j, page->r);
+	put_quality(j, &page->r->quality);
+	put_palette(j);
+}

@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/text.h"
 
 /* AddressSanitizer ends the program otherwise, instead of returning NULL. */
 const char *__asan_default_options(void);
@@ -150,6 +151,54 @@ static void test_the_largest_are_ranked(void **state)
 		assert_int_equal(*(const int *)largest[i], expected[i]);
 	assert_int_equal(array_rank(largest, 0, 4, &numbers[2], is_larger), 1);
 	assert_ptr_equal(largest[0], &numbers[2]);
+}
+
+/* ---- Texts ---- */
+
+static void test_a_name_is_cut_in_the_middle(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int columns;
+		const char *shown;
+		unsigned int used;
+	} cases[] = {
+		{"model.layers.0.self_attn.q_proj", 31, "model.layers.0.self_attn.q_proj", 31},
+		{"model.layers.0.self_attn.q_proj", 30, "model.layers.0…elf_attn.q_proj", 30},
+		{"model.layers.0.self_attn.q_proj", 21, "model.layers.0…q_proj", 21},
+		/* Layer 1 would be another one. */
+		{"model.layers.16.self_attn.q_proj", 21, "model.layers.…q_proj", 20},
+		{"model.layers.16.self_attn.q_proj", 22, "model.layers.16…q_proj", 22},
+		{"model.layers.16.self_attn.q_proj", 26, "model.layers.16.sel…q_proj", 26},
+		{"/home/ann/models/llama/quantize.py", 20, "/home/ann…uantize.py", 20},
+		{"calibration of the whole model (open)", 24, "calibration…model (open)", 24},
+		{"batch 1027 of 2048 batches", 20, "batch 1027 o…batches", 20},
+		{"batch_1027", 6, "ba…027", 6},
+		{"12345678901234567890", 9, "1234…7890", 9},
+		{"abcdef", 5, "ab…ef", 5},
+		{"abcdef", 2, "…f", 2},
+		{"abcdef", 1, "…", 1},
+		{"abcdef", 0, "", 0},
+		{"", 0, "", 0},
+		{"", 5, "", 0},
+		/* Wide characters are never halved. */
+		{"你好吗你好吗", 12, "你好吗你好吗", 12},
+		{"你好吗你好吗", 11, "你好吗…好吗", 11},
+		{"你好吗你好吗", 2, "…", 1},
+		/* Nothing that moves the cursor, before and after the cut. */
+		{"\x1b[2J and so on and on\n\xff", 10, "�[2J …on��", 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char out[64 * TEXT_TERMINAL_GROWTH + 1];
+		const unsigned int used = text_cut_middle(out, cases[i].text, cases[i].columns);
+
+		if (used != cases[i].used || strcmp(out, cases[i].shown) != 0)
+			fail_msg("%s in %u columns: expected '%s' of %u columns, got '%s' of %u",
+				 cases[i].text, cases[i].columns, cases[i].shown, cases[i].used,
+				 out, used);
+	}
 }
 
 /* ---- Names ---- */
@@ -325,6 +374,7 @@ int main(void)
 		cmocka_unit_test(test_sorting_what_is_in_order_looks_once_at_each),
 		cmocka_unit_test(test_an_array_without_memory_is_unchanged),
 		cmocka_unit_test(test_the_largest_are_ranked),
+		cmocka_unit_test(test_a_name_is_cut_in_the_middle),
 		cmocka_unit_test(test_a_command_loses_the_folder_of_its_program_only),
 		cmocka_unit_test(test_an_id_of_a_container_is_cut_and_a_name_is_not),
 		cmocka_unit_test_setup_teardown(test_a_user_without_a_name_is_a_number, make_users,

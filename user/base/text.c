@@ -107,39 +107,166 @@ static unsigned int char_columns(uint32_t code)
 	return wide ? 2 : 1;
 }
 
+/* A character as a terminal may show it. */
+struct shown {
+	size_t len; /* of the text; 1 for a byte that is no character */
+	unsigned int columns;
+	const char *bytes; /* the character itself or the replacement */
+	size_t n_bytes;
+};
+
+/* The character at the start of len bytes, at least 1. */
+static struct shown show(const char *s, size_t len)
+{
+	uint32_t code;
+	const size_t n = text_char(s, len, &code);
+
+	if (!n || is_unsafe(code))
+		return (struct shown){n ? n : 1, 1, replacement, REPLACEMENT_LEN};
+	return (struct shown){n, char_columns(code), s, n};
+}
+
 unsigned int text_for_terminal(char *out, size_t size, const char *s, unsigned int columns)
 {
 	static const char more[] = "...";
 	const unsigned int more_columns = sizeof(more) - 1;
-	size_t len = strlen(s), used = 0, fallback = 0, n;
+	size_t len = strlen(s), used = 0, fallback = 0;
 	unsigned int at = 0, fallback_at = 0;
-	uint32_t code;
+	struct shown c;
 
-	for (size_t i = 0; i < len; i += n ? n : 1) {
-		n = text_char(s + i, len - i, &code);
-
-		bool bad = n == 0 || is_unsafe(code);
-		size_t want = bad ? REPLACEMENT_LEN : n;
-		unsigned int wide = bad ? 1 : char_columns(code);
-
+	for (size_t i = 0; i < len; i += c.len) {
+		c = show(s + i, len - i);
 		/* The text is cut here if the rest does not fit. */
 		if (at + more_columns <= columns) {
 			fallback = used;
 			fallback_at = at;
 		}
-		if (at + wide > columns || used + want >= size) {
+		if (at + c.columns > columns || used + c.n_bytes >= size) {
 			size_t room = size - 1 - fallback;
+			size_t n = room < more_columns ? room : more_columns;
 
-			n = room < more_columns ? room : more_columns;
 			n = n < columns - fallback_at ? n : columns - fallback_at;
 			memcpy(out + fallback, more, n);
 			out[fallback + n] = '\0';
 			return fallback_at + (unsigned int)n;
 		}
-		memcpy(out + used, bad ? replacement : s + i, want);
-		used += want;
-		at += wide;
+		memcpy(out + used, c.bytes, c.n_bytes);
+		used += c.n_bytes;
+		at += c.columns;
 	}
 	out[used] = '\0';
 	return at;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Returns true if a cut before s[i] would leave a part of a number, which reads as another one. */
+static bool is_within_number(const char *s, size_t i)
+{
+	return i && is_digit(s[i - 1]) && is_digit(s[i]);
+}
+
+/* Returns where the first characters end that take at most so many columns. */
+static size_t first_columns(const char *s, size_t len, unsigned int columns)
+{
+	struct shown c;
+	size_t i;
+
+	for (i = 0; i < len; i += c.len) {
+		c = show(s + i, len - i);
+		if (c.columns > columns)
+			break;
+		columns -= c.columns;
+	}
+	return i;
+}
+
+static unsigned int columns_of(const char *s, size_t len)
+{
+	unsigned int columns = 0;
+	struct shown c;
+
+	for (size_t i = 0; i < len; i += c.len) {
+		c = show(s + i, len - i);
+		columns += c.columns;
+	}
+	return columns;
+}
+
+/* Returns where the last characters begin that take at most so many columns. */
+static size_t last_columns(const char *s, size_t len, unsigned int columns)
+{
+	unsigned int left = columns_of(s, len);
+	struct shown c;
+	size_t i;
+
+	for (i = 0; i < len && left > columns; i += c.len) {
+		c = show(s + i, len - i);
+		left -= c.columns;
+	}
+	return i;
+}
+
+/* Returns where the end begins that follows a cut: at a part of the name, if one begins there and
+ * is not just an extension. */
+static size_t after_cut(const char *s, size_t len, unsigned int columns)
+{
+	const size_t from = last_columns(s, len, columns);
+	const size_t part_max = last_columns(s, len, columns / 2);
+	size_t at = from;
+
+	while (at <= part_max && !strchr("./ ", s[at - 1]))
+		at++;
+	if (at <= part_max)
+		return at;
+	for (at = from; at < len && is_within_number(s, at);)
+		at++;
+	return at < len ? at : from;
+}
+
+/* Returns where the beginning ends that a cut follows. */
+static size_t before_cut(const char *s, size_t len, unsigned int columns)
+{
+	const size_t to = first_columns(s, len, columns);
+	size_t at = to;
+
+	while (is_within_number(s, at))
+		at--;
+	return at ? at : to;
+}
+
+static unsigned int append(char *out, const char *s, size_t len)
+{
+	struct shown c;
+
+	out += strlen(out);
+	for (size_t i = 0; i < len; i += c.len) {
+		c = show(s + i, len - i);
+		memcpy(out, c.bytes, c.n_bytes);
+		out += c.n_bytes;
+	}
+	*out = '\0';
+	return columns_of(s, len);
+}
+
+unsigned int text_cut_middle(char *out, const char *s, unsigned int columns)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6"; /* U+2026: one column */
+	const size_t len = strlen(s);
+	unsigned int used;
+	size_t end;
+
+	out[0] = '\0';
+	if (first_columns(s, len, columns) == len)
+		return append(out, s, len);
+	if (!columns)
+		return 0;
+	end = after_cut(s, len, columns / 2);
+	used = columns_of(s + end, len - end) + 1;
+	used = append(out, s, before_cut(s, len, columns - used));
+	used += append(out, ellipsis, strlen(ellipsis));
+	return used + append(out, s + end, len - end);
 }

@@ -36,4 +36,13 @@ size_t text_repair(char *out, size_t size, const char *s, size_t len, bool *repa
 #define TEXT_TERMINAL_GROWTH 4
 unsigned int text_for_terminal(char *out, size_t size, const char *s, unsigned int columns);
 
+/*
+ * As text_for_terminal(), but cut in the middle, since names often differ at their end:
+ * "model.layers.0.self_attn.q_proj" in 21 columns is "model.layers.0…q_proj". The end is at most
+ * half of it, and a part of a dotted name, of a path or of words if one begins there. A number is
+ * cut only if nothing else is left: a part of it reads as another one. out has columns *
+ * TEXT_TERMINAL_GROWTH + 1 bytes.
+ */
+unsigned int text_cut_middle(char *out, const char *s, unsigned int columns);
+
 #endif

@@ -326,7 +326,7 @@ def test_documented_rules(tmp_path):
     path.write_text(example)
     run = run_qprof("-a", "-q", "-d", "0.1", "-o", tmp_path / "audit.yaml", "--rules", path)
     assert run.returncode == 0 and run.stderr == "", run
-    shipped = yaml.safe_load((ROOT / "user" / "audit" / "rules" / "rules.yaml").read_text())["rules"]
+    shipped = yaml.safe_load((ROOT / "user" / "recipes" / "rules.yaml").read_text())["rules"]
     listed = re.findall(r"^\| ([^`|]+) \| ", page, re.M)
     missing = [rule["name"] for rule in shipped if rule["name"] not in listed]
     assert missing == [], f"{missing} are not in the page"

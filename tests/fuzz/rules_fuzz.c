@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/rules/rules.h"
+#include "recipes/rules.h"
 
 extern const char *const fuzz_seed_texts[];
 

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "audit/rules/rules.h"
-#include "audit/rules/rules_look.h"
+#include "recipes/rules.h"
+#include "recipes/rules_look.h"
 
-#define SHIPPED "../../user/audit/rules/rules.yaml"
+#define SHIPPED "../../user/recipes/rules.yaml"
 
 static struct rules *parse(const char *text)
 {

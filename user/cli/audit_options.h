@@ -11,10 +11,10 @@
 
 #include "audit/events/events.h"
 #include "audit/metrics/metrics_listener.h"
-#include "audit/rules/rules.h"
 #include "base/error.h"
 #include "capture/listener.h"
 #include "cli/options.h"
+#include "recipes/rules.h"
 
 /* --rules. */
 struct rules_options {

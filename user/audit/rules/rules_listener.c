@@ -9,11 +9,11 @@
 
 #include <utlist.h>
 
-#include "audit/rules/rules_look.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "capture/audit_state.h"
+#include "recipes/rules_look.h"
 
 enum {
 	MAX_SUSPECTS = 16384,	/* processes of MIN_RSS and more that are known of */

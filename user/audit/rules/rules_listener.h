@@ -11,7 +11,7 @@
 #define QPROF_RULES_LISTENER_H
 
 #include "capture/listener.h"
-#include "audit/rules/rules.h"
+#include "recipes/rules.h"
 
 /* The rules must outlive it. NULL when out of memory. */
 struct listener *rules_listener_new(const struct rules *rules);

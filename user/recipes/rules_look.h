@@ -10,7 +10,7 @@
 #define QPROF_RULES_LOOK_H
 
 #include "model/profile.h"
-#include "audit/rules/rules.h"
+#include "recipes/rules.h"
 
 enum {
 	LOOK_MAX_MAPPINGS = 8192, /* of files, of a process; later ones are not looked at */

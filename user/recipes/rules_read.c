@@ -3,7 +3,7 @@
  * Reads rules from a YAML document. Anything unknown, repeated, empty or too long is an error: a
  * misspelt rule would never match.
  */
-#include "audit/rules/rules_set.h"
+#include "recipes/rules_set.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "audit/rules/rules_look.h"
+#include "recipes/rules_look.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel/procfs.h"
 #include "capture/capture.h"
+#include "kernel/procfs.h"
 
 /* ---- Names that the process was given ---------------------------------------------------------
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "audit/rules/rules_set.h"
+#include "recipes/rules_set.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

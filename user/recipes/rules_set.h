@@ -4,7 +4,7 @@
 #define QPROF_RULES_SET_H
 
 #include "base/arena.h"
-#include "audit/rules/rules.h"
+#include "recipes/rules.h"
 
 struct pattern {
 	const char *text;

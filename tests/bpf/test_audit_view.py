@@ -491,6 +491,27 @@ def test_any_size(view, width, height):
         shown.left()
 
 
+@pytest.mark.parametrize("width", [60, 140, 80])
+def test_resized_view_stays_so(view, target, width):
+    """Each frame after a resize has the size that the terminal has now, not the one that it had."""
+    long = f"{TOKEN}-" + "x" * 300
+    with view(width=100, height=30) as shown:
+        one = target("wait", f"mark:{long}")
+        shown.only()
+        shown.pane.until(lambda lines: rows(lines), "the row")
+        # One by one, of the same height: the next frames, and all of it anew.
+        shown.pane.tmux("resize-window", "-x", width, "-y", 30)
+        before = None
+        for key in (None, "Space", "C-l", "Space"):
+            if key:
+                shown.pane.keys(key)
+            before = shown.pane.until(
+                lambda lines: lines[0].startswith("qprof-bpf: audit of") and lines[0] != before
+                and (row := next((line for line in lines if line.split()[:1] == [str(one.pid)]), None))
+                and len(row) == width and len(rows(lines)) == 1 and lines[0],
+                f"a row of {width} columns, after {key or 'the resize'}")
+
+
 HOSTILE = (b"\x1b]0;OWNED\x07", b"\x1b[2J\x1b[?1049l", b"\x9b31m", b"\xc2\x9b31m", b"a\nb\rc\td",
            b"\xff\xfe\x80", b"\xe2\x80\xae" b"drowssap", "e\u0301\u0300\u0301\u0302 z".encode(),
            "\u91cf\u5b50\u5316\U0001f600".encode() * 40, b"\x0e\x0f\x08\x08\x7f")

@@ -263,24 +263,25 @@ static struct winsize size_of(const struct terminal *t)
 	return size;
 }
 
-static void fit(const struct terminal *t)
+/* ncurses asks its output for the size, which is no terminal here, and then the environment: in
+ * newterm(), and again whenever it takes the screen. */
+static void tell_size(struct winsize size)
 {
-	const struct winsize size = size_of(t);
-
-	if (t->screen)
-		resize_term(size.ws_row, size.ws_col);
-}
-
-/* newterm() asks its output, which is no terminal here, and then the environment. */
-static void tell_size(const struct terminal *t)
-{
-	const struct winsize size = size_of(t);
 	char number[16];
 
 	snprintf(number, sizeof(number), "%d", size.ws_row);
 	setenv("LINES", number, 1);
 	snprintf(number, sizeof(number), "%d", size.ws_col);
 	setenv("COLUMNS", number, 1);
+}
+
+static void fit(const struct terminal *t)
+{
+	const struct winsize size = size_of(t);
+
+	tell_size(size);
+	if (t->screen)
+		resize_term(size.ws_row, size.ws_col);
 }
 
 /* ncurses catches some signals. Here they are blocked, and read from a descriptor. */
@@ -292,7 +293,7 @@ static SCREEN *new_screen(struct terminal *t)
 
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
 		sigaction(caught[i], NULL, &old[i]);
-	tell_size(t);
+	fit(t);
 	screen = newterm(NULL, t->canvas_file, t->keys_file);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
 		sigaction(caught[i], &old[i], NULL);

@@ -73,7 +73,7 @@ int terminal_out_fd(const struct terminal *t);
 bool terminal_is_behind(const struct terminal *t);
 void terminal_catch_up(struct terminal *t);
 
-/* Call when the size has changed. */
+/* Asks for the size anew: call when it may have changed. */
 void terminal_resize(struct terminal *t);
 unsigned int terminal_columns(const struct terminal *t);
 unsigned int terminal_lines(const struct terminal *t);

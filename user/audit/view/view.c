@@ -280,6 +280,13 @@ static void record(struct listener *listener, const struct wire_header *record,
 /* ---- Wake-ups: the frame is drawn when the records were read that came meanwhile ----------------
  */
 
+/* Draws all anew, in the size that the terminal has now. */
+static void refit(struct view *v)
+{
+	terminal_resize(v->terminal);
+	v->asked = v->afresh = true;
+}
+
 static void keys_came(struct wake *wake)
 {
 	struct view *v = wake->context;
@@ -294,8 +301,7 @@ static void keys_came(struct wake *wake)
 		case VIEW_SAME:
 			break;
 		case VIEW_AFRESH:
-			v->afresh = true;
-			v->asked = true;
+			refit(v);
 			break;
 		case VIEW_CHANGED:
 			v->asked = true;
@@ -350,8 +356,7 @@ static void signals_came(struct wake *wake)
 			show(v);
 			break;
 		case SIGWINCH:
-			terminal_resize(v->terminal);
-			v->asked = v->afresh = true;
+			refit(v);
 			break;
 		}
 	}

@@ -43,5 +43,15 @@ def formats():
     return names
 
 
+def shown(phase):
+    """What every report calls a phase."""
+    return f"{phase['name']} -> {phase['to']}" if phase["kind"] == "gap" and "to" in phase else phase["name"]
+
+
+def in_order(phases):
+    """As tables have them: stretches between marks come after all pairs."""
+    return sorted(phases, key=lambda phase: phase["kind"] == "gap")
+
+
 def schema():
     return json.loads((ROOT / "docs" / "profile.schema.json").read_text())

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from reports import DEADLINE, ENV, PROFILE, report, run
+from reports import DEADLINE, ENV, PROFILE, report, run, shown
 
 MPROF = "/usr/lib/python3/dist-packages/mprof.py"
 
@@ -68,7 +68,7 @@ def test_content(dat):
     assert len(read["mem_usage"]) == len(profile["timeline"]["rows"])
     assert read["timestamp"] == sorted(read["timestamp"])
     assert abs(read["timestamp"][0] - profile["memory_usage"][0]["timestamp"]) < 0.01
-    names = {phase["name"].replace(" ", "_") for phase in profile["phases"]}
+    names = {shown(phase).replace(" ", "_") for phase in profile["phases"]}
     assert set(read["func_timestamp"]) == names
     spike, = read["func_timestamp"]["Spike"]
     phase, = [p for p in profile["phases"] if p["name"] == "Spike"]

@@ -49,7 +49,8 @@ def test_four_panels():
     classes = {word for e in root.iter() for word in e.get("class", "").split()}
     assert {"anon", "shmem", "file", "cpu", "read-line", "disk-write-line", "lane"} <= classes, classes
     # Phases in falling order of their bars, with their times behind them.
-    assert [t for t in texts(root) if t in ("Start", "Spike", "Grow")][-3:] == ["Start", "Spike", "Grow"]
+    assert [t for t in texts(root) if t in ("Spike", "Calibration", "Grow")][-4:] == \
+        ["Spike", "Calibration", "Grow", "Calibration"]
 
 
 def test_the_peak_is_the_highest_point():

@@ -17,7 +17,7 @@ import sys
 import pytest
 import yaml
 
-from reports import DEADLINE, HERE, PROFILE, report, run
+from reports import DEADLINE, HERE, PROFILE, report, run, shown
 
 SCHEMA = HERE.parents[1] / "user" / "report" / "perfetto.proto"
 MIB = 1 << 20
@@ -214,7 +214,7 @@ def of(category, things):
 
 def expected_slices(profile):
     return collections.Counter(
-        Slice(p["name"], p["pid"], p["tid"], in_ns(p["start_secs"]),
+        Slice(shown(p), p["pid"], p["tid"], in_ns(p["start_secs"]),
               in_ns(p["start_secs"]) + in_ns(p["duration_secs"])) for p in profile["phases"])
 
 

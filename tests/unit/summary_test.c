@@ -84,6 +84,31 @@ static void test_figures(void **state)
 	profile_free(p);
 }
 
+/* One mark beside pairs: its stretches come last, and take no peak from a pair for 16 KiB. */
+static void test_marks(void **state)
+{
+	struct profile *p = new_profile();
+	const char *pair, *title, *stretch;
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 100, 100);
+	hit(p, WIRE_BEGIN, "Quantize", 1000, 25600, 25600);
+	hit(p, WIRE_END, "Quantize", 12000, 524288, 524288);
+	hit(p, WIRE_MARK, "Quantized", 12100, 524288, 524288);
+	hit(p, WIRE_FINISH, "", 12300, 100, 524292);
+	text = summary(p, 100, false);
+	contains(text, "peak 2.00 GiB at 12.1 s (almost as high in Quantize)");
+	pair = strstr(text, "\n  Quantize  ");
+	title = strstr(text, "\n  between marks\n");
+	stretch = strstr(text, "\n  Start -> Quantized  ");
+	if (!pair || !title || !stretch || pair > title || title > stretch)
+		fail_msg("expected Quantize, then the stretches between marks:\n%s", text);
+	contains(text, "\n  Quantized -> End  ");
+	free(text);
+	profile_free(p);
+}
+
 /* A run that did not end well says so before all figures, and in which phase. */
 static void test_ending(void **state)
 {
@@ -286,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_colour),

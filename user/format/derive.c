@@ -359,7 +359,7 @@ int derive(struct recording *r, bool cut, size_t lines)
 		if (derive_phases(r))
 			return -ENOMEM;
 	}
-	if (!r->n_points && derive_points(r))
+	if (recording_name_phases(r) || (!r->n_points && derive_points(r)))
 		return -ENOMEM;
 	/* Files have them in order; nothing says that this one has. */
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);

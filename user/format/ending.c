@@ -89,7 +89,7 @@ static void add_where(struct ending *ending, const struct recording *r, uint64_t
 		recording_where(r, ns, phase_of(r, ns, process), &words);
 
 	snprintf(ending->text + len, sizeof(ending->text) - len, " at %s%s%.300s",
-		 units_time_for_people(when, ns), words, phase ? phase->name : "");
+		 units_time_for_people(when, ns), words, phase ? phase->shown : "");
 }
 
 static void by_target(struct ending *ending, const struct recording *r,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "format/recorded.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 
 #include "base/amounts.h"
+#include "base/arena.h"
 #include "format/fields.h"
 
 enum { SCHEMA_VERSION = 1 };
@@ -105,6 +107,28 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	field_put(&record_phase, &recorded, "to", phase->to);
 	field_put(&record_phase, &recorded, "closed", !phase->closed);
 	return recorded;
+}
+
+int recorded_phases(struct recording *r, const struct profile *p)
+{
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	if (!r->arena)
+		return -ENOMEM;
+	r->totals = recorded_totals(profile_totals(p));
+	r->peak.has = field_all(&record_peak);
+	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
+	for (; r->n_phases < n; r->n_phases++) {
+		struct recording_phase *list =
+			arena_grow(r->arena, r->phases, r->n_phases, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->phases = list;
+		list[r->n_phases] = recorded_phase(p, &phases[r->n_phases]);
+	}
+	return recording_name_phases(r);
 }
 
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns)

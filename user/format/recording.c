@@ -2,6 +2,7 @@
 /* What reports ask of a recording, each calculated in one place. */
 #include "format/recording.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,14 @@ void recording_free(struct recording *r)
 	memset(r, 0, sizeof(*r));
 }
 
+/* By which the event nearest to a peak may be below it. */
+static uint64_t coarseness(const struct recording *r)
+{
+	return r->totals.peak_rss / 256 + (256 << 10);
+}
+
 bool recording_peak_time(const struct recording *r, uint64_t *ns)
 {
-	/* By which the event nearest to a peak may be below it. */
-	const uint64_t coarse = r->totals.peak_rss / 256 + (256 << 10);
 	const struct recording_point *high = NULL;
 
 	*ns = r->peak.time_ns;
@@ -28,7 +33,7 @@ bool recording_peak_time(const struct recording *r, uint64_t *ns)
 			high = &r->points[i];
 	}
 	*ns = high ? high->time_ns : 0;
-	return high && recording_point_rss(high) + coarse >= r->totals.peak_rss;
+	return high && recording_point_rss(high) + coarseness(r) >= r->totals.peak_rss;
 }
 
 uint64_t recording_peak_ns(const struct recording *r)
@@ -44,29 +49,58 @@ static bool covers(const struct recording_phase *phase, uint64_t ns)
 	return phase->start_ns <= ns && ns - phase->start_ns <= phase->duration_ns;
 }
 
-const struct recording_phase *recording_peak_phase(const struct recording *r)
+static bool is_pair(const struct recording_phase *phase)
 {
-	const uint64_t when = recording_peak_ns(r);
+	return phase->kind == PROFILE_PHASE_PAIR;
+}
+
+/* Returns the phase of that kind, or NULL, that went on at that time and had at least that peak. */
+static const struct recording_phase *last_at(const struct recording *r, uint64_t ns,
+					     enum profile_phase_kind kind, uint64_t peak_rss)
+{
 	const struct recording_phase *found = NULL;
 
 	for (size_t i = 0; i < r->n_phases; i++) {
 		const struct recording_phase *phase = &r->phases[i];
 
-		if (covers(phase, when) && phase->peak_rss == r->totals.peak_rss)
+		if (phase->kind == kind && covers(phase, ns) && phase->peak_rss >= peak_rss)
 			found = phase;
 	}
 	return found;
 }
 
-const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns)
+/* Returns the pair with the highest peak, the one that began last. */
+static const struct recording_phase *highest_pair(const struct recording *r)
 {
 	const struct recording_phase *found = NULL;
 
 	for (size_t i = 0; i < r->n_phases; i++) {
-		if (covers(&r->phases[i], ns))
-			found = &r->phases[i];
+		const struct recording_phase *phase = &r->phases[i];
+
+		if (is_pair(phase) && (!found || phase->peak_rss >= found->peak_rss))
+			found = phase;
 	}
 	return found;
+}
+
+const struct recording_phase *recording_peak_phase(const struct recording *r)
+{
+	const uint64_t when = recording_peak_ns(r), peak_rss = r->totals.peak_rss;
+	const struct recording_phase *found = last_at(r, when, PROFILE_PHASE_PAIR, peak_rss);
+
+	if (found)
+		return found;
+	found = highest_pair(r);
+	if (found && found->peak_rss + coarseness(r) >= peak_rss)
+		return found;
+	return last_at(r, when, PROFILE_PHASE_GAP, peak_rss);
+}
+
+const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns)
+{
+	const struct recording_phase *pair = last_at(r, ns, PROFILE_PHASE_PAIR, 0);
+
+	return pair ? pair : last_at(r, ns, PROFILE_PHASE_GAP, 0);
 }
 
 static uint64_t end_of(const struct recording_phase *phase)
@@ -92,13 +126,50 @@ const struct recording_phase *recording_where(const struct recording *r, uint64_
 					      const char **words)
 {
 	*words = ", in ";
-	if (phase && phase->kind == PROFILE_PHASE_GAP)
-		*words = ", after ";
 	if (!phase) {
 		phase = recording_phase_before(r, ns);
 		*words = phase ? ", in no phase, after " : "";
 	}
 	return phase;
+}
+
+const struct recording_phase *recording_where_peak(const struct recording *r, const char **words)
+{
+	const uint64_t ns = recording_peak_ns(r);
+	const struct recording_phase *phase = recording_peak_phase(r);
+
+	if (!phase || covers(phase, ns))
+		return recording_where(r, ns, phase, words);
+	*words = ", almost as high in ";
+	return phase;
+}
+
+/* "Start -> Quantized" for the stretch between these marks. Returns NULL when out of memory. */
+static char *stretch_name(struct arena *arena, const char *from, const char *to)
+{
+	char *text, *name = NULL;
+	const int len = asprintf(&text, "%s -> %s", from, to);
+
+	if (len >= 0) {
+		name = arena_text(arena, text, (size_t)len);
+		free(text);
+	}
+	return name;
+}
+
+int recording_name_phases(struct recording *r)
+{
+	for (size_t i = 0; i < r->n_phases; i++) {
+		struct recording_phase *phase = &r->phases[i];
+
+		phase->shown = phase->name;
+		if (is_pair(phase) || !phase->to)
+			continue;
+		phase->shown = stretch_name(r->arena, phase->name, phase->to);
+		if (!phase->shown)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 uint64_t recording_plateau_ns(const struct recording *r)

@@ -82,7 +82,8 @@ struct recording_phase {
 	uint32_t has;
 	uint32_t kind; /* enum profile_phase_kind */
 	char *name;
-	char *to; /* of a gap: the mark that ends it; else NULL */
+	char *to;    /* of a gap: the mark that ends it; else NULL */
+	char *shown; /* what every report calls it, see recording_name_phases(); in no file */
 	uint32_t depth;
 	uint32_t pid, tid; /* who began it; 0: not said */
 	bool closed;	   /* false: the run, or the file, ended first */
@@ -233,7 +234,11 @@ static inline uint64_t recording_point_rss(const struct recording_point *point)
 	return point->peak > sum ? point->peak : sum;
 }
 
-/* Returns the phase with the overall peak, the one that began last; NULL if no phase had it. */
+/*
+ * Returns the phase with the overall peak: of pairs, the one that began last. Without such a pair,
+ * the one that came as close to the peak as points can tell, which a gap may have had for a moment
+ * more; then a gap. NULL if no phase had it.
+ */
 const struct recording_phase *recording_peak_phase(const struct recording *r);
 
 /*
@@ -244,7 +249,8 @@ bool recording_peak_time(const struct recording *r, uint64_t *ns);
 /* Returns that time. */
 uint64_t recording_peak_ns(const struct recording *r);
 
-/* Returns the phase that was going on at that time, the one that began last; NULL if none was. */
+/* Returns the phase that was going on at that time: the pair that began last, or a gap; NULL if
+ * none was. */
 const struct recording_phase *recording_phase_at(const struct recording *r, uint64_t ns);
 /* Returns the phase that ended last before that time; NULL if none had ended. */
 const struct recording_phase *recording_phase_before(const struct recording *r, uint64_t ns);
@@ -257,6 +263,15 @@ const struct recording_phase *recording_phase_before(const struct recording *r, 
 const struct recording_phase *recording_where(const struct recording *r, uint64_t ns,
 					      const struct recording_phase *phase,
 					      const char **words);
+
+/* The same of the overall peak. It names the phase that came as close as points can tell, too. */
+const struct recording_phase *recording_where_peak(const struct recording *r, const char **words);
+
+/*
+ * Sets `shown` of each phase: its name, or "Start -> Quantized" for the stretch between these
+ * marks. Returns 0 or -ENOMEM.
+ */
+int recording_name_phases(struct recording *r);
 
 /*
  * Returns when the tree first had 99 % of its peak. A run often reaches a plateau long before the

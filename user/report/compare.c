@@ -219,7 +219,7 @@ static int add_phase(struct comparison *c, enum compare_side side,
 		     const struct recording_phase *phase, const struct recording_needs *needs,
 		     size_t added)
 {
-	struct compare_subject *subject = next_subject(c, phase->name, added);
+	struct compare_subject *subject = next_subject(c, phase->shown, added);
 	struct values values = {{
 		[COMPARE_PEAK] = phase->peak_rss,
 		[COMPARE_END] = phase->end_rss,

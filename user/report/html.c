@@ -74,15 +74,12 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	json_object_end(j);
 }
 
-static void put_where(struct json_writer *j, const struct html_page *page, uint64_t ns,
-		      const struct recording_phase *phase)
+static void put_where(struct json_writer *j, uint64_t ns, const struct recording_phase *phase,
+		      const char *words)
 {
-	const char *words;
-
 	html_member_secs(j, "time", ns);
-	phase = recording_where(page->r, ns, phase, &words);
 	html_member_shown(j, "words", words);
-	html_member_shown(j, "phase", phase ? phase->name : NULL);
+	html_member_shown(j, "phase", phase ? phase->shown : NULL);
 }
 
 /* Where memory got that high often says more than where it was highest. */
@@ -91,11 +88,13 @@ static void put_plateau(struct json_writer *j, const struct html_page *page, uin
 {
 	const uint64_t ns = recording_plateau_ns(page->r);
 	const struct recording_phase *phase = recording_phase_at(page->r, ns);
+	const char *words;
 
 	if (ns >= peak_ns || phase == peak_phase)
 		return;
 	html_member_object(j, "plateau");
-	put_where(j, page, ns, phase);
+	phase = recording_where(page->r, ns, phase, &words);
+	put_where(j, ns, phase, words);
 	json_object_end(j);
 }
 
@@ -103,12 +102,14 @@ static void put_peak(struct json_writer *j, const struct html_page *page)
 {
 	static const char *const keys[] = {"process", "anon", "shmem", "file", "swap", NULL};
 	const struct recording_peak *peak = &page->r->peak;
-	const struct recording_phase *phase = recording_peak_phase(page->r);
+	const struct recording_phase *phase = recording_peak_phase(page->r), *at;
+	const char *words;
 	uint64_t ns;
 
 	html_member_object(j, "peak");
 	json_member_bool(j, "exact", recording_peak_time(page->r, &ns));
-	put_where(j, page, ns, phase);
+	at = recording_where_peak(page->r, &words);
+	put_where(j, ns, at, words);
 	json_member_u64(j, "number", phase ? (uint64_t)(phase - page->r->phases) + 1 : 0);
 	put_plateau(j, page, ns, phase);
 	if (peak->has) {
@@ -172,8 +173,7 @@ static void put_summary(struct html_page *page)
 	const uint64_t ns = recording_peak_ns(page->r);
 	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
 	const char *words;
-	const struct recording_phase *phase =
-		recording_where(page->r, ns, recording_peak_phase(page->r), &words);
+	const struct recording_phase *phase = recording_where_peak(page->r, &words);
 
 	if (page->ending.is_bad) {
 		markup_text(page->out, page->ending.text, ENDING_MAX);
@@ -182,7 +182,7 @@ static void put_summary(struct html_page *page)
 	fprintf(page->out, "Peak %s at %s%s",
 		units_bytes_for_people(peak, page->r->totals.peak_rss),
 		units_time_for_people(when, ns), words);
-	markup_text(page->out, phase ? phase->name : "", 100);
+	markup_text(page->out, phase ? phase->shown : "", 100);
 }
 
 static void put_page(struct html_page *page)

@@ -154,8 +154,7 @@ static void put_phase(struct json_writer *j, const struct html_page *page, size_
 
 	json_array(j);
 	json_u64(j, i + 1);
-	html_shown(j, phase->name);
-	html_shown(j, phase->to);
+	html_shown(j, phase->shown);
 	html_bool(j, phase->kind == PROFILE_PHASE_GAP);
 	json_u64(j, phase->depth);
 	json_u64(j, phase->pid);
@@ -179,9 +178,9 @@ static void put_phase(struct json_writer *j, const struct html_page *page, size_
 static void put_phases(struct json_writer *j, const struct html_page *page)
 {
 	static const char *const keys[] = {
-		"number",   "name",	  "to",	  "gap",    "depth", "pid",	"closed",
-		"start",    "seconds",	  "peak", "delta",  "end",   "io_read", "disk_read",
-		"io_write", "disk_write", "cpu",  "needed", "lane",  "group",	NULL};
+		"number",     "name", "gap",	"depth", "pid",	    "closed",	 "start",
+		"seconds",    "peak", "delta",	"end",	 "io_read", "disk_read", "io_write",
+		"disk_write", "cpu",  "needed", "lane",	 "group",   NULL};
 
 	put_quantities(j, page->r);
 	begin_usage_rows(j, "phases", keys, page->r);

@@ -225,7 +225,7 @@ static void put_peak(struct json_writer *j, const struct recording *r)
 	json_key(j, "time_secs");
 	json_plain(j, units_secs(text, recording_peak_ns(r), 6));
 	json_key(j, "phase");
-	json_text(j, phase ? phase->name : NULL);
+	json_text(j, phase ? phase->shown : NULL);
 	json_key(j, "phase_index");
 	json_plain(j, phase ? units_count(text, (uint64_t)(phase - r->phases)) : "null");
 	json_object_end(j);

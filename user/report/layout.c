@@ -67,24 +67,45 @@ static int find_groups(struct layout *layout, const struct recording *r)
 	return number < 0 ? (int)number : 0;
 }
 
-/* Puts each phase into the first lane that is free when it begins. */
-static void find_lanes(struct layout *layout, const struct recording *r)
+static bool is_gap(const struct recording_phase *phase)
+{
+	return phase->kind == PROFILE_PHASE_GAP;
+}
+
+/* Puts each phase of a kind into the first lane from `first` on that is free when it begins. */
+static void find_lanes(struct layout *layout, const struct recording *r, bool gaps, uint32_t first,
+		       uint32_t end)
 {
 	uint64_t free_from[LAYOUT_LANES] = {0};
 
 	for (size_t i = 0; i < r->n_phases; i++) {
 		const struct recording_phase *phase = &r->phases[i];
-		uint32_t lane = 0;
+		uint32_t lane = first;
 
-		while (lane < LAYOUT_LANES && free_from[lane] > phase->start_ns)
+		if (is_gap(phase) != gaps)
+			continue;
+		while (lane < end && free_from[lane] > phase->start_ns)
 			lane++;
-		layout->places[i].lane = lane;
-		if (lane == LAYOUT_LANES)
+		layout->places[i].lane = lane < end ? lane : LAYOUT_LANES;
+		if (lane == end)
 			continue;
 		free_from[lane] = phase->start_ns + phase->duration_ns;
 		if (lane >= layout->lanes)
 			layout->lanes = lane + 1;
 	}
+}
+
+/* Gaps overlap pairs without being their callers: they have the last lane to themselves. */
+static void find_all_lanes(struct layout *layout, const struct recording *r)
+{
+	uint32_t for_pairs = LAYOUT_LANES;
+
+	for (size_t i = 0; i < r->n_phases; i++) {
+		if (is_gap(&r->phases[i]))
+			for_pairs = LAYOUT_LANES - 1;
+	}
+	find_lanes(layout, r, false, 0, for_pairs);
+	find_lanes(layout, r, true, layout->lanes, layout->lanes + 1);
 }
 
 int layout_phases(struct layout *layout, const struct recording *r)
@@ -94,7 +115,7 @@ int layout_phases(struct layout *layout, const struct recording *r)
 	};
 	if (!layout->places)
 		return -ENOMEM;
-	find_lanes(layout, r);
+	find_all_lanes(layout, r);
 	if (find_groups(layout, r)) {
 		layout_free(layout);
 		return -ENOMEM;

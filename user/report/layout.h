@@ -8,7 +8,8 @@
 enum { LAYOUT_LANES = 10 };
 
 struct layout_place {
-	/* 0 is the outermost lane. LAYOUT_LANES: every lane is taken, the phase is not shown. */
+	/* 0 is the outermost lane; gaps have the last. LAYOUT_LANES: every lane is taken, the phase
+	 * is not shown. */
 	uint32_t lane;
 	/*
 	 * Groups have numbers from 0, in the order of their first phases. Phases whose names differ

@@ -105,7 +105,7 @@ static void put_phases(const struct dat *d, const struct recording *r,
 		if (!render_wants_phase(options, phase))
 			continue;
 		fputs("FUNC ", d->out);
-		put_word(d->out, phase->name);
+		put_word(d->out, phase->shown);
 		put_at(d, phase->start_rss, phase->start_ns);
 		put_at(d, phase->end_rss, phase->start_ns + phase->duration_ns);
 		fprintf(d->out, " %u\n", phase->depth);

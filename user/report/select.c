@@ -6,7 +6,8 @@
 
 bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase)
 {
-	return !options->phase || !fnmatch(options->phase, phase->name, 0);
+	return !options->phase || !fnmatch(options->phase, phase->shown, 0) ||
+	       !fnmatch(options->phase, phase->name, 0);
 }
 
 bool render_has_phase(const struct render_options *options, const struct recording *r)
@@ -74,6 +75,8 @@ static int by_phase(const void *a, const void *b, void *order)
 	const struct recording_phase *y = *(const struct recording_phase *const *)b;
 	const enum report_order by = *(const enum report_order *)order;
 
+	if (x->kind != y->kind)
+		return x->kind == PROFILE_PHASE_GAP ? 1 : -1;
 	return compare(phase_rank(x, by), phase_rank(y, by), x, y);
 }
 

@@ -7,7 +7,8 @@
 
 /*
  * Return *n pointers into r, or NULL when out of memory; the caller frees the array. It has all
- * that match, not only the options->top first.
+ * that match, not only the options->top first. Gaps come after all pairs: they tell of the same
+ * time once more.
  */
 const struct recording_phase **select_phases(const struct recording *r,
 					     const struct render_options *options, size_t *n);

@@ -295,7 +295,7 @@ static void put_lane(const struct picture *p, const struct plot *plot, size_t i)
 		 phase->kind == PROFILE_PHASE_GAP ? " opacity=\"0.65\"" : "");
 	put_rect(p, from, top, to - from - 1, LANE - 2, attributes);
 	if (to - from > 7 * LETTER)
-		put_text(p, from + 4, top + 11.5, "lane", phase->name,
+		put_text(p, from + 4, top + 11.5, "lane", phase->shown,
 			 (unsigned int)((to - from - 6) / LETTER));
 }
 
@@ -469,7 +469,7 @@ static void put_duration(const struct picture *p, const struct plot *plot,
 	const double bar = room * (double)phase->duration_ns / plot->high;
 	char attributes[64], text[UNITS_TEXT_MAX];
 
-	put_text(p, plot->left, y + 11, "", phase->name, (unsigned int)(names / LETTER));
+	put_text(p, plot->left, y + 11, "", phase->shown, (unsigned int)(names / LETTER));
 	snprintf(attributes, sizeof(attributes), "fill=\"%s\" rx=\"2\"",
 		 palette_phases[p->layout.places[phase - p->r->phases].group % PALETTE_PHASES]);
 	put_rect(p, plot->left + names, y, bar, 14, attributes);
@@ -548,7 +548,7 @@ static void put_command(const struct picture *p)
 static void put_answer(const struct picture *p)
 {
 	const struct recording_peak *peak = &p->r->peak;
-	const struct recording_phase *phase = recording_peak_phase(p->r);
+	const struct recording_phase *phase;
 	const uint64_t parts[] = {[ANON] = peak->anon, [SHMEM] = peak->shmem, [FILES] = peak->file};
 	const uint64_t sum = peak->anon + peak->shmem + peak->file;
 	char size[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
@@ -560,9 +560,9 @@ static void put_answer(const struct picture *p)
 		"<text x=\"%d\" y=\"%d\"><tspan class=\"big peak\">Peak %s</tspan><tspan dx=\"8\">",
 		MARGIN, MARGIN + 42, units_bytes_for_people(size, p->r->totals.peak_rss));
 	if (recording_peak_time(p->r, &ns)) {
-		phase = recording_where(p->r, ns, phase, &words);
+		phase = recording_where_peak(p->r, &words);
 		fprintf(p->out, "at %s%s", units_time_for_people(when, ns), words);
-		markup_text(p->out, phase ? phase->name : "", 40);
+		markup_text(p->out, phase ? phase->shown : "", 40);
 	} else {
 		fputs("at a time that the profile does not say", p->out);
 	}
@@ -638,6 +638,8 @@ static int render(const struct recording *r, const struct render_options *option
 
 	by_duration.order = REPORT_BY_DURATION;
 	p.longest = select_phases(r, &by_duration, &p.n_longest);
+	while (p.n_longest && p.longest[0]->kind != p.longest[p.n_longest - 1]->kind)
+		p.n_longest--; /* stretches between marks, beside pairs */
 	p.rates = rates_between_steps(r, MAX_RATES, &p.n_rates);
 	p.end_ns = r->totals.duration_ns ? r->totals.duration_ns : 1;
 	is_ready = p.longest && p.rates && !layout_phases(&p.layout, r);

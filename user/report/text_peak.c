@@ -89,15 +89,13 @@ static void put_shares(const struct text_report *t)
 
 /* ---- When it was ---- */
 
-/* ", in Calibration": the phase that went on at that time; without one, the phase before it. */
-static void put_where(const struct text_report *t, const struct recording_phase *phase, uint64_t ns)
+/* ", in Calibration" */
+static void put_where(const struct text_report *t, const struct recording_phase *phase,
+		      const char *words)
 {
-	const char *words;
-
-	phase = recording_where(t->r, ns, phase, &words);
 	fputs(words, t->table.out);
 	if (phase)
-		table_name(&t->table, phase->name,
+		table_name(&t->table, phase->shown,
 			   t->table.width - 26 - (unsigned int)strlen(words), false);
 }
 
@@ -107,12 +105,14 @@ static void put_plateau(const struct text_report *t, uint64_t peak_ns)
 	const uint64_t ns = recording_plateau_ns(t->r);
 	const struct recording_phase *phase = recording_phase_at(t->r, ns);
 	char when[UNITS_TEXT_MAX];
+	const char *words;
 
 	if (ns >= peak_ns || phase == t->peak_phase)
 		return;
+	phase = recording_where(t->r, ns, phase, &words);
 	fprintf(t->table.out, "%*s99 %% of it first at %s", INDENT, "",
 		units_time_for_people(when, ns));
-	put_where(t, phase, ns);
+	put_where(t, phase, words);
 	fputc('\n', t->table.out);
 }
 
@@ -120,6 +120,8 @@ void text_peak(const struct text_report *t)
 {
 	const struct recording *r = t->r;
 	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
+	const char *words;
+	const struct recording_phase *phase = recording_where_peak(r, &words);
 	uint64_t ns;
 	const bool is_known = recording_peak_time(r, &ns);
 
@@ -129,7 +131,7 @@ void text_peak(const struct text_report *t)
 	fprintf(t->table.out, "Peak %s%s%s", units_bytes_for_people(peak, r->totals.peak_rss),
 		is_known ? " at " : "; the file does not say when, its highest step is at ", when);
 	if (is_known)
-		put_where(t, t->peak_phase, ns);
+		put_where(t, phase, words);
 	table_tone(&t->table, PLAIN);
 	fputc('\n', t->table.out);
 	put_plateau(t, ns);

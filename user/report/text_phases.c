@@ -5,10 +5,13 @@
 
 static void phase_name(char *out, size_t size, const struct recording_phase *phase)
 {
-	const bool gap = phase->kind == PROFILE_PHASE_GAP;
+	snprintf(out, size, "%.600s%s", phase->shown, phase->closed ? "" : " (open)");
+}
 
-	snprintf(out, size, "%.300s%s%.300s%s", phase->name, gap && phase->to ? " -> " : "",
-		 gap && phase->to ? phase->to : "", phase->closed ? "" : " (open)");
+/* Whether a stretch between marks follows phases of pairs: a title says so. */
+static bool begins_gaps(const struct recording_phase *const *phases, size_t i)
+{
+	return i && phases[i]->kind == PROFILE_PHASE_GAP && phases[i - 1]->kind != phases[i]->kind;
 }
 
 /* ---- The list ---- */
@@ -47,8 +50,11 @@ static void put_list(const struct text_report *t, const struct recording_phase *
 		     size_t n)
 {
 	text_title(t, "Phases");
-	for (size_t i = 0; i < n && i < t->top; i++)
+	for (size_t i = 0; i < n && i < t->top; i++) {
+		if (begins_gaps(phases, i))
+			text_title(t, "Between marks");
 		put_phase(t, phases[i]);
+	}
 	text_more(t, n, "more phase(s)");
 }
 
@@ -206,6 +212,7 @@ static struct phase_table group_table(enum quantity_group group)
 static void put_table(const struct text_report *t, const struct phase_table *table,
 		      const struct recording_phase *const *phases, size_t n)
 {
+	const struct recording_phase *shown[2] = {NULL, NULL}; /* the one before, this one */
 	size_t said = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -213,9 +220,13 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 
 		if (!table->has_any(table, phases[i]) || said++ >= t->top)
 			continue;
+		shown[0] = shown[1];
+		shown[1] = phases[i];
 		if (said == 1) {
 			fputc('\n', t->table.out);
 			table_titles(&t->table, table->name, table->titles, table->n_cells);
+		} else if (begins_gaps(shown, 1)) {
+			fprintf(t->table.out, "%*sbetween marks\n", INDENT, "");
 		}
 		phase_name(line.name, sizeof(line.name), phases[i]);
 		table->fill(t, table, phases[i], &line);

@@ -18,7 +18,9 @@ const char *trace_name(const struct trace *t, const struct trace_event *event)
 		return t->recording->processes[event->item].comm;
 	case TRACE_THREAD:
 	case TRACE_LANE:
-		return t->recording->phases[event->item].name;
+		if (event->type == TRACE_INSTANT) /* the mark that begins the stretch */
+			return t->recording->phases[event->item].name;
+		return t->recording->phases[event->item].shown;
 	case TRACE_COUNTERS:
 		break;
 	}
@@ -89,7 +91,7 @@ static void add_peak(const struct trace *t, struct args *args)
 	const struct recording_share *share = r->peak.n_shares ? &r->peak.shares[0] : NULL;
 
 	add_number(args, "memory_bytes", (int64_t)r->totals.peak_rss);
-	add_text(args, "phase", phase ? phase->name : NULL);
+	add_text(args, "phase", phase ? phase->shown : NULL);
 	if (!r->peak.has)
 		return;
 	add_number(args, "file_bytes", (int64_t)r->peak.file);

@@ -11,12 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "base/names.h"
 #include "base/table.h"
 #include "capture/run.h"
 #include "format/ending.h"
 #include "format/quality_table.h"
+#include "format/recorded.h"
 #include "run/listeners.h"
 
 enum {
@@ -31,41 +33,23 @@ struct summary {
 	bool colour;
 };
 
-/* Returns the phase that the overall peak was in, the innermost if there are several; or NULL. */
-static const struct profile_phase *phase_of_peak(const struct profile *p)
-{
-	const struct profile_totals *totals = profile_totals(p);
-	const struct profile_phase *found = NULL;
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		if (phases[i].start_ns <= totals->peak_time_ns &&
-		    phases[i].end_ns >= totals->peak_time_ns &&
-		    phases[i].peak_rss == totals->peak_rss)
-			found = &phases[i];
-	}
-	return found;
-}
-
 enum { PIECE_MAX = 512 };
 
-static void peak_piece(char out[PIECE_MAX], const struct profile *p)
+static void peak_piece(char out[PIECE_MAX], const struct recording *r)
 {
-	const struct profile_totals *t = profile_totals(p);
-	const struct profile_phase *phase = phase_of_peak(p);
+	const char *words;
+	const struct recording_phase *phase = recording_where_peak(r, &words);
 	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
 	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1] = "";
 
-	units_bytes_for_people(peak, t->peak_rss);
-	units_time_for_people(when, profile_rel_ns(p, t->peak_time_ns));
+	units_bytes_for_people(peak, r->totals.peak_rss);
+	units_time_for_people(when, recording_peak_ns(r));
 	if (!phase) {
 		snprintf(out, PIECE_MAX, "peak %s at %s", peak, when);
 		return;
 	}
-	text_for_terminal(name, sizeof(name), phase->name, 2 * MIN_NAME);
-	snprintf(out, PIECE_MAX, "peak %s at %s (%s %s)", peak, when,
-		 phase->kind == PROFILE_PHASE_GAP ? "after" : "in", name);
+	text_for_terminal(name, sizeof(name), phase->shown, 2 * MIN_NAME);
+	snprintf(out, PIECE_MAX, "peak %s at %s (%s%s)", peak, when, words + strlen(", "), name);
 }
 
 static uint32_t exit_signal(const struct profile_process *process)
@@ -123,7 +107,8 @@ static void put_ending(const struct table *table, const struct profile *p)
 	table_tone(table, PLAIN);
 }
 
-static void put_headline(const struct table *table, const struct profile *p)
+static void put_headline(const struct table *table, const struct profile *p,
+			 const struct recording *r)
 {
 	const struct profile_totals *t = profile_totals(p);
 	char duration[UNITS_TEXT_MAX], run[PIECE_MAX], peak[PIECE_MAX];
@@ -132,7 +117,7 @@ static void put_headline(const struct table *table, const struct profile *p)
 
 	snprintf(run, sizeof(run), "qprof-bpf: %s",
 		 units_time_for_people(duration, t->duration_ns));
-	peak_piece(peak, p);
+	peak_piece(peak, r);
 	units_counted(processes, sizeof(processes), t->processes, "process(es)");
 	units_counted(checkpoints, sizeof(checkpoints), t->checkpoints, "checkpoint(s)");
 	table_tone(table, BOLD);
@@ -166,16 +151,15 @@ static void put_hugetlb(const struct table *table, uint64_t peak)
 			units_bytes_for_people(bytes, peak));
 }
 
-static void put_phase(const struct table *table, const struct profile *p,
-		      const struct profile_phase *phase, unsigned int n_cells)
+static void put_phase(const struct table *table, const struct recording_phase *phase,
+		      unsigned int n_cells)
 {
 	struct table_line line = {.indent = 2 * phase->depth};
-	bool gap = phase->kind == PROFILE_PHASE_GAP;
 
-	snprintf(line.name, sizeof(line.name), "%s%s%s%s", phase->name, gap ? " -> " : "",
-		 gap ? phase->to : "", phase->closed ? "" : " (open)");
-	units_time_for_people(line.cells[0], profile_rel_ns(p, phase->start_ns));
-	units_time_for_people(line.cells[1], phase->end_ns - phase->start_ns);
+	snprintf(line.name, sizeof(line.name), "%s%s", phase->shown,
+		 phase->closed ? "" : " (open)");
+	units_time_for_people(line.cells[0], phase->start_ns);
+	units_time_for_people(line.cells[1], phase->duration_ns);
 	units_bytes_for_people(line.cells[2], phase->peak_rss);
 	units_delta_for_people(line.cells[3], phase->start_rss, phase->end_rss);
 	units_bytes_for_people(line.cells[4], phase->usage.io_read);
@@ -184,20 +168,35 @@ static void put_phase(const struct table *table, const struct profile *p,
 	table_line(table, &line, n_cells);
 }
 
-static void put_phases(const struct table *table, const struct profile *p)
-{
-	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
-					     "READ",  "WRITE", "CPU"};
-	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
+static const char *const phase_titles[] = {"START", "TIME",  "PEAK", "DELTA",
+					   "READ",  "WRITE", "CPU"};
+enum { N_PHASE_CELLS = sizeof(phase_titles) / sizeof(*phase_titles) };
 
-	if (!n)
+/* Returns how many phases are written now, after `n`. */
+static size_t put_kind(const struct table *table, const struct recording *r,
+		       enum profile_phase_kind kind, size_t n)
+{
+	const size_t before = n;
+
+	for (size_t i = 0; i < r->n_phases && n < MAX_PHASES; i++) {
+		if (r->phases[i].kind != kind)
+			continue;
+		if (n == before && n)
+			fprintf(table->out, "%*sbetween marks\n", INDENT, "");
+		put_phase(table, &r->phases[i], N_PHASE_CELLS);
+		n++;
+	}
+	return n;
+}
+
+/* Stretches between marks come after all pairs: they tell of the same time once more. */
+static void put_phases(const struct table *table, const struct recording *r)
+{
+	if (!r->n_phases)
 		return;
-	table_titles(table, "PHASE", titles, n_cells);
-	for (size_t i = 0; i < n && i < MAX_PHASES; i++)
-		put_phase(table, p, &phases[i], n_cells);
-	table_more(table, n, MAX_PHASES, "more phase(s)", "profile");
+	table_titles(table, "PHASE", phase_titles, N_PHASE_CELLS);
+	put_kind(table, r, PROFILE_PHASE_GAP, put_kind(table, r, PROFILE_PHASE_PAIR, 0));
+	table_more(table, r->n_phases, MAX_PHASES, "more phase(s)", "profile");
 }
 
 static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
@@ -283,19 +282,25 @@ static void put_cost(const struct table *table, const struct profile *p,
 int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
 		  unsigned int width, bool colour)
 {
+	struct recording r = {.arena = arena_new()};
 	struct table table;
-	int err = table_open(&table, width, colour);
+	int err = recorded_phases(&r, p);
 
-	if (err)
+	if (!err)
+		err = table_open(&table, width, colour);
+	if (err) {
+		recording_free(&r);
 		return err;
+	}
 	put_ending(&table, p);
-	put_headline(&table, p);
+	put_headline(&table, p, &r);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_usage(&table, &profile_totals(p)->usage);
-	put_phases(&table, p);
+	put_phases(&table, &r);
 	put_processes(&table, p);
 	put_cost(&table, p, quality);
 	put_quality(&table, p, quality);
+	recording_free(&r);
 	return table_write(&table, fd);
 }
 

@@ -331,7 +331,7 @@ const lanes = {
 		c.rect(from, top, wide - 3, LANE);
 		c.clip();
 		c.fillStyle = phase.gap ? palette.of("ink") : "#16181d";
-		c.fillText(phaseName(phase), from + 4, top + LANE / 2 - 0.5);
+		c.fillText(phase.name, from + 4, top + LANE / 2 - 0.5);
 		c.restore();
 	},
 	at(event) {
@@ -363,12 +363,13 @@ const lanes = {
 
 function zoomTo(phase) {
 	view.around(phase.start, phase.seconds);
-	say(`Zoomed to ${phaseName(phase)}: ${view.text()}`);
+	say(`Zoomed to ${phase.name}: ${view.text()}`);
 }
 
 // ---- The cursor: one time in all charts
 
-const phasesAt = t => profile.phases.filter(p => p.start <= t && t <= p.start + p.seconds);
+// Stretches between marks come before pairs, of which the last is the innermost.
+const phasesAt = t => profile.phases.filter(p => p.start <= t && t <= p.start + p.seconds).sort((a, b) => b.gap - a.gap);
 const say = text => byId("said").replaceChildren(named(text));
 
 const cursor = {
@@ -482,7 +483,7 @@ function timeTip(t) {
 		IO.forEach(([, name, colour], i) => ioRates[i][rates] && lines.push(pair(name, rate(ioRates[i][rates]), swatch(colour))));
 	return [
 		el("div", {className: "when"}, moment(t, (view.max - view.min) / 1000)),
-		...phasesAt(t).slice(-4).map(p => el("div", {}, "in ", named(phaseName(p)))),
+		...phasesAt(t).slice(-4).map(p => el("div", {}, "in ", named(p.name))),
 		el("table", {}, ...lines),
 	];
 }
@@ -490,12 +491,12 @@ function timeTip(t) {
 function spoken(t) {
 	const at = indexAt(times, t), phases = phasesAt(t);
 
-	return `${moment(t, (view.max - view.min) / 1000)}: ${at < 0 ? "" : bytes(total[at])}${phases.length ? `, in ${phaseName(last(phases))}` : ""}`;
+	return `${moment(t, (view.max - view.min) / 1000)}: ${at < 0 ? "" : bytes(total[at])}${phases.length ? `, in ${last(phases).name}` : ""}`;
 }
 
 function phaseTip(phase) {
 	return [
-		el("div", {className: "when"}, named(phaseName(phase))),
+		el("div", {className: "when"}, named(phase.name)),
 		el("table", {},
 			pair("from", `${secs(phase.start)}, for ${secs(phase.seconds)}${phase.closed ? "" : " (still open at the end)"}`),
 			pair("peak", bytes(phase.peak)),

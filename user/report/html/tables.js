@@ -10,8 +10,12 @@ function endOf(process) {
 	return process.exit_signal ? `killed by signal ${process.exit_signal}` : `exit ${process.exit_code}`;
 }
 
-// For sort(): by = {key, up}; texts as people sort them, what is absent first.
+// For sort(): by = {key, up}; texts as people sort them, what is absent first. Stretches between marks
+// tell of the same time once more: they come after all pairs.
 function compareBy(by, a, b) {
+	if (a.gap !== b.gap)
+		return a.gap ? 1 : -1;
+
 	const x = a[by.key], y = b[by.key];
 	const way = typeof x === "string" || typeof y === "string" ? String(x ?? "").localeCompare(String(y ?? "")) : (x ?? -1) - (y ?? -1);
 
@@ -69,7 +73,7 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort((a, b) => compareBy(by, a, b));
 
 		body.replaceChildren(...wanted.slice(0, limit).map(row =>
-			el("tr", {className: mark?.(row).length ? "at-peak" : ""}, ...shown.map(c => cell(c, row)))));
+			el("tr", {className: mark?.(row).length ? "at-peak" : row.gap ? "gap" : ""}, ...shown.map(c => cell(c, row)))));
 		more.hidden = wanted.length <= limit;
 		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - limit))} more`;
 		total.textContent = wanted.length > limit ? `${count(limit)} of ${count(wanted.length)}` : count(wanted.length);
@@ -111,15 +115,13 @@ const usageColumns = [
 ];
 
 function addPhases(order) {
-	for (const phase of profile.phases) {
+	for (const phase of profile.phases)
 		phase.cores = phase.seconds >= (profile.cpu_error ?? 0.0001) ? phase.cpu / phase.seconds : null;
-		phase.label = phaseName(phase);
-	}
 	addTable(byId("phases"), {
 		title: profile.filter ? `Phases (${profile.filter})` : "Phases",
 		rows: profile.phases,
 		order: {key: order, up: order === "start"},
-		filterBy: p => p.label,
+		filterBy: p => p.name,
 		action: p => {
 			zoomTo(p);
 			byId("charts").scrollIntoView({block: "start"});
@@ -127,7 +129,7 @@ function addPhases(order) {
 		mark: p => p.number === profile.peak.number ? [el("span", {className: "badge"}, "peak")] : [],
 		columns: [
 			{key: "number", title: "#", up: true, always: true},
-			{key: "label", title: "Phase", text: true, depth: true, show: p => p.label + (p.closed ? "" : " (open)")},
+			{key: "name", title: "Phase", text: true, depth: true, show: p => p.name + (p.closed ? "" : " (open)")},
 			{key: "start", title: "Start", show: p => secs(p.start), up: true, always: true},
 			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
 			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during it"},

@@ -40,10 +40,6 @@ function processName(process) {
 	return `${process.pid} ${text.slice(slash + 1)}`;
 }
 
-function phaseName(phase) {
-	return phase.gap && phase.to ? `${phase.name} \u2192 ${phase.to}` : phase.name;
-}
-
 const view = {
 	min: 0,
 	max: runEnd,

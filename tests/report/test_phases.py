@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Phases that overlap in time: pairs, and the stretches between marks. What every report says of them."""
+
+import json
+import re
+
+import pytest
+
+from reports import report, run
+
+# A script of the kind that people write: two pairs, and one mark. After the mark memory is highest by 31 KiB.
+ROWS = """\
+qprof: {version: "0", hostname: h, kernel: k, command: [quantize.py], started_at: 1.0}
+memory_usage:
+- {step: Start, timestamp: 1.0, relative_time_secs: 0.0, cpu_memory_mb: 10.0, cpu_time_secs: 0.0, pid: 7, tid: 7}
+- {step: Load Start, timestamp: 2.0, relative_time_secs: 1.0, cpu_memory_mb: 60.0, cpu_time_secs: 1.0, pid: 7, tid: 7}
+- {step: Load End, timestamp: 4.0, relative_time_secs: 3.0, cpu_memory_mb: 500.0, cpu_time_secs: 3.0, pid: 7, tid: 7}
+- {step: Quantize Start, timestamp: 4.5, relative_time_secs: 3.5, cpu_memory_mb: 500.0, cpu_time_secs: 3.5, pid: 7, tid: 7}
+- {step: Quantize End, timestamp: 9.5, relative_time_secs: 8.5, cpu_memory_mb: 1280.0, step_peak_memory_mb: 1280.0,
+   cpu_time_secs: 8.5, pid: 7, tid: 7}
+- {step: Quantized, timestamp: 9.6, relative_time_secs: 8.6, cpu_memory_mb: 1280.0, cpu_time_secs: 8.6, pid: 7, tid: 7}
+- {step: End, timestamp: 11.0, relative_time_secs: 10.0, cpu_memory_mb: 20.0, step_peak_memory_mb: 1280.03,
+   cpu_time_secs: 10.0, pid: 7, tid: 7}
+total_quantization_time_seconds: 10.0
+peak_memory_mb: 1280.03
+"""
+
+
+def text(*args, rows=ROWS):
+    return run("report", "--width", "80", *args, "-", stdin=rows.encode())[0].decode()
+
+
+@pytest.fixture
+def profile(tmp_path):
+    path = tmp_path / "q.yaml"
+    path.write_text(ROWS)
+    return path
+
+
+def test_a_mark_takes_no_peak_from_a_pair(profile):
+    """For 31 KiB more the stretch after the mark is no answer to where the memory goes."""
+    said = ", almost as high in Quantize"
+    assert f"Peak 1.25 GiB at 10.0 s{said}\n" in text(), text()
+    assert re.search(r"2\. +3\.5 s +Quantize .* ← peak|Quantize .*←", text("--width", "100")), text("--width", "100")
+    assert json.loads(report("-f", "json", profile=profile))["report"]["peak"]["phase"] == "Quantize"
+    assert f"at 10.0 s{said}" in re.sub("<[^>]*>", "", report("-f", "svg", profile=profile).decode())
+    page = report("-f", "html", profile=profile).decode()
+    assert f"Peak 1.25 GiB at 10.0 s{said}" in page
+    assert '"words":", almost as high in ","phase":"Quantize"' in page, page[page.index('"peak":{'):][:200]
+
+
+def test_a_stretch_has_the_peak_where_no_pair_comes_near():
+    rows = ROWS.replace("1280.03", "1300.0")
+    assert "at 10.0 s, in Quantized -> End\n" in text(rows=rows), text(rows=rows)
+
+
+def test_stretches_are_told_after_pairs():
+    """In each table: shares are of one division of the run, then of the other."""
+    for table in text().split("\n\n"):
+        if "Start -> Quantized" not in table or table.startswith("Between marks"):
+            continue
+        before, after = table.split("  between marks\n")
+        assert "->" not in before and "Quantize" in before, table
+        assert [line.split("  ")[1] for line in after.splitlines()] == ["Start -> Quantized", "Quantized -> End"], table
+    pairs, gaps = text().split("\nPhases\n")[1].split("\nBetween marks\n")
+    assert "->" not in pairs and len(re.findall("->", gaps.split("\n\n")[0])) == 2, text()
+
+
+def test_stretches_have_a_lane_of_their_own(profile):
+    page = report("-f", "html", profile=profile).decode()
+    table = json.loads(re.search(r'"phases":(\{"keys":.*?\]\]\})', page)[1])
+    lanes = {row[table["keys"].index("name")]: row[table["keys"].index("lane")] for row in table["rows"]}
+    assert lanes == {"Load": 0, "Quantize": 0, "Start -> Quantized": 1, "Quantized -> End": 1}
+
+
+def test_every_report_calls_a_stretch_the_same(profile):
+    for fmt in ("text", "html", "svg", "mprof", "chrome"):
+        told = report("-f", fmt, profile=profile).decode().replace("&#62;", ">").replace("_", " ")
+        assert "Quantized -> End" in told, f"-f {fmt}: {told[-3000:]}"
+    compared = run("diff", "--all", profile, profile)[0].decode()
+    assert "\nStart -> Quantized\n" in compared and "\nStart\n" not in compared, compared
+    for pattern in ("Start -> Quantized", "Start"):
+        assert "Start -> Quantized (8.6 s)" in text("--phase", pattern), "a pattern may be of the stretch or of its mark"

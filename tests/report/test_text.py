@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from reports import PROFILE, report, run
+from reports import HERE, PROFILE, report, run
 
 HOSTILE = """\
 qprof: {version: "0", hostname: "\\e[2J\\u202eh", kernel: "k", command: ["\\e]0;x\\a", "\\u2066b"]}
@@ -32,6 +32,19 @@ def test_first_screen():
 def test_fits(width):
     for line in report("--width", str(width)).decode().splitlines():
         assert len(line) <= width, f"{len(line)} columns instead of {width}: {line}"
+
+
+def test_a_long_name_fills_its_line():
+    """The names of the peak's phase and of the plateau's are cut where the line ends, not before."""
+    edges = yaml.safe_load((HERE / "edges" / "edges.yaml").read_text())
+    for phase in edges["phases"]:
+        phase["name"] += " " + "x" * 300
+    text = yaml.safe_dump(edges, sort_keys=False).encode()
+    for width in (60, 61, 80, 100):
+        head = report("--width", str(width), profile="-", stdin=text).decode().splitlines()
+        told = [line for line in head if line.startswith(("Peak ", "  99 % of it first at "))]
+        assert len(told) == 2 and all("xxx..." in line for line in told), told
+        assert [len(line) for line in told] == [width, width], told
 
 
 def numbers(text):

@@ -89,14 +89,13 @@ static void put_shares(const struct text_report *t)
 
 /* ---- When it was ---- */
 
-/* ", in Calibration" */
-static void put_where(const struct text_report *t, const struct recording_phase *phase,
+/* ", in Calibration". So many columns of the line are taken already. */
+static void put_where(const struct text_report *t, int taken, const struct recording_phase *phase,
 		      const char *words)
 {
-	fputs(words, t->table.out);
+	taken += fprintf(t->table.out, "%s", words);
 	if (phase)
-		table_name(&t->table, phase->shown,
-			   t->table.width - 26 - (unsigned int)strlen(words), false);
+		table_name(&t->table, phase->shown, t->table.width - (unsigned int)taken, false);
 }
 
 /* Where memory got that high often says more than where it was highest. */
@@ -106,13 +105,14 @@ static void put_plateau(const struct text_report *t, uint64_t peak_ns)
 	const struct recording_phase *phase = recording_phase_at(t->r, ns);
 	char when[UNITS_TEXT_MAX];
 	const char *words;
+	int taken;
 
 	if (ns >= peak_ns || phase == t->peak_phase)
 		return;
 	phase = recording_where(t->r, ns, phase, &words);
-	fprintf(t->table.out, "%*s99 %% of it first at %s", INDENT, "",
-		units_time_for_people(when, ns));
-	put_where(t, phase, words);
+	taken = fprintf(t->table.out, "%*s99 %% of it first at %s", INDENT, "",
+			units_time_for_people(when, ns));
+	put_where(t, taken, phase, words);
 	fputc('\n', t->table.out);
 }
 
@@ -124,14 +124,16 @@ void text_peak(const struct text_report *t)
 	const struct recording_phase *phase = recording_where_peak(r, &words);
 	uint64_t ns;
 	const bool is_known = recording_peak_time(r, &ns);
+	const char *at = is_known ? " at" : "; the file does not say when, its highest step is at";
+	int taken;
 
 	fputc('\n', t->table.out);
 	table_tone(&t->table, BOLD);
 	units_time_for_people(when, ns);
-	fprintf(t->table.out, "Peak %s%s%s", units_bytes_for_people(peak, r->totals.peak_rss),
-		is_known ? " at " : "; the file does not say when, its highest step is at ", when);
+	taken = fprintf(t->table.out, "Peak %s%s %s",
+			units_bytes_for_people(peak, r->totals.peak_rss), at, when);
 	if (is_known)
-		put_where(t, phase, words);
+		put_where(t, taken, phase, words);
 	table_tone(&t->table, PLAIN);
 	fputc('\n', t->table.out);
 	put_plateau(t, ns);

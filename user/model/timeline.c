@@ -233,12 +233,10 @@ static void drop_before(struct timeline *t, uint64_t start_ns)
 	t->n -= first;
 }
 
-/* Phases get half of the room for peaks, or all that the steps leave of it. */
-static int phase_peaks(const struct peak *phases, size_t n, size_t n_steps, struct peak **chosen,
-		       size_t *n_chosen)
+/* Phases get half of the room for peaks. There are no more of them than steps, so they need no more
+ * while there is room for all. */
+static int phase_peaks(const struct peak *phases, size_t n, struct peak **chosen, size_t *n_chosen)
 {
-	const size_t spare = TIMELINE_MAX_PEAKS > n_steps ? TIMELINE_MAX_PEAKS - n_steps : 0;
-	const size_t half = TIMELINE_MAX_PEAKS / 2;
 	unsigned int shift = 0;
 
 	*chosen = NULL;
@@ -249,7 +247,7 @@ static int phase_peaks(const struct peak *phases, size_t n, size_t n_steps, stru
 	if (!*chosen)
 		return -ENOMEM;
 	memcpy(*chosen, phases, n * sizeof(**chosen));
-	*n_chosen = bound_peaks(*chosen, n, spare > half ? spare : half, &shift);
+	*n_chosen = bound_peaks(*chosen, n, TIMELINE_MAX_PEAKS / 2, &shift);
 	return 0;
 }
 
@@ -262,7 +260,7 @@ int timeline_finish(struct timeline *t, uint64_t start_ns, const struct peak *ph
 	*overall_ns = overall->to_ns;
 	if (!t->points)
 		return 0;
-	if (phase_peaks(phases, n, t->n_peaks, &chosen, &n_chosen))
+	if (phase_peaks(phases, n, &chosen, &n_chosen))
 		return -ENOMEM;
 	t->n_peaks =
 		bound_peaks(t->peaks, t->n_peaks, TIMELINE_MAX_PEAKS - n_chosen, &t->peaks_shift);

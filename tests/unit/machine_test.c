@@ -479,6 +479,28 @@ static void process_may_be_heard_of_first_by_its_end(void **state)
 	assert_int_equal(job(t, 0)->processes, 2);
 }
 
+/* Each record after the first finds the process known: it is alive once, in one place of the tree.
+ */
+static void process_is_met_once(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	forked(t, 101, 100, 0);
+	feed_as(t, WIRE_EXEC, 101, 100, 0, ALICE, "ls");
+	assert_int_equal(machine_alive(t->m), 2);
+	assert_ptr_equal(machine_child(process(t, 100)), process(t, 101));
+	assert_null(machine_sibling(process(t, 101)));
+	hit(t, WIRE_START, 101, 1, 0, "");
+	hit(t, WIRE_FINISH, 101, 1, 1, "");
+	assert_int_equal(machine_alive(t->m), 2);
+	/* Growth is since it was met, not since it was last heard of. */
+	assert_int_equal(machine_growth(process(t, 101)), 9 * RECORDS_PAGE);
+	exited(t, 101, 1);
+	assert_int_equal(machine_alive(t->m), 1);
+	assert_null(machine_child(process(t, 100)));
+}
+
 static void forks_share_the_command_line(void **state)
 {
 	struct test *t = *state;
@@ -525,6 +547,25 @@ static void point_of_a_job_that_is_over_is_no_other_jobs(void **state)
 	feed(t, &r);
 	assert_int_equal(machine_finish(t->m, t->now_ns), 0);
 	assert_int_equal(profile_totals(job(t, 1)->profile)->peak_rss, 10 * RECORDS_PAGE);
+}
+
+/* A new mapping is news of a process and its job, and of nobody else's. */
+static void mapping_is_of_its_process(void **state)
+{
+	struct test *t = *state;
+	union record r;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	record_header(&r, WIRE_MAPPED, sizeof(r.mapped), t->now_ns, who(100));
+	feed(t, &r);
+	assert_ptr_equal(t->news.process, process(t, 100));
+	assert_ptr_equal(t->news.job, job(t, 0));
+	assert_null(t->news.step);
+	record_header(&r, WIRE_MAPPED, sizeof(r.mapped), t->now_ns, who(101));
+	feed(t, &r);
+	assert_null(t->news.process);
+	assert_null(t->news.job);
 }
 
 static bool is_not_200(void *context, const struct profile_process *process)
@@ -577,9 +618,11 @@ int main(void)
 		test(jobs_that_are_over_make_room),
 		test(pid_that_is_used_again_is_another_process),
 		test(process_may_be_heard_of_first_by_its_end),
+		test(process_is_met_once),
 		test(forks_share_the_command_line),
 		test(what_is_told_is_as_of_now),
 		test(point_of_a_job_that_is_over_is_no_other_jobs),
+		test(mapping_is_of_its_process),
 		test(exit_that_was_lost_is_said),
 	};
 

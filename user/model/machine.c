@@ -132,7 +132,7 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 		return feed_point(m, data, news);
 	case WIRE_MAPPED:
 		find_subject(m, record, news);
-		return 0;
+		break;
 	}
 	return 0;
 }

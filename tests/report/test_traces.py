@@ -398,6 +398,25 @@ def test_one_process(tmp_path, pb2):
     assert (0, 0, "memory") not in counters, "twice"
 
 
+@pytest.mark.parametrize("table", ["timeline", "process_timeline", None])
+def test_swap(table, tmp_path, pb2):
+    """A counter of swap is there if the tree or a process had some, and only then."""
+    profile = dict(MADE)
+    for name in {"timeline", "process_timeline"} - {table}:
+        at_swap = MADE[name]["columns"].index("swap_mb")
+        rows = [row[:at_swap] + [0.0] + row[at_swap + 1:] for row in MADE[name]["rows"]]
+        profile[name] = MADE[name] | {"rows": rows}
+    path = tmp_path / "swap.yaml"
+    path.write_text(yaml.safe_dump(profile, sort_keys=False))
+    counters = read_perfetto(report("-f", "perfetto", profile=path), pb2)[2]
+    swap = {key: values for key, values in counters.items() if key[2] == "swap"}
+    if table:
+        key = (0, 0, "swap") if table == "timeline" else (7, 0, "swap")
+        close(at(swap[key], in_ns(2)), 0.25, f"swap in the {table}")
+    else:
+        assert not swap, f"nothing was swapped: {swap}"
+
+
 def test_quark(tmp_path, pb2):
     """A file with rows only: memory at the rows, phases of nobody known, and nothing made up."""
     rows = [{key: row[key] for key in ("step", "timestamp", "relative_time_secs", "cpu_memory_mb")}

@@ -201,6 +201,23 @@ static void test_lost_fork(void **state)
 	assert_string_equal(process(run, 1)->cmdline, "ls");
 }
 
+/* The fork's record may come after its exec's. The program is then known better than by what the
+ * parent ran. */
+static void test_fork_after_its_exec(void **state)
+{
+	struct run *run = *state;
+	const struct record_who bare = {.tgid = 102, .tid = 102, .started_ns = 3};
+
+	process_record(run, WIRE_EXEC, MAIN, 1, "python quant.py", 15, 50);
+	process_record(run, WIRE_EXEC, CHILD, MAIN.tgid, "ls", 2, 2);
+	process_record(run, WIRE_FORK, CHILD, MAIN.tgid, "", 0, 2);
+	assert_string_equal(process(run, 1)->cmdline, "ls");
+	/* An exec without arguments is no reason to keep the parent's. */
+	process_record(run, WIRE_FORK, bare, MAIN.tgid, "", 0, 2);
+	process_record(run, WIRE_EXEC, bare, MAIN.tgid, "", 0, 2);
+	assert_null(process(run, 2)->cmdline);
+}
+
 /* The main process is the first that the user named, and no other. */
 static void test_main_process(void **state)
 {
@@ -262,6 +279,7 @@ int main(void)
 		CASE(hugetlb),
 		CASE(processes),
 		CASE(lost_fork),
+		CASE(fork_after_its_exec),
 		CASE(main_process),
 		CASE(shared_memory),
 	};

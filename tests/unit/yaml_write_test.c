@@ -173,6 +173,44 @@ static void test_empty_profile(void **state)
 	close(fd);
 }
 
+/* A profile says what was run, or which processes were looked at, or neither: never an empty list.
+ */
+static void test_target(void **state)
+{
+	static const uint32_t pids[] = {7, 4294967295};
+	static const struct {
+		char *const *command;
+		size_t n_pids;
+	} cases[] = {{command, 0}, {NULL, 2}, {NULL, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int given, fd = new_file(&given);
+		struct yaml *w = new_writer(given);
+		struct run_info target = info;
+		yaml_document_t doc;
+		yaml_node_t *run, *read;
+		struct text text;
+
+		target.command = cases[i].command;
+		target.pids = pids;
+		target.n_pids = cases[i].n_pids;
+		assert_int_equal(yaml_begin(w, &target), 0);
+		assert_int_equal(flush_and_wait(w), 0);
+		text = contents(fd);
+		assert_true(parse(text.data, text.len, &doc));
+		run = find(&doc, yaml_document_get_root_node(&doc), "qprof");
+		assert_int_equal(find(&doc, run, "command") != NULL, cases[i].command != NULL);
+		read = find(&doc, run, "pids");
+		assert_int_equal(read ? size(read) : 0, cases[i].n_pids);
+		assert_int_equal(read != NULL, cases[i].n_pids != 0);
+		yaml_document_delete(&doc);
+		free(text.data);
+		free_writer(w);
+		close(fd);
+	}
+}
+
 /* Strings that would break a careless writer come back as they were, or repaired. */
 static void test_hostile_strings(void **state)
 {
@@ -337,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_whole_profile), cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_empty_profile), cmocka_unit_test(test_hostile_strings),
 		cmocka_unit_test(test_summaries),     cmocka_unit_test(test_doubles),
+		cmocka_unit_test(test_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,13 @@ def test_fits(width):
         assert len(line) <= width, f"{len(line)} columns instead of {width}: {line}"
 
 
+@pytest.mark.parametrize("width,words", [(89, " ←"), (90, " ← peak")])
+def test_the_phase_of_the_peak_is_marked(width, words):
+    """In a word where there is room for one."""
+    marked = [line for line in report("--width", str(width), "--sort", "peak").decode().splitlines() if "←" in line]
+    assert len(marked) == 1 and "Spike" in marked[0] and marked[0].endswith(f" MiB{words}"), marked
+
+
 def test_a_long_name_fills_its_line():
     """The names of the peak's phase and of the plateau's are cut where the line ends, not before."""
     edges = yaml.safe_load((HERE / "edges" / "edges.yaml").read_text())

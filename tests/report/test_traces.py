@@ -398,6 +398,17 @@ def test_one_process(tmp_path, pb2):
     assert (0, 0, "memory") not in counters, "twice"
 
 
+@pytest.mark.parametrize("at,clock", [(1000.0, 1000 * 10**9), (0.0, None), (None, None)])
+def test_time_of_day(at, clock, tmp_path, pb2):
+    """A trace has the time of day when its run began, if the rows say it."""
+    rows = [] if at is None else [row | {"timestamp": at + row["relative_time_secs"]} for row in MADE["memory_usage"]]
+    path = tmp_path / "clock.yaml"
+    path.write_text(yaml.safe_dump(MADE | {"memory_usage": rows}, sort_keys=False))
+    first = pb2.Trace.FromString(report("-f", "perfetto", profile=path)).packet[0]
+    got = {c.clock_id: c.timestamp for c in first.clock_snapshot.clocks}
+    assert got == ({6: 0, 1: clock} if clock else {}), "CLOCK_BOOTTIME 0 is so much CLOCK_REALTIME"
+
+
 @pytest.mark.parametrize("table", ["timeline", "process_timeline", None])
 def test_swap(table, tmp_path, pb2):
     """A counter of swap is there if the tree or a process had some, and only then."""

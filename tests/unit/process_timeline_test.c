@@ -91,7 +91,8 @@ static void test_points_are_bounded(void **state)
 	}
 	finish(run);
 	points = profile_process_points(run->p, &n);
-	assert_in_range(n, PROCESSES, PROFILE_MAX_PROCESS_POINTS);
+	/* Windows are as narrow as the bound allows. */
+	assert_in_range(n, PROFILE_MAX_PROCESS_POINTS / 4, PROFILE_MAX_PROCESS_POINTS);
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t process = points[i].share.process;
 
@@ -107,6 +108,40 @@ static void test_points_are_bounded(void **state)
 	assert_true(profile_losses(run->p)->thinned_points > 0);
 }
 
+/* Of more processes than have room, the largest keep their points; of the shares of the peak, the
+ * largest are named, in order. */
+static void test_many_processes(void **state)
+{
+	enum { PROCESSES = 3000, POINTS = 14, KEPT = PROFILE_MAX_PROCESS_POINTS / 4 };
+	struct run *run = *state;
+	const struct profile_process_point *points;
+	bool seen[PROCESSES] = {false};
+	struct profile_at_peak at;
+	size_t n;
+
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		process_record(run, WIRE_FORK, (struct record_who){200 + i, 200 + i, 10 + i}, 1, "",
+			       0, 0);
+	for (uint32_t round = 0; round < POINTS; round++)
+		for (uint32_t i = 0; i < PROCESSES; i++) {
+			const uint32_t k = i * 7 % PROCESSES; /* the larger are spread */
+
+			point(run, (struct record_who){200 + i, 200 + i, 10 + i}, 1 + k, 9000,
+			      9000 + round * PROCESSES + i);
+		}
+	finish(run);
+	points = profile_process_points(run->p, &n);
+	assert_in_range(n, KEPT, PROFILE_MAX_PROCESS_POINTS);
+	for (size_t i = 0; i < n; i++)
+		seen[points[i].share.process] = true;
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		assert_int_equal(seen[i], i * 7 % PROCESSES >= PROCESSES - KEPT);
+	at = profile_at_peak(run->p);
+	assert_int_equal(at.n_shares, PROFILE_MAX_SHARES);
+	for (uint32_t i = 0; i < PROFILE_MAX_SHARES; i++)
+		assert_int_equal(at.shares[i].anon, (PROCESSES - i) * RECORDS_PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +149,7 @@ int main(void)
 		CASE(peak_between_points),
 		CASE(share_of_a_process_that_is_gone),
 		CASE(points_are_bounded),
+		CASE(many_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

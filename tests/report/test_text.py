@@ -50,7 +50,7 @@ def test_a_long_name_fills_its_line():
     for width in (60, 61, 80, 100):
         head = report("--width", str(width), profile="-", stdin=text).decode().splitlines()
         told = [line for line in head if line.startswith(("Peak ", "  99 % of it first at "))]
-        assert len(told) == 2 and all("xxx..." in line for line in told), told
+        assert len(told) == 2 and all("xxx…xxx" in line for line in told), told
         assert [len(line) for line in told] == [width, width], told
 
 

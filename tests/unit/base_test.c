@@ -167,7 +167,8 @@ static void test_a_name_is_cut_in_the_middle(void **state)
 		{"model.layers.0.self_attn.q_proj", 30, "model.layers.0…elf_attn.q_proj", 30},
 		{"model.layers.0.self_attn.q_proj", 21, "model.layers.0…q_proj", 21},
 		/* Layer 1 would be another one. */
-		{"model.layers.16.self_attn.q_proj", 21, "model.layers.…q_proj", 20},
+		{"model.layers.16.self_attn.q_proj", 21, "model.layers.16…_proj", 21},
+		{"model.layers.2026112208.q_proj", 21, "model.layers.…q_proj", 20},
 		{"model.layers.16.self_attn.q_proj", 22, "model.layers.16…q_proj", 22},
 		{"model.layers.16.self_attn.q_proj", 26, "model.layers.16.sel…q_proj", 26},
 		{"/home/ann/models/llama/quantize.py", 20, "/home/ann…uantize.py", 20},

@@ -116,9 +116,10 @@ static void test_ending(void **state)
 		uint32_t status; /* as wait(2) has it */
 		const char *line;
 	} cases[] = {
-		{9, "! Ended by SIGKILL (out of memory, or kill -9), in Calibration\nqprof-bpf: "},
-		{11 | 0x80, "! Ended by SIGSEGV, in Calibration\nqprof-bpf: "},
-		{3 << 8, "! Failed with exit status 3, in Calibration\nqprof-bpf: "},
+		{9, "! Ended by SIGKILL (out of memory, or kill -9) at 2.0 s, in "
+		    "Calibration\nqprof-bpf: "},
+		{11 | 0x80, "! Ended by SIGSEGV at 2.0 s, in Calibration\nqprof-bpf: "},
+		{3 << 8, "! Failed with exit status 3 at 2.0 s, in Calibration\nqprof-bpf: "},
 		{0, "qprof-bpf: "},
 	};
 
@@ -143,6 +144,121 @@ static void test_ending(void **state)
 		free(text);
 		profile_free(p);
 	}
+}
+
+static void ends(struct profile *p, uint64_t ms, struct record_who who, uint32_t status)
+{
+	union record r;
+
+	record_process(&r, WIRE_EXIT, START_NS + ms * MS, who, 1, "", 0);
+	r.process.flags = who.tgid == MAIN.tgid ? WIRE_PROCESS_TARGET : 0;
+	r.process.exit_code = status;
+	feed(p, &r);
+}
+
+/* A shell passes on its child's signal as 128 + n. The summary names the child, as the report does.
+ */
+static void test_ending_behind_a_shell(void **state)
+{
+	const struct record_who child = {.tgid = 200, .started_ns = 2};
+	const char line[] =
+		"! Ended by SIGSEGV: process 200 quant --all at 1.5 s, in Calibration\n";
+	struct profile *p = new_profile();
+	union record r;
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 100, 100);
+	record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, "sh\0run.sh", 9);
+	r.process.flags = WIRE_PROCESS_TARGET;
+	feed(p, &r);
+	record_process(&r, WIRE_EXEC, START_NS, child, MAIN.tgid, "/opt/quant\0--all", 16);
+	feed(p, &r);
+	hit(p, WIRE_BEGIN, "Calibration", 1000, 25600, 25600);
+	ends(p, 1500, child, 11);
+	ends(p, 2000, MAIN, (128 + 11) << 8);
+	text = summary(p, 80, false);
+	if (strncmp(text, line, strlen(line)) != 0)
+		fail_msg("no \"%s\" first in:\n%s", line, text);
+	free(text);
+	profile_free(p);
+}
+
+/* Many phases, one of them with the peak. */
+static struct profile *many_phases(void)
+{
+	static const char python[] = "/usr/bin/python3\0/home/ann/quantize.py\0--model=opt-125m";
+	struct profile *p = new_profile();
+	union record r;
+
+	hit(p, WIRE_START, "", 0, 100, 100);
+	record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, python, sizeof(python) - 1);
+	r.process.flags = WIRE_PROCESS_TARGET;
+	feed(p, &r);
+	for (uint64_t i = 0; i < 200; i++) {
+		const uint64_t high = i == 150 ? 800000 : 2000 + i % 7;
+		char name[64];
+
+		snprintf(name, sizeof(name), "model.layers.%u.self_attn.q_proj.weight",
+			 (unsigned int)i);
+		hit(p, WIRE_BEGIN, name, 200 * i + 100, 1000, 1000);
+		hit(p, WIRE_END, name, 200 * i + 200, 2000, high);
+	}
+	ends(p, 45000, MAIN, 11);
+	return p;
+}
+
+/* The phase that the headline names and the largest have a row, in order of time. */
+static void test_the_largest_of_many_phases(void **state)
+{
+	struct profile *p = many_phases();
+	char *text = summary(p, 160, false);
+	const char *row = strstr(text, "\n  PHASE");
+	unsigned int shown = 0, before = 0;
+
+	(void)state;
+	contains(text, "peak 3.05 GiB at 30.2 s (in model.layers.150.self_attn.q_proj.weight)");
+	contains(text, "  model.layers.150.self_attn.q_proj.weight  30.1 s  100 ms  3.05 GiB  ");
+	contains(text, "\n  ... and 180 smaller phases in the profile\n");
+	assert_non_null(row);
+	while ((row = strstr(row, "\n  model.layers."))) {
+		const unsigned int layer = (unsigned int)atoi(row + strlen("\n  model.layers."));
+
+		if (layer % 7 != 6 && layer != 150)
+			fail_msg("layer %u is no larger than those left out:\n%s", layer, text);
+		if (layer < before)
+			fail_msg("layer %u comes after %u:\n%s", layer, before, text);
+		before = layer;
+		shown++;
+		row++;
+	}
+	assert_int_equal(shown, 20);
+	free(text);
+	profile_free(p);
+}
+
+/* What matters is shown at 80 columns, too; names are cut in their middle. */
+static void test_narrow(void **state)
+{
+	struct profile *p = many_phases();
+	char *text = summary(p, 80, false);
+
+	(void)state;
+	contains(text, "  START    TIME   PEAK   DELTA  READ  WRITE  CPU\n");
+	contains(text, "\n  model.layers.150…_proj.weight  30.1 s  100 ms  3.05G  +3.91M  "
+		       "100M      0  0 s\n");
+	contains(text, "  PEAK  READ  WRITE  CPU        END\n");
+	contains(text, "  signal 11\n");
+	free(text);
+	profile_free(p);
+
+	p = many_phases();
+	text = summary(p, 60, false);
+	contains(text, "  TIME   PEAK   DELTA  READ\n");
+	contains(text, "  PEAK  READ  WRITE        END\n");
+	contains(text, "  signal 11\n");
+	free(text);
+	profile_free(p);
 }
 
 /* What the peak has nothing of is said beside it. */
@@ -217,7 +333,7 @@ static void test_hostile_and_many(void **state)
 			feed(p, &r);
 		}
 		text = summary(p, width, false);
-		contains(text, "more phases");
+		contains(text, "smaller phases");
 		contains(text, "more processes");
 		for (line = text; *line; line = end + 1) {
 			end = strchr(line, '\n');
@@ -313,6 +429,9 @@ int main(void)
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_ending_behind_a_shell),
+		cmocka_unit_test(test_the_largest_of_many_phases),
+		cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_colour),
 		cmocka_unit_test(test_hostile_and_many),

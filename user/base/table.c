@@ -42,7 +42,8 @@ unsigned int table_name(const struct table *table, const char *text, unsigned in
 			bool fill)
 {
 	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	const unsigned int used = text_for_terminal(safe, sizeof(safe), text, columns);
+	const unsigned int used =
+		text_cut_middle(safe, text, columns < MAX_WIDTH ? columns : MAX_WIDTH);
 
 	fprintf(table->out, "%s%*s", safe, fill ? (int)(columns - used) : 0, "");
 	return used;
@@ -64,10 +65,14 @@ static void put_line(const struct table *table, const struct table_line *line, u
 	fputc('\n', table->out);
 }
 
+static unsigned int indent_of(const struct table_line *line)
+{
+	return line->indent < MAX_INDENT ? line->indent : MAX_INDENT;
+}
+
 void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells)
 {
-	put_line(table, line, n_cells,
-		 INDENT + (line->indent < MAX_INDENT ? line->indent : MAX_INDENT));
+	put_line(table, line, n_cells, INDENT + indent_of(line));
 }
 
 void table_titles(const struct table *table, const char *name, const char *const *cells,
@@ -81,6 +86,66 @@ void table_titles(const struct table *table, const char *name, const char *const
 	table_tone(table, BOLD);
 	put_line(table, &line, n_cells, table->indent_titles);
 	table_tone(table, PLAIN);
+}
+
+/* ---- Columns as wide as what they hold ---- */
+
+enum { GAP = 2 };
+
+static void widen(unsigned int *width, unsigned int columns)
+{
+	if (*width < columns)
+		*width = columns;
+}
+
+void table_measure(struct table_columns *columns, const struct table_line *line)
+{
+	widen(&columns->name, indent_of(line) + text_columns(line->name));
+	for (unsigned int i = 0; i < columns->n; i++)
+		widen(&columns->widths[i], GAP + (unsigned int)strlen(line->cells[i]));
+}
+
+static void put_settled(const struct table *table, const struct table_columns *columns,
+			const struct table_line *line, unsigned int before)
+{
+	fprintf(table->out, "%*s", (int)before, "");
+	table_name(table, line->name, INDENT + columns->name - before, true);
+	for (unsigned int i = 0; i < columns->n; i++) {
+		if (columns->widths[i])
+			fprintf(table->out, "%*s", (int)columns->widths[i], line->cells[i]);
+	}
+	fputc('\n', table->out);
+}
+
+void table_settle(const struct table *table, struct table_columns *columns, const char *name)
+{
+	struct table_line titles = {0};
+	unsigned int taken = INDENT, least;
+
+	snprintf(titles.name, sizeof(titles.name), "%s", name);
+	for (unsigned int i = 0; i < columns->n; i++)
+		snprintf(titles.cells[i], sizeof(titles.cells[i]), "%s", columns->titles[i]);
+	table_measure(columns, &titles);
+	for (unsigned int i = 0; i < columns->n; i++)
+		taken += columns->widths[i];
+	if (columns->name > table->max_name)
+		columns->name = table->max_name;
+	least = columns->name < table->min_name ? columns->name : table->min_name;
+	for (unsigned int i = 0; i < columns->n_leaving && taken + least > table->width; i++) {
+		taken -= columns->widths[columns->leaving[i]];
+		columns->widths[columns->leaving[i]] = 0;
+	}
+	if (taken + columns->name > table->width)
+		columns->name = table->width - taken;
+	table_tone(table, BOLD);
+	put_settled(table, columns, &titles, table->indent_titles);
+	table_tone(table, PLAIN);
+}
+
+void table_settled(const struct table *table, const struct table_columns *columns,
+		   const struct table_line *line)
+{
+	put_settled(table, columns, line, INDENT + indent_of(line));
 }
 
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,

@@ -52,13 +52,32 @@ int table_open(struct table *table, unsigned int width, bool colour);
 int table_write(struct table *table, int fd);
 
 void table_tone(const struct table *table, enum table_tone tone);
-/* A program's text, at most columns wide, then blanks up to there if fill. Returns the columns of
- * the text. */
+/* A program's text, at most columns wide, cut in its middle; then blanks up to there if fill.
+ * Returns the columns of the text. */
 unsigned int table_name(const struct table *table, const char *text, unsigned int columns,
 			bool fill);
 void table_line(const struct table *table, const struct table_line *line, unsigned int n_cells);
 void table_titles(const struct table *table, const char *name, const char *const *cells,
 		  unsigned int n_cells);
+
+/*
+ * Columns that are as wide as what they hold. Each line is given twice: to table_measure(), and,
+ * after table_settle() has written the titles, to table_settled().
+ */
+struct table_columns {
+	const char *const *titles;
+	unsigned int n;
+	const unsigned int *leaving; /* columns that give way to the name, the first one first */
+	unsigned int n_leaving;
+	unsigned int widths[MAX_CELLS]; /* 0: there is no room for it */
+	unsigned int name;
+};
+
+void table_measure(struct table_columns *columns, const struct table_line *line);
+void table_settle(const struct table *table, struct table_columns *columns, const char *name);
+void table_settled(const struct table *table, const struct table_columns *columns,
+		   const struct table_line *line);
+
 /* "... and 7 more processes in the profile", if n are more than were shown. what: "more
  * process(es)", see units_counted(). */
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,

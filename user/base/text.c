@@ -227,17 +227,6 @@ static size_t after_cut(const char *s, size_t len, unsigned int columns)
 	return at < len ? at : from;
 }
 
-/* Returns where the beginning ends that a cut follows. */
-static size_t before_cut(const char *s, size_t len, unsigned int columns)
-{
-	const size_t to = first_columns(s, len, columns);
-	size_t at = to;
-
-	while (is_within_number(s, at))
-		at--;
-	return at ? at : to;
-}
-
 static unsigned int append(char *out, const char *s, size_t len)
 {
 	struct shown c;
@@ -252,21 +241,46 @@ static unsigned int append(char *out, const char *s, size_t len)
 	return columns_of(s, len);
 }
 
+unsigned int text_columns(const char *s)
+{
+	return columns_of(s, strlen(s));
+}
+
+/* Returns where the beginning ends, if a cut at `to` is within a number: behind the number if that
+ * takes at most so many columns more, else before it. */
+static size_t beside_number(const char *s, size_t to, unsigned int more)
+{
+	size_t at = to;
+
+	while (is_within_number(s, at))
+		at++;
+	if (at - to <= more)
+		return at;
+	for (at = to; is_within_number(s, at);)
+		at--;
+	return at ? at : to;
+}
+
 unsigned int text_cut_middle(char *out, const char *s, unsigned int columns)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6"; /* U+2026: one column */
 	const size_t len = strlen(s);
-	unsigned int used;
-	size_t end;
+	size_t begin = first_columns(s, len, columns), end;
+	unsigned int after, used;
 
 	out[0] = '\0';
-	if (first_columns(s, len, columns) == len)
+	if (begin == len)
 		return append(out, s, len);
 	if (!columns)
 		return 0;
 	end = after_cut(s, len, columns / 2);
-	used = columns_of(s + end, len - end) + 1;
-	used = append(out, s, before_cut(s, len, columns - used));
+	after = columns_of(s + end, len - end);
+	begin = first_columns(s, len, columns - 1 - after);
+	begin = beside_number(s, begin, after / 2);
+	used = append(out, s, begin);
 	used += append(out, ellipsis, strlen(ellipsis));
+	/* The end gives way to a number that took more. */
+	if (after > columns - used)
+		end = last_columns(s, len, columns - used);
 	return used + append(out, s + end, len - end);
 }

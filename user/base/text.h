@@ -36,6 +36,9 @@ size_t text_repair(char *out, size_t size, const char *s, size_t len, bool *repa
 #define TEXT_TERMINAL_GROWTH 4
 unsigned int text_for_terminal(char *out, size_t size, const char *s, unsigned int columns);
 
+/* Returns the columns that a text takes on a terminal, if it is not cut. */
+unsigned int text_columns(const char *s);
+
 /*
  * As text_for_terminal(), but cut in the middle, since names often differ at their end:
  * "model.layers.0.self_attn.q_proj" in 21 columns is "model.layers.0…q_proj". The end is at most

@@ -109,28 +109,6 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	return recorded;
 }
 
-int recorded_phases(struct recording *r, const struct profile *p)
-{
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
-
-	if (!r->arena)
-		return -ENOMEM;
-	r->totals = recorded_totals(profile_totals(p));
-	r->peak.has = field_all(&record_peak);
-	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
-	for (; r->n_phases < n; r->n_phases++) {
-		struct recording_phase *list =
-			arena_grow(r->arena, r->phases, r->n_phases, sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		r->phases = list;
-		list[r->n_phases] = recorded_phase(p, &phases[r->n_phases]);
-	}
-	return recording_name_phases(r);
-}
-
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns)
 {
 	const struct profile_memory *memory = &process->memory;
@@ -241,4 +219,49 @@ struct recording_shared recorded_shared(const struct profile_totals *totals)
 		.files = totals->max_shared_file,
 		.note = note,
 	};
+}
+
+static int record_phases(struct recording *r, const struct profile *p)
+{
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	for (; r->n_phases < n; r->n_phases++) {
+		struct recording_phase *list =
+			arena_grow(r->arena, r->phases, r->n_phases, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->phases = list;
+		list[r->n_phases] = recorded_phase(p, &phases[r->n_phases]);
+	}
+	return recording_name_phases(r);
+}
+
+static int record_processes(struct recording *r, const struct profile *p)
+{
+	size_t n;
+	const struct profile_process *const *processes = profile_processes(p, &n);
+
+	for (; r->n_processes < n; r->n_processes++) {
+		struct recording_process *list =
+			arena_grow(r->arena, r->processes, r->n_processes, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->processes = list;
+		list[r->n_processes] =
+			recorded_process(processes[r->n_processes], profile_start_ns(p));
+	}
+	return 0;
+}
+
+int recorded_profile(struct recording *r, const struct profile *p)
+{
+	if (!r->arena)
+		return -ENOMEM;
+	r->totals = recorded_totals(profile_totals(p));
+	r->peak.has = field_all(&record_peak);
+	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
+	return record_phases(r, p) || record_processes(r, p) ? -ENOMEM : 0;
 }

@@ -13,11 +13,6 @@ struct recording_run recorded_run(const struct run_info *info);
 struct recording_step recorded_step(const struct profile_checkpoint *step);
 struct recording_totals recorded_totals(const struct profile_totals *totals);
 struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase);
-/*
- * Fills in what reports ask about phases: all of them with their names, the totals, and when the
- * peak was. r is zeros but for its arena. Returns 0 or -ENOMEM; recording_free() must follow.
- */
-int recorded_phases(struct recording *r, const struct profile *p);
 /* Its times are since start_ns. */
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns);
 struct recording_point recorded_point(const struct profile *p, const struct profile_point *point);
@@ -27,5 +22,10 @@ struct recording_track_point recorded_track_point(const struct profile *p,
 struct recording_peak recorded_peak(const struct profile *p,
 				    struct recording_share shares[PROFILE_MAX_SHARES]);
 struct recording_shared recorded_shared(const struct profile_totals *totals);
+/*
+ * Fills in what a summary asks for: the totals, when the peak was, all phases with their names, and
+ * processes. r is zeros but for its arena. Returns 0 or -ENOMEM; recording_free() must follow.
+ */
+int recorded_profile(struct recording *r, const struct profile *p);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -24,6 +23,8 @@
 enum {
 	MAX_PHASES = 20,
 	MAX_PROCESSES = 10,
+	WIDE = 100,	/* columns that units such as MiB need */
+	MIN_SHOWN = 24, /* columns of a name, before numbers give way to it */
 };
 
 struct summary {
@@ -48,62 +49,40 @@ static void peak_piece(char out[PIECE_MAX], const struct recording *r)
 		snprintf(out, PIECE_MAX, "peak %s at %s", peak, when);
 		return;
 	}
-	text_for_terminal(name, sizeof(name), phase->shown, 2 * MIN_NAME);
+	text_cut_middle(name, phase->shown, 2 * MIN_NAME);
 	snprintf(out, PIECE_MAX, "peak %s at %s (%s%s)", peak, when, words + strlen(", "), name);
 }
 
-static uint32_t exit_signal(const struct profile_process *process)
+/*
+ * How the run ended, if it did not end well: people see it before all figures. The commas in the
+ * text are where it may go on in another line.
+ */
+static void put_ending(const struct table *table, const struct recording *r)
 {
-	return process->end_ns && WIFSIGNALED((int)process->exit_code)
-		       ? (uint32_t)WTERMSIG((int)process->exit_code)
-		       : 0;
-}
+	enum { MAX_PIECES = 4 };
+	char safe[MAX_PIECES][MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	const char *pieces[MAX_PIECES];
+	struct ending ending;
+	char *rest = ending.text, *piece;
+	size_t n = 0;
 
-/* Returns a target that did not end well, one ended by a signal before others; or NULL. */
-static const struct profile_process *bad_target(const struct profile *p)
-{
-	const struct profile_process *found = NULL;
-	size_t n;
-	const struct profile_process *const *processes = profile_processes(p, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		if ((processes[i]->flags & WIRE_PROCESS_TARGET) && processes[i]->end_ns &&
-		    processes[i]->exit_code &&
-		    (!found || (exit_signal(processes[i]) && !exit_signal(found))))
-			found = processes[i];
-	}
-	return found;
-}
-
-/* Returns the innermost phase that was open when the run ended, or NULL. */
-static const struct profile_phase *open_phase(const struct profile *p)
-{
-	const struct profile_phase *found = NULL;
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
-
-	for (size_t i = 0; i < n; i++)
-		found = phases[i].closed ? found : &phases[i];
-	return found;
-}
-
-/* How the run ended, if it did not end well: people see it before all figures. */
-static void put_ending(const struct table *table, const struct profile *p)
-{
-	const struct profile_process *target = bad_target(p);
-	const struct profile_phase *phase = open_phase(p);
-	char how[64];
-
-	if (!target)
+	recording_ending(r, &ending);
+	if (!ending.is_bad)
 		return;
-	ending_words(how, sizeof(how), exit_signal(target),
-		     (uint32_t)WEXITSTATUS((int)target->exit_code));
+	while (rest) {
+		piece = rest;
+		rest = n + 1 < MAX_PIECES ? strstr(piece, ", ") : NULL;
+		if (rest) {
+			*rest = '\0';
+			rest += strlen(", ");
+		}
+		text_cut_middle(safe[n], piece, table->width - INDENT);
+		pieces[n] = safe[n];
+		n++;
+	}
 	table_tone(table, WARNING);
-	fprintf(table->out, "! %s%s", how, phase ? ", in " : "");
-	if (phase)
-		table_name(table, phase->name, table->width - 2 - (unsigned int)strlen(how) - 5,
-			   false);
-	fputc('\n', table->out);
+	fputs("! ", table->out);
+	table_pieces(table, ", ", pieces, n);
 	table_tone(table, PLAIN);
 }
 
@@ -151,105 +130,193 @@ static void put_hugetlb(const struct table *table, uint64_t peak)
 			units_bytes_for_people(bytes, peak));
 }
 
-static void put_phase(const struct table *table, const struct recording_phase *phase,
-		      unsigned int n_cells)
+/* Numbers beside the names of phases or processes. */
+struct listing {
+	const char *name;
+	struct table_columns columns;
+	void (*fill)(const struct table *table, const void *item, struct table_line *line);
+	/* Returns the title that stands between an item and the one before, or NULL. May be NULL.
+	 */
+	const char *(*title)(const void *item, const void *before);
+};
+
+static void put_listing(const struct table *table, const struct listing *listing,
+			const void *const *items, size_t n)
 {
-	struct table_line line = {.indent = 2 * phase->depth};
+	struct table_columns columns = listing->columns;
+	struct table_line line;
 
-	snprintf(line.name, sizeof(line.name), "%s%s", phase->shown,
-		 phase->closed ? "" : " (open)");
-	units_time_for_people(line.cells[0], phase->start_ns);
-	units_time_for_people(line.cells[1], phase->duration_ns);
-	units_bytes_for_people(line.cells[2], phase->peak_rss);
-	units_delta_for_people(line.cells[3], phase->start_rss, phase->end_rss);
-	units_bytes_for_people(line.cells[4], phase->usage.io_read);
-	units_bytes_for_people(line.cells[5], phase->usage.io_write);
-	units_time_for_people(line.cells[6], phase->usage.cpu_ns);
-	table_line(table, &line, n_cells);
-}
-
-static const char *const phase_titles[] = {"START", "TIME",  "PEAK", "DELTA",
-					   "READ",  "WRITE", "CPU"};
-enum { N_PHASE_CELLS = sizeof(phase_titles) / sizeof(*phase_titles) };
-
-/* Returns how many phases are written now, after `n`. */
-static size_t put_kind(const struct table *table, const struct recording *r,
-		       enum profile_phase_kind kind, size_t n)
-{
-	const size_t before = n;
-
-	for (size_t i = 0; i < r->n_phases && n < MAX_PHASES; i++) {
-		if (r->phases[i].kind != kind)
-			continue;
-		if (n == before && n)
-			fprintf(table->out, "%*sbetween marks\n", INDENT, "");
-		put_phase(table, &r->phases[i], N_PHASE_CELLS);
-		n++;
+	for (size_t i = 0; i < n; i++) {
+		line = (struct table_line){0};
+		listing->fill(table, items[i], &line);
+		table_measure(&columns, &line);
 	}
-	return n;
+	table_settle(table, &columns, listing->name);
+	for (size_t i = 0; i < n; i++) {
+		const char *title =
+			i && listing->title ? listing->title(items[i], items[i - 1]) : NULL;
+
+		if (title)
+			fprintf(table->out, "%*s%s\n", INDENT, "", title);
+		line = (struct table_line){0};
+		listing->fill(table, items[i], &line);
+		table_settled(table, &columns, &line);
+	}
 }
 
-/* Stretches between marks come after all pairs: they tell of the same time once more. */
+/* With short units where columns are few: "1.90G" for "1.90 GiB". */
+static bool is_narrow(const struct table *table)
+{
+	return table->width < WIDE;
+}
+
+static void bytes_cell(const struct table *table, char *out, uint64_t bytes)
+{
+	if (is_narrow(table))
+		units_bytes_short(out, bytes);
+	else
+		units_bytes_for_people(out, bytes);
+}
+
+static void fill_phase(const struct table *table, const void *item, struct table_line *line)
+{
+	const struct recording_phase *phase = item;
+
+	line->indent = 2 * phase->depth;
+	snprintf(line->name, sizeof(line->name), "%s%s", phase->shown,
+		 phase->closed ? "" : " (open)");
+	units_time_for_people(line->cells[0], phase->start_ns);
+	units_time_for_people(line->cells[1], phase->duration_ns);
+	bytes_cell(table, line->cells[2], phase->peak_rss);
+	if (is_narrow(table))
+		units_delta_short(line->cells[3], phase->delta_rss);
+	else
+		units_delta_for_people(line->cells[3], phase->start_rss, phase->end_rss);
+	bytes_cell(table, line->cells[4], phase->usage.io_read);
+	bytes_cell(table, line->cells[5], phase->usage.io_write);
+	units_time_for_people(line->cells[6], phase->usage.cpu_ns);
+}
+
+/* By their peaks; of equal peaks, the longer. So no phase comes before one that it is in. */
+static bool is_larger_phase(const void *a, const void *b)
+{
+	const struct recording_phase *x = a, *y = b;
+
+	if (x->peak_rss != y->peak_rss)
+		return x->peak_rss > y->peak_rss;
+	return x->duration_ns > y->duration_ns;
+}
+
+/* Stretches between marks come after all pairs: they tell of the same time once more. Phases of a
+ * kind are as in their array, where they are in the order in which they began. */
+static int by_kind(const void *a, const void *b)
+{
+	const struct recording_phase *x = *(const void *const *)a, *y = *(const void *const *)b;
+
+	if (x->kind != y->kind)
+		return x->kind == PROFILE_PHASE_GAP ? 1 : -1;
+	return (x > y) - (x < y);
+}
+
+static const char *kind_title(const void *item, const void *before)
+{
+	const struct recording_phase *phase = item, *last = before;
+
+	return phase->kind == last->kind ? NULL : "between marks";
+}
+
+/* Selects the largest, and in any case the one that the headline names. Returns how many. */
+static size_t select_phases(const struct recording *r, const void *selected[MAX_PHASES])
+{
+	const char *words;
+	const struct recording_phase *named = recording_where_peak(r, &words);
+	size_t first = 0, n_more = 0;
+
+	if (named)
+		selected[first++] = named;
+	for (size_t i = 0; i < r->n_phases; i++) {
+		if (&r->phases[i] != named)
+			n_more = array_rank(selected + first, n_more, MAX_PHASES - first,
+					    &r->phases[i], is_larger_phase);
+	}
+	qsort(selected, first + n_more, sizeof(*selected), by_kind);
+	return first + n_more;
+}
+
 static void put_phases(const struct table *table, const struct recording *r)
 {
+	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
+					     "READ",  "WRITE", "CPU"};
+	static const unsigned int leaving[] = {0, 6, 5, 4, 3};
+	static const struct listing listing = {
+		.name = "PHASE",
+		.columns = {.titles = titles,
+			    .n = sizeof(titles) / sizeof(*titles),
+			    .leaving = leaving,
+			    .n_leaving = sizeof(leaving) / sizeof(*leaving)},
+		.fill = fill_phase,
+		.title = kind_title,
+	};
+	const void *selected[MAX_PHASES];
+
 	if (!r->n_phases)
 		return;
-	table_titles(table, "PHASE", phase_titles, N_PHASE_CELLS);
-	put_kind(table, r, PROFILE_PHASE_GAP, put_kind(table, r, PROFILE_PHASE_PAIR, 0));
-	table_more(table, r->n_phases, MAX_PHASES, "more phase(s)", "profile");
+	put_listing(table, &listing, selected, select_phases(r, selected));
+	table_more(table, r->n_phases, MAX_PHASES, "smaller phase(s)", "profile");
 }
 
-static void exit_text(char out[UNITS_TEXT_MAX], const struct profile_process *process)
+static void exit_text(char out[UNITS_TEXT_MAX], const struct recording_process *process)
 {
-	const int status = (int)process->exit_code;
-
-	if (!process->end_ns)
+	if (!process->ended)
 		snprintf(out, UNITS_TEXT_MAX,
 			 process->flags & WIRE_PROCESS_EXIT_LOST ? "lost" : "running");
-	else if (WIFSIGNALED(status))
-		snprintf(out, UNITS_TEXT_MAX, "signal %d", WTERMSIG(status));
+	else if (process->exit_signal)
+		snprintf(out, UNITS_TEXT_MAX, "signal %u", process->exit_signal);
 	else
-		snprintf(out, UNITS_TEXT_MAX, "exit %d", WEXITSTATUS(status));
+		snprintf(out, UNITS_TEXT_MAX, "exit %u", process->exit_code);
 }
 
-static void put_process(const struct table *table, const struct profile_process *process,
-			unsigned int n_cells)
+static void fill_process(const struct table *table, const void *item, struct table_line *line)
 {
-	struct table_line line = {0};
+	const struct recording_process *process = item;
 
-	snprintf(line.name, sizeof(line.name), "%u %s", process->tgid,
+	snprintf(line->name, sizeof(line->name), "%u %s", process->pid,
 		 short_command(process->cmdline, process->comm));
-	units_bytes_for_people(line.cells[0], process->memory.peak);
-	units_bytes_for_people(line.cells[1], process->usage.io_read);
-	units_bytes_for_people(line.cells[2], process->usage.io_write);
-	units_time_for_people(line.cells[3], process->usage.cpu_ns);
-	exit_text(line.cells[4], process);
-	table_line(table, &line, n_cells);
+	bytes_cell(table, line->cells[0], process->peak_rss);
+	bytes_cell(table, line->cells[1], process->usage.io_read);
+	bytes_cell(table, line->cells[2], process->usage.io_write);
+	units_time_for_people(line->cells[3], process->usage.cpu_ns);
+	exit_text(line->cells[4], process);
 }
 
-static bool is_larger(const void *a, const void *b)
+static bool is_larger_process(const void *a, const void *b)
 {
-	const struct profile_process *x = a, *y = b;
+	const struct recording_process *x = a, *y = b;
 
-	return x->memory.peak > y->memory.peak;
+	return x->peak_rss > y->peak_rss;
 }
 
-static void put_processes(const struct table *table, const struct profile *p)
+static void put_processes(const struct table *table, const struct recording *r)
 {
 	static const char *const titles[] = {"PEAK", "READ", "WRITE", "CPU", "END"};
-	const unsigned int n_cells = sizeof(titles) / sizeof(*titles);
+	static const unsigned int leaving[] = {3, 2, 1};
+	static const struct listing listing = {
+		.name = "PROCESS",
+		.columns = {.titles = titles,
+			    .n = sizeof(titles) / sizeof(*titles),
+			    .leaving = leaving,
+			    .n_leaving = sizeof(leaving) / sizeof(*leaving)},
+		.fill = fill_process,
+	};
 	const void *top[MAX_PROCESSES];
-	size_t n, n_top = 0;
-	const struct profile_process *const *processes = profile_processes(p, &n);
+	size_t n_top = 0;
 
-	if (!n)
+	if (!r->n_processes)
 		return;
-	for (size_t i = 0; i < n; i++)
-		n_top = array_rank(top, n_top, MAX_PROCESSES, processes[i], is_larger);
-	table_titles(table, "PROCESS", titles, n_cells);
-	for (size_t i = 0; i < n_top; i++)
-		put_process(table, top[i], n_cells);
-	table_more(table, n, n_top, "more process(es)", "profile");
+	for (size_t i = 0; i < r->n_processes; i++)
+		n_top = array_rank(top, n_top, MAX_PROCESSES, &r->processes[i], is_larger_process);
+	put_listing(table, &listing, top, n_top);
+	table_more(table, r->n_processes, n_top, "more process(es)", "profile");
 }
 
 static void put_quality(const struct table *table, const struct profile *p,
@@ -279,29 +346,36 @@ static void put_cost(const struct table *table, const struct profile *p,
 	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
 }
 
+static void put_summary(const struct table *table, const struct recording *r,
+			const struct profile *p, const struct run_quality *quality)
+{
+	put_ending(table, r);
+	put_headline(table, p, r);
+	put_hugetlb(table, profile_totals(p)->peak_hugetlb);
+	put_usage(table, &r->totals.usage);
+	put_phases(table, r);
+	put_processes(table, r);
+	put_cost(table, p, quality);
+	put_quality(table, p, quality);
+}
+
 int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
 		  unsigned int width, bool colour)
 {
 	struct recording r = {.arena = arena_new()};
 	struct table table;
-	int err = recorded_phases(&r, p);
+	int err = recorded_profile(&r, p);
 
 	if (!err)
 		err = table_open(&table, width, colour);
-	if (err) {
-		recording_free(&r);
-		return err;
+	if (!err) {
+		table.min_name = MIN_SHOWN;
+		table.max_name = table.width / 2;
+		put_summary(&table, &r, p, quality);
+		err = table_write(&table, fd);
 	}
-	put_ending(&table, p);
-	put_headline(&table, p, &r);
-	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
-	put_usage(&table, &profile_totals(p)->usage);
-	put_phases(&table, &r);
-	put_processes(&table, p);
-	put_cost(&table, p, quality);
-	put_quality(&table, p, quality);
 	recording_free(&r);
-	return table_write(&table, fd);
+	return err;
 }
 
 /* ---- The listener -----------------------------------------------------------------------------

@@ -40,13 +40,17 @@ static struct machine_job *feed_job(struct machine *m)
 	record_process(&r, WIRE_EXEC, START_NS, MAIN, 1, "q", 2);
 	r.process.flags = WIRE_PROCESS_CMDLINE_CUT;
 	feed(m, &r, &news);
-	record_checkpoint(&r, WIRE_BEGIN, 0, START_NS, MAIN, "Layer");
+	record_checkpoint(&r, WIRE_START, 0, START_NS, MAIN, "");
+	r.h.job = JOB_INDEX;
+	feed(m, &r, &news);
+	record_checkpoint(&r, WIRE_BEGIN, 1, START_NS, MAIN, "Layer");
 	r.h.job = JOB_INDEX;
 	r.cp.tree.memory.hugetlb = 512;
+	r.cp.own.memory.peak = 1;
 	feed(m, &r, &news);
 	for (uint32_t i = 0; i <= EVENT_METRICS_MAX; i++) {
 		snprintf(name, sizeof(name), "m%02u", i);
-		record_checkpoint(&r, WIRE_METRIC, 1 + i, START_NS, MAIN, name);
+		record_checkpoint(&r, WIRE_METRIC, 2 + i, START_NS, MAIN, name);
 		r.h.job = JOB_INDEX;
 		r.cp.site = SITE_OF_SUMMARIES;
 		r.cp.value_state = WIRE_VALUE_UINT;
@@ -76,7 +80,7 @@ static void write_processes(struct event_lines *l, struct machine_job *job)
 	event_process(l, EVENT_PROCESS_EXIT, START_NS, &process, job, &owner);
 }
 
-static void write_job(struct event_lines *l, struct machine_job *job)
+static void write_job(struct event_lines *l, struct machine *m, struct machine_job *job)
 {
 	struct profile_metric metrics[EVENT_METRICS_MAX + 1] = {0};
 	const struct profile_checkpoint step = {
@@ -91,6 +95,7 @@ static void write_job(struct event_lines *l, struct machine_job *job)
 		metrics[i].name = "loss";
 	event_job(l, EVENT_JOB_BEGIN, START_NS, job, &owner, false);
 	event_checkpoint(l, &step, 1, job);
+	assert_int_equal(machine_finish(m, START_NS), 0);
 	event_job(l, EVENT_JOB_END, START_NS, job, &owner, true);
 }
 
@@ -125,7 +130,7 @@ static char *all_lines(void)
 	job = feed_job(m);
 	write_audit(&l);
 	write_processes(&l, job);
-	write_job(&l, job);
+	write_job(&l, m, job);
 	fclose(l.out);
 	machine_free(m);
 	return text;

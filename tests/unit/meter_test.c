@@ -320,10 +320,13 @@ static void jobs_are_counted(void **state)
 	has(t, "qprof_processes" LABELS("python3", "quantize.py"), "2");
 	has(t, WRITTEN("python3", "quantize.py"), "20");
 	has(t, WRITTEN("python3", ""), "10");
+	/* At the end of an audit, too, a job runs if its root does. */
 	hit(t, WIRE_FINISH, 10, 3, "", 6, 6);
 	look(t);
-	has(t, JOB("qprof_jobs"), "0");
+	has(t, JOB("qprof_jobs"), "1");
 	say(t, WIRE_EXIT, &(struct said){.tgid = 10, .job = 3, .comm = "python3", .exit_code = 9});
+	look(t);
+	has(t, JOB("qprof_jobs"), "0");
 	say(t, WIRE_EXIT, &(struct said){.tgid = 11, .job = 3, .comm = "python3"});
 	look(t);
 	has(t,

@@ -79,6 +79,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 		.usage = totals->usage,
 	};
 
+	field_put(&record_totals, &t, "main_peak_memory_mb", totals->main_peak_known);
 	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
 	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
 	return t;

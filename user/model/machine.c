@@ -33,7 +33,7 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	member = member_of(&process->pub);
 	news->process = &process->pub;
 	had_ended = member_has_ended(member);
-	member_join(member, job);
+	member_join(member, job, !member->known);
 	member_meet(m, member, news);
 	news->job = pub_job(member);
 	if (!process->pub.end_ns || had_ended)
@@ -71,17 +71,18 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 	who = profile_who(job->pub.profile);
 	if (who) {
 		member = member_of(&who->pub);
-		member_join(member, job);
+		member_join(member, job, cp->what != WIRE_START && !member->known);
 		member_meet(m, member, news);
 		news->process = &who->pub;
 	}
 	job_tell_begin(m, job, member, news);
 	job_charge(m, job, profile_n_phases(job->pub.profile) - before);
 	news->job = &job->pub;
-	if (news->step) {
-		job->pub.usage = news->step->tree_usage;
+	job->pub.usage = usage_from_wire(&cp->tree.usage);
+	if (cp->what == WIRE_START)
+		job->pub.begin_ns = cp->h.time_ns;
+	if (news->step)
 		rows_keep(m, job, news->step);
-	}
 	if (cp->what != WIRE_FINISH)
 		return 0;
 	news->job_ended = true;
@@ -177,7 +178,7 @@ void machine_join_descendants(struct machine *m, struct machine_job *job,
 	for (struct member *at = next_below(root, root); at; at = next_below(root, at)) {
 		if (at->job)
 			continue;
-		member_join(at, (struct job *)job);
+		member_join(at, (struct job *)job, false);
 		tell(context, process_of(at)->tgid, job->root->tgid);
 	}
 }
@@ -284,6 +285,16 @@ const struct profile_process *machine_sibling(const struct profile_process *proc
 struct machine_job *machine_job_of(const struct profile_process *process)
 {
 	return pub_job(member_of(process));
+}
+
+bool machine_job_runs(const struct machine_job *job)
+{
+	return job->root ? profile_process_runs(job->root) : !job->end_ns;
+}
+
+struct profile_usage machine_usage_in_job(const struct profile_process *process)
+{
+	return usage_between(&member_of(process)->before, &process->usage);
 }
 
 void machine_fetch(const struct profile_process *process)

@@ -43,14 +43,20 @@ struct machine_job {
 	const struct profile_process *root; /* stays as long as the job does */
 	uint64_t begin_ns, end_ns;	    /* CLOCK_MONOTONIC; end_ns is 0 while it runs */
 	uint32_t alive, processes;	    /* how many processes it has, and has had */
-	uint64_t checkpoints;		    /* rows that there were, kept or not */
-	size_t n_rows;			    /* rows that are kept: see machine_row() */
+	uint32_t outliving;   /* how many were alive when it ended, without its root */
+	uint64_t checkpoints; /* rows that there were, kept or not */
+	size_t n_rows;	      /* rows that are kept: see machine_row() */
 	uint64_t dropped_rows;
 	struct profile_usage usage; /* of the tree since the job began, as last heard of */
 	/* The rule that took it for a job, and why; empty if its checkpoints did. May be no UTF-8.
 	 */
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
 };
+
+/* Returns false once its root has ended, not if the audit ended before. */
+bool machine_job_runs(const struct machine_job *job);
+/* Returns what the process has used as one of its job, as last heard of. */
+struct profile_usage machine_usage_in_job(const struct profile_process *process);
 
 /* What is left of processes that are not kept any more. */
 struct machine_sum {

@@ -136,13 +136,33 @@ static void add_losses(struct profile_losses *sum, const struct profile_losses *
 	sum->unreadable_metrics += l->unreadable_metrics;
 }
 
+/* What its processes say, for the case that no WIRE_FINISH does. */
+static void note_usage(struct job *job)
+{
+	struct profile_usage sum = {0};
+
+	for (struct member *member = job->members; member; member = member->job_next) {
+		const struct profile_usage used = machine_usage_in_job(process_of(member));
+
+		usage_add(&sum, &used);
+	}
+	profile_used(job->pub.profile, &sum);
+}
+
 int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 {
-	int err = profile_finish(job->pub.profile, time_ns);
+	struct machine_job *pub = &job->pub;
+	int err;
 
+	note_usage(job);
+	err = profile_finish(pub->profile, time_ns);
 	if (err)
 		return err;
-	job->pub.end_ns = time_ns;
+	pub->usage = profile_totals(pub->profile)->usage;
+	pub->end_ns = time_ns;
+	pub->outliving = pub->alive;
+	if (pub->root && !member_has_ended(member_of(pub->root)))
+		pub->outliving--;
 	add_losses(&m->losses.profiles, profile_losses(job->pub.profile));
 	return 0;
 }

@@ -66,11 +66,12 @@ bool member_has_ended(const struct member *member)
 	return member->ended_prev;
 }
 
-void member_join(struct member *member, struct job *job)
+void member_join(struct member *member, struct job *job, bool began_in)
 {
 	if (member->job || !job)
 		return;
 	member->job = job;
+	member->before = began_in ? (struct profile_usage){0} : process_of(member)->usage;
 	DL_APPEND2(job->members, member, job_prev, job_next);
 	job->pub.processes++;
 	if (!member_has_ended(member))
@@ -124,7 +125,7 @@ void member_meet(struct machine *m, struct member *member, struct machine_news *
 	member_link(m, member);
 	job = member->parent ? member->parent->job : NULL;
 	if (!member->job && job && !job->pub.end_ns) {
-		member_join(member, job);
+		member_join(member, job, false);
 		news->joins = true;
 	}
 }

@@ -12,8 +12,9 @@ bool members_make_room(struct processes *ps);
 void member_meet(struct machine *m, struct member *member, struct machine_news *news);
 /* Puts the process below its parent, if that is known. */
 void member_link(struct machine *m, struct member *member);
-/* Puts the process into the job, unless it is in one or job is NULL. */
-void member_join(struct member *member, struct job *job);
+/* Puts the process into the job, unless it is in one or job is NULL. began_in: it has used all that
+ * it has used as one of the job. */
+void member_join(struct member *member, struct job *job, bool began_in);
 /* Takes the process out of its job, which goes. */
 void member_leave(struct member *member);
 /* Takes note of the end of a process. Returns 0 or -ENOMEM. */

@@ -25,6 +25,7 @@ struct member {
 	struct member *children, *prev, *next;
 	struct member *ended_prev, *ended_next; /* in user.ended */
 	struct member *job_prev, *job_next;	/* in job.members */
+	struct profile_usage before;		/* what it had used when it joined its job */
 	uint64_t marked_rss[2];			/* at the last machine_mark(), and the one before */
 	unsigned int pins;			/* it must not be removed while there are any */
 	bool known;				/* it was met: see member_meet() */

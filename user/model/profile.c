@@ -12,12 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * The highest RSS of the first process since WIRE_START, which a process of a machine has reached
+ * long after its own start. Either it is the highest of all its life; or each checkpoint was the
+ * process's own, and told its highest since the one before.
+ */
+struct main_peak {
+	uint64_t before; /* the highest of its life at WIRE_START */
+	uint64_t told;
+	bool others; /* another process came to a checkpoint */
+};
+
 struct profile {
 	struct profile_config config;
 	struct names names;
 	struct processes own;	     /* empty if the processes are in a machine's table */
 	struct processes *processes; /* that table, or `own` */
 	struct process *first;	     /* who hit WIRE_START */
+	struct main_peak main_peak;  /* its highest, of a profile among others */
 	struct process *who;	     /* who hit the last checkpoint; NULL if there was no room */
 	struct phases phases;
 	struct timeline timeline;
@@ -85,6 +97,12 @@ size_t profile_n_phases(const struct profile *p)
 struct process *profile_who(const struct profile *p)
 {
 	return p->who;
+}
+
+void profile_used(struct profile *p, const struct profile_usage *usage)
+{
+	if (!p->finished)
+		usage_raise(&p->usage, usage);
 }
 
 static bool is_among_others(const struct profile *p)
@@ -361,6 +379,20 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 		name_read(&p->config, cp, &p->name, p->name_text);
 }
 
+static void note_main_peak(struct profile *p, const struct process *who,
+			   const struct wire_checkpoint *cp)
+{
+	const struct profile_memory own = memory_from_wire(&cp->own.memory, p->config.page_size);
+	struct main_peak *main_peak = &p->main_peak;
+
+	if (cp->what == WIRE_START)
+		*main_peak = (struct main_peak){.before = own.peak, .told = own.rss};
+	else if (who && who == p->first)
+		raise_to(&main_peak->told, own.step_peak);
+	else
+		main_peak->others = true;
+}
+
 static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			   const struct profile_checkpoint **step)
 {
@@ -400,6 +432,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	p->who = event.process;
 	if (cp->what == WIRE_START && !p->first)
 		p->first = event.process;
+	note_main_peak(p, event.process, cp);
 	if (event.process)
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
@@ -469,16 +502,30 @@ static int finish_timeline(struct profile *p)
 	return err;
 }
 
-static void finish_totals(struct profile *p)
+static void finish_main_peak(struct profile *p)
 {
+	const struct main_peak *since_start = &p->main_peak;
 	const struct profile_process *main_process =
 		is_among_others(p) ? (p->first ? &p->first->pub : NULL) : processes_main(&p->own);
+	struct profile_totals *totals = &p->totals;
+
+	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
+	totals->main_peak_known = true;
+	if (!is_among_others(p) || totals->main_peak_rss > since_start->before)
+		return;
+	totals->main_peak_rss = since_start->told;
+	totals->main_peak_known = main_process && p->finished && !since_start->others &&
+				  !p->losses.missing_checkpoints;
+}
+
+static void finish_totals(struct profile *p)
+{
 	struct profile_totals *totals = &p->totals;
 	struct profile_usage sum;
 
 	totals->duration_ns = profile_rel_ns(p, p->end_ns);
 	totals->peak_rss = p->peak.rss;
-	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
+	finish_main_peak(p);
 	/* The tree had at least what each process had. This helps where the record of the tree's
 	 * peak was lost. A job's processes may have had their peaks before the job. */
 	if (!is_among_others(p)) {

@@ -165,7 +165,8 @@ struct profile_totals {
 	uint64_t duration_ns;
 	uint64_t peak_rss;	/* of the tree's sum */
 	uint64_t peak_time_ns;	/* when the event nearest to the peak was */
-	uint64_t main_peak_rss; /* of the first target alone */
+	uint64_t main_peak_rss; /* of the first target alone; of a job, since it began */
+	bool main_peak_known;	/* always, but of a job */
 	uint64_t peak_hugetlb;	/* of the tree at checkpoints, or of one process if that is more */
 	/* The most of the tree's RSS that may be counted twice: inherited at fork; shmem and file
 	 * pages while more than one process was alive. */

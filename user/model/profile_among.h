@@ -13,6 +13,8 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 /* The profile keeps at most `max` phases from now on. It keeps those that it has. */
 void profile_keep_phases(struct profile *p, size_t max);
 size_t profile_n_phases(const struct profile *p);
+/* The tree has used at least so much. No effect once WIRE_FINISH has said how much. */
+void profile_used(struct profile *p, const struct profile_usage *usage);
 /* Returns who hit the last checkpoint, or NULL if there was no room for the process. */
 struct process *profile_who(const struct profile *p);
 

@@ -202,17 +202,18 @@ void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns
 	json_object_end(j);
 }
 
-static void put_totals(struct json_writer *j, const struct machine_job *job, uint64_t time_ns)
+static void put_totals(struct json_writer *j, const struct machine_job *job, bool still_running)
 {
 	const struct profile_totals *totals = profile_totals(job->profile);
 	size_t n;
 	const struct profile_metric *metrics = profile_summaries(job->profile, &n);
 
-	json_member_u64(j, "duration_ns", since(job->begin_ns, time_ns));
-	json_member_u64(j, "processes_alive", job->alive);
+	json_member_u64(j, "duration_ns", totals->duration_ns);
+	json_member_u64(j, "processes_alive", job->outliving + still_running);
 	json_member_u64(j, "checkpoints", job->checkpoints);
 	json_member_u64(j, "peak_rss_bytes", totals->peak_rss);
-	json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
+	if (totals->main_peak_known)
+		json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
 	put_hugetlb_peak(j, totals->peak_hugetlb);
 	put_usage(j, &totals->usage);
 	put_metrics(j, metrics, n);
@@ -236,7 +237,7 @@ void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	json_member_u64(j, "processes", job->processes);
 	if (kind == EVENT_JOB_END) {
 		json_member_bool(j, "still_running", still_running);
-		put_totals(j, job, time_ns);
+		put_totals(j, job, still_running);
 	}
 	json_object_end(j);
 }

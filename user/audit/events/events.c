@@ -47,7 +47,7 @@ struct events {
 	struct user *users;
 	struct quota others; /* of all that there was no memory for */
 	struct job jobs[WIRE_MAX_JOBS];
-	uint64_t start_ns, checked_ns;
+	uint64_t checked_ns;
 	uint64_t n_jobs, written[EVENT_KINDS];
 	uint64_t limited, told_lost;
 	uint64_t counts[QUALITY_MAX_COUNTS + 1]; /* as last told */
@@ -308,14 +308,13 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 		return -1;
 	e->capture = c;
 	e->audit = audit_of(c);
-	e->start_ns = clock_ns(CLOCK_MONOTONIC);
 	e->lines.realtime_offset_ns = realtime_offset_ns();
 	e->lines.page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	e->lines.no_cmdline = e->options->no_cmdline;
 	snprintf(e->lines.audit, sizeof(e->lines.audit), "%" PRIx64, clock_ns(CLOCK_REALTIME));
 	read_boot_id(boot_id, sizeof(boot_id));
 	if (begin(e, EVENT_AUDIT_START))
-		event_audit_start(&e->lines, e->start_ns, capture_info(c), boot_id);
+		event_audit_start(&e->lines, clock_ns(CLOCK_MONOTONIC), capture_info(c), boot_id);
 	event_log_flush(e->log);
 	return 0;
 }
@@ -336,7 +335,7 @@ static void finish(struct listener *listener)
 	const struct machine *machine = audit_machine(e->audit);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct event_audit audit = {
-		.duration_ns = now - e->start_ns,
+		.duration_ns = audit_finished_ns(e->audit) - audit_start_ns(e->audit),
 		.alive = machine_alive(machine),
 		.jobs = e->n_jobs,
 		.limited = e->limited,

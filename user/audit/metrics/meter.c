@@ -519,7 +519,7 @@ static void look_at_jobs(struct meter *meter)
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
 		const struct metered_job *job = meter->jobs[i];
 
-		if (!job || job->model->end_ns)
+		if (!job || !machine_job_runs(job->model))
 			continue;
 		series_add(job->series, M_JOBS, 1);
 		series_add(job->series, M_JOB_RSS, profile_rss_now(job->model->profile));
@@ -537,7 +537,7 @@ void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns)
 	for (size_t i = 0; i < sizeof(gauges) / sizeof(*gauges); i++)
 		metrics_clear(meter->metrics, gauges[i]);
 	for (size_t i = 0; i < n; i++) {
-		if (processes[i]->end_ns)
+		if (!profile_process_runs(processes[i]))
 			continue;
 		look_at_process(meter, processes[i], now_ns);
 		alive++;

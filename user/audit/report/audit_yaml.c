@@ -126,12 +126,12 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	put_reason(e, job);
 	key_secs(e, "start_secs", since(r->start_ns, job->begin_ns));
 	/* Who closed it: its root's end, or ours. */
-	if (job->root && !job->root->end_ns)
+	if (machine_job_runs(job))
 		key_word(e, "end_secs", "null");
 	else
 		key_secs(e, "end_secs", since(r->start_ns, job->end_ns));
 	key_count(e, "processes", job->processes);
-	key_count(e, "processes_alive", job->alive);
+	key_count(e, "processes_alive", job->outliving + machine_job_runs(job));
 	key_count(e, "checkpoints", job->checkpoints);
 	key_count(e, "dropped_rows", job->dropped_rows);
 	emit_boundary(e);

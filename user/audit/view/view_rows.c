@@ -245,9 +245,12 @@ static void count_process(struct view_rows *v, const struct profile_process *pro
 	struct tally *tally = job ? tally_of(v, job) : NULL;
 
 	usage_add(&v->totals.usage, &process->usage);
-	if (tally)
-		usage_add(&tally->usage, &process->usage);
-	if (process->end_ns)
+	if (tally) {
+		const struct profile_usage used = machine_usage_in_job(process);
+
+		usage_add(&tally->usage, &used);
+	}
+	if (!profile_process_runs(process))
 		return;
 	v->totals.alive++;
 	v->totals.rss += process->memory.rss;
@@ -304,7 +307,7 @@ static void rank_processes(struct view_rows *v)
 		if (i + FETCH_AHEAD < n)
 			machine_fetch(processes[i + FETCH_AHEAD]);
 		count_process(v, process);
-		if (process->end_ns || !is_wanted(v->wants, process))
+		if (!profile_process_runs(process) || !is_wanted(v->wants, process))
 			continue;
 		v->totals.processes++;
 		if (!tree)

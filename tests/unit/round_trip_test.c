@@ -17,12 +17,12 @@
 
 #define MIB (1ull << 20)
 
-enum { SITE_SUMMARY = 8 };
+enum { SITE_SUMMARY = 8, SITE_DEFINE = 9 };
 
 static const char *site_name(void *context, uint32_t site)
 {
 	(void)context;
-	return site == SITE_SUMMARY ? "summary" : NULL;
+	return site == SITE_SUMMARY ? "summary" : site == SITE_DEFINE ? "define" : NULL;
 }
 
 struct run {
@@ -123,6 +123,24 @@ static void point(struct run *run, struct record_who who, uint64_t ms, uint64_t 
 
 static const struct record_who THIRD = {.tgid = 102, .tid = 105, .started_ns = 3};
 
+#define DEFINITION "size: \"MiB\"\n# \x1b"
+
+/* Names of keys of the profile, and names that look as if they were made different from these. */
+static const struct {
+	const char *name, *key;
+} summaries[] = {
+	{"size", "size"},
+	{"peak_memory_mb", "peak_memory_mb (metric)"},
+	{"peak_memory_mb (metric)", "peak_memory_mb (metric) (metric)"},
+	{"phases", "phases (metric)"},
+	{"report", "report (metric)"},
+	{"report 2", "report 2"},
+	{"odd (metric)", "odd (metric)"},
+	{" (metric)", " (metric)"},
+	{"a: 'b'\n\"c\" #\x01", "a: 'b'\n\"c\" #\x01"},
+};
+enum { N_SUMMARIES = sizeof(summaries) / sizeof(*summaries) };
+
 static void feed_run(struct run *run)
 {
 	const double loss = 0.1;
@@ -140,7 +158,9 @@ static void feed_run(struct run *run)
 	metric(run, "n", WIRE_VALUE_UINT, UINT64_MAX, 0);
 	metric(run, "least", WIRE_VALUE_INT, 1ull << 63, 0);
 	metric(run, "gone", WIRE_VALUE_UNREADABLE, 0, 0);
-	metric(run, "size", WIRE_VALUE_UINT, 32, SITE_SUMMARY);
+	for (size_t i = 0; i < N_SUMMARIES; i++)
+		metric(run, summaries[i].name, WIRE_VALUE_UINT, i, SITE_SUMMARY);
+	metric(run, DEFINITION, WIRE_VALUE_NONE, 0, SITE_DEFINE);
 	hit(run, WIRE_BEGIN, CHILD, "Layer");
 	hit(run, WIRE_MARK, MAIN, "loaded");
 	process(run, WIRE_FORK, THIRD, CHILD.tgid, "", 0, WIRE_PROCESS_SHARES_MM, 0);
@@ -255,9 +275,9 @@ static void test_rows(void **state)
 		const char *step;
 		uint32_t seq, pid;
 		size_t n_metrics;
-	} rows[] = {{"Start", 0, 100, 0},  {"Model Start", 1, 100, 0}, {"Layer Start", 7, 101, 4},
-		    {"loaded", 8, 100, 0}, {"Layer End", 9, 101, 0},   {"half", 10, 100, 0},
-		    {"End", 11, 100, 0}};
+	} rows[] = {{"Start", 0, 100, 0},   {"Model Start", 1, 100, 0}, {"Layer Start", 16, 101, 4},
+		    {"loaded", 17, 100, 0}, {"Layer End", 18, 101, 0},	{"half", 19, 100, 0},
+		    {"End", 20, 100, 0}};
 
 	(void)state;
 	assert_int_equal(r.n_steps, sizeof(rows) / sizeof(*rows));
@@ -297,19 +317,32 @@ static void test_metrics(void **state)
 	assert_int_equal(metrics[3].kind, PROFILE_UNREADABLE);
 }
 
+static void test_summaries(void **state)
+{
+	(void)state;
+	assert_int_equal(r.n_summaries, N_SUMMARIES);
+	for (size_t i = 0; i < N_SUMMARIES; i++) {
+		assert_string_equal(r.summaries[i].name, summaries[i].key);
+		assert_int_equal(r.summaries[i].kind, PROFILE_UINT);
+		assert_int_equal(r.summaries[i].u, i);
+	}
+	assert_int_equal(r.n_definitions, 1);
+	assert_string_equal(r.definitions[0], DEFINITION);
+}
+
 static void test_totals(void **state)
 {
 	const struct profile_totals *t = profile_totals(the_run.p);
 
 	(void)state;
-	assert_int_equal(t->duration_ns, 110 * MS);
+	assert_int_equal(t->duration_ns, 200 * MS);
 	assert_int_equal(r.totals.duration_ns, t->duration_ns);
 	assert_int_equal(t->peak_rss, 800 * MIB);
 	assert_int_equal(r.totals.peak_rss, t->peak_rss);
 	assert_int_equal(r.totals.main_peak_rss, t->main_peak_rss);
-	assert_int_equal(t->peak_hugetlb, 18 * MIB);
+	assert_int_equal(t->peak_hugetlb, 27 * MIB);
 	assert_int_equal(r.totals.peak_hugetlb, t->peak_hugetlb);
-	assert_int_equal(r.totals.usage.disk_write_cancelled, 11 * MIB);
+	assert_int_equal(r.totals.usage.disk_write_cancelled, 20 * MIB);
 	same_usage(&r.totals.usage, &t->usage);
 }
 
@@ -468,11 +501,11 @@ static void test_quality(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_run),	cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_metrics), cmocka_unit_test(test_totals),
-		cmocka_unit_test(test_phases),	cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_points),	cmocka_unit_test(test_peak),
-		cmocka_unit_test(test_quality),
+		cmocka_unit_test(test_run),	  cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_metrics),	  cmocka_unit_test(test_summaries),
+		cmocka_unit_test(test_totals),	  cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_processes), cmocka_unit_test(test_points),
+		cmocka_unit_test(test_peak),	  cmocka_unit_test(test_quality),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -12,7 +12,9 @@
 #include "cli/load.h"
 #include "base/log.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
+#include "format/ending.h"
 #include "report/renderer.h"
 
 enum { MIN_WIDTH = 60, UNKNOWN = UINT_MAX };
@@ -61,7 +63,8 @@ static const struct command_option options[] = {
 	{0, "phase", "PATTERN", "Only phases of that name; *, ? and [...] match", OPT_TEXT,
 	 INTO(struct report, render.phase)},
 	{0, "table", "TABLE",
-	 "Of csv: phases (default), processes, timeline, process_timeline or memory_usage",
+	 "Of csv: phases (default), processes, timeline, process_timeline, memory_usage, totals, "
+	 "metrics or metric_definitions",
 	 OPT_CHOICE, INTO(struct report, render.table), .choice = table_choice},
 	{0, "width", "COLUMNS", "Of text (default: the terminal's, or 80)", OPT_COUNT,
 	 INTO(struct report, render.width), .least = MIN_WIDTH, .most = TTY_MAX_WIDTH},
@@ -86,6 +89,20 @@ static int write_report(const struct report *report, const struct recording *r, 
 		failed = error_set(err, "cannot write all of '%s': %s", to,
 				   errno ? strerror(errno) : "a write failed");
 	return failed;
+}
+
+/* The format of a file may have no place for it. */
+static void warn_of_ending(const char *profile, const struct recording *r)
+{
+	char safe[ENDING_MAX * TEXT_TERMINAL_GROWTH + 1];
+	struct ending ending;
+
+	recording_ending(r, &ending);
+	text_for_terminal(safe, sizeof(safe), ending.text, ENDING_MAX);
+	if (r->partial)
+		log_info("%s: %s", profile, r->partial_text);
+	else if (ending.is_bad)
+		log_info("%s: %s", profile, safe);
 }
 
 static int make_report(struct report *report, struct error *err)
@@ -114,9 +131,8 @@ static int make_report(struct report *report, struct error *err)
 		const bool terminal = isatty(fd);
 
 		report->render.colour = tty_colour(fd);
-		/* The format of a file may have no place for it. */
-		if (r.partial && !terminal)
-			log_info("%s: %s", report->profile, r.partial_text);
+		if (!terminal)
+			warn_of_ending(report->profile, &r);
 		if (!report->render.width)
 			report->render.width = tty_width(fd);
 		failed = write_report(report, &r, fd, err);

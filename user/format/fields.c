@@ -251,6 +251,10 @@ static const struct field recording_fields[] = {
 	 .means = "a row for each checkpoint; what has no other time is of the tree since the "
 		  "start"},
 	{TOP(NULL, totals, record_totals)},
+	{LIST(struct recording, NULL, summaries, FIELD_METRICS, RECORDING_MAX_SUMMARIES)},
+	{LIST(struct recording, "metric_definitions", definitions, FIELD_TEXTS,
+	      RECORDING_MAX_SUMMARIES),
+	 .means = "what the program says of its own metrics, which follow the totals"},
 	{TOP("peak", peak, record_peak),
 	 .means = "what the peak was made of, at the event nearest to it"},
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
@@ -283,6 +287,19 @@ size_t field_find(const struct record *record, const char *key, size_t len)
 			return i;
 	}
 	return record->n_fields;
+}
+
+bool field_is_taken(const char *name)
+{
+	static const char again[] = FIELD_AGAIN;
+	size_t len = strlen(name);
+
+	while (len >= sizeof(again) - 1 &&
+	       !memcmp(name + len - (sizeof(again) - 1), again, sizeof(again) - 1))
+		len -= sizeof(again) - 1;
+	return field_find(&record_recording, name, len) < record_recording.n_fields ||
+	       field_find(&record_totals, name, len) < record_totals.n_fields ||
+	       (len == strlen(FIELD_REPORT) && !memcmp(name, FIELD_REPORT, len));
 }
 
 void field_put(const struct record *record, void *item, const char *key, bool has)

@@ -23,7 +23,8 @@ enum field_kind {
 	FIELD_TEXTS,	 /* list of char * */
 	FIELD_U32S,	 /* list of uint32_t */
 	FIELD_COUNTS,	 /* list of struct recording_count: every other key of the map */
-	FIELD_METRICS,	 /* list of struct profile_metric, a map from name to value */
+	FIELD_METRICS,	 /* list of struct profile_metric, a map from name to value; without a key:
+			  * every other key of the map that has a number */
 	FIELD_MAP,	 /* a struct of the record `of`, in place */
 	FIELD_LIST,	 /* list of structs of the record `of` */
 	FIELD_TABLE,	 /* the same; in files `columns` once and `rows` of values */
@@ -32,8 +33,8 @@ enum field_kind {
 struct record;
 
 struct field {
-	const char *key; /* NULL: the fields of this FIELD_MAP stand among the others; or it is
-			  * FIELD_COUNTS */
+	const char *key; /* NULL: the fields of this FIELD_MAP, the metrics of this FIELD_METRICS
+			  * stand among the others; or it is FIELD_COUNTS */
 	size_t offset;	 /* in the struct; of a list: of its pointer */
 	size_t count;	 /* of a list: offset of the size_t with its length */
 	const struct record *of;
@@ -114,6 +115,15 @@ static inline bool field_is_list(const struct field *field)
  */
 enum { FIELD_TEXT_MAX = 32 };
 char *field_scalar(char *out, const struct record *record, size_t i, const void *item);
+
+/*
+ * Returns whether a key of the profile has that name, in YAML or in JSON: a metric of the whole run
+ * has another key then, with FIELD_AGAIN after its name. The same holds for a name that ends so
+ * itself: no two metrics have one key.
+ */
+bool field_is_taken(const char *name);
+#define FIELD_AGAIN  " (metric)"
+#define FIELD_REPORT "report" /* only in JSON: what reports calculate */
 
 /* Returns the index of the field with that key, or record->n_fields. */
 size_t field_find(const struct record *record, const char *key, size_t len);

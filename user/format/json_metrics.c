@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "format/json_metrics.h"
 
-static void put_value(struct json_writer *j, const struct profile_metric *metric)
+void json_metric_value(struct json_writer *j, const struct profile_metric *metric)
 {
 	switch (metric->kind) {
 	case PROFILE_INT:
@@ -25,7 +25,7 @@ void json_metrics(struct json_writer *j, const struct profile_metric *metrics, s
 	json_object(j);
 	for (size_t i = 0; i < n; i++) {
 		json_key(j, metrics[i].name);
-		put_value(j, &metrics[i]);
+		json_metric_value(j, &metrics[i]);
 	}
 	json_object_end(j);
 }

@@ -20,8 +20,8 @@ enum { TOTALS = false, EVERYWHERE = true };
 		.since = (since_),                                                                 \
 		.offset = offsetof(struct profile_usage, member),                                  \
 	},
-#define TITLE(name, title) [QUANTITY_##name] = (title),
-const char *const quantity_group_titles[QUANTITY_GROUPS] = {QUANTITY_GROUP_LIST(TITLE)};
+#define TITLES(name, phase, process) [QUANTITY_##name] = {(phase), (process)},
+const struct quantity_titles quantity_groups[QUANTITY_GROUPS] = {QUANTITY_GROUP_LIST(TITLES)};
 
 const struct quantity quantities[N_QUANTITIES] = {USAGE_QUANTITIES(QUANTITY, )};
 

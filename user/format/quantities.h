@@ -20,22 +20,25 @@ enum quantity_unit {
 };
 
 /*
- * Quantities that are shown together: one track of a trace, one table by phase in the text report.
- * G(name, title of that table); NULL: text_phases.c has one that says more.
+ * Quantities that are shown together: one track of a trace, one table by phase and one by process
+ * in the text report. G(name, titles of these tables); NULL: others there say more.
  */
 #define QUANTITY_GROUP_LIST(G)                                                                     \
-	G(CALLS, NULL)                                                                             \
-	G(STORAGE, NULL)                                                                           \
-	G(CPU, NULL)                                                                               \
-	G(FAULTS, "FAULTS BY PHASE")
+	G(CALLS, NULL, NULL)                                                                       \
+	G(STORAGE, NULL, NULL)                                                                     \
+	G(CPU, NULL, NULL)                                                                         \
+	G(FAULTS, "FAULTS BY PHASE", "FAULTS BY PROCESS")
 
 enum quantity_group {
-#define QUANTITY_GROUP(name, title) QUANTITY_##name,
+#define QUANTITY_GROUP(name, ...) QUANTITY_##name,
 	QUANTITY_GROUP_LIST(QUANTITY_GROUP)
 #undef QUANTITY_GROUP
 		QUANTITY_GROUPS
 };
-extern const char *const quantity_group_titles[QUANTITY_GROUPS];
+struct quantity_titles {
+	const char *by_phase, *by_process;
+};
+extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 
 /*
  * Q(member of struct profile_usage, stem of its keys, unit, where, group, words, column, compared,

@@ -35,7 +35,8 @@ enum {
 	RECORDING_MAX_PROCESSES = 200000,
 	RECORDING_MAX_POINTS = 2000000,
 	RECORDING_MAX_SMALL = 65536, /* arguments, pids, warnings, notes, metrics of a step */
-	RECORDING_MAX_TEXT = 65536,  /* bytes of one text */
+	RECORDING_MAX_SUMMARIES = 4096,
+	RECORDING_MAX_TEXT = 65536, /* bytes of one text */
 };
 
 /*
@@ -189,6 +190,11 @@ struct recording {
 	struct recording_step *steps;
 	size_t n_steps;
 	struct recording_totals totals;
+	/* What the program reported of the whole run, under the names that the file has for it. */
+	struct profile_metric *summaries;
+	size_t n_summaries;
+	char **definitions; /* "NAME: what it is", as the program says of its metrics */
+	size_t n_definitions;
 	struct recording_peak peak;
 	struct recording_phase *phases;
 	size_t n_phases;

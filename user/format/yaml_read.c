@@ -32,7 +32,7 @@ static void *more(struct reader *r, const struct field *field, size_t size, stru
 		char why[64];
 
 		snprintf(why, sizeof(why), "more than %u of them", field->max);
-		reader_fail_here(r, field->key ? field->key : "quality", why);
+		reader_fail_here(r, field->key ? field->key : "keys that are no fields", why);
 		return NULL;
 	}
 	grown = arena_grow(r->arena, list->items, list->n, size);
@@ -67,52 +67,52 @@ static bool goes_on(const struct reader *r, yaml_event_type_t end)
 	return !reader_at(r, end) && !reader_at(r, YAML_STREAM_END_EVENT);
 }
 
-static int read_texts(struct reader *r, const struct field *field, struct items *list)
+typedef int (*read_item)(struct reader *r, const struct field *field, struct items *list);
+
+/* A list of items of which each is one scalar. */
+static int read_scalars(struct reader *r, const struct field *field, read_item item,
+			struct items *list)
 {
 	const int inside = enter(r, field->key, YAML_SEQUENCE_START_EVENT);
 
 	if (inside <= 0)
 		return inside;
 	while (goes_on(r, YAML_SEQUENCE_END_EVENT)) {
-		char **text = more(r, field, sizeof(*text), list);
-
-		if (!text || read_text(r, field->key, text))
+		if (item(r, field, list))
 			return -1;
-		list->n++;
 	}
 	return reader_next(r);
 }
 
-static int read_numbers(struct reader *r, const struct field *field, struct items *list)
+static int text_item(struct reader *r, const struct field *field, struct items *list)
 {
-	const int inside = enter(r, field->key, YAML_SEQUENCE_START_EVENT);
+	char **text = more(r, field, sizeof(*text), list);
 
-	if (inside <= 0)
-		return inside;
-	while (goes_on(r, YAML_SEQUENCE_END_EVENT)) {
-		uint32_t *number = more(r, field, sizeof(*number), list);
-
-		if (!number || read_u32(r, field->key, number))
-			return -1;
-		list->n++;
-	}
-	return reader_next(r);
+	if (!text || read_text(r, field->key, text))
+		return -1;
+	list->n++;
+	return 0;
 }
 
-static int read_flags(struct reader *r, const struct field *field, uint32_t *flags)
+static int number_item(struct reader *r, const struct field *field, struct items *list)
 {
-	const int inside = enter(r, field->key, YAML_SEQUENCE_START_EVENT);
+	uint32_t *number = more(r, field, sizeof(*number), list);
 
-	if (inside <= 0)
-		return inside;
-	while (goes_on(r, YAML_SEQUENCE_END_EVENT)) {
-		uint32_t flag = 0;
+	if (!number || read_u32(r, field->key, number))
+		return -1;
+	list->n++;
+	return 0;
+}
 
-		if (read_name(r, field->key, flag_names, N_FLAG_NAMES, &flag))
-			return -1;
-		*flags |= flag;
-	}
-	return reader_next(r);
+/* The list is a set of bits, in place. */
+static int flag_item(struct reader *r, const struct field *field, struct items *list)
+{
+	uint32_t flag = 0;
+
+	if (read_name(r, field->key, flag_names, N_FLAG_NAMES, &flag))
+		return -1;
+	*(uint32_t *)list->items |= flag;
+	return 0;
 }
 
 static int read_metrics(struct reader *r, const struct field *field, struct items *list)
@@ -151,10 +151,10 @@ static int read_any_list(struct reader *r, const struct field *field, void *into
 
 	switch (field->kind) {
 	case FIELD_TEXTS:
-		err = read_texts(r, field, &list);
+		err = read_scalars(r, field, text_item, &list);
 		break;
 	case FIELD_U32S:
-		err = read_numbers(r, field, &list);
+		err = read_scalars(r, field, number_item, &list);
 		break;
 	case FIELD_METRICS:
 		err = read_metrics(r, field, &list);
@@ -202,7 +202,7 @@ static int read_value(struct reader *r, const struct field *field, void *into)
 	case FIELD_KIND:
 		return read_name(r, field->key, kind_names, N_KIND_NAMES, place);
 	case FIELD_FLAGS:
-		return read_flags(r, field, place);
+		return read_scalars(r, field, flag_item, &(struct items){.items = place});
 	case FIELD_MAP:
 		return read_whole_map(r, field->of, place);
 	case FIELD_TEXTS:
@@ -266,7 +266,36 @@ static int read_unknown_count(struct reader *r, const struct field *field, const
 	return 0;
 }
 
-enum { MAX_KEY = 128 };
+/* A metric's name with all its bytes repaired fits. */
+enum { MAX_KEY = 1024 };
+
+/* Every key that is not known and has a number: the program reported it. */
+static int read_unknown_metric(struct reader *r, const struct field *field, const char *key,
+			       void *into)
+{
+	size_t n;
+	struct profile_metric value = {0}, *metrics = (void *)field_list(field, into, &n);
+	struct items list = {.items = metrics, .n = n};
+	struct profile_metric *metric;
+
+	if (!*key || !is_metric_value(r, &value) || reader_at(r, YAML_STREAM_END_EVENT) ||
+	    (value.kind == PROFILE_UNREADABLE && reader_at_end(r)))
+		return reader_skip(r);
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(metrics[i].name, key))
+			return reader_fail_here(r, "a metric of the run", "it is there twice");
+	}
+	metric = more(r, field, sizeof(*metric), &list);
+	if (!metric)
+		return -1;
+	*metric = value;
+	metric->name = arena_text(r->arena, key, strlen(key));
+	if (!metric->name)
+		return reader_out_of_memory(r);
+	list.n++;
+	put_list(field, into, &list);
+	return reader_next(r);
+}
 
 static int read_unknown(struct reader *r, const struct record *record, const char *key, void *into)
 {
@@ -276,6 +305,8 @@ static int read_unknown(struct reader *r, const struct record *record, const cha
 
 		if (field->kind == FIELD_COUNTS)
 			return read_unknown_count(r, field, key, into);
+		if (field->kind == FIELD_METRICS && !field->key)
+			return read_unknown_metric(r, field, key, into);
 		if (field->kind != FIELD_MAP || field->key)
 			continue;
 		inner = field_find(field->of, key, strlen(key));

@@ -111,36 +111,57 @@ int read_name(struct reader *r, const char *key, const struct flag_name *names, 
 	return reader_fail_value(r, key, "word that is known");
 }
 
-int read_metric_value(struct reader *r, struct profile_metric *metric)
+static bool is_whole(const char *text)
+{
+	const char *digits = text + (*text == '-');
+
+	return *digits && strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* Returns false if the whole number does not fit. */
+static bool parse_whole(const char *text, struct profile_metric *metric)
+{
+	const bool is_negative = *text == '-';
+
+	errno = 0;
+	metric->kind = is_negative ? PROFILE_INT : PROFILE_UINT;
+	if (is_negative)
+		metric->i = strtoll(text, NULL, 10);
+	else
+		metric->u = strtoull(text, NULL, 10);
+	return !errno;
+}
+
+bool is_metric_value(struct reader *r, struct profile_metric *metric)
 {
 	static const struct {
 		const char *text;
 		double value;
 	} words[] = {{".nan", NAN}, {".inf", INFINITY}, {"-.inf", -INFINITY}};
 	const char *text = reader_is_plain(r) ? reader_scalar(r) : "";
-	bool whole = *text &&
-		     strspn(text + (*text == '-'), "0123456789") == strlen(text + (*text == '-'));
 
+	if (reader_is_null(r)) {
+		metric->kind = PROFILE_UNREADABLE;
+		return true;
+	}
+	if (is_whole(text))
+		return parse_whole(text, metric);
 	metric->kind = PROFILE_DOUBLE;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (!strcmp(text, words[i].text)) {
 			metric->d = words[i].value;
-			return reader_next(r);
+			return true;
 		}
 	}
-	errno = 0;
-	if (reader_is_null(r)) {
-		metric->kind = PROFILE_UNREADABLE;
-	} else if (whole && *text == '-') {
-		metric->kind = PROFILE_INT;
-		metric->i = strtoll(text, NULL, 10);
-	} else if (whole) {
-		metric->kind = PROFILE_UINT;
-		metric->u = strtoull(text, NULL, 10);
-	} else if (!parse_decimal(text, &metric->d)) {
-		return reader_fail_value(r, "metrics", "number");
-	}
-	if (errno)
-		return reader_fail_value(r, "metrics", "number that fits into 64 bits");
-	return reader_next(r);
+	return parse_decimal(text, &metric->d);
+}
+
+int read_metric_value(struct reader *r, struct profile_metric *metric)
+{
+	if (is_metric_value(r, metric))
+		return reader_next(r);
+	return reader_fail_value(r, "metrics",
+				 reader_is_plain(r) && is_whole(reader_scalar(r))
+					 ? "number that fits into 64 bits"
+					 : "number");
 }

@@ -27,5 +27,7 @@ int read_name(struct reader *r, const char *key, const struct flag_name *names, 
 	      uint32_t *value);
 /* Whatever a program reported. */
 int read_metric_value(struct reader *r, struct profile_metric *metric);
+/* Returns false if the value at hand is none that a program can have reported; reads nothing on. */
+bool is_metric_value(struct reader *r, struct profile_metric *metric);
 
 #endif

@@ -69,21 +69,12 @@ int yaml_row(struct yaml *y, const struct profile_checkpoint *row)
 	return emit_error(y->e);
 }
 
-static bool is_own_key(const char *name)
-{
-	const size_t len = strlen(name);
-
-	return field_find(&record_recording, name, len) < record_recording.n_fields ||
-	       field_find(&record_totals, name, len) < record_totals.n_fields;
-}
-
-/* The key of a summary metric: "NAME (metric)" where NAME is a key already. */
 static void put_summary_key(struct emit *e, const char *name)
 {
-	char text[WIRE_NAME_MAX * TEXT_GROWTH + sizeof(" (metric)")];
+	char text[WIRE_NAME_MAX * TEXT_GROWTH + sizeof(FIELD_AGAIN)];
 
-	if (is_own_key(name)) {
-		snprintf(text, sizeof(text), "%s (metric)", name);
+	if (field_is_taken(name)) {
+		snprintf(text, sizeof(text), "%s" FIELD_AGAIN, name);
 		name = text;
 	}
 	emit_text(e, name);
@@ -244,8 +235,25 @@ static void put_meanings(struct emit *e, const char *indent, const struct record
 	}
 }
 
-/* What programs say of their metrics; a comment must hold no line break of theirs. */
 static void put_definitions(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const char *const *texts = profile_definitions(p, &n);
+
+	if (!n)
+		return;
+	emit_plain(e, "metric_definitions");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++) {
+		emit_text(e, texts[i]);
+		emit_boundary(e);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
+/* The same for people, where Quark has it; a comment must hold no line break of theirs. */
+static void put_definition_comments(struct emit *e, const struct profile *p)
 {
 	char line[WIRE_NAME_MAX * TEXT_TERMINAL_GROWTH + 1];
 	size_t n;
@@ -268,6 +276,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	emit_list_end(e);
 	yaml_totals(e, profile_totals(p));
 	put_summaries(e, p);
+	put_definitions(e, p);
 	put_peak(e, p);
 	yaml_phases(e, p);
 	put_processes(e, p);
@@ -280,6 +289,6 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_meanings(e, "", &record_recording);
 	emit_comment(e, "Texts that are very long are cut and end in \"...\".");
 	emit_boundary(e);
-	put_definitions(e, p);
+	put_definition_comments(e, p);
 	return emit_flush(e);
 }

@@ -6,27 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+#include "format/ending.h"
 #include "format/fields.h"
 #include "format/json_metrics.h"
+#include "report/metrics.h"
 #include "report/renderer.h"
 
-static const struct {
-	const char *name;
-	const struct record *record;
-	size_t items, n; /* offsets in struct recording */
-} tables[] = {
-#define TABLE(name, member, record)                                                                \
-	{                                                                                          \
-		name, &(record), offsetof(struct recording, member),                               \
-			offsetof(struct recording, n_##member)                                     \
-	}
-	TABLE("phases", phases, record_phase),
-	TABLE("processes", processes, record_process),
-	TABLE("timeline", points, record_point),
-	TABLE("process_timeline", tracks, record_track_point),
-	TABLE("memory_usage", steps, record_step),
-#undef TABLE
-};
+static const char end_of_line[] = "\r\n";
 
 static void put_quoted(FILE *out, const char *text)
 {
@@ -109,37 +96,143 @@ static uint32_t columns_of(const struct record *record, const char *items, size_
 }
 
 /* The first field of each record is in the first format, so it is a column. */
-static int put_table(FILE *out, const struct record *record, const char *items, size_t n)
+static void put_titles(FILE *out, const struct record *record, uint32_t columns)
 {
-	const uint32_t columns = columns_of(record, items, n);
-
 	for (size_t i = 0; i < record->n_fields; i++) {
 		if (columns >> i & 1)
 			fprintf(out, "%s%s", i ? "," : "", record->fields[i].key);
 	}
-	fputs("\r\n", out);
-	for (size_t row = 0; row < n; row++) {
-		for (size_t i = 0; i < record->n_fields; i++) {
-			if (!(columns >> i & 1))
-				continue;
-			if (i)
-				putc_unlocked(',', out);
-			if (put_cell(out, record, i, items + row * record->size))
-				return -1;
-		}
-		fputs_unlocked("\r\n", out);
+}
+
+static int put_cells(FILE *out, const struct record *record, uint32_t columns, const void *item)
+{
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (!(columns >> i & 1))
+			continue;
+		if (i)
+			putc_unlocked(',', out);
+		if (put_cell(out, record, i, item))
+			return -1;
 	}
 	return 0;
+}
+
+static int put_records(FILE *out, const struct record *record, const char *items, size_t n)
+{
+	const uint32_t columns = columns_of(record, items, n);
+
+	put_titles(out, record, columns);
+	fputs(end_of_line, out);
+	for (size_t row = 0; row < n; row++) {
+		if (put_cells(out, record, columns, items + row * record->size))
+			return -1;
+		fputs_unlocked(end_of_line, out);
+	}
+	return 0;
+}
+
+/* ---- What a run has once ---- */
+
+static int put_totals(FILE *out, const struct recording *r)
+{
+	const uint32_t columns = columns_of(&record_totals, (const char *)&r->totals, 1);
+	struct ending ending;
+
+	recording_ending(r, &ending);
+	put_titles(out, &record_totals, columns);
+	fprintf(out, ",ending%s", end_of_line);
+	if (put_cells(out, &record_totals, columns, &r->totals))
+		return -1;
+	putc(',', out);
+	if (ending.is_bad)
+		put_quoted(out, ending.text);
+	fputs(end_of_line, out);
+	return 0;
+}
+
+/* ---- What the program reported ---- */
+
+static void put_metric(FILE *out, const struct profile_metric *metric)
+{
+	char text[UNITS_TEXT_MAX];
+
+	put_quoted(out, metric->name);
+	putc_unlocked(',', out);
+	if (metric->kind != PROFILE_UNREADABLE)
+		fputs_unlocked(metric_text(text, metric), out);
+}
+
+/* Of a metric of the run, only its name and its value. */
+static int put_reported(FILE *out, const struct recording *r)
+{
+	char secs[UNITS_TEXT_MAX];
+
+	fprintf(out, "name,value,relative_time_secs,step,pid,tid%s", end_of_line);
+	for (size_t i = 0; i < r->n_summaries; i++) {
+		put_metric(out, &r->summaries[i]);
+		fprintf(out, ",,,,%s", end_of_line);
+	}
+	for (size_t i = 0; i < r->n_steps; i++) {
+		const struct recording_step *step = &r->steps[i];
+
+		for (size_t k = 0; k < step->n_metrics; k++) {
+			put_metric(out, &step->metrics[k]);
+			fprintf(out, ",%s,", units_secs(secs, step->rel_ns, SECS_DECIMALS));
+			put_quoted(out, step->step);
+			fprintf(out, ",%u,%u%s", step->pid, step->tid, end_of_line);
+		}
+	}
+	return 0;
+}
+
+static int put_definitions(FILE *out, const struct recording *r)
+{
+	fprintf(out, "metric_definition%s", end_of_line);
+	for (size_t i = 0; i < r->n_definitions; i++) {
+		put_quoted(out, r->definitions[i]);
+		fputs(end_of_line, out);
+	}
+	return 0;
+}
+
+/* ---- The tables ---- */
+
+static const struct {
+	const char *name;
+	int (*put)(FILE *out, const struct recording *r); /* NULL: records, as follows */
+	const struct record *record;
+	size_t items, n; /* offsets in struct recording */
+} tables[] = {
+#define TABLE(name, member, record)                                                                \
+	{                                                                                          \
+		name, NULL, &(record), offsetof(struct recording, member),                         \
+			offsetof(struct recording, n_##member)                                     \
+	}
+	TABLE("phases", phases, record_phase),
+	TABLE("processes", processes, record_process),
+	TABLE("timeline", points, record_point),
+	TABLE("process_timeline", tracks, record_track_point),
+	TABLE("memory_usage", steps, record_step),
+	{.name = "totals", .put = put_totals},
+	{.name = "metrics", .put = put_reported},
+	{.name = "metric_definitions", .put = put_definitions},
+#undef TABLE
+};
+
+static int put_table(FILE *out, const struct recording *r, size_t i)
+{
+	const char *at = (const char *)r;
+
+	return tables[i].put ? tables[i].put(out, r)
+			     : put_records(out, tables[i].record,
+					   *(const char *const *)(at + tables[i].items),
+					   *(const size_t *)(at + tables[i].n));
 }
 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
-	const char *at = (const char *)r;
-	const size_t i = options->table;
-
-	if (put_table(out, tables[i].record, *(const char *const *)(at + tables[i].items),
-		      *(const size_t *)(at + tables[i].n)))
+	if (put_table(out, r, options->table))
 		return error_set(err, "not enough memory for the report");
 	return 0;
 }

@@ -67,6 +67,7 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	json_member_u64(j, "io_write", totals->usage.io_write);
 	json_member_u64(j, "disk_write", totals->usage.disk_write);
 	html_member_secs(j, "cpu", totals->usage.cpu_ns);
+	html_later_members(j, page->r, &totals->usage);
 	if (is_known) {
 		json_member_u64(j, "needed", need.needed);
 		json_member_u64(j, "files", need.files);
@@ -221,11 +222,13 @@ static int render(const struct recording *r, const struct render_options *option
 
 	recording_ending(r, &page.ending);
 	page.rates = rates_between_steps(r, MAX_RATES, &page.n_rates);
-	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates;
+	page.metrics = reported_metrics(r, &page.n_metrics);
+	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates && page.metrics;
 	if (is_ready)
 		put_page(&page);
 	recording_needs_free(page.needs);
 	free(page.rates);
+	free(page.metrics);
 	layout_free(&page.layout);
 	return is_ready ? 0 : error_set(err, "not enough memory for the report");
 }

@@ -13,6 +13,7 @@
 #include "format/ending.h"
 #include "format/recording.h"
 #include "report/layout.h"
+#include "report/metrics.h"
 #include "report/rates.h"
 #include "report/renderer.h"
 
@@ -24,12 +25,17 @@ struct html_page {
 	struct layout layout;
 	struct rate *rates;
 	size_t n_rates;
+	struct reported *metrics;
+	size_t n_metrics;
 	FILE *out;
 	struct json_writer json;
 };
 
 /* html_tables.c: the members of the profile that are tables. */
 void html_tables(struct html_page *page);
+/* The later quantities of the run's totals: members of an object. */
+void html_later_members(struct json_writer *j, const struct recording *r,
+			const struct profile_usage *usage);
 
 /* html_values.c */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The tables of the page: what a run has many of. */
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -29,16 +28,32 @@ static void begin_usage_rows(struct json_writer *j, const char *name, const char
 	html_keys_end(j);
 }
 
+static void put_one(struct json_writer *j, const struct quantity *quantity,
+		    const struct profile_usage *usage)
+{
+	if (quantity->unit == QUANTITY_NS)
+		html_secs(j, quantity_of(quantity, usage));
+	else
+		json_u64(j, quantity_of(quantity, usage));
+}
+
 static void put_later(struct json_writer *j, const struct recording *r,
 		      const struct profile_usage *usage)
 {
 	for (int i = 0; i < N_QUANTITIES; i++) {
-		const uint64_t value = quantity_of(&quantities[i], usage);
+		if (is_shown(&quantities[i], r))
+			put_one(j, &quantities[i], usage);
+	}
+}
 
-		if (is_shown(&quantities[i], r) && quantities[i].unit == QUANTITY_NS)
-			html_secs(j, value);
-		else if (is_shown(&quantities[i], r))
-			json_u64(j, value);
+void html_later_members(struct json_writer *j, const struct recording *r,
+			const struct profile_usage *usage)
+{
+	for (int i = 0; i < N_QUANTITIES; i++) {
+		if (is_shown(&quantities[i], r)) {
+			json_key(j, quantities[i].stem);
+			put_one(j, &quantities[i], usage);
+		}
 	}
 }
 
@@ -66,6 +81,7 @@ static void put_quantities(struct json_writer *j, const struct recording *r)
 	if (any)
 		html_rows_end(j);
 }
+
 /* As columns, which charts take. `unsplit` is memory of which the kind is not known. */
 static void put_timeline(struct json_writer *j, const struct recording *r)
 {
@@ -227,16 +243,46 @@ static void put_processes(struct json_writer *j, const struct recording *r)
 	html_rows_end(j);
 }
 
+/* As text: a script has no whole numbers of 64 bits, and JSON no NaN. */
+static void put_metric_value(struct json_writer *j, const struct profile_metric *metric)
+{
+	char text[UNITS_TEXT_MAX];
+
+	json_text(j, metric_text(text, metric));
+}
+
 static void put_metric(struct json_writer *j, const struct profile_metric *metric)
 {
 	html_member_shown(j, "name", metric->name);
 	json_key(j, "value");
-	if (metric->kind == PROFILE_INT)
-		json_i64(j, metric->i);
-	else if (metric->kind == PROFILE_UINT)
-		json_u64(j, metric->u);
-	else
-		json_double(j, metric->kind == PROFILE_DOUBLE ? metric->d : NAN);
+	put_metric_value(j, metric);
+}
+
+static void put_reported(struct json_writer *j, const struct html_page *page)
+{
+	static const char *const keys[] = {"name",  "last",   "of_run",	 "time",
+					   "times", "lowest", "highest", NULL};
+	const struct recording *r = page->r;
+
+	html_rows(j, "metrics", keys);
+	for (size_t i = 0; i < page->n_metrics; i++) {
+		const struct reported *metric = &page->metrics[i];
+
+		json_array(j);
+		html_shown(j, metric->name);
+		put_metric_value(j, &metric->last);
+		html_bool(j, metric->of_run);
+		html_secs(j, metric->last_ns);
+		json_u64(j, metric->count);
+		put_metric_value(j, &metric->lowest);
+		put_metric_value(j, &metric->highest);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+	html_member_array(j, "definitions");
+	for (size_t i = 0; i < r->n_definitions; i++)
+		html_shown(j, r->definitions[i]);
+	json_array_end(j);
 }
 
 static void put_step(struct json_writer *j, const struct recording_step *step)
@@ -334,6 +380,7 @@ void html_tables(struct html_page *page)
 	put_phases(j, page);
 	put_processes(j, page->r);
 	put_steps(j, page->r);
+	put_reported(j, page);
 	put_quality(j, &page->r->quality);
 	put_palette(j);
 }

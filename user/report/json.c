@@ -3,6 +3,9 @@
  * JSON: the profile with the keys, units and decimals of the file, then what the other reports
  * calculate from it. docs/profile.schema.json describes both.
  */
+#include <string.h>
+
+#include "format/ending.h"
 #include "format/fields.h"
 #include "format/json_metrics.h"
 #include "base/json_writer.h"
@@ -125,6 +128,19 @@ static void put_counts(struct json_writer *j, const struct field *field, const v
 	}
 }
 
+/* The names in a file are those of no key, but a file of others may have any that is only ours. */
+static void put_summaries(struct json_writer *j, const struct field *field, const void *item)
+{
+	size_t n;
+	const struct profile_metric *metrics = field_list(field, item, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		json_key(j, strcmp(metrics[i].name, FIELD_REPORT) ? metrics[i].name
+								  : FIELD_REPORT FIELD_AGAIN);
+		json_metric_value(j, &metrics[i]);
+	}
+}
+
 static void put_field(struct json_writer *j, const struct record *record, size_t i,
 		      const void *item)
 {
@@ -132,6 +148,8 @@ static void put_field(struct json_writer *j, const struct record *record, size_t
 
 	if (field->kind == FIELD_COUNTS) {
 		put_counts(j, field, item);
+	} else if (field->kind == FIELD_METRICS && !field->key) {
+		put_summaries(j, field, item);
 	} else if (field->kind == FIELD_MAP && !field->key) {
 		put_record(j, field->of, field_at(field, item));
 	} else if (field_has(record, item, i) || field->nullable) {
@@ -234,10 +252,14 @@ static void put_peak(struct json_writer *j, const struct recording *r)
 /* What the file does not have. */
 static int put_report(struct json_writer *j, const struct recording *r)
 {
+	struct ending ending;
+
+	recording_ending(r, &ending);
 	json_key(j, "report");
 	json_object(j);
 	json_key(j, "partial");
 	json_text(j, r->partial ? r->partial_text : NULL);
+	json_member_text(j, "ending", ending.is_bad ? ending.text : NULL);
 	put_derived(j, r);
 	put_peak(j, r);
 	if (put_fit(j, r))

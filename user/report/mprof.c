@@ -6,15 +6,20 @@
  *     MEM MIB UNIXSECS                             the tree, as `mprof run --include-children`
  *     CHLD NUMBER MIB UNIXSECS                     a process by itself; NUMBER is its pid
  *     FUNC NAME MIB UNIXSECS MIB UNIXSECS DEPTH    a phase: its begin, its end
+ *     # TEXT                                       mprof passes over it, as over all it knows not
  *
  * mprof splits fields at single blanks and lines at every line end that Python knows, so a name has
  * neither.
  */
 #include <string.h>
 
+#include "format/ending.h"
+#include "report/metrics.h"
 #include "report/renderer.h"
 #include "base/text.h"
 #include "base/units.h"
+
+enum { MAX_COMMENT = ENDING_MAX }; /* columns */
 
 /* Any name as one word, never empty. */
 static void put_word(FILE *out, const char *name)
@@ -112,6 +117,49 @@ static void put_phases(const struct dat *d, const struct recording *r,
 	}
 }
 
+/* A text on one line, as mprof sees lines. */
+static void put_comment(const struct dat *d, const char *lead, const char *text)
+{
+	char safe[MAX_COMMENT * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(safe, sizeof(safe), text, MAX_COMMENT);
+	fprintf(d->out, "# %s%s\n", lead, safe);
+}
+
+static void put_metric(const struct dat *d, const struct profile_metric *metric)
+{
+	char text[UNITS_TEXT_MAX];
+
+	fputs("# metric ", d->out);
+	put_word(d->out, metric->name);
+	fprintf(d->out, " %s", metric_text(text, metric));
+}
+
+/* What mprof has no place for. */
+static void put_comments(const struct dat *d, const struct recording *r)
+{
+	struct ending ending;
+	char text[UNITS_TEXT_MAX];
+
+	recording_ending(r, &ending);
+	if (ending.is_bad)
+		put_comment(d, "", ending.text);
+	for (size_t i = 0; i < r->n_summaries; i++) {
+		put_metric(d, &r->summaries[i]);
+		putc_unlocked('\n', d->out);
+	}
+	for (size_t i = 0; i < r->n_steps; i++) {
+		const struct recording_step *step = &r->steps[i];
+
+		for (size_t k = 0; k < step->n_metrics; k++) {
+			put_metric(d, &step->metrics[k]);
+			fprintf(d->out, " %s\n", units_secs(text, d->start_ns + step->rel_ns, 6));
+		}
+	}
+	for (size_t i = 0; i < r->n_definitions; i++)
+		put_comment(d, "definition ", r->definitions[i]);
+}
+
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
@@ -122,6 +170,7 @@ static int render(const struct recording *r, const struct render_options *option
 	put_points(&d, r);
 	put_process_points(&d, r);
 	put_phases(&d, r, options);
+	put_comments(&d, r);
 	return 0;
 }
 

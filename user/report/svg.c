@@ -9,28 +9,23 @@
 #include <string.h>
 
 #include "report/layout.h"
-#include "report/markup.h"
 #include "report/palette.h"
 #include "report/rates.h"
 #include "report/renderer.h"
 #include "report/select.h"
+#include "report/svg_head.h"
 #include "base/units.h"
 
 /* In pixels of the picture. */
 enum {
-	WIDTH = 960,
-	MARGIN = 20,
-	AXIS = 66,    /* left of a plot, for the numbers */
-	GAP = 24,     /* between panels */
-	HEAD = 54,    /* command and peak */
-	PARTIAL = 18, /* the line for a profile that was cut off */
+	AXIS = 66, /* left of a plot, for the numbers */
+	GAP = 24,  /* between panels */
 	LANE = 17,
 	MEMORY = 230, /* heights of plots */
 	SMALL = 150,
 	TITLE = 24, /* above a plot */
 	KEY = 20,   /* below the title of a narrow plot */
 	TICKS = 22, /* below a plot */
-	LETTER = 7, /* about the width of a letter */
 	BAR = 20,   /* a phase's duration, and the space to the next */
 	MAX_BARS = 8,
 	MAX_LANES = 6,
@@ -42,6 +37,7 @@ struct picture {
 	const struct recording *r;
 	const struct render_options *options;
 	FILE *out;
+	struct svg_head head;
 	struct layout layout;
 	struct rate *rates;
 	size_t n_rates;
@@ -70,14 +66,6 @@ static double y_of(const struct plot *plot, double value)
 
 /* ---- Words ---- */
 
-static void put_text(const struct picture *p, double x, double y, const char *class,
-		     const char *text, unsigned int columns)
-{
-	fprintf(p->out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
-	markup_text(p->out, text, columns);
-	fputs("</text>\n", p->out);
-}
-
 static void put_rect(const struct picture *p, double x, double y, double width, double height,
 		     const char *attributes)
 {
@@ -100,7 +88,7 @@ static double put_key(const struct picture *p, double x, double y, const char *c
 
 	snprintf(attributes, sizeof(attributes), "class=\"%s\" rx=\"2\"", class);
 	put_rect(p, x, y - 9, 10, 10, attributes);
-	put_text(p, x + 14, y, "dim", text, 40);
+	svg_text(p->out, x + 14, y, "dim", text, 40);
 	return x + 14 + (double)strlen(text) * LETTER + 14;
 }
 
@@ -159,13 +147,13 @@ static void put_axes(const struct picture *p, const struct plot *plot, double st
 
 		put_rule(p, plot->left, y, plot->left + plot->width, y, "grid");
 		text(label, i * step);
-		put_text(p, plot->left - 6, y + 4, "dim end", label, 20);
+		svg_text(p->out, plot->left - 6, y + 4, "dim end", label, 20);
 	}
 	for (int i = 0; i < MAX_TICKS && i * every <= (double)p->end_ns * 1.001; i++) {
 		const double x = x_of(p, plot, (uint64_t)(i * every));
 
 		put_rule(p, x, plot->top + plot->height, x, plot->top + plot->height + 4, "axis");
-		put_text(p, x, plot->top + plot->height + 17, "dim middle",
+		svg_text(p->out, x, plot->top + plot->height + 17, "dim middle",
 			 units_time_for_people(label, (uint64_t)(i * every)), 20);
 	}
 	put_rule(p, plot->left, plot->top + plot->height, plot->left + plot->width,
@@ -223,17 +211,6 @@ static void end_area(struct line *line, uint64_t ns)
 
 /* ---- Memory ---- */
 
-enum { ANON, SHMEM, FILES, UNSPLIT, N_KINDS };
-
-static const struct {
-	const char *class, *name;
-} kinds[N_KINDS] = {
-	[ANON] = {"anon", "anonymous"},
-	[SHMEM] = {"shmem", "shared"},
-	[FILES] = {"file", "mapped files"},
-	[UNSPLIT] = {"unsplit", "not told apart"},
-};
-
 /* The memory of a kind, and of all kinds drawn below it, at a point. */
 static uint64_t stacked(const struct recording_point *point, int kind)
 {
@@ -266,8 +243,8 @@ static void put_kinds(const struct picture *p, const struct plot *plot)
 		if (!has_kind(p, kind))
 			continue;
 		/* With an outline: a peak within one pixel has no area. */
-		fprintf(p->out, "<path class=\"%s %s-line\" d=\"", kinds[kind].class,
-			kinds[kind].class);
+		fprintf(p->out, "<path class=\"%s %s-line\" d=\"", svg_kinds[kind].class,
+			svg_kinds[kind].class);
 		for (size_t i = 0; i < p->r->n_points; i++)
 			line_to(&line, p->r->points[i].time_ns,
 				(double)stacked(&p->r->points[i], kind));
@@ -276,8 +253,8 @@ static void put_kinds(const struct picture *p, const struct plot *plot)
 	}
 	for (int kind = 0; kind < N_KINDS; kind++) {
 		if (has_kind(p, kind))
-			x = put_key(p, x, plot->top - p->lanes - 10, kinds[kind].class,
-				    kinds[kind].name);
+			x = put_key(p, x, plot->top - p->lanes - 10, svg_kinds[kind].class,
+				    svg_kinds[kind].name);
 	}
 }
 
@@ -295,7 +272,7 @@ static void put_lane(const struct picture *p, const struct plot *plot, size_t i)
 		 phase->kind == PROFILE_PHASE_GAP ? " opacity=\"0.65\"" : "");
 	put_rect(p, from, top, to - from - 1, LANE - 2, attributes);
 	if (to - from > 7 * LETTER)
-		put_text(p, from + 4, top + 11.5, "lane", phase->shown,
+		svg_text(p->out, from + 4, top + 11.5, "lane", phase->shown,
 			 (unsigned int)((to - from - 6) / LETTER));
 }
 
@@ -335,12 +312,12 @@ static void put_peak(const struct picture *p, const struct plot *plot)
 	put_rule(p, x, plot->top + 18, x, y, "pin");
 	fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" class=\"peak\"/>\n", x, y);
 	put_rect(p, from, plot->top + 1, width, 18, "class=\"peak\" rx=\"4\"");
-	put_text(p, from + width / 2, plot->top + 14, "called middle", text, 60);
+	svg_text(p->out, from + width / 2, plot->top + 14, "called middle", text, 60);
 }
 
 static void put_memory(const struct picture *p, const struct plot *plot)
 {
-	put_text(p, plot->left - AXIS, plot->top - p->lanes - 10, "title", "Memory", 20);
+	svg_text(p->out, plot->left - AXIS, plot->top - p->lanes - 10, "title", "Memory", 20);
 	put_axes(p, plot, round_binary(plot->high / 6), bytes_text);
 	put_kinds(p, plot);
 	put_lanes(p, plot);
@@ -410,20 +387,21 @@ static void put_rates(const struct picture *p, const struct plot *plot, usage_of
 
 static void put_nothing(const struct picture *p, const struct plot *plot, const char *why)
 {
-	put_text(p, plot->left - AXIS, plot->top + 20, "dim", why, 60);
+	svg_text(p->out, plot->left - AXIS, plot->top + 20, "dim", why, 60);
 }
 
 static void put_cpu(const struct picture *p, const struct plot *where)
 {
 	struct plot plot = *where;
 
-	put_text(p, plot.left - AXIS, plot.top - KEY - 8, "title", "CPU", 20);
+	svg_text(p->out, plot.left - AXIS, plot.top - KEY - 8, "title", "CPU", 20);
 	plot.high = highest_rate(p, cpu) / 1e9 * 1.1;
 	if (plot.high <= 0) {
 		put_nothing(p, &plot, "not in this profile");
 		return;
 	}
-	put_text(p, plot.left - AXIS, plot.top - 8, "dim", "cores, mean between checkpoints", 60);
+	svg_text(p->out, plot.left - AXIS, plot.top - 8, "dim", "cores, mean between checkpoints",
+		 60);
 	put_axes(p, &plot, round_decimal(plot.high / 4), cores_text);
 	put_rates(p, &plot, cpu, 1e9, "cpu", true);
 }
@@ -443,7 +421,7 @@ static void put_io(const struct picture *p, const struct plot *where)
 	struct plot plot = *where;
 	double x = plot.left - AXIS;
 
-	put_text(p, plot.left - AXIS, plot.top - KEY - 8, "title", "I/O", 20);
+	svg_text(p->out, plot.left - AXIS, plot.top - KEY - 8, "title", "I/O", 20);
 	plot.high = 0;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		plot.high = fmax(plot.high, highest_rate(p, all[i].of) * 1.1);
@@ -469,11 +447,11 @@ static void put_duration(const struct picture *p, const struct plot *plot,
 	const double bar = room * (double)phase->duration_ns / plot->high;
 	char attributes[64], text[UNITS_TEXT_MAX];
 
-	put_text(p, plot->left, y + 11, "", phase->shown, (unsigned int)(names / LETTER));
+	svg_text(p->out, plot->left, y + 11, "", phase->shown, (unsigned int)(names / LETTER));
 	snprintf(attributes, sizeof(attributes), "fill=\"%s\" rx=\"2\"",
 		 palette_phases[p->layout.places[phase - p->r->phases].group % PALETTE_PHASES]);
 	put_rect(p, plot->left + names, y, bar, 14, attributes);
-	put_text(p, plot->left + names + bar + 6, y + 11, "dim",
+	svg_text(p->out, plot->left + names + bar + 6, y + 11, "dim",
 		 units_time_for_people(text, phase->duration_ns), 20);
 }
 
@@ -482,10 +460,10 @@ static void put_durations(const struct picture *p, const struct plot *where)
 	const size_t top = p->options->top, most = top && top < MAX_BARS ? top : MAX_BARS;
 	struct plot plot = *where;
 
-	put_text(p, plot.left, plot.top - KEY - 8, "title",
+	svg_text(p->out, plot.left, plot.top - KEY - 8, "title",
 		 p->n_longest > most ? "Longest phases" : "Duration of phases", 40);
 	if (!p->n_longest) {
-		put_text(p, plot.left, plot.top, "dim", "the profile has no phases", 40);
+		svg_text(p->out, plot.left, plot.top, "dim", "the profile has no phases", 40);
 		return;
 	}
 	plot.high = fmax((double)p->longest[0]->duration_ns, 1);
@@ -530,69 +508,10 @@ static void put_style(const struct picture *p)
 	fputs("}\n</style>\n", p->out);
 }
 
-static void put_command(const struct picture *p)
-{
-	const struct recording_run *run = &p->r->run;
-
-	fprintf(p->out, "<text x=\"%d\" y=\"%d\" class=\"head\">", MARGIN, MARGIN + 14);
-	for (size_t i = 0; i < run->n_command && i < 8; i++) {
-		fputs(i ? " " : "", p->out);
-		markup_text(p->out, run->command[i], 100 / (run->n_command < 4 ? 2 : 6));
-	}
-	if (!run->n_command)
-		fputs("Memory and I/O", p->out);
-	fputs("</text>\n", p->out);
-}
-
-/* The peak in a sentence: when, in which phase, of what kind, in which process. */
-static void put_answer(const struct picture *p)
-{
-	const struct recording_peak *peak = &p->r->peak;
-	const struct recording_phase *phase;
-	const uint64_t parts[] = {[ANON] = peak->anon, [SHMEM] = peak->shmem, [FILES] = peak->file};
-	const uint64_t sum = peak->anon + peak->shmem + peak->file;
-	char size[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
-	const char *words;
-	int most = ANON;
-	uint64_t ns;
-
-	fprintf(p->out,
-		"<text x=\"%d\" y=\"%d\"><tspan class=\"big peak\">Peak %s</tspan><tspan dx=\"8\">",
-		MARGIN, MARGIN + 42, units_bytes_for_people(size, p->r->totals.peak_rss));
-	if (recording_peak_time(p->r, &ns)) {
-		phase = recording_where_peak(p->r, &words);
-		fprintf(p->out, "at %s%s", units_time_for_people(when, ns), words);
-		markup_text(p->out, phase ? phase->shown : "", 40);
-	} else {
-		fputs("at a time that the profile does not say", p->out);
-	}
-	for (int kind = ANON; kind <= FILES; kind++)
-		most = parts[kind] > parts[most] ? kind : most;
-	if (sum)
-		fprintf(p->out, "; %.0f %% %s", 100 * (double)parts[most] / (double)sum,
-			kinds[most].name);
-	if (sum && peak->n_shares) {
-		const struct recording_share *share = &peak->shares[0];
-		const struct recording_process *process = &p->r->processes[share->process];
-
-		fprintf(p->out, "; %.0f %% in process %u ",
-			100 * (double)(share->anon + share->shmem + share->file) / (double)sum,
-			process->pid);
-		markup_text(p->out, process->comm, 20);
-	}
-	fputs("</tspan></text>\n", p->out);
-}
-
-static void put_partial(const struct picture *p)
-{
-	if (p->r->partial)
-		put_text(p, MARGIN, MARGIN + 60, "dim", p->r->partial_text, 130);
-}
-
 static void put_all(const struct picture *p)
 {
 	const double third = (WIDTH - 2 * MARGIN - 2 * GAP) / 3.0;
-	const double top = HEAD + (p->r->partial ? PARTIAL : 0) + MARGIN + TITLE + p->lanes;
+	const double top = svg_head_height(&p->head) + MARGIN + TITLE + p->lanes;
 	const double small_top = top + MEMORY + TICKS + GAP + TITLE + KEY;
 	const double height = small_top + SMALL + TICKS + MARGIN;
 	const struct plot memory = {
@@ -616,9 +535,7 @@ static void put_all(const struct picture *p)
 	fputs("Memory, CPU, I/O and phases of a run</title>\n", p->out);
 	put_style(p);
 	put_rect(p, 0.5, 0.5, WIDTH - 1, height - 1, "class=\"ground\" rx=\"10\"");
-	put_command(p);
-	put_answer(p);
-	put_partial(p);
+	svg_head_put(&p->head, p->r, p->out);
 	put_memory(p, &memory);
 	put_cpu(p, &small);
 	small.left += third + GAP;
@@ -642,7 +559,8 @@ static int render(const struct recording *r, const struct render_options *option
 		p.n_longest--; /* stretches between marks, beside pairs */
 	p.rates = rates_between_steps(r, MAX_RATES, &p.n_rates);
 	p.end_ns = r->totals.duration_ns ? r->totals.duration_ns : 1;
-	is_ready = p.longest && p.rates && !layout_phases(&p.layout, r);
+	is_ready =
+		p.longest && p.rates && !layout_phases(&p.layout, r) && !svg_head_make(&p.head, r);
 	if (is_ready) {
 		p.lanes = LANE * (p.layout.lanes < MAX_LANES ? p.layout.lanes : MAX_LANES);
 		put_all(&p);

@@ -13,6 +13,7 @@
 #include "format/quantities.h"
 #include "report/select.h"
 #include "report/text_report.h"
+#include "report/usage_line.h"
 
 enum {
 	TOP = 20, /* phases and processes, unless --top says */
@@ -68,11 +69,6 @@ void text_percent(char out[UNITS_TEXT_MAX], uint64_t part, uint64_t whole)
 	const double share = whole ? 100.0 * (double)part / (double)whole : 0;
 
 	snprintf(out, UNITS_TEXT_MAX, share > 0 && share < 1 ? "<1 %%" : "%.0f %%", share);
-}
-
-void text_process_name(char *out, size_t size, const struct recording_process *process)
-{
-	snprintf(out, size, "%u %s", process->pid, short_command(process->cmdline, process->comm));
 }
 
 /* ---- Head ---- */
@@ -141,99 +137,11 @@ static void put_partial(const struct text_report *t)
 	table_tone(&t->table, PLAIN);
 }
 
-/* ", major page faults 12": totals of the groups that have no words in the line itself. */
-static void add_groups(char *line, size_t size, const struct profile_usage *usage)
-{
-	char text[UNITS_TEXT_MAX];
-
-	for (size_t i = 0; i < N_QUANTITIES; i++) {
-		const struct quantity *q = &quantities[i];
-		const size_t len = strlen(line);
-
-		if (q->column && quantity_of(q, usage))
-			snprintf(line + len, size - len, ", %s %s", q->words,
-				 quantity_for_people(text, q->unit, quantity_of(q, usage)));
-	}
-}
-
 static void put_totals(const struct text_report *t)
 {
-	const struct profile_usage *u = &t->r->totals.usage;
-	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX];
-	char cpu[UNITS_TEXT_MAX], line[256];
+	char line[USAGE_LINE_MAX];
 
-	/* Quark's file has only these two. */
-	if (!u->io_read && !u->io_write && !u->cpu_ns) {
-		if (u->disk_read || u->disk_write)
-			fprintf(t->table.out, "Storage: read %s, wrote %s\n",
-				units_bytes_for_people(b, u->disk_read),
-				units_bytes_for_people(d, u->disk_write));
-		return;
-	}
-	snprintf(line, sizeof(line), "Read %s (storage %s), wrote %s (storage %s), CPU %s",
-		 units_bytes_for_people(a, u->io_read), units_bytes_for_people(b, u->disk_read),
-		 units_bytes_for_people(c, u->io_write), units_bytes_for_people(d, u->disk_write),
-		 units_time_for_people(cpu, u->cpu_ns));
-	add_groups(line, sizeof(line), u);
-	text_wrapped(t, "", line);
-}
-
-/* ---- Processes ---- */
-
-static void exit_text(char out[UNITS_TEXT_MAX], const struct recording_process *process)
-{
-	if (!process->ended)
-		snprintf(out, UNITS_TEXT_MAX,
-			 process->flags & WIRE_PROCESS_EXIT_LOST ? "lost" : "running");
-	else if (process->exit_signal)
-		snprintf(out, UNITS_TEXT_MAX, "signal %u", process->exit_signal);
-	else
-		snprintf(out, UNITS_TEXT_MAX, "exit %u", process->exit_code);
-}
-
-static void put_process(const struct text_report *t, const struct recording_process *process,
-			unsigned int n_cells)
-{
-	struct table_line line = {0};
-	unsigned int n = 0;
-
-	text_process_name(line.name, MAX_NAME, process);
-	if (t->ending->is_bad)
-		exit_text(line.cells[n++], process);
-	units_time_for_people(line.cells[n++], process->start_ns);
-	units_bytes_for_people(line.cells[n++], process->peak_rss);
-	units_bytes_for_people(line.cells[n++], process->usage.io_read);
-	units_bytes_for_people(line.cells[n++], process->usage.io_write);
-	units_time_for_people(line.cells[n++], process->usage.cpu_ns);
-	if (!t->ending->is_bad)
-		exit_text(line.cells[n], process);
-	table_line(&t->table, &line, n_cells);
-}
-
-static int put_processes(const struct text_report *t)
-{
-	/* A narrow page drops the last columns. END is not among them if the run did not end well.
-	 */
-	static const char *const orders[][6] = {
-		{"START", "PEAK", "READ", "WRITTEN", "CPU", "END"},
-		{"END", "START", "PEAK", "READ", "WRITTEN", "CPU"},
-	};
-	const char *const *titles = orders[t->ending->is_bad];
-	const unsigned int n_cells = sizeof(orders[0]) / sizeof(orders[0][0]);
-	size_t n;
-	const struct recording_process **list = select_processes(t->r, t->options, &n);
-
-	if (!list)
-		return -1;
-	if (n) {
-		fputc('\n', t->table.out);
-		table_titles(&t->table, "PROCESS", titles, n_cells);
-	}
-	for (size_t i = 0; i < n && i < t->top; i++)
-		put_process(t, list[i], n_cells);
-	text_more(t, n, "more process(es)");
-	free(list);
-	return 0;
+	text_wrapped(t, "", usage_line(line, &t->r->totals));
 }
 
 /* ---- Quality ---- */
@@ -289,7 +197,7 @@ static int put_page(const struct text_report *t)
 	text_needs(t);
 	put_totals(t);
 	text_phases(t, phases, n);
-	failed = put_processes(t);
+	failed = text_processes(t) || text_metrics(t) ? -1 : 0;
 	if (!failed)
 		put_quality(t);
 	free(phases);

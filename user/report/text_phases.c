@@ -195,7 +195,7 @@ static void fill_group(const struct text_report *t, const struct phase_table *ta
 static struct phase_table group_table(enum quantity_group group)
 {
 	struct phase_table table = {
-		.name = quantity_group_titles[group],
+		.name = quantity_groups[group].by_phase,
 		.has_any = uses_group,
 		.fill = fill_group,
 		.group = group,

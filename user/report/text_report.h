@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * text_report.h - what the files of the text report share. text.c writes the page, text_peak.c the
- * peak and what it was made of, text_phases.c the list of phases and the tables by phase.
+ * peak and what it was made of, text_phases.c the list of phases and the tables by phase,
+ * text_processes.c the processes, text_metrics.c what the program reported.
  */
 #ifndef QPROF_TEXT_REPORT_H
 #define QPROF_TEXT_REPORT_H
@@ -50,5 +51,11 @@ void text_needs(const struct text_report *t);
 /* The list of phases, then the tables of their I/O, CPU time and needs. */
 void text_phases(const struct text_report *t, const struct recording_phase *const *phases,
 		 size_t n);
+
+/* text_processes.c. Returns -1 when out of memory. */
+int text_processes(const struct text_report *t);
+
+/* text_metrics.c. Returns -1 when out of memory. */
+int text_metrics(const struct text_report *t);
 
 #endif

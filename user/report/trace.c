@@ -11,7 +11,7 @@
 #include "format/fields.h"
 #include "report/trace_build.h"
 
-enum { MAX_COMMAND = 4096 };
+enum { MAX_COMMAND = 4096, MAX_DEFINITIONS = 65536 };
 
 int trace_no_memory(struct trace_builder *b)
 {
@@ -59,12 +59,13 @@ struct trace_event *trace_add_event(struct trace_builder *b, uint32_t track,
 
 /*
  * No trace has more: the run has three; a process has two for its life and one for the end of its
- * memory; a phase begins, ends, and may have a mark; a row has a counter track for each group.
+ * memory; a phase begins, ends, and may have a mark; a row has a counter track for each group; a
+ * metric has one value each time.
  */
 static size_t count_events(const struct recording *r)
 {
 	size_t n = 3 + r->n_points + r->n_tracks + 3 * r->n_processes + 3 * r->n_phases +
-		   QUANTITY_GROUPS * r->n_steps;
+		   QUANTITY_GROUPS * r->n_steps + r->n_summaries;
 
 	for (size_t i = 0; i < r->n_steps; i++)
 		n += r->steps[i].n_metrics;
@@ -73,19 +74,20 @@ static size_t count_events(const struct recording *r)
 
 /* ---- The run ---- */
 
-static char *one_line(char *const *texts, size_t n)
+/* Texts with something between them, in at most size bytes; the caller frees them. */
+static char *joined(char *const *texts, size_t n, const char *between, size_t size)
 {
-	char *line = malloc(MAX_COMMAND);
+	char *line = malloc(size);
 	size_t len = 0;
 
 	if (!line)
 		return NULL;
 	line[0] = '\0';
-	for (size_t i = 0; i < n && len < MAX_COMMAND - 1; i++) {
+	for (size_t i = 0; i < n && len < size - 1; i++) {
 		const int more =
-			snprintf(line + len, MAX_COMMAND - len, "%s%s", i ? " " : "", texts[i]);
+			snprintf(line + len, size - len, "%s%s", i ? between : "", texts[i]);
 
-		len += (size_t)more < MAX_COMMAND - len ? (size_t)more : MAX_COMMAND - 1 - len;
+		len += (size_t)more < size - len ? (size_t)more : size - 1 - len;
 	}
 	line[text_whole(line, len)] = '\0';
 	return line;
@@ -110,10 +112,12 @@ static int add_run(struct trace_builder *b)
 	char peak[UNITS_TEXT_MAX];
 	uint64_t peak_ns;
 
-	t->command = one_line(r->run.command, r->run.n_command);
+	t->command = joined(r->run.command, r->run.n_command, " ", MAX_COMMAND);
+	t->definitions = joined(r->definitions, r->n_definitions, "\n", MAX_DEFINITIONS);
+	recording_ending(r, &t->ending);
 	for (size_t i = 0; i < N_QUANTITIES; i++)
 		t->says[quantities[i].group] |= steps_say(r, &quantities[i]);
-	if (!t->command)
+	if (!t->command || !t->definitions)
 		return trace_no_memory(b);
 	if (trace_add_track(b, (struct trace_track){.kind = TRACE_RUN,
 						    .parent = TRACE_NONE,
@@ -271,5 +275,6 @@ void trace_free(struct trace *t)
 	free(t->events);
 	free(t->last);
 	free(t->command);
+	free(t->definitions);
 	*t = (struct trace){0};
 }

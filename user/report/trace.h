@@ -13,13 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/ending.h"
 #include "format/quantities.h"
 #include "format/recording.h"
 #include "report/renderer.h"
 
 enum {
 	TRACE_MAX_VALUES = 5, /* of one event of a counter track */
-	TRACE_MAX_ARGS = 10 + N_QUANTITIES,
+	TRACE_MAX_ARGS = 12 + N_QUANTITIES,
 };
 
 enum trace_track_kind {
@@ -84,7 +85,9 @@ struct trace {
 	size_t n_events;
 	struct trace_value *last; /* of each counter: the value that trace_values gave last */
 	size_t n_values;
-	char *command;		    /* of the run, on one line */
+	char *command;	   /* of the run, on one line */
+	char *definitions; /* of its metrics, a line each */
+	struct ending ending;
 	char peak_name[64];	    /* of the instant at the peak */
 	bool says[QUANTITY_GROUPS]; /* rows have the quantities of the group */
 };

@@ -80,6 +80,8 @@ static void add_run(const struct trace *t, struct args *args)
 	add_text(args, "kernel", r->run.kernel);
 	add_text(args, "qprof_bpf_version", r->run.version);
 	add_text(args, "incomplete", r->partial ? r->partial_text : NULL);
+	add_text(args, "ending", t->ending.text);
+	add_text(args, "metric_definitions", t->definitions);
 	add_number(args, "peak_memory_bytes", (int64_t)r->totals.peak_rss);
 	add_usage(t, args, &r->totals.usage);
 }

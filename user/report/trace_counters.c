@@ -13,6 +13,7 @@
 enum source {
 	FROM_POINTS,	     /* of the tree's timeline */
 	FROM_PROCESS_POINTS, /* of the timelines of processes */
+	FROM_SUMMARIES,	     /* metrics of the whole run: at its end */
 	FROM_METRICS,	     /* of rows, as all that follow */
 	FROM_USAGE,	     /* the first of as many as there are groups of quantities */
 };
@@ -183,10 +184,28 @@ static int add_metrics_of(struct trace_builder *b, struct metric_track **known, 
 	return 0;
 }
 
+static int add_summaries(struct trace_builder *b)
+{
+	for (uint32_t i = 0; i < b->r->n_summaries; i++) {
+		const struct profile_metric *metric = &b->r->summaries[i];
+		uint32_t track;
+
+		if (!can_be_drawn(metric))
+			continue;
+		track = add_counters(
+			b, 0, FROM_SUMMARIES,
+			&(struct trace_counters){QUANTITY_COUNT, 1, 0, {metric->name}});
+		if (track == TRACE_NONE)
+			return -1;
+		trace_add_event(b, track, TRACE_VALUES, b->r->totals.duration_ns, i);
+	}
+	return 0;
+}
+
 static int add_metrics(struct trace_builder *b)
 {
 	struct metric_track *known = NULL, *metric, *next;
-	int failed = 0;
+	int failed = add_summaries(b);
 
 	for (uint32_t i = 0; i < b->r->n_steps && !failed; i++)
 		failed = add_metrics_of(b, &known, i);
@@ -287,6 +306,9 @@ static void read_values(const struct recording *r, const struct trace_event *eve
 		memory_values(values, r->tracks[i].file + r->tracks[i].anon + r->tracks[i].shmem,
 			      r->tracks[i].file, r->tracks[i].anon, r->tracks[i].shmem,
 			      r->tracks[i].swap);
+		break;
+	case FROM_SUMMARIES:
+		values[0] = metric_value(&r->summaries[i]);
 		break;
 	case FROM_METRICS:
 		values[0] = metric_value(&r->steps[i].metrics[event->metric]);

@@ -105,6 +105,8 @@ function showTotals() {
 		line("Written", `${bytes(t.io_write)} (storage ${bytes(t.disk_write)})`);
 	if (t.cpu)
 		line("CPU", `${secs(t.cpu)} (${(t.cpu / runEnd).toFixed(2)} cores)`);
+	for (const q of profile.quantities)
+		line(q.hint[0].toUpperCase() + q.hint.slice(1), inUnit[q.unit](t[q.key]));
 	line("Followed", `${profile.processes.length ? `${plural(profile.processes.length, "process", "processes")}, ` : ""}${plural(profile.steps.length, "checkpoint", "checkpoints")}`);
 	byId("totals").append(...lines);
 }

@@ -111,7 +111,7 @@ const usageColumns = [
 	{key: "io_write", title: "Written", show: r => bytes(r.io_write), bar: true, hint: "Bytes through write calls"},
 	{key: "disk_write", title: "to storage", show: r => bytes(r.disk_write), bar: true, hint: "Bytes of pages made dirty, and direct writes"},
 	{key: "cpu", title: "CPU", show: r => secs(r.cpu), bar: true, hint: "CPU time, user and system"},
-	...profile.quantities.map(q => ({key: q.key, title: q.title, show: r => ({bytes, secs, count})[q.unit](r[q.key]), bar: true, hint: q.hint})),
+	...profile.quantities.map(q => ({key: q.key, title: q.title, show: r => inUnit[q.unit](r[q.key]), bar: true, hint: q.hint})),
 ];
 
 function addPhases(order) {
@@ -172,7 +172,7 @@ function addProcesses(order) {
 
 function addSteps() {
 	for (const step of profile.steps)
-		step.values = step.metrics.map(m => `${m.name} = ${m.value === null ? "not readable" : +m.value.toPrecision(6)}`).join(", ");
+		step.values = step.metrics.map(m => `${m.name} = ${sixDigits(m.value)}`).join(", ");
 	addTable(byId("steps"), {
 		title: "",
 		rows: profile.steps,
@@ -194,8 +194,41 @@ function addSteps() {
 	});
 }
 
+// Values come as texts with all their digits; the order is by the number.
+function addMetrics() {
+	const section = byId("metrics");
+	const value = (key, title, hint) => ({key: `${key}_number`, title, show: m => sixDigits(m[key]), always: true, hint});
+
+	for (const metric of profile.metrics) {
+		for (const key of ["last", "lowest", "highest"]) {
+			const number = Number(metric[key].replace("inf", "Infinity"));
+
+			metric[`${key}_number`] = Number.isNaN(number) ? null : number;
+		}
+	}
+	section.hidden = !profile.metrics.length && !profile.definitions.length;
+	if (section.hidden)
+		return;
+	addTable(section, {
+		title: "Metrics of the program",
+		rows: profile.metrics,
+		order: {key: "", up: true},
+		filterBy: m => m.name,
+		columns: [
+			{key: "name", title: "Metric", text: true},
+			value("last", "Last", "The value that it had last"),
+			{key: "time", title: "At", show: m => m.of_run ? "the whole run" : moment(m.time, 1e-3), up: true, always: true},
+			{key: "times", title: "Times", show: m => count(m.times), always: true},
+			value("lowest", "Lowest"),
+			value("highest", "Highest"),
+		],
+	});
+	section.append(...profile.definitions.map(text => el("p", {className: "dim"}, named(text))));
+}
+
 function startTables() {
 	addPhases(profile.order);
 	addProcesses(profile.order);
+	addMetrics();
 	addSteps();
 }

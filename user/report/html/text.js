@@ -19,6 +19,9 @@ const delta = n => (n < 0 ? "\u2212" : "+") + bytes(Math.abs(n));
 const bytesShort = n => bytes(n).replace(/\.0+ /, " ").replace(/(\.\d)0 /, "$1 ");
 const rate = n => `${bytes(n)}/s`;
 const count = n => n.toLocaleString("en");
+// Of a number as text; whole numbers and what is no number stay as they are.
+const sixDigits = text => /^-?\d+$/.test(text) || Number.isNaN(Number(text)) ? text : String(Number(Number(text).toPrecision(6)));
+const inUnit = {bytes, secs, count}; // of a later quantity
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 
 function secs(t) {

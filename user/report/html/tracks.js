@@ -163,6 +163,7 @@ const tracks = {
 				pair("at", moment(t, (view.max - view.min) / 1000)),
 				series ? pair("memory", alive ? bytes(memory) : "not running") : "",
 				pair("its peak", bytes(process.peak)),
+				...profile.quantities.map(q => pair(q.hint, inUnit[q.unit](process[q.key]))),
 				pair("from", `${secs(process.start)} to ${process.end === null ? "the end" : secs(process.end)}, ${endOf(process)}`)),
 		];
 	},

@@ -8,7 +8,7 @@ function objects(table) {
 
 const profile = JSON.parse(byId("profile").textContent);
 
-for (const key of ["phases", "processes", "rates", "marks", "steps", "doubts", "warnings", "palette"])
+for (const key of ["phases", "processes", "rates", "marks", "steps", "doubts", "warnings", "palette", "metrics"])
 	profile[key] = objects(profile[key]);
 profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 if (profile.peak.shares)

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+
+/* Tests with AddressSanitizer see a read past the last element, though there is room for more. */
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, size)   ((void)(at), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(at, size) ((void)(at), (void)(size))
+#endif
 
 enum { CHUNK = 65536 }; /* of texts */
 
@@ -92,12 +101,19 @@ static void *resize(struct arena *a, void *items, size_t size)
 void *arena_grow(struct arena *a, void *items, size_t n, size_t size)
 {
 	enum { FIRST = 4 };
+	const size_t used = (n + 1) * size;
+	const bool has_room = items && used <= block_of(items)->size;
 
 	if (!items)
 		items = add_block(a, FIRST * size);
-	else if ((n + 1) * size > block_of(items)->size)
+	else if (!has_room)
 		items = resize(a, items, 2 * n * size);
-	if (items)
-		memset((char *)items + n * size, 0, size);
+	if (!items)
+		return NULL;
+	if (has_room)
+		ASAN_UNPOISON_MEMORY_REGION((char *)items + n * size, size);
+	else
+		ASAN_POISON_MEMORY_REGION((char *)items + used, block_of(items)->size - used);
+	memset((char *)items + n * size, 0, size);
 	return items;
 }

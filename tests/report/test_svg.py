@@ -102,6 +102,13 @@ def test_a_file_of_quark(tmp_path):
     assert "not told apart" in texts(root) and not list(root.iter(SVG + "circle"))
 
 
+def test_a_little_io_in_a_long_run(tmp_path):
+    """Less than a byte a second is drawn, too."""
+    text = QUARK.replace("secs: 1.0", "secs: 300000000.0").replace("secs: 2.0", "secs: 600000000.0")
+    shown = texts(picture(written(tmp_path, text)))
+    assert "from disk" in shown and "to disk" in shown, shown
+
+
 def test_cut_off(tmp_path):
     text = PROFILE.read_text()
     cut = text[:text.index("phases:") - 500]

@@ -514,6 +514,77 @@ static void root_of_a_job_stays(void **state)
 	assert_ptr_equal(job(t, 0)->root, process(t, 100));
 }
 
+/* A phase is told of with its process. */
+static void process_with_an_open_phase_stays(void **state)
+{
+	struct test *t = *state;
+
+	machine_free(t->m);
+	open_machine(t, 6);
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 1, 0, "");
+	forked(t, 101, 100, 1);
+	forked(t, 102, 100, 1);
+	hit(t, WIRE_BEGIN, 101, 1, 1, "goes on");
+	hit(t, WIRE_BEGIN, 102, 1, 2, "ends");
+	hit(t, WIRE_END, 102, 1, 3, "ends");
+	exited(t, 101, 1);
+	exited(t, 102, 1);
+	for (uint32_t i = 200; i < 220; i++) {
+		forked(t, i, 1, 0);
+		exited(t, i, 0);
+	}
+	assert_non_null(machine_process(t->m, 101));
+	assert_null(machine_process(t->m, 102));
+	hit(t, WIRE_FINISH, 100, 1, 4, "");
+	for (uint32_t i = 220; i < 240; i++) {
+		forked(t, i, 1, 0);
+		exited(t, i, 0);
+	}
+	assert_null(machine_process(t->m, 101));
+}
+
+/* What went wrong in a job is in the machine's figures when the job has ended. */
+static void losses_of_jobs_add_up(void **state)
+{
+	struct test *t = *state;
+	struct machine_losses losses;
+	union record r;
+
+	for (uint32_t job = 1; job <= 2; job++) {
+		const uint32_t root = 100 * job;
+
+		forked(t, root, 1, 0);
+		hit(t, WIRE_START, root, job, 0, "");
+		hit(t, WIRE_BEGIN, root, job, 1, "open");
+		hit(t, WIRE_END, root, job, 2, "never began");
+		hit(t, WIRE_MARK, root, job, 3, "\xff");
+		record_checkpoint(&r, WIRE_MARK, 5, t->now_ns, who(root), "cut");
+		r.h.job = (uint16_t)job;
+		r.cp.name_state = WIRE_NAME_CUT;
+		feed(t, &r);
+		record_checkpoint(&r, WIRE_MARK, 6, t->now_ns, who(root), "");
+		r.h.job = (uint16_t)job;
+		r.cp.name_state = WIRE_NAME_UNREADABLE;
+		feed(t, &r);
+		record_checkpoint(&r, WIRE_METRIC, 7, t->now_ns, who(root), "unreadable");
+		r.h.job = (uint16_t)job;
+		r.cp.value_state = WIRE_VALUE_UNREADABLE;
+		feed(t, &r);
+		assert_int_equal(machine_losses(t->m).profiles.unclosed_phases, job - 1);
+		exited(t, root, job); /* and the metric joined no row */
+		losses = machine_losses(t->m);
+		assert_int_equal(losses.profiles.unclosed_phases, job);
+		assert_int_equal(losses.profiles.unmatched_ends, job);
+		assert_int_equal(losses.profiles.invalid_utf8_names, job);
+		assert_int_equal(losses.profiles.missing_checkpoints, job);
+		assert_int_equal(losses.profiles.cut_names, job);
+		assert_int_equal(losses.profiles.unreadable_names, job);
+		assert_int_equal(losses.profiles.unreadable_metrics, job);
+		assert_int_equal(losses.profiles.dropped_metrics, job);
+	}
+}
+
 static void jobs_that_are_over_make_room(void **state)
 {
 	struct test *t = *state;
@@ -709,6 +780,8 @@ int main(void)
 		test(ended_processes_stay_until_there_is_no_room),
 		test(living_processes_are_never_pushed_out),
 		test(root_of_a_job_stays),
+		test(process_with_an_open_phase_stays),
+		test(losses_of_jobs_add_up),
 		test(jobs_that_are_over_make_room),
 		test(pid_that_is_used_again_is_another_process),
 		test(process_may_be_heard_of_first_by_its_end),

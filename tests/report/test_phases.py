@@ -66,6 +66,31 @@ def test_stretches_are_told_after_pairs():
     assert "->" not in pairs and len(re.findall("->", gaps.split("\n\n")[0])) == 2, text()
 
 
+def test_time_in_no_phase_completes_the_run(profile):
+    """Shares of the run, in time, memory and CPU: with the time in no phase nothing is missing."""
+    cpu = text().split("CPU BY PHASE")[1].split("  between marks\n")[0].splitlines()[1:]
+    shares = {line[2:30].strip(): line.split()[-3:-1] for line in cpu}
+    assert shares == {"(before the first)": ["10", "%"], "Load": ["20", "%"], "Quantize": ["50", "%"],
+                      "(between)": ["5", "%"], "(after the last)": ["15", "%"]}, text()
+    whole = json.loads(report("-f", "json", profile=profile))
+    parts = whole["outside_phases"] + [phase for phase in whole["phases"] if phase["kind"] == "pair"]
+    assert sum(part["duration_secs"] for part in parts) == pytest.approx(10), parts
+    assert sum(part["delta_memory_mb"] for part in parts) == pytest.approx(10), parts
+    assert [part["peak_memory_mb"] for part in whole["outside_phases"]] == [60.0, 500.0, 1280.03], parts
+    table = report("-f", "csv", "--table", "outside_phases", profile=profile).decode().splitlines()
+    assert [line.split(",")[:4] for line in table[1:]] == [
+        ['"(before the first)"', "1", "0.000000", "1.000000"], ['"(between)"', "1", "3.000000", "0.500000"],
+        ['"(after the last)"', "1", "8.500000", "1.500000"]], table
+    page = report("-f", "html", profile=profile).decode()
+    assert '"outside":{"keys":["number","name",' in page and '[0,"(between)",false,0,0,true,3.000000,0.500000,' in page
+    assert "(between)" not in report("--phase", "Load", profile=profile).decode()
+
+
+def test_a_run_of_marks_has_no_time_in_no_phase(profile):
+    rows = "\n".join(line for line in ROWS.replace("\n   ", " ").splitlines() if "Load" not in line and "Quantize " not in line)
+    assert "Start -> Quantized" in text(rows=rows) and "(before" not in text(rows=rows), text(rows=rows)
+
+
 def test_stretches_have_a_lane_of_their_own(profile):
     page = report("-f", "html", profile=profile).decode()
     table = json.loads(re.search(r'"phases":(\{"keys":.*?\]\]\})', page)[1])

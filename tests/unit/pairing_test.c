@@ -14,7 +14,8 @@
 
 #include "records.h"
 #include "audit/metrics/meter.h"
-#include "format/recording.h"
+#include "base/arena.h"
+#include "format/recorded.h"
 #include "format/yaml.h"
 
 enum {
@@ -139,6 +140,12 @@ struct expectation {
 	struct expected phases[MAX_HITS];
 	size_t n;
 	uint64_t unmatched, unclosed;
+	struct told_outside {
+		uint64_t stretches, start_ns, duration_ns, peak_rss;
+		int64_t delta_rss;
+		uint64_t io_read;
+	} outside[PROFILE_OUTSIDE_PARTS]; /* in no pair: before the first, between, after the last
+					   */
 };
 
 static bool is_of_process(const struct hit *a, const struct hit *b)
@@ -227,6 +234,50 @@ static void expect(const struct run *run, struct expectation *e)
 		memmove(e->phases, e->phases + 1, --e->n * sizeof(*e->phases));
 }
 
+/* How many pairs have begun up to the hit, and, if open, are not closed by it. */
+static size_t pairs_until(const struct expectation *e, size_t at, bool open)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->n; i++) {
+		const struct expected *phase = &e->phases[i];
+
+		n += phase->kind == PROFILE_PHASE_PAIR && phase->first <= at &&
+		     (!open || phase->open || phase->last > at);
+	}
+	return n;
+}
+
+/* Adds the time from each hit to the next during which no pair was open. */
+static void expect_outside(const struct run *run, struct expectation *e)
+{
+	const size_t all = pairs_until(e, run->n_hits, false);
+	bool goes_on = false;
+
+	for (size_t i = 0; all && i + 1 < run->n_hits; i++) {
+		const struct hit *from = &run->hits[i], *to = from + 1;
+		const size_t begun = pairs_until(e, i, false);
+		struct told_outside *part = &e->outside[!begun ? 0 : begun < all ? 1 : 2];
+
+		if (pairs_until(e, i, true)) {
+			goes_on = false;
+			continue;
+		}
+		if (!goes_on && !part->stretches++)
+			part->start_ns = from->time_ns - START_NS;
+		goes_on = true;
+		part->duration_ns += to->time_ns - from->time_ns;
+		part->delta_rss += ((int64_t)to->pages - (int64_t)from->pages) * RECORDS_PAGE;
+		part->io_read += (to->mib - from->mib) << 20;
+		for (const struct hit *hit = from; hit <= to; hit++) {
+			const uint64_t pages = hit == from ? hit->pages : hit->step_peak;
+
+			if (pages * RECORDS_PAGE > part->peak_rss)
+				part->peak_rss = pages * RECORDS_PAGE;
+		}
+	}
+}
+
 static uint64_t expected_peak(const struct run *run, const struct expected *phase)
 {
 	uint64_t peak = run->hits[phase->first].pages;
@@ -281,26 +332,6 @@ static struct told of_expected(const struct run *run, const struct expected *pha
 		.peak_rss = expected_peak(run, phase),
 		.io_read = (last->mib - first->mib) << 20,
 		.cpu_ns = (last->mib - first->mib) * US,
-	};
-}
-
-static struct told of_profile(const struct profile_phase *phase)
-{
-	return (struct told){
-		.kind = phase->kind,
-		.name = phase->name,
-		.to = phase->to ? phase->to : "",
-		.depth = phase->depth,
-		.tgid = phase->tgid,
-		.tid = phase->tid,
-		.closed = phase->closed,
-		.start_ns = phase->start_ns - START_NS,
-		.duration_ns = phase->end_ns - phase->start_ns,
-		.start_rss = phase->start_rss,
-		.end_rss = phase->end_rss,
-		.peak_rss = phase->peak_rss,
-		.io_read = phase->usage.io_read,
-		.cpu_ns = phase->usage.cpu_ns,
 	};
 }
 
@@ -365,39 +396,64 @@ static void check_phase(const struct run *run, const char *who, const struct tol
 	fail_msg("QPROF_SEED=%lu", run->seed);
 }
 
-static void check_profile(const struct run *run, const char *who, const struct expectation *e,
-			  const struct profile *p)
+static void check_outside(const struct run *run, const char *who, const struct expectation *e,
+			  const struct recording *got)
 {
-	const struct profile_losses *losses = profile_losses(p);
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
+	size_t n = 0;
 
-	for (size_t i = 0; i < n && i < e->n; i++) {
-		const struct told expected = of_expected(run, &e->phases[i]);
-		const struct told got = of_profile(&phases[i]);
+	for (size_t i = 0; i < PROFILE_OUTSIDE_PARTS; i++) {
+		const struct told_outside *expected = &e->outside[i];
+		struct told_outside told = {0};
 
-		check_phase(run, who, &expected, &got);
+		if (!expected->stretches)
+			continue;
+		if (n < got->n_outside) {
+			const struct recording_phase *part = &got->outside[n++];
+
+			told = (struct told_outside){part->stretches,	part->start_ns,
+						     part->duration_ns, part->peak_rss,
+						     part->delta_rss,	part->usage.io_read};
+		}
+		if (!memcmp(&told, expected, sizeof(told)))
+			continue;
+		print_run(run);
+		fail_msg("QPROF_SEED=%lu: %s, part %zu in no phase: expected %lu times, %lu ns, "
+			 "peak %lu, %+ld, got %lu times, %lu ns, peak %lu, %+ld",
+			 run->seed, who, i, expected->stretches, expected->duration_ns,
+			 expected->peak_rss, expected->delta_rss, told.stretches, told.duration_ns,
+			 told.peak_rss, told.delta_rss);
 	}
-	if (n != e->n || losses->unmatched_ends != e->unmatched ||
-	    losses->unclosed_phases != e->unclosed)
-		fail_msg("QPROF_SEED=%lu: %s has %zu phases of %zu, %lu unmatched ends of %lu, %lu "
-			 "unclosed of %lu",
-			 run->seed, who, n, e->n, losses->unmatched_ends, e->unmatched,
-			 losses->unclosed_phases, e->unclosed);
+	assert_int_equal(got->n_outside, n);
 }
 
-static void check_recording(const struct run *run, const struct expectation *e,
+static void check_recording(const struct run *run, const char *who, const struct expectation *e,
 			    const struct recording *r)
 {
 	for (size_t i = 0; i < r->n_phases && i < e->n; i++) {
 		const struct told expected = of_expected(run, &e->phases[i]);
 		const struct told got = of_recording(&r->phases[i]);
 
-		check_phase(run, "the file that was cut off", &expected, &got);
+		check_phase(run, who, &expected, &got);
 	}
 	if (r->n_phases != e->n)
-		fail_msg("QPROF_SEED=%lu: the file that was cut off has %zu phases of %zu",
-			 run->seed, r->n_phases, e->n);
+		fail_msg("QPROF_SEED=%lu: %s has %zu phases of %zu", run->seed, who, r->n_phases,
+			 e->n);
+	check_outside(run, who, e, r);
+}
+
+static void check_profile(const struct run *run, const char *who, const struct expectation *e,
+			  const struct profile *p)
+{
+	const struct profile_losses *losses = profile_losses(p);
+	struct recording r = {.arena = arena_new()};
+
+	assert_int_equal(recorded_profile(&r, p), 0);
+	check_recording(run, who, e, &r);
+	recording_free(&r);
+	if (losses->unmatched_ends != e->unmatched || losses->unclosed_phases != e->unclosed)
+		fail_msg("QPROF_SEED=%lu: %s has %lu unmatched ends of %lu, %lu unclosed of %lu",
+			 run->seed, who, losses->unmatched_ends, e->unmatched,
+			 losses->unclosed_phases, e->unclosed);
 }
 
 /* ---- The run, fed ---- */
@@ -477,7 +533,7 @@ static void check_run(struct run *run, const struct expectation *e)
 		fail_msg("QPROF_SEED=%lu: %s", run->seed, err.text);
 	assert_true(r.derived.phases);
 	if (run->plain)
-		check_recording(run, e, &r);
+		check_recording(run, "the file that was cut off", e, &r);
 	recording_free(&r);
 	fclose(in);
 }
@@ -609,6 +665,7 @@ static void test_everybody_agrees(void **state)
 
 		draw_run(&run, seed);
 		expect(&run, &e);
+		expect_outside(&run, &e);
 		check_run(&run, &e);
 		check_audit(&run, &e);
 	}

@@ -109,6 +109,36 @@ static void test_marks(void **state)
 	profile_free(p);
 }
 
+/* What was in no phase stands where it was. */
+static void test_outside(void **state)
+{
+	static const char *const order[] = {"(before the first)", "Load", "Quantize", "(between)",
+					    "(after the last)"};
+	struct profile *p = new_profile();
+	const char *at;
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 100, 100);
+	hit(p, WIRE_BEGIN, "Load", 1000, 25600, 25600);
+	hit(p, WIRE_END, "Load", 2000, 25600, 25600);
+	hit(p, WIRE_BEGIN, "Quantize", 2500, 25600, 30720);
+	hit(p, WIRE_END, "Quantize", 12000, 524288, 524288);
+	hit(p, WIRE_FINISH, "", 15000, 100, 524288);
+	text = summary(p, 100, false);
+	at = text;
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		at = at ? strstr(at, order[i]) : NULL;
+		if (i == 0)
+			at = strstr(text, "PHASE") ? strstr(strstr(text, "PHASE"), order[i]) : NULL;
+		if (!at)
+			fail_msg("no row \"%s\" in its place:\n%s", order[i], text);
+	}
+	contains(text, "120 MiB"); /* the peak between: its pages, by 500 ms */
+	free(text);
+	profile_free(p);
+}
+
 /* A run that did not end well says so before all figures, and in which phase. */
 static void test_ending(void **state)
 {
@@ -244,8 +274,8 @@ static void test_narrow(void **state)
 	char *text = summary(p, 80, false);
 
 	(void)state;
-	contains(text, "  START    TIME   PEAK   DELTA  READ  WRITE  CPU\n");
-	contains(text, "\n  model.layers.150…_proj.weight  30.1 s  100 ms  3.05G  +3.91M  "
+	contains(text, "  START    TIME   PEAK   DELTA   READ  WRITE  CPU\n");
+	contains(text, "\n  model.layers.150…proj.weight  30.1 s  100 ms  3.05G  +3.91M   "
 		       "100M      0  0 s\n");
 	contains(text, "  PEAK  READ  WRITE  CPU        END\n");
 	contains(text, "  signal 11\n");
@@ -254,7 +284,7 @@ static void test_narrow(void **state)
 
 	p = many_phases();
 	text = summary(p, 60, false);
-	contains(text, "  TIME   PEAK   DELTA  READ\n");
+	contains(text, "  TIME   PEAK   DELTA   READ\n");
 	contains(text, "  PEAK  READ  WRITE        END\n");
 	contains(text, "  signal 11\n");
 	free(text);
@@ -428,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_outside),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_ending_behind_a_shell),
 		cmocka_unit_test(test_the_largest_of_many_phases),

@@ -21,6 +21,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "total_major_faults",
 					   "total_minor_faults",
 					   "phases",
+					   "outside_phases",
 					   "processes",
 					   "timeline",
 					   "process_timeline",
@@ -68,6 +69,9 @@ static void expect_processes(yaml_document_t *doc, const yaml_node_t *root)
 	yaml_node_t *child, *timeline;
 
 	value_is(doc, item(doc, find(doc, root, "phases"), 0), "kind", "pair");
+	child = item(doc, find(doc, root, "outside_phases"), 0);
+	value_is(doc, child, "name", "(between)");
+	value_is(doc, child, "stretches", "1");
 	child = item(doc, find(doc, root, "processes"), 1);
 	value_is(doc, child, "cmdline", "python quant.py");
 	value_is(doc, child, "exit_signal", "9");

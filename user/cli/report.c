@@ -63,8 +63,8 @@ static const struct command_option options[] = {
 	{0, "phase", "PATTERN", "Only phases of that name; *, ? and [...] match", OPT_TEXT,
 	 INTO(struct report, render.phase)},
 	{0, "table", "TABLE",
-	 "Of csv: phases (default), processes, timeline, process_timeline, memory_usage, totals, "
-	 "metrics or metric_definitions",
+	 "Of csv: phases (default), outside_phases, processes, timeline, process_timeline, "
+	 "memory_usage, totals, metrics or metric_definitions",
 	 OPT_CHOICE, INTO(struct report, render.table), .choice = table_choice},
 	{0, "width", "COLUMNS", "Of text (default: the terminal's, or 80)", OPT_COUNT,
 	 INTO(struct report, render.width), .least = MIN_WIDTH, .most = TTY_MAX_WIDTH},

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "format/fields.h"
+#include "model/outside.h"
 #include "model/pairing.h"
 
 static bool has(const struct record *record, const void *item, const char *key)
@@ -152,19 +153,24 @@ static enum wire_what what_of(const struct recording *r, size_t i, size_t *name_
 	return WIRE_MARK;
 }
 
-/* Returns the fields that a phase can have if it begins with that row. */
-static uint32_t phase_has(const struct recording_step *step)
+/* Returns the fields that an item can have if it is made of such a row. */
+static uint32_t usage_has(const struct record *record, const struct recording_step *step)
 {
-	uint32_t bits = all_of(&record_phase);
+	uint32_t bits = all_of(record);
 
-	for (size_t i = 0; i < record_phase.n_fields; i++) {
-		const char *key = record_phase.fields[i].key;
+	for (size_t i = 0; i < record->n_fields; i++) {
+		const char *key = record->fields[i].key;
 		const size_t same = field_find(&record_step, key, strlen(key));
 
 		if (same < record_step.n_fields && !field_has(&record_step, step, same))
 			bits &= ~(1u << i);
 	}
-	return bits & ~(1u << field_find(&record_phase, "to", 2)) &
+	return bits;
+}
+
+static uint32_t phase_has(const struct recording_step *step)
+{
+	return usage_has(&record_phase, step) & ~(1u << field_find(&record_phase, "to", 2)) &
 	       ~(1u << field_find(&record_phase, "closed", 6));
 }
 
@@ -212,8 +218,21 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 	set(&record_phase, phase, "to");
 }
 
-static int pair_step(struct pairing *pairing, struct recording *r, size_t i, uint64_t *dropped)
+struct deriving {
+	struct pairing pairing;
+	struct outside outside;
+	uint64_t dropped;
+};
+
+static struct moment moment_of(const struct recording_step *step)
 {
+	return (struct moment){step->rel_ns, step->rss, step->usage};
+}
+
+static int pair_step(struct deriving *d, struct recording *r, size_t i)
+{
+	struct pairing *pairing = &d->pairing;
+	const struct moment now = moment_of(&r->steps[i]);
 	const struct recording_step *step = &r->steps[i];
 	struct pairing_hit hit = {
 		.thread = {.tgid = step->pid, .tid = step->tid},
@@ -232,8 +251,11 @@ static int pair_step(struct pairing *pairing, struct recording *r, size_t i, uin
 		return -ENOMEM;
 	hit.name.raw = hit.name.text = name;
 	pairing_fold(pairing, &(struct peak){.rss = step->peak});
+	outside_fold(&d->outside, step->peak);
 	err = pairing_step(pairing, &hit, &change);
-	*dropped += change.dropped;
+	if (!err)
+		outside_step(&d->outside, pairing->n_pairs, &now);
+	d->dropped += change.dropped;
 	if (!err && change.ended)
 		end_phase(r, change.ended, step->step, step);
 	if (!err && change.begun)
@@ -267,23 +289,56 @@ static void finish_phases(struct pairing *pairing, struct recording *r)
 		drop_phase(r, pairing->gap->index);
 }
 
+static int finish_outside(struct outside *outside, struct recording *r)
+{
+	const struct recording_step *last = last_step(r);
+	const struct moment end = last ? moment_of(last) : (struct moment){0};
+	const size_t n = outside_finish(outside, &end);
+
+	for (; r->n_outside < n; r->n_outside++) {
+		const struct profile_outside *part = &outside->parts[r->n_outside];
+		struct recording_phase *list =
+			arena_grow(r->arena, r->outside, r->n_outside, sizeof(*list));
+		char *name = arena_text(r->arena, part->name, strlen(part->name));
+
+		if (!list || !name)
+			return -ENOMEM;
+		r->outside = list;
+		list[r->n_outside] = (struct recording_phase){
+			.has = usage_has(&record_outside, last),
+			.name = name,
+			.stretches = part->stretches,
+			.start_ns = part->start_ns,
+			.duration_ns = part->duration_ns,
+			.peak_rss = part->peak_rss,
+			.delta_rss = part->delta_rss,
+			.usage = part->usage,
+		};
+		set(&record_recording, r, "outside_phases");
+	}
+	return 0;
+}
+
 static int derive_phases(struct recording *r)
 {
 	static char dropped_phases[] = "dropped_phases";
-	struct pairing pairing;
-	uint64_t dropped = 0;
+	struct deriving d = {0};
 	int err = 0;
 
 	r->phases = NULL;
 	r->n_phases = 0;
-	pairing_init(&pairing, PROFILE_MAX_DEPTH);
+	r->outside = NULL;
+	r->n_outside = 0;
+	pairing_init(&d.pairing, PROFILE_MAX_DEPTH);
 	for (size_t i = 0; i < r->n_steps && !err; i++)
-		err = pair_step(&pairing, r, i, &dropped);
+		err = pair_step(&d, r, i);
 	if (!err)
-		finish_phases(&pairing, r);
-	pairing_free(&pairing);
-	if (!err && dropped)
-		err = count_loss(r, dropped_phases, dropped);
+		err = finish_outside(&d.outside, r);
+	if (!err)
+		finish_phases(&d.pairing, r);
+	pairing_free(&d.pairing);
+	if (!err && d.dropped)
+		err = count_loss(r, dropped_phases, d.dropped);
 	set(&record_recording, r, "phases");
 	r->derived.phases = true;
 	return err;

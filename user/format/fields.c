@@ -134,6 +134,20 @@ static const struct field phase_fields[] = {
 };
 const struct record record_phase = RECORD(phase, "a phase", phase_fields, NULL);
 
+static const struct field outside_fields[] = {
+	{FIELD(phase, "name", name, FIELD_TEXT), .required = true},
+	{FIELD(phase, "stretches", stretches, FIELD_COUNT), .required = true,
+	 .means = "of time, that these are sums of"},
+	{FIELD(phase, "start_secs", start_ns, FIELD_NS), .required = true,
+	 .means = "of the first stretch"},
+	{FIELD(phase, "duration_secs", duration_ns, FIELD_NS), .required = true},
+	{FIELD(phase, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true,
+	 .means = "highest RSS of the tree in any stretch"},
+	{FIELD(phase, "delta_memory_mb", delta_rss, FIELD_DELTA), .required = true},
+	USAGE_QUANTITIES(USAGE_FIELD, phase)};
+const struct record record_outside =
+	RECORD(phase, "an item of outside_phases", outside_fields, NULL);
+
 static const struct field process_fields[] = {
 	{FIELD(process, "pid", pid, FIELD_U32), .required = true},
 	{FIELD(process, "ppid", ppid, FIELD_U32)},
@@ -260,6 +274,9 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
 	 .means = "a pair from begin to end, or a gap from one mark to the next; figures as in "
 		  "rows, of the tree during it"},
+	{TOP_LIST("outside_phases", outside, FIELD_LIST, record_outside, RECORDING_MAX_OUTSIDE),
+	 .means = "the time in which no pair was open: before the first, between pairs, after the "
+		  "last; with outermost pairs that do not overlap it adds up to the run"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
 	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
 	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),

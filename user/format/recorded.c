@@ -110,6 +110,20 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	return recorded;
 }
 
+struct recording_phase recorded_outside(const struct profile *p, const struct profile_outside *part)
+{
+	return (struct recording_phase){
+		.has = field_all(&record_outside),
+		.name = (char *)part->name,
+		.stretches = part->stretches,
+		.start_ns = profile_rel_ns(p, part->start_ns),
+		.duration_ns = part->duration_ns,
+		.peak_rss = part->peak_rss,
+		.delta_rss = part->delta_rss,
+		.usage = part->usage,
+	};
+}
+
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns)
 {
 	const struct profile_memory *memory = &process->memory;
@@ -222,6 +236,23 @@ struct recording_shared recorded_shared(const struct profile_totals *totals)
 	};
 }
 
+static int record_outside_phases(struct recording *r, const struct profile *p)
+{
+	size_t n;
+	const struct profile_outside *parts = profile_outside(p, &n);
+
+	for (; r->n_outside < n; r->n_outside++) {
+		struct recording_phase *list =
+			arena_grow(r->arena, r->outside, r->n_outside, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->outside = list;
+		list[r->n_outside] = recorded_outside(p, &parts[r->n_outside]);
+	}
+	return 0;
+}
+
 static int record_phases(struct recording *r, const struct profile *p)
 {
 	size_t n;
@@ -236,7 +267,7 @@ static int record_phases(struct recording *r, const struct profile *p)
 		r->phases = list;
 		list[r->n_phases] = recorded_phase(p, &phases[r->n_phases]);
 	}
-	return recording_name_phases(r);
+	return record_outside_phases(r, p) ? -ENOMEM : recording_name_phases(r);
 }
 
 static int record_processes(struct recording *r, const struct profile *p)

@@ -13,6 +13,8 @@ struct recording_run recorded_run(const struct run_info *info);
 struct recording_step recorded_step(const struct profile_checkpoint *step);
 struct recording_totals recorded_totals(const struct profile_totals *totals);
 struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase);
+struct recording_phase recorded_outside(const struct profile *p,
+					const struct profile_outside *part);
 /* Its times are since start_ns. */
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns);
 struct recording_point recorded_point(const struct profile *p, const struct profile_point *point);

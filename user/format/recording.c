@@ -159,6 +159,15 @@ static char *stretch_name(struct arena *arena, const char *from, const char *to)
 
 int recording_name_phases(struct recording *r)
 {
+	for (size_t i = 0; i < r->n_outside; i++) {
+		struct recording_phase *part = &r->outside[i];
+
+		part->kind = PROFILE_PHASE_OUTSIDE;
+		part->closed = true;
+		part->shown = part->name;
+		part->start_rss = part->delta_rss < 0 ? 0 - (uint64_t)part->delta_rss : 0;
+		part->end_rss = part->delta_rss > 0 ? (uint64_t)part->delta_rss : 0;
+	}
 	for (size_t i = 0; i < r->n_phases; i++) {
 		struct recording_phase *phase = &r->phases[i];
 

@@ -32,6 +32,7 @@ enum { RECORDING_CPU_EXACT_NS = 100000 };
 enum {
 	RECORDING_MAX_STEPS = 1000000,
 	RECORDING_MAX_PHASES = 200000,
+	RECORDING_MAX_OUTSIDE = 16,
 	RECORDING_MAX_PROCESSES = 200000,
 	RECORDING_MAX_POINTS = 2000000,
 	RECORDING_MAX_SMALL = 65536, /* arguments, pids, warnings, notes, metrics of a step */
@@ -89,9 +90,11 @@ struct recording_phase {
 	uint32_t pid, tid; /* who began it; 0: not said */
 	bool closed;	   /* false: the run, or the file, ended first */
 	uint64_t start_ns, duration_ns;
-	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
-	int64_t delta_rss;		       /* from its begin to its end */
-	struct profile_usage usage;	       /* of the tree, during it */
+	/* Of the tree. Of PROFILE_PHASE_OUTSIDE, only the difference of the first two is known. */
+	uint64_t start_rss, end_rss, peak_rss;
+	int64_t delta_rss;	    /* from its begin to its end */
+	struct profile_usage usage; /* of the tree, during it */
+	uint64_t stretches; /* of PROFILE_PHASE_OUTSIDE: of time, that the rest is the sum of */
 };
 
 /* In the order in which they joined. */
@@ -198,6 +201,8 @@ struct recording {
 	struct recording_peak peak;
 	struct recording_phase *phases;
 	size_t n_phases;
+	struct recording_phase *outside; /* PROFILE_PHASE_OUTSIDE, in order of time; no phases */
+	size_t n_outside;
 	struct recording_process *processes;
 	size_t n_processes;
 	struct recording_point *points;
@@ -275,7 +280,7 @@ const struct recording_phase *recording_where_peak(const struct recording *r, co
 
 /*
  * Sets `shown` of each phase: its name, or "Start -> Quantized" for the stretch between these
- * marks. Returns 0 or -ENOMEM.
+ * marks. Sets what no file says of time in no phase. Returns 0 or -ENOMEM.
  */
 int recording_name_phases(struct recording *r);
 

@@ -74,6 +74,25 @@ void yaml_totals(struct emit *e, const struct profile_totals *totals)
 	emit_boundary(e);
 }
 
+/* A profile without pairs is as it was before there was this key. */
+static void put_outside(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_outside *parts = profile_outside(p, &n);
+
+	if (!n)
+		return;
+	emit_plain(e, "outside_phases");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_phase part = recorded_outside(p, &parts[i]);
+
+		yaml_item(e, &record_outside, &part);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
 void yaml_phases(struct emit *e, const struct profile *p)
 {
 	size_t n;
@@ -88,6 +107,7 @@ void yaml_phases(struct emit *e, const struct profile *p)
 	}
 	emit_list_end(e);
 	emit_boundary(e);
+	put_outside(e, p);
 }
 
 void yaml_metrics(struct emit *e, const struct profile_metric *metrics, size_t n)

@@ -18,6 +18,7 @@ void phases_init(struct phases *phases, size_t max, struct profile_losses *losse
 void phases_fold(struct phases *phases, const struct peak *peak)
 {
 	pairing_fold(&phases->pairing, peak);
+	outside_fold(&phases->outside, peak->rss);
 }
 
 static int reserve(struct phases *phases)
@@ -136,6 +137,7 @@ int phases_step(struct phases *phases, struct names *names, const struct phase_e
 		end(phases, change.ended, text, &event->now);
 	if (change.begun)
 		begin(phases, change.begun, text, event);
+	outside_step(&phases->outside, phases->pairing.n_pairs, &event->now);
 	count_losses(phases, event, &change);
 	return 0;
 }
@@ -155,6 +157,7 @@ void phases_finish(struct phases *phases, const struct moment *now)
 {
 	struct open_phase *open;
 
+	phases->n_outside = outside_finish(&phases->outside, now);
 	while ((open = pairing_finish(&phases->pairing))) {
 		end(phases, open, "End", now);
 		if (open->kind != PROFILE_PHASE_PAIR)

@@ -5,6 +5,7 @@
 #define QPROF_PHASES_H
 
 #include "model/names.h"
+#include "model/outside.h"
 #include "model/pairing.h"
 #include "model/processes.h"
 
@@ -14,14 +15,9 @@ struct phases {
 	size_t n, cap, peaks_cap;
 	size_t max; /* of n */
 	struct pairing pairing;
+	struct outside outside;
+	size_t n_outside; /* parts of it, after phases_finish() */
 	struct profile_losses *losses;
-};
-
-/* The tree at the moment when a phase begins or ends. */
-struct moment {
-	uint64_t time_ns;
-	uint64_t rss;
-	struct profile_usage usage;
 };
 
 /* A checkpoint, as phases see it. */

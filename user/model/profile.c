@@ -572,6 +572,12 @@ const struct profile_phase *profile_phases(const struct profile *p, size_t *coun
 	return p->phases.list;
 }
 
+const struct profile_outside *profile_outside(const struct profile *p, size_t *count)
+{
+	*count = p->phases.n_outside;
+	return p->phases.outside.parts;
+}
+
 const struct profile_point *profile_points(const struct profile *p, size_t *count)
 {
 	*count = p->timeline.n;

@@ -99,8 +99,9 @@ static inline bool profile_process_runs(const struct profile_process *process)
 }
 
 enum profile_phase_kind {
-	PROFILE_PHASE_PAIR, /* from begin(name) to end(name) */
-	PROFILE_PHASE_GAP,  /* from one mark (or the start) to the next (or the end) */
+	PROFILE_PHASE_PAIR,    /* from begin(name) to end(name) */
+	PROFILE_PHASE_GAP,     /* from one mark (or the start) to the next (or the end) */
+	PROFILE_PHASE_OUTSIDE, /* of no phase, but beside them: struct profile_outside */
 };
 
 struct profile_phase {
@@ -113,6 +114,19 @@ struct profile_phase {
 	uint64_t start_ns, end_ns;
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
 	struct profile_usage usage;	       /* of the tree, during the phase */
+};
+
+/* The time in which no pair was open, in up to three parts; see outside.h. */
+enum { PROFILE_OUTSIDE_PARTS = 3 };
+
+struct profile_outside {
+	const char *name;     /* "(before the first)", "(between)", "(after the last)" */
+	uint64_t stretches;   /* of time, that these are sums over */
+	uint64_t start_ns;    /* of the first of them */
+	uint64_t duration_ns; /* together */
+	uint64_t peak_rss;    /* of the tree, the highest in any of them */
+	int64_t delta_rss;    /* of the tree */
+	struct profile_usage usage;
 };
 
 struct profile_point {
@@ -207,6 +221,8 @@ int profile_finish(struct profile *p, uint64_t now_ns);
 const struct profile_process *const *profile_processes(const struct profile *p, size_t *count);
 /* In order of beginning. */
 const struct profile_phase *profile_phases(const struct profile *p, size_t *count);
+/* After profile_finish(): what was in no pair. None if the run had no pair. */
+const struct profile_outside *profile_outside(const struct profile *p, size_t *count);
 /* After profile_finish(): in order of time, at most PROFILE_MAX_POINTS. */
 const struct profile_point *profile_points(const struct profile *p, size_t *count);
 /* After profile_finish(): memory of the processes, in order of process, then of time. Of more than

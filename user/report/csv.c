@@ -209,6 +209,7 @@ static const struct {
 			offsetof(struct recording, n_##member)                                     \
 	}
 	TABLE("phases", phases, record_phase),
+	TABLE("outside_phases", outside, record_outside),
 	TABLE("processes", processes, record_process),
 	TABLE("timeline", points, record_point),
 	TABLE("process_timeline", tracks, record_track_point),

@@ -161,15 +161,18 @@ static void put_marks(struct json_writer *j, const struct recording *r)
 	html_rows_end(j);
 }
 
-static void put_phase(struct json_writer *j, const struct html_page *page, size_t i)
+/* Time in no phase has the number 0, and no place in a picture. */
+static void put_phase(struct json_writer *j, const struct html_page *page,
+		      const struct recording_phase *phase, size_t number,
+		      const struct layout_place *place)
 {
-	const struct recording_phase *phase = &page->r->phases[i];
 	struct recording_need need;
-	const bool is_known = recording_need(page->needs, phase->start_ns,
-					     phase->start_ns + phase->duration_ns, &need);
+	const bool is_known =
+		phase->stretches < 2 && recording_need(page->needs, phase->start_ns,
+						       phase->start_ns + phase->duration_ns, &need);
 
 	json_array(j);
-	json_u64(j, i + 1);
+	json_u64(j, number);
 	html_shown(j, phase->shown);
 	html_bool(j, phase->kind == PROFILE_PHASE_GAP);
 	json_u64(j, phase->depth);
@@ -185,26 +188,42 @@ static void put_phase(struct json_writer *j, const struct html_page *page, size_
 		json_u64(j, need.needed);
 	else
 		json_plain(j, "null");
-	json_u64(j, page->layout.places[i].lane);
-	json_u64(j, page->layout.places[i].group);
+	json_u64(j, place->lane);
+	json_u64(j, place->group);
 	put_later(j, page->r, &phase->usage);
 	json_array_end(j);
 }
 
-static void put_phases(struct json_writer *j, const struct html_page *page)
+static void begin_phases(struct json_writer *j, const char *name, const struct html_page *page)
 {
 	static const char *const keys[] = {
 		"number",     "name", "gap",	"depth", "pid",	    "closed",	 "start",
 		"seconds",    "peak", "delta",	"end",	 "io_read", "disk_read", "io_write",
 		"disk_write", "cpu",  "needed", "lane",	 "group",   NULL};
 
-	put_quantities(j, page->r);
-	begin_usage_rows(j, "phases", keys, page->r);
-	for (size_t i = 0; i < page->r->n_phases; i++) {
-		if (render_wants_phase(page->options, &page->r->phases[i]))
-			put_phase(j, page, i);
+	begin_usage_rows(j, name, keys, page->r);
+}
+
+static void put_phases(struct json_writer *j, const struct html_page *page)
+{
+	static const struct layout_place nowhere = {.lane = LAYOUT_LANES};
+	const struct recording *r = page->r;
+
+	put_quantities(j, r);
+	begin_phases(j, "phases", page);
+	for (size_t i = 0; i < r->n_phases; i++) {
+		if (render_wants_phase(page->options, &r->phases[i]))
+			put_phase(j, page, &r->phases[i], i + 1, &page->layout.places[i]);
 	}
 	html_rows_end(j);
+	if (r->n_outside)
+		begin_phases(j, "outside", page);
+	for (size_t i = 0; i < r->n_outside; i++) {
+		if (render_wants_phase(page->options, &r->outside[i]))
+			put_phase(j, page, &r->outside[i], 0, &nowhere);
+	}
+	if (r->n_outside)
+		html_rows_end(j);
 	json_member_u64(j, "lanes", page->layout.lanes);
 }
 

@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 bool render_wants_phase(const struct render_options *options, const struct recording_phase *phase)
 {
 	return !options->phase || !fnmatch(options->phase, phase->shown, 0) ||
@@ -69,17 +71,6 @@ static int compare(uint64_t x, uint64_t y, const void *a, const void *b)
 	return (a > b) - (a < b);
 }
 
-static int by_phase(const void *a, const void *b, void *order)
-{
-	const struct recording_phase *x = *(const struct recording_phase *const *)a;
-	const struct recording_phase *y = *(const struct recording_phase *const *)b;
-	const enum report_order by = *(const enum report_order *)order;
-
-	if (x->kind != y->kind)
-		return x->kind == PROFILE_PHASE_GAP ? 1 : -1;
-	return compare(phase_rank(x, by), phase_rank(y, by), x, y);
-}
-
 static int by_process(const void *a, const void *b, void *order)
 {
 	const struct recording_process *x = *(const struct recording_process *const *)a;
@@ -89,22 +80,78 @@ static int by_process(const void *a, const void *b, void *order)
 	return compare(process_rank(x, by), process_rank(y, by), x, y);
 }
 
+struct candidate {
+	const struct recording_phase *phase;
+	uint64_t rank;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	const bool x_gap = x->phase->kind == PROFILE_PHASE_GAP;
+	const bool y_gap = y->phase->kind == PROFILE_PHASE_GAP;
+
+	if (x_gap != y_gap)
+		return x_gap - y_gap;
+	return (x->rank < y->rank) - (x->rank > y->rank);
+}
+
+static void add_wanted(struct candidate *list, size_t *n, const struct render_options *options,
+		       const struct recording_phase *phases, size_t n_phases)
+{
+	for (size_t i = 0; i < n_phases; i++) {
+		if (render_wants_phase(options, &phases[i]))
+			list[(*n)++] = (struct candidate){&phases[i],
+							  phase_rank(&phases[i], options->order)};
+	}
+}
+
+/* Time in no phase stands where it was: before the first phase, and after the others. */
+static size_t list_phases(struct candidate *list, const struct recording *r,
+			  const struct render_options *options, bool with_outside)
+{
+	const size_t n_outside = with_outside ? r->n_outside : 0;
+	const size_t first = n_outside && r->n_phases && !r->outside[0].start_ns ? 1 : 0;
+	size_t n = 0;
+
+	add_wanted(list, &n, options, r->outside, first);
+	add_wanted(list, &n, options, r->phases, r->n_phases);
+	add_wanted(list, &n, options, r->outside + first, n_outside - first);
+	array_sort(list, n, sizeof(*list), by_rank);
+	return n;
+}
+
+static const struct recording_phase **select_of(const struct recording *r,
+						const struct render_options *options,
+						bool with_outside, size_t *n)
+{
+	const size_t most = r->n_phases + r->n_outside + 1;
+	const struct recording_phase **chosen = calloc(most, sizeof(*chosen));
+	struct candidate *list = calloc(most, sizeof(*list));
+
+	*n = 0;
+	if (!list || !chosen) {
+		free(list);
+		free(chosen);
+		return NULL;
+	}
+	*n = list_phases(list, r, options, with_outside);
+	for (size_t i = 0; i < *n; i++)
+		chosen[i] = list[i].phase;
+	free(list);
+	return chosen;
+}
+
 const struct recording_phase **select_phases(const struct recording *r,
 					     const struct render_options *options, size_t *n)
 {
-	enum report_order order = options->order;
-	const struct recording_phase **list =
-		calloc(r->n_phases + 1, sizeof(const struct recording_phase *));
+	return select_of(r, options, false, n);
+}
 
-	*n = 0;
-	if (!list)
-		return NULL;
-	for (size_t i = 0; i < r->n_phases; i++) {
-		if (render_wants_phase(options, &r->phases[i]))
-			list[(*n)++] = &r->phases[i];
-	}
-	qsort_r(list, *n, sizeof(const struct recording_phase *), by_phase, &order);
-	return list;
+const struct recording_phase **select_all_time(const struct recording *r,
+					       const struct render_options *options, size_t *n)
+{
+	return select_of(r, options, true, n);
 }
 
 const struct recording_process **select_processes(const struct recording *r,

@@ -12,6 +12,9 @@
  */
 const struct recording_phase **select_phases(const struct recording *r,
 					     const struct render_options *options, size_t *n);
+/* The same, with the time in no phase beside the pairs. */
+const struct recording_phase **select_all_time(const struct recording *r,
+					       const struct render_options *options, size_t *n);
 const struct recording_process **select_processes(const struct recording *r,
 						  const struct render_options *options, size_t *n);
 

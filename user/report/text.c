@@ -182,7 +182,7 @@ static void put_quality(const struct text_report *t)
 static int put_page(const struct text_report *t)
 {
 	size_t n;
-	const struct recording_phase **phases = select_phases(t->r, t->options, &n);
+	const struct recording_phase **phases = select_all_time(t->r, t->options, &n);
 	int failed;
 
 	put_ending(t);

@@ -26,15 +26,18 @@ static void put_phase(const struct text_report *t, const struct recording_phase 
 	const char *const mark = wide ? " ← peak" : " ←";
 	const unsigned int fixed =
 		NUMBER + TIME + 2 + DELTA + sizeof("  peak ") - 1 + PEAK + (wide ? 7 : 2);
-	const size_t number = (size_t)(phase - t->r->phases) + 1;
 	const unsigned int indent = 2 * (phase->depth < 4 ? phase->depth : 4);
 	const unsigned int room = t->table.width - fixed - indent;
 	const unsigned int columns = room > t->table.max_name ? t->table.max_name : room;
 	char name[1024], text[UNITS_TEXT_MAX], shown[UNITS_TEXT_MAX + 4];
 	unsigned int used, tail;
 
-	fprintf(out, "%*zu.%*s  %*s", NUMBER - 1, number, TIME,
-		units_time_for_people(text, phase->start_ns), (int)indent, "");
+	if (phase->kind == PROFILE_PHASE_OUTSIDE)
+		fprintf(out, "%*s", NUMBER, "");
+	else
+		fprintf(out, "%*zu.", NUMBER - 1, (size_t)(phase - t->r->phases) + 1);
+	fprintf(out, "%*s  %*s", TIME, units_time_for_people(text, phase->start_ns), (int)indent,
+		"");
 	tail = (unsigned int)snprintf(shown, sizeof(shown), " (%s)",
 				      units_time_for_people(text, phase->duration_ns));
 	phase_name(name, sizeof(name), phase);
@@ -132,13 +135,18 @@ static void fill_needs(const struct text_report *t, const struct phase_table *ta
 	struct recording_need need;
 
 	(void)table;
+	units_bytes_for_people(line->cells[2], phase->peak_rss);
+	if (phase->stretches > 1) { /* its begin and duration are no stretch of time */
+		snprintf(line->cells[0], UNITS_TEXT_MAX, "-");
+		snprintf(line->cells[1], UNITS_TEXT_MAX, "-");
+		return;
+	}
 	recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
 	units_bytes_for_people(needed, need.needed);
 	/* A phase that was open when the run was killed might have needed more. */
 	snprintf(line->cells[0], UNITS_TEXT_MAX, "%s%.30s",
 		 t->ending->is_killed && !phase->closed ? ">" : "", needed);
 	units_bytes_for_people(line->cells[1], need.files);
-	units_bytes_for_people(line->cells[2], phase->peak_rss);
 }
 
 static const struct phase_table io_table = {

@@ -222,7 +222,8 @@ static const char *kind_title(const void *item, const void *before)
 {
 	const struct recording_phase *phase = item, *last = before;
 
-	return phase->kind == last->kind ? NULL : "between marks";
+	return phase->kind == PROFILE_PHASE_GAP && last->kind != phase->kind ? "between marks"
+									     : NULL;
 }
 
 /* Selects the largest, and in any case the one that the headline names. Returns how many. */
@@ -243,6 +244,26 @@ static size_t select_phases(const struct recording *r, const void *selected[MAX_
 	return first + n_more;
 }
 
+/*
+ * Puts the time in no phase among the phases: before the first pair, and after the last. Returns
+ * how many rows there are.
+ */
+static size_t with_outside(const struct recording *r, const void *const *phases, size_t n,
+			   const void **rows)
+{
+	size_t n_rows = 0, outside = 0, i = 0;
+
+	if (r->n_outside && !r->outside[0].start_ns)
+		rows[n_rows++] = &r->outside[outside++];
+	for (; i < n && ((const struct recording_phase *)phases[i])->kind != PROFILE_PHASE_GAP; i++)
+		rows[n_rows++] = phases[i];
+	while (outside < r->n_outside)
+		rows[n_rows++] = &r->outside[outside++];
+	for (; i < n; i++)
+		rows[n_rows++] = phases[i];
+	return n_rows;
+}
+
 static void put_phases(const struct table *table, const struct recording *r)
 {
 	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
@@ -257,11 +278,13 @@ static void put_phases(const struct table *table, const struct recording *r)
 		.fill = fill_phase,
 		.title = kind_title,
 	};
-	const void *selected[MAX_PHASES];
+	const void *selected[MAX_PHASES], *rows[MAX_PHASES + PROFILE_OUTSIDE_PARTS];
+	size_t n;
 
 	if (!r->n_phases)
 		return;
-	put_listing(table, &listing, selected, select_phases(r, selected));
+	n = select_phases(r, selected);
+	put_listing(table, &listing, rows, with_outside(r, selected, n, rows));
 	table_more(table, r->n_phases, MAX_PHASES, "smaller phase(s)", "profile");
 }
 

@@ -57,7 +57,7 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 		}
 		if (column.depth)
 			td.style.paddingLeft = `${8 + 14 * Math.min(by.key === "start" ? row.depth : 0, 8)}px`;
-		if (action && column === shown.find(c => c.text)) {
+		if (action && !row.outside && column === shown.find(c => c.text)) {
 			const button = el("button", {type: "button", title: `Show ${value} in the charts`}, el("bdi", {}, value));
 
 			button.addEventListener("click", () => action(row));
@@ -73,7 +73,7 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort((a, b) => compareBy(by, a, b));
 
 		body.replaceChildren(...wanted.slice(0, limit).map(row =>
-			el("tr", {className: mark?.(row).length ? "at-peak" : row.gap ? "gap" : ""}, ...shown.map(c => cell(c, row)))));
+			el("tr", {className: mark?.(row).length ? "at-peak" : row.gap || row.outside ? "aside" : ""}, ...shown.map(c => cell(c, row)))));
 		more.hidden = wanted.length <= limit;
 		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - limit))} more`;
 		total.textContent = wanted.length > limit ? `${count(limit)} of ${count(wanted.length)}` : count(wanted.length);
@@ -115,20 +115,23 @@ const usageColumns = [
 ];
 
 function addPhases(order) {
-	for (const phase of profile.phases)
+	// Time in no phase is told beside the phases, but nobody can zoom to what is in many places.
+	const rows = [...profile.phases, ...profile.outside.map(o => ({...o, outside: true}))];
+
+	for (const phase of rows)
 		phase.cores = phase.seconds >= (profile.cpu_error ?? 0.0001) ? phase.cpu / phase.seconds : null;
 	addTable(byId("phases"), {
 		title: profile.filter ? `Phases (${profile.filter})` : "Phases",
-		rows: profile.phases,
+		rows,
 		order: {key: order, up: order === "start"},
 		filterBy: p => p.name,
 		action: p => {
 			zoomTo(p);
 			byId("charts").scrollIntoView({block: "start"});
 		},
-		mark: p => p.number === profile.peak.number ? [el("span", {className: "badge"}, "peak")] : [],
+		mark: p => p.number && p.number === profile.peak.number ? [el("span", {className: "badge"}, "peak")] : [],
 		columns: [
-			{key: "number", title: "#", up: true, always: true},
+			{key: "number", title: "#", show: p => p.number || "", up: true, always: true},
 			{key: "name", title: "Phase", text: true, depth: true, show: p => p.name + (p.closed ? "" : " (open)")},
 			{key: "start", title: "Start", show: p => secs(p.start), up: true, always: true},
 			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
@@ -139,7 +142,7 @@ function addPhases(order) {
 			{key: "cores", title: "Cores", show: p => p.cores === null ? "-" : p.cores.toFixed(2), hint: "CPU time by its duration; - where that is shorter than the error of the CPU time"},
 		],
 	});
-	byId("phases").hidden = !profile.phases.length;
+	byId("phases").hidden = !rows.length;
 }
 
 function addProcesses(order) {

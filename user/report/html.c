@@ -171,19 +171,14 @@ static void put_title(struct html_page *page)
 /* A sentence for browsers without scripts. */
 static void put_summary(struct html_page *page)
 {
-	const uint64_t ns = recording_peak_ns(page->r);
-	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
-	const char *words;
-	const struct recording_phase *phase = recording_where_peak(page->r, &words);
+	char peak[UNITS_TEXT_MAX];
 
 	if (page->ending.is_bad) {
 		markup_text(page->out, page->ending.text, ENDING_MAX);
 		fputs(". ", page->out);
 	}
-	fprintf(page->out, "Peak %s at %s%s",
-		units_bytes_for_people(peak, page->r->totals.peak_rss),
-		units_time_for_people(when, ns), words);
-	markup_text(page->out, phase ? phase->shown : "", 100);
+	fprintf(page->out, "Peak %s ", units_bytes_for_people(peak, page->r->totals.peak_rss));
+	markup_peak_time(page->out, page->r, 100);
 }
 
 static void put_page(struct html_page *page)

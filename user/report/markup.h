@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "format/recording.h"
+
 enum { MARKUP_MAX_COLUMNS = 1024 };
 
 /*
@@ -12,5 +14,8 @@ enum { MARKUP_MAX_COLUMNS = 1024 };
  * (at most MARKUP_MAX_COLUMNS). Leaves out what turns the direction of text or is no XML.
  */
 void markup_text(FILE *out, const char *text, unsigned int columns);
+
+/* Writes "at 369 ms, in Calibration" of the overall peak. The name has so many columns at most. */
+void markup_peak_time(FILE *out, const struct recording *r, unsigned int columns);
 
 #endif

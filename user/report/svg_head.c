@@ -144,24 +144,15 @@ static void put_command(const struct recording *r, FILE *out)
 static void put_answer(const struct recording *r, FILE *out)
 {
 	const struct recording_peak *peak = &r->peak;
-	const struct recording_phase *phase;
 	const uint64_t parts[] = {[ANON] = peak->anon, [SHMEM] = peak->shmem, [FILES] = peak->file};
 	const uint64_t sum = peak->anon + peak->shmem + peak->file;
-	char size[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
-	const char *words;
+	char size[UNITS_TEXT_MAX];
 	int most = ANON;
-	uint64_t ns;
 
 	fprintf(out,
 		"<text x=\"%d\" y=\"%d\"><tspan class=\"big peak\">Peak %s</tspan><tspan dx=\"8\">",
 		MARGIN, MARGIN + 42, units_bytes_for_people(size, r->totals.peak_rss));
-	if (recording_peak_time(r, &ns)) {
-		phase = recording_where_peak(r, &words);
-		fprintf(out, "at %s%s", units_time_for_people(when, ns), words);
-		markup_text(out, phase ? phase->shown : "", 40);
-	} else {
-		fputs("at a time that the profile does not say", out);
-	}
+	markup_peak_time(out, r, 40);
 	for (int kind = ANON; kind <= FILES; kind++)
 		most = parts[kind] > parts[most] ? kind : most;
 	if (sum)

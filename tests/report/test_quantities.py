@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+import yaml
 
 from reports import PROFILE, report, run
 
@@ -44,8 +45,13 @@ def test_csv(newer, table):
 
 
 def test_text(newer):
-    text = report("-f", "text", "--width", "100", profile=newer).decode()
-    assert re.search(r"FAULTS BY PHASE +MAJOR +MINOR\n", text), text
+    text = report("-f", "text", "--width", "100", "--top", "100", profile=newer).decode()
+    profile = yaml.safe_load(newer.read_text())
+    for title, part in (("FAULTS BY PHASE", "phases"), ("FAULTS BY PROCESS", "processes")):
+        table = re.search(title + r" +MAJOR +MINOR\n((?:  .*\n)+)", text)
+        assert table, text
+        told = [tuple(map(int, row.groups())) for row in re.finditer(r" (\d+) +(\d+)\n", table[1])]
+        assert sorted(told) == sorted((p["major_faults"], p["minor_faults"]) for p in profile[part]), table[1]
     assert re.search(r"CPU .*, major page faults\s+\d+, minor\s+page\s+faults \d+", text), text
     assert "FAULTS" not in report("-f", "text", "--width", "100").decode()
 

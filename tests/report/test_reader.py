@@ -187,6 +187,7 @@ HOSTILE = {
     "no metric": (row(metrics="{a: much}"), "line 6: metrics"),
     "unknown flag": (row() + b"processes:\n- {pid: 1, comm: a, start_secs: 0, peak_memory_mb: 1, flags: [other]}\n", "flags"),
     "column twice": (row() + b"timeline:\n  columns: [time_secs, time_secs]\n  rows: []\n", "there once"),
+    "later column twice": (row() + b"timeline:\n  columns: [time_secs, swap_mb, anon_mb, swap_mb]\n  rows: []\n", "there once"),
     "65 columns": (row() + b"timeline:\n  columns: [" + b",".join(b"c%d" % i for i in range(65)) + b"]\n  rows: []\n", "64 at most"),
     "rows twice": (row() + b"timeline:\n  columns: [time_secs, file_mb, anon_mb, shmem_mb, swap_mb]\n  rows: [[0,0,0,0,0]]\n  rows: [[1,0,0,0,0]]\n",
                    "twice"),

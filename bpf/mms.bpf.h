@@ -79,7 +79,7 @@ struct mm_rss {
 	u64 key;	/* the address of its mm_struct; 0: the slot is free */
 	s64 emitted;	/* rss at the last timeline point */
 	u64 points;	/* how many points there were */
-	u64 inherited;	/* pages it was given at fork */
+	u64 inherited;	/* private pages that it was given at fork; see count_inherited() */
 	u64 started_ns; /* of its process */
 	u32 slot;
 	u32 tgid;
@@ -177,6 +177,16 @@ static __always_inline struct mm_rss *find_mm(u64 key)
 static __always_inline bool is_empty(const struct mm_rss *m)
 {
 	return !pages_of(m->rss);
+}
+
+/*
+ * Returns the pages that others can have only from a fork: anonymous ones, also in swap. (Pages of
+ * shared memory and of files come to a process in other ways, too.)
+ */
+static __always_inline u64 private_pages(const struct mm_rss *m)
+{
+	return not_negative(pages_of(m->rss) - pages_of(m->file) - pages_of(m->shmem) +
+			    pages_of(m->swap));
 }
 
 /* Returns the memory of a process, or NULL if it has none of its own that is counted. */

@@ -76,8 +76,26 @@ static __always_inline bool drop_leftover(u64 key)
 	return true;
 }
 
-/* Counts mm from now on, including what it holds already. */
-static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm)
+/*
+ * Says how many pages an mm may share with others since a fork. The tree's sum of these is what it
+ * counts more than once at most. So it comes first: a point that is sent while the mm's pages are
+ * being counted must not take them for pages of its own.
+ */
+static __always_inline void count_inherited(struct mm_rss *m, u64 pages)
+{
+	struct wire_tree *tree = tree_of(job_of(m->rss));
+	s64 more = pages - m->inherited;
+
+	m->inherited = pages;
+	atomic_max(&tree->most.inherited, not_negative(atomic_add(&tree->inherited, more) + more));
+}
+
+/*
+ * Counts mm from now on, including what it holds already. `shares`: it may share all of its private
+ * pages, since a fork gave them; it was about `expected` pages, to be counted until we know.
+ */
+static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_struct *mm, bool shares,
+					       u64 expected)
 {
 	struct mm_rss *m = NULL;
 	u32 slot = 0;
@@ -96,7 +114,11 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 	m->tgid = proc->tgid;
 	m->started_ns = proc->started_ns;
 	proc->mm_slot = slot;
+	if (shares)
+		count_inherited(m, expected);
 	recount(m);
+	if (shares)
+		count_inherited(m, private_pages(m));
 	return m;
 }
 
@@ -126,19 +148,18 @@ static __always_inline struct proc *draft_proc(u32 flags)
  * Puts a process into the tracked set. mm is NULL if its memory is not counted: it uses its
  * parent's, or it is the command before its exec.
  */
-static __always_inline struct mm_rss *track(struct task_struct *leader, struct mm_struct *mm,
-					    u32 ppid, u32 job, u32 flags, bool waiting)
+static __always_inline void track(struct task_struct *leader, struct mm_struct *mm, u32 ppid,
+				  u32 job, u32 flags, bool waiting, bool shares, u64 expected)
 {
 	struct wire_tree *tree = tree_of(job);
 	struct proc *proc, *new = draft_proc(flags);
 	u32 tgid = tgid_of(leader), slot;
-	struct mm_rss *m = NULL;
 
 	if (!tgid || !new) /* no tgid: in an audit, a process outside of our pid namespace */
-		return NULL;
+		return;
 	if (!claim_slot(&free_slots, &machine.slots, &slot)) {
 		note_untracked(tgid);
-		return NULL;
+		return;
 	}
 	new->started_ns = BPF_CORE_READ(leader, start_boottime);
 	new->signal = (u64)BPF_CORE_READ(leader, signal);
@@ -152,24 +173,23 @@ static __always_inline struct mm_rss *track(struct task_struct *leader, struct m
 		bpf_map_push_elem(&free_slots, &slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
 			note_untracked(tgid);
-		return NULL;
+		return;
 	}
 	proc = find_proc(tgid);
 	if (!proc)
-		return NULL;
+		return;
 	if (flags & WIRE_PROCESS_ATTACHED) {
 		bury_zombies(proc);
 		add_process(&proc->base, proc); /* which is 0 until now */
 		proc->joined = proc->base;
 	}
 	if (mm)
-		m = track_mm(proc, mm);
+		track_mm(proc, mm, shares, expected);
 	atomic_add(&tree->processes, 1);
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree->targets, 1);
 	set_slot(slot, tgid);
 	emit_process(WIRE_FORK, proc, leader, tid_of(leader), 0);
-	return m;
 }
 
 /*
@@ -180,9 +200,8 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
-	struct wire_tree *tree;
 	struct proc *proc;
-	struct mm_rss *m;
+	struct mm_rss *of_parent;
 	u32 job, ppid;
 
 	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
@@ -199,16 +218,11 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	job = proc ? proc->job : 0;
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
-		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM, false);
+		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM, false, false, 0);
 		return 0;
 	}
-	m = track(child, mm, ppid, job, 0, false);
-	if (m) {
-		m->inherited = not_negative(pages_of(m->rss));
-		tree = tree_of(job_of(m->rss));
-		atomic_max(&tree->most.inherited,
-			   not_negative(atomic_add(&tree->inherited, m->inherited) + m->inherited));
-	}
+	of_parent = proc ? memory_of(proc) : NULL;
+	track(child, mm, ppid, job, 0, false, true, of_parent ? private_pages(of_parent) : 0);
 	return 0;
 }
 
@@ -273,7 +287,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
-	track_mm(proc, BPF_CORE_READ(task, mm));
+	track_mm(proc, BPF_CORE_READ(task, mm), false, 0);
 	emit_exec(proc, task);
 	if (starts && !emit_milestone(WIRE_START, proc, tid_of(task)))
 		count(lost_checkpoints);
@@ -387,7 +401,7 @@ int track_existing(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task, *leader, *parent;
 	u32 tgid, ppid, *named, flags = WIRE_PROCESS_ATTACHED;
-	bool waiting = false;
+	bool waiting = false, shares;
 	struct mm_struct *mm;
 
 	if (!task)
@@ -411,7 +425,10 @@ int track_existing(struct bpf_iter__task *ctx)
 		flags |= WIRE_PROCESS_SHARES_MM;
 		mm = NULL;
 	}
-	track(leader, waiting ? NULL : mm, ppid, 0, flags, waiting);
+	/* Whatever it was given at its fork, if it has run no exec since. But the one process that
+	 * the user named has it from nobody who is tracked. */
+	shares = BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC && !(named && config.lone_target);
+	track(leader, waiting ? NULL : mm, ppid, 0, flags, waiting, shares, 0);
 	newly_tracked++;
 	return 0;
 }

@@ -143,7 +143,7 @@ struct wire_snapshot {
  * than one process is alive.
  */
 struct wire_shared {
-	__u64 inherited; /* given to children at fork */
+	__u64 inherited; /* private pages, given to children at fork */
 	__u64 shmem;
 	__u64 file;
 };
@@ -161,8 +161,8 @@ struct wire_checkpoint {
 	__u32 processes;   /* of the tree, tracked and alive */
 	__u32 usage_stale; /* 1: usage of other processes is up to wire_config.stale_ns old */
 	/*
-	 * Pages in tree.memory that children were given at fork. The parents hold them too, so the
-	 * sum has them more than once, but for what was written to since.
+	 * Private pages (anonymous, also in swap) that children were given at fork. Others hold
+	 * them, too, so the sum has them more than once, but for what was written to since.
 	 */
 	__u64 inherited;
 	struct wire_shared most; /* so far */
@@ -269,7 +269,7 @@ struct wire_tree {
 	__s64 file, swap, shmem;		/* pages; anon is the rest of rss */
 	struct wire_peaks peaks;
 	__u64 epoch __attribute__((aligned(64))); /* checkpoints so far */
-	__s64 inherited;			  /* pages that children were given at fork */
+	__s64 inherited;	       /* private pages that children were given at fork */
 	__u64 exits_begun, exits_done; /* differ while a process is being moved to `gone` */
 	struct wire_shared most;
 	struct wire_usage gone; /* of processes that have exited */
@@ -319,8 +319,10 @@ struct wire_config {
 	__u32 audit;		/* 1: track every process; each tree with checkpoints is a job */
 	__u32 checkpoint_limit; /* checkpoints of a process in a second; 0: no limit */
 	__u32 nested;		/* 1: the loader is in a nested pid namespace: see pids.bpf.h */
-	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;		/* of the scheduler */
+	__u32 lone_target;	/* 1: the user named one process, and no other */
+	__u32 reserved;
+	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
+	__u64 tick_ns;	/* of the scheduler */
 };
 
 /* Counts everything that went wrong on the BPF side: no loss is silent. */

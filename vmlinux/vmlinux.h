@@ -404,6 +404,7 @@ struct pt_regs {
 
 /* linux/sched.h and linux/sched/signal.h */
 #define PF_EXITING	     0x00000004
+#define PF_FORKNOEXEC	     0x00000040
 #define PF_KTHREAD	     0x00200000
 #define SIGNAL_GROUP_EXIT    0x00000004
 #define TASK_RUNNING	     0x00000000

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Memory of process trees: the sum over those that live at the same time, nobody twice."""
 
+import json
+import os
+import signal
+from pathlib import Path
+
 import pytest
 
 from harness import (KIB, MIB, PAGE, assert_near, assert_nothing_lost, error_pages, keeps_faults_back,
-                     process_of, program, quality)
+                     process_of, program, quality, run_qprof)
 
 # Two decimals are 1.3 pages; the rest is what the programs do after they have stated their truth.
 TREE = 32 * KIB
@@ -99,6 +104,75 @@ def test_inherited_memory_is_said_to_be_shared(profile):
     # Each of three children was given 64 MiB, and has half of it still.
     told = shared["inherited_at_fork"]
     assert 3 * 32 <= told <= 3 * 64 + 8, f"expected 96 to 200 MiB told as inherited, got {shared}"
+
+
+def fit_of(path):
+    """What the report says that the run needs: at least, and at most."""
+    report = json.loads(run_qprof("report", "-f", "json", path).stdout)
+    fit = report["report"]["will_it_fit"]
+    return fit["needed_at_least_mb"], fit["needed_mb"]
+
+
+BOUNDS = [
+    # case, MiB, children, MiB that are needed at least, as a sum
+    ("pool", 64, 4, 64 + 4 * 64, 64 + 4 * 128),  # inherited pages are read only
+    ("cow", 64, 3, 64, 4 * 64),  # half of each is written to: nobody tells
+    ("overlapping", 64, 3, 3 * 64, 3 * 64),
+    ("spawn", 64, 3, 4 * 64, 4 * 64),  # an exec gives up what the fork gave
+    ("shm", 64, 3, 64, 4 * 64),
+    ("double_fork", 64, 1, 64, 64),
+]
+
+
+@pytest.mark.parametrize("case,size,count,least,most", BOUNDS, ids=[b[0] for b in BOUNDS])
+def test_bounds_of_what_is_needed(profile, out, case, size, count, least, most):
+    """A page that processes share since a fork is needed once: the truth is between the two bounds."""
+    run = profile(program("tree"), case, size, count)
+    got_least, got_most = fit_of(out)
+    # The timeline has points of 1/256 of the tree; and processes have heaps and stacks.
+    tolerance = 4 * MIB
+    assert_near("needed at least", got_least, least * MIB, tolerance)
+    assert_near("needed at most", got_most, most * MIB, tolerance)
+    truth = run.truth["needed_bytes"] / MIB
+    if truth:
+        assert got_least <= truth + 0.02 and truth <= got_most + 2.5, (
+            f"expected {truth:.2f} MiB, each page once, between the bounds {got_least} and {got_most}")
+    peak = run.profile["peak"]
+    rss = peak["file_mb"] + peak["anon_mb"] + peak["shmem_mb"]
+    assert least - 4 <= peak["at_least_mb"] <= rss + 0.02, peak
+
+
+FORKED = """
+import os, signal
+held = os.urandom(4096) * (40 << 8)
+read, write = os.pipe()
+child = os.fork()
+more = os.urandom(4096) * (24 << 8)
+if child:
+    os.read(read, 1)
+    print('{"ready": %d}' % os.getpid(), flush=True)
+else:
+    os.write(write, b"x")
+signal.pause()
+"""
+
+
+def test_bounds_of_attached_processes(target_python, attach, out):
+    """Nobody tells what a fork gave before the attach: it may be all that a child holds. But a process that
+    was named alone shares that with nobody who is profiled."""
+    parent = target_python(FORKED).pid
+    child = int(Path(f"/proc/{parent}/task/{parent}/children").read_text())
+    try:
+        # Each holds 64 MiB, of which 40 are the same pages; and Python's own.
+        for pids, least, most in [((parent,), 64, 128), ((parent, child), 64, 128), ((child,), 64, 64)]:
+            with attach(*pids) as attached:
+                attached.stop()
+            fit = fit_of(out)
+            for got, expected in zip(fit, (least, most)):
+                assert expected <= got <= expected + 24, (
+                    f"{len(pids)} named: expected about {(least, most)} MiB at least and at most, got {fit}")
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_shmem_is_said_to_be_shared(profile):

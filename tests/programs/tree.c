@@ -6,8 +6,10 @@
  *
  * Prints {"case", "peak_bytes", "parts": [...], "children": [{"pid", "ends"}...]}. peak_bytes is
  * the greatest sum of what the page tables of all its living processes hold, read while each stands
- * still at the top; parts is that sum's terms, the first process first. "ends" is the exit status,
- * or minus the signal, of each child that was waited for, in order of their forks.
+ * still at the top; parts is that sum's terms, the first process first. "needed_bytes", of trees
+ * whose children are measured by their parent, is their anonymous and shared memory then, each page
+ * once. "ends" is the exit status, or minus the signal, of each child that was waited for, in order
+ * of their forks.
  */
 #define _GNU_SOURCE
 #include <linux/sched.h>
@@ -40,7 +42,7 @@ static struct board *board;
 static size_t size;
 static unsigned int count;
 
-static uint64_t parts[MAX_CHILDREN + 1], peak;
+static uint64_t parts[MAX_CHILDREN + 1], peak, needed;
 static unsigned int parts_used;
 static int ends[MAX_CHILDREN];
 static unsigned int ended;
@@ -103,6 +105,9 @@ static void measure_children(void)
 	add_part(rss_bytes(0));
 	for (unsigned int i = 0; i < children_used; i++)
 		add_part(rss_bytes(children[i]));
+	needed = needed_bytes(0);
+	for (unsigned int i = 0; i < children_used; i++)
+		needed += needed_bytes(children[i]);
 	pthread_barrier_wait(&board->measured);
 }
 
@@ -199,6 +204,29 @@ CASE(cow)
 			touch(p + size / 2, size / 2);
 			be_measured();
 			_exit(0);
+		}
+		forked(pid);
+	}
+	measure_children();
+	reap_all();
+}
+
+/*
+ * A pool of forked workers, as Python's multiprocessing makes it: the parent holds MIB, each child
+ * MIB more. What it inherits it only reads.
+ */
+CASE(pool)
+{
+	char *p = map_anonymous(size);
+
+	make_board(count + 1);
+	touch(p, size);
+	for (unsigned int i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			look(p, size);
+			touch_and_be_measured();
 		}
 		forked(pid);
 	}
@@ -374,7 +402,9 @@ CASE(reused_pid)
 
 static void print_truth(const char *name)
 {
-	printf("{\"case\": \"%s\", \"peak_bytes\": %" PRIu64 ", \"parts\": [", name, peak);
+	printf("{\"case\": \"%s\", \"peak_bytes\": %" PRIu64 ", \"needed_bytes\": %" PRIu64
+	       ", \"parts\": [",
+	       name, peak, needed);
 	for (unsigned int i = 0; i < parts_used; i++)
 		printf("%s%" PRIu64, i ? ", " : "", parts[i]);
 	printf("], \"children\": [");

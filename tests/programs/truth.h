@@ -105,14 +105,28 @@ TRUTH_FN uint64_t proc_field(const char *text, const char *field)
  * where VmRSS may lag behind by the per-CPU parts of the counters. (thread-self: the first thread
  * may be gone, and its files with it.)
  */
-TRUTH_FN uint64_t rss_bytes(pid_t pid)
+TRUTH_FN const char *read_rollup(pid_t pid)
 {
 	static char path[64];
 
 	if (!pid)
-		return proc_field(read_proc("/proc/thread-self/smaps_rollup"), "\nRss:") * KIB;
+		return read_proc("/proc/thread-self/smaps_rollup");
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
-	return proc_field(read_proc(path), "\nRss:") * KIB;
+	return read_proc(path);
+}
+
+TRUTH_FN uint64_t rss_bytes(pid_t pid)
+{
+	return proc_field(read_rollup(pid), "\nRss:") * KIB;
+}
+
+/* A process's share of what cannot be reclaimed: a page that n processes map counts 1/n for each.
+ */
+TRUTH_FN uint64_t needed_bytes(pid_t pid)
+{
+	const char *rollup = read_rollup(pid);
+
+	return (proc_field(rollup, "\nPss_Anon:") + proc_field(rollup, "\nPss_Shmem:")) * KIB;
 }
 
 /*

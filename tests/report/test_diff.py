@@ -61,7 +61,7 @@ def test_every_metric(profile):
                for key, value in found.items() if isinstance(value, dict)}
     assert medians == {
         "peak_bytes": (100 * MIB, 150 * MIB), "end_bytes": (50 * MIB, 60 * MIB),
-        "need_bytes": (64 * MIB, 64 * MIB), "io_bytes": (10 * MIB, 20 * MIB),
+        "need_least_bytes": (64 * MIB, 64 * MIB), "need_bytes": (64 * MIB, 64 * MIB), "io_bytes": (10 * MIB, 20 * MIB),
         "time_secs": (1.0, 2.0), "cpu_secs": (0.5, 1.5)}
     text = diff(old, new)
     assert [line.split() for line in text.splitlines() if "peak memory" in line][1] == [

@@ -366,7 +366,7 @@ def test_columns_in_any_order_and_unknown_ones():
     mixed = row() + (b"timeline:\n  columns: [swap_mb, later, shmem_mb, anon_mb, file_mb, more, time_secs]\n"
                      b"  rows: [[4, {a: [b]}, 3, 2, 1, null, 0.5], [8, [], 7, 6, 5, x, 0.75]]\n")
     assert as_json(known)[0]["timeline"] == as_json(mixed)[0]["timeline"]
-    assert as_json(known)[0]["timeline"]["rows"] == [[0.5, 1, 2, 3, 4, None], [0.75, 5, 6, 7, 8, None]]
+    assert as_json(known)[0]["timeline"]["rows"] == [[0.5, 1, 2, 3, 4, None, None, None], [0.75, 5, 6, 7, 8, None, None, None]]
 
 
 def test_null_lists_are_empty():

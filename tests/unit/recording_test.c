@@ -264,7 +264,7 @@ static struct recording_need need_of(const struct recording *r, uint64_t from, u
 
 		if (point->time_ns > to || (i + 1 < r->n_points && point[1].time_ns < from))
 			continue;
-		need.needed = needed > need.needed ? needed : need.needed;
+		need.most = needed > need.most ? needed : need.most;
 		need.files = point->file > need.files ? point->file : need.files;
 	}
 	return need;
@@ -287,7 +287,7 @@ static void test_needs(void **state)
 
 				assert_int_equal(recording_need(needs, from, to, &got),
 						 made.r.n_points != 0);
-				assert_int_equal(got.needed, expected.needed);
+				assert_int_equal(got.most, expected.most);
 				assert_int_equal(got.files, expected.files);
 			}
 		recording_needs_free(needs);
@@ -305,7 +305,7 @@ static void test_no_needs_of_derived_points(void **state)
 	(void)state;
 	assert_non_null(needs);
 	assert_false(recording_need(needs, 0, UINT64_MAX, &need));
-	assert_int_equal(need.needed, 0);
+	assert_int_equal(need.most, 0);
 	recording_needs_free(needs);
 }
 

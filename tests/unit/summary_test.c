@@ -139,6 +139,31 @@ static void test_outside(void **state)
 	profile_free(p);
 }
 
+/* A peak that processes may share is between two bounds; both fit a terminal. */
+static void test_least(void **state)
+{
+	struct profile *p = new_profile();
+	union record r;
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 0, 0);
+	record_point(&r, START_NS + MS, MAIN, 51200, 51200);
+	feed(p, &r);
+	record_process(&r, WIRE_FORK, START_NS + 2 * MS, CHILD, MAIN.tgid, "", 0);
+	feed(p, &r);
+	record_point(&r, START_NS + 3 * MS, CHILD, 66560, 117760);
+	r.point.tree_anon = 117760;
+	r.point.inherited = 51200;
+	feed(p, &r);
+	text = summary(p, 80, false);
+	contains(text, "peak 460 MiB at 3 ms");
+	contains(text, "\n  at least 260 MiB if each page counts once: processes may share up to "
+		       "200 MiB\n");
+	free(text);
+	profile_free(p);
+}
+
 /* A run that did not end well says so before all figures, and in which phase. */
 static void test_ending(void **state)
 {
@@ -459,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_least),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_ending_behind_a_shell),
 		cmocka_unit_test(test_the_largest_of_many_phases),

@@ -92,6 +92,7 @@ static int run(struct run_command *command, int *killed_by)
 		log_error("out of memory");
 		return 125;
 	}
+	command->common.capture.engine.lone_target = command->pids.n == 1;
 	command->run.capture = common_capture(&command->common);
 	command->run.pids = command->pids.items;
 	command->run.n_pids = command->pids.n;

@@ -182,6 +182,11 @@ static const struct field point_fields[] = {
 	MEMORY_FIELDS(point),
 	{FIELD(point, "step_peak_mb", peak, FIELD_BYTES), .nullable = true,
 	 .means = "the exact peak of a step, at the event nearest to it; else null"},
+	{FIELD(point, "inherited_mb", inherited, FIELD_BYTES),
+	 .means = "of anon and swap, what is counted more than once at most: given to children at "
+		  "fork"},
+	{FIELD(point, "repeated_shmem_mb", repeated_shmem, FIELD_BYTES),
+	 .means = "the same of shmem: all but what the process with the most of it maps"},
 };
 const struct record record_point = RECORD(point, "a row of timeline", point_fields, NULL);
 
@@ -204,6 +209,11 @@ static const struct record record_share =
 static const struct field peak_fields[] = {
 	{FIELD(peak, "time_secs", time_ns, FIELD_NS), .required = true},
 	MEMORY_FIELDS(peak),
+	{FIELD(peak, "inherited_mb", inherited, FIELD_BYTES)},
+	{FIELD(peak, "repeated_shmem_mb", repeated_shmem, FIELD_BYTES)},
+	{FIELD(peak, "repeated_file_mb", repeated_file, FIELD_BYTES)},
+	{FIELD(peak, "at_least_mb", least, FIELD_BYTES),
+	 .means = "RSS with all that counted once: what was there at least"},
 	{LIST(struct recording_peak, "processes", shares, FIELD_LIST, RECORDING_MAX_PROCESSES),
 	 .of = &record_share, .means = "the largest first; process: index in processes"},
 };

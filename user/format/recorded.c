@@ -167,6 +167,8 @@ struct recording_point recorded_point(const struct profile *p, const struct prof
 		.anon = point->anon,
 		.shmem = point->shmem,
 		.swap = point->swap,
+		.inherited = point->inherited,
+		.repeated_shmem = point->repeated_shmem,
 		.peak = point->peak,
 	};
 
@@ -201,6 +203,10 @@ struct recording_peak recorded_peak(const struct profile *p,
 		.anon = at.tree.anon,
 		.shmem = at.tree.shmem,
 		.swap = at.tree.swap,
+		.inherited = at.tree.inherited,
+		.repeated_shmem = at.tree.repeated_shmem,
+		.repeated_file = at.repeated_file,
+		.least = at.least,
 		.shares = shares,
 	};
 

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/arena.h"
+#include "format/fields.h"
 #include "format/quality.h"
 
 void recording_free(struct recording *r)
@@ -217,15 +219,25 @@ uint64_t recording_cpu_error(const struct recording *r)
 struct recording_needs {
 	const struct recording *r;
 	size_t n;
+	bool knows_least;
 	struct recording_need nodes[];
 };
 
 static void raise_need(struct recording_need *need, const struct recording_need *other)
 {
-	if (other->needed > need->needed)
-		need->needed = other->needed;
-	if (other->files > need->files)
-		need->files = other->files;
+	raise_to(&need->least, other->least);
+	raise_to(&need->most, other->most);
+	raise_to(&need->files, other->files);
+}
+
+/* Whether points say what is counted again: an earlier version knows that only if nothing is. */
+static bool knows_least(const struct recording *r)
+{
+	const struct recording_shared *shared = &r->quality.shared;
+	const size_t inherited = field_find(&record_point, "inherited_mb", strlen("inherited_mb"));
+
+	return (r->n_points && field_has(&record_point, &r->points[0], inherited)) ||
+	       (shared->has && !shared->inherited && !shared->shmem);
 }
 
 struct recording_needs *recording_needs_new(const struct recording *r)
@@ -237,10 +249,14 @@ struct recording_needs *recording_needs_new(const struct recording *r)
 		return NULL;
 	needs->r = r;
 	needs->n = n;
+	needs->knows_least = knows_least(r);
 	for (size_t i = 0; i < n; i++) {
 		const struct recording_point *point = &r->points[i];
 
-		needs->nodes[n + i].needed = point->anon + point->shmem + point->swap;
+		const uint64_t most = point->anon + point->shmem + point->swap;
+
+		needs->nodes[n + i].least = since(point->inherited + point->repeated_shmem, most);
+		needs->nodes[n + i].most = most;
 		needs->nodes[n + i].files = point->file;
 	}
 	for (size_t i = n; i-- > 1;) {
@@ -277,7 +293,7 @@ bool recording_need(const struct recording_needs *needs, uint64_t from_ns, uint6
 {
 	size_t begin, end;
 
-	*need = (struct recording_need){0};
+	*need = (struct recording_need){.knows_least = needs->knows_least};
 	if (!needs->n)
 		return false;
 	/* A point holds until the next: the one before from_ns is what there was then. */

@@ -121,7 +121,8 @@ struct recording_process {
 struct recording_point {
 	uint64_t time_ns;
 	uint64_t file, anon, shmem, swap;
-	uint64_t peak; /* not 0: the exact peak of a step near this time */
+	uint64_t inherited, repeated_shmem; /* of these, what is counted again at most */
+	uint64_t peak;			    /* not 0: the exact peak of a step near this time */
 	uint32_t has;
 };
 
@@ -146,7 +147,9 @@ struct recording_peak {
 	uint32_t has; /* 0: the file does not say */
 	uint64_t time_ns;
 	uint64_t file, anon, shmem, swap; /* of the tree */
-	struct recording_share *shares;	  /* the largest first */
+	/* Of these, what is counted again at most; and RSS at least, with all that counted once. */
+	uint64_t inherited, repeated_shmem, repeated_file, least;
+	struct recording_share *shares; /* the largest first */
 	size_t n_shares;
 };
 
@@ -298,12 +301,18 @@ uint64_t recording_cpu_error(const struct recording *r);
 
 /*
  * Will it fit: the most memory over a stretch of time that the kernel cannot take back (anonymous,
- * shmem, and what is in swap) and that it can (pages of mapped files). Both come from the timeline,
+ * shmem, and what is in swap) and that it can (pages of mapped files). All come from the timeline,
  * which is coarser than peaks by 256 KiB or 1/256 of the tree, whichever is more.
+ *
+ * A sum over processes has pages that they share more than once. So what is needed is between two
+ * bounds: the least counts once all that may be shared, the most takes nothing as shared. They are
+ * equal for one process.
  */
 struct recording_need {
-	uint64_t needed; /* most of anon + shmem + swap */
-	uint64_t files;	 /* most of file */
+	uint64_t least;	  /* most, at any time, of what was there at least */
+	uint64_t most;	  /* most of anon + shmem + swap */
+	uint64_t files;	  /* most of file */
+	bool knows_least; /* false: the file is of an earlier version, which did not say */
 };
 
 struct recording_needs;

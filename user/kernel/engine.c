@@ -221,6 +221,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.follow = config->follow;
 	e->bpf->rodata->config.wake_points = config->wake_points;
 	e->bpf->rodata->config.audit = config->audit;
+	e->bpf->rodata->config.lone_target = config->lone_target;
 	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	e->bpf->rodata->config.tick_ns = tick_ns();

@@ -31,6 +31,7 @@ struct engine_config {
 	bool count_cost;	       /* have the kernel count: see engine_cost() */
 	bool audit;		       /* track every process, and jobs: see struct wire_tree */
 	bool count_splice;	       /* see struct features_use */
+	bool lone_target;	       /* see struct wire_config */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 

@@ -187,8 +187,11 @@ static int rank_shares(struct process_timeline *t, const struct processes *ps)
 
 		put_aside(t, process);
 		process->holding.at_peak.process = (uint32_t)i;
-		if (lived_at(&process->pub, t->at_peak.time_ns) &&
-		    (share_rss(&process->holding.at_peak) || process->holding.at_peak.swap))
+		if (!lived_at(&process->pub, t->at_peak.time_ns))
+			continue;
+		raise_to(&t->largest_file, process->holding.at_peak.file);
+		raise_to(&t->largest_rss, share_rss(&process->holding.at_peak));
+		if (share_rss(&process->holding.at_peak) || process->holding.at_peak.swap)
 			rank_share(t, &process->holding.at_peak);
 	}
 	return 0;

@@ -34,6 +34,8 @@ struct process_timeline {
 	uint64_t peak;			    /* in pages: the highest that points told of */
 	uint32_t epoch;			    /* counts new peaks */
 	struct profile_point at_peak, last; /* the tree at the peak, and at the last point */
+	uint64_t largest_file;		    /* of one process, at the peak */
+	uint64_t largest_rss;		    /* the same */
 	struct profile_share *shares;
 	size_t n_shares;
 };

@@ -5,6 +5,7 @@
 #include "model/process_timeline.h"
 #include "model/profile_among.h"
 #include "model/row_metrics.h"
+#include "model/sharing.h"
 #include "model/summaries.h"
 #include "model/timeline.h"
 
@@ -34,6 +35,7 @@ struct profile {
 	struct phases phases;
 	struct timeline timeline;
 	struct process_timeline process_timeline;
+	struct sharing sharing;
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct profile_losses losses;
@@ -173,7 +175,8 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 {
 	const uint64_t page = p->config.page_size;
 	const uint64_t time_ns = wire->h.time_ns;
-	const struct profile_point point = {
+	struct process *process;
+	struct profile_point point = {
 		.time_ns = time_ns,
 		.file = wire->tree_file * page,
 		.anon = wire->tree_anon * page,
@@ -190,8 +193,12 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	/* After the run there is only the teardown of its processes. */
 	if (p->finished && time_ns > p->end_ns)
 		return 0;
-	err = process_timeline_point(&p->process_timeline, p->processes,
-				     processes_point(p->processes, wire, page), wire, &point, page);
+	process = processes_point(p->processes, wire, page);
+	if (!p->config.no_timeline)
+		sharing_of_point(&point, wire->inherited * page,
+				 sharing_point(&p->sharing, p->processes, process, wire, page));
+	err = process_timeline_point(&p->process_timeline, p->processes, process, wire, &point,
+				     page);
 	if (err)
 		return err;
 	peak_fold(&p->peak, &peak);
@@ -352,7 +359,9 @@ static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *s
 static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint *cp,
 				 const struct profile_memory *tree)
 {
-	const struct profile_point point = {
+	const uint64_t page = p->config.page_size;
+	const uint64_t own_shmem = cp->own.memory.shmem * page;
+	struct profile_point point = {
 		.time_ns = cp->h.time_ns,
 		.file = tree->file,
 		.anon = tree->anon,
@@ -360,10 +369,12 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 		.swap = tree->swap,
 	};
 
+	/* What others hold was told by points, which may be from before or after this. */
+	sharing_of_point(&point, cp->inherited * page, cp->processes > 1 ? own_shmem : point.shmem);
 	p->usage = usage_from_wire(&cp->tree.usage);
 	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
-	note_shared(p, &point, cp->inherited * p->config.page_size, cp->processes);
+	note_shared(p, &point, cp->inherited * page, cp->processes);
 	note_most_shared(p, &cp->most);
 }
 
@@ -592,8 +603,12 @@ const struct profile_process_point *profile_process_points(const struct profile 
 
 struct profile_at_peak profile_at_peak(const struct profile *p)
 {
-	return (struct profile_at_peak){p->process_timeline.at_peak, p->process_timeline.shares,
-					p->process_timeline.n_shares};
+	const struct process_timeline *t = &p->process_timeline;
+	struct profile_at_peak at = {
+		.tree = t->at_peak, .shares = t->shares, .n_shares = t->n_shares};
+
+	sharing_of_peak(&at, t->largest_file, t->largest_rss);
+	return at;
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

@@ -132,6 +132,11 @@ struct profile_outside {
 struct profile_point {
 	uint64_t time_ns;
 	uint64_t file, anon, shmem, swap; /* of the tree */
+	/*
+	 * What the sums above have more than once at most: of anon and swap, what forks gave to
+	 * children and nobody may have written to since; of shmem, all but the largest process's.
+	 */
+	uint64_t inherited, repeated_shmem;
 	/* If not 0: the exact RSS of a step's peak near this time. The amounts above are of the
 	 * nearest event. */
 	uint64_t peak;
@@ -151,6 +156,8 @@ struct profile_process_point {
 /* The tree at the point nearest to its peak. */
 struct profile_at_peak {
 	struct profile_point tree;	    /* time_ns is 0 if there was no point */
+	uint64_t repeated_file;		    /* as tree.repeated_shmem */
+	uint64_t least;			    /* of tree's RSS: with all that counted once */
 	const struct profile_share *shares; /* what processes held, the largest first */
 	size_t n_shares;
 };

@@ -2,8 +2,8 @@
 /*
  * Points are collected until the buffer is full. Then they are thinned: time is cut into windows of
  * 2^shift ns, as narrow as the bound allows, and each window keeps its lowest point, its highest,
- * and the point with the most memory that cannot be given up. Windows only ever get wider, so each
- * point is looked at a few times, however many come.
+ * and the points with the most memory that cannot be given up, as summed and as it is at least.
+ * Windows only ever get wider, so each point is looked at a few times, however many come.
  *
  * Points and peaks come in any order. They are put together when all are there.
  */
@@ -56,7 +56,7 @@ static size_t thin_points(struct profile_point *points, size_t n, unsigned int s
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
-		size_t low = begin, high = begin, need = begin;
+		size_t low = begin, high = begin, need = begin, least = begin;
 
 		end = window_end(points, n, begin, shift);
 		for (size_t i = begin + 1; i < end; i++) {
@@ -66,11 +66,14 @@ static size_t thin_points(struct profile_point *points, size_t n, unsigned int s
 				high = i;
 			if (point_need(&points[i]) > point_need(&points[need]))
 				need = i;
+			if (point_least(&points[i]) > point_least(&points[least]))
+				least = i;
 		}
 		for (size_t i = begin; i < end; i++) {
 			bool edge = i == 0 || i == n - 1;
 
-			if (i != low && i != high && i != need && !edge && !points[i].peak)
+			if (i != low && i != high && i != need && i != least && !edge &&
+			    !points[i].peak)
 				continue;
 			if (move)
 				points[kept] = points[i];

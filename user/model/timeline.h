@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timeline.h - memory of the tree over time, in a bounded number of points. Of points close
- * together the lowest, the highest and the point with the most unreclaimable memory stay; so do the
- * exact peaks of steps and phases.
+ * together the lowest, the highest and those with the most unreclaimable memory stay, as summed and
+ * as it is at least; so do the exact peaks of steps and phases.
  */
 #ifndef QPROF_TIMELINE_H
 #define QPROF_TIMELINE_H
@@ -37,6 +37,12 @@ static inline uint64_t point_rss(const struct profile_point *point)
 static inline uint64_t point_need(const struct profile_point *point)
 {
 	return point->anon + point->shmem + point->swap;
+}
+
+/* Returns how much of that there is at least, with nothing counted more than once. */
+static inline uint64_t point_least(const struct profile_point *point)
+{
+	return point_need(point) - point->inherited - point->repeated_shmem;
 }
 
 /* With `none` nothing is kept. Returns 0 or -ENOMEM. */

@@ -18,7 +18,8 @@ enum { SIDES = 2 };
 const struct compare_metric_info compare_metrics[COMPARE_METRICS] = {
 	[COMPARE_PEAK] = {"peak", "peak memory", QUANTITY_BYTES},
 	[COMPARE_END] = {"end", "memory at the end", QUANTITY_BYTES},
-	[COMPARE_NEED] = {"need", "needs at least", QUANTITY_BYTES},
+	[COMPARE_NEED_LEAST] = {"need_least", "needs at least", QUANTITY_BYTES},
+	[COMPARE_NEED] = {"need", "needs at most", QUANTITY_BYTES},
 	[COMPARE_IO] = {"io", "read and written", QUANTITY_BYTES},
 	[COMPARE_TIME] = {"time", "time", QUANTITY_NS},
 	[COMPARE_CPU] = {"cpu", "CPU time", QUANTITY_NS},
@@ -163,11 +164,14 @@ static struct compare_subject *next_subject(struct comparison *c, const char *na
 				      : (named->seen++, add_subject(c, named));
 }
 
-static uint64_t need_between(const struct recording_needs *needs, uint64_t from, uint64_t to)
+static void add_need(struct values *values, const struct recording_needs *needs, uint64_t from,
+		     uint64_t to)
 {
 	struct recording_need need;
+	const bool is_known = recording_need(needs, from, to, &need);
 
-	return recording_need(needs, from, to, &need) ? need.needed : UNKNOWN;
+	values->of[COMPARE_NEED_LEAST] = is_known && need.knows_least ? need.least : UNKNOWN;
+	values->of[COMPARE_NEED] = is_known ? need.most : UNKNOWN;
 }
 
 /* An item with usage: a run's totals or a phase. prefix is of its keys. */
@@ -207,10 +211,10 @@ static int add_run(struct comparison *c, enum compare_side side, const struct re
 	struct values values = {{
 		[COMPARE_PEAK] = t->peak_rss,
 		[COMPARE_END] = r->n_steps ? r->steps[r->n_steps - 1].rss : UNKNOWN,
-		[COMPARE_NEED] = need_between(needs, 0, UINT64_MAX),
 		[COMPARE_TIME] = t->duration_ns,
 	}};
 
+	add_need(&values, needs, 0, UINT64_MAX);
 	add_usage(&values, &(struct user){&record_totals, t, "total_", &t->usage});
 	return add_values(&c->run, side, &values);
 }
@@ -223,11 +227,10 @@ static int add_phase(struct comparison *c, enum compare_side side,
 	struct values values = {{
 		[COMPARE_PEAK] = phase->peak_rss,
 		[COMPARE_END] = phase->end_rss,
-		[COMPARE_NEED] =
-			need_between(needs, phase->start_ns, phase->start_ns + phase->duration_ns),
 		[COMPARE_TIME] = phase->duration_ns,
 	}};
 
+	add_need(&values, needs, phase->start_ns, phase->start_ns + phase->duration_ns);
 	add_usage(&values, &(struct user){&record_phase, phase, "", &phase->usage});
 	return subject ? add_values(subject, side, &values) : -ENOMEM;
 }

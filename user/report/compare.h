@@ -19,7 +19,10 @@ enum { COMPARE_MAX_RUNS = 64 }; /* of a side */
 enum compare_metric {
 	COMPARE_PEAK, /* bytes: highest RSS of the tree */
 	COMPARE_END,  /* bytes: RSS at the end */
-	COMPARE_NEED, /* bytes: most of anon + shmem + swap; absent without a timeline */
+	/* Bytes: most of anon + shmem + swap, with what processes may share counted once, and as
+	 * a sum over processes; absent without a timeline. */
+	COMPARE_NEED_LEAST,
+	COMPARE_NEED,
 	COMPARE_IO,   /* bytes through calls, read and written */
 	COMPARE_TIME, /* ns */
 	COMPARE_CPU,  /* ns */

@@ -209,6 +209,20 @@ static bool has_breach(const struct diff *d, const struct compare_subject *subje
 	return false;
 }
 
+/* The two bounds of what a run needs are equal unless its processes may share some of that. */
+static bool is_bound_again(const struct compare_subject *subject, enum compare_metric metric)
+{
+	for (int side = COMPARE_OLD; side <= COMPARE_NEW && metric == COMPARE_NEED; side++) {
+		const struct compare_values least =
+			compare_values(subject, side, COMPARE_NEED_LEAST);
+		const struct compare_values most = compare_values(subject, side, COMPARE_NEED);
+
+		if (least.n != most.n || least.median != most.median)
+			return false;
+	}
+	return metric == COMPARE_NEED;
+}
+
 static bool is_told(const struct diff *d, const struct compare_subject *subject,
 		    enum compare_metric metric)
 {
@@ -216,6 +230,8 @@ static bool is_told(const struct diff *d, const struct compare_subject *subject,
 	const struct compare_values new = compare_values(subject, COMPARE_NEW, metric);
 
 	if (!old.n && !new.n)
+		return false;
+	if (is_bound_again(subject, metric) && !has_breach(d, subject, metric))
 		return false;
 	/* The run has all its lines: readers judge the phases by it. */
 	if (d->all || subject == comparison_run(d->c) || has_breach(d, subject, metric))
@@ -229,7 +245,7 @@ static void side_text(char out[UNITS_TEXT_MAX], const struct diff *d,
 		      const struct compare_subject *subject, enum compare_side side,
 		      enum compare_metric metric)
 {
-	const bool is_least = metric == COMPARE_NEED && subject == comparison_run(d->c) &&
+	const bool is_least = metric == COMPARE_NEED_LEAST && subject == comparison_run(d->c) &&
 			      comparison_runs(d->c, side) == 1 && d->endings[side].is_killed;
 	char text[UNITS_TEXT_MAX];
 

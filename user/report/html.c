@@ -7,6 +7,7 @@
 #include "report/html_parts.h"
 #include "report/markup.h"
 #include "base/units.h"
+#include "format/least.h"
 
 enum { MAX_RATES = 2000 };
 
@@ -69,7 +70,9 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	html_member_secs(j, "cpu", totals->usage.cpu_ns);
 	html_later_members(j, page->r, &totals->usage);
 	if (is_known) {
-		json_member_u64(j, "needed", need.needed);
+		json_member_u64(j, "needed", need.most);
+		if (need.knows_least)
+			json_member_u64(j, "least", need.least);
 		json_member_u64(j, "files", need.files);
 	}
 	json_object_end(j);
@@ -105,6 +108,7 @@ static void put_peak(struct json_writer *j, const struct html_page *page)
 	const struct recording_peak *peak = &page->r->peak;
 	const struct recording_phase *phase = recording_peak_phase(page->r), *at;
 	const char *words;
+	char least[LEAST_WORDS_MAX];
 	uint64_t ns;
 
 	html_member_object(j, "peak");
@@ -113,6 +117,8 @@ static void put_peak(struct json_writer *j, const struct html_page *page)
 	put_where(j, ns, at, words);
 	json_member_u64(j, "number", phase ? (uint64_t)(phase - page->r->phases) + 1 : 0);
 	put_plateau(j, page, ns, phase);
+	if (least_of_peak(least, peak, page->r->totals.peak_rss, true))
+		html_member_shown(j, "least", least);
 	if (peak->has) {
 		json_member_u64(j, "anon", peak->anon);
 		json_member_u64(j, "shmem", peak->shmem);

@@ -185,7 +185,11 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 	json_u64(j, phase->end_rss);
 	html_usage(j, &phase->usage);
 	if (is_known)
-		json_u64(j, need.needed);
+		json_u64(j, need.most);
+	else
+		json_plain(j, "null");
+	if (is_known && need.knows_least)
+		json_u64(j, need.least);
 	else
 		json_plain(j, "null");
 	json_u64(j, place->lane);
@@ -199,7 +203,7 @@ static void begin_phases(struct json_writer *j, const char *name, const struct h
 	static const char *const keys[] = {
 		"number",     "name", "gap",	"depth", "pid",	    "closed",	 "start",
 		"seconds",    "peak", "delta",	"end",	 "io_read", "disk_read", "io_write",
-		"disk_write", "cpu",  "needed", "lane",	 "group",   NULL};
+		"disk_write", "cpu",  "needed", "least", "lane",    "group",	 NULL};
 
 	begin_usage_rows(j, name, keys, page->r);
 }

@@ -180,7 +180,11 @@ static void put_bytes(struct json_writer *j, const char *key, uint64_t bytes)
 
 static void put_need(struct json_writer *j, const struct recording_need *need)
 {
-	put_bytes(j, "needed_mb", need->needed);
+	char text[UNITS_TEXT_MAX];
+
+	json_key(j, "needed_at_least_mb");
+	json_plain(j, need->knows_least ? units_mb(text, need->least) : "null");
+	put_bytes(j, "needed_mb", need->most);
 	put_bytes(j, "files_mb", need->files);
 }
 

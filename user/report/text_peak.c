@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "format/least.h"
+
 enum {
 	TOP_SHARES = 3, /* processes named at the peak */
 	N_KINDS = 3,
@@ -119,7 +121,7 @@ static void put_plateau(const struct text_report *t, uint64_t peak_ns)
 void text_peak(const struct text_report *t)
 {
 	const struct recording *r = t->r;
-	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
+	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX], least[LEAST_WORDS_MAX];
 	const char *words;
 	const struct recording_phase *phase = recording_where_peak(r, &words);
 	uint64_t ns;
@@ -136,6 +138,8 @@ void text_peak(const struct text_report *t)
 		put_where(t, taken, phase, words);
 	table_tone(&t->table, PLAIN);
 	fputc('\n', t->table.out);
+	if (least_of_peak(least, &r->peak, r->totals.peak_rss, true))
+		text_wrapped(t, "  ", least);
 	put_plateau(t, ns);
 	if (!r->peak.has)
 		return;
@@ -188,16 +192,14 @@ void text_memory_line(const struct text_report *t)
 void text_needs(const struct text_report *t)
 {
 	const struct recording_totals *totals = &t->r->totals;
-	char line[256], needed[UNITS_TEXT_MAX], files[UNITS_TEXT_MAX], text[UNITS_TEXT_MAX];
+	char line[LEAST_WORDS_MAX + 128], needed[LEAST_WORDS_MAX], text[UNITS_TEXT_MAX];
 	struct recording_need need;
 
 	if (recording_need(t->needs, 0, UINT64_MAX, &need)) {
+		least_of_need(needed, &need, t->ending->is_killed);
 		snprintf(line, sizeof(line),
-			 "Needs %s %s (anon, shmem and what is in swap); up to %s of mapped "
-			 "files beside it can be dropped and read again",
-			 t->ending->is_killed ? "MORE than" : "at least",
-			 units_bytes_for_people(needed, need.needed),
-			 units_bytes_for_people(files, need.files));
+			 "%s; up to %s of mapped files beside it can be dropped and read again",
+			 needed, units_bytes_for_people(text, need.files));
 		text_wrapped(t, "", line);
 	}
 	if (totals->peak_hugetlb)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The phases in the text report: a list of all, and a table for each of I/O, CPU time and needs. */
+#include "format/least.h"
 #include "format/quantities.h"
 #include "report/text_report.h"
 
@@ -128,25 +129,30 @@ static bool needs_memory(const struct phase_table *table, const struct recording
 	return true;
 }
 
+static const struct phase_table bounds_table;
+
 static void fill_needs(const struct text_report *t, const struct phase_table *table,
 		       const struct recording_phase *phase, struct table_line *line)
 {
-	char needed[UNITS_TEXT_MAX];
-	struct recording_need need;
+	char least[UNITS_TEXT_MAX] = "-", most[UNITS_TEXT_MAX] = "-", files[UNITS_TEXT_MAX] = "-";
+	struct recording_need need = {0};
+	unsigned int cell = 0;
 
-	(void)table;
-	units_bytes_for_people(line->cells[2], phase->peak_rss);
-	if (phase->stretches > 1) { /* its begin and duration are no stretch of time */
-		snprintf(line->cells[0], UNITS_TEXT_MAX, "-");
-		snprintf(line->cells[1], UNITS_TEXT_MAX, "-");
-		return;
+	if (phase->stretches <= 1) { /* else its begin and duration are no stretch of time */
+		recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns,
+			       &need);
+		units_bytes_for_people(most, need.most);
+		units_bytes_for_people(files, need.files);
 	}
-	recording_need(t->needs, phase->start_ns, phase->start_ns + phase->duration_ns, &need);
-	units_bytes_for_people(needed, need.needed);
+	if (need.knows_least)
+		units_bytes_for_people(least, need.least);
 	/* A phase that was open when the run was killed might have needed more. */
-	snprintf(line->cells[0], UNITS_TEXT_MAX, "%s%.30s",
-		 t->ending->is_killed && !phase->closed ? ">" : "", needed);
-	units_bytes_for_people(line->cells[1], need.files);
+	snprintf(line->cells[cell++], UNITS_TEXT_MAX, "%s%.30s",
+		 need.knows_least && t->ending->is_killed && !phase->closed ? ">" : "", least);
+	if (table == &bounds_table)
+		snprintf(line->cells[cell++], UNITS_TEXT_MAX, "%s", most);
+	snprintf(line->cells[cell++], UNITS_TEXT_MAX, "%s", files);
+	units_bytes_for_people(line->cells[cell++], phase->peak_rss);
 }
 
 static const struct phase_table io_table = {
@@ -167,6 +173,14 @@ static const struct phase_table needs_table = {
 	.name = "WILL IT FIT",
 	.titles = {"NEEDS", "FILES", "PEAK"},
 	.n_cells = 3,
+	.has_any = needs_memory,
+	.fill = fill_needs,
+};
+/* Where processes may share what they need. */
+static const struct phase_table bounds_table = {
+	.name = "WILL IT FIT",
+	.titles = {"AT LEAST", "AT MOST", "FILES", "PEAK"},
+	.n_cells = 4,
 	.has_any = needs_memory,
 	.fill = fill_needs,
 };
@@ -243,6 +257,21 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 	text_more(t, said, "more phase(s)");
 }
 
+/* Whether for any phase the least that it needs and the most differ, or the least is not known. */
+static bool has_bounds(const struct text_report *t, const struct recording_phase *const *phases,
+		       size_t n)
+{
+	struct recording_need need;
+
+	for (size_t i = 0; i < n; i++) {
+		recording_need(t->needs, phases[i]->start_ns,
+			       phases[i]->start_ns + phases[i]->duration_ns, &need);
+		if (!need.knows_least || need_has_bounds(&need))
+			return true;
+	}
+	return false;
+}
+
 void text_phases(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
 {
 	struct recording_need need;
@@ -259,5 +288,5 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 			put_table(t, &table, phases, n);
 	}
 	if (recording_need(t->needs, 0, UINT64_MAX, &need))
-		put_table(t, &needs_table, phases, n);
+		put_table(t, has_bounds(t, phases, n) ? &bounds_table : &needs_table, phases, n);
 }

@@ -16,6 +16,7 @@
 #include "base/table.h"
 #include "capture/run.h"
 #include "format/ending.h"
+#include "format/least.h"
 #include "format/quality_table.h"
 #include "format/recorded.h"
 #include "run/listeners.h"
@@ -118,6 +119,17 @@ static void put_usage(const struct table *table, const struct profile_usage *usa
 		 units_bytes_for_people(stored, usage->disk_write));
 	snprintf(cpu, sizeof(cpu), "CPU %s", units_time_for_people(bytes, usage->cpu_ns));
 	table_pieces(table, "   ", pieces, sizeof(pieces) / sizeof(*pieces));
+}
+
+/* The peak is a sum over processes, which may share pages. */
+static void put_least(const struct table *table, const struct profile *p)
+{
+	struct recording_share shares[PROFILE_MAX_SHARES];
+	const struct recording_peak peak = recorded_peak(p, shares);
+	char words[LEAST_WORDS_MAX];
+
+	if (least_of_peak(words, &peak, profile_totals(p)->peak_rss, false))
+		fprintf(table->out, "%*s%s\n", INDENT, "", words);
 }
 
 /* Beside the peak, which has none of it. */
@@ -374,6 +386,7 @@ static void put_summary(const struct table *table, const struct recording *r,
 {
 	put_ending(table, r);
 	put_headline(table, p, r);
+	put_least(table, p);
 	put_hugetlb(table, profile_totals(p)->peak_hugetlb);
 	put_usage(table, &r->totals.usage);
 	put_phases(table, r);

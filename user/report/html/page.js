@@ -55,6 +55,10 @@ function showPeakAnswer() {
 	byId("peak-where").append(
 		peak.exact ? `at ${secs(peak.time)}` : `; the file does not say when, its highest step is at ${secs(peak.time)}`,
 		...(peak.exact ? where(peak) : []));
+	if (peak.least) {
+		byId("least").textContent = peak.least;
+		byId("least").hidden = false;
+	}
 	if (peak.plateau)
 		byId("plateau").append(`99 % of it first at ${secs(peak.plateau.time)}`, ...where(peak.plateau));
 
@@ -92,7 +96,15 @@ function showTotals() {
 	const line = (what, value, hint = "") => lines.push(el("dt", {title: hint}, what), el("dd", {}, value));
 
 	if (t.needed !== undefined) {
-		line(profile.killed ? "Needs MORE than" : "Needs at least", bytes(t.needed), "Most of what cannot be reclaimed: anonymous, shared, in swap");
+		const kinds = "Most of what cannot be reclaimed: anonymous, shared, in swap";
+		const why = `${kinds}. Processes may share shmem and what they inherited at fork`;
+
+		if (t.least === undefined)
+			line("Needs at most", bytes(t.needed), why);
+		else if (bytes(t.least) === bytes(t.needed))
+			line(profile.killed ? "Needs MORE than" : "Needs at least", bytes(t.least), kinds);
+		else
+			line(profile.killed ? "Needs MORE than" : "Needs at least", `${bytes(t.least)}, ${profile.killed ? "had " : ""}at most ${bytes(t.needed)}`, why);
 		line("Reclaimable", `up to ${bytes(t.files)} of mapped files`, "Can be dropped and read again");
 	}
 	if (t.hugetlb_peak)

@@ -114,7 +114,23 @@ const usageColumns = [
 	...profile.quantities.map(q => ({key: q.key, title: q.title, show: r => inUnit[q.unit](r[q.key]), bar: true, hint: q.hint})),
 ];
 
+/* What a phase needs is between two bounds, where processes may share pages. */
+function needColumns() {
+	const known = profile.phases.filter(p => p.needed !== null);
+	const text = (p, amount) => amount === null ? "" : `${profile.killed && !p.closed ? ">" : ""}${bytes(amount)}`;
+	const hint = "Most of what cannot be reclaimed: anonymous, shared, in swap";
+	const least = {key: "least", title: "Needs", show: p => text(p, p.least), hint};
+
+	if (known.every(p => p.least !== null && bytes(p.least) === bytes(p.needed)))
+		return [least];
+	return [
+		{...least, title: "Needs at least", hint: `${hint}; what processes may share counts once`},
+		{key: "needed", title: "at most", show: p => p.needed === null ? "" : bytes(p.needed), hint: "The same as a sum over processes, as if they shared nothing"},
+	];
+}
+
 function addPhases(order) {
+	const needs = needColumns();
 	// Time in no phase is told beside the phases, but nobody can zoom to what is in many places.
 	const rows = [...profile.phases, ...profile.outside.map(o => ({...o, outside: true}))];
 
@@ -137,7 +153,7 @@ function addPhases(order) {
 			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
 			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during it"},
 			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at its end less that at its begin"},
-			{key: "needed", title: "Needs", show: p => p.needed === null ? "" : `${profile.killed && !p.closed ? ">" : ""}${bytes(p.needed)}`, hint: "Most of what cannot be reclaimed: anonymous, shared, in swap"},
+			...needs,
 			...usageColumns,
 			{key: "cores", title: "Cores", show: p => p.cores === null ? "-" : p.cores.toFixed(2), hint: "CPU time by its duration; - where that is shorter than the error of the CPU time"},
 		],

@@ -206,3 +206,81 @@ def test_a_table_without_room_for_it(crashed):
     """Then stderr has it."""
     out, stderr = run("report", "-f", "csv", crashed)
     assert ENDED.encode() not in out and ENDED in stderr, stderr
+
+
+# ---- diff
+
+@pytest.fixture(name="made")
+def fixture_made(tmp_path):
+    """made(NAME, METRICS): a profile whose program reports these of the whole run; its rows report loss 0.25, bits 8 ..."""
+    def make(name, summaries):
+        path = tmp_path / name
+        path.write_text(with_summaries(summaries))
+        return path
+    return make
+
+
+def diff(*args, status=0):
+    return run("diff", *args, status=status)[0].decode()
+
+
+def test_diff_tells_what_changed(made):
+    old = made("old", {"model_size_mb": 400, "layers": 32, "gone": 1, "time": 3, LONG: 1, "odd": math.nan, "from nothing": 0})
+    new = made("new", {"model_size_mb": 410.5, "layers": 32, "here": 2, "time": 4, LONG: -1, "odd": math.nan, "from nothing": 2})
+    text = diff("--width", "200", old, new)
+    lines = text.split("Metrics of the program\n")[1].splitlines()
+    assert lines[0].split() == ["model_size_mb", "400", "410.5", "+10.5", "+2.6", "%"], lines
+    assert lines[1].split() == ["gone", "1", "-"] and lines[2].split() == ["time", "(metric)", "3", "4", "+1", "+33.3", "%"], lines
+    assert lines[3].startswith("  " + "x" * 190) and lines[4].split() == ["1", "-1", "-2", "-200.0", "%"], lines
+    assert lines[5].split() == ["from", "nothing", "0", "2", "+2", "from", "0"] and lines[6].split() == ["here", "-", "2"], lines
+    # layers, odd, and the three names of rows.
+    assert "5 metrics of the program without a change of 1 %" in text, text
+    assert ["layers", "32", "32", "+0", "+0.0", "%"] in [line.split() for line in diff("--all", old, new).splitlines()]
+    got = {m["name"]: m for m in json.loads(diff("-f", "json", old, new))["metrics"]}
+    assert got["model_size_mb"]["new"] == {"median": 410.5, "lowest": 410.5, "highest": 410.5}
+    assert got["here"]["old"] is None and got["error"]["old"]["median"] == 0.125, got
+
+
+@pytest.mark.parametrize("budget, holds", [
+    ("model_size_mb=410.5", True), ("model_size_mb=410.4", False), ("model_size_mb=4.105e2", True),
+    ("negative=-1", True), ("negative=-1.5", False),
+    ("with.dots=3", True), ("with.dots=2", False), ("a=b=3", True),
+    ("time (metric)=4", True), ("time (metric)=3", False), ("time=1h", True),
+    ("error=0.125", True), ("error=0.1", False),  # of rows, the last value
+    ("both=1", True),  # of the run, though rows report it too
+    ("odd=1e300", False), ("endless=1e300", False), ("unreadable=5", False),
+    ("model_size=500", False), ("Quantize.model_size_mb=500", False),  # nobody reports that
+])
+def test_budgets(made, budget, holds):
+    new = made("new", {"model_size_mb": 410.5, "negative": -1, "with.dots": 3, "a=b": 3, "time": 4, "odd": math.nan,
+                       "endless": math.inf, "unreadable": None, "both": 1})
+    new.write_text(new.read_text().replace("bits: 8", "both: 8"))
+    text = diff("--budget", budget, PROFILE, new, status=0 if holds else 1)
+    assert ("All limits hold" in text) == holds and (f"! {budget}: " in text) != holds, text
+    breaches = json.loads(diff("-f", "json", "--budget", budget, PROFILE, new, status=0 if holds else 1))["breaches"]
+    assert [b["limit"] for b in breaches] == ([] if holds else [budget]), breaches
+
+
+def test_a_budget_marks_its_line_only(made):
+    """A metric of the program is none of diff's own."""
+    new = made("new", {"model_size_mb": 410.5})
+    text = diff("--budget", "model_size_mb=400", new, new, status=1)
+    assert [line.split()[0] for line in text.splitlines() if line.endswith(" !")] == ["model_size_mb"], text
+    assert "! model_size_mb=400: model_size_mb is 410.5, at most 400" in text, text
+
+
+@pytest.mark.parametrize("budget", ["model_size_mb=400M", "model_size_mb=", "model_size_mb=nan", "model_size_mb", "=5"])
+def test_what_is_no_budget(budget):
+    _, stderr = run("diff", "--budget", budget, PROFILE, PROFILE, status=125)
+    assert "not a budget such as" in stderr, stderr
+
+
+def test_repeats(made):
+    """The median counts, and what is within the spread is marked."""
+    values = {"old": (1, 2, 9), "new": (3, 4, 5, 6)}
+    sides = {side: ",".join(str(made(f"{side}{v}", {"size": v})) for v in several) for side, several in values.items()}
+    got = next(m for m in json.loads(diff("-f", "json", sides["old"], sides["new"]))["metrics"] if m["name"] == "size")
+    assert got["old"] == {"median": 2, "lowest": 1, "highest": 9} and got["new"] == {"median": 4.5, "lowest": 3, "highest": 6}
+    assert got["within_spread"]
+    line = next(line for line in diff(sides["old"], sides["new"]).splitlines() if line.startswith("  size"))
+    assert line.split() == ["size", "2", "4.5", "+2.5", "+125.0", "%", "~"], line

@@ -22,7 +22,7 @@ struct limits {
 };
 
 struct budgets {
-	struct diff_budget *items; /* their phases are malloc'ed */
+	struct diff_budget *items; /* their phases, or names of metrics, are malloc'ed */
 	size_t n;
 };
 
@@ -83,20 +83,25 @@ static bool find_metric(const char *name, enum compare_metric *metric)
 	return false;
 }
 
-/* Splits [PHASE.]METRIC=AMOUNT at the last dot and sign: a name may have some, too. */
+/*
+ * Splits [PHASE.]METRIC=AMOUNT at the last dot and sign: a name may have some, too. If METRIC is
+ * none of diff's own, the whole before the sign is the name of a metric of the program.
+ */
 static int split_budget(char *text, struct diff_budget *budget)
 {
 	char *equals = strrchr(text, '='), *dot;
 
-	if (!equals)
+	if (!equals || equals == text)
 		return -EINVAL;
 	*equals = '\0';
 	dot = strrchr(text, '.');
+	if (!find_metric(dot ? dot + 1 : text, &budget->metric)) {
+		budget->program = text;
+		return parse_real(equals + 1, &budget->most);
+	}
 	if (dot)
 		*dot = '\0';
 	budget->phase = dot ? text : NULL;
-	if (!find_metric(dot ? dot + 1 : text, &budget->metric))
-		return -EINVAL;
 	return parse_amount(budget->metric, equals + 1, &budget->amount);
 }
 
@@ -116,7 +121,7 @@ static int parse_budget(const struct command_option *option, const char *text, v
 	if (!copy)
 		return -ENOMEM;
 	failed = split_budget(copy, &budget);
-	if (failed || !budget.phase)
+	if (failed || (!budget.phase && !budget.program))
 		free(copy);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): else the list of budgets has it */
 	if (!failed)
@@ -140,10 +145,11 @@ static const struct command_option options[] = {
 	{0, "budget", "BUDGET",
 	 "Most that NEW may take: [PHASE.]METRIC=AMOUNT, such as Calibration.peak=20G or "
 	 "time=10m; METRIC is peak, end, need, io, time, cpu or a count such as "
-	 "major_faults, PHASE a name or pattern "
+	 "major_faults, PHASE a name or pattern; or METRIC=NUMBER of a metric that the program "
+	 "reports, such as model_size_mb=400 "
 	 "(repeatable)",
 	 OPT_OWN, INTO(struct diff_command, budgets), .parse = parse_budget,
-	 .wrong = "not a budget such as Calibration.peak=20G, time=10m"},
+	 .wrong = "not a budget such as Calibration.peak=20G, time=10m, model_size_mb=400"},
 	{0, "allow-failed", NULL,
 	 "Judge runs that failed, were killed or cut off as others: without it, no limit or budget "
 	 "holds for them",
@@ -252,8 +258,10 @@ static int diff_main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < command.limits.n; i++)
 		free((char *)command.limits.items[i].text);
-	for (size_t i = 0; i < command.budgets.n; i++)
+	for (size_t i = 0; i < command.budgets.n; i++) {
 		free((char *)command.budgets.items[i].phase);
+		free((char *)command.budgets.items[i].program);
+	}
 	free(command.limits.items);
 	free(command.budgets.items);
 	return status;

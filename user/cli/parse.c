@@ -75,6 +75,16 @@ int parse_percent(const char *text, double *percent)
 	return parse_decimal(text, percent, &end) || strcmp(end, "%") ? -EINVAL : 0;
 }
 
+int parse_real(const char *text, double *number)
+{
+	char *end;
+
+	if (!*text || strspn(text, "0123456789.eE+-") != strlen(text))
+		return -EINVAL;
+	*number = strtod(text, &end);
+	return *end || end == text || !isfinite(*number) ? -EINVAL : 0;
+}
+
 /* Reads the number that text begins with, without sign or blank; *end is behind it. */
 static int parse_number(const char *text, unsigned long min, unsigned long max,
 			unsigned long *number, char **end)

@@ -18,6 +18,9 @@ int parse_bytes(const char *text, uint64_t *bytes);
 /* "5%", "0.5%". */
 int parse_percent(const char *text, double *percent);
 
+/* "400", "-1.5", "2e-3". */
+int parse_real(const char *text, double *number);
+
 /* A whole number from min to max. */
 int parse_count(const char *text, unsigned int min, unsigned int max, unsigned int *count);
 

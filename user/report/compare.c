@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "format/fields.h"
+#include "report/compare_metrics.h"
 
 enum { SIDES = 2 };
 
@@ -57,8 +58,18 @@ struct comparison {
 	struct compare_subject run;
 	struct compare_subject **phases;
 	size_t n_phases, cap_phases;
+	struct program_metrics metrics;
 	size_t n_runs[SIDES];
 };
+
+bool compare_is_metric(const char *name)
+{
+	for (size_t i = 0; i < COMPARE_METRICS; i++) {
+		if (!strcmp(compare_metrics[i].name, name))
+			return true;
+	}
+	return false;
+}
 
 struct comparison *comparison_new(void)
 {
@@ -89,6 +100,7 @@ void comparison_free(struct comparison *c)
 		free(named);
 	}
 	free_runs(&c->run);
+	program_metrics_free(&c->metrics);
 	free(c->phases);
 	free(c);
 }
@@ -249,6 +261,8 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct re
 	c->n_runs[side]++;
 	added = c->n_runs[COMPARE_OLD] + c->n_runs[COMPARE_NEW];
 	err = add_run(c, side, r, needs);
+	if (!err)
+		err = program_metrics_add(&c->metrics, side, c->n_runs[side], r);
 	for (size_t i = 0; i < r->n_phases && !err; i++)
 		err = add_phase(c, side, &r->phases[i], needs, added);
 	recording_needs_free(needs);
@@ -264,6 +278,11 @@ const struct compare_subject *const *comparison_phases(const struct comparison *
 {
 	*n = c->n_phases;
 	return (const struct compare_subject *const *)c->phases;
+}
+
+const struct program_metrics *comparison_metrics(const struct comparison *c)
+{
+	return &c->metrics;
 }
 
 size_t comparison_runs(const struct comparison *c, enum compare_side side)

@@ -44,6 +44,8 @@ struct compare_metric_info {
 	enum quantity_unit unit;
 };
 extern const struct compare_metric_info compare_metrics[COMPARE_METRICS];
+/* Returns whether diff itself has a metric of that name. */
+bool compare_is_metric(const char *name);
 
 /* The values of one side. */
 struct compare_values {
@@ -65,6 +67,8 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct re
 /* The whole run, and the phases in the order in which they first came. */
 const struct compare_subject *comparison_run(const struct comparison *c);
 const struct compare_subject *const *comparison_phases(const struct comparison *c, size_t *n);
+/* What the programs reported: compare_metrics.h. */
+const struct program_metrics *comparison_metrics(const struct comparison *c);
 size_t comparison_runs(const struct comparison *c, enum compare_side side);
 
 /* Returns a phase's name; *occurrence is 2 for the second of that name. The whole run: NULL, 0. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +11,11 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { MAX_COLUMNS = 512, VALUE = 11 };
+enum { MAX_COLUMNS = 512, VALUE = DIFF_VALUE };
 
 /* ---- Judging ---- */
 
-static int add_breach(struct diff *d, const struct diff_breach *breach)
+int diff_add_breach(struct diff *d, const struct diff_breach *breach)
 {
 	struct diff_breach *more =
 		reallocarray(d->breaches, d->n_breaches + 1, sizeof(*d->breaches));
@@ -47,7 +48,8 @@ static bool is_of_budget(const struct diff_budget *budget, const struct compare_
 	unsigned int occurrence;
 	const char *name = compare_name(subject, &occurrence);
 
-	if (!budget->phase != !name || !compare_values(subject, COMPARE_NEW, budget->metric).n)
+	if (budget->program || !budget->phase != !name ||
+	    !compare_values(subject, COMPARE_NEW, budget->metric).n)
 		return false;
 	return !name || !fnmatch(budget->phase, name, 0);
 }
@@ -69,7 +71,7 @@ static int add(struct diff *d, const char *limit, const struct compare_subject *
 	};
 
 	breach.name = compare_name(subject, &breach.occurrence);
-	return add_breach(d, &breach);
+	return diff_add_breach(d, &breach);
 }
 
 static int judge_limit(struct diff *d, const struct compare_limit *limit,
@@ -116,7 +118,7 @@ static int judge_budgets(struct diff *d, const struct diff_budget *budget)
 	for (size_t i = 0; budget->phase && i < n && !err; i++)
 		err = judge_budget(d, budget, phases[i], &found);
 	/* A gate that compares nothing must not be green. */
-	return err || found ? err : add_breach(d, &missing);
+	return err || found ? err : diff_add_breach(d, &missing);
 }
 
 int diff_judge(struct diff *d)
@@ -126,7 +128,8 @@ int diff_judge(struct diff *d)
 	for (size_t i = 0; i < d->n_limits && !err; i++)
 		err = judge_limits(d, &d->limits[i]);
 	for (size_t i = 0; i < d->n_budgets && !err; i++)
-		err = judge_budgets(d, &d->budgets[i]);
+		err = d->budgets[i].program ? diff_judge_program(d, &d->budgets[i])
+					    : judge_budgets(d, &d->budgets[i]);
 	return err;
 }
 
@@ -175,13 +178,21 @@ static void change_text(char out[2 * UNITS_TEXT_MAX], enum compare_metric metric
 	snprintf(out, 2 * UNITS_TEXT_MAX, "%s%s", new < old ? "-" : "+", text);
 }
 
-static void percent_text(char out[UNITS_TEXT_MAX], uint64_t old, uint64_t new)
+char *diff_percent(char *out, double old, double new)
 {
-	if (old)
-		snprintf(out, UNITS_TEXT_MAX, "%+.1f %%",
-			 100 * ((double)new - (double)old) / (double)old);
+	if (old != 0)
+		snprintf(out, UNITS_TEXT_MAX, "%+.1f %%", 100 * (new - old) / fabs(old));
 	else
-		snprintf(out, UNITS_TEXT_MAX, "%s", new ? "from 0" : "");
+		snprintf(out, UNITS_TEXT_MAX, "%s", new != 0 ? "from 0" : "");
+	return out;
+}
+
+void diff_title(const struct diff *d, FILE *out, const char *title)
+{
+	tone(d, out, BOLD);
+	fputs(title, out);
+	tone(d, out, PLAIN);
+	fputc('\n', out);
 }
 
 static void put_name(FILE *out, const char *name, unsigned int occurrence, unsigned int columns)
@@ -268,13 +279,14 @@ static void put_metric(const struct diff *d, FILE *out, const struct compare_sub
 		side_text(after, d, subject, COMPARE_NEW, metric);
 	if (old.n && new.n) {
 		change_text(change, metric, old.median, new.median);
-		percent_text(percent, old.median, new.median);
+		diff_percent(percent, (double)old.median, (double)new.median);
 		if (compare_is_within_spread(&old, &new))
 			remark = " ~";
 	}
 	if (has_breach(d, subject, metric))
 		remark = " !";
-	fprintf(out, "  %-19s%*s%*s", compare_metrics[metric].title, VALUE, before, VALUE, after);
+	fprintf(out, "  %-*s%*s%*s", DIFF_TITLE, compare_metrics[metric].title, VALUE, before,
+		VALUE, after);
 	if (old.n && new.n)
 		fprintf(out, "%*s%*s", VALUE + 1, change, VALUE, percent);
 	fprintf(out, "%s\n", remark);
@@ -317,6 +329,10 @@ static void put_breach(const struct diff *d, FILE *out, const struct diff_breach
 
 	fputs("! ", out);
 	put_safe(out, breach->limit, d->width / 2);
+	if (breach->program) {
+		diff_text_program_breach(breach, out);
+		return;
+	}
 	if (breach->is_missing) {
 		fputs(": there is no such phase, or it does not say\n", out);
 		return;
@@ -351,18 +367,23 @@ static void put_side(const struct diff *d, FILE *out, const char *title, const c
 void diff_text(const struct diff *d, FILE *out)
 {
 	char phases_text[UNITS_TEXT_MAX];
-	size_t n, same = 0;
+	size_t n, same = 0, same_metrics;
 	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
 
 	put_side(d, out, "old:", d->old, COMPARE_OLD, d->old_partial);
 	put_side(d, out, "new:", d->new, COMPARE_NEW, d->new_partial);
-	fprintf(out, "\n  %-19s%*s%*s%*s\n", "", VALUE, "OLD", VALUE, "NEW", VALUE + 1, "CHANGE");
+	fprintf(out, "\n  %-*s%*s%*s%*s\n", DIFF_TITLE, "", VALUE, "OLD", VALUE, "NEW", VALUE + 1,
+		"CHANGE");
 	put_subject(d, out, comparison_run(d->c));
+	same_metrics = diff_text_program(d, out);
 	for (size_t i = 0; i < n; i++)
 		same += !put_subject(d, out, phases[i]);
 	if (same)
 		fprintf(out, "%s without a change of 1 %% and 1 MiB or 10 ms (--all)\n",
 			units_counted(phases_text, sizeof(phases_text), same, "phase(s)"));
+	if (same_metrics)
+		fprintf(out, "%s of the program without a change of 1 %% (--all)\n",
+			units_counted(phases_text, sizeof(phases_text), same_metrics, "metric(s)"));
 	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
 		fputs("~ is within the spread of the repeats\n", out);
 	if (d->n_breaches)
@@ -449,6 +470,19 @@ static void put_json_subject(struct json_writer *j, const struct diff *d,
 	json_object_end(j);
 }
 
+static void put_breach_number(struct json_writer *j, const char *key,
+			      const struct diff_breach *breach, uint64_t value,
+			      double program_value)
+{
+	json_key(j, key);
+	if (breach->is_missing)
+		json_plain(j, "null");
+	else if (breach->program)
+		json_double(j, program_value);
+	else
+		put_number(j, breach->metric, value);
+}
+
 static void put_json_breach(struct json_writer *j, const struct diff_breach *breach)
 {
 	json_object(j);
@@ -459,17 +493,9 @@ static void put_json_breach(struct json_writer *j, const struct diff_breach *bre
 	json_key(j, "occurrence");
 	json_u64(j, breach->occurrence);
 	json_key(j, "metric");
-	json_text(j, compare_metrics[breach->metric].name);
-	json_key(j, "new");
-	if (breach->is_missing)
-		json_plain(j, "null");
-	else
-		put_number(j, breach->metric, breach->new);
-	json_key(j, "most");
-	if (breach->is_missing)
-		json_plain(j, "null");
-	else
-		put_number(j, breach->metric, breach->most);
+	json_text(j, breach->program ? breach->program : compare_metrics[breach->metric].name);
+	put_breach_number(j, "new", breach, breach->new, breach->program_new);
+	put_breach_number(j, "most", breach, breach->most, breach->program_most);
 	json_object_end(j);
 }
 
@@ -500,6 +526,7 @@ void diff_json(const struct diff *d, FILE *out)
 	json_array_end(&j);
 	json_key(&j, "run");
 	put_json_subject(&j, d, comparison_run(d->c));
+	diff_json_program(d, &j);
 	json_key(&j, "phases");
 	json_array(&j);
 	for (size_t i = 0; i < n; i++)

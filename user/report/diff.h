@@ -3,6 +3,7 @@
 #ifndef QPROF_DIFF_H
 #define QPROF_DIFF_H
 
+#include "base/json_writer.h"
 #include "format/ending.h"
 #include "report/compare.h"
 
@@ -11,6 +12,9 @@ struct diff_budget {
 	const char *phase; /* pattern (fnmatch) of names; NULL: the whole run */
 	enum compare_metric metric;
 	uint64_t amount;
+	/* Not NULL: instead, a metric that the program reported, and the most that it may be. */
+	const char *program;
+	double most;
 	const char *text; /* as the user gave it */
 };
 
@@ -22,6 +26,9 @@ struct diff_breach {
 	enum compare_metric metric;
 	bool is_missing; /* no phase matches the budget: there are no values */
 	uint64_t new, most;
+	/* Not NULL: instead, of a metric that the program reported. */
+	const char *program;
+	double program_new, program_most;
 };
 
 struct diff {
@@ -48,5 +55,21 @@ bool diff_is_broken(const struct diff *d);
 
 void diff_text(const struct diff *d, FILE *out);
 void diff_json(const struct diff *d, FILE *out);
+
+/* diff_metrics.c: the same of what programs reported. */
+
+/* Adds a breach if the budget does not hold, or no run of the new side has the metric. Returns 0 or
+ * -ENOMEM. */
+int diff_judge_program(struct diff *d, const struct diff_budget *budget);
+/* Writes a line for each that has changed. Returns how many were left out. */
+size_t diff_text_program(const struct diff *d, FILE *out);
+void diff_text_program_breach(const struct diff_breach *breach, FILE *out);
+void diff_json_program(const struct diff *d, struct json_writer *j);
+
+/* diff.c, for it. */
+enum { DIFF_VALUE = 11, DIFF_TITLE = 19 }; /* columns of a value and of a title */
+int diff_add_breach(struct diff *d, const struct diff_breach *breach);
+void diff_title(const struct diff *d, FILE *out, const char *title);
+char *diff_percent(char *out, double old, double new);
 
 #endif

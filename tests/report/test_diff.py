@@ -53,6 +53,16 @@ def test_same_is_no_change():
     assert "without a change" in diff(PROFILE, PROFILE)
 
 
+@pytest.mark.parametrize("width", [60, 100, 512])
+def test_long_names_leave_room(profile, width):
+    """A name of any length is cut, so that its line is no longer than the width."""
+    old = profile("old", phase("x" * 5000, 0))
+    new = profile("new", phase("x" * 5000, 0, peak=150))
+    lines = diff("--width", str(width), old, new).splitlines()
+    names = [line for line in lines if line.startswith("x")]
+    assert len(names) == 1 and names[0].endswith("...") and len(names[0]) <= width, names
+
+
 def test_every_metric(profile):
     old = profile("old", phase("Load", 0))
     new = profile("new", phase("Load", 0, secs=2.0, peak=150, end=60, io=20, cpu=1.5))

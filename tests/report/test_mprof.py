@@ -8,6 +8,7 @@ import subprocess
 import pytest
 import yaml
 
+from profiles import QUARK
 from reports import DEADLINE, ENV, PROFILE, report, run, shown
 
 MPROF = "/usr/lib/python3/dist-packages/mprof.py"
@@ -92,6 +93,13 @@ def test_hostile_names(tmp_path):
     assert all(not set(name) & set(" \n\t\u2028\u2029\x85") for name in read["func_timestamp"])
     assert len(path.read_text().splitlines()) == len(path.read_bytes().split(b"\n")) - 1
     assert "2.000 MiB" in mprof("peak", "hostile.dat", cwd=tmp_path)
+
+
+def test_times_are_those_of_the_rows():
+    """Also where the clock had not been set."""
+    out = run("report", "-f", "mprof", "-", stdin=QUARK.encode())[0].decode()
+    rows = [line.split()[1:] for line in out.splitlines() if line.startswith("MEM ")]
+    assert [(float(mib), float(secs)) for mib, secs in rows] == [(100, 1), (500, 2), (200, 3)], out
 
 
 def test_a_name_is_one_word():

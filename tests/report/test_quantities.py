@@ -56,6 +56,18 @@ def test_text(newer):
     assert "FAULTS" not in report("-f", "text", "--width", "100").decode()
 
 
+def test_html(newer):
+    """The page's tables have their columns from the list of quantities, and items their values in its order."""
+    def page(**kwargs):
+        return json.loads(report("-f", "html", **kwargs).decode().split('id="profile">')[1].split("</script>")[0])
+    after = page(profile=newer)
+    keys = after["quantities"]["keys"]
+    told = [dict(zip(keys, row)) for row in after["quantities"]["rows"]]
+    assert [(q["key"], q["title"], q["unit"]) for q in told] == \
+        [("major_faults", "MAJOR", "count"), ("minor_faults", "MINOR", "count")]
+    assert "quantities" not in page()
+
+
 def test_traces(newer):
     events = json.loads(report("-f", "chrome", profile=newer))["traceEvents"]
     for name in ("major page faults", "minor page faults"):

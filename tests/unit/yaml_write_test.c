@@ -2,6 +2,7 @@
 /* What is in a profile: keys, values, texts that programs chose. */
 #include <math.h>
 
+#include "format/yaml_parts.h"
 #include "yaml_run.h"
 
 /* The keys are Quark's and ours, in the order that is documented; values as they were fed. */
@@ -215,6 +216,39 @@ static void test_target(void **state)
 	}
 }
 
+/* A job without metrics of its own has no key for them. */
+static void test_metrics_of_a_job(void **state)
+{
+	const struct profile_metric metric = {.name = "size", .kind = PROFILE_UINT, .u = 7};
+
+	(void)state;
+	for (size_t n = 0; n < 2; n++) {
+		int given, fd = new_file(&given);
+		struct yaml *w = new_writer(given);
+		yaml_document_t doc;
+		yaml_node_t *root;
+		struct text text;
+
+		emit_map(w->e, EMIT_BLOCK);
+		key_count(w->e, "id", 1);
+		yaml_metrics(w->e, &metric, n);
+		emit_map_end(w->e);
+		emit_end(w->e);
+		assert_int_equal(flush_and_wait(w), 0);
+		text = contents(fd);
+		assert_true(parse(text.data, text.len, &doc));
+		root = yaml_document_get_root_node(&doc);
+		if (n)
+			value_is(&doc, find(&doc, root, "metrics"), "size", "7");
+		else
+			assert_null(find(&doc, root, "metrics"));
+		yaml_document_delete(&doc);
+		free(text.data);
+		free_writer(w);
+		close(fd);
+	}
+}
+
 /* Strings that would break a careless writer come back as they were, or repaired. */
 static void test_hostile_strings(void **state)
 {
@@ -379,7 +413,7 @@ int main(void)
 		cmocka_unit_test(test_whole_profile), cmocka_unit_test(test_hugetlb),
 		cmocka_unit_test(test_empty_profile), cmocka_unit_test(test_hostile_strings),
 		cmocka_unit_test(test_summaries),     cmocka_unit_test(test_doubles),
-		cmocka_unit_test(test_target),
+		cmocka_unit_test(test_target),	      cmocka_unit_test(test_metrics_of_a_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

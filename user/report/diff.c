@@ -160,7 +160,7 @@ static void put_safe(FILE *out, const char *text, unsigned int columns)
 {
 	char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
 
-	text_for_terminal(safe, sizeof(safe), text, columns < MAX_COLUMNS ? columns : MAX_COLUMNS);
+	text_for_terminal(safe, sizeof(safe), text, columns);
 	fputs(safe, out);
 }
 

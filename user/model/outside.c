@@ -36,7 +36,8 @@ static void end(struct outside *o, int which, const struct moment *now)
 	if (!part->stretches++)
 		part->start_ns = o->from.time_ns;
 	part->duration_ns += took;
-	part->delta_rss += (int64_t)(now->rss - o->from.rss);
+	/* Unsigned: what makes no sense may wrap, and must not be undefined. */
+	part->delta_rss = (int64_t)((uint64_t)part->delta_rss + now->rss - o->from.rss);
 	raise_to(&part->peak_rss, o->peak);
 	usage_add(&part->usage, &used);
 }

@@ -35,6 +35,26 @@ static void sort_keys(void **state)
 	}
 }
 
+static void key_that_is_pressed_again_sorts_by_what_is_used_per_second(void **state)
+{
+	static const struct {
+		int key;
+		enum view_sort sort, again;
+	} all[] = {{'i', VIEW_BY_CALLS, VIEW_BY_CALLS_NOW},
+		   {'d', VIEW_BY_STORAGE, VIEW_BY_STORAGE_NOW},
+		   {'c', VIEW_BY_CPU, VIEW_BY_CPU_NOW},
+		   {'p', VIEW_BY_PEAK, VIEW_BY_PEAK}};
+	struct view_state s = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		for (int n = 0; n < 4; n++) {
+			assert_int_equal(view_key(&s, all[i].key), VIEW_CHANGED);
+			assert_int_equal(s.sort, n % 2 ? all[i].again : all[i].sort);
+		}
+	}
+}
+
 static void lists_and_tree(void **state)
 {
 	struct view_state s = {0};
@@ -159,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sort_keys),
+		cmocka_unit_test(key_that_is_pressed_again_sorts_by_what_is_used_per_second),
 		cmocka_unit_test(lists_and_tree),
 		cmocka_unit_test(help_is_closed_by_any_key),
 		cmocka_unit_test(scrolling_stays_within),

@@ -193,6 +193,78 @@ static void growth_is_since_the_mark_before_the_last(void **state)
 	assert_false(scan(t)->growing);
 }
 
+static void rates_are_of_the_time_between_the_last_two_looks(void **state)
+{
+	struct test *t = *state;
+	const struct view_totals *totals;
+
+	start(t, (struct given){.tgid = 10, .read = 5000, .cpu_ms = 100});
+	start(t, (struct given){.tgid = 11, .disk = 7});
+	assert_false(scan(t)->rated);
+	machine_look(t->m, START_NS);
+	assert_false(scan(t)->rated);
+	give(t, WIRE_EXEC, &(struct given){.tgid = 10, .read = 9000, .cpu_ms = 1600});
+	start(t, (struct given){.tgid = 12, .write = 400, .disk = 60});
+	machine_look(t->m, START_NS + 2000 * MS);
+	totals = scan(t);
+	assert_true(totals->rated);
+	assert_int_equal(totals->per_second.cpu_ns, 750 * MS);
+	assert_int_equal(totals->per_second.calls, 2200);
+	t->wants.sort = VIEW_BY_CPU_NOW;
+	SHOWS(t, 0, MANY, 10, 11, 12);
+	assert_int_equal(t->processes[0].figures.per_second.calls, 2000);
+	t->wants.sort = VIEW_BY_STORAGE_NOW;
+	SHOWS(t, 0, MANY, 12, 10, 11);
+	assert_int_equal(t->processes[0].figures.per_second.storage, 30);
+	t->wants.sort = VIEW_BY_CALLS_NOW;
+	SHOWS(t, 0, MANY, 10, 12, 11);
+	/* Nothing since. */
+	machine_look(t->m, START_NS + 3000 * MS);
+	totals = scan(t);
+	assert_int_equal(totals->per_second.cpu_ns, 0);
+	assert_int_equal(totals->per_second.calls, 0);
+}
+
+static void process_that_ends_is_in_the_rates_of_its_job(void **state)
+{
+	struct test *t = *state;
+
+	start(t, (struct given){.tgid = 10});
+	hit(t, WIRE_START, 10, 5, 0, 10);
+	start(t, (struct given){.tgid = 11, .ppid = 10, .job = 5});
+	machine_look(t->m, START_NS);
+	end(t, 11, 5);
+	machine_look(t->m, START_NS + 1000 * MS);
+	scan(t);
+	assert_int_equal(view_rows_jobs(t->rows, 0, MANY, t->jobs), 1);
+	assert_int_equal(t->jobs[0].figures.per_second.calls, 7);
+}
+
+/* Whether another look is to follow: not if there is only what a look and its frame take. */
+static void machine_is_busy_with_what_others_do(void **state)
+{
+	static const struct {
+		struct given used;
+		bool busy;
+	} all[] = {{{.cpu_ms = 50}, false},    {{.cpu_ms = 51}, true},
+		   {{.read = 1 << 20}, false}, {{.write = (1 << 20) + 1}, true},
+		   {{.disk = 1 << 20}, false}, {{.disk = (1 << 20) + 1}, true}};
+	struct test *t = *state;
+
+	t->wants.self = 9;
+	start(t, (struct given){.tgid = 9});
+	machine_look(t->m, START_NS);
+	for (uint32_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct given one = all[i].used;
+
+		one.tgid = 10 + i;
+		start(t, one);
+		give(t, WIRE_EXEC, &(struct given){.tgid = 9, .cpu_ms = 900ull * (i + 1)});
+		machine_look(t->m, START_NS + (i + 1) * 1000 * MS);
+		assert_int_equal(scan(t)->busy, all[i].busy);
+	}
+}
+
 static void lists_scroll(void **state)
 {
 	struct test *t = *state;
@@ -462,6 +534,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_figure_has_its_order),
 		TEST(growth_is_since_the_mark_before_the_last),
+		TEST(rates_are_of_the_time_between_the_last_two_looks),
+		TEST(process_that_ends_is_in_the_rates_of_its_job),
+		TEST(machine_is_busy_with_what_others_do),
 		TEST(lists_scroll),
 		TEST(ended_processes_are_in_the_sums_only),
 		TEST(branch_with_the_highest_comes_first),

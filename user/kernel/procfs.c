@@ -38,6 +38,25 @@ static long read_status(pid_t pid, const char *key)
 	return value;
 }
 
+int procfs_memory(struct procfs_memory *memory)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t total = 0, available = 0;
+	char line[128];
+
+	if (!file)
+		return -errno;
+	while ((!total || !available) && fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %" SCNu64 " kB", &total);
+		sscanf(line, "MemAvailable: %" SCNu64 " kB", &available);
+	}
+	fclose(file);
+	if (!total)
+		return -ENODATA;
+	*memory = (struct procfs_memory){.total = total << 10, .available = available << 10};
+	return 0;
+}
+
 /* Of /proc/PID/stat. */
 struct stat_line {
 	char state;

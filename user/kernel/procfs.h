@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * procfs.h - what /proc says of a process: when it started, what it runs, maps and has open.
+ * procfs.h - what /proc says of a process: when it started, what it runs, maps and has open; and
+ * of the machine's memory.
  * Functions that return ssize_t return how many bytes they stored, or -errno.
  */
 #ifndef QPROF_PROCFS_H
@@ -25,6 +26,13 @@ ssize_t procfs_executable(pid_t pid, char *path, size_t size);
 
 /* Stores the argv of a process, NUL-separated, at most size bytes. */
 ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size);
+
+/* Memory of the machine, in bytes. */
+struct procfs_memory {
+	uint64_t total, available;
+};
+/* Returns 0, or -errno. */
+int procfs_memory(struct procfs_memory *memory);
 
 /* A file that a process has mapped. */
 struct procfs_mapping {

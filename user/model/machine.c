@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, FETCH_AHEAD = 8 };
 
 static struct machine_job *pub_job(const struct member *member)
 {
@@ -305,6 +305,7 @@ void machine_fetch(const struct profile_process *process)
 		__builtin_prefetch((const char *)process + at);
 	__builtin_prefetch(&member->job);
 	__builtin_prefetch(&member->marked_rss[1]);
+	__builtin_prefetch(&member->looked[1]);
 }
 
 size_t machine_alive(const struct machine *m)
@@ -325,6 +326,41 @@ void machine_mark(struct machine *m)
 int64_t machine_growth(const struct profile_process *process)
 {
 	return (int64_t)(process->memory.rss - member_of(process)->marked_rss[1]);
+}
+
+void machine_look(struct machine *m, uint64_t now_ns)
+{
+	m->looked_ns[1] = m->looked_ns[0];
+	m->looked_ns[0] = now_ns;
+	for (size_t i = 0; i < m->processes.n; i++) {
+		struct member *member = member_at(m, i);
+		const struct profile_usage *usage = &process_of(member)->usage;
+
+		if (i + FETCH_AHEAD < m->processes.n)
+			machine_fetch(m->processes.list[i + FETCH_AHEAD]);
+		member->looked[1] = member->looked[0];
+		member->looked[0] = (struct machine_used){
+			.cpu_ns = usage->cpu_ns,
+			.calls = usage->io_read + usage->io_write,
+			.storage = usage->disk_read + usage->disk_write,
+		};
+	}
+}
+
+uint64_t machine_looked_ns(const struct machine *m)
+{
+	return m->looked_ns[1] ? since(m->looked_ns[1], m->looked_ns[0]) : 0;
+}
+
+struct machine_used machine_used(const struct profile_process *process)
+{
+	const struct machine_used *looked = member_of(process)->looked;
+
+	return (struct machine_used){
+		.cpu_ns = since(looked[1].cpu_ns, looked[0].cpu_ns),
+		.calls = since(looked[1].calls, looked[0].calls),
+		.storage = since(looked[1].storage, looked[0].storage),
+	};
 }
 
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n)

@@ -58,6 +58,12 @@ bool machine_job_runs(const struct machine_job *job);
 /* Returns what the process has used as one of its job, as last heard of. */
 struct profile_usage machine_usage_in_job(const struct profile_process *process);
 
+/* What is used in a time, for rates. */
+struct machine_used {
+	uint64_t cpu_ns;
+	uint64_t calls, storage; /* bytes read and written, through calls; from and to storage */
+};
+
 /* What is left of processes that are not kept any more. */
 struct machine_sum {
 	uint32_t uid;
@@ -136,6 +142,12 @@ size_t machine_alive(const struct machine *m);
 void machine_mark(struct machine *m);
 /* Returns by how much its RSS has grown since the machine_mark() before the last. */
 int64_t machine_growth(const struct profile_process *process);
+/* Notes what each process has used by now. */
+void machine_look(struct machine *m, uint64_t now_ns);
+/* Returns the time between the last two looks; 0: there were none, or one. */
+uint64_t machine_looked_ns(const struct machine *m);
+/* Returns what the process used between the last two looks. */
+struct machine_used machine_used(const struct profile_process *process);
 /* Begins to load a process that is looked at soon. Each lies somewhere else in memory, and where
  * there are many, waiting for one after the other takes most of the time. */
 void machine_fetch(const struct profile_process *process);

@@ -27,6 +27,7 @@ struct member {
 	struct member *job_prev, *job_next;	/* in job.members */
 	struct profile_usage before;		/* what it had used when it joined its job */
 	uint64_t marked_rss[2];			/* at the last machine_mark(), and the one before */
+	struct machine_used looked[2];		/* by the last machine_look(), and the one before */
 	unsigned int pins;			/* it must not be removed while there are any */
 	bool known;				/* it was met: see member_meet() */
 };
@@ -46,6 +47,7 @@ struct machine {
 	struct profile_losses process_losses;
 	struct machine_losses losses;
 	size_t alive;
+	uint64_t looked_ns[2]; /* as in struct member; 0: there was no such look */
 
 	struct job *running[WIRE_MAX_JOBS];
 	struct machine_job **jobs;

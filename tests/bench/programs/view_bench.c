@@ -103,6 +103,7 @@ static void measure_frames(const char *what, struct terminal *t, struct view_row
 			   const struct machine *m, struct view_wants *wants)
 {
 	static struct view_step steps[WIRE_MAX_JOBS];
+	const struct procfs_memory memory = {.total = 2, .available = 1};
 	struct view_state state = {.tree = wants->tree};
 	double times[ROUNDS];
 
@@ -114,6 +115,7 @@ static void measure_frames(const char *what, struct terminal *t, struct view_row
 			.start_ns = START_NS,
 			.now_ns = START_NS + i * 1000 * MS,
 			.steps = steps,
+			.memory = &memory,
 		};
 		const double since = now_secs();
 
@@ -138,6 +140,13 @@ static void measure_marks(struct machine *m)
 		times[i] = now_secs() - since;
 	}
 	say("mark", times, ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		const double since = now_secs();
+
+		machine_look(m, START_NS + (uint64_t)i);
+		times[i] = now_secs() - since;
+	}
+	say("look", times, ROUNDS);
 }
 
 int main(int argc, char **argv)

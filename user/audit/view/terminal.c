@@ -34,6 +34,7 @@ enum {
 	ESCAPE_MS = 25,	    /* a key that begins with Escape is complete within that */
 	LAST_WAIT_MS = 500, /* for a terminal that takes nothing, at the end */
 	REPLACEMENT = 0xfffd,
+	ELLIPSIS = 0x2026,
 };
 
 struct terminal {
@@ -502,7 +503,7 @@ static int widen(const struct terminal *t, const char *text, unsigned int width,
 		if (!n)
 			break;
 		if (!t->is_utf8 && code >= 0x80)
-			code = '?';
+			code = code == ELLIPSIS ? '.' : '?';
 		columns = wcwidth((wchar_t)code);
 		if (columns < 0) {
 			code = t->is_utf8 ? REPLACEMENT : '?';
@@ -516,25 +517,48 @@ static int widen(const struct terminal *t, const char *text, unsigned int width,
 	return count;
 }
 
-unsigned int terminal_text(struct terminal *t, unsigned int line, unsigned int column,
-			   unsigned int width, enum terminal_tone tone, const char *text)
+/* Returns how many columns there are for a text, at most width. */
+static unsigned int room(const struct terminal *t, unsigned int line, unsigned int column,
+			 unsigned int width)
 {
-	char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
-	wchar_t wide[MAX_COLUMNS * TEXT_TERMINAL_GROWTH];
 	const unsigned int columns = terminal_columns(t);
-	unsigned int used;
-	int n;
 
 	if (line >= terminal_lines(t) || column >= columns)
 		return 0;
-	if (width > columns - column)
-		width = columns - column;
-	text_for_terminal(safe, sizeof(safe), text, width);
-	n = widen(t, safe, width, wide, &used);
+	return width < columns - column ? width : columns - column;
+}
+
+static unsigned int put(const struct terminal *t, unsigned int line, unsigned int column,
+			unsigned int width, enum terminal_tone tone, const char *safe)
+{
+	wchar_t wide[MAX_COLUMNS * TEXT_TERMINAL_GROWTH];
+	unsigned int used;
+	const int n = widen(t, safe, width, wide, &used);
+
 	wattrset(stdscr, (int)attributes(t, tone));
 	mvwaddnwstr(stdscr, (int)line, (int)column, wide, n);
 	wattrset(stdscr, 0);
 	return used;
+}
+
+unsigned int terminal_text(struct terminal *t, unsigned int line, unsigned int column,
+			   unsigned int width, enum terminal_tone tone, const char *text)
+{
+	char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+
+	width = room(t, line, column, width);
+	text_for_terminal(safe, sizeof(safe), text, width);
+	return width ? put(t, line, column, width, tone, safe) : 0;
+}
+
+unsigned int terminal_name(struct terminal *t, unsigned int line, unsigned int column,
+			   unsigned int width, enum terminal_tone tone, const char *name)
+{
+	char safe[MAX_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+
+	width = room(t, line, column, width);
+	text_cut_middle(safe, name, width);
+	return width ? put(t, line, column, width, tone, safe) : 0;
 }
 
 void terminal_end(struct terminal *t, bool afresh)

@@ -86,6 +86,9 @@ void terminal_begin(struct terminal *t);
  */
 unsigned int terminal_text(struct terminal *t, unsigned int line, unsigned int column,
 			   unsigned int width, enum terminal_tone tone, const char *text);
+/* The same of a name, which is cut in the middle. */
+unsigned int terminal_name(struct terminal *t, unsigned int line, unsigned int column,
+			   unsigned int width, enum terminal_tone tone, const char *name);
 /* Ends a frame. afresh also draws what did not change, as others may have drawn over it. */
 void terminal_end(struct terminal *t, bool afresh);
 

@@ -13,6 +13,8 @@
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"
 #include "capture/audit_state.h"
+#include "kernel/pids.h"
+#include "kernel/procfs.h"
 
 enum {
 	/* Where one of those below is expensive, it is done less often: it takes at most one part
@@ -37,6 +39,7 @@ struct view {
 	struct view_rows *rows;
 	struct view_state state;
 	struct view_step steps[WIRE_MAX_JOBS];
+	uint32_t self; /* our tgid */
 
 	struct wake keys, out, timer, signals;
 	bool waits_for_keys, waits_for_out; /* their wakes were added */
@@ -46,10 +49,13 @@ struct view {
 	bool asked;   /* a frame is to be drawn at once */
 	bool afresh;  /* all of it */
 	bool stale;   /* the last frame had I/O and CPU from before */
+	bool came;    /* records have come since the last look at these */
+	bool follow;  /* one more look is to tell what is used per second now */
 	bool growing; /* the last frame had growth: it will be 0 some time */
 	bool look;    /* after a frame there may be records that woke nobody */
 	struct pace frame, refresh, mark;
-	uint64_t timer_ns; /* when it is set for; 0: it is not */
+	uint64_t timer_ns;	     /* when it is set for; 0: it is not */
+	struct procfs_memory memory; /* when last looked at; total is 0 if that is not known */
 	struct quality_count counts[QUALITY_MAX_COUNTS];
 	size_t n_counts;
 };
@@ -92,7 +98,7 @@ static void set_timer(struct view *v)
 		want(&next, terminal_is_ours(v->terminal), &v->frame);
 	} else if (!terminal_is_behind(v->terminal)) {
 		want(&next, v->changed || v->look, &v->frame);
-		want(&next, v->stale, &v->refresh);
+		want(&next, v->stale || v->follow, &v->refresh);
 		want(&next, v->growing, &v->mark);
 	}
 	if (next == v->timer_ns)
@@ -128,8 +134,25 @@ static void refresh(struct view *v, uint64_t now)
 	if (v->stale)
 		return;
 	audit_refresh(v->audit, 0);
+	machine_look(audit_machine(v->audit), clock_ns(CLOCK_MONOTONIC));
+	if (procfs_memory(&v->memory))
+		v->memory = (struct procfs_memory){0};
 	v->n_counts = audit_counts(v->audit, v->counts);
 	done(&v->refresh, now, refresh_ns);
+}
+
+/*
+ * Whether a look is followed by another one, a second later. What is used per second is not known
+ * after a rest, nor from the last record on; and while a process is busy it goes on changing. So
+ * the last look before a rest has seen a second in which next to nothing happened.
+ */
+static void decide_to_follow(struct view *v)
+{
+	if (v->stale)
+		return;
+	v->follow = v->came || view_rows_totals(v->rows)->busy ||
+		    machine_looked_ns(audit_machine(v->audit)) > 2 * v->refresh.every_ns;
+	v->came = false;
 }
 
 static void mark(struct view *v, uint64_t now)
@@ -149,6 +172,7 @@ static void draw(struct view *v, uint64_t now)
 		.user = user_name,
 		.container = container_name,
 		.context = v,
+		.self = v->self,
 	};
 	const struct view_picture picture = {
 		.machine = audit_machine(v->audit),
@@ -159,6 +183,7 @@ static void draw(struct view *v, uint64_t now)
 		.steps = v->steps,
 		.counts = v->counts,
 		.n_counts = v->n_counts,
+		.memory = &v->memory,
 	};
 	uint64_t began;
 
@@ -169,6 +194,7 @@ static void draw(struct view *v, uint64_t now)
 		capture_failf(v->capture, "out of memory");
 		return;
 	}
+	decide_to_follow(v);
 	v->growing = view_rows_totals(v->rows)->growing;
 	v->look = v->changed;
 	v->changed = v->asked = v->afresh = false;
@@ -237,7 +263,8 @@ static void batch(struct listener *listener)
 	if (terminal_is_shown(v->terminal) && !terminal_is_behind(v->terminal)) {
 		const bool due = is_due(&v->frame, now);
 
-		if (v->asked || (due && v->changed) || (v->stale && is_due(&v->refresh, now)) ||
+		if (v->asked || (due && v->changed) ||
+		    ((v->stale || v->follow) && is_due(&v->refresh, now)) ||
 		    (v->growing && is_due(&v->mark, now)))
 			draw(v, now);
 		else if (due)
@@ -272,7 +299,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 	struct view *v = (struct view *)listener;
 
 	(void)record;
-	v->changed = true;
+	v->changed = v->came = true;
 	if (news->step && news->job)
 		note_step(v, news->job, news->step);
 }
@@ -399,6 +426,7 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 	v->capture = c;
 	v->audit = audit_of(c);
 	v->over = false;
+	v->self = (uint32_t)pids_self();
 	failed = open_wakes(v);
 	if (failed)
 		return error_set(err, "--live: cannot set up signals and timers: %s",

@@ -105,9 +105,10 @@ static size_t less(size_t a, size_t b)
 	return a > b ? a - b : 0;
 }
 
-static enum view_answer sort_by(struct view_state *state, enum view_sort sort)
+/* A key that is pressed again sorts by what there is per second. */
+static enum view_answer sort_by(struct view_state *state, enum view_sort sort, enum view_sort again)
 {
-	state->sort = sort;
+	state->sort = state->sort == sort ? again : sort;
 	state->first = 0;
 	return VIEW_CHANGED;
 }
@@ -139,17 +140,17 @@ static enum view_answer command(struct view_state *state, int key)
 {
 	switch (key) {
 	case 'm':
-		return sort_by(state, VIEW_BY_RSS);
+		return sort_by(state, VIEW_BY_RSS, VIEW_BY_RSS);
 	case 'g':
-		return sort_by(state, VIEW_BY_GROWTH);
+		return sort_by(state, VIEW_BY_GROWTH, VIEW_BY_GROWTH);
 	case 'p':
-		return sort_by(state, VIEW_BY_PEAK);
+		return sort_by(state, VIEW_BY_PEAK, VIEW_BY_PEAK);
 	case 'i':
-		return sort_by(state, VIEW_BY_CALLS);
+		return sort_by(state, VIEW_BY_CALLS, VIEW_BY_CALLS_NOW);
 	case 'd':
-		return sort_by(state, VIEW_BY_STORAGE);
+		return sort_by(state, VIEW_BY_STORAGE, VIEW_BY_STORAGE_NOW);
 	case 'c':
-		return sort_by(state, VIEW_BY_CPU);
+		return sort_by(state, VIEW_BY_CPU, VIEW_BY_CPU_NOW);
 	case 't':
 		state->tree = !state->tree;
 		break;

@@ -14,8 +14,9 @@ struct view_state {
 	enum view_sort sort;
 	enum view_lists lists;
 	bool tree, help;
-	bool containers; /* have a column: a process that was shown is in a container */
-	bool typing;	 /* a filter */
+	/* Have a column: a process that was shown is in a container, or has hugetlb memory. */
+	bool containers, hugetlb;
+	bool typing;			/* a filter */
 	char filter[VIEW_FILTER_MAX];	/* UTF-8 */
 	char previous[VIEW_FILTER_MAX]; /* the filter before typing */
 	/* The list that scrolls, of processes unless only jobs are shown: its first line on the

@@ -7,7 +7,15 @@
 
 #include "base/array.h"
 
-enum { FETCH_AHEAD = 8 };
+enum { FETCH_AHEAD = 8, SECOND_NS = 1000000000 };
+
+/* A process is busy that uses more than that in a second: more than a terminal takes to show a
+ * frame, or a frame would be the reason for the next. */
+static const struct machine_used idle = {
+	.cpu_ns = SECOND_NS / 20,
+	.calls = 1 << 20,
+	.storage = 1 << 20,
+};
 
 /* Something to sort. */
 struct ranked {
@@ -26,6 +34,8 @@ struct level {
 struct tally {
 	const struct machine_job *job;
 	struct profile_usage usage;
+	struct machine_used per_second;
+	uint64_t hugetlb;
 	int64_t growth;
 };
 
@@ -97,13 +107,38 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static struct view_figures figures_of(const struct profile_process *process)
+static struct machine_used per_second_of(const struct view_rows *v,
+					 const struct profile_process *process)
+{
+	const double secs = (double)machine_looked_ns(v->m) / SECOND_NS;
+	const struct machine_used used = machine_used(process);
+
+	if (!v->totals.rated)
+		return (struct machine_used){0};
+	return (struct machine_used){
+		.cpu_ns = (uint64_t)((double)used.cpu_ns / secs),
+		.calls = (uint64_t)((double)used.calls / secs),
+		.storage = (uint64_t)((double)used.storage / secs),
+	};
+}
+
+static void add_used(struct machine_used *sum, const struct machine_used *more)
+{
+	sum->cpu_ns += more->cpu_ns;
+	sum->calls += more->calls;
+	sum->storage += more->storage;
+}
+
+static struct view_figures figures_of(const struct view_rows *v,
+				      const struct profile_process *process)
 {
 	return (struct view_figures){
 		.rss = process->memory.rss,
 		.peak = process->memory.peak,
 		.growth = machine_growth(process),
 		.usage = process->usage,
+		.per_second = per_second_of(v, process),
+		.hugetlb = process->memory.hugetlb,
 	};
 }
 
@@ -120,6 +155,12 @@ static uint64_t key_of(enum view_sort sort, const struct view_figures *f)
 		return f->usage.disk_read + f->usage.disk_write;
 	case VIEW_BY_CPU:
 		return f->usage.cpu_ns;
+	case VIEW_BY_CALLS_NOW:
+		return f->per_second.calls;
+	case VIEW_BY_STORAGE_NOW:
+		return f->per_second.storage;
+	case VIEW_BY_CPU_NOW:
+		return f->per_second.cpu_ns;
 	case VIEW_BY_RSS:
 	case VIEW_SORTS:
 		break;
@@ -129,7 +170,7 @@ static uint64_t key_of(enum view_sort sort, const struct view_figures *f)
 
 static uint64_t process_key(const struct view_rows *v, const struct profile_process *process)
 {
-	const struct view_figures figures = figures_of(process);
+	const struct view_figures figures = figures_of(v, process);
 
 	return key_of(v->wants->sort, &figures);
 }
@@ -200,6 +241,8 @@ static struct view_figures job_figures(struct view_rows *v, const struct machine
 	if (!tally)
 		return f;
 	f.growth = tally->growth;
+	f.per_second = tally->per_second;
+	f.hugetlb = tally->hugetlb;
 	/* The job knows its usage at its checkpoints; some of its processes may not be kept. */
 	usage_raise(&f.usage, &tally->usage);
 	return f;
@@ -238,25 +281,38 @@ static void rank(struct view_rows *v, const struct profile_process *process, uin
 		(struct ranked){.key = key, .tie = process->tgid, .what = process};
 }
 
+static bool is_busy(const struct machine_used *per_second)
+{
+	return per_second->cpu_ns > idle.cpu_ns || per_second->calls > idle.calls ||
+	       per_second->storage > idle.storage;
+}
+
 static void count_process(struct view_rows *v, const struct profile_process *process)
 {
 	const int64_t growth = machine_growth(process);
 	const struct machine_job *job = machine_job_of(process);
 	struct tally *tally = job ? tally_of(v, job) : NULL;
+	const struct machine_used per_second = per_second_of(v, process);
 
 	usage_add(&v->totals.usage, &process->usage);
+	add_used(&v->totals.per_second, &per_second);
 	if (tally) {
 		const struct profile_usage used = machine_usage_in_job(process);
 
 		usage_add(&tally->usage, &used);
+		add_used(&tally->per_second, &per_second);
 	}
 	if (!profile_process_runs(process))
 		return;
+	v->totals.busy |= process->tgid != v->wants->self && is_busy(&per_second);
+	v->totals.hugetlb += process->memory.hugetlb;
 	v->totals.alive++;
 	v->totals.rss += process->memory.rss;
 	v->totals.growing |= growth != 0;
-	if (tally)
-		tally->growth += growth;
+	if (!tally)
+		return;
+	tally->growth += growth;
+	tally->hugetlb += process->memory.hugetlb;
 }
 
 static void raise_best(struct view_rows *v, const struct profile_process *parent,
@@ -383,7 +439,7 @@ static size_t list_tree(struct view_rows *v, size_t first, size_t max, struct vi
 		}
 		process = pop(v->ranked + level->start, &level->n).what;
 		if (at++ >= first)
-			out[n++] = (struct view_process){process, depth, figures_of(process)};
+			out[n++] = (struct view_process){process, depth, figures_of(v, process)};
 		if (!push_children(v, process))
 			break;
 	}
@@ -398,7 +454,7 @@ static size_t list_flat(struct view_rows *v, size_t first, size_t max, struct vi
 		const struct profile_process *process = pop(v->ranked, &v->n_ranked).what;
 
 		if (at >= first)
-			out[n++] = (struct view_process){process, 0, figures_of(process)};
+			out[n++] = (struct view_process){process, 0, figures_of(v, process)};
 	}
 	return n;
 }
@@ -425,7 +481,7 @@ int view_rows_scan(struct view_rows *v, const struct machine *m, const struct vi
 {
 	v->m = m;
 	v->wants = wants;
-	v->totals = (struct view_totals){0};
+	v->totals = (struct view_totals){.rated = machine_looked_ns(m)};
 	v->n_ranked = 0;
 	if (reserve(v))
 		return -ENOMEM;

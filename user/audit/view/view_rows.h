@@ -19,6 +19,10 @@ enum view_sort {
 	VIEW_BY_CALLS,	 /* bytes read and written through calls */
 	VIEW_BY_STORAGE, /* bytes from and to storage */
 	VIEW_BY_CPU,
+	/* The same in the last second that was looked at. */
+	VIEW_BY_CALLS_NOW,
+	VIEW_BY_STORAGE_NOW,
+	VIEW_BY_CPU_NOW,
 	VIEW_SORTS,
 };
 
@@ -34,15 +38,19 @@ struct view_wants {
 	const char *(*user)(void *context, uint32_t uid);
 	const char *(*container)(void *context, uint64_t cgroup);
 	void *context;
+	uint32_t self; /* our tgid, which does not make the machine busy; 0: not known */
 };
 
 struct view_figures {
 	uint64_t rss, peak;
 	int64_t growth; /* of rss, since the machine_mark() before the last */
 	struct profile_usage usage;
+	struct machine_used per_second; /* 0 unless view_totals.rated */
+	uint64_t hugetlb;
 };
 
-/* usage and growth are sums over the processes of its tree, usage over ended ones, too. */
+/* usage, per_second and growth are sums over the processes of its tree, the first two over ended
+ * ones, too. */
 struct view_job {
 	const struct machine_job *job;
 	struct view_figures figures;
@@ -60,8 +68,12 @@ struct view_totals {
 	size_t alive, running_jobs, ended_jobs;
 	uint64_t rss;		    /* of those alive */
 	struct profile_usage usage; /* of all processes since the audit began */
-	bool growing;		    /* some process has a growth other than 0 */
-	size_t jobs, processes;	    /* in the whole lists */
+	struct machine_used per_second;
+	uint64_t hugetlb;
+	bool rated;   /* there were two looks: what is used per second is known */
+	bool busy;    /* some process uses so much that the next second may be another one */
+	bool growing; /* some process has a growth other than 0 */
+	size_t jobs, processes; /* in the whole lists */
 };
 
 struct view_rows;

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/amounts.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum {
@@ -32,7 +34,11 @@ enum column {
 	WRITE,
 	DISK_READ,
 	DISK_WRITE,
+	CALLS_NOW,
+	STORAGE_NOW,
+	CPU_NOW,
 	CPU,
+	HUGETLB,
 	N_COLUMNS, /* then the command, which takes the rest */
 };
 
@@ -52,12 +58,18 @@ static const struct {
 	[WRITE] = {"WRITE", 5, false, VIEW_BY_CALLS},
 	[DISK_READ] = {"DISK-R", 6, false, VIEW_BY_STORAGE},
 	[DISK_WRITE] = {"DISK-W", 6, false, VIEW_BY_STORAGE},
+	[CALLS_NOW] = {"IO/s", 5, false, VIEW_BY_CALLS_NOW},
+	[STORAGE_NOW] = {"DISK/s", 6, false, VIEW_BY_STORAGE_NOW},
+	[CPU_NOW] = {"%CPU", 5, false, VIEW_BY_CPU_NOW},
 	[CPU] = {"CPU", 8, false, VIEW_BY_CPU},
+	[HUGETLB] = {"HUGE", 5, false, -1},
 };
 
 /* Columns in the order in which they are left out if there is no room. */
-static const enum column dispensable[] = {DISK_WRITE, DISK_READ, CONTAINER, USER, CPU, WRITE,
-					  READ,	      PEAK,	 GROWTH,    RSS,  PID};
+static const enum column dispensable[] = {
+	DISK_WRITE, DISK_READ, WRITE,	READ,	STORAGE_NOW, CONTAINER, USER, CPU,
+	CALLS_NOW,  PEAK,      CPU_NOW, GROWTH, HUGETLB,     RSS,	PID,
+};
 
 /* Which columns are shown, and where the command begins. */
 struct layout {
@@ -79,7 +91,9 @@ static struct layout lay_out(unsigned int width, const struct view_state *state)
 	struct layout layout;
 
 	for (int i = 0; i < N_COLUMNS; i++)
-		layout.shown[i] = i != CONTAINER || state->containers;
+		layout.shown[i] = true;
+	layout.shown[CONTAINER] = state->containers;
+	layout.shown[HUGETLB] = state->hugetlb;
 	place_command(&layout);
 	for (size_t i = 0; i < sizeof(dispensable) / sizeof(*dispensable); i++) {
 		if (layout.command_at + width / 4 <= width)
@@ -105,6 +119,12 @@ static void put(const struct page *page, unsigned int column, enum terminal_tone
 		const char *text)
 {
 	terminal_text(page->t, page->line, column, TEXT_MAX, tone, text);
+}
+
+static void put_name(const struct page *page, unsigned int column, enum terminal_tone tone,
+		     const char *name)
+{
+	terminal_name(page->t, page->line, column, TEXT_MAX, tone, name);
 }
 
 static void put_cell(const struct page *page, enum column at, enum terminal_tone tone,
@@ -155,6 +175,30 @@ static void put_bytes(const struct page *page, enum column at, enum terminal_ton
 	put_cell(page, at, tone, units_bytes_short(text, bytes));
 }
 
+/* Of one CPU, at most five columns: "0", "7.3", "100", "6400". */
+static char *percent(char out[UNITS_TEXT_MAX], uint64_t cpu_ns_per_second)
+{
+	const double value = (double)cpu_ns_per_second / 1e7;
+
+	snprintf(out, UNITS_TEXT_MAX, "%.*f", cpu_ns_per_second && value < 99.95 ? 1 : 0, value);
+	return out;
+}
+
+static void put_per_second(const struct page *page, const struct machine_used *used,
+			   enum terminal_tone tone)
+{
+	char text[UNITS_TEXT_MAX];
+
+	if (!view_rows_totals(page->picture->rows)->rated) {
+		for (enum column at = CALLS_NOW; at <= CPU_NOW; at++)
+			put_cell(page, at, tone, "-");
+		return;
+	}
+	put_bytes(page, CALLS_NOW, tone, used->calls);
+	put_bytes(page, STORAGE_NOW, tone, used->storage);
+	put_cell(page, CPU_NOW, tone, percent(text, used->cpu_ns));
+}
+
 static void put_figures(const struct page *page, const struct view_figures *f,
 			enum terminal_tone tone)
 {
@@ -168,7 +212,10 @@ static void put_figures(const struct page *page, const struct view_figures *f,
 	put_bytes(page, WRITE, tone, f->usage.io_write);
 	put_bytes(page, DISK_READ, tone, f->usage.disk_read);
 	put_bytes(page, DISK_WRITE, tone, f->usage.disk_write);
+	put_per_second(page, &f->per_second, tone);
 	put_cell(page, CPU, tone, units_time_for_people(text, f->usage.cpu_ns));
+	put_bytes(page, HUGETLB, tone, f->hugetlb);
+	page->state->hugetlb |= f->hugetlb != 0;
 }
 
 /* Puts who runs a process, or a job's root, and where. */
@@ -210,9 +257,10 @@ static __attribute__((format(printf, 2, 3))) void append(char *text, const char 
 	va_end(args);
 }
 
-/* Appends the open phases of the thread that began the last one. Returns false if there are none.
- */
-static bool append_phases(char *text, const struct view_picture *p, const struct view_job *job)
+/* Says which phases are open of the thread that began the last one, and since when. Returns false
+ * if there are none. */
+static bool say_phases(char *name, char *rest, const struct view_picture *p,
+		       const struct view_job *job)
 {
 	const struct profile_phase *open[MAX_OPEN], *last;
 	const size_t n = profile_open_phases(job->job->profile, open, MAX_OPEN);
@@ -223,9 +271,9 @@ static bool append_phases(char *text, const struct view_picture *p, const struct
 	last = open[n - 1];
 	for (size_t i = 0; i < n; i++)
 		if (open[i]->tid == last->tid)
-			append(text, "%s%s", open[i]->name, open[i] == last ? "" : " > ");
-	append(text, "   since %s", clock_text(since, p, last->start_ns));
-	append(text, "   %s",
+			append(name, "%s%s", open[i]->name, open[i] == last ? "" : " > ");
+	append(rest, "   since %s", clock_text(since, p, last->start_ns));
+	append(rest, "   %s",
 	       units_delta_for_people(grown, last->start_rss, profile_rss_now(job->job->profile)));
 	return true;
 }
@@ -235,15 +283,22 @@ static void put_phase(struct page *page, const struct view_job *job)
 	const struct view_picture *p = page->picture;
 	const struct machine_job *of = job->job;
 	const struct view_step *step = &p->steps[of->index % WIRE_MAX_JOBS];
-	char text[TEXT_MAX] = "", at[UNITS_TEXT_MAX];
+	const unsigned int indent = columns[PID].width + 1, width = terminal_columns(page->t);
+	char name[TEXT_MAX] = "", rest[TEXT_MAX] = "", at[UNITS_TEXT_MAX];
+	unsigned int room = width > indent ? width - indent : 0;
 
 	if (page->line >= page->end)
 		return;
-	if (!append_phases(text, p, job) && step->job == of->id)
-		append(text, "%s   at %s", step->name, clock_text(at, p, step->time_ns));
+	if (!say_phases(name, rest, p, job) && step->job == of->id) {
+		append(name, "%s", step->name);
+		append(rest, "   at %s", clock_text(at, p, step->time_ns));
+	}
+	/* The name gives way to the time, to half of the line at least. */
+	room -= text_columns(rest) < room / 2 ? text_columns(rest) : room / 2;
 	if (of->rule[0])
-		append(text, "   [%s: %s]", of->rule, of->evidence);
-	put(page, columns[PID].width + 1, TERMINAL_PHASE, text);
+		append(rest, "   [%s: %s]", of->rule, of->evidence);
+	room = terminal_name(page->t, page->line, indent, room, TERMINAL_PHASE, name);
+	put(page, indent + room, TERMINAL_PHASE, rest);
 	page->line++;
 }
 
@@ -265,7 +320,7 @@ static void put_job(struct page *page, const struct view_job *job)
 		at += terminal_text(page->t, page->line, at, TEXT_MAX, tone, ended);
 	}
 	if (of->root)
-		put(page, at, tone, short_command(of->root->cmdline, of->root->comm));
+		put_name(page, at, tone, short_command(of->root->cmdline, of->root->comm));
 	page->line++;
 	if (!of->end_ns)
 		put_phase(page, job);
@@ -322,7 +377,8 @@ static void put_process(struct page *page, const struct view_process *row)
 	put_owner(page, row->process, TERMINAL_PLAIN);
 	put_figures(page, &row->figures, TERMINAL_PLAIN);
 	at += 2 * (row->depth < MAX_DEPTH ? row->depth : MAX_DEPTH);
-	put(page, at, TERMINAL_PLAIN, short_command(row->process->cmdline, row->process->comm));
+	put_name(page, at, TERMINAL_PLAIN,
+		 short_command(row->process->cmdline, row->process->comm));
 	page->line++;
 }
 
@@ -345,39 +401,105 @@ static void put_processes(struct page *page)
 /* ---- Above and below --------------------------------------------------------------------------
  */
 
+/* Part of a line. Pieces of a lower rank have the room first. */
+struct piece {
+	unsigned int rank;
+	char text[128];
+};
+
+enum { MAX_RANK = 5 };
+
+/* Puts those that fit, in order. */
+static void put_pieces(struct page *page, enum terminal_tone tone, const struct piece *pieces,
+		       size_t n)
+{
+	const unsigned int gap = 3, width = terminal_columns(page->t) + gap;
+	bool fits[MAX_RANK + 1] = {true};
+	char text[TEXT_MAX] = "";
+	unsigned int used = 0;
+
+	for (unsigned int rank = 0; rank <= MAX_RANK; rank++) {
+		for (size_t i = 0; i < n; i++) {
+			const unsigned int more = gap + text_columns(pieces[i].text);
+
+			if (pieces[i].rank != rank || (rank && used + more > width))
+				continue;
+			fits[rank] = true;
+			used += more;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		if (pieces[i].text[0] && fits[pieces[i].rank])
+			append(text, "%s%s", text[0] ? "   " : "", pieces[i].text);
+	put(page, 0, tone, text);
+	page->line++;
+}
+
+static __attribute__((format(printf, 3, 4))) void say(struct piece *piece, unsigned int rank,
+						      const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(piece->text, sizeof(piece->text), format, args);
+	va_end(args);
+	piece->rank = rank;
+}
+
 static void put_headline(struct page *page)
 {
 	const struct view_picture *p = page->picture;
 	const struct view_totals *totals = view_rows_totals(p->rows);
-	char text[TEXT_MAX] = "", at[UNITS_TEXT_MAX], of[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX];
-	char alive[UNITS_TEXT_MAX], jobs[UNITS_TEXT_MAX];
+	const uint64_t used = p->memory->total - p->memory->available;
+	struct piece pieces[6] = {0};
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], ended[UNITS_TEXT_MAX + 16] = "";
 
-	append(text, "qprof-bpf: audit of %s at %s   %s   %s",
-	       units_time_for_people(of, p->now_ns - p->start_ns), clock_text(at, p, p->now_ns),
-	       units_counted(alive, sizeof(alive), totals->alive, "process(es)"),
-	       units_counted(jobs, sizeof(jobs), totals->running_jobs, "job(s)"));
+	say(&pieces[0], 0, "qprof-bpf: audit of %s at %s",
+	    units_time_for_people(a, p->now_ns - p->start_ns), clock_text(b, p, p->now_ns));
+	say(&pieces[1], 3, "%s", units_counted(a, sizeof(a), totals->alive, "process(es)"));
 	if (totals->ended_jobs)
-		append(text, " (%zu ended)", totals->ended_jobs);
-	append(text, "   RSS %s", units_bytes_for_people(rss, totals->rss));
-	put(page, 0, TERMINAL_STRONG, text);
-	page->line++;
+		snprintf(ended, sizeof(ended), " (%zu ended)", totals->ended_jobs);
+	say(&pieces[2], 1, "%s%s", units_counted(a, sizeof(a), totals->running_jobs, "job(s)"),
+	    ended);
+	say(&pieces[3], 4, "RSS %s", units_bytes_for_people(a, totals->rss));
+	if (totals->hugetlb)
+		say(&pieces[4], 5, "hugetlb %s", units_bytes_for_people(a, totals->hugetlb));
+	if (p->memory->total)
+		say(&pieces[5], 2, "memory %s of %s", units_bytes_for_people(a, used),
+		    units_bytes_for_people(b, p->memory->total));
+	put_pieces(page, TERMINAL_STRONG, pieces, 6);
+}
+
+static void put_rates(struct page *page)
+{
+	const struct view_totals *totals = view_rows_totals(page->picture->rows);
+	struct piece pieces[3] = {0};
+	char text[UNITS_TEXT_MAX];
+
+	if (totals->rated) {
+		say(&pieces[0], 0, "now: CPU %s %%", percent(text, totals->per_second.cpu_ns));
+		say(&pieces[1], 1, "calls %s/s",
+		    units_bytes_for_people(text, totals->per_second.calls));
+		say(&pieces[2], 2, "storage %s/s",
+		    units_bytes_for_people(text, totals->per_second.storage));
+	} else {
+		say(&pieces[0], 0, "now: -");
+	}
+	put_pieces(page, TERMINAL_PLAIN, pieces, 3);
 }
 
 static void put_sums(struct page *page)
 {
 	const struct profile_usage *u = &view_rows_totals(page->picture->rows)->usage;
-	const uint64_t written = u->disk_write > u->disk_write_cancelled
-					 ? u->disk_write - u->disk_write_cancelled
-					 : 0;
-	char text[TEXT_MAX] = "", a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX],
-	     d[UNITS_TEXT_MAX], e[UNITS_TEXT_MAX];
+	struct piece pieces[3] = {0};
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
-	append(text, "storage read %s, written %s   calls read %s, written %s   CPU %s",
-	       units_bytes_for_people(a, u->disk_read), units_bytes_for_people(b, written),
-	       units_bytes_for_people(c, u->io_read), units_bytes_for_people(d, u->io_write),
-	       units_time_for_people(e, u->cpu_ns));
-	put(page, 0, TERMINAL_PLAIN, text);
-	page->line++;
+	say(&pieces[0], 2, "storage read %s, written %s", units_bytes_for_people(a, u->disk_read),
+	    units_bytes_for_people(b, since(u->disk_write_cancelled, u->disk_write)));
+	say(&pieces[1], 0, "calls read %s, written %s", units_bytes_for_people(a, u->io_read),
+	    units_bytes_for_people(b, u->io_write));
+	say(&pieces[2], 1, "CPU %s", units_time_for_people(a, u->cpu_ns));
+	put_pieces(page, TERMINAL_PLAIN, pieces, 3);
 }
 
 /* Losses are in plain sight. */
@@ -398,8 +520,15 @@ static void put_losses(struct page *page)
 }
 
 static const char *const sort_names[VIEW_SORTS] = {
-	[VIEW_BY_RSS] = "RSS",	   [VIEW_BY_GROWTH] = "growth",	  [VIEW_BY_PEAK] = "peak",
-	[VIEW_BY_CALLS] = "calls", [VIEW_BY_STORAGE] = "storage", [VIEW_BY_CPU] = "CPU",
+	[VIEW_BY_RSS] = "RSS",
+	[VIEW_BY_GROWTH] = "growth",
+	[VIEW_BY_PEAK] = "peak",
+	[VIEW_BY_CALLS] = "calls",
+	[VIEW_BY_STORAGE] = "storage",
+	[VIEW_BY_CPU] = "CPU",
+	[VIEW_BY_CALLS_NOW] = "calls per second",
+	[VIEW_BY_STORAGE_NOW] = "storage per second",
+	[VIEW_BY_CPU_NOW] = "CPU per second",
 };
 
 static void put_status(struct page *page)
@@ -435,9 +564,9 @@ static const char *const help[] = {
 	"m  sort by RSS            now, as of the last event or refresh",
 	"g  sort by growth         of RSS in the last 5 to 10 seconds",
 	"p  sort by peak           highest RSS since the audit began",
-	"i  sort by calls          READ + WRITE: bytes through calls",
-	"d  sort by storage        DISK-R + DISK-W: bytes from and to storage",
-	"c  sort by CPU            user and system time",
+	"i  sort by calls          READ + WRITE: bytes through calls; again: IO/s",
+	"d  sort by storage        DISK-R + DISK-W: bytes from and to it; again: DISK/s",
+	"c  sort by CPU            user and system time; again: %CPU",
 	"t  tree or flat           in a tree, the branch with the highest first",
 	"j  jobs and processes, processes, jobs",
 	"/  filter                 by command, user, container, job; Esc: none",
@@ -445,8 +574,9 @@ static const char *const help[] = {
 	"space  draw now           ^L  draw all of it",
 	"q  end the audit          the report is written; so does ^C",
 	"",
-	"I/O and CPU count since the audit began. The screen changes when",
-	"something happens; the time in the first line says when it last did.",
+	"I/O and CPU count since the audit began; IO/s, DISK/s and %CPU are of",
+	"the second before the last look. The screen changes when something",
+	"happens; the time in the first line says when it last did.",
 	"Any key: back",
 };
 
@@ -500,6 +630,8 @@ static bool draw(struct terminal *t, const struct view_picture *picture, struct 
 		put_headline(&page);
 		if (lines >= 8)
 			put_sums(&page);
+		if (lines >= 10)
+			put_rates(&page);
 		if (lines >= 5)
 			put_losses(&page);
 		put_lists(&page);
@@ -513,9 +645,10 @@ static bool draw(struct terminal *t, const struct view_picture *picture, struct 
 bool view_draw(struct terminal *t, const struct view_picture *picture, struct view_state *state,
 	       bool afresh)
 {
-	const bool containers = state->containers;
+	const bool containers = state->containers, hugetlb = state->hugetlb;
 
 	if (!draw(t, picture, state, afresh))
 		return false;
-	return state->containers == containers || draw(t, picture, state, afresh);
+	return (state->containers == containers && state->hugetlb == hugetlb) ||
+	       draw(t, picture, state, afresh);
 }

@@ -7,6 +7,7 @@
 #include "audit/view/terminal.h"
 #include "audit/view/view_keys.h"
 #include "audit/view/view_rows.h"
+#include "kernel/procfs.h"
 
 enum { VIEW_STEP_MAX = 192 };
 
@@ -20,9 +21,10 @@ struct view_step {
 struct view_picture {
 	const struct machine *machine;
 	struct view_rows *rows;
-	const struct view_wants *wants; /* its functions name what is shown */
-	uint64_t start_ns, now_ns;	/* CLOCK_MONOTONIC */
-	const struct view_step *steps;	/* WIRE_MAX_JOBS, by index of the job */
+	const struct view_wants *wants;	    /* its functions name what is shown */
+	uint64_t start_ns, now_ns;	    /* CLOCK_MONOTONIC */
+	const struct view_step *steps;	    /* WIRE_MAX_JOBS, by index of the job */
+	const struct procfs_memory *memory; /* total 0: not known */
 	const struct quality_count *counts;
 	size_t n_counts;
 };

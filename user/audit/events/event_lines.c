@@ -31,7 +31,7 @@ const char *event_name(enum event_kind kind)
 /* ---- What each line begins with ---------------------------------------------------------------
  */
 
-/* Lines of one second share all but the last digits. */
+/* Formats the date and the time once a second: the lines of a second differ in the last digits. */
 static void find_second(struct event_lines *l, int64_t second)
 {
 	const time_t at = second;
@@ -187,7 +187,7 @@ void event_process(struct event_lines *l, enum event_kind kind, uint64_t time_ns
 	put_who(j, process->tgid, process->started_ns);
 	json_member_u64(j, "ppid", process->ppid);
 	json_member_text(j, "comm", process->comm);
-	/* At its fork it has its parent's. */
+	/* A process that was forked still has its parent's command line. */
 	if (kind != EVENT_PROCESS_START)
 		put_cmdline(l, j, process);
 	put_owner(j, owner);
@@ -229,7 +229,7 @@ void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	json_member_text(j, "comm", job->root->comm);
 	put_cmdline(l, j, job->root);
 	put_owner(j, owner);
-	/* Without a rule its checkpoints are the reason. */
+	/* A job without a rule is a job because of its checkpoints. */
 	if (job->rule[0]) {
 		json_member_text(j, "rule", job->rule);
 		json_member_text(j, "evidence", job->evidence);

@@ -18,12 +18,12 @@
 #include "base/log.h"
 
 enum {
-	PAGE = 4096,	       /* a divisor of the page sizes there are */
+	PAGE = 4096,	       /* divides the page size of every machine */
 	FILE_ROOM = 1 << 20,   /* for lines that wait while a disk is full */
-	STREAM_ROOM = 4 << 20, /* likewise while a reader is slow */
+	STREAM_ROOM = 4 << 20, /* for lines that wait while a reader is slow */
 	FORMATTED_AT_ONCE = 65536,
 	CLOSE_MS = 1000,
-	LONGEST = 2 * EVENT_LINE_MAX, /* of a line, with blanks */
+	LONGEST = 2 * EVENT_LINE_MAX, /* a line with the blanks before it */
 };
 
 #define LOST "they are lost until that works, and counted"
@@ -31,19 +31,19 @@ enum {
 struct event_log {
 	struct event_log_options options;
 	FILE *out;  /* formats into text */
-	char *text; /* what waits is from taken to filled; twice the room, to move it seldom */
+	char *text; /* from taken to filled it waits; twice the room, so that it seldom moves */
 	size_t room, filled, taken;
-	bool stuck; /* the last write did not take all: no use to try for each line */
+	bool stuck; /* the last write did not take all: the next line will not go either */
 	int fd;
 	bool regular;
-	bool nonblocking; /* the stream does not wait; else it is asked before each write */
-	off_t end;	  /* of a regular file, before the next write */
-	off_t rotate_at;  /* it is full from here on */
+	bool nonblocking; /* writes do not wait; if false, poll() comes before each write */
+	off_t end;	  /* where the next write to a regular file goes */
+	off_t rotate_at;  /* a regular file of this size is full */
 	uint64_t lost;
-	bool told; /* what went wrong: once */
+	bool told; /* an error was logged */
 	struct capture *capture;
 	struct wake wake; /* while a stream is full */
-	bool waits;	  /* for it */
+	bool waits;	  /* for the wake */
 };
 
 /* ---- What waits -------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ static void written(struct event_log *l, size_t n)
 /* ---- The file ---------------------------------------------------------------------------------
  */
 
-/* Once: the count of lost lines says the rest. */
+/* Logs the first error only: the count of lost lines tells of the others. */
 static void tell(struct event_log *l, const char *what, int err, const char *then)
 {
 	if (!l->told)
@@ -94,7 +94,7 @@ static void tell(struct event_log *l, const char *what, int err, const char *the
 	l->told = true;
 }
 
-/* A line that was cut, by a crash of the machine say, is to stay alone. */
+/* Ends a line that a crash of the machine cut, so that the next line does not join it. */
 static void end_cut_line(const char *path, int fd, off_t size)
 {
 	int reader = file_open(AT_FDCWD, path, O_RDONLY, 0);
@@ -108,7 +108,7 @@ static void end_cut_line(const char *path, int fd, off_t size)
 	close(reader);
 }
 
-/* A descriptor, or -errno. */
+/* Returns a descriptor, or -errno. */
 static int open_path(const char *path, bool *regular)
 {
 	struct stat st;
@@ -150,7 +150,7 @@ static void wait_for_reader(struct event_log *l, bool waits)
 	l->waits = waits;
 }
 
-/* The file of that name in place of the one that is open. 0 or -errno: that one is used on. */
+/* Opens the file of that name again. Returns 0; or -errno, and the old file stays open. */
 static int open_anew(struct event_log *l)
 {
 	bool regular = false;
@@ -173,7 +173,7 @@ void event_log_reopen(struct event_log *l)
 
 	if (!l->options.path)
 		return;
-	event_log_flush(l); /* of what was before */
+	event_log_flush(l); /* these lines belong to the old file */
 	err = open_anew(l);
 	if (err)
 		tell(l, "open", -err, "the one that was open is used on");
@@ -187,7 +187,7 @@ static void name_of(char *out, size_t size, const char *path, unsigned int numbe
 		snprintf(out, size, "%s", path);
 }
 
-/* path becomes path.1, and so on; the last of them goes. 0 or -errno. */
+/* Renames path to path.1, path.1 to path.2 and so on, over the last. Returns 0 or -errno. */
 static int shift_names(const struct event_log *l)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -197,14 +197,14 @@ static int shift_names(const struct event_log *l)
 	for (unsigned int i = l->options.keep; i; i--) {
 		name_of(from, sizeof(from), l->options.path, i - 1);
 		name_of(to, sizeof(to), l->options.path, i);
-		/* The file itself may be missing, too: it could not be opened anew last time. */
+		/* Even path may be missing, if it could not be opened last time. */
 		if (rename(from, to) && errno != ENOENT)
 			return -errno;
 	}
 	return 0;
 }
 
-/* If it fails, the file is used on, for as long again. */
+/* If this fails, lines go on to the same file until it has grown by max_size again. */
 static void rotate(struct event_log *l)
 {
 	int err = shift_names(l);
@@ -214,13 +214,12 @@ static void rotate(struct event_log *l)
 	if (!err)
 		return;
 	tell(l, "rotate", -err, "it is used on");
-	/* A line that is longer than a file is to be has its place in it, or it would wait for
-	 * ever. */
+	/* At least the longest line must fit, or it would wait for ever. */
 	l->rotate_at =
 		l->end + (off_t)(l->options.max_size > LONGEST ? l->options.max_size : LONGEST);
 }
 
-/* Bytes of the next line. */
+/* Returns the bytes of the next line. */
 static size_t next_line(const struct event_log *l)
 {
 	const char *text = l->text + l->taken;
@@ -229,7 +228,7 @@ static size_t next_line(const struct event_log *l)
 	return newline ? (size_t)(newline + 1 - text) : waiting(l);
 }
 
-/* Bytes of the lines that fit into so much. */
+/* Returns the bytes of the whole lines that fit into the room. */
 static size_t lines_within(const struct event_log *l, size_t room)
 {
 	const char *text = l->text + l->taken;
@@ -238,7 +237,8 @@ static size_t lines_within(const struct event_log *l, size_t room)
 	return newline ? (size_t)(newline + 1 - text) : 0;
 }
 
-/* Part of a page went out: the disk is full there. Not if others write to the file, too. */
+/* Cuts off n bytes of a page that a full disk did not take whole, unless somebody else has written
+ * to the file since. */
 static void cut_back(struct event_log *l, ssize_t n)
 {
 	struct stat st;
@@ -247,8 +247,8 @@ static void cut_back(struct event_log *l, ssize_t n)
 		log_verbose("%s ends within a line", l->options.path);
 }
 
-/* Lines for one page of the file, and blanks for the rest of it if more lines wait. 0 or -errno:
- * nothing was written. */
+/* Writes lines for one page of the file, and blanks to the end of the page if more lines wait.
+ * Returns 0; or -errno, and nothing was written. */
 static int save_page(struct event_log *l)
 {
 	static char blanks[PAGE];
@@ -260,7 +260,7 @@ static int save_page(struct event_log *l)
 	if (!blanks[0])
 		memset(blanks, ' ', sizeof(blanks));
 	if (!lines && room == PAGE)
-		lines = next_line(l); /* longer than a page: it cannot be helped */
+		lines = next_line(l); /* longer than a page: it has to cross one */
 	else if (lines < waiting(l))
 		fill = room - lines;
 	if (l->end && l->end + (off_t)(lines + fill) > l->rotate_at) {
@@ -290,7 +290,7 @@ static void save_file(struct event_log *l)
 
 	if (!waiting(l))
 		return;
-	/* Somebody may have cut it, or removed it. */
+	/* Somebody may have truncated the file, or removed it. */
 	if (!fstat(l->fd, &st) && !st.st_nlink)
 		open_anew(l);
 	if (!fstat(l->fd, &st))
@@ -308,7 +308,7 @@ static bool takes_more(const struct event_log *l, int timeout_ms)
 {
 	struct pollfd fd = {.fd = l->fd, .events = POLLOUT};
 
-	/* An error is found by writing. */
+	/* The next write tells which error it is. */
 	return poll(&fd, 1, timeout_ms) > 0 && fd.revents & (POLLOUT | POLLERR | POLLHUP);
 }
 
@@ -320,7 +320,7 @@ static void save_stream(struct event_log *l)
 		size_t len = waiting(l);
 		ssize_t n;
 
-		/* A pipe that has room takes so much without a wait. */
+		/* A pipe that poll() calls writable takes PIPE_BUF bytes without a wait. */
 		if (!l->nonblocking && !takes_more(l, 0)) {
 			full = true;
 			break;
@@ -346,8 +346,8 @@ static void reader_takes_more(struct wake *wake)
 }
 
 /*
- * O_NONBLOCK belongs to what is open, which others have open as well: the shell that started us,
- * say. So it is opened anew; where that is not allowed, it is asked before each write.
+ * O_NONBLOCK belongs to the open file, which others share, such as the shell that started us. So
+ * this opens stdout again for ourselves. Where that is not allowed, poll() comes before each write.
  */
 static int open_stdout(struct event_log *l)
 {
@@ -443,7 +443,7 @@ fail:
 	return -1;
 }
 
-/* A slow reader may still want it; one that does not read at all is not waited for. */
+/* Gives a slow reader CLOSE_MS for what waits. */
 static void drain(struct event_log *l)
 {
 	struct timespec now;

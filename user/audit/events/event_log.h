@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * event_log.h - where lines go: a file that is rotated, or a stream (stdout, a FIFO) whose reader
- * may be slow. Nothing here waits, but for the close. What cannot be written waits in memory, of
- * which there is a bounded amount; then lines are lost, and counted.
+ * may be slow. Only event_log_close() waits. A line that cannot be written waits in memory. The
+ * memory is bounded; lines beyond it are lost, and counted.
  *
- * A regular file has whole lines at every moment, also if the process is killed: the kernel lets
- * SIGKILL cut a write(2) short only between two pages of the file, so no line of up to 4096 bytes
- * lies across a page boundary. Blanks before a line fill what is left of a page: JSON may have
- * them.
+ * A regular file has whole lines at every moment, even if the process is killed. SIGKILL can cut a
+ * write(2) short only between two pages of the file, so no line of up to 4096 bytes lies across two
+ * pages. Blanks before a line fill the rest of a page: JSON allows them.
  */
 #ifndef QPROF_EVENT_LOG_H
 #define QPROF_EVENT_LOG_H
@@ -21,34 +20,35 @@
 
 struct event_log_options {
 	const char *path;  /* NULL: stdout. Must outlive the log */
-	uint64_t max_size; /* of the file, then it becomes path.1; 0: no limit */
-	unsigned int keep; /* path.1 to path.N; 0: what is in a full file is gone */
-	size_t max_line;   /* bytes that a line has at most */
+	uint64_t max_size; /* a file of this size becomes path.1; 0: no limit */
+	unsigned int keep; /* how many: path.1 to path.N; 0: a full file is removed */
+	size_t max_line;   /* the most bytes of a line */
 };
 
 struct event_log;
 
 /*
- * Opens the file to append to it (created with mode 0640, under sudo the invoking user's; a link is
- * refused), or the stream. capture wakes us when a slow stream takes more; NULL: nobody does. 0, or
- * -1 and *err.
+ * Opens the stream; or opens the file to append to it, never through a link. A new file has mode
+ * 0640 and, under sudo, belongs to the invoking user. capture, unless NULL, wakes the log when a
+ * slow stream takes more. Returns 0, or -1 with *err set.
  */
 int event_log_open(struct event_log **log, const struct event_log_options *options,
 		   struct capture *capture, struct error *err);
 
-/* Where to write one whole line, its newline included. NULL: there is no room; that is counted. */
+/* Returns where to write one whole line with its newline; or NULL if there is no room, and counts
+ * the line as lost. */
 FILE *event_log_line(struct event_log *l);
 
 /* Writes what can be written now. */
 void event_log_flush(struct event_log *l);
 
-/* The file was moved away, or should have been: opens it anew. A stream stays. */
+/* Opens the file again, after somebody has moved it away. Does nothing to a stream. */
 void event_log_reopen(struct event_log *l);
 
-/* Lines for which there was no room, so far. */
+/* Returns how many lines were lost so far. */
 uint64_t event_log_lost(const struct event_log *l);
 
-/* Gives a slow stream a second more, then says what did not get out. NULL is fine. */
+/* Gives a slow reader one more second, then logs how many lines it did not take. NULL is fine. */
 void event_log_close(struct event_log *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is told of, and how much of it; event_lines.c says it, event_log.c takes it away. */
+/* Decides which events become lines. event_lines.c formats them, event_log.c writes them. */
 #include "audit/events/events.h"
 
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 #include "capture/audit_state.h"
 
 enum {
-	MAX_USERS = 1024, /* whose lines are counted at a time */
+	MAX_USERS = 1024, /* with a quota of their own at a time */
 	QUALITY_NS = 1000000000,
 };
 
 #define SECOND_NS 1000000000ull
 
-/* Lines of a source in the second that it is in. */
+/* How many lines a source has had in the latest second. */
 struct quota {
 	uint64_t second;
 	unsigned int lines;
@@ -33,7 +33,7 @@ struct user {
 
 /* A job that runs, by its index. */
 struct job {
-	uint64_t id; /* 0: none whose beginning was told */
+	uint64_t id; /* 0: no job, or a job without an EVENT_JOB_BEGIN line */
 	struct quota quota;
 };
 
@@ -45,12 +45,12 @@ struct events {
 	struct event_log *log;
 	struct event_lines lines;
 	struct user *users;
-	struct quota others; /* of all that there was no memory for */
+	struct quota others; /* of all users without a quota of their own */
 	struct job jobs[WIRE_MAX_JOBS];
 	uint64_t checked_ns;
 	uint64_t n_jobs, written[EVENT_KINDS];
 	uint64_t limited, told_lost;
-	uint64_t counts[QUALITY_MAX_COUNTS + 1]; /* as last told */
+	uint64_t counts[QUALITY_MAX_COUNTS + 1]; /* as in the last EVENT_QUALITY line */
 	size_t told_warnings;
 };
 
@@ -62,7 +62,7 @@ static struct events *events_of(struct listener *listener)
 /* ---- Room for a line --------------------------------------------------------------------------
  */
 
-/* What was lost before it comes first. */
+/* Returns true if there is room for a line. If lines were lost before it, a line says so first. */
 static bool begin(struct events *e, enum event_kind kind)
 {
 	const uint64_t lost = event_log_lost(e->log);
@@ -80,7 +80,8 @@ static bool begin(struct events *e, enum event_kind kind)
 	return e->lines.out;
 }
 
-/* One that floods us cannot push out what others have to say. */
+/* Returns true if the source has not had all its lines of this second, so that a source with many
+ * lines does not push out the lines of others. */
 static bool may_tell(struct events *e, struct quota *quota, uint64_t most, uint64_t time_ns)
 {
 	const uint64_t second = time_ns / SECOND_NS;
@@ -95,7 +96,8 @@ static bool may_tell(struct events *e, struct quota *quota, uint64_t most, uint6
 	return false;
 }
 
-/* A process has two lines or three, and is missed more than one step of many. */
+/* Returns the lines a second of a user's processes and jobs. A process has two or three lines, and
+ * a missing process is worse than a missing step among many. */
 static uint64_t rate_of_users(const struct events *e)
 {
 	return 4ull * e->options->rate;
@@ -248,7 +250,7 @@ static void tell_warnings(struct events *e, uint64_t now)
 	}
 }
 
-/* What is known to be lost or in doubt; our own limit among it. */
+/* Tells which counts of what is lost or in doubt have changed, lines beyond the rate among them. */
 static void tell_quality(struct events *e, uint64_t now)
 {
 	struct quality_count counts[QUALITY_MAX_COUNTS + 1];
@@ -271,7 +273,7 @@ static void batch(struct listener *listener)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (now - e->checked_ns >= QUALITY_NS) {
-		/* It moves when the clock is set. */
+		/* The offset changes when somebody sets the clock. */
 		e->lines.realtime_offset_ns = realtime_offset_ns();
 		tell_warnings(e, now);
 		tell_quality(e, now);
@@ -280,7 +282,7 @@ static void batch(struct listener *listener)
 	event_log_flush(e->log);
 }
 
-/* Which boot it is: without it a pid and the time of its start are no identity. */
+/* Reads which boot this is: a pid and its start time name a process only within a boot. */
 static void read_boot_id(char *out, size_t size)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -358,7 +360,7 @@ static void reopen(struct listener *listener)
 	struct events *e = events_of(listener);
 
 	event_log_reopen(e->log);
-	user_names_forget(audit_user_names(e->audit)); /* names may have changed as well */
+	user_names_forget(audit_user_names(e->audit)); /* names may have changed, too */
 }
 
 static void close_events(struct listener *listener)

@@ -308,10 +308,10 @@ static int attach(struct capture *c)
  */
 
 /* A signal that comes while the audit stops ends the program at once. */
-static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
+static enum capture_effect signalled(struct capture *c, const struct signalfd_siginfo *info)
 {
 	(void)info;
-	return c->stop;
+	return c->stop ? CAPTURE_STOPS_AT_ONCE : CAPTURE_FINISHES;
 }
 
 /* Has each job that still runs say what it has used; after that the job takes no checkpoint. A job

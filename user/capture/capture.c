@@ -150,9 +150,11 @@ void capture_handle_signals(struct capture *c)
 		} else if (info.ssi_signo == SIGHUP) {
 			reopen_files(c);
 		} else {
-			if (c->kind->signalled(c, &info))
+			const enum capture_effect effect = c->kind->signalled(c, &info);
+
+			if (effect == CAPTURE_STOPS_AT_ONCE)
 				stop_at_once(c, info.ssi_signo);
-			c->stop = true;
+			c->stop |= effect == CAPTURE_FINISHES;
 		}
 	}
 }
@@ -176,7 +178,9 @@ static void block_signals(struct capture *c, sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGRTMIN); /* of a lease: see discovery.h */
+	if (c->info.command)
+		sigaddset(set, SIGQUIT); /* a command may live on, as it may after ^C */
+	sigaddset(set, SIGRTMIN);	 /* of a lease: see discovery.h */
 	if (reopens_at_hangup(c))
 		sigaddset(set, SIGHUP);
 	sigprocmask(SIG_BLOCK, set, &c->old_mask);

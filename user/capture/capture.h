@@ -40,6 +40,9 @@ struct capture_options {
 	struct listener *listeners; /* they become the capture's, which closes them */
 };
 
+/* What a signal does that asks to stop. */
+enum capture_effect { CAPTURE_GOES_ON, CAPTURE_FINISHES, CAPTURE_STOPS_AT_ONCE };
+
 /* What a run or an audit does at each stage. Functions that fail call capture_fail() and return -1.
  */
 struct capture_kind {
@@ -57,8 +60,7 @@ struct capture_kind {
 	void (*arrived)(struct capture *c, const struct wire_header *h);
 	/* Gives a record to the model, and capture_tell() what came of it. 0 or -ENOMEM. */
 	int (*feed)(struct capture *c, const struct wire_header *h);
-	/* A signal asks to stop. Returns true if it is to end the program at once. */
-	bool (*signalled)(struct capture *c, const struct signalfd_siginfo *info);
+	enum capture_effect (*signalled)(struct capture *c, const struct signalfd_siginfo *info);
 	/* Reads until the rings have nothing more to tell of this capture. */
 	void (*drain)(struct capture *c);
 	/* Some exits were lost: has the model find out which. 0 or -ENOMEM. */

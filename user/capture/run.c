@@ -34,7 +34,8 @@ struct run {
 
 	bool started;	      /* WIRE_START came through */
 	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
-	unsigned int signals; /* that asked to stop */
+	unsigned int signals; /* that asked us to stop, and not the command as well */
+	unsigned int ignored; /* by the command: signals of keys */
 };
 
 static struct run *run_of(const struct capture *c)
@@ -306,17 +307,33 @@ static int attach(struct capture *c)
 /* ---- Drain and finish -------------------------------------------------------------------------
  */
 
-/* Hands the first signal on to the command, unless it comes from the terminal, which signals the
- * command, too. The second signal ends the program at once. */
-static bool signalled(struct capture *c, const struct signalfd_siginfo *info)
+/*
+ * A key of the terminal (^C) signals the command, too, and what it means is the command's business:
+ * a shell of Python goes on, a program that ends has its clean-up profiled. If the command ignores
+ * the signal, its user may want to be rid of us: the second time we go at once.
+ */
+static enum capture_effect key_pressed(struct run *r, int signal)
+{
+	if (!procfs_ignores(r->targets[0], signal))
+		return CAPTURE_GOES_ON;
+	return r->ignored++ ? CAPTURE_STOPS_AT_ONCE : CAPTURE_GOES_ON;
+}
+
+/* While the command runs, the first signal is handed on to it, and the run ends when the command
+ * does. The second ends the program at once. */
+static enum capture_effect signalled(struct capture *c, const struct signalfd_siginfo *info)
 {
 	struct run *r = run_of(c);
+	const bool command_runs = r->released && r->n_alive;
 
+	if (command_runs && info->ssi_code == SI_KERNEL)
+		return key_pressed(r, (int)info->ssi_signo);
 	if (r->signals++)
-		return true;
-	if (r->released && !r->reaped && info->ssi_code != SI_KERNEL)
-		kill(r->launch.pid, (int)info->ssi_signo);
-	return false;
+		return CAPTURE_STOPS_AT_ONCE;
+	if (!command_runs)
+		return CAPTURE_FINISHES;
+	kill(r->launch.pid, (int)info->ssi_signo);
+	return CAPTURE_GOES_ON;
 }
 
 /*

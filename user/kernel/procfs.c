@@ -22,20 +22,30 @@ static FILE *open_file(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Returns the number behind a key of /proc/PID/status, or -1. */
-static long read_status(pid_t pid, const char *key)
+/* Reads the number behind a key of /proc/PID/status. Returns false if there is none. */
+static bool read_number(pid_t pid, const char *key, int base, uint64_t *number)
 {
 	FILE *file = open_file(pid, "status");
 	char line[256];
-	long value = -1;
+	bool found = false;
 
 	if (!file)
-		return -1;
-	while (value < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, strlen(key)))
-			value = strtol(line + strlen(key), NULL, 10);
+		return false;
+	while (!found && fgets(line, sizeof(line), file)) {
+		found = !strncmp(line, key, strlen(key));
+		if (found)
+			*number = strtoull(line + strlen(key), NULL, base);
+	}
 	fclose(file);
-	return value;
+	return found;
+}
+
+/* Returns that number if it is decimal, or -1. */
+static long read_status(pid_t pid, const char *key)
+{
+	uint64_t number;
+
+	return read_number(pid, key, 10, &number) ? (long)number : -1;
 }
 
 int procfs_memory(struct procfs_memory *memory)
@@ -130,6 +140,13 @@ bool procfs_is_still(pid_t pid, uint64_t started_ns)
 	struct stat_line stat = {0};
 
 	return !read_stat(pid, &stat) && stat.start_ticks == here_ns / tick_ns;
+}
+
+bool procfs_ignores(pid_t pid, int signal)
+{
+	uint64_t ignored;
+
+	return read_number(pid, "SigIgn:", 16, &ignored) && ignored >> (signal - 1) & 1;
 }
 
 ssize_t procfs_executable(pid_t pid, char *path, size_t size)

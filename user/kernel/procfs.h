@@ -21,6 +21,9 @@ int procfs_check_target(pid_t pid, struct error *err);
 /* Returns true if pid is still the process that started then (CLOCK_BOOTTIME), not another. */
 bool procfs_is_still(pid_t pid, uint64_t started_ns);
 
+/* Returns true if it ignores that signal. */
+bool procfs_ignores(pid_t pid, int signal);
+
 /* Stores the path of its program, as the process sees it, and a NUL that is not counted. */
 ssize_t procfs_executable(pid_t pid, char *path, size_t size);
 

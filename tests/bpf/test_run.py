@@ -308,11 +308,65 @@ def test_not_writable(tmp_path, where):
     assert not (tmp_path / "ran").exists(), "the command must not have been started"
 
 
-def test_overwrites_an_old_profile(profile, out):
-    out.write_text("old\n" * 100000)
-    run = profile("true")
-    assert step_names(run.profile, ends=True) == ["Start", "End"]
-    assert "old" not in out.read_text()[-1000:]
+def old_of(path):
+    return path.with_name(path.name + ".old")
+
+
+def test_an_old_profile_is_kept(out):
+    """Its name gets .old, and the summary says so."""
+    out.write_text("first\n" * 100000)
+    run = run_qprof("-o", out, "--", "true")
+    assert run.returncode == 0 and step_names(parse(out), ends=True) == ["Start", "End"], run
+    assert old_of(out).read_text() == "first\n" * 100000
+    assert f"\n  profile: {out} (the one before: {out}.old)\n" in run.stderr, run
+    assert run.stderr.endswith(f"next: qprof-bpf report {out}\n"), run
+    second = out.read_text()
+    run_qprof("-o", out, "--", "true")
+    assert old_of(out).read_text() == second, "expected the second run's profile"
+    assert sorted(path.name for path in out.parent.iterdir()) == [out.name, old_of(out).name]
+
+
+@pytest.mark.parametrize("command", ["gone", "lost", "folder"])
+def test_a_run_that_does_not_start_leaves_old_profiles(tmp_path, out, command):
+    """Also where the kernel alone knows that it cannot be executed."""
+    for name, interpreter in ("lost", "/no/such/interpreter"), ("folder", tmp_path):
+        (tmp_path / name).write_text(f"#!{interpreter}\n")
+        (tmp_path / name).chmod(0o755)
+    out.write_text("last")
+    old_of(out).write_text("last but one")
+    before = sorted(tmp_path.iterdir())
+    run = run_qprof("-o", out, "--", tmp_path / command)
+    assert run.returncode in (126, 127), f"expected 126 or 127; {run}"
+    assert (out.read_text(), old_of(out).read_text()) == ("last", "last but one")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_profile_that_cannot_be_kept_is_not_overwritten(tmp_path, out):
+    out.write_text("precious")
+    old_of(out).mkdir()
+    run = run_qprof("-o", out, "--", "touch", tmp_path / "ran")
+    assert_one_line(run, out, f"{out}.old", "cannot keep", "-o")
+    assert out.read_text() == "precious" and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/stdout", "-"])
+def test_what_is_no_file_is_not_renamed(path):
+    """A device stays where it is; a link such as /dev/stdout is refused, as ever."""
+    before = {name: os.lstat(f"/dev/{name}") for name in ("null", "stdout")}
+    run = run_qprof("-q", "-o", path, "--", "true")
+    assert run.returncode == (125 if path == "/dev/stdout" else 0), run
+    for name, status in before.items():
+        assert os.lstat(f"/dev/{name}").st_ino == status.st_ino, f"/dev/{name} is another"
+        assert not os.path.lexists(f"/dev/{name}.old")
+
+
+def test_a_fifo_is_not_renamed(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as reader:
+        run = run_qprof("-q", "-o", path, "--", "true")
+        assert run.returncode == 0 and b"memory_usage" in reader.stdout.read(), run
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fifo"] and path.is_fifo()
 
 
 def test_full_disk(tmp_path):
@@ -376,6 +430,21 @@ def test_sudo_command_cannot_get_back():
     assert set(fields["Uid"].split()) == {str(NOBODY)}, run
     assert set(fields["Gid"].split()) == {str(NOBODY)}, run
     assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == 0, run
+
+
+def test_sudo_keeps_what_others_own():
+    """In a folder where all may write, a file of somebody else's stays theirs; ours is the user's."""
+    with public_dir() as where:
+        where.chmod(0o1777)
+        path = where / "qprof.yaml"
+        path.write_text("root's")
+        path.chmod(0o600)
+        run = run_qprof("-q", "-o", path, "--", "true", env=SUDO)
+        assert run.returncode == 0, run
+        kept, new = old_of(path).stat(), path.stat()
+        assert (kept.st_uid, old_of(path).read_text()) == (0, "root's"), kept
+        assert (new.st_uid, new.st_gid) == (NOBODY, NOBODY), new
+        assert stat.S_IMODE(new.st_mode) == 0o600, oct(new.st_mode)
 
 
 def test_as_root():

@@ -25,7 +25,7 @@ static void hit(struct profile *p, enum wire_what what, const char *name, uint64
 }
 
 /* The summary of p, which is finished by this. To be freed. */
-static char *summary(struct profile *p, unsigned int width, bool colour)
+static char *summary_page(struct profile *p, const struct summary_page *page)
 {
 	const struct run_quality quality = {
 		.kernel.lost_checkpoints = 3,
@@ -40,13 +40,20 @@ static char *summary(struct profile *p, unsigned int width, bool colour)
 
 	assert_true(fd >= 0);
 	assert_int_equal(profile_finish(p, START_NS + 45800 * MS), 0);
-	assert_int_equal(summary_write(p, &quality, fd, width, colour), 0);
+	assert_int_equal(summary_write(p, &quality, fd, page), 0);
 	len = lseek(fd, 0, SEEK_END);
 	text = calloc(1, (size_t)len + 1);
 	assert_non_null(text);
 	assert_int_equal(pread(fd, text, (size_t)len, 0), len);
 	close(fd);
 	return text;
+}
+
+static char *summary(struct profile *p, unsigned int width, bool colour)
+{
+	const struct summary_page page = {.width = width, .colour = colour};
+
+	return summary_page(p, &page);
 }
 
 static void contains(const char *text, const char *part)
@@ -333,6 +340,58 @@ static void test_hugetlb(void **state)
 	profile_free(p);
 }
 
+/* The last line names the file, and what a shell takes for it. */
+static void test_file(void **state)
+{
+	static const struct {
+		const char *profile, *old, *line;
+	} cases[] = {
+		{"q8.yaml", NULL, "\n  profile: q8.yaml   next: qprof-bpf report q8.yaml\n"},
+		{"q.yaml", "q.yaml.old",
+		 "\n  profile: q.yaml (the one before: q.yaml.old)   next: qprof-bpf report "
+		 "q.yaml\n"},
+		{"my model's.yaml", NULL,
+		 "\n  profile: my model's.yaml   next: qprof-bpf report 'my model'\\''s.yaml'\n"},
+		{"-q.yaml", NULL, "\n  profile: -q.yaml   next: qprof-bpf report ./-q.yaml\n"},
+		{"a\nb\x1b.yaml", NULL, "\n  profile: a�b�.yaml\n"},
+		{"/data/experiments/llama-3-8b/int8/per-channel/profile.yaml", NULL,
+		 "\n  profile: /data/experiments/llama-3-8b/int8/per-channel/profile.yaml\n"
+		 "  next: qprof-bpf report "
+		 "/data/experiments/llama-3-8b/int8/per-channel/profile.yaml\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct summary_page page = {
+			.width = 90, .profile = cases[i].profile, .old = cases[i].old};
+		struct profile *p = new_profile();
+		char *text, *end;
+
+		hit(p, WIRE_MARK, "m", 0, 1, 1);
+		text = summary_page(p, &page);
+		end = text + strlen(text) - strlen(cases[i].line);
+		if (end < text || strcmp(end, cases[i].line) != 0)
+			fail_msg("expected at the end: %s, got:\n%s", cases[i].line, text);
+		free(text);
+		profile_free(p);
+	}
+}
+
+/* What the program wrote last may not have ended its line. */
+static void test_after_others(void **state)
+{
+	const struct summary_page page = {.width = 80, .after_others = true};
+	struct profile *p = new_profile();
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_MARK, "m", 0, 1, 1);
+	text = summary_page(p, &page);
+	assert_int_equal(strncmp(text, "\nqprof-bpf: ", strlen("\nqprof-bpf: ")), 0);
+	free(text);
+	profile_free(p);
+}
+
 static void test_colour(void **state)
 {
 	struct profile *p = new_profile();
@@ -490,6 +549,8 @@ int main(void)
 		cmocka_unit_test(test_the_largest_of_many_phases),
 		cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_hugetlb),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_after_others),
 		cmocka_unit_test(test_colour),
 		cmocka_unit_test(test_hostile_and_many),
 		cmocka_unit_test(test_text_for_terminal),

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "capture/capture.h"
 
 static struct output *output_of(struct listener *l)
 {
@@ -22,7 +22,7 @@ void output_check(struct output *o, int err)
 static int prepare(struct listener *l, struct capture *c, struct error *err)
 {
 	struct output *o = output_of(l);
-	int fd = output_open(o->path, err);
+	int fd = keep_open(&o->keep, o->path, err);
 
 	if (fd < 0)
 		return -1;
@@ -40,6 +40,8 @@ static void batch(struct listener *l)
 {
 	struct output *o = output_of(l);
 
+	if (o->capture && o->capture->attached)
+		keep_begun(&o->keep);
 	if (o->emit)
 		output_check(o, emit_flush(o->emit));
 }
@@ -56,6 +58,7 @@ static void close_output(struct listener *l)
 	struct output *o = output_of(l);
 
 	emit_free(o->emit);
+	keep_close(&o->keep);
 	free(o);
 }
 

@@ -8,6 +8,7 @@
 #ifndef QPROF_OUTPUT_H
 #define QPROF_OUTPUT_H
 
+#include "base/keep.h"
 #include "capture/listener.h"
 #include "format/emit.h"
 
@@ -16,6 +17,7 @@ struct output {
 	struct capture *capture;
 	struct emit *emit; /* NULL until prepare() */
 	const char *path;  /* "-" is stdout; must outlive the listener */
+	struct keep keep;  /* of what was at that path */
 	const char *what;  /* "the profile": for errors */
 	const char *rest;  /* what an error says after the reason */
 };

@@ -25,7 +25,9 @@ struct audit_command {
 
 static const struct command_option options[] = {
 	{'a', "all", NULL, "Audit every process of the machine", .type = OPT_NOTHING},
-	{'o', "output", "FILE", "Write the report to FILE (default audit.yaml; - is stdout)",
+	{'o', "output", "FILE",
+	 "Write the report to FILE (default audit.yaml; - is stdout); a report that is there "
+	 "becomes FILE.old",
 	 OPT_PATH, INTO(struct audit_command, common.output)},
 	{0, "max-processes", "N",
 	 "Track at most N processes at a time, and keep N with those that have ended (default "

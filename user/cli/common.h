@@ -7,6 +7,9 @@
 #include "capture/capture.h"
 #include "cli/options.h"
 
+/* Where a run writes its profile and where reports look for it, if nothing else is said. */
+#define DEFAULT_PROFILE "qprof.yaml"
+
 struct common_options {
 	const char *output;
 	struct texts patterns;		/* of --usdt */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "base/tty.h"
 #include "cli/load.h"
 #include "base/log.h"
@@ -38,8 +39,6 @@ static const char *format_help(size_t i)
 	return renderers[i]->what;
 }
 
-static const struct choice by_choices[] = {{"name", true}, {0}};
-
 static const struct choice order_choices[] = {
 	{"time", REPORT_BY_TIME},   {"peak", REPORT_BY_PEAK},
 	{"delta", REPORT_BY_DELTA}, {"duration", REPORT_BY_DURATION},
@@ -60,8 +59,6 @@ static const struct command_option options[] = {
 	{0, "sort", "KEY",
 	 "Order of phases and processes: time (default), peak, delta, duration, read, write, cpu",
 	 OPT_CHOICE, INTO(struct report, render.order), .choices = order_choices},
-	{0, "by", "WHAT", "name: phases of one name are one, how often and how long they took",
-	 OPT_CHOICE, INTO(struct report, render.by_name), .choices = by_choices},
 	{0, "top", "N", "Show at most N phases and N processes", OPT_COUNT,
 	 INTO(struct report, render.top), .least = 1, .most = 1000000},
 	{0, "phase", "PATTERN", "Only phases of that name; *, ? and [...] match", OPT_TEXT,
@@ -147,7 +144,7 @@ static int make_report(struct report *report, struct error *err)
 
 static int report_main(int argc, char **argv)
 {
-	struct report report = {.output = "-", .format = UNKNOWN};
+	struct report report = {.profile = DEFAULT_PROFILE, .output = "-", .format = UNKNOWN};
 	struct error err = {0};
 
 	options_parse(&command_report, argc, argv, &report);
@@ -166,16 +163,15 @@ const struct command command_report = {
 	.name = "report",
 	.title = "qprof-bpf report",
 	.what = "Render a finished profile in another form",
-	.usage = "PROFILE",
+	.usage = "[PROFILE]",
 	.doc = "A finished profile, or what there is of one that was cut off, in another form. "
-	       "Needs no privileges."
+	       "Without PROFILE, that is " DEFAULT_PROFILE ", where a run writes it. Needs no "
+	       "privileges."
 	       "\v"
 	       "Exit status 0, or 125 if the profile cannot be read, no phase matches --phase, or "
 	       "the report cannot be written.",
 	.tables = (const struct option_table[]){{options, 0}, {0}},
-	.arguments = {ARGUMENTS_FILES, .least = 1, .most = 1,
-		      .at = offsetof(struct report, profile),
-		      .too_few = "say which profile: a file, or - for stdin",
+	.arguments = {ARGUMENTS_FILES, .most = 1, .at = offsetof(struct report, profile),
 		      .too_many = "one profile at a time; to compare two: qprof-bpf diff"},
 	.run = report_main,
 };

@@ -25,7 +25,9 @@ static const struct command_option options[] = {
 	 OPT_COMMAND, .command = &command_audit},
 	{'p', "pid", "PID[,PID...]", "Attach to running processes and their descendants", OPT_PIDS,
 	 INTO(struct run_command, pids), .replaces_arguments = true},
-	{'o', "output", "FILE", "Write the profile to FILE (default qprof.yaml; - is stdout)",
+	{'o', "output", "FILE",
+	 "Write the profile to FILE (default " DEFAULT_PROFILE
+	 "; - is stdout); a profile that is there becomes FILE.old",
 	 OPT_PATH, INTO(struct run_command, common.output)},
 	{0, "no-follow", NULL, "Leave descendants out", OPT_NO_FLAG,
 	 INTO(struct run_command, common.capture.engine.follow)},
@@ -69,7 +71,8 @@ static int make_listeners(struct run_command *command)
 	struct listener **listeners = &command->common.capture.listeners;
 	struct listener *profile = profile_listener_new(command->common.output);
 	struct listener *live = NULL, *table;
-	const bool wants_live = isatty(STDERR_FILENO);
+	/* A command has our terminal: how it looks is the command's business. */
+	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
 
 	listener_append(listeners, profile);
 	if (command->common.log_level == LOG_QUIET)
@@ -79,7 +82,7 @@ static int make_listeners(struct run_command *command)
 	listener_append(listeners, live);
 	/* The line follows the memory between two checkpoints, too. */
 	command->common.capture.engine.wake_points = wants_live;
-	table = summary_listener_new(tty_width(STDERR_FILENO), tty_colour(STDERR_FILENO));
+	table = profile ? summary_listener_new(profile) : NULL;
 	listener_append(listeners, table);
 	return profile && (live || !wants_live) && table ? 0 : -1;
 }
@@ -102,7 +105,7 @@ static int run(struct run_command *command, int *killed_by)
 static int run_main(int argc, char **argv)
 {
 	struct run_command command = {
-		.common = {.output = "qprof.yaml",
+		.common = {.output = DEFAULT_PROFILE,
 			   .log_level = LOG_NORMAL,
 			   .capture.engine.follow = true},
 	};
@@ -123,14 +126,15 @@ const struct command command_run = {
 	.title = "qprof-bpf",
 	.what = "Profile a command or running processes",
 	.usage = "-p PID[,PID...]\n-- COMMAND [ARG...]\n-a\nlist [-p PID | FILE]\n"
-		 "report [-f FORMAT] [-o FILE] PROFILE\ndiff OLD NEW\ndoctor",
+		 "report [-f FORMAT] [-o FILE] [PROFILE]\ndiff OLD NEW\ndoctor",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls and from storage, for each step that the program marks by a USDT "
 	       "probe."
 	       "\v"
 	       "The exit status is the command's own; 125 if qprof-bpf itself fails, 126 if the "
-	       "command cannot be executed, 127 if it is not found. The first ^C finishes the "
-	       "profile.",
+	       "command cannot be executed, 127 if it is not found. ^C is the command's: the "
+	       "profile "
+	       "ends when the command does. With -p, ^C finishes the profile.",
 	.tables =
 		(const struct option_table[]){
 			{options, 0}, {common_options, offsetof(struct run_command, common)}, {0}},

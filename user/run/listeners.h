@@ -7,12 +7,15 @@
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);
+/* Returns its path, NULL for stdout; and in *old the name of the file that was kept, or NULL. */
+const char *profile_listener_path(const struct listener *profile, const char **old);
 
-/* Shows one line on the terminal at stderr while the run goes on. */
+/* Shows one line on the terminal at stderr while the run goes on, unless a process that was
+ * attached to has that terminal, too. A command that we start always has. */
 struct listener *live_listener_new(void);
 
-/* Writes a table for people to stderr at the end: totals, phases, processes. width is the columns
- * that there are; colour: escapes are wanted. */
-struct listener *summary_listener_new(unsigned int width, bool colour);
+/* Writes a table for people to stderr at the end: totals, phases, processes, and the file of
+ * `profile`, a profile_listener_new(), which must come before it. */
+struct listener *summary_listener_new(const struct listener *profile);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One line on the terminal, a moment after something has happened. */
+/* One line on the terminal, a moment after something has happened, as long as nobody else uses it.
+ */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "capture/run.h"
+#include "kernel/procfs.h"
 #include "run/listeners.h"
 
 enum { SHOW_AFTER_NS = 100000000 };
@@ -20,8 +23,9 @@ struct live {
 	struct listener listener; /* first */
 	struct capture *capture;  /* NULL before start() */
 	struct wake timer;
-	bool armed; /* the timer runs */
-	bool shown; /* there is a line on the terminal */
+	bool stays_away; /* a target has the terminal, too */
+	bool armed;	 /* the timer runs */
+	bool shown;	 /* there is a line on the terminal */
 };
 
 static struct live *live_of(struct listener *l)
@@ -44,7 +48,8 @@ static void show(struct live *live)
 	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
 	char line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
 
-	if (!terminal_takes_more())
+	/* In the background, the terminal is another's. */
+	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !terminal_takes_more())
 		return;
 	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
 		 units_time_for_people(time, profile_rel_ns(p, clock_ns(CLOCK_MONOTONIC))),
@@ -77,11 +82,43 @@ static void timer_fired(struct wake *wake)
 	show(live);
 }
 
+/* Returns the name of the terminal at stderr as /proc gives it, or "". */
+static const char *own_terminal(char out[PATH_MAX])
+{
+	const ssize_t len = readlink("/proc/self/fd/2", out, PATH_MAX - 1);
+
+	out[len > 0 ? len : 0] = '\0';
+	return out;
+}
+
+/* sudo may have put a terminal of its own between us and the user's. /dev/tty may be any. */
+static int is_terminal(void *own, const char *path)
+{
+	const char *behind_sudo = getenv("SUDO_TTY");
+
+	return !strcmp(path, own) || !strcmp(path, "/dev/tty") ||
+	       (behind_sudo && !strcmp(path, behind_sudo));
+}
+
+/* Returns true if a target has our terminal open. */
+static bool shares_terminal(const struct run_info *info)
+{
+	char own[PATH_MAX];
+
+	own_terminal(own);
+	for (size_t i = 0; i < info->n_pids; i++) {
+		if (procfs_each_open((pid_t)info->pids[i], is_terminal, own) > 0)
+			return true;
+	}
+	return false;
+}
+
 static int start(struct listener *l, struct capture *c, struct error *err)
 {
 	struct live *live = live_of(l);
 
 	live->capture = c;
+	live->stays_away = shares_terminal(capture_info(c));
 	live->timer = (struct wake){timer_new(), timer_fired, live};
 	if (live->timer.fd < 0 || capture_add(c, &live->timer))
 		return error_set(err, "cannot set up a timer: %s", strerror(errno));
@@ -94,7 +131,7 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 
 	(void)h;
 	(void)news;
-	if (live->armed)
+	if (live->armed || live->stays_away)
 		return;
 	timer_set(live->timer.fd, SHOW_AFTER_NS);
 	live->armed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The profile of a run, as a file that is whole at every moment. */
 #include <stddef.h>
+#include <string.h>
 
 #include "capture/output.h"
 #include "capture/run.h"
@@ -51,6 +52,14 @@ static void finish(struct listener *l)
 	struct capture *c = p->output.capture;
 
 	output_check(&p->output, yaml_finish(&p->yaml, run_profile(c), capture_quality(c)));
+}
+
+const char *profile_listener_path(const struct listener *profile, const char **old)
+{
+	const struct output *o = (const struct output *)profile;
+
+	*old = o->keep.moved ? o->keep.old : NULL;
+	return strcmp(o->path, "-") ? o->path : NULL;
 }
 
 struct listener *profile_listener_new(const char *path)

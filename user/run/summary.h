@@ -8,9 +8,16 @@
 #include "format/run_info.h"
 #include "model/profile.h"
 
-/* Writes the table to fd. width is the columns that there are; colour: escapes are wanted. Returns
- * 0 or -errno. */
+struct summary_page {
+	unsigned int width;  /* columns that there are */
+	bool colour;	     /* escapes are wanted */
+	bool after_others;   /* what a program wrote last may not have ended its line */
+	const char *profile; /* the file that was written; NULL: none to name */
+	const char *old;     /* where the file is that had that name; NULL: there was none */
+};
+
+/* Writes the table to fd. Returns 0 or -errno. */
 int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
-		  unsigned int width, bool colour);
+		  const struct summary_page *page);
 
 #endif

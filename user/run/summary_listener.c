@@ -4,6 +4,7 @@
 #include "run/summary.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/array.h"
 #include "base/names.h"
 #include "base/table.h"
+#include "base/tty.h"
 #include "capture/run.h"
 #include "format/ending.h"
 #include "format/least.h"
@@ -31,8 +33,7 @@ enum {
 struct summary {
 	struct listener listener; /* first */
 	struct capture *capture;
-	unsigned int width;
-	bool colour;
+	const struct listener *profile;
 };
 
 enum { PIECE_MAX = 512 };
@@ -381,9 +382,63 @@ static void put_cost(const struct table *table, const struct profile *p,
 	table_pieces(table, ", ", pieces, isnan(share) ? 2 : 3);
 }
 
-static void put_summary(const struct table *table, const struct recording *r,
-			const struct profile *p, const struct run_quality *quality)
+/* Returns a path as a word for a shell's command line, allocated; NULL also if a terminal would not
+ * show it as it is, so that it cannot be copied from there. */
+static char *shell_word(const char *path, const char *shown)
 {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_./+@%:,=-";
+	const char *lead = *path == '-' ? "./" : "";
+	char *word, *end;
+
+	if (strcmp(shown, path) != 0)
+		return NULL;
+	word = malloc(strlen(path) * strlen("'\\''") + strlen("./''") + 1);
+	if (!word)
+		return NULL;
+	if (!path[strspn(path, plain)]) {
+		stpcpy(stpcpy(word, lead), path);
+		return word;
+	}
+	end = stpcpy(stpcpy(word, "'"), lead);
+	for (const char *c = path; *c; c++)
+		end = *c == '\'' ? stpcpy(end, "'\\''") : stpncpy(end, c, 1);
+	strcpy(end, "'");
+	return word;
+}
+
+/* The file, and what can be done with it. Neither is cut: people copy them. */
+static void put_profile(const struct table *table, const struct summary_page *page)
+{
+	char shown[PATH_MAX * TEXT_TERMINAL_GROWTH + 1], old[sizeof(shown)];
+	char *word, *file = NULL, *next = NULL;
+	const char *pieces[2];
+
+	if (!page->profile)
+		return;
+	text_for_terminal(shown, sizeof(shown), page->profile, PATH_MAX);
+	text_for_terminal(old, sizeof(old), page->old ? page->old : "", PATH_MAX);
+	word = shell_word(page->profile, shown);
+	if (asprintf(&file, "%*sprofile: %s%s%s%s", INDENT, "", shown,
+		     page->old ? " (the one before: " : "", old, page->old ? ")" : "") < 0)
+		file = NULL;
+	if (word && asprintf(&next, "next: qprof-bpf report %s", word) < 0)
+		next = NULL;
+	pieces[0] = file;
+	pieces[1] = next;
+	if (file)
+		table_pieces(table, "   ", pieces, next ? 2 : 1);
+	free(word);
+	free(file);
+	free(next);
+}
+
+static void put_summary(const struct table *table, const struct recording *r,
+			const struct profile *p, const struct run_quality *quality,
+			const struct summary_page *page)
+{
+	if (page->after_others)
+		fputc('\n', table->out);
 	put_ending(table, r);
 	put_headline(table, p, r);
 	put_least(table, p);
@@ -393,21 +448,22 @@ static void put_summary(const struct table *table, const struct recording *r,
 	put_processes(table, r);
 	put_cost(table, p, quality);
 	put_quality(table, p, quality);
+	put_profile(table, page);
 }
 
 int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
-		  unsigned int width, bool colour)
+		  const struct summary_page *page)
 {
 	struct recording r = {.arena = arena_new()};
 	struct table table;
 	int err = recorded_profile(&r, p);
 
 	if (!err)
-		err = table_open(&table, width, colour);
+		err = table_open(&table, page->width, page->colour);
 	if (!err) {
 		table.min_name = MIN_SHOWN;
-		table.max_name = table.width / 2;
-		put_summary(&table, &r, p, quality);
+		table.max_name = table.width * 2 / 3;
+		put_summary(&table, &r, p, quality, page);
 		err = table_write(&table, fd);
 	}
 	recording_free(&r);
@@ -427,9 +483,14 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 static void finish(struct listener *l)
 {
 	struct summary *s = (struct summary *)l;
+	struct summary_page page = {
+		.width = tty_width(STDERR_FILENO),
+		.colour = tty_colour(STDERR_FILENO),
+		.after_others = isatty(STDERR_FILENO),
+	};
 
-	summary_write(run_profile(s->capture), capture_quality(s->capture), STDERR_FILENO, s->width,
-		      s->colour);
+	page.profile = profile_listener_path(s->profile, &page.old);
+	summary_write(run_profile(s->capture), capture_quality(s->capture), STDERR_FILENO, &page);
 }
 
 static void close_summary(struct listener *l)
@@ -437,14 +498,13 @@ static void close_summary(struct listener *l)
 	free(l);
 }
 
-struct listener *summary_listener_new(unsigned int width, bool colour)
+struct listener *summary_listener_new(const struct listener *profile)
 {
 	struct summary *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->listener = (struct listener){.start = start, .finish = finish, .close = close_summary};
-	s->width = width;
-	s->colour = colour;
+	s->profile = profile;
 	return &s->listener;
 }

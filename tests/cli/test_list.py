@@ -24,5 +24,5 @@ def test_python_without_its_library(library):
                               text=True, check=False)
         python.stdin.close()
     assert done.returncode == 0, done
-    assert ("has not loaded libqprof.so.0" in done.stdout) == (not loaded), done.stdout
+    assert ("the package found no libqprof.so.0" in done.stdout) == (not loaded), done.stdout
     assert ("qprof:begin" in done.stdout) == loaded, done.stdout

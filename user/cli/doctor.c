@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* doctor.c - qprof-bpf doctor: tells what this kernel and these privileges allow, and why. */
+/* doctor.c - qprof-bpf doctor: tells what this kernel and these privileges allow, and why; and what
+ * can be heard of a process. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "kernel/discovery.h"
 #include "kernel/engine.h"
 #include "kernel/pids.h"
+#include "kernel/procfs.h"
+#include "kernel/python_marks.h"
+#include "kernel/sites.h"
+#include "kernel/usdt.h"
+
+struct doctor {
+	struct pids pids;
+};
+
+static const struct command_option options[] = {
+	{'p', "pid", "PID", "Say what can be heard of this process, too, and the reason if nothing",
+	 OPT_PIDS, INTO(struct doctor, pids), .most = 1, .wrong = "not one process id"},
+	{0},
+};
 
 static void say(const char *what, const char *state, const char *detail)
 {
@@ -113,15 +130,99 @@ static int check_engine(void)
 	return 0;
 }
 
+/* ---- A process --------------------------------------------------------------------------------
+ */
+
+/* The probes of what a process maps that would be checkpoints. */
+struct heard {
+	pid_t pid;
+	uint64_t last_device, last_inode; /* mappings of a file follow each other */
+	size_t probes, files;
+};
+
+static int count_probes(void *context, const struct procfs_mapping *m)
+{
+	struct heard *heard = context;
+	struct usdt_file file;
+	const char *why;
+	uint32_t named_by_site;
+	size_t n = 0;
+	int fd;
+
+	if (!m || (m->device == heard->last_device && m->inode == heard->last_inode))
+		return 0;
+	heard->last_device = m->device;
+	heard->last_inode = m->inode;
+	fd = procfs_open_mapping(heard->pid, m->start, m->end);
+	if (fd < 0)
+		return fd == -EACCES || fd == -EPERM ? fd : 0;
+	if (!usdt_file_read(fd, &file, &why)) {
+		for (size_t i = 0; i < file.count; i++)
+			n += !file.probes[i].refused &&
+			     sites_classify(&file.probes[i], NULL, 0, &named_by_site);
+		usdt_file_free(&file);
+	}
+	close(fd);
+	heard->probes += n;
+	heard->files += n != 0;
+	return 0;
+}
+
+static void check_python(pid_t pid)
+{
+	enum python_marks found;
+
+	if (python_marks_look(pid, &found) || found == PYTHON_NONE)
+		return;
+	say("marks of Python", found == PYTHON_HEARD ? "yes" : "no",
+	    found == PYTHON_HEARD	 ? "libqprof.so.0 is loaded"
+	    : found == PYTHON_NO_LIBRARY ? PYTHON_NO_LIBRARY_WHY
+					 : "the package qprof was not imported");
+}
+
+/* Returns 0 if the process can be watched. */
+static int check_process(pid_t pid)
+{
+	struct heard heard = {.pid = pid};
+	struct error err = {0};
+	char probes[UNITS_TEXT_MAX], files[UNITS_TEXT_MAX], text[2 * UNITS_TEXT_MAX + 8];
+	int failed = 0;
+
+	printf("process %d\n", pid);
+	if (procfs_check_target(pid, &err)) {
+		say("can be profiled", "no", err.text);
+		return 1;
+	}
+	say("can be profiled", "yes", NULL);
+	failed = procfs_each_executable(pid, count_probes, &heard);
+	if (failed) {
+		snprintf(text, sizeof(text), "%s%s", strerror(-failed),
+			 failed == -EACCES || failed == -EPERM ? "; use sudo" : "");
+		say("checkpoint probes", "no", text);
+		return 1;
+	}
+	snprintf(text, sizeof(text), "%s in %s",
+		 units_counted(probes, sizeof(probes), heard.probes, "probe(s)"),
+		 units_counted(files, sizeof(files), heard.files, "file(s)"));
+	say("checkpoint probes", heard.probes ? "yes" : "no",
+	    heard.probes ? text : "nothing that it has mapped has any; see qprof-bpf list");
+	check_python(pid);
+	return 0;
+}
+
 static int doctor_main(int argc, char **argv)
 {
+	struct doctor doctor = {0};
 	int status;
 
-	options_parse(&command_doctor, argc, argv, NULL);
+	options_parse(&command_doctor, argc, argv, &doctor);
 	check_kernel();
 	check_capabilities();
 	status = check_engine();
+	if (doctor.pids.n && check_process((pid_t)doctor.pids.items[0]))
+		status = 1;
 	puts(status ? "Profiling does not work here." : "Profiling works here.");
+	free(doctor.pids.items);
 	return status;
 }
 
@@ -129,9 +230,10 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.title = "qprof-bpf doctor",
 	.what = "Say what this kernel and these privileges allow",
+	.usage = "[-p PID]",
 	.doc = "What this kernel and these privileges allow, and the reason for whatever is "
 	       "missing. Exit status 0 if profiling works, 1 if not.",
-	.tables = (const struct option_table[]){{0}},
+	.tables = (const struct option_table[]){{options, 0}, {0}},
 	.arguments = {ARGUMENTS_NONE, .too_many = "it takes no arguments"},
 	.run = doctor_main,
 };

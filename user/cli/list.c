@@ -12,6 +12,7 @@
 #include "kernel/sites.h"
 #include "base/log.h"
 #include "kernel/procfs.h"
+#include "kernel/python_marks.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "kernel/usdt.h"
@@ -22,7 +23,6 @@ struct list {
 	size_t probes;
 	uint64_t last_device, last_inode; /* mappings of a file follow each other */
 	pid_t pid;
-	bool has_python, has_libqprof;
 };
 
 static const struct command_option options[] = {
@@ -97,13 +97,6 @@ static int list_open_file(struct list *list, int fd, const char *path, const cha
 	return 0;
 }
 
-static bool is_named(const char *path, const char *prefix)
-{
-	const char *const slash = strrchr(path, '/');
-
-	return slash && !strncmp(slash + 1, prefix, strlen(prefix));
-}
-
 static int list_mapping(void *context, const struct procfs_mapping *m)
 {
 	struct list *list = context;
@@ -114,14 +107,26 @@ static int list_mapping(void *context, const struct procfs_mapping *m)
 		return 0;
 	list->last_device = m->device;
 	list->last_inode = m->inode;
-	list->has_python |= is_named(m->path, "python3") || is_named(m->path, "libpython3");
-	list->has_libqprof |= is_named(m->path, "libqprof.so");
 	fd = procfs_open_mapping(list->pid, m->start, m->end);
 	if (fd < 0)
 		return fd == -EACCES || fd == -EPERM ? fd : 0;
 	list_open_file(list, fd, m->path, &why);
 	close(fd);
 	return 0;
+}
+
+/* Says why the Python package qprof, if it is there, cannot be heard. */
+static void say_python(pid_t pid)
+{
+	enum python_marks found;
+
+	if (python_marks_look(pid, &found))
+		return;
+	if (found == PYTHON_NO_LIBRARY)
+		puts("marks of the Python package qprof cannot be heard: " PYTHON_NO_LIBRARY_WHY);
+	else if (found == PYTHON_NO_PACKAGE)
+		puts("this Python has not loaded libqprof.so.0: if it uses the package qprof, its "
+		     "marks cannot be heard");
 }
 
 static int list_process(struct list *list)
@@ -168,10 +173,8 @@ static int list_main(int argc, char **argv)
 	status = list.file ? list_file(&list) : list_process(&list);
 	if (!status && !list.probes)
 		puts("no USDT probes");
-	/* The package qprof does nothing without its library, which attaching cannot bring. */
-	if (!status && list.has_python && !list.has_libqprof)
-		puts("this Python has not loaded libqprof.so.0: marks of the package qprof cannot "
-		     "be heard; install libqprof0 and start the program again");
+	if (!status && !list.file)
+		say_python(list.pid);
 	free(list.pids.items);
 	return status;
 }

@@ -21,6 +21,7 @@
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
 #include "kernel/sites.h"
+#include "kernel/python_marks.h"
 
 enum {
 	MAX_FILES = 100000,
@@ -598,6 +599,8 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	if (linkers_only && !is_linker(base_name(path)))
 		return;
 	search->has_linker |= is_linker(base_name(path));
+	if (python_marks_is_trace(path))
+		d->warn(d->context, "marks of the Python package qprof", PYTHON_NO_LIBRARY_WHY);
 	if (find_searched(d, m))
 		return;
 	fd = procfs_open_mapping(search->pid, m->start, m->end);

@@ -3,8 +3,9 @@
 
 import pytest
 
-from harness import (assert_nothing_lost, metrics_of, process_of, quality, row_of, rows,
-                     step_names)
+import harness
+from harness import (Target, assert_nothing_lost, metrics_of, process_of, quality, row_of, rows,
+                     run_qprof, step_names)
 from test_sdk_c import assert_well_formed
 
 
@@ -324,3 +325,76 @@ go()
         profile = attached.finished()
     assert step_names(profile) == ["Inside", "After Start", "After End"]
     assert quality(profile)["unmatched_ends"] == 0
+
+
+# ---- Without its library: marks that cannot be heard are told of
+
+NO_LIBRARY = {"QPROF_LIBRARY": "/no/such/libqprof.so.0"}
+PYTHON_MARKS = "marks of the Python package qprof"
+WAITS = """
+import os, json, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+if "qprof" in sys.argv:
+    import qprof
+    qprof.mark("Never heard")
+print(json.dumps({"ready": os.getpid()}), flush=True)
+signal.sigwait({signal.SIGUSR1})
+"""
+
+
+def python_warnings(profile):
+    return [w["why"] for w in profile["quality"]["warnings"] if w["what"] == PYTHON_MARKS]
+
+
+@pytest.fixture
+def waits(tmp_path):
+    """waits(library, *args): a Python program that may import the package, with that environment."""
+    started = []
+
+    def start(env, *args):
+        path = tmp_path / "waits.py"
+        path.write_text(WAITS)
+        started.append(Target(str(path), *args, path=harness.PYTHON,
+                              env={**harness.QPROF_PACKAGE, **env}))
+        return started[-1]
+    yield start
+    for one in started:
+        one.__exit__()
+
+
+def has_library():
+    """Whether the dynamic linker finds one by itself: then there is always one."""
+    return harness.subprocess.run(
+        [harness.PYTHON, "-c", "import ctypes; ctypes.CDLL('libqprof.so.0')"], check=False,
+        capture_output=True, env=harness.CLEAN_ENV).returncode == 0
+
+
+CASES = [(NO_LIBRARY, ("qprof",), True), ({}, ("qprof",), False), (NO_LIBRARY, (), False)]
+
+
+@pytest.mark.parametrize("env, args, told", CASES)
+def test_attached_to_marks_that_cannot_be_heard(waits, attach, env, args, told):
+    if has_library():
+        pytest.skip("libqprof.so.0 is installed")
+    one = waits(env, *args)
+    with attach(one.pid) as attached:
+        profile = attached.stop()
+    why = python_warnings(profile)
+    assert len(why) == told, f"expected {int(told)} warning, got {why}"
+    assert not told or "found no libqprof.so.0" in why[0], why
+    doctor = run_qprof("doctor", "-p", one.pid)
+    assert doctor.returncode == 0, doctor
+    [line] = [line for line in doctor.stdout.splitlines() if "marks of Python" in line]
+    assert line.split()[3] == ("yes" if args and not told else "no"), line
+    assert ("found no libqprof.so.0" in line) == told, line
+    listed = run_qprof("list", "-p", one.pid).stdout
+    assert ("the package found no libqprof.so.0" in listed) == told, listed
+
+
+@pytest.mark.parametrize("env, told", [(NO_LIBRARY, True), ({}, False)])
+def test_launched_with_marks_that_cannot_be_heard(script, env, told):
+    if has_library():
+        pytest.skip("libqprof.so.0 is installed")
+    run = script("import qprof; qprof.mark('Marked')", env=env)
+    assert len(python_warnings(run.profile)) == told, run.profile["quality"]["warnings"]
+    assert step_names(run.profile) == ([] if told else ["Marked"])

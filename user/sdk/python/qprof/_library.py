@@ -42,6 +42,10 @@ _library = _load()
 #: Whether there is a library; without it no profiler can hear the marks.
 is_loaded = _library is not None
 
+if not is_loaded:
+    from . import _no_library
+    _no_library.leave_trace()
+
 #: How many listen, as .value. Reading it takes a tenth of what a call does.
 listeners = ctypes.c_ushort(0) if _library is None else _library.qprof_listeners().contents
 

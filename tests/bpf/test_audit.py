@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from exporting import Metrics
 from harness import (AS_NOBODY, MIB, NOBODY, QPROF, Audit, Load, Target, assert_near, ending,
                      job_of, process_of, program, quality, reconcile, run_qprof, step_names,
                      wait_for)
@@ -53,15 +54,17 @@ def group_of(report, key, name):
     return found[0]
 
 
-def test_job_has_hugetlb_memory(audit, target, huge_pages):
+def test_job_has_hugetlb_memory(audit, target, huge_pages, tmp_path):
     """Of a process alone, and of it and its child, which has its parent's pages."""
     huge_pages(4)
-    with audit() as running:
+    with audit("--metrics-file", tmp_path / "now.prom", "--metrics-interval", "1s") as running:
         one = target("mark:first", "huge:4", "mark:second", "child:1", "exit:0")
         searched(one)
         one.go()
         size = one.go()["hugetlb_bytes"] / MIB
         one.go()
+        wait_for(lambda: Metrics((tmp_path / "now.prom").read_text()).of(
+            "qprof_process_hugetlb_memory_bytes", job_name="idle") == [size * MIB], "the metric")
         one.go()
         one.tell()
         assert one.wait() == 0

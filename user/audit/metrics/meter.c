@@ -502,6 +502,9 @@ static void look_at_process(struct meter *meter, const struct profile_process *p
 	process->look = meter->look;
 	series_add(process->series, M_PROCESSES, 1);
 	series_add(process->series, M_PROCESS_RSS, pub->memory.rss);
+#define ADD_BESIDE(member, ...) series_add(process->series, M_PROCESS_##member, pub->memory.member);
+	MEMORY_BESIDE(ADD_BESIDE, )
+#undef ADD_BESIDE
 }
 
 /* Forgets processes whose end was lost. */
@@ -529,7 +532,8 @@ static void look_at_jobs(struct meter *meter)
 
 void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns)
 {
-	static const enum metric gauges[] = {M_PROCESSES, M_PROCESS_RSS, M_JOBS, M_JOB_RSS};
+	static const enum metric gauges[] = {M_PROCESSES, M_PROCESS_RSS, M_JOBS, M_JOB_RSS,
+					     MEMORY_BESIDE(METRIC_BESIDE, )};
 	size_t n, alive = 0;
 	const struct profile_process *const *processes = machine_processes(m, &n);
 

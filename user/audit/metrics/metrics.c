@@ -50,6 +50,10 @@ static const struct row {
 #define ROW_IO(...)
 #define ROW_CPU(...)
 #define ROW_NONE(...)
+#define BESIDE(member, ...)                                                                        \
+	ROW(M_PROCESS_##member, METRIC_PROCESS, "qprof_process_" #member "_memory_bytes", "gauge", \
+	    "Memory beside resident memory of the processes that are alive, summed: " #member      \
+	    "."),
 #define OWN(member, stem, unit, w, g, words, c, compared, s, m, ...)                               \
 	ROW_##compared(member, stem, unit, words, __VA_ARGS__)
 
@@ -91,8 +95,9 @@ static const struct row {
 	    "Resident memory of the processes that are alive, summed."),
 	ROW(M_PROCESS_PEAK, METRIC_PROCESS, "qprof_process_resident_memory_peak_bytes", "gauge",
 	    "Highest resident memory of any one process since the audit began."),
-	IO(PROCESS, "qprof_process_io_bytes_total",
-	   "Bytes that processes read and wrote: through calls, and from and to storage."),
+	MEMORY_BESIDE(BESIDE, )
+		IO(PROCESS, "qprof_process_io_bytes_total",
+		   "Bytes that processes read and wrote: through calls, and from and to storage."),
 	ROW(M_PROCESS_cpu_ns, METRIC_PROCESS, "qprof_process_cpu_seconds_total", "counter",
 	    "CPU time of processes.", .is_time = true),
 	USAGE_QUANTITIES(OWN, PROCESS, "qprof_process_", "processes")
@@ -122,6 +127,7 @@ static const struct row {
 	ROW(M_STEP_RUNS, METRIC_STEP, "qprof_phases_total", "counter",
 	    "Times that a phase of this name has ended."),
 #undef OWN
+#undef BESIDE
 #undef IO
 #undef ROW
 };

@@ -43,6 +43,7 @@ enum {
 #define METRIC_OF_PROCESS(member, s, u, where, ...) METRIC_OF_PROCESS_##where(member)
 #define METRIC_OF_PROCESS_EVERYWHERE(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_TOTALS(member)
+#define METRIC_BESIDE(member, ...) M_PROCESS_##member,
 
 /* In the order of their text; those of a kind stand together. See the table in metrics.c. */
 enum metric {
@@ -65,6 +66,7 @@ enum metric {
 	M_PROCESSES,
 	M_PROCESS_RSS,
 	M_PROCESS_PEAK,
+	MEMORY_BESIDE(METRIC_BESIDE, )	      /* M_PROCESS_hugetlb */
 	USAGE_QUANTITIES(METRIC_OF_PROCESS, ) /* those that are everywhere */
 	M_PROCESS_STARTS,
 

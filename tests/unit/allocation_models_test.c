@@ -253,6 +253,20 @@ static void make_machine_records(void)
 	}
 }
 
+/* Returns what all processes have written, forgotten ones, too. */
+static uint64_t written(const struct machine *m)
+{
+	size_t n;
+	const struct profile_process *const *processes = machine_processes(m, &n);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += processes[i]->usage.io_write;
+	for (size_t i = 0; i < machine_n_sums(m); i++)
+		sum += machine_sum(m, i)->usage.io_write;
+	return sum;
+}
+
 static void tell_machine(FILE *out, const struct machine *m)
 {
 	const struct machine_losses l = machine_losses(m);
@@ -260,8 +274,8 @@ static void tell_machine(FILE *out, const struct machine *m)
 	struct machine_job *const *jobs;
 
 	machine_processes(m, &n);
-	fprintf(out, "processes %zu alive %zu forgotten %lu\n", n, machine_alive(m),
-		l.forgotten_processes);
+	fprintf(out, "processes %zu alive %zu forgotten %lu, written %lu\n", n, machine_alive(m),
+		l.forgotten_processes, written(m));
 	for (uint32_t tgid = 1000; tgid < 1060; tgid++) {
 		const struct profile_process *p = machine_process(m, tgid);
 		const struct machine_job *job = p ? machine_job_of(p) : NULL;

@@ -8,15 +8,18 @@
 
 enum { SCAN = 64 /* processes to look at when one has to go */ };
 
-static void forget_process(struct machine *m, struct user *user, struct member *member)
+/* Returns false when out of memory: it stays. */
+static bool forget_process(struct machine *m, struct user *user, struct member *member)
 {
+	if (!sums_add(m, process_of(member)))
+		return false;
 	DL_DELETE2(user->ended, member, ended_prev, ended_next);
 	user->n_ended--;
 	if (member->job)
 		DL_DELETE2(member->job->members, member, job_prev, job_next);
-	sums_add(m, process_of(member));
 	processes_remove(&m->processes, &member->process);
 	user_release(m, user);
+	return true;
 }
 
 bool members_make_room(struct processes *ps)
@@ -27,10 +30,8 @@ bool members_make_room(struct processes *ps)
 	for (int i = 0; user && i < SCAN && i < (int)user->n_ended; i++) {
 		struct member *oldest = user->ended;
 
-		if (!oldest->pins && !oldest->process.open_phases) {
-			forget_process(m, user, oldest);
-			return true;
-		}
+		if (!oldest->pins && !oldest->process.open_phases)
+			return forget_process(m, user, oldest);
 		/* It is needed: do not look at it again soon. */
 		DL_DELETE2(user->ended, oldest, ended_prev, ended_next);
 		DL_APPEND2(user->ended, oldest, ended_prev, ended_next);

@@ -36,16 +36,17 @@ static struct sum *sum_of(struct machine *m, const struct profile_process *pub)
 	return sum;
 }
 
-void sums_add(struct machine *m, const struct profile_process *pub)
+bool sums_add(struct machine *m, const struct profile_process *pub)
 {
 	struct sum *sum = sum_of(m, pub);
 
-	m->losses.forgotten_processes++;
 	if (!sum)
-		return;
+		return false;
+	m->losses.forgotten_processes++;
 	sum->pub.processes++;
 	raise_to(&sum->pub.peak_rss, pub->memory.peak);
 	usage_add(&sum->pub.usage, &pub->usage);
+	return true;
 }
 
 void sums_free(struct machine *m)

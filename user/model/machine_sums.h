@@ -10,8 +10,9 @@ struct sum {
 	UT_hash_handle hh;
 };
 
-/* Adds what the process has used; it is about to be removed. */
-void sums_add(struct machine *m, const struct profile_process *pub);
+/* Adds what the process has used; it is about to be removed. Returns false when out of memory: it
+ * was not added. */
+bool sums_add(struct machine *m, const struct profile_process *pub);
 void sums_free(struct machine *m);
 
 #endif

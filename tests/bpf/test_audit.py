@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -458,12 +458,27 @@ def test_nothing_wakes_it_but_what_happens(audit, target):
         f"{woken} wake-ups, and {of_others()} processes came or went")
 
 
+def others_audit():
+    """Whether another audit of this machine runs: it has probes in every program."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if words[0].endswith(b"/qprof-bpf") and {b"-a", b"--all"} & set(words):
+                return True
+    return False
+
+
 def test_killed_audit_leaves_no_probe_behind(audit, target):
     one = target("mark:a", "mark:b")
     with audit() as running:
         one.go()
         running.process.kill()
         running.process.wait()
-    wait_for(lambda: all(byte == harness.NOP for byte in harness.probe_bytes(
-        one.pid, program("idle"))), "the probes to be nops again")
+    try:
+        wait_for(lambda: all(byte == harness.NOP for byte in harness.probe_bytes(
+            one.pid, program("idle"))), "the probes to be nops again")
+    except AssertionError:
+        if others_audit():
+            pytest.skip("another audit of this machine has probes there, too")
+        raise
     one.go()

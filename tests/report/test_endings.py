@@ -16,10 +16,11 @@ FIRST = {
     "crashed": "! Ended by SIGSEGV at 1.2 s, in Calibration",
     "exit3": "! Failed with exit status 3 at 1.2 s, in no phase, after Calibration",
     "shell": f"! {KILLED}: process 700 python3 train.py at 1.2 s, in Calibration",
+    "interrupted": "! Interrupted at 1.2 s, in Calibration",
     "cut": "! Cut off, or still running, at 600 ms, in Calibration",
     "good": "python3 train.py",
 }
-END = {"killed": "signal 9", "crashed": "signal 11", "exit3": "exit 3", "shell": "signal 9"}
+END = {"killed": "signal 9", "interrupted": "signal 2", "crashed": "signal 11", "exit3": "exit 3", "shell": "signal 9"}
 
 
 def text_of(name, width=120):
@@ -51,7 +52,7 @@ def test_page(name):
 
 @pytest.mark.parametrize("name,words,phase", [
     ("killed", "Needs MORE than 415 MiB", ">415 MiB"), ("shell", "Needs MORE than 415 MiB", ">415 MiB"),
-    ("crashed", "Needs at least 415 MiB", " 415 MiB"), ("exit3", "Needs at least 415 MiB", " 415 MiB"),
+    ("interrupted", "Needs at least 415 MiB", " 415 MiB"), ("crashed", "Needs at least 415 MiB", " 415 MiB"), ("exit3", "Needs at least 415 MiB", " 415 MiB"),
     ("good", "Needs at least 415 MiB", " 415 MiB")])
 def test_needs(name, words, phase):
     """A run that was killed might have needed more; so might the phase that it was killed in."""
@@ -75,12 +76,13 @@ GATES = [["--max-peak-increase", "900%"], ["--budget", "peak=4G"], ["--budget", 
 @pytest.mark.parametrize("gate", GATES, ids=" ".join)
 @pytest.mark.parametrize("name", FIRST)
 def test_gate(name, gate):
-    """No limit holds for a run that did not end well, on either side, unless the user says so."""
+    """No limit holds for a run that has failed, on either side, unless the user says so."""
     path = ENDINGS / f"{name}.yaml"
+    failed = name not in ("good", "interrupted")
     for sides in ([GOOD, path], [path, GOOD]):
-        text = run("diff", *gate, *sides, status=name != "good")[0].decode()
-        assert ("All limits hold." in text) == (name == "good"), text
-        assert ("cannot be told to hold" in text) == (name != "good"), text
+        text = run("diff", *gate, *sides, status=failed)[0].decode()
+        assert ("All limits hold." in text) == (not failed), text
+        assert ("cannot be told to hold" in text) == failed, text
         text = run("diff", "--allow-failed", *gate, *sides)[0].decode()
         assert "All limits hold." in text, text
 
@@ -90,6 +92,9 @@ def test_gate_says_how_it_ended():
     assert FIRST["killed"] in text and ">415 MiB" in text, text
     # Of repeats, one that failed is enough.
     run("diff", "--budget", "peak=4G", GOOD, f"{GOOD},{ENDINGS / 'exit3.yaml'},{GOOD}", status=1)
+    repeats = f"{ENDINGS / 'interrupted.yaml'},{ENDINGS / 'exit3.yaml'},{GOOD}"
+    text = run("diff", "--budget", "peak=4G", GOOD, repeats, status=1)[0].decode()
+    assert "Failed with exit status 3" in text, text
     document = json.loads(run("diff", "-f", "json", GOOD, ENDINGS / "killed.yaml")[0])
     assert document["old_ending"] is None
     assert "! " + document["new_ending"] == FIRST["killed"]

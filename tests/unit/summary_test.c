@@ -181,6 +181,7 @@ static void test_ending(void **state)
 		{9, "! Ended by SIGKILL (out of memory, or kill -9) at 2.0 s, in "
 		    "Calibration\nqprof-bpf: "},
 		{11 | 0x80, "! Ended by SIGSEGV at 2.0 s, in Calibration\nqprof-bpf: "},
+		{2, "! Interrupted at 2.0 s, in Calibration\nqprof-bpf: "},
 		{3 << 8, "! Failed with exit status 3 at 2.0 s, in Calibration\nqprof-bpf: "},
 		{0, "qprof-bpf: "},
 	};

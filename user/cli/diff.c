@@ -152,7 +152,7 @@ static const struct command_option options[] = {
 	 .wrong = "not a budget such as Calibration.peak=20G, time=10m, model_size_mb=400"},
 	{0, "allow-failed", NULL,
 	 "Judge runs that failed, were killed or cut off as others: without it, no limit or budget "
-	 "holds for them",
+	 "holds for them (^C alone is no failure)",
 	 OPT_FLAG, INTO(struct diff_command, diff.allow_failed)},
 	{0, "all", NULL, "Tell also what did not change", OPT_FLAG,
 	 INTO(struct diff_command, diff.all)},
@@ -177,7 +177,8 @@ static int add_profile(struct diff_command *command, struct comparison *c, enum 
 	else
 		command->diff.new_partial |= r.partial;
 	recording_ending(&r, &ending);
-	if (!command->diff.endings[side].is_bad)
+	if (!command->diff.endings[side].is_bad ||
+	    (ending.is_failed && !command->diff.endings[side].is_failed))
 		command->diff.endings[side] = ending;
 	added = comparison_add(c, side, &r);
 	recording_free(&r);

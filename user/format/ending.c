@@ -13,7 +13,9 @@ void ending_words(char *out, size_t size, uint32_t signal, uint32_t exit_code)
 {
 	const char *name = signal ? sigabbrev_np((int)signal) : NULL;
 
-	if (!signal)
+	if (signal == SIGINT)
+		snprintf(out, size, "Interrupted");
+	else if (!signal)
 		snprintf(out, size, "Failed with exit status %u", exit_code);
 	else if (name)
 		snprintf(out, size, "Ended by SIG%s%s", name,
@@ -22,12 +24,26 @@ void ending_words(char *out, size_t size, uint32_t signal, uint32_t exit_code)
 		snprintf(out, size, "Ended by signal %u", signal);
 }
 
-static bool is_bad(const struct recording_process *process)
+/* Of several processes, the one that says most of how the run ended: what a signal did says more
+ * than what a process did by itself, and an interrupt (^C) says that its user wanted it. */
+static unsigned int badness(const struct recording_process *process)
 {
-	return process->ended && (process->exit_signal || process->exit_code);
+	enum { GOOD, INTERRUPTED, FAILED, SIGNALLED, KILLED };
+
+	if (!process->ended || !(process->exit_signal || process->exit_code))
+		return GOOD;
+	switch (process->exit_signal) {
+	case 0:
+		return FAILED;
+	case SIGINT:
+		return INTERRUPTED;
+	case SIGKILL:
+		return KILLED;
+	default:
+		return SIGNALLED;
+	}
 }
 
-/* Of several, one that a signal ended says more than one that failed by itself. */
 static const struct recording_process *bad_target(const struct recording *r)
 {
 	const struct recording_process *found = NULL;
@@ -35,10 +51,8 @@ static const struct recording_process *bad_target(const struct recording *r)
 	for (size_t i = 0; i < r->n_processes; i++) {
 		const struct recording_process *process = &r->processes[i];
 
-		if (!(process->flags & WIRE_PROCESS_TARGET) || !is_bad(process))
-			continue;
-		if (!found || (process->exit_signal && !found->exit_signal) ||
-		    (process->exit_signal == SIGKILL && found->exit_signal != SIGKILL))
+		if (process->flags & WIRE_PROCESS_TARGET &&
+		    badness(process) > (found ? badness(found) : 0))
 			found = process;
 	}
 	return found;
@@ -106,6 +120,7 @@ static void by_target(struct ending *ending, const struct recording *r,
 	else
 		snprintf(ending->text, sizeof(ending->text), "%s", how);
 	ending->is_killed = last->exit_signal == SIGKILL;
+	ending->is_failed = last->exit_signal != SIGINT;
 	add_where(ending, r, last->end_ns, last);
 }
 
@@ -121,4 +136,5 @@ void recording_ending(const struct recording *r, struct ending *ending)
 		add_where(ending, r, r->totals.duration_ns, NULL);
 	}
 	ending->is_killed |= r->partial;
+	ending->is_failed |= r->partial;
 }

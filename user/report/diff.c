@@ -136,7 +136,7 @@ int diff_judge(struct diff *d)
 static bool is_doubted(const struct diff *d)
 {
 	return d->n_limits + d->n_budgets && !d->allow_failed &&
-	       (d->endings[COMPARE_OLD].is_bad || d->endings[COMPARE_NEW].is_bad);
+	       (d->endings[COMPARE_OLD].is_failed || d->endings[COMPARE_NEW].is_failed);
 }
 
 bool diff_is_broken(const struct diff *d)

@@ -403,7 +403,7 @@ static char *shell_word(const char *path, const char *shown)
 	end = stpcpy(stpcpy(word, "'"), lead);
 	for (const char *c = path; *c; c++)
 		end = *c == '\'' ? stpcpy(end, "'\\''") : stpncpy(end, c, 1);
-	strcpy(end, "'");
+	stpcpy(end, "'");
 	return word;
 }
 
@@ -433,39 +433,39 @@ static void put_profile(const struct table *table, const struct summary_page *pa
 	free(next);
 }
 
-static void put_summary(const struct table *table, const struct recording *r,
-			const struct profile *p, const struct run_quality *quality,
-			const struct summary_page *page)
+static int put_summary(const struct recording *r, const struct profile *p,
+		       const struct run_quality *quality, int fd, const struct summary_page *page)
 {
+	struct table table;
+	int err = table_open(&table, page->width, page->colour);
+
+	if (err)
+		return err;
+	table.min_name = MIN_SHOWN;
+	table.max_name = table.width * 2 / 3;
 	if (page->after_others)
-		fputc('\n', table->out);
-	put_ending(table, r);
-	put_headline(table, p, r);
-	put_least(table, p);
-	put_hugetlb(table, profile_totals(p)->peak_hugetlb);
-	put_usage(table, &r->totals.usage);
-	put_phases(table, r);
-	put_processes(table, r);
-	put_cost(table, p, quality);
-	put_quality(table, p, quality);
-	put_profile(table, page);
+		fputc('\n', table.out);
+	put_ending(&table, r);
+	put_headline(&table, p, r);
+	put_least(&table, p);
+	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
+	put_usage(&table, &r->totals.usage);
+	put_phases(&table, r);
+	put_processes(&table, r);
+	put_cost(&table, p, quality);
+	put_quality(&table, p, quality);
+	put_profile(&table, page);
+	return table_write(&table, fd);
 }
 
 int summary_write(const struct profile *p, const struct run_quality *quality, int fd,
 		  const struct summary_page *page)
 {
 	struct recording r = {.arena = arena_new()};
-	struct table table;
 	int err = recorded_profile(&r, p);
 
 	if (!err)
-		err = table_open(&table, page->width, page->colour);
-	if (!err) {
-		table.min_name = MIN_SHOWN;
-		table.max_name = table.width * 2 / 3;
-		put_summary(&table, &r, p, quality, page);
-		err = table_write(&table, fd);
-	}
+		err = put_summary(&r, p, quality, fd, page);
 	recording_free(&r);
 	return err;
 }

@@ -29,7 +29,7 @@ static __always_inline void describe_process(struct wire_process *e, struct proc
 	e->uid = BPF_CORE_READ(leader, real_cred, uid.val);
 	e->reserved = 0;
 	e->cgroup = BPF_CORE_READ(leader, cgroups, dfl_cgrp, kn, id);
-	process_memory(proc, tree_of(proc->job)->epoch, &e->memory);
+	process_memory(proc, false, &e->memory);
 	used_by_process(proc, &e->usage);
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &leader->comm);
 }

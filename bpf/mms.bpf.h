@@ -84,6 +84,7 @@ struct mm_rss {
 	u32 slot;
 	u32 tgid;
 	u32 orphaned;			      /* 1: its process has ended */
+	u64 epoch;			      /* checkpoints of its process so far */
 	u64 rss __attribute__((aligned(64))); /* job word: file + anon + shmem */
 	u64 file, swap, shmem;		      /* job words; anon is the rest of rss */
 	struct wire_peaks peaks;	      /* of rss */

@@ -277,12 +277,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (starts)
 		start_command(proc);
 	old = memory_of(proc);
-	if (old) { /* another process still has it, but its peak is this process's, too */
-		u64 peak = highest(&old->peaks, 0);
-
-		if (peak > proc->earlier_peak)
-			proc->earlier_peak = peak;
-	}
+	if (old) /* another process still has it, but its peak is this process's, too */
+		keep_peaks(proc, old);
 	proc->mm = 0;
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);

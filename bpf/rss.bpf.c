@@ -249,15 +249,15 @@ static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
  * Notes a peak when RSS falls: the RSS before. While RSS only rises there is nothing to note, since
  * a reader takes the larger of the noted peak and the present RSS.
  *
- * Peaks are kept for each epoch, that is from checkpoint to checkpoint. Two words serve, the
+ * Peaks are kept for each epoch, that is from checkpoint to checkpoint: a tree's from that of any
+ * process to the next, a process's between its own. Two words serve, the
  * epoch's parity picks one, and a word also says its epoch. Example: step[1] holds epoch 3 with 900
  * pages. In epoch 5 RSS falls from 700: the word belongs to an older epoch, so 900 goes into
  * `earlier`, and the word becomes epoch 5 with 700.
  */
-static __always_inline void note_peak(struct wire_peaks *peaks, const struct wire_tree *tree,
-				      s64 rss)
+static __always_inline void note_peak(struct wire_peaks *peaks, const u64 *epoch_now, s64 rss)
 {
-	u64 epoch = *(volatile u64 *)&tree->epoch;
+	u64 epoch = *(volatile u64 *)epoch_now;
 	u64 *at = &peaks->step[epoch & 1];
 	u64 word = cell(epoch, not_negative(rss));
 
@@ -358,8 +358,8 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change,
 	tree = tree_of(job_of(word));
 	tree_rss = atomic_add(&tree->rss, change);
 	if (change < 0) {
-		note_peak(&m->peaks, tree, rss);
-		note_peak(&tree->peaks, tree, tree_rss);
+		note_peak(&m->peaks, &m->epoch, rss);
+		note_peak(&tree->peaks, &tree->epoch, tree_rss);
 	}
 	moved = rss + change - m->emitted;
 	if ((moved < 0 ? -moved : moved) >= point_step(m, tree_rss)) {
@@ -378,16 +378,13 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change,
 static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *mm)
 {
 	struct proc *proc;
-	u64 peak;
 
 	if (!is_empty(m) || pages_of(m->swap) ||
 	    (!m->orphaned && BPF_CORE_READ(mm, mm_users.counter)))
 		return;
 	proc = find_proc(m->tgid);
 	if (proc && proc->mm == m->key) {
-		peak = highest(&m->peaks, 0);
-		if (peak > proc->earlier_peak)
-			proc->earlier_peak = peak;
+		keep_peaks(proc, m);
 		proc->mm = 0;
 	}
 	drop_mm(m);

@@ -30,6 +30,17 @@ static __always_inline u64 highest_in(const struct wire_peaks *peaks, u64 epoch,
 	return now;
 }
 
+/* Remembers the peaks of an mm that the process will have no more. */
+static __always_inline void keep_peaks(struct proc *proc, const struct mm_rss *m)
+{
+	u64 peak = highest(&m->peaks, 0), step = highest_in(&m->peaks, m->epoch, 0);
+
+	if (peak > proc->earlier_peak)
+		proc->earlier_peak = peak;
+	if (step > proc->earlier_step)
+		proc->earlier_step = step;
+}
+
 /* Counts what all CPUs have of all counters of an mm, ahead of events that are yet to come. */
 int recount(struct mm_rss *m);
 

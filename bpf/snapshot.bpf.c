@@ -4,19 +4,31 @@
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 
-int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
+/* Returns the highest RSS of the process's step, of its mms before this one. */
+static __always_inline u64 earlier_step(struct proc *proc, bool is_checkpoint)
+{
+	u64 step = proc->earlier_step;
+
+	if (is_checkpoint)
+		proc->earlier_step = 0;
+	return step;
+}
+
+int process_memory(struct proc *proc, bool is_checkpoint, struct wire_memory *to)
 {
 	struct mm_rss *m;
-	u64 peak;
+	u64 peak, epoch;
 	s64 rss;
 
 	if (!proc || !to)
 		return 0;
 	__builtin_memset(to, 0, sizeof(*to));
 	to->peak = proc->earlier_peak;
+	to->step_peak = earlier_step(proc, is_checkpoint);
 	m = memory_of(proc);
 	if (!m)
 		return 0;
+	epoch = is_checkpoint ? atomic_add(&m->epoch, 1) : m->epoch;
 	rss = pages_of(m->rss);
 	to->file = not_negative(pages_of(m->file));
 	to->anon = not_negative(rss - pages_of(m->file) - pages_of(m->shmem));
@@ -25,7 +37,9 @@ int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to)
 	peak = highest(&m->peaks, rss);
 	if (peak > to->peak)
 		to->peak = peak;
-	to->step_peak = highest_in(&m->peaks, epoch, rss);
+	peak = highest_in(&m->peaks, epoch, rss);
+	if (peak > to->step_peak)
+		to->step_peak = peak;
 	to->hugetlb = hugetlb_of(proc);
 	return add_kept_by_process(to, proc);
 }
@@ -70,7 +84,7 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->inherited = not_negative(tree->inherited);
 	c->most = tree->most;
 	tree_memory(job, epoch, &c->tree.memory);
-	process_memory(proc, epoch, &c->own.memory);
+	process_memory(proc, true, &c->own.memory);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));
 	return 0;
 }

@@ -5,7 +5,8 @@
  *
  * Each checkpoint begins an epoch, and step_peak is the peak of the epoch before. Example, RSS in
  * MiB: checkpoint A at 100, then up to 300 and down to 120, checkpoint B; then 150, checkpoint C.
- * B says step_peak 300, C says 150; both say peak 300.
+ * B says step_peak 300, C says 150; both say peak 300. A process has epochs of its own: if another
+ * process hit B, then C says of its own process step_peak 300.
  */
 #ifndef QPROF_SNAPSHOT_BPF_H
 #define QPROF_SNAPSHOT_BPF_H
@@ -13,8 +14,8 @@
 #include "state.bpf.h"
 #include "usage.bpf.h"
 
-/* Fills in the memory of one process, with the epoch's peak as step_peak. */
-int process_memory(struct proc *proc, u64 epoch, struct wire_memory *to);
+/* Fills in the memory of one process. is_checkpoint: its next step begins. */
+int process_memory(struct proc *proc, bool is_checkpoint, struct wire_memory *to);
 
 /*
  * Begins a new epoch, so that changes from now on belong to the next step. Then fills in everything
@@ -32,12 +33,14 @@ static __always_inline bool is_alone(const struct proc *proc)
 static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what,
 					    u32 site, u32 tid)
 {
+	u32 threads;
+
 	begin_checkpoint(c, proc, what, site, tid);
-	used_by_process(proc, &c->own.usage);
+	threads = used_by_process(proc, &c->own.usage);
 	if (config.audit && is_alone(proc))
 		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);
 	else
-		c->usage_stale = read_tree(&c->tree, proc->job, c->h.time_ns);
+		c->usage_stale = read_tree(c, proc, threads);
 	/* used_alone() has no sum; or the sum is older than this process's memory. */
 	if (c->tree.memory.hugetlb < c->own.memory.hugetlb)
 		c->tree.memory.hugetlb = c->own.memory.hugetlb;

@@ -29,6 +29,7 @@ struct proc {
 	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
 	u64 mm;		  /* address of its mm; 0 while it has none of its own that is counted */
 	u64 earlier_peak; /* highest rss of the mms that it had before, in pages */
+	u64 earlier_step; /* the same, since its last checkpoint */
 	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
 	struct wire_usage base;	     /* what it had used when it was tracked */
 	struct wire_usage joined;    /* what it had used when it joined its job */

@@ -27,6 +27,14 @@ enum {
 	FRESH_THREADS = 256,
 };
 
+/* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
+int add_listed_thread(struct wire_usage *sum, u64 task)
+{
+	if (sum)
+		add_thread(sum, (struct task_struct *)task);
+	return 0;
+}
+
 struct thread_walk {
 	u64 signal;
 	u64 node; /* of the thread_node to visit next */
@@ -45,7 +53,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 		return 1;
 	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
-		add_thread(&w->sum, t);
+		add_listed_thread(&w->sum, key);
 	w->node = next_node(w->node);
 	w->threads++;
 	return (u64)BPF_CORE_READ(t, signal) != w->signal;
@@ -137,7 +145,7 @@ int bury_zombies(struct proc *proc)
 	if (!w.found)
 		return 0;
 	key = (u64)thread_at(w.node);
-	add_thread(&proc->gone, (struct task_struct *)key);
+	add_listed_thread(&proc->gone, key);
 	bpf_map_update_elem(&exited, &key, &yes, BPF_ANY);
 	return 1;
 }
@@ -157,8 +165,8 @@ int all_threads_gone(struct proc *proc)
 
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct tree_walk {
-	struct wire_usage *sum;
-	u64 hugetlb; /* pages of the processes that are alive */
+	struct wire_checkpoint *c;
+	struct proc *proc; /* of c->own, whose usage was read already */
 	u32 job;
 	u32 threads;
 };
@@ -166,6 +174,7 @@ struct tree_walk {
 static long walk_slot(u32 i, struct tree_walk *w)
 {
 	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
+	struct wire_snapshot *tree = &w->c->tree;
 	struct proc *proc;
 
 	if (!tgid || !*tgid)
@@ -173,21 +182,26 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	proc = find_proc(*tgid);
 	if (!proc || proc->waiting || proc->job != w->job)
 		return 0;
-	w->threads += add_process(w->sum, proc);
-	subtract_usage(w->sum, &proc->joined);
-	w->hugetlb += hugetlb_of(proc);
+	if (proc == w->proc) {
+		add_usage(&tree->usage, &w->c->own.usage);
+		add_usage(&tree->usage, &proc->base);
+	} else {
+		w->threads += add_process(&tree->usage, proc);
+	}
+	subtract_usage(&tree->usage, &proc->joined);
+	tree->memory.hugetlb += hugetlb_of(proc);
 	return 0;
 }
 
 /* Returns false if a process exited meanwhile. */
-static __always_inline bool walk_tree(struct tree_walk *w)
+static __always_inline bool walk_tree(struct tree_walk *w, u32 threads)
 {
 	struct wire_tree *tree = tree_of(w->job);
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
-	w->hugetlb = 0;
-	w->threads = 0;
-	*w->sum = tree->gone;
+	w->c->tree.memory.hugetlb = 0;
+	w->c->tree.usage = tree->gone;
+	w->threads = threads;
 	bpf_loop(machine.slots, walk_slot, w, 0);
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
@@ -217,31 +231,31 @@ static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 	return !tree->finished && (threads > FRESH_THREADS || config.audit);
 }
 
-int read_tree(struct wire_snapshot *to, u32 job, u64 now)
+int read_tree(struct wire_checkpoint *c, struct proc *proc, u32 threads)
 {
-	struct wire_tree *tree = tree_of(job);
-	struct tree_walk w = {.job = job};
+	struct tree_walk w = {.c = c, .proc = proc};
+	struct wire_tree *tree;
 
-	if (!to)
+	if (!c || !proc)
 		return 0;
-	if (is_dear(tree, tree->live.threads) && now - tree->live.time_ns < config.stale_ns &&
-	    !tree->live.writing) {
-		to->usage = tree->live.sum;
-		to->memory.hugetlb = tree->live.hugetlb;
+	w.job = proc->job;
+	tree = tree_of(w.job);
+	if (is_dear(tree, tree->live.threads) &&
+	    c->h.time_ns - tree->live.time_ns < config.stale_ns && !tree->live.writing) {
+		c->tree.usage = tree->live.sum;
+		c->tree.memory.hugetlb = tree->live.hugetlb;
 		count(usage_stale);
 		return 1;
 	}
-	w.sum = &to->usage;
-	if (!walk_tree(&w) && !walk_tree(&w) && !walk_tree(&w))
+	if (!walk_tree(&w, threads) && !walk_tree(&w, threads) && !walk_tree(&w, threads))
 		count(threads_unread);
-	keep_from_falling(&to->usage, &tree->cpu_told);
+	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
-		tree->live.sum = to->usage;
-		tree->live.hugetlb = w.hugetlb;
-		tree->live.time_ns = now;
+		tree->live.sum = c->tree.usage;
+		tree->live.hugetlb = c->tree.memory.hugetlb;
+		tree->live.time_ns = c->h.time_ns;
 		tree->live.threads = w.threads;
 		tree->live.writing = 0;
 	}
-	to->memory.hugetlb = w.hugetlb;
 	return 0;
 }

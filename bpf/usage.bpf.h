@@ -105,13 +105,16 @@ int bury_zombies(struct proc *proc);
 /* Returns 1 if every thread has passed its exit event, and `gone` has what they used. */
 int all_threads_gone(struct proc *proc);
 
-/* Says what the process has used since it was tracked. */
-static __always_inline void used_by_process(struct proc *proc, struct wire_usage *usage)
+/* Says what the process has used since it was tracked. Returns how many threads were read. */
+static __always_inline u32 used_by_process(struct proc *proc, struct wire_usage *usage)
 {
+	u32 threads;
+
 	__builtin_memset(usage, 0, sizeof(*usage));
-	add_process(usage, proc);
+	threads = add_process(usage, proc);
 	subtract_usage(usage, &proc->base);
 	keep_from_falling(usage, &proc->cpu_told);
+	return threads;
 }
 
 /*
@@ -121,9 +124,10 @@ static __always_inline void used_by_process(struct proc *proc, struct wire_usage
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage);
 
 /*
- * Says what a job's tree has used since it was tracked, and how much hugetlb memory it has, in one
- * walk. Returns 1 if the usage of other processes may be config.stale_ns old.
+ * Fills in what the tree of the process that hit a checkpoint has used since it was tracked, and
+ * how much hugetlb memory it has, in one walk over the other processes: what this one has used, in
+ * so many threads, is in c->own. Returns 1 if the usage of others may be config.stale_ns old.
  */
-int read_tree(struct wire_snapshot *to, u32 job, u64 now);
+int read_tree(struct wire_checkpoint *c, struct proc *proc, u32 threads);
 
 #endif

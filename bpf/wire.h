@@ -61,9 +61,13 @@ struct wire_header {
 /* Resident memory, in pages. RSS is file + anon + shmem. */
 struct wire_memory {
 	__u64 file, anon, swap, shmem;
-	__u64 peak;	 /* highest RSS since tracking began */
-	__u64 step_peak; /* highest RSS since the previous checkpoint in the tree, of any process */
-	__u64 hugetlb;	 /* not in RSS; no event tells of it, so it is as of the look-up */
+	__u64 peak; /* highest RSS since tracking began */
+	/*
+	 * Highest RSS since the previous checkpoint: of a tree since that of any of its processes,
+	 * of a process since its own, or since it was tracked.
+	 */
+	__u64 step_peak;
+	__u64 hugetlb; /* not in RSS; no event tells of it, so it is as of the look-up */
 };
 
 /* What was used, as totals; in bytes but for cpu_ns. */

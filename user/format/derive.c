@@ -168,16 +168,26 @@ static uint32_t usage_has(const struct record *record, const struct recording_st
 	return bits;
 }
 
+/* No row says what a process used alone. */
 static uint32_t phase_has(const struct recording_step *step)
 {
-	return usage_has(&record_phase, step) & ~(1u << field_find(&record_phase, "to", 2)) &
-	       ~(1u << field_find(&record_phase, "closed", 6));
+	uint32_t bits = usage_has(&record_phase, step);
+
+	for (size_t i = 0; i < record_phase.n_fields; i++) {
+		const char *key = record_phase.fields[i].key;
+
+		if (!strncmp(key, "own_", 4) || !strcmp(key, "parent") || !strcmp(key, "to") ||
+		    !strcmp(key, "closed"))
+			bits &= ~(1u << i);
+	}
+	return bits;
 }
 
 /* Until the phase ends, its usage is what the tree had used when it began. 0 or -ENOMEM. */
-static int begin_phase(struct recording *r, struct open_phase *open, char *name,
-		       const struct recording_step *step)
+static int begin_phase(struct recording *r, const struct pairing *pairing, struct open_phase *open,
+		       char *name, const struct recording_step *step)
 {
+	const struct open_phase *outer = NULL;
 	struct recording_phase *list =
 		arena_grow(r->arena, r->phases, r->n_phases, sizeof(*r->phases));
 
@@ -197,6 +207,12 @@ static int begin_phase(struct recording *r, struct open_phase *open, char *name,
 		.start_rss = step->rss,
 		.usage = step->usage,
 	};
+	if (open->kind == PROFILE_PHASE_PAIR)
+		outer = pairing_outer(pairing, open);
+	if (outer) {
+		list[open->index].parent = (uint32_t)outer->index;
+		set(&record_phase, &list[open->index], "parent");
+	}
 	return 0;
 }
 
@@ -259,7 +275,7 @@ static int pair_step(struct deriving *d, struct recording *r, size_t i)
 	if (!err && change.ended)
 		end_phase(r, change.ended, step->step, step);
 	if (!err && change.begun)
-		err = begin_phase(r, change.begun, name, step);
+		err = begin_phase(r, pairing, change.begun, name, step);
 	return err;
 }
 
@@ -269,6 +285,8 @@ static void drop_phase(struct recording *r, size_t i)
 	r->n_phases--;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): i is in the list */
 	memmove(&r->phases[i], &r->phases[i + 1], (r->n_phases - i) * sizeof(*r->phases));
+	for (size_t at = i; at < r->n_phases; at++)
+		r->phases[at].parent -= r->phases[at].parent > i;
 }
 
 static void finish_phases(struct pairing *pairing, struct recording *r)
@@ -414,7 +432,7 @@ int derive(struct recording *r, bool cut, size_t lines)
 		if (derive_phases(r))
 			return -ENOMEM;
 	}
-	if (recording_name_phases(r) || (!r->n_points && derive_points(r)))
+	if (recording_complete_phases(r) || (!r->n_points && derive_points(r)))
 		return -ENOMEM;
 	/* Files have them in order; nothing says that this one has. */
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);

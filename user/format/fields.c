@@ -73,6 +73,11 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define USAGE_FIELD(member, stem, unit, where, g, w, t, c, since, means, type)                     \
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))
+/* Of the process that began a phase, alone. */
+#define OWN_FIELD(member_, stem, unit, where, g, w, t, c, since_, means, ...)                      \
+	IF_EVERYWHERE_##where(                                                                     \
+		{FIELD(phase, "own_" QUANTITY_KEY_##unit(stem), own_usage.member_, FIELD_##unit),  \
+		 .since = 2}, )
 #define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                      \
 	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
 					   unit, since, NULL))
@@ -131,7 +136,14 @@ static const struct field phase_fields[] = {
 	USAGE_QUANTITIES(USAGE_FIELD, phase){FIELD(phase, "closed", closed, FIELD_BOOL),
 					     .absent = true,
 					     .means = "false if the run ended first"},
-};
+	{FIELD(phase, "parent", parent, FIELD_U32), .since = 2,
+	 .means = "index in phases, from 0, of the phase that it is in: the innermost of its "
+		  "thread, or else of the nearest ancestor of its process"},
+	{FIELD(phase, "own_peak_memory_mb", own_peak, FIELD_BYTES), .since = 2,
+	 .means = "highest RSS of the process that began it, alone; so are all own_ figures, which "
+		  "are absent where nobody knows them"},
+	{FIELD(phase, "own_delta_memory_mb", own_delta, FIELD_DELTA), .since = 2},
+	USAGE_QUANTITIES(OWN_FIELD, )};
 const struct record record_phase = RECORD(phase, "a phase", phase_fields, NULL);
 
 static const struct field outside_fields[] = {

@@ -85,6 +85,22 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 	return t;
 }
 
+/* The bits of the own_ fields that only grow. */
+static uint32_t own_usage_bits(void)
+{
+	uint32_t bits = 0;
+
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		char key[64];
+		const int len = snprintf(key, sizeof(key), "own_%s", quantities[i].key);
+		const size_t field = field_find(&record_phase, key, (size_t)len);
+
+		if (field < record_phase.n_fields)
+			bits |= 1u << field;
+	}
+	return bits;
+}
+
 struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase)
 {
 	struct recording_phase recorded = {
@@ -103,10 +119,19 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 		.peak_rss = phase->peak_rss,
 		.delta_rss = (int64_t)(phase->end_rss - phase->start_rss),
 		.usage = phase->usage,
+		.parent = phase->parent,
+		.own_peak = phase->own.peak_rss,
+		.own_delta = (int64_t)(phase->own.end_rss - phase->own.start_rss),
+		.own_usage = phase->own.usage,
 	};
 
 	field_put(&record_phase, &recorded, "to", phase->to);
 	field_put(&record_phase, &recorded, "closed", !phase->closed);
+	field_put(&record_phase, &recorded, "parent", phase->parent != PROFILE_NO_PARENT);
+	field_put(&record_phase, &recorded, "own_peak_memory_mb", phase->own.has_memory);
+	field_put(&record_phase, &recorded, "own_delta_memory_mb", phase->own.has_delta);
+	if (!phase->own.has_usage)
+		recorded.has &= ~own_usage_bits();
 	return recorded;
 }
 
@@ -273,7 +298,7 @@ static int record_phases(struct recording *r, const struct profile *p)
 		r->phases = list;
 		list[r->n_phases] = recorded_phase(p, &phases[r->n_phases]);
 	}
-	return record_outside_phases(r, p) ? -ENOMEM : recording_name_phases(r);
+	return record_outside_phases(r, p) ? -ENOMEM : recording_complete_phases(r);
 }
 
 static int record_processes(struct recording *r, const struct profile *p)

@@ -9,6 +9,7 @@
 #include "base/amounts.h"
 #include "base/arena.h"
 #include "format/fields.h"
+#include "format/fields.h"
 #include "format/quality.h"
 
 void recording_free(struct recording *r)
@@ -159,8 +160,30 @@ static char *stretch_name(struct arena *arena, const char *from, const char *to)
 	return name;
 }
 
-int recording_name_phases(struct recording *r)
+static bool phase_has(const struct recording_phase *phase, const char *key)
 {
+	return field_has(&record_phase, phase, field_find(&record_phase, key, strlen(key)));
+}
+
+/* A parent comes before its children, or the file is wrong. */
+static void find_levels(struct recording *r)
+{
+	for (size_t i = 0; i < r->n_phases; i++) {
+		struct recording_phase *phase = &r->phases[i];
+		const bool is_in = phase_has(phase, "parent") && phase->parent < i;
+
+		phase->level = is_in ? r->phases[phase->parent].level + 1 : phase->depth;
+		phase->knows = (struct recording_knows){
+			.own_peak = phase_has(phase, "own_peak_memory_mb"),
+			.own_delta = phase_has(phase, "own_delta_memory_mb"),
+			.own_usage = phase_has(phase, "own_cpu_time_secs"),
+		};
+	}
+}
+
+int recording_complete_phases(struct recording *r)
+{
+	find_levels(r);
 	for (size_t i = 0; i < r->n_outside; i++) {
 		struct recording_phase *part = &r->outside[i];
 

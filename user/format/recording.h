@@ -85,7 +85,7 @@ struct recording_phase {
 	uint32_t kind; /* enum profile_phase_kind */
 	char *name;
 	char *to;    /* of a gap: the mark that ends it; else NULL */
-	char *shown; /* what every report calls it, see recording_name_phases(); in no file */
+	char *shown; /* what every report calls it, see recording_complete_phases(); in no file */
 	uint32_t depth;
 	uint32_t pid, tid; /* who began it; 0: not said */
 	bool closed;	   /* false: the run, or the file, ended first */
@@ -95,6 +95,15 @@ struct recording_phase {
 	int64_t delta_rss;	    /* from its begin to its end */
 	struct profile_usage usage; /* of the tree, during it */
 	uint64_t stretches; /* of PROFILE_PHASE_OUTSIDE: of time, that the rest is the sum of */
+	uint32_t parent;    /* index of the phase that it is in, if the file says so */
+	uint32_t level;	    /* how many phases it is in; in no file */
+	/* Of the process that began it, alone. What the file does not say has no `knows`. */
+	struct recording_knows {
+		bool own_peak, own_delta, own_usage;
+	} knows;
+	uint64_t own_peak;
+	int64_t own_delta;
+	struct profile_usage own_usage;
 };
 
 /* In the order in which they joined. */
@@ -282,10 +291,10 @@ const struct recording_phase *recording_where(const struct recording *r, uint64_
 const struct recording_phase *recording_where_peak(const struct recording *r, const char **words);
 
 /*
- * Sets `shown` of each phase: its name, or "Start -> Quantized" for the stretch between these
- * marks. Sets what no file says of time in no phase. Returns 0 or -ENOMEM.
+ * Sets what no file says of phases and of time in no phase: `level`, `knows`, and `shown`, which is
+ * the name or, for the stretch between two marks, "Start -> Quantized". Returns 0 or -ENOMEM.
  */
-int recording_name_phases(struct recording *r);
+int recording_complete_phases(struct recording *r);
 
 /*
  * Returns when the tree first had 99 % of its peak. A run often reaches a plateau long before the

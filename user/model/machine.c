@@ -38,6 +38,8 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	news->job = pub_job(member);
 	if (!process->pub.end_ns || had_ended)
 		return 0;
+	if (member->job)
+		profile_exit(member->job->pub.profile, process, event);
 	err = member_end(m, member);
 	return err ? err : job_leave(m, member, event->h.time_ns, news);
 }

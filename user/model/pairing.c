@@ -49,6 +49,18 @@ static bool is_same_thread(const struct pairing_thread *a, const struct pairing_
 	return a->tid == b->tid && is_same_process(a, b);
 }
 
+const struct open_phase *pairing_outer(const struct pairing *p, const struct open_phase *pair)
+{
+	const struct open_phase *at = pair;
+
+	while (at != p->pairs) {
+		at = at->prev;
+		if (is_same_thread(&at->thread, &pair->thread))
+			return at;
+	}
+	return NULL;
+}
+
 static unsigned int depth_of(const struct pairing *p, const struct pairing_thread *thread)
 {
 	const struct open_phase *pair;

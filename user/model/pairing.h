@@ -94,5 +94,7 @@ struct open_phase *pairing_finish(struct pairing *p);
 
 /* Returns the pair that began last, or NULL. */
 struct open_phase *pairing_youngest(const struct pairing *p);
+/* Returns the pair that its thread was in when this one began, or NULL. */
+const struct open_phase *pairing_outer(const struct pairing *p, const struct open_phase *pair);
 
 #endif

@@ -6,12 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
+#include "base/amounts.h"
 #include "base/array.h"
 
-void phases_init(struct phases *phases, size_t max, struct profile_losses *losses)
+enum { MAX_ANCESTORS = 64 }; /* that are asked for a phase */
+
+void phases_init(struct phases *phases, size_t max, const struct processes *processes,
+		 struct profile_losses *losses)
 {
 	pairing_init(&phases->pairing, PROFILE_MAX_DEPTH);
 	phases->max = max;
+	phases->processes = processes;
 	phases->losses = losses;
 }
 
@@ -36,6 +43,101 @@ static int reserve(struct phases *phases)
 	return 0;
 }
 
+/* ---- The process alone ---- */
+
+/* Each pair of the process that is open had this peak. */
+static void fold_own(struct phases *phases, const struct process *process, uint64_t step_peak)
+{
+	const struct open_phase *pair;
+
+	if (!process || !process->open_phases)
+		return;
+	DL_FOREACH(phases->pairing.pairs, pair)
+	{
+		if (pair->owner == process)
+			raise_to(&phases->list[pair->index].own.peak_rss, step_peak);
+	}
+}
+
+void phases_exit(struct phases *phases, const struct process *process, uint64_t step_peak)
+{
+	const struct open_phase *pair;
+
+	if (!process->open_phases)
+		return;
+	fold_own(phases, process, step_peak);
+	DL_FOREACH(phases->pairing.pairs, pair)
+	{
+		struct profile_own *own = &phases->list[pair->index].own;
+
+		if (pair->owner != process || own->ended)
+			continue;
+		own->usage = usage_between(&own->usage, &process->pub.usage);
+		own->ended = true;
+	}
+}
+
+static struct profile_own begin_own(const struct own_moment *now)
+{
+	return (struct profile_own){
+		.has_memory = now->rss,
+		.has_usage = true,
+		.start_rss = now->rss,
+		.peak_rss = now->rss,
+		.usage = now->usage,
+	};
+}
+
+/* now is NULL if nobody knows what the process has by now. After its exit all is known. */
+static void end_own(struct profile_own *own, const struct own_moment *now)
+{
+	if (own->ended)
+		return;
+	own->has_memory &= now != NULL;
+	own->has_usage &= now != NULL;
+	own->has_delta = own->has_memory && now->rss;
+	if (!now)
+		return;
+	own->end_rss = now->rss;
+	own->usage = usage_between(&own->usage, &now->usage);
+}
+
+/* ---- In which phase ---- */
+
+static const struct open_phase *youngest_of(const struct pairing *pairing,
+					    const struct process *process)
+{
+	const struct open_phase *pair = pairing_youngest(pairing);
+
+	while (pair && pair->owner != process)
+		pair = pair == pairing->pairs ? NULL : pair->prev;
+	return pair;
+}
+
+/* Returns the process that started it, or NULL. Its pid may be another's by now. */
+static const struct process *parent_process(const struct processes *ps, const struct process *child)
+{
+	const struct process *parent = processes_of_tgid(ps, child->pub.ppid);
+
+	return parent && parent != child && parent->pub.started_ns <= child->pub.started_ns ? parent
+											    : NULL;
+}
+
+static uint32_t parent_of(const struct phases *phases, const struct open_phase *begun,
+			  const struct process *process)
+{
+	const struct open_phase *outer = pairing_outer(&phases->pairing, begun);
+
+	for (int i = 0; i < MAX_ANCESTORS && process && !outer; i++) {
+		process = parent_process(phases->processes, process);
+		if (process && process->open_phases)
+			outer = youngest_of(&phases->pairing, process);
+	}
+	return outer ? (uint32_t)outer->index : PROFILE_NO_PARENT;
+}
+
+/* ---- Begin and end ---- */
+
 /* In the room that reserve() made. Until the phase ends, its usage is what the tree had used when
  * it began. */
 static void begin(struct phases *phases, struct open_phase *open, const char *name,
@@ -50,18 +152,21 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_ns = event->now.time_ns,
 		.start_rss = event->now.rss,
 		.usage = event->now.usage,
+		.parent = PROFILE_NO_PARENT,
 	};
 	open->index = phases->n++;
 	if (open->kind != PROFILE_PHASE_PAIR)
 		return;
+	phases->list[open->index].parent = parent_of(phases, open, event->process);
+	phases->list[open->index].own = begin_own(&event->own);
 	open->owner = event->process;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): has_room() asks for it */
 	event->process->open_phases++;
 }
 
-/* A gap ends at `to`. */
+/* A gap ends at `to`. own: of the process that ends it; NULL if it is not the one that began it. */
 static void end(struct phases *phases, const struct open_phase *open, const char *to,
-		const struct moment *now)
+		const struct moment *now, const struct own_moment *own)
 {
 	struct profile_phase *phase = &phases->list[open->index];
 
@@ -71,10 +176,12 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->peak_rss = open->peak.rss;
 	phase->usage = usage_between(&phase->usage, &now->usage);
 	phases->peaks[open->index] = open->peak;
-	if (open->kind == PROFILE_PHASE_PAIR)
-		((struct process *)open->owner)->open_phases--;
-	else
+	if (open->kind != PROFILE_PHASE_PAIR) {
 		phase->to = to;
+		return;
+	}
+	((struct process *)open->owner)->open_phases--;
+	end_own(&phase->own, own);
 }
 
 static void count_losses(struct phases *phases, const struct phase_event *event,
@@ -130,11 +237,12 @@ int phases_step(struct phases *phases, struct names *names, const struct phase_e
 	}
 	if (is_room && reserve(phases))
 		return -ENOMEM;
+	fold_own(phases, event->process, event->own.step_peak);
 	err = pairing_step(&phases->pairing, &hit, &change);
 	if (err)
 		return err;
 	if (change.ended)
-		end(phases, change.ended, text, &event->now);
+		end(phases, change.ended, text, &event->now, &event->own);
 	if (change.begun)
 		begin(phases, change.begun, text, event);
 	outside_step(&phases->outside, phases->pairing.n_pairs, &event->now);
@@ -151,15 +259,21 @@ static void drop_gap(struct phases *phases)
 	memmove(phases->list + gap, phases->list + gap + 1, after * sizeof(*phases->list));
 	memmove(phases->peaks + gap, phases->peaks + gap + 1, after * sizeof(*phases->peaks));
 	phases->n--;
+	for (size_t i = gap; i < phases->n; i++) {
+		uint32_t *parent = &phases->list[i].parent;
+
+		*parent -= *parent != PROFILE_NO_PARENT && *parent > gap;
+	}
 }
 
-void phases_finish(struct phases *phases, const struct moment *now)
+void phases_finish(struct phases *phases, const struct moment *now, const struct process *last,
+		   const struct own_moment *own)
 {
 	struct open_phase *open;
 
 	phases->n_outside = outside_finish(&phases->outside, now);
 	while ((open = pairing_finish(&phases->pairing))) {
-		end(phases, open, "End", now);
+		end(phases, open, "End", now, last && open->owner == last ? own : NULL);
 		if (open->kind != PROFILE_PHASE_PAIR)
 			continue;
 		phases->list[open->index].closed = false;

@@ -17,7 +17,15 @@ struct phases {
 	struct pairing pairing;
 	struct outside outside;
 	size_t n_outside; /* parts of it, after phases_finish() */
+	const struct processes *processes;
 	struct profile_losses *losses;
+};
+
+/* A process alone, at a checkpoint that it hit. */
+struct own_moment {
+	uint64_t rss;	    /* 0: it uses the memory of another, or has none any more */
+	uint64_t step_peak; /* since its own last checkpoint */
+	struct profile_usage usage;
 };
 
 /* A checkpoint, as phases see it. */
@@ -27,16 +35,21 @@ struct phase_event {
 	uint32_t tgid, tid;
 	const struct profile_name *name;
 	struct moment now;
+	struct own_moment own;
 };
 
-void phases_init(struct phases *phases, size_t max, struct profile_losses *losses);
+void phases_init(struct phases *phases, size_t max, const struct processes *processes,
+		 struct profile_losses *losses);
 /* Takes the highest RSS since the last checkpoint. Comes before phases_step() of a checkpoint. */
 void phases_fold(struct phases *phases, const struct peak *peak);
 /* Begins and ends phases; their names live in `names`. Returns 0, or -ENOMEM and nothing changed.
  */
 int phases_step(struct phases *phases, struct names *names, const struct phase_event *event);
-/* Ends what is open. */
-void phases_finish(struct phases *phases, const struct moment *now);
+/* A process has ended; its phases stay open. Says what it had used, and its last peak. */
+void phases_exit(struct phases *phases, const struct process *process, uint64_t step_peak);
+/* Ends what is open. last: the process that hit WIRE_FINISH, as it was then; or NULL. */
+void phases_finish(struct phases *phases, const struct moment *now, const struct process *last,
+		   const struct own_moment *own);
 /* Returns the name of the pair that began last, or NULL. */
 const char *phases_innermost(const struct phases *phases);
 /* See profile_open_phases(). */

@@ -32,6 +32,8 @@ struct profile {
 	struct process *first;	     /* who hit WIRE_START */
 	struct main_peak main_peak;  /* its highest, of a profile among others */
 	struct process *who;	     /* who hit the last checkpoint; NULL if there was no room */
+	struct process *last;	     /* who hit WIRE_FINISH, and what it had then; or NULL */
+	struct own_moment last_own;
 	struct phases phases;
 	struct timeline timeline;
 	struct process_timeline process_timeline;
@@ -72,7 +74,7 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->own.max = PROFILE_MAX_PROCESSES;
 	p->own.size = sizeof(struct process);
 	p->own.losses = &p->losses;
-	phases_init(&p->phases, PROFILE_MAX_PHASES, &p->losses);
+	phases_init(&p->phases, PROFILE_MAX_PHASES, p->processes, &p->losses);
 	if (timeline_init(&p->timeline, config->no_timeline) ||
 	    process_timeline_init(&p->process_timeline, config->no_timeline)) {
 		profile_free(p);
@@ -404,6 +406,13 @@ static void note_main_peak(struct profile *p, const struct process *who,
 		main_peak->others = true;
 }
 
+static struct own_moment own_moment(const struct profile *p, const struct wire_checkpoint *cp)
+{
+	const struct profile_memory own = memory_from_wire(&cp->own.memory, p->config.page_size);
+
+	return (struct own_moment){own.rss, own.step_peak, usage_from_wire(&cp->own.usage)};
+}
+
 static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			   const struct profile_checkpoint **step)
 {
@@ -417,6 +426,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.tid = cp->h.tid,
 		.name = &p->name,
 		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
+		.own = own_moment(p, cp),
 	};
 	int err = processes_get(p->processes, &cp->h, &event.process);
 
@@ -444,6 +454,11 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	if (cp->what == WIRE_START && !p->first)
 		p->first = event.process;
 	note_main_peak(p, event.process, cp);
+	if (cp->what == WIRE_FINISH) {
+		/* Of a process that was gone already, the record has nothing. */
+		p->last = cp->h.started_ns ? event.process : NULL;
+		p->last_own = event.own;
+	}
 	if (event.process)
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
@@ -451,6 +466,12 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	else
 		*step = make_step(p, cp, &tree);
 	return 0;
+}
+
+void profile_exit(struct profile *p, const struct process *process,
+		  const struct wire_process *event)
+{
+	phases_exit(&p->phases, process, event->memory.step_peak * p->config.page_size);
 }
 
 static int feed_process(struct profile *p, const struct wire_process *event)
@@ -467,6 +488,8 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 		return err;
 	if (process && !process->pub.end_ns)
 		process_timeline_joined(process);
+	if (process && event->h.kind == WIRE_EXIT)
+		profile_exit(p, process, event);
 	note_run(p, &event->h, 0);
 	return 0;
 }
@@ -566,7 +589,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		p->losses.dropped_metrics += p->metrics->n;
 		p->metrics->n = 0;
 	}
-	phases_finish(&p->phases, &now);
+	phases_finish(&p->phases, &now, p->last, &p->last_own);
 	finish_totals(p);
 	return finish_timeline(p);
 }

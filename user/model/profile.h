@@ -104,6 +104,18 @@ enum profile_phase_kind {
 	PROFILE_PHASE_OUTSIDE, /* of no phase, but beside them: struct profile_outside */
 };
 
+/* A phase of the process that began it, alone. What could not be known has no `has`. */
+struct profile_own {
+	bool has_memory; /* a peak: it has memory of its own, and told it up to the end */
+	bool has_delta;	 /* and it was there at the end */
+	bool has_usage;
+	bool ended; /* the process, before the phase */
+	uint64_t start_rss, end_rss, peak_rss;
+	struct profile_usage usage;
+};
+
+enum { PROFILE_NO_PARENT = UINT32_MAX };
+
 struct profile_phase {
 	enum profile_phase_kind kind;
 	const char *name;   /* valid UTF-8; a gap has the name of the mark that begins it */
@@ -114,6 +126,12 @@ struct profile_phase {
 	uint64_t start_ns, end_ns;
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
 	struct profile_usage usage;	       /* of the tree, during the phase */
+	struct profile_own own;		       /* of a pair */
+	/*
+	 * Of a pair: index of the pair that it is in. That is the innermost of its thread, or else
+	 * of the nearest ancestor of its process that was in one. Or PROFILE_NO_PARENT.
+	 */
+	uint32_t parent;
 };
 
 /* The time in which no pair was open, in up to three parts; see outside.h. */

@@ -15,6 +15,9 @@ void profile_keep_phases(struct profile *p, size_t max);
 size_t profile_n_phases(const struct profile *p);
 /* The tree has used at least so much. No effect once WIRE_FINISH has said how much. */
 void profile_used(struct profile *p, const struct profile_usage *usage);
+/* A process of the machine has ended. The machine's table knows by now what it had used. */
+void profile_exit(struct profile *p, const struct process *process,
+		  const struct wire_process *event);
 /* Returns who hit the last checkpoint, or NULL if there was no room for the process. */
 struct process *profile_who(const struct profile *p);
 

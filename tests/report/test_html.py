@@ -17,6 +17,8 @@ import threading
 
 import pytest
 
+import test_bounds
+import test_by_name as names
 from profiles import HOSTILE, QUARK, big_profile, harmless, hostile_profile
 from reports import BUILD, DEADLINE, PROFILE, in_order, report, shown
 
@@ -500,6 +502,50 @@ def test_a_plateau(browser, render):
         + "total_quantization_time_seconds: 3.0\npeak_memory_mb: 1000.0\n"))
     assert browser.text("#peak-where") == "at 3.0 s, in no phase, after Load"
     assert browser.text("#plateau") == "99 % of it first at 2.0 s, in Load"
+
+
+def test_bounds_of_what_is_needed(browser, render):
+    """Where processes may share pages there are two bounds, else one; and none is made up."""
+    needs = """return [...document.querySelectorAll("#totals dt")].filter(dt => dt.textContent.startsWith("Needs"))
+        .map(dt => `${dt.textContent} ${dt.nextSibling.textContent}`)"""
+    browser.open(render(test_bounds.POOL))
+    browser.screenshot("bounds")
+    assert browser.js(needs) == ["Needs at least 440 MiB, at most 1.21 GiB"]
+    assert browser.text("#least").startswith("at least 460 MiB if each page counts once") and browser.one("#least").is_displayed()
+    assert browser.column("phases", "Needs at least") == ["200 MiB", "440 MiB"]
+    assert browser.column("phases", "at most") == ["200 MiB", "1.21 GiB"]
+    browser.open(render(test_bounds.ALONE))
+    assert browser.js(needs) == ["Needs at least 1.21 GiB"] and not browser.one("#least").is_displayed()
+    assert browser.column("phases", "Needs") == ["200 MiB", "1.21 GiB"]
+    browser.open(render(test_bounds.EARLIER))
+    assert browser.js(needs) == ["Needs at most 1.21 GiB"] and not browser.one("#least").is_displayed()
+
+
+def test_by_name(browser, render):
+    """A button changes between each phase and each name; a name leads to its highest phase."""
+    def shown():
+        return [browser.one(f"#{table}").is_displayed() for table in ("phases", "named")]
+
+    def press(table, title):
+        next(b for b in browser.all(f"#{table} .head button") if b.text == title).click()
+
+    text = names.profile(names.nested()).decode()
+    browser.open(render(text))
+    assert shown() == [True, False]
+    press("phases", "By name")
+    assert shown() == [False, True]
+    browser.scroll_to("#named .head")
+    browser.screenshot("by-name")
+    row = browser.column("named", "Name").index("gptq")
+    for title, cell in {"Count": "200", "Total": "2m 30s", "Mean": "750 ms", "Peak": "300 MiB",
+                        "Peak in": f"#136 {names.PATH}", "Change": "+100 MiB", "Read": "600 MiB"}.items():
+        assert browser.column("named", title)[row] == cell, title
+    browser.all("#named tbody button")[row].click()
+    assert browser.text("#range") != "0 s to 3m 20s", "expected the stretch of the highest phase"
+    press("named", "Each phase")
+    assert shown() == [True, False]
+    browser.open(render(text, "--by", "name"))
+    assert shown() == [False, True]
 
 
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9])

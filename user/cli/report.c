@@ -39,6 +39,8 @@ static const char *format_help(size_t i)
 	return renderers[i]->what;
 }
 
+static const struct choice by_choices[] = {{"name", true}, {0}};
+
 static const struct choice order_choices[] = {
 	{"time", REPORT_BY_TIME},   {"peak", REPORT_BY_PEAK},
 	{"delta", REPORT_BY_DELTA}, {"duration", REPORT_BY_DURATION},
@@ -59,6 +61,8 @@ static const struct command_option options[] = {
 	{0, "sort", "KEY",
 	 "Order of phases and processes: time (default), peak, delta, duration, read, write, cpu",
 	 OPT_CHOICE, INTO(struct report, render.order), .choices = order_choices},
+	{0, "by", "WHAT", "name: phases of one name are one, how often and how long they took",
+	 OPT_CHOICE, INTO(struct report, render.by_name), .choices = by_choices},
 	{0, "top", "N", "Show at most N phases and N processes", OPT_COUNT,
 	 INTO(struct report, render.top), .least = 1, .most = 1000000},
 	{0, "phase", "PATTERN", "Only phases of that name; *, ? and [...] match", OPT_TEXT,

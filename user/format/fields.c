@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "format/by_name.h"
 #include "format/quantities.h"
 
 #define FIELD(type, k, member, kind_)                                                              \
@@ -159,6 +160,18 @@ static const struct field outside_fields[] = {
 	USAGE_QUANTITIES(USAGE_FIELD, phase)};
 const struct record record_outside =
 	RECORD(phase, "an item of outside_phases", outside_fields, NULL);
+
+static const struct field named_fields[] = {
+	{FIELD(named, "name", name, FIELD_TEXT)},
+	{FIELD(named, "count", count, FIELD_COUNT)},
+	{FIELD(named, "total_secs", total_ns, FIELD_NS)},
+	{FIELD(named, "mean_secs", mean_ns, FIELD_NS)},
+	{FIELD(named, "peak_memory_mb", peak_rss, FIELD_BYTES)},
+	{FIELD(named, "peak_index", peak_index, FIELD_COUNT)},
+	{FIELD(named, "peak_path", peak_path, FIELD_TEXT)},
+	{FIELD(named, "delta_memory_mb", delta_rss, FIELD_DELTA)},
+	USAGE_QUANTITIES(USAGE_FIELD, named)};
+const struct record record_named = RECORD(named, "phases of a name", named_fields, NULL);
 
 static const struct field process_fields[] = {
 	{FIELD(process, "pid", pid, FIELD_U32), .required = true},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "format/by_name.h"
 #include "format/ending.h"
 #include "format/fields.h"
 #include "format/json_metrics.h"
@@ -230,10 +231,28 @@ static int put_table(FILE *out, const struct recording *r, size_t i)
 					   *(const size_t *)(at + tables[i].n));
 }
 
+static int put_by_name(FILE *out, const struct recording *r)
+{
+	struct by_name *b = by_name_new(r);
+	const struct recording_named *rows;
+	size_t n;
+	int failed;
+
+	if (!b)
+		return -1;
+	rows = by_name_rows(b, &n);
+	failed = put_records(out, &record_named, (const char *)rows, n);
+	by_name_free(b);
+	return failed;
+}
+
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
-	if (put_table(out, r, options->table))
+	if (options->by_name && options->table)
+		return error_set(err, "--by name is of phases: --table %s has none",
+				 csv_table(options->table));
+	if (options->by_name ? put_by_name(out, r) : put_table(out, r, options->table))
 		return error_set(err, "not enough memory for the report");
 	return 0;
 }

@@ -224,12 +224,15 @@ static int render(const struct recording *r, const struct render_options *option
 	recording_ending(r, &page.ending);
 	page.rates = rates_between_steps(r, MAX_RATES, &page.n_rates);
 	page.metrics = reported_metrics(r, &page.n_metrics);
-	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates && page.metrics;
+	page.by_name = by_name_new(r);
+	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates && page.metrics &&
+		   page.by_name;
 	if (is_ready)
 		put_page(&page);
 	recording_needs_free(page.needs);
 	free(page.rates);
 	free(page.metrics);
+	by_name_free(page.by_name);
 	layout_free(&page.layout);
 	return is_ready ? 0 : error_set(err, "not enough memory for the report");
 }

@@ -10,6 +10,7 @@
 #define QPROF_HTML_PARTS_H
 
 #include "base/json_writer.h"
+#include "format/by_name.h"
 #include "format/ending.h"
 #include "format/recording.h"
 #include "report/layout.h"
@@ -23,6 +24,7 @@ struct html_page {
 	struct recording_needs *needs;
 	struct ending ending;
 	struct layout layout;
+	struct by_name *by_name;
 	struct rate *rates;
 	size_t n_rates;
 	struct reported *metrics;

@@ -231,6 +231,43 @@ static void put_phases(struct json_writer *j, const struct html_page *page)
 	json_member_u64(j, "lanes", page->layout.lanes);
 }
 
+/* The same phases by name. */
+static void put_named(struct json_writer *j, const struct html_page *page)
+{
+	static const char *const keys[] = {"name",	"count",    "seconds",	  "mean", "peak",
+					   "number",	"path",	    "delta",	  "gap",  "io_read",
+					   "disk_read", "io_write", "disk_write", "cpu",  NULL};
+	const struct recording *r = page->r;
+	const struct recording_named *rows;
+	size_t n;
+
+	rows = by_name_rows(page->by_name, &n);
+	if (n == r->n_phases) /* each name is there once */
+		return;
+	json_member_bool(j, "by_name", page->options->by_name);
+	begin_usage_rows(j, "named", keys, page->r);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_phase *highest = &r->phases[rows[i].peak_index];
+
+		if (!render_wants_phase(page->options, highest))
+			continue;
+		json_array(j);
+		html_shown(j, rows[i].name);
+		json_u64(j, rows[i].count);
+		html_secs(j, rows[i].total_ns);
+		html_secs(j, rows[i].mean_ns);
+		json_u64(j, rows[i].peak_rss);
+		json_u64(j, rows[i].peak_index + 1);
+		html_shown(j, rows[i].peak_path);
+		json_i64(j, rows[i].delta_rss);
+		html_bool(j, highest->kind == PROFILE_PHASE_GAP);
+		html_usage(j, &rows[i].usage);
+		put_later(j, r, &rows[i].usage);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+}
+
 static void put_process(struct json_writer *j, const struct recording *r,
 			const struct recording_process *process)
 {
@@ -401,6 +438,7 @@ void html_tables(struct html_page *page)
 	put_rates(j, page);
 	put_marks(j, page->r);
 	put_phases(j, page);
+	put_named(j, page);
 	put_processes(j, page->r);
 	put_steps(j, page->r);
 	put_reported(j, page);

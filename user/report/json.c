@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/ending.h"
+#include "format/by_name.h"
 #include "format/fields.h"
 #include "format/json_metrics.h"
 #include "base/json_writer.h"
@@ -253,8 +254,24 @@ static void put_peak(struct json_writer *j, const struct recording *r)
 	json_object_end(j);
 }
 
+static int put_by_name(struct json_writer *j, const struct recording *r)
+{
+	struct by_name *b = by_name_new(r);
+	const struct recording_named *rows;
+	size_t n;
+
+	if (!b)
+		return -1;
+	rows = by_name_rows(b, &n);
+	json_key(j, "phases_by_name");
+	put_list(j, &record_named, (const char *)rows, n);
+	by_name_free(b);
+	return 0;
+}
+
 /* What the file does not have. */
-static int put_report(struct json_writer *j, const struct recording *r)
+static int put_report(struct json_writer *j, const struct recording *r,
+		      const struct render_options *options)
 {
 	struct ending ending;
 
@@ -266,7 +283,7 @@ static int put_report(struct json_writer *j, const struct recording *r)
 	json_member_text(j, "ending", ending.is_bad ? ending.text : NULL);
 	put_derived(j, r);
 	put_peak(j, r);
-	if (put_fit(j, r))
+	if (put_fit(j, r) || (options->by_name && put_by_name(j, r)))
 		return -1;
 	json_object_end(j);
 	return 0;
@@ -277,10 +294,9 @@ static int render(const struct recording *r, const struct render_options *option
 {
 	struct json_writer j = {.out = out, .pretty = true};
 
-	(void)options;
 	json_object(&j);
 	put_record(&j, &record_recording, r);
-	if (put_report(&j, r))
+	if (put_report(&j, r, options))
 		return error_set(err, "not enough memory for the report");
 	json_object_end(&j);
 	return 0;

@@ -32,6 +32,7 @@ struct render_options {
 	unsigned int width; /* columns, at least 60 */
 	unsigned int top;   /* show at most this many phases, and processes; 0: the default */
 	enum report_order order;
+	unsigned int by_name; /* 1: phases that are called the same are one */
 	bool colour;
 };
 

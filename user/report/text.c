@@ -196,8 +196,11 @@ static int put_page(const struct text_report *t)
 	text_memory_line(t);
 	text_needs(t);
 	put_totals(t);
-	text_phases(t, phases, n);
-	failed = text_processes(t) || text_metrics(t) ? -1 : 0;
+	if (!t->options->by_name)
+		text_phases(t, phases, n);
+	failed = (t->options->by_name && text_by_name(t)) || text_processes(t) || text_metrics(t)
+			 ? -1
+			 : 0;
 	if (!failed)
 		put_quality(t);
 	free(phases);

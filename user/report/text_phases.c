@@ -4,6 +4,8 @@
 #include "format/quantities.h"
 #include "report/text_report.h"
 
+#include <string.h>
+
 static void phase_name(char *out, size_t size, const struct recording_phase *phase)
 {
 	snprintf(out, size, "%.600s%s", phase->shown, phase->closed ? "" : " (open)");
@@ -115,7 +117,7 @@ static void fill_cpu(const struct text_report *t, const struct phase_table *tabl
 	(void)table;
 	units_time_for_people(line->cells[0], cpu_ns);
 	text_percent(line->cells[1], cpu_ns, t->r->totals.usage.cpu_ns);
-	if (phase->duration_ns < t->cpu_error_ns)
+	if (phase->duration_ns < t->cpu_error_ns * (phase->stretches ? phase->stretches : 1))
 		snprintf(line->cells[2], UNITS_TEXT_MAX, "-");
 	else
 		snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
@@ -230,10 +232,22 @@ static struct phase_table group_table(enum quantity_group group)
 	return table;
 }
 
+/* "I/O BY PHASE"; "I/O BY NAME" of phases that are summed by name. */
+static void put_titles(const struct text_report *t, const struct phase_table *table, bool of_names)
+{
+	static const char by_phase[] = "PHASE";
+	const size_t kept = strlen(table->name) - (of_names ? sizeof(by_phase) - 1 : 0);
+	char title[64];
+
+	snprintf(title, sizeof(title), "%.*s%s", (int)kept, table->name, of_names ? "NAME" : "");
+	table_titles(&t->table, title, table->titles, table->n_cells);
+}
+
 /* Writes no table if no phase has something to say in it. */
 static void put_table(const struct text_report *t, const struct phase_table *table,
 		      const struct recording_phase *const *phases, size_t n)
 {
+	const bool of_names = t->options->by_name;
 	const struct recording_phase *shown[2] = {NULL, NULL}; /* the one before, this one */
 	size_t said = 0;
 
@@ -246,7 +260,7 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 		shown[1] = phases[i];
 		if (said == 1) {
 			fputc('\n', t->table.out);
-			table_titles(&t->table, table->name, table->titles, table->n_cells);
+			put_titles(t, table, of_names);
 		} else if (begins_gaps(shown, 1)) {
 			fprintf(t->table.out, "%*sbetween marks\n", INDENT, "");
 		}
@@ -254,7 +268,7 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 		table->fill(t, table, phases[i], &line);
 		table_line(&t->table, &line, table->n_cells);
 	}
-	text_more(t, said, "more phase(s)");
+	text_more(t, said, of_names ? "more name(s)" : "more phase(s)");
 }
 
 /* Whether for any phase the least that it needs and the most differ, or the least is not known. */
@@ -272,13 +286,8 @@ static bool has_bounds(const struct text_report *t, const struct recording_phase
 	return false;
 }
 
-void text_phases(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
+void text_usage(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
 {
-	struct recording_need need;
-
-	if (!n)
-		return;
-	put_list(t, phases, n);
 	put_table(t, &io_table, phases, n);
 	put_table(t, &cpu_table, phases, n);
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
@@ -287,6 +296,16 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 		if (table.name)
 			put_table(t, &table, phases, n);
 	}
+}
+
+void text_phases(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
+{
+	struct recording_need need;
+
+	if (!n)
+		return;
+	put_list(t, phases, n);
+	text_usage(t, phases, n);
 	if (recording_need(t->needs, 0, UINT64_MAX, &need))
 		put_table(t, has_bounds(t, phases, n) ? &bounds_table : &needs_table, phases, n);
 }

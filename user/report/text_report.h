@@ -46,7 +46,16 @@ void text_memory_line(const struct text_report *t);
 /* What the run needs at least, and what it had besides. */
 void text_needs(const struct text_report *t);
 
+/* text_by_name.c */
+
+/* The phases and the tables of their I/O and CPU time, all of one name in one line. Returns 0, or
+ * -1 when out of memory. */
+int text_by_name(const struct text_report *t);
+
 /* text_phases.c */
+
+/* The tables of their I/O, CPU time and other usage. */
+void text_usage(const struct text_report *t, const struct recording_phase *const *phases, size_t n);
 
 /* The list of phases, then the tables of their I/O, CPU time and needs. */
 void text_phases(const struct text_report *t, const struct recording_phase *const *phases,

@@ -161,6 +161,44 @@ function addPhases(order) {
 	byId("phases").hidden = !rows.length;
 }
 
+// Hundreds of phases may have one name: then a button changes between each of them and each name.
+function addNamed(order) {
+	const sections = [byId("phases"), byId("named")];
+	const show = byName => sections.forEach((section, i) => {
+		section.hidden = byName !== Boolean(i);
+	});
+
+	if (!profile.named.length)
+		return;
+	addTable(byId("named"), {
+		title: profile.filter ? `Phases by name (${profile.filter})` : "Phases by name",
+		rows: profile.named,
+		order: {key: order === "start" ? "seconds" : order, up: false},
+		filterBy: p => p.name,
+		action: p => {
+			zoomTo(profile.phases.find(phase => phase.number === p.number));
+			byId("charts").scrollIntoView({block: "start"});
+		},
+		columns: [
+			{key: "name", title: "Name", text: true},
+			{key: "count", title: "Count", always: true, bar: true},
+			{key: "seconds", title: "Total", show: p => secs(p.seconds), bar: true, always: true, hint: "Time of all phases of that name"},
+			{key: "mean", title: "Mean", show: p => secs(p.mean), bar: true, always: true},
+			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during one of them"},
+			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at their ends less that at their begins"},
+			...usageColumns,
+			{key: "path", title: "Peak in", text: true, show: p => p.count > 1 ? `#${p.number} ${p.path}` : "", hint: "Which of them had that peak"},
+		],
+	});
+	for (const [i, title] of ["By name", "Each phase"].entries()) {
+		const button = el("button", {type: "button"}, title);
+
+		button.addEventListener("click", () => show(!i));
+		sections[i].querySelector(".head").append(button);
+	}
+	show(profile.by_name);
+}
+
 function addProcesses(order) {
 	for (const process of profile.processes) {
 		process.label = processName(process);
@@ -247,6 +285,7 @@ function addMetrics() {
 
 function startTables() {
 	addPhases(profile.order);
+	addNamed(profile.order);
 	addProcesses(profile.order);
 	addMetrics();
 	addSteps();

@@ -11,6 +11,7 @@ const profile = JSON.parse(byId("profile").textContent);
 for (const key of ["phases", "processes", "rates", "marks", "steps", "doubts", "warnings", "palette", "metrics"])
 	profile[key] = objects(profile[key]);
 profile.outside = profile.outside ? objects(profile.outside) : [];
+profile.named = profile.named ? objects(profile.named) : [];
 profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 if (profile.peak.shares)
 	profile.peak.shares = objects(profile.peak.shares);

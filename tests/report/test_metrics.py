@@ -269,7 +269,7 @@ def test_a_budget_marks_its_line_only(made):
     assert "! model_size_mb=400: model_size_mb is 410.5, at most 400" in text, text
 
 
-@pytest.mark.parametrize("budget", ["model_size_mb=400M", "model_size_mb=", "model_size_mb=nan", "model_size_mb", "=5"])
+@pytest.mark.parametrize("budget", ["model_size_mb=", "model_size_mb=nan", "model_size_mb", "=5"])
 def test_what_is_no_budget(budget):
     _, stderr = run("diff", "--budget", budget, PROFILE, PROFILE, status=125)
     assert "not a budget such as" in stderr, stderr

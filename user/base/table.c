@@ -158,6 +158,32 @@ void table_more(const struct table *table, size_t n, size_t shown, const char *w
 			units_counted(text, sizeof(text), n - shown, what), where);
 }
 
+void table_wrapped(const struct table *table, const char *lead, const char *text)
+{
+	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	const int indent = (int)strlen(lead);
+	const int room = (int)table->width - indent;
+	const char *at = safe;
+
+	text_for_terminal(safe, sizeof(safe), text, MAX_WIDTH);
+	while (*at) {
+		int len = (int)strlen(at), next;
+
+		if (len > room) {
+			for (len = room; len > 0 && at[len] != ' '; len--)
+				;
+			len = len ? len : room;
+		}
+		/* Never cut a character: its further bytes begin with the bits 10. */
+		while (len > 1 && ((unsigned char)at[len] & 0xc0) == 0x80)
+			len--;
+		fprintf(table->out, "%*s%.*s\n", indent, at == safe ? lead : "", len, at);
+		for (next = len; at[next] == ' '; next++)
+			;
+		at += next;
+	}
+}
+
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,
 		  size_t n)
 {

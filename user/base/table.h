@@ -82,6 +82,9 @@ void table_settled(const struct table *table, const struct table_columns *column
  * process(es)", see units_counted(). */
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,
 		const char *where);
+/* A program's text on as many lines as it takes: lead before the first, blanks before the others.
+ */
+void table_wrapped(const struct table *table, const char *lead, const char *text);
 /* Pieces on one line, or on several where it would get too long. */
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,
 		  size_t n);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "base/log.h"
@@ -21,11 +22,6 @@ struct limits {
 	size_t n;
 };
 
-struct budgets {
-	struct diff_budget *items; /* their phases, or names of metrics, are malloc'ed */
-	size_t n;
-};
-
 struct diff_command {
 	const char *sides[2];
 	struct limits limits;
@@ -33,24 +29,6 @@ struct diff_command {
 	struct diff diff;
 	unsigned int json;
 };
-
-static int parse_amount(enum compare_metric metric, const char *text, uint64_t *amount)
-{
-	unsigned int count = 0;
-	int err;
-
-	switch (compare_metrics[metric].unit) {
-	case QUANTITY_BYTES:
-		return parse_bytes(text, amount);
-	case QUANTITY_NS:
-		return parse_duration(text, amount);
-	case QUANTITY_COUNT:
-		break;
-	}
-	err = parse_count(text, 0, UINT_MAX, &count);
-	*amount = count;
-	return err;
-}
 
 static int parse_limit(const struct command_option *option, const char *text, void *member)
 {
@@ -63,70 +41,13 @@ static int parse_limit(const struct command_option *option, const char *text, vo
 		return -ENOMEM;
 	limits->items = more;
 	limit.is_percent = !parse_percent(text, &limit.percent);
-	if (!limit.is_percent && parse_amount(limit.metric, text, &limit.amount))
+	if (!limit.is_percent && budgets_amount(limit.metric, text, &limit.amount))
 		return -EINVAL;
 	if (asprintf(&words, "--%s %s", option->name, text) < 0)
 		return -ENOMEM;
 	limit.text = words;
 	more[limits->n++] = limit;
 	return 0;
-}
-
-static bool find_metric(const char *name, enum compare_metric *metric)
-{
-	for (size_t i = 0; i < COMPARE_METRICS; i++) {
-		if (!strcmp(compare_metrics[i].name, name)) {
-			*metric = (enum compare_metric)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * Splits [PHASE.]METRIC=AMOUNT at the last dot and sign: a name may have some, too. If METRIC is
- * none of diff's own, the whole before the sign is the name of a metric of the program.
- */
-static int split_budget(char *text, struct diff_budget *budget)
-{
-	char *equals = strrchr(text, '='), *dot;
-
-	if (!equals || equals == text)
-		return -EINVAL;
-	*equals = '\0';
-	dot = strrchr(text, '.');
-	if (!find_metric(dot ? dot + 1 : text, &budget->metric)) {
-		budget->program = text;
-		return parse_real(equals + 1, &budget->most);
-	}
-	if (dot)
-		*dot = '\0';
-	budget->phase = dot ? text : NULL;
-	return parse_amount(budget->metric, equals + 1, &budget->amount);
-}
-
-static int parse_budget(const struct command_option *option, const char *text, void *member)
-{
-	struct budgets *budgets = member;
-	struct diff_budget budget = {.text = text};
-	struct diff_budget *more = reallocarray(budgets->items, budgets->n + 1, sizeof(budget));
-	char *copy;
-	int failed;
-
-	(void)option;
-	if (!more)
-		return -ENOMEM;
-	budgets->items = more;
-	copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
-	failed = split_budget(copy, &budget);
-	if (failed || (!budget.phase && !budget.program))
-		free(copy);
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): else the list of budgets has it */
-	if (!failed)
-		more[budgets->n++] = budget;
-	return failed;
 }
 
 static const struct choice format_choices[] = {{"text", false}, {"json", true}, {0}};
@@ -142,14 +63,8 @@ static const struct command_option options[] = {
 	{0, "max-time-increase", "LIMIT", "The same of time: 10%, 2s", OPT_OWN,
 	 INTO(struct diff_command, limits), .set = COMPARE_TIME, .parse = parse_limit,
 	 .wrong = "not a limit such as 5% or 2s"},
-	{0, "budget", "BUDGET",
-	 "Most that NEW may take: [PHASE.]METRIC=AMOUNT, such as Calibration.peak=20G or "
-	 "time=10m; METRIC is peak, end, need, io, time, cpu or a count such as "
-	 "major_faults, PHASE a name or pattern; or METRIC=NUMBER of a metric that the program "
-	 "reports, such as model_size_mb=400 "
-	 "(repeatable)",
-	 OPT_OWN, INTO(struct diff_command, budgets), .parse = parse_budget,
-	 .wrong = "not a budget such as Calibration.peak=20G, time=10m, model_size_mb=400"},
+	{0, "budget", "BUDGET", "Most that NEW may take: " BUDGETS_HELP, OPT_OWN,
+	 INTO(struct diff_command, budgets), .parse = budgets_parse, .wrong = BUDGETS_WRONG},
 	{0, "allow-failed", NULL,
 	 "Judge runs that failed, were killed or cut off as others: without it, no limit or budget "
 	 "holds for them (^C alone is no failure)",
@@ -259,12 +174,8 @@ static int diff_main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < command.limits.n; i++)
 		free((char *)command.limits.items[i].text);
-	for (size_t i = 0; i < command.budgets.n; i++) {
-		free((char *)command.budgets.items[i].phase);
-		free((char *)command.budgets.items[i].program);
-	}
 	free(command.limits.items);
-	free(command.budgets.items);
+	budgets_free(&command.budgets);
 	return status;
 }
 

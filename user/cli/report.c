@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/judge.h"
 #include "base/tty.h"
 #include "cli/load.h"
 #include "base/log.h"
@@ -25,6 +26,8 @@ struct report {
 	unsigned int format; /* index of renderers, or UNKNOWN */
 	const struct renderer *renderer;
 	struct render_options render;
+	struct judge judge;
+	int status; /* what it came to */
 };
 
 static struct choice format_choice(size_t i)
@@ -71,13 +74,30 @@ static const struct command_option options[] = {
 	 "Of csv: phases (default), outside_phases, processes, timeline, process_timeline, "
 	 "memory_usage, totals, metrics or metric_definitions",
 	 OPT_CHOICE, INTO(struct report, render.table), .choice = table_choice},
+	{0, "fits", "AMOUNT",
+	 "Judge instead: does the run, and each phase, fit into AMOUNT (16G) of RAM and swap",
+	 OPT_SIZE, INTO(struct report, judge.fits), .least = 1},
+	{0, "budget", "BUDGET", "Judge instead: most that the run may take: " BUDGETS_HELP, OPT_OWN,
+	 INTO(struct report, judge.budgets), .parse = budgets_parse, .wrong = BUDGETS_WRONG},
+	{0, "allow-failed", NULL,
+	 "Judge a run that failed, was killed or cut off as others: without it, it fits into "
+	 "nothing for sure, and no budget holds",
+	 OPT_FLAG, INTO(struct report, judge.allow_failed)},
 	{0, "width", "COLUMNS", "Of text (default: the terminal's, or 80)", OPT_COUNT,
 	 INTO(struct report, render.width), .least = MIN_WIDTH, .most = TTY_MAX_WIDTH},
 	{0},
 };
 
-static int write_report(const struct report *report, const struct recording *r, int fd,
-			struct error *err)
+static int judge(struct report *report, const struct recording *r, FILE *out, struct error *err)
+{
+	report->judge.phase = report->render.phase;
+	report->judge.width = report->render.width;
+	report->judge.colour = report->render.colour;
+	report->status = judge_write(&report->judge, r, out);
+	return report->status < 0 ? error_set(err, "not enough memory to judge") : 0;
+}
+
+static int write_report(struct report *report, const struct recording *r, int fd, struct error *err)
 {
 	FILE *out = fdopen(fd, "w");
 	const char *to = strcmp(report->output, "-") ? report->output : "stdout";
@@ -89,7 +109,10 @@ static int write_report(const struct report *report, const struct recording *r, 
 	}
 	/* The first write that fails says why; some file systems say it when the file closes. */
 	errno = 0;
-	failed = report->renderer->render(r, &report->render, out, err);
+	if (judge_is_asked(&report->judge))
+		failed = judge(report, r, out, err);
+	else
+		failed = report->renderer->render(r, &report->render, out, err);
 	if ((ferror(out) | fclose(out)) && !failed)
 		failed = error_set(err, "cannot write all of '%s': %s", to,
 				   errno ? strerror(errno) : "a write failed");
@@ -146,6 +169,17 @@ static int make_report(struct report *report, struct error *err)
 	return failed;
 }
 
+/* A judgement is told in two formats. */
+static int choose_judgement(struct report *report, struct error *err)
+{
+	const char *format = report->renderer->name;
+
+	report->judge.json = !strcmp(format, "json");
+	if (!judge_is_asked(&report->judge) || report->judge.json || !strcmp(format, "text"))
+		return 0;
+	return error_set(err, "--fits and --budget have no %s: use text or json", format);
+}
+
 static int report_main(int argc, char **argv)
 {
 	struct report report = {.profile = DEFAULT_PROFILE, .output = "-", .format = UNKNOWN};
@@ -156,11 +190,12 @@ static int report_main(int argc, char **argv)
 						   : renderers[report.format];
 	report.render.source = report.profile;
 	signal(SIGXFSZ, SIG_IGN); /* write(2) fails instead where a file may not grow */
-	if (!report.renderer || make_report(&report, &err)) {
+	if (!report.renderer || choose_judgement(&report, &err) || make_report(&report, &err)) {
 		log_error("%s", err.text);
-		return err.status;
+		report.status = err.status;
 	}
-	return 0;
+	budgets_free(&report.judge.budgets);
+	return report.status;
 }
 
 const struct command command_report = {
@@ -173,7 +208,9 @@ const struct command command_report = {
 	       "privileges."
 	       "\v"
 	       "Exit status 0, or 125 if the profile cannot be read, no phase matches --phase, or "
-	       "the report cannot be written.",
+	       "the report cannot be written. With --fits: 0, it fits; 1, it does not; 3, the "
+	       "amount is between what the run needs at least and at most, or it did not end well. "
+	       "With --budget: 1 if a budget is passed, or the run did not end well.",
 	.tables = (const struct option_table[]){{options, 0}, {0}},
 	.arguments = {ARGUMENTS_FILES, .most = 1, .at = offsetof(struct report, profile),
 		      .too_many = "one profile at a time; to compare two: qprof-bpf diff"},

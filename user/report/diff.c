@@ -386,18 +386,22 @@ void diff_text(const struct diff *d, FILE *out)
 			units_counted(phases_text, sizeof(phases_text), same_metrics, "metric(s)"));
 	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
 		fputs("~ is within the spread of the repeats\n", out);
-	if (d->n_breaches)
+	if (d->n_limits + d->n_budgets)
 		fputc('\n', out);
+	diff_judgement_text(d, out);
+}
+
+void diff_judgement_text(const struct diff *d, FILE *out)
+{
 	tone(d, out, WARNING);
 	for (size_t i = 0; i < d->n_breaches; i++)
 		put_breach(d, out, &d->breaches[i]);
 	if (is_doubted(d))
-		fprintf(out, "%s! the limits cannot be told to hold: a run %s (--allow-failed)\n",
-			d->n_breaches ? "" : "\n",
+		fprintf(out, "! the limits cannot be told to hold: a run %s (--allow-failed)\n",
 			d->old_partial || d->new_partial ? "was cut off" : "failed");
 	tone(d, out, PLAIN);
 	if (d->n_limits + d->n_budgets && !diff_is_broken(d))
-		fputs("\nAll limits hold.\n", out);
+		fputs("All limits hold.\n", out);
 }
 
 /* ---- JSON: plain bytes and seconds, no units to parse ---- */
@@ -506,6 +510,16 @@ static void put_json_ending(struct json_writer *j, const char *key, const struct
 	json_text(j, ending->is_bad ? ending->text : NULL);
 }
 
+void diff_judgement_json(const struct diff *d, struct json_writer *j)
+{
+	json_member_bool(j, "broken", diff_is_broken(d));
+	json_key(j, "breaches");
+	json_array(j);
+	for (size_t i = 0; i < d->n_breaches; i++)
+		put_json_breach(j, &d->breaches[i]);
+	json_array_end(j);
+}
+
 void diff_json(const struct diff *d, FILE *out)
 {
 	struct json_writer j = {.out = out, .pretty = true};
@@ -517,13 +531,7 @@ void diff_json(const struct diff *d, FILE *out)
 	json_plain(&j, d->old_partial || d->new_partial ? "true" : "false");
 	put_json_ending(&j, "old_ending", &d->endings[COMPARE_OLD]);
 	put_json_ending(&j, "new_ending", &d->endings[COMPARE_NEW]);
-	json_key(&j, "broken");
-	json_plain(&j, diff_is_broken(d) ? "true" : "false");
-	json_key(&j, "breaches");
-	json_array(&j);
-	for (size_t i = 0; i < d->n_breaches; i++)
-		put_json_breach(&j, &d->breaches[i]);
-	json_array_end(&j);
+	diff_judgement_json(d, &j);
 	json_key(&j, "run");
 	put_json_subject(&j, d, comparison_run(d->c));
 	diff_json_program(d, &j);

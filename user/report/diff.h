@@ -55,6 +55,9 @@ bool diff_is_broken(const struct diff *d);
 
 void diff_text(const struct diff *d, FILE *out);
 void diff_json(const struct diff *d, FILE *out);
+/* Of these, only whether the limits hold, and which do not: lines, and members of an object. */
+void diff_judgement_text(const struct diff *d, FILE *out);
+void diff_judgement_json(const struct diff *d, struct json_writer *j);
 
 /* diff_metrics.c: the same of what programs reported. */
 

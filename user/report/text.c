@@ -23,28 +23,7 @@ enum {
 
 void text_wrapped(const struct text_report *t, const char *lead, const char *text)
 {
-	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	const int indent = (int)strlen(lead);
-	const int room = (int)t->table.width - indent;
-	const char *at = safe;
-
-	text_for_terminal(safe, sizeof(safe), text, MAX_WIDTH);
-	while (*at) {
-		int len = (int)strlen(at), next;
-
-		if (len > room) {
-			for (len = room; len > 0 && at[len] != ' '; len--)
-				;
-			len = len ? len : room;
-		}
-		/* Never cut a character: its further bytes begin with the bits 10. */
-		while (len > 1 && ((unsigned char)at[len] & 0xc0) == 0x80)
-			len--;
-		fprintf(t->table.out, "%*s%.*s\n", indent, at == safe ? lead : "", len, at);
-		for (next = len; at[next] == ' '; next++)
-			;
-		at += next;
-	}
+	table_wrapped(&t->table, lead, text);
 }
 
 void text_title(const struct text_report *t, const char *title)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`report --fits` and `report --budget`: a profile judged by itself, with an exit status for scripts."""
+
+import json
+
+import pytest
+
+from profiles import QUARK
+from reports import HERE, run
+from test_bounds import ALONE, EARLIER, POOL
+
+KILLED = HERE / "endings" / "killed.yaml"
+
+
+def judged(profile, *args, status=0, width=100):
+    text = run("report", "--width", width, *args, "-", stdin=profile.encode(), status=status)[0].decode()
+    return text, {line.split("  ")[1]: line.split()[-1] for line in text.split("FITS INTO")[-1].splitlines()[1:]
+                  if line.startswith("  ")}
+
+
+# The pool needs 440 MiB at least in Work, 200 in Load; as a sum 1240. With what the timeline leaves out, at most
+# 1240 + 1290 / 256, which is 1245.04.
+FITS = [
+    # amount, status, the first words, answers for the phases
+    ("199M", 1, "Does NOT fit into 199 MiB: needs at least 440 MiB, which is 241 MiB more; the first time at 1.0 s, in Load",
+     {"Load": "no", "Work": "no"}),
+    ("439M", 1, "Does NOT fit into 439 MiB: needs at least 440 MiB, which is 1.00 MiB more; the first time at 3.0 s, in Work",
+     {"Load": "yes", "Work": "no"}),
+    ("440M", 3, "Cannot tell whether it fits into 440 MiB: it needs at least 440 MiB, at most 1.22 GiB; processes may share",
+     {"Load": "yes", "Work": "unknown"}),
+    ("202M", 1, "Does NOT fit into 202 MiB", {"Load": "unknown", "Work": "no"}),
+    ("1245M", 3, "Cannot tell", {"Load": "yes", "Work": "unknown"}),
+    ("1246M", 0, "Fits into 1.22 GiB: needs at most 1.22 GiB, which leaves 984 KiB", {"Load": "yes", "Work": "yes"}),
+    ("16G", 0, "Fits into 16.0 GiB: needs at most 1.22 GiB, which leaves 14.8 GiB", {"Load": "yes", "Work": "yes"}),
+]
+
+
+@pytest.mark.parametrize("amount,status,words,phases", FITS, ids=[f[0] for f in FITS])
+def test_fits(amount, status, words, phases):
+    text, answers = judged(POOL, "--fits", amount, status=status)
+    assert " ".join(text.split()).startswith(words), text
+    whole = {0: "yes", 1: "no", 3: "unknown"}[status]
+    assert answers == {**phases, "The whole run": whole}, text
+    assert "Peak 1" not in text and all(len(line) <= 100 for line in text.splitlines()), text
+    document = json.loads(run("report", "-f", "json", "--fits", amount, "-", stdin=POOL.encode(), status=status)[0])
+    assert document["fits"]["fits"] == whole and words in document["fits"]["why"], document
+    assert {p["name"]: p["fits"] for p in document["fits"]["phases"]} == phases, document
+    assert (document["fits"]["first_over_secs"] is not None) == (whole == "no"), document
+
+
+def test_a_process_alone():
+    """Nothing is shared: between the bounds there is only what the timeline leaves out."""
+    judged(ALONE, "--fits", "1239M", status=1)
+    judged(ALONE, "--fits", "1241M", status=3)
+    judged(ALONE, "--fits", "1246M")
+
+
+def test_many_processes():
+    """Between two points each process may have grown; those that live at different times, not together."""
+    def process(pid, start, end):
+        return (f"- {{pid: {pid}, ppid: 7, comm: w, cmdline: w, start_secs: {start}, end_secs: {end}, exit_code: 0,\n"
+                "  flags: [], peak_memory_mb: 1.0}\n")
+    after = "".join(process(10 + i, i, i + 0.5) for i in range(3))
+    together = "".join(process(10 + i, 0.5, 3.5) for i in range(3))
+    whole = ALONE.replace("peak_memory_mb: 1290.0", "peak_memory_mb: 1990.0")
+    step = 1990 / 256
+    for processes, n in ((after, 2), (together, 4)):
+        text = whole.replace("timeline:\n", processes + "timeline:\n")
+        document = json.loads(run("report", "-f", "json", "--fits", "2G", "-", stdin=text.encode())[0])
+        assert abs(document["fits"]["needed_at_most_mb"] - (1240 + n * step)) < 0.02, (n, document["fits"])
+
+
+def test_the_peak_bounds_what_is_needed():
+    """It is exact: without swap no more was needed than that, however coarse the timeline is."""
+    whole = ALONE.replace("peak_memory_mb: 1290.0", "peak_memory_mb: 1241.0")
+    judged(whole, "--fits", "1241M")
+    swapped = whole.replace("1240.0, 0.0, 0.0, null", "1239.0, 0.0, 1.0, null")
+    judged(swapped, "--fits", "1241M", status=3)
+
+
+def test_bounds_that_nobody_said():
+    text, answers = judged(EARLIER, "--fits", "100M", status=3)
+    assert "does not say how much at least" in " ".join(text.split()) and set(answers.values()) == {"unknown"}, text
+    judged(EARLIER, "--fits", "2G")
+    text, _ = judged(QUARK, "--fits", "100G", status=3)
+    assert "no timeline" in text, text
+
+
+def test_a_run_that_was_killed():
+    """It might have needed more; what it had is still too much for less."""
+    def status_of(status, *args):
+        return run("report", "--width", "100", *args, KILLED, status=status)[0].decode()
+    text = status_of(3, "--fits", "30G")
+    assert "it had at most 417 MiB, but did not end well (--allow-failed)" in " ".join(text.split()), text
+    rows = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith("  ")}
+    assert rows == {"Load": "yes", "Calibration": "unknown", "The": "unknown"}, text
+    status_of(1, "--fits", "400M")
+    status_of(0, "--fits", "30G", "--allow-failed")
+    assert "cannot be told to hold" in status_of(1, "--budget", "peak=30G")
+    assert "All limits hold" in status_of(0, "--budget", "peak=30G", "--allow-failed")
+
+
+def test_path_of_the_first():
+    """A name that is there more than once does not say which."""
+    twice = POOL.replace("name: Load", "name: Work").replace("depth: 0, pid: 7, tid: 7, start_secs: 2.0", "depth: 1, pid: 7, tid: 7, start_secs: 2.0")
+    text, _ = judged(twice, "--fits", "300M", status=1)
+    assert "the first time at 3.0 s, in Work > Work" in " ".join(text.split()), text
+
+
+BUDGETS = [
+    # budget, whether it holds, words
+    ("Wo*=1300M", True, None), ("Wo*=1200M", False, "! Wo*=1200M: Work, peak memory is 1.26 GiB, at most 1.17 GiB"),
+    ("*=1G", False, "! *=1G: Work, peak memory"), ("Load.peak=210M", True, None), ("time=4s", True, None),
+    ("time=3s", False, "! time=3s: The whole run, time is 4.0 s, at most 3.0 s"),
+    ("Load.need=200M", True, None), ("Work.need_least=441M", True, None), ("Work.need=441M", False, "Work, needs at most is 1.21 GiB"),
+    ("Lod*=8G", False, "! Lod*=8G: there is no such phase"), ("model_size_mb=400M", False, "there is no such phase"), ("model_size_mb=400", False, "! model_size_mb=400: "),
+]
+
+
+@pytest.mark.parametrize("budget,holds,words", BUDGETS, ids=[b[0] for b in BUDGETS])
+def test_budget(budget, holds, words, tmp_path):
+    """Without a profile to compare with; diff takes the same budgets."""
+    text, _ = judged(POOL, "--budget", budget, status=0 if holds else 1)
+    assert ("All limits hold." in text) == holds and (holds or words in text), text
+    document = json.loads(run("report", "-f", "json", "--budget", budget, "-", stdin=POOL.encode(), status=0 if holds else 1)[0])
+    assert document["broken"] == (not holds) and bool(document["breaches"]) == (not holds), document
+    path = tmp_path / "pool.yaml"
+    path.write_text(POOL)
+    assert ("All limits hold." in run("diff", "--budget", budget, path, path, status=0 if holds else 1)[0].decode()) == holds
+
+
+def test_both():
+    """The worse of the two is the exit status."""
+    text, _ = judged(POOL, "--fits", "512M", "--budget", "Work=1300M", status=3)
+    assert "All limits hold." in text and "Cannot tell" in text, text
+    judged(POOL, "--fits", "16G", "--budget", "Work=1G", status=1)
+    judged(POOL, "--fits", "512M", "--budget", "Work=1G", status=1)
+
+
+@pytest.mark.parametrize("args,words", [
+    (["--fits", "lots"], "not a size"), (["--budget", "Work=lots"], "not a budget"), (["--budget", "=1G"], "not a budget"),
+    (["--budget", "Work.peek=1G"], "not a budget"),
+    (["--fits", "1G", "-f", "html"], "--fits and --budget have no html")])
+def test_wrong(args, words):
+    _, stderr = run("report", *args, "-", stdin=POOL.encode(), status=125)
+    assert words in stderr, stderr

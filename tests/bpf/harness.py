@@ -391,6 +391,18 @@ def assert_nothing_lost(profile):
     assert losses(profile) == {}, f"expected no loss, got {losses(profile)}"
 
 
+def pending(pid):
+    """Signals that were sent and not taken."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^ShdPnd:\s*(\w+)", status.read(), re.M).group(1), 16)
+
+
+def state_of(pid):
+    """As ps(1) has it: S sleeps, T is stopped."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 def meminfo(field):
     """A number of /proc/meminfo."""
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from harness import CLEAN_ENV, DEADLINE, wait_for
+from harness import CLEAN_ENV, DEADLINE, state_of, wait_for
 
 CONTROL_C, CONTROL_D = b"\x03", b"\x04"
 
@@ -72,7 +72,7 @@ class Terminal:
         for text, keys in steps:
             self.wait_for(text)
             if keys == CONTROL_C:  # which Python may miss just before it waits
-                wait_for(lambda: sleeps(innermost(self.process.pid)), "the program to wait")
+                wait_for(lambda: state_of(innermost(self.process.pid)) == "S", "the program to wait")
             self.send(keys)
         return self.finish()
 
@@ -82,8 +82,3 @@ def innermost(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
         pids = children.read().split()
     return innermost(pids[0]) if pids else pid
-
-
-def sleeps(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "S"

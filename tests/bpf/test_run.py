@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, MIB, NOBODY, NOP, QPROF, KIB, Lines, Loader,
-                     assert_near, assert_nothing_lost, ending, parse, probe_bytes, process_of,
-                     program, public_dir, run_qprof, step_names, tmpfs, wait_for)
+                     assert_near, assert_nothing_lost, ending, parse, pending, probe_bytes,
+                     process_of, program, public_dir, run_qprof, state_of, step_names, tmpfs,
+                     wait_for)
 
 
 def assert_one_line(run, *words):
@@ -202,6 +203,24 @@ def test_second_signal_stops_at_once(target, attach):
         attached.process.wait(DEADLINE)
     assert parse(attached.path) is not None, "what was written must parse"
     assert idle.running(), "the target must run on"
+
+
+def test_a_process_and_its_group_are_signalled_once(out):
+    """As timeout(1) does: the profile has its end, whoever comes between the two."""
+    process = subprocess.Popen([QPROF, "-q", "-o", out, "--", program("idle"), "mark:x"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN_ENV,
+                               start_new_session=True)
+    command = json.loads(Lines(process.stdout).next())["ready"]
+    os.kill(command, signal.SIGSTOP)  # it ends only when both are there
+    wait_for(lambda: state_of(command) == "T", "the command to stop")
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: not pending(process.pid), "the first signal to be taken")
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: not pending(process.pid), "the second signal to be taken")
+    os.kill(command, signal.SIGCONT)
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == -signal.SIGTERM, (process.returncode, said)
+    assert step_names(parse(out), ends=True) == ["Start", "End"], parse(out)
 
 
 def test_control_c_reaches_both(out):

@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 import harness
-from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, Loader, assert_valid, ending,
-                     holds_starts, parse, process_of, program, quality, run_qprof, step_names, wait_for)
+from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, QPROF, assert_valid, ending, holds_starts,
+                     Loader, parse, pending, process_of, program, quality, run_qprof, step_names,
+                     wait_for)
 from slow_files import SlowProgram
 
 SMALLEST_PIPE = 4096
@@ -230,8 +231,8 @@ def test_first_signal_finishes_the_second_ends(tmp_path):
         process.send_signal(signal.SIGINT)
         wait_for(lambda: set(states_of_children(process.pid)) <= {"Z"}, "the end of the command")
         assert process.poll() is None, "it waits for its reader"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(DEADLINE) == 128 + signal.SIGINT
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 128 + signal.SIGTERM
         assert "stopped at once" in process.stderr.read().decode()
         text = read_all(reader).decode()
         assert text.startswith("# A profile"), text[:100]
@@ -259,12 +260,6 @@ def test_first_signal_after_the_end_of_the_command(tmp_path):
         assert process.wait(DEADLINE) == 0, process.stderr.read()
     assert step_names(profile, ends=True)[-1] == "End" and len(step_names(profile)) == 500
     assert quality(profile)["dropped_rows"] == 0
-
-
-def pending(pid):
-    """Signals that were sent and not taken."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        return int(re.search(r"^ShdPnd:\s*(\w+)", status.read(), re.M).group(1), 16)
 
 
 def test_end_of_the_output_while_a_program_hangs_in_a_probe(tmp_path):

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "kernel/procfs.h"
 
-enum { SETTLE_MS = 500 };
+enum { SETTLE_MS = 500, ECHO_NS = 1000000000 };
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -139,6 +139,19 @@ static void reopen_files(struct capture *c)
 			l->reopen(l);
 }
 
+/* timeout(1) and its like signal a process and, right after, its group: once, as they mean it. */
+static bool is_echo(struct capture *c, const struct signalfd_siginfo *info)
+{
+	const struct signalfd_siginfo *last = &c->last_signal;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const bool echo = info->ssi_code == SI_USER && info->ssi_signo == last->ssi_signo &&
+			  info->ssi_pid == last->ssi_pid && now - c->last_signal_ns < ECHO_NS;
+
+	c->last_signal = *info;
+	c->last_signal_ns = now;
+	return echo;
+}
+
 void capture_handle_signals(struct capture *c)
 {
 	struct signalfd_siginfo info;
@@ -149,7 +162,7 @@ void capture_handle_signals(struct capture *c)
 				discovery_release(c->discovery, info.ssi_fd);
 		} else if (info.ssi_signo == SIGHUP) {
 			reopen_files(c);
-		} else {
+		} else if (!is_echo(c, &info)) {
 			const enum capture_effect effect = c->kind->signalled(c, &info);
 
 			if (effect == CAPTURE_STOPS_AT_ONCE)

@@ -92,6 +92,8 @@ struct capture {
 
 	int epoll;
 	struct wake signals, duration, ring;
+	struct signalfd_siginfo last_signal;
+	uint64_t last_signal_ns;
 	sigset_t old_mask; /* of signals, before */
 
 	struct utsname uts;

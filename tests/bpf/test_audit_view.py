@@ -8,14 +8,13 @@ import select
 import signal
 import subprocess
 import termios
-import time
 from pathlib import Path
 
 import pytest
 
 import harness
-from harness import (MIB, PYTHON, QPROF, Audit, Load, Target, job_of, parse, process_of, program,
-                     reconcile, run_qprof, wait_for)
+from harness import (MIB, PYTHON, QPROF, Load, Target, job_of, parse, process_of, reconcile,
+                     run_qprof, wait_for)
 from panes import Pane, pids, rows
 from test_audit import CONTAINER, container, searched
 
@@ -145,7 +144,6 @@ time.sleep(1000)
 """
 
 COMPUTE = """
-import time
 while time.process_time() < 1.5:
     pass
 print("done", flush=True)
@@ -204,79 +202,6 @@ def test_each_key_sorts(view, target, spawn, disk, tmp_path):
         assert pids(lines)[0] == largest.pid
         # Nothing else happens to it: it has not grown any more, without any key.
         shown.pane.until(lambda lines: row_of(lines, largest.pid)["GROWTH"] == "0", "no growth")
-
-
-COMPUTE_AND_READ = """
-import time
-with open("/dev/zero", "rb") as zeros:
-    while time.process_time() < 4:
-        zeros.read(1 << 20)
-print("done", flush=True)
-time.sleep(1000)
-"""
-
-
-def test_rates_rise_and_fall(view, tmp_path):
-    """Nothing but CPU time and reads tell of it: no event comes, neither while it goes on nor when it
-    is over. It is shown all the same, and not for ever."""
-    busy = subprocess.Popen([PYTHON, "-c", "input()\n" + COMPUTE_AND_READ, TOKEN],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=harness.CLEAN_ENV)
-    lines = harness.Lines(busy.stdout)
-    try:
-        with view("--live", width=140) as shown:
-            shown.only()
-            shown.pane.until(lambda lines: row_of(lines, busy.pid), "its row")
-            busy.stdin.write(b"\n")
-            busy.stdin.flush()
-
-            def figures(lines):
-                return row_of(lines, busy.pid)
-            row = shown.pane.until(
-                lambda lines: (row := figures(lines)) and row["%CPU"] not in ("-", "0")
-                and float(row["%CPU"]) > 15 and row["IO/s"].endswith(("M", "G")) and row,
-                "what it uses per second")
-            assert float(row["%CPU"]) < 110, row
-            shown.pane.keys("c")
-            shown.pane.shows("by CPU,")
-            shown.pane.keys("c")
-            shown.pane.shows("by CPU per second,")
-            lines.until("done")
-            shown.pane.until(lambda lines: (row := figures(lines)) and row["%CPU"] == "0"
-                             and row["IO/s"] == "0", "that it has come to rest")
-    finally:
-        busy.kill()
-        busy.wait()
-
-
-def test_first_lines_adapt_to_the_width(view):
-    total = harness.meminfo("MemTotal") / (1 << 20)  # of KiB
-    with view(height=30, width=200) as shown:
-        for width, has, has_not in (
-                (160, ("processes", "jobs", "RSS", "memory"), ()),
-                (80, ("jobs", "memory"), ("RSS",)), (60, ("jobs",), ("memory",))):
-            shown.pane.tmux("resize-window", "-x", width, "-y", 30)
-            head, sums, now = shown.pane.until(
-                lambda lines: all(text in lines[0] for text in has)
-                and not any(text in lines[0] for text in has_not) and lines,
-                f"{has} on {width} columns")[:3]
-            assert "..." not in head + sums + now, "a piece is there or not, never cut"
-            if "memory" in has:
-                of = re.search(r"memory [\d.]+ [MG]iB of ([\d.]+) GiB", head)[1]
-                assert float(of) == pytest.approx(total, rel=0.01)
-            assert re.match(r"now: (-|CPU [\d.]+ %)", now), now
-
-
-def test_long_names_are_cut_in_the_middle(view, target):
-    name = "model.layers.0.self_attn.projections.of_the_queries_and_the_keys.q_proj"
-    with view(height=30, width=80) as shown:
-        shown.only()
-        one = target(f"mark:{name}", "wait", f"mark:{TOKEN}")
-        searched(one)
-        one.go()
-        line = shown.pane.until(below(one.pid, "since"), "the phase of the job")
-        assert re.fullmatch(r" {8}model\.layers\.0.*\u2026.*\.q_proj   since \S+   \S+ \S+", line), line
-        row = row_of(shown.pane.lines(), one.pid)
-        assert row["COMMAND"].startswith("idle mark") and "\u2026" in row["COMMAND"], row
 
 
 def test_tree_has_children_below_their_parent(view, spawn):
@@ -566,25 +491,6 @@ def test_any_size(view, width, height):
         shown.left()
 
 
-@pytest.mark.parametrize("width", [60, 140, 80])
-def test_resized_view_stays_so(view, target, width):
-    """Each frame after a resize has the size that the terminal has now, not the one that it had."""
-    long = f"{TOKEN}-" + "x" * 300
-    with view(width=100, height=30) as shown:
-        one = target("wait", f"mark:{long}")
-        shown.only()
-        shown.pane.until(lambda lines: rows(lines), "the row")
-        # One by one, of the same height: the next frames, and all of it anew.
-        shown.pane.tmux("resize-window", "-x", width, "-y", 30)
-        before = None
-        for key in (None, "Space", "C-l", "Space"):
-            if key:
-                shown.pane.keys(key)
-            before = shown.pane.until(
-                lambda lines: lines[0].startswith("qprof-bpf: audit of") and lines[0] != before
-                and (row := next((line for line in lines if line.split()[:1] == [str(one.pid)]), None))
-                and len(row) == width and len(rows(lines)) == 1 and lines[0],
-                f"a row of {width} columns, after {key or 'the resize'}")
 
 
 HOSTILE = (b"\x1b]0;OWNED\x07", b"\x1b[2J\x1b[?1049l", b"\x9b31m", b"\xc2\x9b31m", b"a\nb\rc\td",
@@ -708,37 +614,3 @@ def test_where_it_cannot_be(tmp_path):
     for name in ("dumb", "no-such-terminal"):
         text = says(tmp_path, "--live", env={"TERM": name})
         assert f"'{name}' (TERM)" in text and "status 125" in text, text
-
-
-def turns(pid):
-    """How often it was on a CPU, and for how many milliseconds."""
-    ns, _, n = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
-    return n, ns // 1000000
-
-
-def quiet_moment(pids_, seconds=6):
-    """Who of them slept all the time."""
-    before = [turns(pid) for pid in pids_]
-    time.sleep(seconds)  # a rate needs time
-    return [pid for pid, then in zip(pids_, before) if turns(pid) == then]
-
-
-def test_nothing_wakes_it_but_what_happens(view, tmp_path):
-    """While nothing happens, the view sleeps as long as an audit without it does."""
-    with Audit(tmp_path / "other.yaml") as other, view() as shown:
-        pid, quiet = shown.pid, other.process.pid
-        intervals = [text for path in Path(f"/proc/{pid}/fdinfo").iterdir()
-                     for text in re.findall(r"it_interval: (.*)", path.read_text())]
-        assert intervals and set(intervals) == {"(0, 0)"}, "a timer ticks"
-        end = time.monotonic() + 60
-        was_quiet = 0
-        while time.monotonic() < end:
-            asleep = quiet_moment([pid, quiet])
-            if pid in asleep:
-                break
-            was_quiet += quiet in asleep
-        else:
-            if was_quiet < 3:
-                pytest.skip("something happens on this machine all the time")
-            pytest.fail(f"the other audit slept {was_quiet} times, the view never did")
-        other.stop()

@@ -253,6 +253,13 @@ static int milestone(struct run *r, enum wire_what what)
 	return err;
 }
 
+/* Why there may be nothing to hear. */
+static void say_warnings(const struct capture *c)
+{
+	for (size_t i = 0; i < c->quality.n_warnings; i++)
+		log_info("%s: %s", c->warnings[i].what, c->warnings[i].why);
+}
+
 /* WIRE_START comes before the search for probes, so that no checkpoint comes before it. */
 static int attach_running(struct run *r)
 {
@@ -275,6 +282,8 @@ static int attach_running(struct run *r)
 		 units_counted(attached, sizeof(attached), count, "process(es)"),
 		 units_counted(probes, sizeof(probes), discovery_sites(c->discovery),
 			       "checkpoint probe(s)"));
+	if (!discovery_sites(c->discovery))
+		say_warnings(c);
 	return 0;
 }
 

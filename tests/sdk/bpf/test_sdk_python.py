@@ -378,6 +378,8 @@ def test_attached_to_marks_that_cannot_be_heard(waits, attach, env, args, told):
         pytest.skip("libqprof.so.0 is installed")
     one = waits(env, *args)
     with attach(one.pid) as attached:
+        if told:  # at once, not only at the end
+            attached.stderr.until("found no libqprof.so.0")
         profile = attached.stop()
     why = python_warnings(profile)
     assert len(why) == told, f"expected {int(told)} warning, got {why}"

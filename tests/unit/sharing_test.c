@@ -7,6 +7,7 @@
 
 #include "format/least.h"
 #include "format/recorded.h"
+#include "model/sharing.h"
 #include "model/timeline.h"
 #include "profile_run.h"
 
@@ -186,11 +187,31 @@ static void test_peak_of_one(void **state)
 	expect_words(run, true, "");
 }
 
+/* Of a job only totals are known: the bound is lower, but never below its first process. */
+static void test_totals(void **state)
+{
+	struct profile_totals totals = {.peak_rss = 1000,
+					.max_inherited = 400,
+					.max_shared_shmem = 50,
+					.max_shared_file = 30};
+
+	(void)state;
+	assert_int_equal(sharing_least_of_totals(&totals), 520);
+	totals.main_peak_rss = 600;
+	assert_int_equal(sharing_least_of_totals(&totals), 600);
+	/* It was larger before it was a job. */
+	totals.main_peak_rss = 2000;
+	assert_int_equal(sharing_least_of_totals(&totals), 1000);
+	totals.main_peak_rss = 0;
+	totals.max_inherited = 5000;
+	assert_int_equal(sharing_least_of_totals(&totals), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(inherited), CASE(shmem), CASE(checkpoint),
-		CASE(thinned),	 CASE(peak),  CASE(peak_of_one),
+		CASE(inherited), CASE(shmem),	    CASE(checkpoint), CASE(thinned),
+		CASE(peak),	 CASE(peak_of_one), CASE(totals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,3 +50,12 @@ void sharing_of_peak(struct profile_at_peak *at, uint64_t largest_file, uint64_t
 	/* What one process had was there, too. */
 	raise_to(&at->least, smaller_of(largest_rss, rss));
 }
+
+uint64_t sharing_least_of_totals(const struct profile_totals *t)
+{
+	uint64_t least =
+		since(t->max_inherited + t->max_shared_shmem + t->max_shared_file, t->peak_rss);
+
+	raise_to(&least, smaller_of(t->main_peak_rss, t->peak_rss));
+	return least;
+}

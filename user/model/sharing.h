@@ -35,4 +35,10 @@ void sharing_of_point(struct profile_point *point, uint64_t inherited, uint64_t 
 /* Fills in the rest of a peak, when the tree and its largest parts in one process are known. */
 void sharing_of_peak(struct profile_at_peak *at, uint64_t largest_file, uint64_t largest_rss);
 
+/*
+ * The same of the peak of a tree of which only totals are known: less all that was ever counted
+ * more than once. Its first process was there, too.
+ */
+uint64_t sharing_least_of_totals(const struct profile_totals *totals);
+
 #endif

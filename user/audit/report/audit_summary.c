@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/table.h"
 #include "format/quality_table.h"
+#include "model/sharing.h"
 
 enum { MAX_LINES = 10, PIECE_MAX = 128 };
 
@@ -82,6 +83,17 @@ static void put_rule(const struct table *table, const struct machine_job *job)
 	fputc('\n', table->out);
 }
 
+/* The peak is a sum over processes, which may share pages. */
+static void put_least(const struct table *table, const struct profile_totals *totals)
+{
+	const uint64_t least = sharing_least_of_totals(totals);
+	char text[UNITS_TEXT_MAX];
+
+	if (least < totals->peak_rss - totals->peak_rss / 100)
+		fprintf(table->out, "%*sat least %s if each page counts once\n", 2 * INDENT, "",
+			units_bytes_for_people(text, least));
+}
+
 static void put_job(const struct table *table, const struct machine_job *job)
 {
 	const struct profile_totals *totals = profile_totals(job->profile);
@@ -94,6 +106,7 @@ static void put_job(const struct table *table, const struct machine_job *job)
 	put_usage_cells(&line, 2, &totals->usage);
 	units_count(line.cells[5], job->checkpoints);
 	table_line(table, &line, 6);
+	put_least(table, totals);
 	if (job->rule[0])
 		put_rule(table, job);
 }

@@ -14,6 +14,7 @@
 #include "format/recorded.h"
 #include "format/yaml_parts.h"
 #include "format/yaml_record.h"
+#include "model/sharing.h"
 
 static const char *const header[] = {
 	"A report by qprof-bpf " QPROF_VERSION
@@ -32,6 +33,7 @@ static const char *const definitions[] = {
 	"  memory_usage, phases and totals: of the job's tree since it became one, as in the",
 	"    profile of a run; dropped_rows were not kept",
 	"  checkpoints: rows that there were, kept or not",
+	"  peak_at_least_mb: peak_memory_mb, if what processes may share counts once",
 	"containers, users: sums over their processes; memory_mb is the RSS of those alive at the",
 	"  end, largest_peak_memory_mb the highest of one process",
 	"processes: those alive at the end and those that ended; job is an id of jobs",
@@ -137,6 +139,7 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	emit_boundary(e);
 	put_rows(e, job);
 	yaml_totals(e, profile_totals(job->profile));
+	key_mb(e, "peak_at_least_mb", sharing_least_of_totals(profile_totals(job->profile)));
 	yaml_metrics(e, metrics, n_metrics);
 	yaml_phases(e, job->profile);
 	emit_map_end(e);

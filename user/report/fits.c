@@ -44,11 +44,12 @@ static int by_amount(const void *a, const void *b)
 static size_t most_processes(const struct recording *r)
 {
 	uint64_t *starts = calloc(2 * r->n_processes + 1, sizeof(*starts));
-	uint64_t *ends = starts + r->n_processes;
 	size_t most = 1, ended = 0;
+	uint64_t *ends;
 
 	if (!starts)
 		return 0;
+	ends = starts + r->n_processes;
 	for (size_t i = 0; i < r->n_processes; i++) {
 		starts[i] = r->processes[i].start_ns;
 		ends[i] = r->processes[i].ended ? r->processes[i].end_ns : UINT64_MAX;

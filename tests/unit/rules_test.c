@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "recipes/nodes.h"
 #include "recipes/rules.h"
 #include "recipes/rules_look.h"
 
@@ -176,7 +177,7 @@ static void files_are_refused(void **state)
 	snprintf(path, sizeof(path), "%s/long", directory);
 	file = fopen(path, "w");
 	assert_non_null(file);
-	for (int i = 0; i <= RULES_FILE_MAX; i++)
+	for (int i = 0; i <= NODES_FILE_MAX; i++)
 		fputc('#', file);
 	fclose(file);
 	check_file(path, "longer than 256 KiB");

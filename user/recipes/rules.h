@@ -23,7 +23,6 @@ enum {
 	RULES_MAX_PATTERNS = 128, /* of a condition */
 	RULES_PATTERN_MAX = 128,  /* bytes */
 	RULES_MAX_STARS = 8,	  /* of a pattern: the time to match multiplies with each */
-	RULES_FILE_MAX = 256 << 10,
 };
 
 /* Kinds of names, in the order in which they are looked for: later ones cost more. */

@@ -63,11 +63,14 @@ int nodes_yes_or_no(const yaml_node_t *node);
 int nodes_check_text(const struct nodes *n, const yaml_node_t *node, const char *what, size_t max);
 int nodes_check_mapping(const struct nodes *n, const yaml_node_t *node, const char *what);
 
+/* The name of a variable cannot stand in parentheses.
+ * NOLINTBEGIN(bugprone-macro-parentheses) */
 #define nodes_each_pair(pair, of)                                                                  \
 	for (const yaml_node_pair_t *pair = (of)->data.mapping.pairs.start;                        \
 	     pair < (of)->data.mapping.pairs.top; pair++)
 #define nodes_each_item(item, of)                                                                  \
 	for (const yaml_node_item_t *item = (of)->data.sequence.items.start;                       \
 	     item < (of)->data.sequence.items.top; item++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

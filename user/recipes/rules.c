@@ -41,6 +41,7 @@ struct rule_entry *rules_add(struct rules *r)
 	if (!entries)
 		return NULL;
 	r->entries = entries;
+	entries[r->n].rule.at = r->n;
 	return &entries[r->n++];
 }
 

@@ -36,7 +36,8 @@ enum rule_kind {
 
 struct rule {
 	char name[MACHINE_RULE_MAX];
-	bool job; /* false: a process that it matches is no job, whatever later rules say */
+	size_t at; /* its place in the set */
+	bool job;  /* false: a process that it matches is no job, whatever later rules say */
 };
 
 struct rules;

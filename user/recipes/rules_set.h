@@ -4,6 +4,7 @@
 #define QPROF_RULES_SET_H
 
 #include "base/arena.h"
+#include "recipes/nodes.h"
 #include "recipes/rules.h"
 
 struct pattern {
@@ -44,5 +45,9 @@ struct rule_case *rules_add_case(struct rules *r, struct rule_entry *entry);
 struct condition *rules_add_condition(struct rules *r, struct rule_case *c, enum rule_kind kind);
 struct pattern *rules_add_pattern(struct rules *r, struct condition *condition, const char *text,
 				  size_t len);
+
+/* Appends a rule of that name with the conditions of a mapping. Returns 0, or -1 and the error. */
+int rules_read_match(struct rules *rules, const char *name, struct nodes *nodes,
+		     const yaml_node_t *match);
 
 #endif

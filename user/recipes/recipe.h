@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * recipe.h - a tool: how its processes are recognised, and what its log says of where it is.
+ *
+ * docs/recipes.md describes the files. Everything that they hold is checked when they are read: a
+ * pattern compiles, a $N has its group.
+ */
+#ifndef QPROF_RECIPE_H
+#define QPROF_RECIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "recipes/line_pattern.h"
+#include "recipes/rules.h"
+
+enum {
+	RECIPES_MAX = 256,	/* in a set */
+	RECIPE_MAX_ITEMS = 32,	/* of a recipe: what a line has matched is a word of bits */
+	RECIPE_MAX_VALUES = 8,	/* metrics of an item */
+	RECIPE_TEXT_MAX = 512,	/* bytes of a pattern or a text */
+	RECIPE_LITERAL_MAX = 8, /* bytes of a literal that the kernel side compares */
+	RECIPE_NAME_MAX = 64,
+};
+
+/* What an item does with the name of its text. */
+enum recipe_does {
+	RECIPE_NOTHING,
+	RECIPE_PHASE, /* begins a phase, and ends the one before of this item */
+	RECIPE_BEGIN,
+	RECIPE_END,
+	RECIPE_MARK,
+	RECIPE_PROGRESS, /* the phase "NAME STEP/OF", until the bar shows another step */
+};
+
+/* A metric. Both are texts in which $N stands for a group and $$ for a dollar. */
+struct recipe_value {
+	const char *name, *value;
+	bool summary; /* of the whole run */
+};
+
+/* A kind of line of the tool's output. */
+struct recipe_log {
+	const char *text; /* the pattern */
+	struct line_pattern *pattern;
+	const char *literal; /* NULL: none */
+	enum recipe_does does;
+	const char *name;      /* with $N; NULL for RECIPE_NOTHING */
+	const char *step, *of; /* of RECIPE_PROGRESS, with $N: numbers */
+	struct recipe_value values[RECIPE_MAX_VALUES];
+	size_t n_values;
+};
+
+struct recipe {
+	const char *name;
+	const char *read_from; /* the tool's source, its version; NULL: not said */
+	struct recipe_log *logs;
+	size_t n_logs;
+	bool beside; /* is used beside the recipe of the tool, not in its place */
+};
+
+/* Recipes, in the order in which they are tried. */
+struct recipes;
+
+/* Returns NULL when out of memory. */
+struct recipes *recipes_new(void);
+void recipes_free(struct recipes *r);
+/* Appends the recipe of a file. Returns 0; or -1 and *err: the set is unusable. */
+int recipes_read(struct recipes *r, const char *path, struct error *err);
+/* Appends the recipe of a text of len bytes, which messages call name. */
+int recipes_parse(struct recipes *r, const char *name, const char *text, size_t len,
+		  struct error *err);
+/* Appends all *.yaml of a directory, in the order of their names. */
+int recipes_read_all(struct recipes *r, const char *directory, struct error *err);
+size_t recipes_count(const struct recipes *r);
+const struct recipe *recipes_at(const struct recipes *r, size_t i);
+/* Returns NULL if there is none of that name. */
+const struct recipe *recipes_named(const struct recipes *r, const char *name);
+/* What their processes are recognised by: the recipes of tools, or those that are used beside. */
+const struct rules *recipes_rules(const struct recipes *r, bool beside);
+/* Returns the recipe that a rule of these recognises. */
+const struct recipe *recipes_of_rule(const struct recipes *r, bool beside, const struct rule *rule);
+
+#endif

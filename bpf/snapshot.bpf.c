@@ -77,7 +77,7 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->what = what;
 	c->name_state = WIRE_NAME_SITE;
 	c->value_state = WIRE_VALUE_NONE;
-	c->reserved = 0;
+	c->text_state = 0;
 	c->name_len = 0;
 	c->value = 0;
 	c->processes = tree->processes;

@@ -28,10 +28,13 @@ enum {
 	WIRE_COMM_LEN = 16,  /* TASK_COMM_LEN */
 	WIRE_NAME_MAX = 256, /* bytes that hold a checkpoint's name: at most 255, and one more */
 	WIRE_CMDLINE_MAX =
-		1024,	      /* bytes that hold argv, NUL-separated: at most 1023, and one more */
-	WIRE_SITE_ARGS = 2,   /* arguments that are read of a probe: name and value */
-	WIRE_MAX_CPUS = 1024, /* CPUs whose part of a percpu counter can be read */
-	WIRE_MAX_JOBS = 1024, /* jobs at a time, job 0 included; a power of two */
+		1024,	       /* bytes that hold argv, NUL-separated: at most 1023, and one more */
+	WIRE_SITE_ARGS = 2,    /* arguments that are read of a probe: name and value */
+	WIRE_MAX_CPUS = 1024,  /* CPUs whose part of a percpu counter can be read */
+	WIRE_MAX_JOBS = 1024,  /* jobs at a time, job 0 included; a power of two */
+	WIRE_TEXT_MAX = 1024,  /* bytes of a text that a program writes; the rest is left out */
+	WIRE_MAX_LITERALS = 4, /* that the texts of a process are searched for */
+	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
 };
 
 /* What a record in a ring is. All but WIRE_POINT go through the control ring. */
@@ -115,6 +118,22 @@ enum wire_what {
 	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: its site is its name */
 	WIRE_METRIC = 5, /* qprof:metric(name, value): begins no step; joins the next checkpoint */
 	WIRE_FINISH = 6, /* the run ends: the last target exits, or the user ends it */
+	/* What the process writes to stdout (site 1) or stderr (2): name has its beginning, value
+	 * its length, 0 as the process exits. Begins no step; the loader makes other checkpoints of
+	 * it. */
+	WIRE_TEXT = 7,
+};
+
+/* Bits of wire_checkpoint.text_state. */
+enum wire_text_state {
+	WIRE_TEXT_SKIPPED = 1,	/* text before this was left out, as it had no literal */
+	WIRE_TEXT_AT_START = 2, /* and ended a line */
+	/* The loader made this of the same text as the checkpoint before: the snapshot is not new,
+	 * the sequence number, too. */
+	WIRE_TEXT_AGAIN = 4,
+	/* Of wire_listening.skipped: what was told last left its line open, so the next belongs to
+	 * it. */
+	WIRE_TEXT_OPEN = 8,
 };
 
 /* What became of a checkpoint's name. */
@@ -159,10 +178,10 @@ struct wire_checkpoint {
 	__u8 what;	  /* enum wire_what */
 	__u8 name_state;  /* enum wire_name */
 	__u8 value_state; /* enum wire_value */
-	__u8 reserved;
-	__u32 name_len;	   /* bytes of name, without NUL: 0 to 255 */
-	__u64 value;	   /* its bits; value_state says how to read them */
-	__u32 processes;   /* of the tree, tracked and alive */
+	__u8 text_state;  /* enum wire_text_state */
+	__u32 name_len;	  /* bytes of name, without NUL: 0 to 255; of WIRE_TEXT: to WIRE_TEXT_MAX */
+	__u64 value;	  /* its bits; value_state says how to read them */
+	__u32 processes;  /* of the tree, tracked and alive */
 	__u32 usage_stale; /* 1: usage of other processes is up to wire_config.stale_ns old */
 	/*
 	 * Private pages (anonymous, also in swap) that children were given at fork. Others hold
@@ -177,6 +196,8 @@ struct wire_checkpoint {
 };
 
 #define WIRE_SITE_NONE 0xffffffffu
+/* Of WIRE_METRIC, made by the loader: a value of the whole run. */
+#define WIRE_SITE_SUMMARY 0xfffffffeu
 
 /* A point of the memory timeline. */
 struct wire_point {
@@ -254,6 +275,18 @@ struct wire_site {
 	__u32 what;	     /* enum wire_what */
 	__u32 named_by_site; /* 1: the probe passes no name; its site is its name */
 	struct wire_arg arg[WIRE_SITE_ARGS];
+};
+
+/* Bytes that a text is searched for: the first is the low one. mask: ff for each; 0: no literal. */
+struct wire_literal {
+	__u64 bytes, mask;
+};
+
+/* A process whose texts are told of. The loader writes it; the BPF side keeps `skipped`. */
+struct wire_listening {
+	__u64 started_ns; /* as in wire_header */
+	__u32 skipped[2]; /* of stdout and stderr: enum wire_text_state */
+	struct wire_literal literals[WIRE_MAX_LITERALS]; /* without any: every text */
 };
 
 /* Peaks of an RSS, in pages; see note_peak() in rss.bpf.c. */
@@ -350,6 +383,7 @@ struct wire_quality {
 	 */
 	__u64 unknown_requests;
 	__u64 ambiguous_requests; /* counted as the latest request that looks the same */
+	__u64 failed_texts;	  /* what a process wrote could not be read */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

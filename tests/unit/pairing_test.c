@@ -220,6 +220,7 @@ static void expect(const struct run *run, struct expectation *e)
 			end_expected(run, e, i);
 			break;
 		case WIRE_METRIC:
+		case WIRE_TEXT:
 		case WIRE_FINISH:
 			break;
 		}

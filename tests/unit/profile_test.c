@@ -87,6 +87,32 @@ static void test_metrics_are_bounded(void **state)
 	assert_int_equal(profile_losses(run->p)->dropped_metrics, 3);
 }
 
+/* What a program writes is a checkpoint of the kernel side: no row, but its peak is the next row's.
+ * Of checkpoints that are made of one text, the first has its number. */
+static void test_a_text_is_no_step(void **state)
+{
+	struct run *run = *state;
+	union record r;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	hit(run, MAIN, WIRE_TEXT, "no line of interest", 20, 90);
+	assert_null(run->step);
+	hit(run, MAIN, WIRE_BEGIN, "first", 30, 40);
+	assert_string_equal(run->step->step, "first Start");
+	assert_int_equal(run->step->tree.step_peak, 90 * RECORDS_PAGE);
+	record_checkpoint(&r, WIRE_MARK, run->seq - 1, run->now_ns, MAIN, "second");
+	record_memory(&r, 30, 30, 90);
+	r.cp.text_state = WIRE_TEXT_AGAIN;
+	feed(run, &r);
+	assert_string_equal(run->step->step, "second");
+	assert_int_equal(run->step->tree.step_peak, 30 * RECORDS_PAGE);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	assert_int_equal(profile_losses(run->p)->missing_checkpoints, 0);
+	assert_int_equal(profile_totals(run->p)->checkpoints, 4);
+	assert_int_equal(profile_totals(run->p)->peak_rss, 90 * RECORDS_PAGE);
+}
+
 /* As metric(), by the probe of that site. */
 static void of_run(struct run *run, uint32_t site, const char *name, uint64_t value)
 {
@@ -263,7 +289,7 @@ static void test_record_ok(void **state)
 	r.cp.name_len = 4;
 	r.cp.what = 0;
 	assert_false(wire_record_ok(&r, r.h.size));
-	r.cp.what = WIRE_FINISH + 1;
+	r.cp.what = WIRE_TEXT + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 	r.cp.what = WIRE_MARK;
 	r.cp.name_state = WIRE_NAME_SITE + 1;
@@ -297,6 +323,7 @@ int main(void)
 		CASE(steps),
 		CASE(metrics_join_next_step),
 		CASE(metrics_are_bounded),
+		CASE(a_text_is_no_step),
 		CASE(summaries),
 		CASE(summaries_are_bounded),
 		CASE(hostile_names),

@@ -140,7 +140,10 @@ const struct run_quality *capture_quality(struct capture *c)
 void capture_fill_account(struct capture *c)
 {
 	const struct engine_cost cost = engine_cost(c->engine);
+	struct marker *marker = c->options->marker;
 
+	if (marker)
+		c->quality.recipes = marker->tell(marker, c, &c->quality.n_recipes);
 	if (engine_was_deaf(c->engine))
 		capture_warn(c, "the search of new code for probes",
 			     "a program waited for it, and qprof-bpf, which was stopped or held "

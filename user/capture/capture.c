@@ -240,7 +240,7 @@ static int feed_cmdline(struct capture *c, const struct wire_process *from)
 	return c->kind->feed(c, &record.process.h);
 }
 
-static int feed(void *context, const struct wire_header *h)
+static int feed_model(void *context, const struct wire_header *h)
 {
 	struct capture *c = context;
 	int err = c->kind->feed(c, h);
@@ -253,10 +253,21 @@ static int feed(void *context, const struct wire_header *h)
 	return c->failed ? -1 : 0;
 }
 
+static int feed(void *context, const struct wire_header *h)
+{
+	struct marker *marker = ((struct capture *)context)->options->marker;
+
+	return marker ? marker->record(marker, h, feed_model, context) : feed_model(context, h);
+}
+
+/* The marker comes first: what it looks at is to be known when the program goes on. */
 static void arrived(void *context, const struct wire_header *h)
 {
 	struct capture *c = context;
+	struct marker *marker = c->options->marker;
 
+	if (marker)
+		marker->arrived(marker, c, h);
 	c->kind->arrived(c, h);
 }
 
@@ -358,6 +369,8 @@ static int prepare(struct capture *c)
 
 const char *capture_site_name(void *context, uint32_t site)
 {
+	if (site == WIRE_SITE_SUMMARY)
+		return "summary";
 	return discovery_site_name(((struct capture *)context)->discovery, site);
 }
 
@@ -552,6 +565,8 @@ static int leave(struct capture *c)
 	for (struct listener *l = c->listeners; l; l = l->next)
 		wait_for_output(c, l);
 	listeners_close(&c->listeners);
+	if (c->options->marker)
+		c->options->marker->close(c->options->marker);
 	close_all(c);
 	return c->failed ? c->err.status : 0;
 }

@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "capture/listener.h"
+#include "capture/marker.h"
 #include "capture/wake.h"
 #include "format/run_info.h"
 #include "kernel/discovery.h"
@@ -38,6 +39,7 @@ struct capture_options {
 	const char *const *patterns; /* of --usdt */
 	size_t n_patterns;
 	struct listener *listeners; /* they become the capture's, which closes them */
+	struct marker *marker;	    /* so does this; NULL: none */
 };
 
 /* What a signal does that asks to stop. */

@@ -9,11 +9,13 @@
 #include "capture/run.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/run_recipes.h"
 #include "run/listeners.h"
 
 struct run_command {
 	struct run_options run;
 	struct common_options common;
+	struct recipes_options recipes;
 	struct pids pids;
 };
 
@@ -89,9 +91,19 @@ static int make_listeners(struct run_command *command)
 
 static int run(struct run_command *command, int *killed_by)
 {
+	struct error err = {.status = 125};
+
 	*killed_by = 0;
+	if (run_recipes_marker(&command->recipes, command->run.command,
+			       &command->common.capture.marker,
+			       &command->common.capture.engine.listens, &err)) {
+		log_error("%s", err.text);
+		return err.status;
+	}
 	if (make_listeners(command)) {
 		listeners_close(&command->common.capture.listeners);
+		if (command->common.capture.marker)
+			command->common.capture.marker->close(command->common.capture.marker);
 		log_error("out of memory");
 		return 125;
 	}
@@ -116,6 +128,7 @@ static int run_main(int argc, char **argv)
 	status = run(&command, &killed_by);
 	free(command.pids.items);
 	free(command.common.patterns.items);
+	run_recipes_free(&command.recipes);
 	if (killed_by)
 		die_by(killed_by);
 	return status;
@@ -126,7 +139,7 @@ const struct command command_run = {
 	.title = "qprof-bpf",
 	.what = "Profile a command or running processes",
 	.usage = "-p PID[,PID...]\n-- COMMAND [ARG...]\n-a\nlist [-p PID | FILE]\n"
-		 "report [-f FORMAT] [-o FILE] [PROFILE]\ndiff OLD NEW\ndoctor",
+		 "report [-f FORMAT] [-o FILE] [PROFILE]\ndiff OLD NEW\ndoctor\nrecipes [NAME]",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls and from storage, for each step that the program marks by a USDT "
 	       "probe."
@@ -137,7 +150,10 @@ const struct command command_run = {
 	       "ends when the command does. With -p, ^C finishes the profile.",
 	.tables =
 		(const struct option_table[]){
-			{options, 0}, {common_options, offsetof(struct run_command, common)}, {0}},
+			{options, 0},
+			{run_recipes_options, offsetof(struct run_command, recipes)},
+			{common_options, offsetof(struct run_command, common)},
+			{0}},
 	.arguments = {ARGUMENTS_COMMAND, .least = 1,
 		      .at = offsetof(struct run_command, run.command),
 		      .too_few = "say what to profile: -p PID, or -- COMMAND",

@@ -288,6 +288,34 @@ static const struct field quality_fields[] = {
 };
 const struct record record_quality = RECORD(quality, "quality", quality_fields, NULL);
 
+static const struct field recipe_item_fields[] = {
+	{FIELD(recipe_item, "log", log, FIELD_TEXT), .required = true,
+	 .means = "a pattern that lines of the tool's output match"},
+	{FIELD(recipe_item, "matched", matched, FIELD_COUNT), .required = true,
+	 .means = "how many lines did"},
+};
+const struct record record_recipe_item =
+	RECORD(recipe_item, "a checkpoint of a recipe", recipe_item_fields, NULL);
+
+static const struct field recipe_fields[] = {
+	{FIELD(recipe, "name", name, FIELD_TEXT), .required = true},
+	{FIELD(recipe, "read_from", read_from, FIELD_TEXT),
+	 .means = "the version of the tool that the recipe was made for"},
+	{FIELD(recipe, "processes", processes, FIELD_COUNT)},
+	{LIST(struct recording_recipe, "checkpoints", items, FIELD_LIST, RECORDING_MAX_SMALL),
+	 .of = &record_recipe_item},
+	{FIELD(recipe, "buffered_lines", buffered_lines, FIELD_COUNT),
+	 .means = "lines that were written together with a line before, at the end of a buffer: "
+		  "their checkpoints are late"},
+	{FIELD(recipe, "cut_lines", cut_lines, FIELD_COUNT),
+	 .means = "lines of more than 4 KiB, of which the rest was not looked at"},
+	{FIELD(recipe, "costly_lines", costly_lines, FIELD_COUNT),
+	 .means = "lines on which a pattern took too many steps and was given up"},
+	{FIELD(recipe, "undrawn_steps", undrawn_steps, FIELD_COUNT),
+	 .means = "steps that a progress bar passed over: they are in the phase before them"},
+};
+const struct record record_recipe = RECORD(recipe, "a recipe", recipe_fields, NULL);
+
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
 	.of = &(record_)
@@ -319,6 +347,8 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("process_timeline", tracks, FIELD_TABLE, record_track_point,
 		  RECORDING_MAX_POINTS),
 	 .means = "memory of each process, from that time on; of one process alone: no rows"},
+	{TOP_LIST("recipes", recipes, FIELD_LIST, record_recipe, RECORDING_MAX_SMALL),
+	 .means = "what made checkpoints of the output of a known tool"},
 	{TOP("quality", quality, record_quality),
 	 .means = "what was lost or is in doubt, counted; thinned_points are no loss"},
 };

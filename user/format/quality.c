@@ -63,6 +63,8 @@ static const struct {
 	 KERNEL(unknown_requests)},
 	{"ambiguous_requests", "of those, counted as the latest that looks the same", BOTH,
 	 KERNEL(ambiguous_requests)},
+	{"unheard_texts", "text(s) that a program wrote could not be read", RUN,
+	 KERNEL(failed_texts)},
 	{"unreadable_names", "name(s) that could not be read", BOTH, PROFILE(unreadable_names)},
 	{"cut_names", "name(s) cut to 255 bytes", BOTH, PROFILE(cut_names)},
 	{"invalid_utf8_names", "name(s) with bytes that are no UTF-8", BOTH,

@@ -199,6 +199,23 @@ struct recording_quality {
 	struct recording_shared shared;
 };
 
+/* A kind of line of a tool's log, and how many lines were of it. */
+struct recording_recipe_item {
+	uint32_t has;
+	char *log; /* the pattern */
+	uint64_t matched;
+};
+
+/* A recipe that recognised processes. */
+struct recording_recipe {
+	uint32_t has;
+	char *name, *read_from;
+	uint64_t processes;
+	struct recording_recipe_item *items;
+	size_t n_items;
+	uint64_t buffered_lines, cut_lines, costly_lines, undrawn_steps;
+};
+
 struct recording {
 	uint32_t has;
 	struct recording_run run;
@@ -221,6 +238,8 @@ struct recording {
 	size_t n_points;
 	struct recording_track_point *tracks;
 	size_t n_tracks;
+	struct recording_recipe *recipes;
+	size_t n_recipes;
 	struct recording_quality quality;
 
 	bool is_ours; /* the file begins with `qprof:`; else AMD Quark wrote it */

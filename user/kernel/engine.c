@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "kernel/iterator.h"
+#include "kernel/log_source.h"
 #include "kernel/pids.h"
 #include "kernel/skeleton.h"
 
@@ -28,6 +29,7 @@ struct engine {
 	struct qprof_bpf *bpf;
 	struct features features;
 	struct probes *probes;
+	struct log_source *log; /* NULL until a process is listened to */
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
@@ -204,6 +206,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 
 	if (features_find(&e->features, e->bpf, &use, err))
 		return -1;
+	bpf_program__set_autoload(e->bpf->progs.call_enters, config->listens);
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }
@@ -291,6 +294,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
+	bpf_program__set_autoattach(e->bpf->progs.call_enters, false);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -307,6 +311,7 @@ void engine_free(struct engine *e)
 	if (e->bpf && e->bpf->bss)
 		engine_stop_answering(e);
 	probes_free(e->probes);
+	log_source_free(e->log);
 	qprof_bpf__destroy(e->bpf);
 	if (e->stats_fd >= 0)
 		close(e->stats_fd);
@@ -504,6 +509,24 @@ struct probes *engine_probes(struct engine *e)
 	return e->probes;
 }
 
+int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
+		  struct error *err)
+{
+	if (!e->log)
+		e->log = log_source_new(e->bpf, err);
+	if (!e->log)
+		return -1;
+	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.listening), &tgid, how, BPF_ANY))
+		return error_set(err, "cannot hear what process %u writes: %s", tgid,
+				 strerror(errno));
+	return 0;
+}
+
+void engine_stop_listening(struct engine *e, uint32_t tgid)
+{
+	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.listening), &tgid);
+}
+
 const char *engine_clock_reason(const struct engine *e)
 {
 	return *e->clock_reason ? e->clock_reason : NULL;
@@ -543,14 +566,22 @@ static int ask_program(const struct bpf_program *program, struct engine_program 
 	return 0;
 }
 
-size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room)
+/* Describes the programs of an object behind the n that are there. Returns how many there are. */
+static size_t ask_programs(const struct qprof_bpf *bpf, struct engine_program *programs, size_t n,
+			   size_t room)
 {
 	struct bpf_program *program = NULL;
-	size_t n = 0;
 
-	while (n < room && (program = bpf_object__next_program(e->bpf->obj, program)))
+	while (bpf && n < room && (program = bpf_object__next_program(bpf->obj, program)))
 		n += !ask_program(program, &programs[n]);
 	return n;
+}
+
+size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room)
+{
+	const size_t n = ask_programs(e->bpf, programs, 0, room);
+
+	return ask_programs(log_source_own(e->log), programs, n, room);
 }
 
 enum { MAX_PROGRAMS = 64 };

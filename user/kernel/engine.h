@@ -32,6 +32,7 @@ struct engine_config {
 	bool audit;		       /* track every process, and jobs: see struct wire_tree */
 	bool count_splice;	       /* see struct features_use */
 	bool lone_target;	       /* see struct wire_config */
+	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
@@ -87,6 +88,15 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 
 /* Tells the BPF side what a site's cookie means. Call it before the site is attached. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
+
+/*
+ * Has the BPF side tell what a process writes to stdout and stderr, as WIRE_TEXT. The first call
+ * loads the program for it. Returns 0, or -1 and *err: this kernel cannot do it, or more processes
+ * are listened to than there is room for.
+ */
+int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
+		  struct error *err);
+void engine_stop_listening(struct engine *e, uint32_t tgid);
 
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);

@@ -11,9 +11,11 @@ static bool process_ok(const struct wire_process *event, size_t size)
 
 static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
 {
-	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_FINISH &&
+	const size_t most = cp->what == WIRE_TEXT ? WIRE_TEXT_MAX : WIRE_NAME_MAX - 1;
+
+	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_TEXT &&
 	       cp->name_state <= WIRE_NAME_SITE && cp->value_state <= WIRE_VALUE_FLOAT &&
-	       cp->name_len < WIRE_NAME_MAX && size >= sizeof(*cp) + cp->name_len;
+	       cp->name_len <= most && size >= sizeof(*cp) + cp->name_len;
 }
 
 bool wire_record_ok(const void *data, size_t size)

@@ -192,6 +192,7 @@ int pairing_step(struct pairing *p, const struct pairing_hit *hit, struct pairin
 		err = mark(p, hit, change);
 		break;
 	case WIRE_METRIC:
+	case WIRE_TEXT:
 	case WIRE_FINISH:
 		break;
 	}

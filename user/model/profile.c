@@ -343,8 +343,8 @@ static struct peak peak_before(const struct profile *p, uint64_t time_ns, uint64
 	};
 }
 
-/* The kernel side begins a new peak with each checkpoint, and a metric is one. A step has the peaks
- * of the metrics before it. */
+/* The kernel side begins a new peak with each checkpoint. Metrics and texts are such checkpoints: a
+ * step has the peaks of those before it. */
 static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *step,
 		       const struct peak *overall)
 {
@@ -383,8 +383,11 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 {
 	static const struct profile_name start = {.text = "Start"}, end = {.text = "End"};
+	static const struct profile_name none = {.text = ""};
 
-	if (cp->what == WIRE_START)
+	if (cp->what == WIRE_TEXT) /* no name: what a program wrote, and nobody knows what of it */
+		p->name = none;
+	else if (cp->what == WIRE_START)
 		p->name = start;
 	else if (cp->what == WIRE_FINISH)
 		p->name = end;
@@ -446,7 +449,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 
 	row_metrics_drop_joined(p->metrics);
 	note_run(p, &cp->h, cp->what);
-	note_seq(p, cp->seq);
+	if (!(cp->text_state & WIRE_TEXT_AGAIN))
+		note_seq(p, cp->seq);
 	note_name(&p->losses, &p->name);
 	note_peaks(p, time_ns, &step_peak, &overall);
 	note_checkpoint_tree(p, cp, &tree);
@@ -463,7 +467,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
-	else
+	else if (cp->what != WIRE_TEXT)
 		*step = make_step(p, cp, &tree);
 	return 0;
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * marker.h - makes checkpoints of what programs say in other ways than by probes.
+ *
+ * A capture has at most one marker. It sees all records: as they leave the ring, while a program
+ * with new code may wait, and later in order. It answers a WIRE_TEXT with the checkpoints that the
+ * model then gets in its place.
+ */
+#ifndef QPROF_MARKER_H
+#define QPROF_MARKER_H
+
+#include "format/recording.h"
+#include "model/profile.h"
+
+struct capture;
+
+/* Gives a record to the model and the listeners. Returns 0, or -1: the capture ends. */
+typedef int (*marker_feed_fn)(void *context, const struct wire_header *record);
+
+struct marker {
+	/* A record has left its ring; records before it may still be queued. */
+	void (*arrived)(struct marker *m, struct capture *c, const struct wire_header *h);
+	/* Gives the model what comes of a record, itself included. Returns as `feed` does. */
+	int (*record)(struct marker *m, const struct wire_header *h, marker_feed_fn feed,
+		      void *context);
+	/* Returns what the file says of the marker's work, valid until close(). Called once, at the
+	 * end; warns of what did not work. */
+	const struct recording_recipe *(*tell)(struct marker *m, struct capture *c, size_t *n);
+	/* Frees the marker. */
+	void (*close)(struct marker *m);
+};
+
+#endif

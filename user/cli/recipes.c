@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* recipes.c - qprof-bpf recipes: which there are, what is in one, and what one makes of a log. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/installed.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "recipes/log_reader.h"
+
+struct recipes_command {
+	const char *file; /* of --try */
+	const char *name; /* of a recipe, or the log */
+};
+
+static const struct command_option options[] = {
+	{0, "try", "FILE",
+	 "Say what the recipe in FILE makes of a log (- is stdin), and how many lines each of its "
+	 "patterns matched",
+	 OPT_PATH, INTO(struct recipes_command, file)},
+	{0},
+};
+
+static int fail(const struct error *err)
+{
+	log_error("%s", err->text);
+	return 125;
+}
+
+/* Returns where ours are, to be freed; or NULL, after a line about that. */
+static char *shipped_directory(void)
+{
+	char *path = installed_data("qprof-bpf/recipes");
+
+	if (!path)
+		log_error("share/qprof-bpf/recipes is not installed beside qprof-bpf");
+	return path;
+}
+
+/* ---- A list, one recipe -----------------------------------------------------------------------
+ */
+
+/* A recipe is called by its file: llama-quantize. */
+static int list_file(const char *path)
+{
+	struct recipes *set = recipes_new();
+	const char *name = strrchr(path, '/') + 1;
+	struct error err = {0};
+	int code = !set ? error_set(&err, "out of memory") : recipes_read(set, path, &err);
+
+	if (!code) {
+		const struct recipe *recipe = recipes_at(set, 0);
+
+		printf("%-20.*s %-24s %s\n", (int)(strlen(name) - strlen(".yaml")), name,
+		       recipe->name, recipe->read_from ? recipe->read_from : "-");
+	}
+	recipes_free(set);
+	return code ? fail(&err) : 0;
+}
+
+static int list_all(void)
+{
+	char *directory = shipped_directory(), pattern[4096];
+	glob_t files;
+	int status = 0;
+
+	if (!directory)
+		return 125;
+	snprintf(pattern, sizeof(pattern), "%s/*.yaml", directory);
+	free(directory);
+	if (glob(pattern, 0, NULL, &files))
+		return 0;
+	printf("%-20s %-24s %s\n", "NAME", "TOOL", "MADE FOR");
+	for (size_t i = 0; !status && i < files.gl_pathc; i++)
+		status = list_file(files.gl_pathv[i]);
+	globfree(&files);
+	return status;
+}
+
+/* Prints a file of ours. */
+static int show(const char *name)
+{
+	char file[128], *path = NULL, bytes[4096];
+	FILE *in = NULL;
+	size_t n;
+
+	snprintf(file, sizeof(file), "qprof-bpf/recipes/%s.yaml", name);
+	if (!strchr(name, '/'))
+		path = installed_data(file);
+	in = path ? fopen(path, "re") : NULL;
+	free(path);
+	if (!in) {
+		log_error("no recipe is called '%s': 'qprof-bpf recipes' lists them", name);
+		return 125;
+	}
+	while ((n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+		fwrite(bytes, 1, n, stdout);
+	fclose(in);
+	return 0;
+}
+
+/* ---- --try ------------------------------------------------------------------------------------
+ */
+
+static void say(const char *what, const char *name)
+{
+	char shown[LOG_NAME_MAX * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(shown, sizeof(shown), name, LOG_NAME_MAX);
+	printf("%-8s %s", what, shown);
+}
+
+static int say_mark(void *context, const struct log_mark *mark)
+{
+	static const char *const words[] = {
+		[RECIPE_BEGIN] = "begin",
+		[RECIPE_END] = "end",
+		[RECIPE_MARK] = "mark",
+	};
+
+	(void)context;
+	if (mark->does != RECIPE_NOTHING)
+		say(words[mark->does], mark->name);
+	else
+		say(mark->summary ? "summary" : "metric", mark->name);
+	if (mark->does == RECIPE_NOTHING && mark->has_value)
+		printf(" = %g", mark->value);
+	else if (mark->does == RECIPE_NOTHING)
+		printf(", which is no number");
+	putchar('\n');
+	return 0;
+}
+
+static void say_use(const struct recipe *recipe, const struct recipe_use *use)
+{
+	puts("");
+	for (size_t i = 0; i < recipe->n_logs; i++)
+		printf("%8llu line(s) matched %s\n", (unsigned long long)use->matched[i],
+		       recipe->logs[i].text);
+	if (use->cut_lines)
+		printf("%8llu line(s) are longer than 4 KiB and were cut\n",
+		       (unsigned long long)use->cut_lines);
+	if (use->too_costly)
+		printf("%8llu line(s) took a pattern too many steps\n",
+		       (unsigned long long)use->too_costly);
+}
+
+/* The log comes line by line, as it does from a program that does not buffer. */
+static int read_log(const struct recipe *recipe, FILE *log)
+{
+	struct recipe_use use = {0};
+	struct log_reader *reader = log_reader_new(recipe, &use);
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+
+	if (!reader)
+		return fail(&(struct error){.text = "out of memory"});
+	while ((len = getline(&line, &room, log)) > 0)
+		log_reader_text(reader, 0, line, (size_t)len, say_mark, NULL);
+	log_reader_end(reader, say_mark, NULL);
+	log_reader_free(reader);
+	free(line);
+	say_use(recipe, &use);
+	return 0;
+}
+
+static int try_recipe(const char *file, const char *path)
+{
+	struct recipes *set = recipes_new();
+	FILE *log = NULL;
+	struct error err = {0};
+	int status;
+
+	if (!set || recipes_read(set, file, &err)) {
+		recipes_free(set);
+		return fail(set ? &err : &(struct error){.text = "out of memory"});
+	}
+	log = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	if (!log)
+		error_set(&err, "cannot read the log '%s': %s", path, strerror(errno));
+	status = log ? read_log(recipes_at(set, 0), log) : fail(&err);
+	if (log && log != stdin)
+		fclose(log);
+	recipes_free(set);
+	return status;
+}
+
+static int recipes_main(int argc, char **argv)
+{
+	struct recipes_command command = {0};
+
+	options_parse(&command_recipes, argc, argv, &command);
+	if (command.file && !command.name) {
+		log_error("--try needs a log, too: qprof-bpf recipes --try FILE LOG");
+		return 125;
+	}
+	if (command.file)
+		return try_recipe(command.file, command.name);
+	return command.name ? show(command.name) : list_all();
+}
+
+const struct command command_recipes = {
+	.name = "recipes",
+	.title = "qprof-bpf recipes",
+	.what = "Show what makes checkpoints in programs that have none",
+	.usage = "\nNAME\n--try FILE LOG",
+	.doc = "The recipes that come with qprof-bpf: which tools they recognise, and which lines "
+	       "of their output become phases. With a NAME, the recipe itself: the beginning of "
+	       "one of your own, for --recipe.",
+	.tables = (const struct option_table[]){{options, 0}, {0}},
+	.arguments = {ARGUMENTS_FILES, .most = 1, .at = offsetof(struct recipes_command, name),
+		      .too_many = "say one NAME, or --try FILE and one LOG"},
+	.run = recipes_main,
+};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/run_recipes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/installed.h"
+#include "base/log.h"
+#include "recipes/log_marker.h"
+
+const struct command_option run_recipes_options[] = {
+	{0, "recipe", "NAME|FILE",
+	 "Make checkpoints of a tool's output by this recipe, before those that come with "
+	 "qprof-bpf; none: leave those out (repeatable)",
+	 OPT_PATHS, INTO(struct recipes_options, names)},
+	{0},
+};
+
+/* A name has no slash and no suffix: it is a file of ours. */
+static int read_named(struct recipes *set, const char *name, struct error *err)
+{
+	char file[128], *path;
+	int code;
+
+	if (strchr(name, '/') || strstr(name, ".yaml") || strstr(name, ".yml"))
+		return recipes_read(set, name, err);
+	snprintf(file, sizeof(file), "qprof-bpf/recipes/%s.yaml", name);
+	path = installed_data(file);
+	if (!path)
+		return error_set(err,
+				 "--recipe %s: no recipe of that name comes with qprof-bpf; "
+				 "'qprof-bpf recipes' lists them, a file's name has a '/' or ends "
+				 "in .yaml",
+				 name);
+	code = recipes_read(set, path, err);
+	free(path);
+	return code;
+}
+
+static int read_shipped(struct recipes *set, struct error *err)
+{
+	char *path = installed_data("qprof-bpf/recipes");
+	int code = 0;
+
+	if (path)
+		code = recipes_read_all(set, path, err);
+	else
+		log_info("share/qprof-bpf/recipes is not installed beside qprof-bpf: programs "
+			 "without marks have no phases but by --recipe");
+	free(path);
+	return code;
+}
+
+static int read_recipes(struct recipes_options *chosen, struct error *err)
+{
+	bool shipped = true;
+
+	chosen->set = recipes_new();
+	if (!chosen->set)
+		return error_set(err, "out of memory");
+	for (size_t i = 0; i < chosen->names.n; i++) {
+		if (!strcmp(chosen->names.items[i], "none"))
+			shipped = false;
+		else if (read_named(chosen->set, chosen->names.items[i], err))
+			return -1;
+	}
+	return shipped ? read_shipped(chosen->set, err) : 0;
+}
+
+int run_recipes_marker(struct recipes_options *chosen, char *const *command, struct marker **marker,
+		       bool *expected, struct error *err)
+{
+	*marker = NULL;
+	*expected = false;
+	if (read_recipes(chosen, err))
+		return -1;
+	if (!recipes_count(chosen->set))
+		return 0;
+	*marker = log_marker_new(chosen->set);
+	if (!*marker)
+		return error_set(err, "out of memory");
+	*expected = !command || log_marker_expects(*marker, command);
+	return 0;
+}
+
+void run_recipes_free(struct recipes_options *chosen)
+{
+	free(chosen->names.items);
+	recipes_free(chosen->set);
+}

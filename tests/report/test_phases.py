@@ -5,7 +5,9 @@ import json
 import re
 
 import pytest
+import yaml
 
+from profiles import NoAnchors
 from reports import report, run
 
 # A script of the kind that people write: two pairs, and one mark. After the mark memory is highest by 31 KiB.
@@ -106,3 +108,73 @@ def test_every_report_calls_a_stretch_the_same(profile):
     assert "\nStart -> Quantized\n" in compared and "\nStart\n" not in compared, compared
     for pattern in ("Start -> Quantized", "Start"):
         assert "Start -> Quantized (8.6 s)" in text("--phase", pattern), "a pattern may be of the stretch or of its mark"
+
+
+def a_phase(name, pid, own=None, **more):
+    phase = {"name": name, "kind": "pair", "depth": 0, "pid": pid, "tid": pid, "start_secs": 1.0, "duration_secs": 2.0,
+             "start_memory_mb": 1.0, "end_memory_mb": 500.0, "peak_memory_mb": 900.0, "delta_memory_mb": 499.0, **more}
+    return phase | {f"own_{key}": value for key, value in (own or {}).items()}
+
+
+def a_process(pid, ppid):
+    return {"pid": pid, "ppid": ppid, "comm": "w", "cmdline": None, "start_secs": 0.0, "end_secs": 5.0, "exit_code": 0,
+            "flags": [], "peak_memory_mb": 200.0}
+
+
+OWN = {"peak_memory_mb": 194.0, "delta_memory_mb": -64.0, "cpu_time_secs": 0.25, "io_read_mb": 3.0, "io_write_mb": 4.0,
+       "disk_read_mb": 0.0, "disk_write_mb": 0.0}
+WORKERS = {
+    "qprof": {"version": "0", "schema_version": 1, "command": ["quantize.py"], "started_at": 1.0},
+    "memory_usage": [{"step": "Start", "timestamp": 1.0, "relative_time_secs": 0.0, "cpu_memory_mb": 1.0}],
+    "total_quantization_time_seconds": 5.0, "peak_memory_mb": 900.0,
+    "phases": [a_phase("Quantize", 7), a_phase("Layer", 8, OWN, parent=0),
+               a_phase("gptq", 8, {"cpu_time_secs": 0.125}, parent=1, depth=1)],
+    "processes": [a_process(7, 1), a_process(8, 7)],
+    "quality": {"lost_checkpoints": 0, "warnings": [], "notes": [],
+                "may_be_counted_more_than_once_mb": {"inherited_at_fork": 0.0, "shmem": 0.0, "shared_files": 0.0}},
+}
+
+
+def as_yaml(profile):
+    return yaml.dump(profile, Dumper=NoAnchors, sort_keys=False)
+
+
+def as_page(profile):
+    page = run("report", "-f", "html", "-", stdin=as_yaml(profile).encode())[0]
+    table = json.loads(re.search(r'"phases":(\{"keys":.*?\]\]\})', page.decode())[1])
+    return [dict(zip(table["keys"], row)) for row in table["rows"]]
+
+
+def test_a_process_alone():
+    """Beside the tree's: what is not known is `-`, and a run of one process has no such table."""
+    told = text(rows=as_yaml(WORKERS))
+    table = told.split("BY ITS PROCESS ALONE")[1].split("\n\n")[0].splitlines()[1:]
+    assert [line.split() for line in table] == [
+        ["Layer", "[8]", "194", "MiB", "-64.0", "MiB", "250", "ms", "3.00", "MiB", "4.00", "MiB"],
+        ["gptq", "[8]", "-", "-", "125", "ms", "0", "B", "0", "B"]], told
+    rows = as_page(WORKERS)
+    own = [[row[f"own_{key}"] for key in ("peak", "delta", "cpu", "read", "write")] for row in rows]
+    assert own == [[None] * 5, [194 << 20, -64 << 20, 0.25, 3 << 20, 4 << 20], [None, None, 0.125, 0, 0]], rows
+    single = WORKERS | {"processes": WORKERS["processes"][:1]}
+    assert "ALONE" not in text(rows=as_yaml(single))
+    assert all(row["own_peak"] is None for row in as_page(single))
+
+
+def test_phases_of_children_nest():
+    told = text(rows=as_yaml(WORKERS))
+    part = told.split("\nPhases\n")[1].splitlines()[:3]
+    assert [len(re.match(r" +\d\. +\S+ \S+( +)", line)[1]) for line in part] == [2, 4, 6], told
+    assert [row["depth"] for row in as_page(WORKERS)] == [0, 1, 2]
+    # A parent that comes later is none.
+    wrong = json.loads(json.dumps(WORKERS))
+    wrong["phases"][1]["parent"] = 2
+    assert [row["depth"] for row in as_page(wrong)] == [0, 0, 1]
+
+
+def test_csv_has_what_a_process_has_alone():
+    """And is as it was before, if no phase has it."""
+    table = run("report", "-f", "csv", "-", stdin=as_yaml(WORKERS).encode())[0].decode().splitlines()
+    assert table[0].endswith(",parent,own_peak_memory_mb,own_delta_memory_mb,own_io_read_mb,own_io_write_mb,"
+                             "own_disk_read_mb,own_disk_write_mb,own_cpu_time_secs"), table[0]
+    assert table[2].endswith(",0,194.00,-64.00,3.00,4.00,0.00,0.00,0.250000"), table[2]
+    assert "own_" not in report("-f", "csv").decode() and "parent" not in report("-f", "csv").decode()

@@ -20,7 +20,7 @@ enum {
 	INDENT = 2,
 	MAX_INDENT = 8, /* of what is nested */
 	CELL_WIDTH = 10,
-	MAX_CELLS = 7,
+	MAX_CELLS = 9,
 };
 
 struct table {

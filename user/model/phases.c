@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utlist.h>
-
 #include "base/amounts.h"
 #include "base/array.h"
 
@@ -48,12 +46,9 @@ static int reserve(struct phases *phases)
 /* Each pair of the process that is open had this peak. */
 static void fold_own(struct phases *phases, const struct process *process, uint64_t step_peak)
 {
-	const struct open_phase *pair;
-
 	if (!process || !process->open_phases)
 		return;
-	DL_FOREACH(phases->pairing.pairs, pair)
-	{
+	for (const struct open_phase *pair = phases->pairing.pairs; pair; pair = pair->next) {
 		if (pair->owner == process)
 			raise_to(&phases->list[pair->index].own.peak_rss, step_peak);
 	}
@@ -61,13 +56,10 @@ static void fold_own(struct phases *phases, const struct process *process, uint6
 
 void phases_exit(struct phases *phases, const struct process *process, uint64_t step_peak)
 {
-	const struct open_phase *pair;
-
 	if (!process->open_phases)
 		return;
 	fold_own(phases, process, step_peak);
-	DL_FOREACH(phases->pairing.pairs, pair)
-	{
+	for (const struct open_phase *pair = phases->pairing.pairs; pair; pair = pair->next) {
 		struct profile_own *own = &phases->list[pair->index].own;
 
 		if (pair->owner != process || own->ended)

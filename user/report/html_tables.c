@@ -161,6 +161,30 @@ static void put_marks(struct json_writer *j, const struct recording *r)
 	html_rows_end(j);
 }
 
+/* The process that began the phase, alone. One process alone is the tree: nothing is said of it. */
+static void put_own(struct json_writer *j, const struct recording *r,
+		    const struct recording_phase *phase)
+{
+	const bool several = r->n_processes > 1;
+
+	if (several && phase->knows.own_peak)
+		json_u64(j, phase->own_peak);
+	else
+		json_plain(j, "null");
+	if (several && phase->knows.own_delta)
+		json_i64(j, phase->own_delta);
+	else
+		json_plain(j, "null");
+	if (several && phase->knows.own_usage) {
+		html_secs(j, phase->own_usage.cpu_ns);
+		json_u64(j, phase->own_usage.io_read);
+		json_u64(j, phase->own_usage.io_write);
+		return;
+	}
+	for (int i = 0; i < 3; i++)
+		json_plain(j, "null");
+}
+
 /* Time in no phase has the number 0, and no place in a picture. */
 static void put_phase(struct json_writer *j, const struct html_page *page,
 		      const struct recording_phase *phase, size_t number,
@@ -175,7 +199,7 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 	json_u64(j, number);
 	html_shown(j, phase->shown);
 	html_bool(j, phase->kind == PROFILE_PHASE_GAP);
-	json_u64(j, phase->depth);
+	json_u64(j, phase->level);
 	json_u64(j, phase->pid);
 	html_bool(j, phase->closed);
 	html_secs(j, phase->start_ns);
@@ -192,6 +216,7 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 		json_u64(j, need.least);
 	else
 		json_plain(j, "null");
+	put_own(j, page->r, phase);
 	json_u64(j, place->lane);
 	json_u64(j, place->group);
 	put_later(j, page->r, &phase->usage);
@@ -201,9 +226,10 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 static void begin_phases(struct json_writer *j, const char *name, const struct html_page *page)
 {
 	static const char *const keys[] = {
-		"number",     "name", "gap",	"depth", "pid",	    "closed",	 "start",
-		"seconds",    "peak", "delta",	"end",	 "io_read", "disk_read", "io_write",
-		"disk_write", "cpu",  "needed", "least", "lane",    "group",	 NULL};
+		"number",     "name",	   "gap",    "depth", "pid",	  "closed",    "start",
+		"seconds",    "peak",	   "delta",  "end",   "io_read",  "disk_read", "io_write",
+		"disk_write", "cpu",	   "needed", "least", "own_peak", "own_delta", "own_cpu",
+		"own_read",   "own_write", "lane",   "group", NULL};
 
 	begin_usage_rows(j, name, keys, page->r);
 }

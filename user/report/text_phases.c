@@ -29,7 +29,7 @@ static void put_phase(const struct text_report *t, const struct recording_phase 
 	const char *const mark = wide ? " ← peak" : " ←";
 	const unsigned int fixed =
 		NUMBER + TIME + 2 + DELTA + sizeof("  peak ") - 1 + PEAK + (wide ? 7 : 2);
-	const unsigned int indent = 2 * (phase->depth < 4 ? phase->depth : 4);
+	const unsigned int indent = 2 * (phase->level < 4 ? phase->level : 4);
 	const unsigned int room = t->table.width - fixed - indent;
 	const unsigned int columns = room > t->table.max_name ? t->table.max_name : room;
 	char name[1024], text[UNITS_TEXT_MAX], shown[UNITS_TEXT_MAX + 4];
@@ -75,6 +75,7 @@ struct phase_table {
 	void (*fill)(const struct text_report *t, const struct phase_table *table,
 		     const struct recording_phase *phase, struct table_line *line);
 	enum quantity_group group; /* of a table that is nothing but its quantities */
+	bool has_pids;		   /* names have the pid of who began the phase behind them */
 };
 
 static bool moves_bytes(const struct phase_table *table, const struct recording_phase *phase)
@@ -187,6 +188,44 @@ static const struct phase_table bounds_table = {
 	.fill = fill_needs,
 };
 
+/* ---- The process that began a phase, alone: of use where there are several ---- */
+
+static bool knows_own(const struct phase_table *table, const struct recording_phase *phase)
+{
+	(void)table;
+	return phase->knows.own_peak || phase->knows.own_usage;
+}
+
+static void fill_own(const struct text_report *t, const struct phase_table *table,
+		     const struct recording_phase *phase, struct table_line *line)
+{
+	const struct profile_usage *u = &phase->own_usage;
+
+	(void)t;
+	for (unsigned int i = 0; i < table->n_cells; i++)
+		snprintf(line->cells[i], UNITS_TEXT_MAX, "-");
+	if (phase->knows.own_peak)
+		units_bytes_for_people(line->cells[0], phase->own_peak);
+	if (phase->knows.own_delta)
+		units_delta_for_people(line->cells[1],
+				       phase->own_delta < 0 ? 0 - (uint64_t)phase->own_delta : 0,
+				       phase->own_delta > 0 ? (uint64_t)phase->own_delta : 0);
+	if (!phase->knows.own_usage)
+		return;
+	units_time_for_people(line->cells[2], u->cpu_ns);
+	units_bytes_for_people(line->cells[3], u->io_read);
+	units_bytes_for_people(line->cells[4], u->io_write);
+}
+
+static const struct phase_table own_table = {
+	.name = "BY ITS PROCESS ALONE",
+	.titles = {"PEAK", "DELTA", "CPU", "READ", "WRITTEN"},
+	.n_cells = 5,
+	.has_any = knows_own,
+	.fill = fill_own,
+	.has_pids = true,
+};
+
 /* A group of quantities, each a column. */
 
 static bool is_column(const struct quantity *quantity, const struct phase_table *table)
@@ -243,6 +282,14 @@ static void put_titles(const struct text_report *t, const struct phase_table *ta
 	table_titles(&t->table, title, table->titles, table->n_cells);
 }
 
+/* "Layer [4242]" */
+static void add_pid(char *name, size_t size, const struct recording_phase *phase)
+{
+	const size_t len = strlen(name);
+
+	snprintf(name + len, size - len, " [%u]", phase->pid);
+}
+
 /* Writes no table if no phase has something to say in it. */
 static void put_table(const struct text_report *t, const struct phase_table *table,
 		      const struct recording_phase *const *phases, size_t n)
@@ -252,7 +299,7 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 	size_t said = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct table_line line = {.indent = 2 * phases[i]->depth};
+		struct table_line line = {.indent = 2 * phases[i]->level};
 
 		if (!table->has_any(table, phases[i]) || said++ >= t->top)
 			continue;
@@ -265,6 +312,8 @@ static void put_table(const struct text_report *t, const struct phase_table *tab
 			fprintf(t->table.out, "%*sbetween marks\n", INDENT, "");
 		}
 		phase_name(line.name, sizeof(line.name), phases[i]);
+		if (table->has_pids)
+			add_pid(line.name, sizeof(line.name), phases[i]);
 		table->fill(t, table, phases[i], &line);
 		table_line(&t->table, &line, table->n_cells);
 	}
@@ -305,6 +354,8 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 	if (!n)
 		return;
 	put_list(t, phases, n);
+	if (t->r->n_processes > 1)
+		put_table(t, &own_table, phases, n);
 	text_usage(t, phases, n);
 	if (recording_need(t->needs, 0, UINT64_MAX, &need))
 		put_table(t, has_bounds(t, phases, n) ? &bounds_table : &needs_table, phases, n);

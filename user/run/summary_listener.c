@@ -191,23 +191,42 @@ static void bytes_cell(const struct table *table, char *out, uint64_t bytes)
 		units_bytes_for_people(out, bytes);
 }
 
+static void delta_cell(const struct table *table, char *out, int64_t delta)
+{
+	if (is_narrow(table))
+		units_delta_short(out, delta);
+	else
+		units_delta_for_people(out, delta < 0 ? 0 - (uint64_t)delta : 0,
+				       delta > 0 ? (uint64_t)delta : 0);
+}
+
+/* Peak and growth of the process that began the phase. */
+static void fill_own(const struct table *table, const struct recording_phase *phase,
+		     char (*cells)[UNITS_TEXT_MAX])
+{
+	snprintf(cells[0], UNITS_TEXT_MAX, "-");
+	snprintf(cells[1], UNITS_TEXT_MAX, "-");
+	if (phase->knows.own_peak)
+		bytes_cell(table, cells[0], phase->own_peak);
+	if (phase->knows.own_delta)
+		delta_cell(table, cells[1], phase->own_delta);
+}
+
 static void fill_phase(const struct table *table, const void *item, struct table_line *line)
 {
 	const struct recording_phase *phase = item;
 
-	line->indent = 2 * phase->depth;
+	line->indent = 2 * phase->level;
 	snprintf(line->name, sizeof(line->name), "%s%s", phase->shown,
 		 phase->closed ? "" : " (open)");
 	units_time_for_people(line->cells[0], phase->start_ns);
 	units_time_for_people(line->cells[1], phase->duration_ns);
 	bytes_cell(table, line->cells[2], phase->peak_rss);
-	if (is_narrow(table))
-		units_delta_short(line->cells[3], phase->delta_rss);
-	else
-		units_delta_for_people(line->cells[3], phase->start_rss, phase->end_rss);
+	delta_cell(table, line->cells[3], phase->delta_rss);
 	bytes_cell(table, line->cells[4], phase->usage.io_read);
 	bytes_cell(table, line->cells[5], phase->usage.io_write);
 	units_time_for_people(line->cells[6], phase->usage.cpu_ns);
+	fill_own(table, phase, line->cells + 7);
 }
 
 /* By their peaks; of equal peaks, the longer. So no phase comes before one that it is in. */
@@ -279,15 +298,18 @@ static size_t with_outside(const struct recording *r, const void *const *phases,
 
 static void put_phases(const struct table *table, const struct recording *r)
 {
-	static const char *const titles[] = {"START", "TIME",  "PEAK", "DELTA",
-					     "READ",  "WRITE", "CPU"};
-	static const unsigned int leaving[] = {0, 6, 5, 4, 3};
-	static const struct listing listing = {
+	enum { OWN_COLUMNS = 2 };
+	static const char *const titles[] = {"START", "TIME", "PEAK",	  "DELTA",    "READ",
+					     "WRITE", "CPU",  "OWN PEAK", "OWN DELTA"};
+	static const unsigned int leaving[] = {0, 6, 5, 4, 3, 8, 7};
+	/* One process alone is the tree. */
+	const unsigned int without = r->n_processes > 1 ? 0 : OWN_COLUMNS;
+	const struct listing listing = {
 		.name = "PHASE",
 		.columns = {.titles = titles,
-			    .n = sizeof(titles) / sizeof(*titles),
+			    .n = sizeof(titles) / sizeof(*titles) - without,
 			    .leaving = leaving,
-			    .n_leaving = sizeof(leaving) / sizeof(*leaving)},
+			    .n_leaving = sizeof(leaving) / sizeof(*leaving) - without},
 		.fill = fill_phase,
 		.title = kind_title,
 	};

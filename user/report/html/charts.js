@@ -504,7 +504,9 @@ function phaseTip(phase) {
 			pair("read", `${bytes(phase.io_read)} (storage ${bytes(phase.disk_read)})`),
 			pair("written", `${bytes(phase.io_write)} (storage ${bytes(phase.disk_write)})`),
 			pair("CPU", secs(phase.cpu)),
-			pair("process", String(phase.pid))),
+			pair("process", String(phase.pid)),
+			...phase.own_peak === null ? [] : [pair("alone", `peak ${bytes(phase.own_peak)}${phase.own_delta === null ? "" : `, ${delta(phase.own_delta)}`}`)],
+			...phase.own_cpu === null ? [] : [pair("", `CPU ${secs(phase.own_cpu)}, read ${bytes(phase.own_read)}, wrote ${bytes(phase.own_write)}`)]),
 	];
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/diff.h"
+#include "report/fits.h"
 #include "report/renderer.h"
 
 extern const char *const fuzz_seed_texts[];
@@ -78,11 +79,14 @@ static void check(const struct recording *r)
 		abort();
 }
 
-static void render_all(const struct recording *r, FILE *out)
+static void render_all(const struct recording *r, unsigned int by_name, FILE *out)
 {
 	for (const struct renderer *const *renderer = renderers; *renderer; renderer++) {
-		const struct render_options options = {
-			.source = "-", .width = 80, .top = 3, .order = REPORT_BY_DELTA};
+		const struct render_options options = {.source = "-",
+						       .width = 80,
+						       .top = 3,
+						       .order = REPORT_BY_DELTA,
+						       .by_name = by_name};
 		struct error err = {0};
 
 		if ((*renderer)->render(r, &options, out, &err) && !err.text[0])
@@ -111,6 +115,28 @@ static void compare_with_itself(const struct recording *r, FILE *out)
 	comparison_free(c);
 }
 
+/* What fits fits into more. */
+static void judge(const struct recording *r, FILE *out)
+{
+	enum fits_answer answers[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct fits *fits = fits_new(r, (uint64_t)(i + 1) << 20, true);
+		struct json_writer j = {.out = out, .pretty = true};
+
+		if (!fits)
+			abort();
+		fits_text(fits, NULL, 80, i, out);
+		json_object(&j);
+		fits_json(fits, NULL, &j);
+		json_object_end(&j);
+		answers[i] = fits_answer(fits);
+		fits_free(fits);
+	}
+	if (answers[0] == FITS_YES && answers[1] != FITS_YES)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -129,7 +155,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	} else {
 		check(&r);
-		render_all(&r, out);
+		render_all(&r, false, out);
+		render_all(&r, true, out);
+		judge(&r, out);
 		compare_with_itself(&r, out);
 	}
 	recording_free(&r);

@@ -114,6 +114,18 @@ def test_page():
     assert '"named":{' not in report("-f", "html", profile="-", stdin=profile([phase("a", 0, 0, 1), phase("b", 0, 2, 1)])).decode()
 
 
+def test_headline():
+    """Where the peak was is said so that one finds it, in the text and on the page."""
+    highest = nested()
+    highest[0]["peak_memory_mb"] = 200.0
+    text = profile(highest).replace(b"peak_memory_mb: 500.0", b"peak_memory_mb: 300.0\npeak: {time_secs: 66.5, file_mb: 0.0, "
+                                    b"anon_mb: 300.0, shmem_mb: 0.0, swap_mb: 0.0}", 1)
+    first = run("report", "--width", "100", "-", stdin=text)[0].decode().split("Peak ")[1].splitlines()[0]
+    assert first == f"300 MiB at 66.5 s, in {PATH}", first
+    page = run("report", "-f", "html", "-", stdin=text)[0].decode()
+    assert json.loads(page.split('id="profile">')[1].split("</script>")[0])["peak"]["phase"] == PATH
+
+
 def test_paths_have_an_end():
     """Whatever names a program chooses, and however deep: what is cut off says so."""
     deep = [phase(f"level {i} " + "x" * 200, i, 0.0, 100.0) for i in range(200)]

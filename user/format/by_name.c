@@ -98,13 +98,17 @@ static void keep_known(struct recording_named *row, const struct recording_phase
 
 static void add_phase(struct recording_named *row, const struct recording_phase *phase, size_t i)
 {
+	int64_t delta_rss;
+
 	if (!row->count || phase->peak_rss > row->peak_rss) {
 		row->peak_rss = phase->peak_rss;
 		row->peak_index = i;
 	}
 	row->count++;
 	row->total_ns += phase->duration_ns;
-	row->delta_rss += phase->delta_rss;
+	/* A file may say anything: beyond what is sane, the sum stays as it is. */
+	if (!__builtin_add_overflow(row->delta_rss, phase->delta_rss, &delta_rss))
+		row->delta_rss = delta_rss;
 	usage_add(&row->usage, &phase->usage);
 	keep_known(row, phase);
 }
@@ -150,17 +154,14 @@ static int add_phases(struct by_name *b)
 	return all && i == b->r->n_phases ? 0 : -1;
 }
 
-static int finish_rows(struct by_name *b)
+static void finish_rows(struct by_name *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		struct recording_named *row = &b->rows[i];
 
 		row->mean_ns = row->total_ns / row->count;
-		row->peak_path = (char *)by_name_path(b, row->peak_index);
-		if (!row->peak_path)
-			return -1;
+		row->peak_path = (char *)by_name_path(b, &b->r->phases[row->peak_index]);
 	}
-	return 0;
 }
 
 struct by_name *by_name_new(const struct recording *r)
@@ -173,11 +174,11 @@ struct by_name *by_name_new(const struct recording *r)
 	b->arena = arena_new();
 	b->row_of = calloc(r->n_phases + 1, sizeof(*b->row_of));
 	b->parents = calloc(r->n_phases + 1, sizeof(*b->parents));
-	if (!b->arena || !b->row_of || !b->parents || find_parents(b) || add_phases(b) ||
-	    finish_rows(b)) {
+	if (!b->arena || !b->row_of || !b->parents || find_parents(b) || add_phases(b)) {
 		by_name_free(b);
 		return NULL;
 	}
+	finish_rows(b);
 	return b;
 }
 
@@ -225,20 +226,25 @@ static const char *join(struct by_name *b, const char *const *parents, size_t n,
 	return path;
 }
 
-const char *by_name_path(struct by_name *b, size_t i)
+const char *by_name_path(struct by_name *b, const struct recording_phase *phase)
 {
 	const struct recording_phase *phases = b->r->phases;
-	const char *parents[MAX_PARENTS];
-	ssize_t parent = b->parents[i];
-	size_t n = 0, bytes = 0;
+	const char *parents[MAX_PARENTS], *path;
+	size_t n = 0, bytes = 0, i;
+	ssize_t parent;
 
+	if (!phase || phase->kind == PROFILE_PHASE_OUTSIDE)
+		return phase ? phase->shown : NULL;
+	i = (size_t)(phase - phases);
+	parent = b->parents[i];
 	if (by_name_row(b, i)->count == 1 || parent == NO_PARENT)
-		return phases[i].shown;
+		return phase->shown;
 	for (; parent != NO_PARENT && n < MAX_PARENTS; parent = b->parents[parent]) {
 		bytes += strlen(phases[parent].shown);
 		if (bytes > MAX_PATH)
 			break;
 		parents[n++] = phases[parent].shown;
 	}
-	return join(b, parents, n, parent != NO_PARENT, phases[i].shown);
+	path = join(b, parents, n, parent != NO_PARENT, phase->shown);
+	return path ? path : phase->shown;
 }

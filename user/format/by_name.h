@@ -35,10 +35,10 @@ const struct recording_named *by_name_rows(const struct by_name *b, size_t *n);
 const struct recording_named *by_name_row(const struct by_name *b, size_t i);
 
 /*
- * Says which phase the i-th is, where its name alone does not: "layers.16.q_proj > gptq", the
- * phases of its thread that it is within and itself. Returns its name if it is the only one of that
- * name. The text is b's; NULL when out of memory.
+ * Says which phase it is, where its name alone does not: "layers.16.q_proj > gptq", the phases of
+ * its thread that it is within and itself. Returns its name if it is the only one of that name, or
+ * time in no phase, or when out of memory. The text is b's or the recording's; of NULL it is NULL.
  */
-const char *by_name_path(struct by_name *b, size_t i);
+const char *by_name_path(struct by_name *b, const struct recording_phase *phase);
 
 #endif

@@ -72,7 +72,8 @@ static uint64_t margin_of(const struct recording *r, size_t processes)
 	uint64_t step = r->totals.peak_rss / 256;
 
 	raise_to(&step, 256 << 10);
-	return processes * step;
+	/* Of a file that is sane; any other fits into nothing. */
+	return step < 1ull << 40 ? processes * step : UINT64_MAX / 2;
 }
 
 struct fits *fits_new(const struct recording *r, uint64_t budget, bool allow_failed)
@@ -182,12 +183,9 @@ static void first_words(const struct fits *f, char *out, size_t size)
 	if (!first_over(f, &ns))
 		return;
 	phase = recording_where(f->r, ns, recording_phase_at(f->r, ns), &words);
-	path = phase ? by_name_path(f->names, (size_t)(phase - f->r->phases)) : NULL;
+	path = by_name_path(f->names, phase);
 	snprintf(out, size, "; the first time at %s%s%.600s", units_time_for_people(when, ns),
-		 words,
-		 path	 ? path
-		 : phase ? phase->shown
-			 : "");
+		 words, path ? path : "");
 }
 
 /* One sentence with the answer for the whole run, and why. */

@@ -78,12 +78,12 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	json_object_end(j);
 }
 
-static void put_where(struct json_writer *j, uint64_t ns, const struct recording_phase *phase,
-		      const char *words)
+static void put_where(struct json_writer *j, const struct html_page *page, uint64_t ns,
+		      const struct recording_phase *phase, const char *words)
 {
 	html_member_secs(j, "time", ns);
 	html_member_shown(j, "words", words);
-	html_member_shown(j, "phase", phase ? phase->shown : NULL);
+	html_member_shown(j, "phase", by_name_path(page->by_name, phase));
 }
 
 /* Where memory got that high often says more than where it was highest. */
@@ -98,7 +98,7 @@ static void put_plateau(struct json_writer *j, const struct html_page *page, uin
 		return;
 	html_member_object(j, "plateau");
 	phase = recording_where(page->r, ns, phase, &words);
-	put_where(j, ns, phase, words);
+	put_where(j, page, ns, phase, words);
 	json_object_end(j);
 }
 
@@ -114,7 +114,7 @@ static void put_peak(struct json_writer *j, const struct html_page *page)
 	html_member_object(j, "peak");
 	json_member_bool(j, "exact", recording_peak_time(page->r, &ns));
 	at = recording_where_peak(page->r, &words);
-	put_where(j, ns, at, words);
+	put_where(j, page, ns, at, words);
 	json_member_u64(j, "number", phase ? (uint64_t)(phase - page->r->phases) + 1 : 0);
 	put_plateau(j, page, ns, phase);
 	if (least_of_peak(least, peak, page->r->totals.peak_rss, true))

@@ -201,6 +201,7 @@ static int render(const struct recording *r, const struct render_options *option
 		.options = options,
 		.peak_phase = recording_peak_phase(r),
 		.needs = needs,
+		.names = by_name_new(r),
 		.ending = &ending,
 		.cpu_error_ns = recording_cpu_error(r),
 		.top = options->top ? options->top : TOP,
@@ -208,10 +209,11 @@ static int render(const struct recording *r, const struct render_options *option
 	int failed;
 
 	recording_ending(r, &ending);
-	failed = needs ? put_page(&t) : -1;
+	failed = needs && t.names ? put_page(&t) : -1;
 	if (failed)
 		error_set(err, "not enough memory for the report");
 	recording_needs_free(needs);
+	by_name_free(t.names);
 	return failed;
 }
 

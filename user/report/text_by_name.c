@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/by_name.h"
 #include "report/select.h"
 #include "report/text_report.h"
 
@@ -79,15 +78,12 @@ static struct recording_phase sum_of(const struct recording *r, const struct rec
 
 int text_by_name(const struct text_report *t)
 {
-	struct by_name *b = by_name_new(t->r);
 	struct recording named = {0};
 	const struct recording_named *rows;
 	const struct recording_phase **chosen = NULL;
 	size_t n = 0;
 
-	if (!b)
-		return -1;
-	rows = by_name_rows(b, &named.n_phases);
+	rows = by_name_rows(t->names, &named.n_phases);
 	named.phases = calloc(named.n_phases + 1, sizeof(*named.phases));
 	for (size_t i = 0; named.phases && i < named.n_phases; i++)
 		named.phases[i] = sum_of(t->r, &rows[i]);
@@ -100,6 +96,5 @@ int text_by_name(const struct text_report *t)
 	n = chosen ? 0 : 1;
 	free(chosen);
 	free(named.phases);
-	by_name_free(b);
 	return n ? -1 : 0;
 }

@@ -97,7 +97,8 @@ static void put_where(const struct text_report *t, int taken, const struct recor
 {
 	taken += fprintf(t->table.out, "%s", words);
 	if (phase)
-		table_name(&t->table, phase->shown, t->table.width - (unsigned int)taken, false);
+		table_name(&t->table, by_name_path(t->names, phase),
+			   t->table.width - (unsigned int)taken, false);
 }
 
 /* Where memory got that high often says more than where it was highest. */

@@ -8,6 +8,7 @@
 #define QPROF_TEXT_REPORT_H
 
 #include "base/table.h"
+#include "format/by_name.h"
 #include "format/ending.h"
 #include "format/recording.h"
 #include "report/renderer.h"
@@ -19,6 +20,7 @@ struct text_report {
 	const struct recording_phase *peak_phase; /* NULL: the peak was in no phase */
 	const struct recording_needs *needs;
 	const struct ending *ending;
+	struct by_name *names;
 	uint64_t cpu_error_ns; /* a phase that is shorter has no number of cores */
 	unsigned int top;      /* lines of a table, at most */
 };

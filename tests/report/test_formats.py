@@ -123,3 +123,10 @@ def test_a_page_may_be_passed_on():
     assert "SPDX-License-Identifier: MIT" in page and "GPL" not in page
     for licence in ("user/report/html/LICENSE", "third_party/uplot/LICENSE"):
         assert (ROOT / licence).read_text() in page, licence
+
+
+def test_without_a_name_it_is_what_a_run_writes(tmp_path):
+    stderr = run("report", cwd=tmp_path, status=125)[1]
+    assert stderr == "qprof-bpf: cannot read 'qprof.yaml': No such file or directory\n", stderr
+    (tmp_path / "qprof.yaml").write_bytes(PROFILE.read_bytes())
+    assert run("report", "-f", "csv", cwd=tmp_path)[0] == report("-f", "csv")

@@ -345,6 +345,14 @@ def test_an_old_profile_is_kept(out):
     assert sorted(path.name for path in out.parent.iterdir()) == [out.name, old_of(out).name]
 
 
+def test_the_report_of_an_audit_is_kept(out):
+    for number in range(2):
+        run = run_qprof("-a", "-q", "-d", "100ms", "-o", out)
+        assert run.returncode == 0, run
+        first = first if number else out.read_bytes()
+    assert old_of(out).read_bytes() == first and out.read_bytes() != first
+
+
 @pytest.mark.parametrize("command", ["gone", "lost", "folder"])
 def test_a_run_that_does_not_start_leaves_old_profiles(tmp_path, out, command):
     """Also where the kernel alone knows that it cannot be executed."""

@@ -90,10 +90,12 @@ static void check_object(yaml_document_t *doc, const yaml_node_t *object,
 
 static void check_unit(yaml_document_t *doc, const yaml_node_t *property, const struct field *field)
 {
-	const char *unit = field->kind == FIELD_BYTES	? "#/$defs/mb"
-			   : field->kind == FIELD_NS	? "#/$defs/secs"
-			   : field->kind == FIELD_COUNT ? "#/$defs/count"
-							: NULL;
+	static const char *const units[] = {
+		[FIELD_BYTES] = "#/$defs/mb",	 [FIELD_QUARK_MB] = "#/$defs/mb",
+		[FIELD_NS] = "#/$defs/secs",	 [FIELD_EXACT_BYTES] = "#/$defs/count",
+		[FIELD_COUNT] = "#/$defs/count", [FIELD_TABLE] = NULL,
+	};
+	const char *unit = units[field->kind];
 	const yaml_node_t *ref = find(doc, property, "$ref");
 
 	if (unit && ref && strcmp(scalar(ref), unit))

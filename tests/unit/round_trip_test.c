@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A run goes through the model, into a file and back into a recording: the recording has what the
- * model had, each figure in its place. Amounts are whole MiB here and times whole microseconds, so
- * the file rounds nothing. Pages are 1 MiB.
+ * model had, each figure in its place, to the byte. Times are whole microseconds, as in the file.
+ * Memory is in pages of PAGE bytes, I/O in units of UNIT: neither is a number that two decimals of
+ * a MiB can name.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +16,8 @@
 #include "format/yaml.h"
 #include "records.h"
 
-#define MIB (1ull << 20)
+#define PAGE 4096ull
+#define UNIT 1234567ull
 
 enum { SITE_SUMMARY = 8, SITE_DEFINE = 9 };
 
@@ -50,13 +52,13 @@ static void fill_snapshot(struct wire_snapshot *s, uint32_t seq)
 					 .peak = 400 + 5 * seq,
 					 .step_peak = 400 + 5 * seq,
 					 .hugetlb = 7 + seq};
-	s->usage = (struct wire_usage){.rchar = (20 + seq) * MIB,
-				       .wchar = (40 + 2 * seq) * MIB,
-				       .extra_read = MIB,
-				       .extra_write = 2 * MIB,
-				       .read_bytes = (60 + 3 * seq) * MIB,
-				       .write_bytes = (80 + 4 * seq) * MIB,
-				       .cancelled_write_bytes = seq * MIB,
+	s->usage = (struct wire_usage){.rchar = (20 + seq) * UNIT,
+				       .wchar = (40 + 2 * seq) * UNIT,
+				       .extra_read = UNIT,
+				       .extra_write = 2 * UNIT,
+				       .read_bytes = (60 + 3 * seq) * UNIT,
+				       .write_bytes = (80 + 4 * seq) * UNIT,
+				       .cancelled_write_bytes = seq * UNIT,
 				       .cpu_ns = (1000 + 5 * seq) * 1000};
 }
 
@@ -102,10 +104,10 @@ static void process(struct run *run, enum wire_kind kind, struct record_who who,
 						.shmem = 3,
 						.peak = 30 + who.tgid % 10,
 						.hugetlb = 4};
-	r.process.usage = (struct wire_usage){.rchar = 5 * MIB,
-					      .wchar = 6 * MIB,
-					      .read_bytes = 7 * MIB,
-					      .write_bytes = 8 * MIB,
+	r.process.usage = (struct wire_usage){.rchar = 5 * UNIT,
+					      .wchar = 6 * UNIT,
+					      .read_bytes = 7 * UNIT,
+					      .write_bytes = 8 * UNIT,
 					      .cpu_ns = 9000};
 	feed(run, &r);
 }
@@ -201,7 +203,7 @@ static int set_up(void **state)
 		.backend_io_storage = "c",
 		.backend_checkpoints = "d",
 	};
-	const struct profile_config config = {.page_size = MIB,
+	const struct profile_config config = {.page_size = PAGE,
 					      .realtime_offset_ns = 1700000000000000000,
 					      .site_name = site_name};
 	FILE *file = tmpfile();
@@ -290,13 +292,13 @@ static void test_rows(void **state)
 		assert_int_equal(step->tid, rows[i].pid);
 		assert_int_equal(step->rel_ns, seq * 10 * MS);
 		assert_true(fabs(step->unix_secs - 1700000005 - (double)seq / 100) < 2e-6);
-		assert_int_equal(step->rss, (115 + 3 * seq) * MIB);
-		assert_int_equal(step->peak, (400 + 5 * seq) * MIB);
-		assert_int_equal(step->hugetlb, (7 + seq) * MIB);
-		assert_int_equal(step->usage.io_read, (21 + seq) * MIB);
-		assert_int_equal(step->usage.io_write, (42 + 2 * seq) * MIB);
-		assert_int_equal(step->usage.disk_read, (60 + 3 * seq) * MIB);
-		assert_int_equal(step->usage.disk_write, (80 + 4 * seq) * MIB);
+		assert_int_equal(step->rss, (115 + 3 * seq) * PAGE);
+		assert_int_equal(step->peak, (400 + 5 * seq) * PAGE);
+		assert_int_equal(step->hugetlb, (7 + seq) * PAGE);
+		assert_int_equal(step->usage.io_read, (21 + seq) * UNIT);
+		assert_int_equal(step->usage.io_write, (42 + 2 * seq) * UNIT);
+		assert_int_equal(step->usage.disk_read, (60 + 3 * seq) * UNIT);
+		assert_int_equal(step->usage.disk_write, (80 + 4 * seq) * UNIT);
 		assert_int_equal(step->usage.cpu_ns, (1000 + 5 * seq) * 1000);
 		assert_int_equal(step->n_metrics, rows[i].n_metrics);
 	}
@@ -337,12 +339,12 @@ static void test_totals(void **state)
 	(void)state;
 	assert_int_equal(t->duration_ns, 200 * MS);
 	assert_int_equal(r.totals.duration_ns, t->duration_ns);
-	assert_int_equal(t->peak_rss, 800 * MIB);
+	assert_int_equal(t->peak_rss, 800 * PAGE);
 	assert_int_equal(r.totals.peak_rss, t->peak_rss);
 	assert_int_equal(r.totals.main_peak_rss, t->main_peak_rss);
-	assert_int_equal(t->peak_hugetlb, 27 * MIB);
+	assert_int_equal(t->peak_hugetlb, 27 * PAGE);
 	assert_int_equal(r.totals.peak_hugetlb, t->peak_hugetlb);
-	assert_int_equal(r.totals.usage.disk_write_cancelled, 20 * MIB);
+	assert_int_equal(r.totals.usage.disk_write_cancelled, 20 * UNIT);
 	same_usage(&r.totals.usage, &t->usage);
 }
 
@@ -452,7 +454,7 @@ static void test_peak(void **state)
 	(void)state;
 	assert_true(r.peak.has);
 	assert_int_equal(r.peak.time_ns, 90 * MS);
-	assert_int_equal(r.peak.anon, 400 * MIB);
+	assert_int_equal(r.peak.anon, 400 * PAGE);
 	assert_int_equal(r.peak.file, peak.tree.file);
 	assert_int_equal(r.peak.shmem, peak.tree.shmem);
 	assert_int_equal(r.peak.swap, peak.tree.swap);
@@ -493,8 +495,8 @@ static void test_quality(void **state)
 	assert_string_equal(r.quality.warnings[1].what, "d");
 	assert_true(r.quality.n_notes >= 2);
 	assert_string_equal(r.quality.notes[0], "note 1");
-	assert_int_equal(r.quality.shared.shmem, 12 * MIB);
-	assert_int_equal(r.quality.shared.files, 13 * MIB);
+	assert_int_equal(r.quality.shared.shmem, 12 * PAGE);
+	assert_int_equal(r.quality.shared.files, 13 * PAGE);
 	assert_int_equal(r.quality.shared.inherited, profile_totals(the_run.p)->max_inherited);
 }
 

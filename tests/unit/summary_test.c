@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What people see at the end: figures that are right, lines that fit, and nothing that moves a
  * cursor. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -496,6 +497,34 @@ static void test_text_for_terminal(void **state)
 	}
 }
 
+/* A reader gets back each byte, and no number is longer than it has to be. */
+static void test_mib_name_the_byte(void **state)
+{
+	static const uint64_t above[] = {0, 1ull << 20, 5ull << 30, (1ull << 46) - (1 << 20)};
+	char out[UNITS_TEXT_MAX], shorter[UNITS_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(above) / sizeof(*above); i++) {
+		/* All below a MiB once, then some. */
+		for (uint64_t rest = 0; rest < 1 << 20; rest += i ? 1021 : 1) {
+			const uint64_t bytes = above[i] + rest;
+			size_t len;
+
+			units_mb(out, bytes);
+			if ((uint64_t)llround(strtod(out, NULL) * 1048576) != bytes)
+				fail_msg("%s is not %lu bytes", out, bytes);
+			len = strlen(out);
+			assert_in_range(out + len - strchr(out, '.') - 1, 2, 7);
+			if (strchr(out, '.')[3] == '\0')
+				continue;
+			snprintf(shorter, sizeof(shorter), "%.*f",
+				 (int)(out + len - strchr(out, '.') - 2), (double)bytes / 1048576);
+			if (fabs(strtod(shorter, NULL) * 1048576 - (double)bytes) < 0.48)
+				fail_msg("%s for %lu bytes: %s would do", out, bytes, shorter);
+		}
+	}
+}
+
 static void test_units(void **state)
 {
 	char out[UNITS_TEXT_MAX];
@@ -511,8 +540,19 @@ static void test_units(void **state)
 	assert_string_equal(units_counted(out, 3, UINT64_MAX, "step(s)"), "18");
 	assert_string_equal(units_mb(out, 0), "0.00");
 	assert_string_equal(units_mb(out, 1048576 + 524288), "1.50");
-	assert_string_equal(units_mb(out, 1048575), "1.00");
-	assert_string_equal(units_mb(out, UINT64_MAX), "17592186044416.00");
+	assert_string_equal(units_mb_rounded(out, 1048575), "1.00");
+	assert_string_equal(units_mb_rounded(out, 4096), "0.00");
+	assert_false(units_mb_is_whole(4096));
+	assert_false(units_mb_is_whole(1048575));
+	assert_true(units_mb_is_whole(0));
+	assert_true(units_mb_is_whole((5 << 20) + 10486)); /* 5.01 */
+	assert_string_equal(units_mb_rounded(out, UINT64_MAX), "17592186044416.00");
+	assert_string_equal(units_mb(out, 1048575), "0.999999");
+	assert_string_equal(units_mb(out, 1), "0.000001");
+	assert_string_equal(units_mb(out, 11), "0.0000105");
+	assert_string_equal(units_mb(out, 4096), "0.003906");
+	assert_string_equal(units_mb(out, 1048576 + 131072), "1.125");
+	assert_string_equal(units_mb(out, UINT64_MAX), "17592186044415.999999");
 	assert_string_equal(units_mb_delta(out, 3 << 20, 1 << 20), "-2.00");
 	assert_string_equal(units_mb_delta(out, 1 << 20, 3 << 20), "2.00");
 	assert_string_equal(units_secs(out, 1000000999, 6), "1.000001");
@@ -556,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_and_many),
 		cmocka_unit_test(test_text_for_terminal),
 		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_mib_name_the_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

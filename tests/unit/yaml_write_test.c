@@ -16,6 +16,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "total_disk_read_mb",
 					   "total_disk_write_mb",
 					   "total_disk_write_cancelled_mb",
+					   "peak_memory_bytes",
 					   "total_io_read_mb",
 					   "total_io_write_mb",
 					   "total_cpu_time_secs",
@@ -31,6 +32,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 	keys_are(doc, root, keys, sizeof(keys) / sizeof(*keys));
 	value_is(doc, root, "total_quantization_time_seconds", "0.0080");
 	value_is(doc, root, "peak_memory_mb", "7.84");
+	value_is(doc, root, "peak_memory_bytes", "8220672");
 	assert_string_equal(scalar(item(doc, find(doc, find(doc, root, "qprof"), "command"), 1)),
 			    command[1]);
 	value_is(doc, find(doc, root, "qprof"), "started_at", "1700000000.250000");
@@ -44,6 +46,7 @@ static void expect_rows(yaml_document_t *doc, const yaml_node_t *root)
 					       "cpu_memory_mb",
 					       "disk_read_mb",
 					       "disk_write_mb",
+					       "cpu_memory_bytes",
 					       "step_peak_memory_mb",
 					       "io_read_mb",
 					       "io_write_mb",
@@ -61,6 +64,7 @@ static void expect_rows(yaml_document_t *doc, const yaml_node_t *root)
 	value_is(doc, row, "step", "Layer End");
 	value_is(doc, row, "relative_time_secs", "0.002000");
 	value_is(doc, row, "cpu_memory_mb", "3.91");
+	value_is(doc, row, "cpu_memory_bytes", "4104192");
 	value_is(doc, find(doc, row, "metrics"), "loss", "1");
 	assert_null(find(doc, item(doc, find(doc, root, "memory_usage"), 0), "metrics"));
 }

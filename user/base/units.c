@@ -28,24 +28,27 @@ static char *digits(char *out, uint64_t value)
 	return out;
 }
 
+/* Writes ".part" with that many decimals, and the NUL. */
+static void fraction(char *out, uint64_t part, unsigned int decimals)
+{
+	char *const end = out + decimals + (decimals > 0);
+
+	*end = '\0';
+	for (char *at = end; decimals--; part /= 10)
+		*--at = (char)('0' + part % 10);
+	if (end > out)
+		*out = '.';
+}
+
 /*
  * Writes value / 10^decimals without printf(): a checkpoint has fifteen such numbers, and printing
  * fifteen doubles would take longer than all else.
  */
 static void fixed(char *out, uint64_t value, unsigned int decimals)
 {
-	uint64_t unit = powers_of_ten[decimals];
-	uint64_t part = value % unit;
+	const uint64_t unit = powers_of_ten[decimals];
 
-	out = digits(out, value / unit);
-	if (decimals)
-		*out++ = '.';
-	while (decimals--) {
-		unit /= 10;
-		*out++ = (char)('0' + part / unit);
-		part %= unit;
-	}
-	*out = '\0';
+	fraction(digits(out, value / unit), value % unit, decimals);
 }
 
 char *units_count(char *out, uint64_t count)
@@ -54,13 +57,49 @@ char *units_count(char *out, uint64_t count)
 	return out;
 }
 
+/*
+ * Numbers of six decimals are 1.05 bytes apart, so at most one of them is within 0.49 bytes, and a
+ * shorter number that is within is the same one. Numbers of seven are 0.1 bytes apart. The 0.01
+ * bytes that are left are for readers who calculate with doubles: below 64 TiB they get each byte
+ * back. What two decimals of a MiB name is off by 0.48 bytes at most, so it stays as short.
+ */
 char *units_mb(char *out, uint64_t bytes)
 {
-	const uint64_t mb = 1ull << MB_SHIFT;
-	uint64_t part = ((bytes & (mb - 1)) * 100 + mb / 2) >> MB_SHIFT;
+	const int64_t mb = 1 << MB_SHIFT, million = 1000000;
+	const int64_t rest = (int64_t)(bytes & (uint64_t)(mb - 1));
+	int64_t part = (rest * million + mb / 2) / mb;
+	unsigned int decimals = 6;
 
-	fixed(out, (bytes >> MB_SHIFT) * 100 + part, 2);
+	if (llabs(part * mb - rest * million) * 100 <= 49 * million) {
+		for (; decimals > 2 && part % 10 == 0; decimals--)
+			part /= 10;
+	} else {
+		part = (rest * 10 * million + mb / 2) / mb;
+		decimals = 7;
+	}
+	fraction(digits(out, bytes >> MB_SHIFT), (uint64_t)part, decimals);
 	return out;
+}
+
+/* Hundredths of a MiB above the whole MiB. */
+static uint64_t hundredths(uint64_t bytes)
+{
+	const uint64_t mb = 1ull << MB_SHIFT;
+
+	return ((bytes & (mb - 1)) * 100 + mb / 2) >> MB_SHIFT;
+}
+
+char *units_mb_rounded(char *out, uint64_t bytes)
+{
+	fixed(out, (bytes >> MB_SHIFT) * 100 + hundredths(bytes), 2);
+	return out;
+}
+
+bool units_mb_is_whole(uint64_t bytes)
+{
+	const uint64_t mb = 1ull << MB_SHIFT;
+
+	return (hundredths(bytes) * mb + 50) / 100 == (bytes & (mb - 1));
 }
 
 char *units_mb_delta(char *out, uint64_t before, uint64_t after)

@@ -5,6 +5,7 @@
 #ifndef QPROF_UNITS_H
 #define QPROF_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,9 +15,16 @@ enum { UNITS_TEXT_MAX = 32 };
 /* Each writes into out (UNITS_TEXT_MAX bytes) and returns it. */
 
 char *units_count(char *out, uint64_t count);
-/* bytes / 1048576 with two decimals, rounded. */
+/*
+ * bytes / 1048576 with as many decimals as it takes to round back to the same byte: at least two,
+ * at most seven.
+ */
 char *units_mb(char *out, uint64_t bytes);
-/* after - before, with a sign if it is negative. */
+/* The same with two decimals, rounded. */
+char *units_mb_rounded(char *out, uint64_t bytes);
+/* Returns whether the two decimals round back to the same byte. */
+bool units_mb_is_whole(uint64_t bytes);
+/* after - before, with a sign if it is negative; as units_mb(). */
 char *units_mb_delta(char *out, uint64_t before, uint64_t after);
 /* Seconds with 0 to 9 decimals, rounded. */
 char *units_secs(char *out, uint64_t ns, unsigned int decimals);

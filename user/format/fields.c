@@ -57,6 +57,12 @@ static const struct field run_fields[] = {
 };
 const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 
+/* A key that Quark has too: two decimals, and the exact number beside it. */
+#define QUARK_FIELDS(type, k, exact, member, means_, required_)                                    \
+	{FIELD(type, k, member, FIELD_QUARK_MB), .required = (required_), .means = (means_)},      \
+		{FIELD(type, exact, member, FIELD_EXACT_BYTES), .since = 2,                        \
+		 .means = "the same in bytes, where two decimals do not name them"},
+
 /*
  * The quantities of quantities.h, in the names that rows, phases, processes and totals have for
  * them. Rows say what they are.
@@ -68,21 +74,25 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
-#define ROW_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                        \
-	IF_EVERYWHERE_##where(                                                                     \
-		USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since, means))
-#define USAGE_FIELD(member, stem, unit, where, g, w, t, c, since, means, type)                     \
+#define ROW_FIELD_OWN(member, stem, unit, since, means)                                            \
+	USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since, means)
+#define ROW_FIELD_QUARK(member, stem, unit, since, means)                                          \
+	QUARK_FIELDS(step, QUANTITY_KEY_##unit(stem), QUANTITY_EXACT_##unit(stem), usage.member,   \
+		     means, false)
+#define ROW_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)                   \
+	IF_EVERYWHERE_##where(ROW_FIELD_##row(member, stem, unit, since, means))
+#define USAGE_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, type)                \
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))
 /* Of the process that began a phase, alone. */
-#define OWN_FIELD(member_, stem, unit, where, g, w, t, c, since_, means, ...)                      \
+#define OWN_FIELD(member_, stem, unit, where, g, w, t, c, row, since_, means, ...)                 \
 	IF_EVERYWHERE_##where(                                                                     \
 		{FIELD(phase, "own_" QUANTITY_KEY_##unit(stem), own_usage.member_, FIELD_##unit),  \
 		 .since = 2}, )
-#define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                      \
+#define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)                 \
 	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
 					   unit, since, NULL))
-#define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, t, c, since, means, ...)                 \
+#define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)            \
 	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member, unit,   \
 				       since, means))
 
@@ -101,9 +111,9 @@ static const struct field step_fields[] = {
 	 .means = "Unix seconds, by the kernel's clock when the checkpoint was hit"},
 	{FIELD(step, "relative_time_secs", rel_ns, FIELD_NS), .required = true,
 	 .means = "since the start of the run"},
-	{FIELD(step, "cpu_memory_mb", rss, FIELD_BYTES), .required = true,
-	 .means = "resident memory (RSS) of the tree now"},
-	{FIELD(step, "gpu_memory_mb", gpu, FIELD_BYTES)},
+	QUARK_FIELDS(step, "cpu_memory_mb", "cpu_memory_bytes", rss,
+		     "resident memory (RSS) of the tree now",
+		     true){FIELD(step, "gpu_memory_mb", gpu, FIELD_QUARK_MB)},
 	{FIELD(step, "step_peak_memory_mb", peak, FIELD_BYTES),
 	 .means = "highest RSS of the tree since the row before"},
 	USAGE_QUANTITIES(ROW_FIELD, ){FIELD(step, "pid", pid, FIELD_U32),
@@ -246,11 +256,12 @@ const struct record record_peak = RECORD(peak, "peak", peak_fields, NULL);
 
 static const struct field totals_fields[] = {
 	{FIELD(totals, "total_quantization_time_seconds", duration_ns, FIELD_NS), .decimals = 4},
-	{FIELD(totals, "peak_memory_mb", peak_rss, FIELD_BYTES),
-	 .means = "highest RSS of the tree at any time"},
-	{FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES),
-	 .means = "highest RSS of the first process alone"},
-	MEMORY_BESIDE(TOTAL_BESIDE, ){FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_BYTES)},
+	QUARK_FIELDS(totals, "peak_memory_mb", "peak_memory_bytes", peak_rss,
+		     "highest RSS of the tree at any time",
+		     false){FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES),
+			    .means = "highest RSS of the first process alone"},
+	MEMORY_BESIDE(TOTAL_BESIDE, ){
+		FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_QUARK_MB)},
 	USAGE_QUANTITIES(ONLY_TOTAL_FIELD, ) USAGE_QUANTITIES(TOTAL_FIELD, )};
 static const char *const totals_first[] = {"total_quantization_time_seconds",
 					   "peak_memory_mb",
@@ -408,11 +419,14 @@ char *field_scalar(char *out, const struct record *record, size_t i, const void 
 
 	switch (field->kind) {
 	case FIELD_COUNT:
+	case FIELD_EXACT_BYTES:
 		return units_count(out, *(const uint64_t *)value);
 	case FIELD_U32:
 		return units_count(out, *(const uint32_t *)value);
 	case FIELD_BYTES:
 		return units_mb(out, *(const uint64_t *)value);
+	case FIELD_QUARK_MB:
+		return units_mb_rounded(out, *(const uint64_t *)value);
 	case FIELD_DELTA: {
 		const int64_t delta = *(const int64_t *)value;
 
@@ -420,7 +434,8 @@ char *field_scalar(char *out, const struct record *record, size_t i, const void 
 				 : units_mb(out, (uint64_t)delta);
 	}
 	case FIELD_NS:
-		return units_secs(out, *(const uint64_t *)value, SECS_DECIMALS);
+		return units_secs(out, *(const uint64_t *)value,
+				  field->decimals ? field->decimals : SECS_DECIMALS);
 	case FIELD_UNIX_SECS:
 		snprintf(out, FIELD_TEXT_MAX, "%.6f", *(const double *)value);
 		return out;

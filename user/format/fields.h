@@ -10,24 +10,27 @@
 #include "format/recording.h"
 
 enum field_kind {
-	FIELD_TEXT,	 /* char * */
-	FIELD_COUNT,	 /* uint64_t */
-	FIELD_U32,	 /* uint32_t */
-	FIELD_BYTES,	 /* uint64_t; MiB with two decimals in files */
-	FIELD_DELTA,	 /* int64_t; the same, with its sign */
-	FIELD_NS,	 /* uint64_t; seconds with six decimals in files */
-	FIELD_UNIX_SECS, /* double; the same */
-	FIELD_BOOL,	 /* bool */
-	FIELD_KIND,	 /* uint32_t: enum profile_phase_kind, by name */
-	FIELD_FLAGS,	 /* uint32_t: enum wire_process_flag, a list of names */
-	FIELD_TEXTS,	 /* list of char * */
-	FIELD_U32S,	 /* list of uint32_t */
-	FIELD_COUNTS,	 /* list of struct recording_count: every other key of the map */
-	FIELD_METRICS,	 /* list of struct profile_metric, a map from name to value; without a key:
-			  * every other key of the map that has a number */
-	FIELD_MAP,	 /* a struct of the record `of`, in place */
-	FIELD_LIST,	 /* list of structs of the record `of` */
-	FIELD_TABLE,	 /* the same; in files `columns` once and `rows` of values */
+	FIELD_TEXT,	/* char * */
+	FIELD_COUNT,	/* uint64_t */
+	FIELD_U32,	/* uint32_t */
+	FIELD_BYTES,	/* uint64_t; MiB in files, with the decimals that name the byte */
+	FIELD_QUARK_MB, /* uint64_t; MiB with two decimals, as Quark has them. If the next field is
+			 * FIELD_EXACT_BYTES, that has the exact number, of the same member */
+	FIELD_EXACT_BYTES, /* uint64_t; bytes in files */
+	FIELD_DELTA,	   /* int64_t; as FIELD_BYTES, with its sign */
+	FIELD_NS,	   /* uint64_t; seconds with six decimals in files */
+	FIELD_UNIX_SECS,   /* double; the same */
+	FIELD_BOOL,	   /* bool */
+	FIELD_KIND,	   /* uint32_t: enum profile_phase_kind, by name */
+	FIELD_FLAGS,	   /* uint32_t: enum wire_process_flag, a list of names */
+	FIELD_TEXTS,	   /* list of char * */
+	FIELD_U32S,	   /* list of uint32_t */
+	FIELD_COUNTS,	   /* list of struct recording_count: every other key of the map */
+	FIELD_METRICS, /* list of struct profile_metric, a map from name to value; without a key:
+			* every other key of the map that has a number */
+	FIELD_MAP,     /* a struct of the record `of`, in place */
+	FIELD_LIST,    /* list of structs of the record `of` */
+	FIELD_TABLE,   /* the same; in files `columns` once and `rows` of values */
 };
 
 struct record;
@@ -43,7 +46,7 @@ struct field {
 	bool required;		/* an item that lacks it is an error */
 	bool nullable;		/* where it is absent, null is written */
 	bool absent;		/* of a FIELD_BOOL: its value where it is absent */
-	unsigned char decimals; /* of a FIELD_NS in a YAML file; 0: SECS_DECIMALS */
+	unsigned char decimals; /* of a FIELD_NS; 0: SECS_DECIMALS */
 	unsigned int since;	/* 2 and more: it came later (quantities.h) */
 	const char *means; /* a sentence for the comments of a profile; NULL: the key says it */
 };

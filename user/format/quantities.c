@@ -5,8 +5,8 @@
 
 enum { TOTALS = false, EVERYWHERE = true };
 
-#define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, since_, means,    \
-		 ...)                                                                              \
+#define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, row, since_,      \
+		 means, ...)                                                                       \
 	[QUANTITY_OF_##member] = {                                                                 \
 		.stem = stem_,                                                                     \
 		.key = QUANTITY_KEY_##unit_(stem_),                                                \

@@ -14,7 +14,8 @@
 #include "model/usage.h"
 
 enum quantity_unit {
-	QUANTITY_BYTES, /* MiB in files: the key ends in _mb */
+	QUANTITY_BYTES, /* MiB in files, with the decimals that name the byte: the key ends in _mb
+			 */
 	QUANTITY_NS,	/* seconds in files: _secs */
 	QUANTITY_COUNT, /* the key has no ending */
 };
@@ -42,7 +43,7 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 
 /*
  * Q(member of struct profile_usage, stem of its keys, unit, where, group, words, column, compared,
- *   since, what it is)
+ *   row, since, what it is)
  *
  * stem: with the unit's ending it is the key of a profile: "io_read_mb". Totals have "total_" in
  * front; events and traces have the exact number, "io_read_bytes".
@@ -50,26 +51,28 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
  * is totals and events. words: for people, of a track and of a column. NULL: in no track and no
  * table. compared: by diff, and told to Prometheus. OWN is one called by the stem, for what is
  * EVERYWHERE. diff sums up several for IO and CPU (compare.c), and has none for NONE; the names
- * that Prometheus has for these three are in metrics.c. since: 1 is the first format of a profile.
- * Tables leave a later quantity out if no item has it.
+ * that Prometheus has for these three are in metrics.c. row: QUARK is a key that AMD Quark's rows
+ * have too, with two decimals; the number of bytes is beside it. since: 1 is the first format of a
+ * profile. Tables leave a later quantity out if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
-	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, 1,              \
+	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, OWN, 1,         \
 	  "bytes through read calls (read, splice, io_uring and their kind)", __VA_ARGS__)         \
-	Q(io_write, "io_write", BYTES, EVERYWHERE, CALLS, "written by calls", NULL, IO, 1,         \
+	Q(io_write, "io_write", BYTES, EVERYWHERE, CALLS, "written by calls", NULL, IO, OWN, 1,    \
 	  "bytes through write calls", __VA_ARGS__)                                                \
-	Q(disk_read, "disk_read", BYTES, EVERYWHERE, STORAGE, "read from storage", NULL, NONE, 1,  \
-	  "bytes that storage delivered", __VA_ARGS__)                                             \
+	Q(disk_read, "disk_read", BYTES, EVERYWHERE, STORAGE, "read from storage", NULL, NONE,     \
+	  QUARK, 1, "bytes that storage delivered", __VA_ARGS__)                                   \
 	Q(disk_write, "disk_write", BYTES, EVERYWHERE, STORAGE, "written to storage", NULL, NONE,  \
-	  1, "bytes of pages made dirty, and of direct writes", __VA_ARGS__)                       \
+	  QUARK, 1, "bytes of pages made dirty, and of direct writes", __VA_ARGS__)                \
 	Q(disk_write_cancelled, "disk_write_cancelled", BYTES, TOTALS, STORAGE, NULL, NULL, NONE,  \
-	  1, "the part of disk_write that was truncated away before it was written", __VA_ARGS__)  \
-	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", NULL, CPU, 1,                       \
+	  OWN, 1, "the part of disk_write that was truncated away before it was written",          \
+	  __VA_ARGS__)                                                                             \
+	Q(cpu_ns, "cpu_time", NS, EVERYWHERE, CPU, "CPU time", NULL, CPU, OWN, 1,                  \
 	  "CPU time, user and system", __VA_ARGS__)                                                \
 	Q(major_faults, "major_faults", COUNT, EVERYWHERE, FAULTS, "major page faults", "MAJOR",   \
-	  OWN, 2, "page faults that waited for storage", __VA_ARGS__)                              \
+	  OWN, OWN, 2, "page faults that waited for storage", __VA_ARGS__)                         \
 	Q(minor_faults, "minor_faults", COUNT, EVERYWHERE, FAULTS, "minor page faults", "MINOR",   \
-	  OWN, 2, "page faults that did not", __VA_ARGS__)
+	  OWN, OWN, 2, "page faults that did not", __VA_ARGS__)
 
 /*
  * B(member, key, key of the highest, what it is in a row, what the highest in the totals is)

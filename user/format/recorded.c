@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/amounts.h"
+#include "base/units.h"
 #include "base/arena.h"
 #include "format/fields.h"
 
@@ -17,6 +18,10 @@ enum { SCHEMA_VERSION = 1 };
 #define PUT_NOW(member, key, h, m, t, record, item, from) PUT(record, item, key, member, from)
 #define PUT_HIGHEST(member, k, key, m, t, record, item, from)                                      \
 	PUT(record, item, key, peak_##member, from)
+
+/* The number of bytes: beside two decimals of a MiB that do not say it. */
+#define PUT_EXACT(record, item, key, bytes)                                                        \
+	field_put(record, &(item), key, !units_mb_is_whole(bytes));
 
 struct recording_run recorded_run(const struct run_info *info)
 {
@@ -63,6 +68,9 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 		.n_metrics = step->n_metrics,
 	};
 
+	PUT_EXACT(&record_step, row, "cpu_memory_bytes", row.rss)
+	PUT_EXACT(&record_step, row, "disk_read_bytes", row.usage.disk_read)
+	PUT_EXACT(&record_step, row, "disk_write_bytes", row.usage.disk_write)
 	field_put(&record_step, &row, "gpu_memory_mb", false);
 	MEMORY_BESIDE(PUT_NOW, &record_step, row, step->tree)
 	field_put(&record_step, &row, "metrics", row.n_metrics);
@@ -80,6 +88,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 	};
 
 	field_put(&record_totals, &t, "main_peak_memory_mb", totals->main_peak_known);
+	PUT_EXACT(&record_totals, t, "peak_memory_bytes", t.peak_rss)
 	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
 	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
 	return t;

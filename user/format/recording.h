@@ -3,8 +3,9 @@
  * recording.h - a finished profile in memory, as it was read from a file, for reports.
  *
  * Plain data. Units: bytes, nanoseconds since the start of the run, Unix seconds where a name says
- * so. A file has two decimals of a MiB, so bytes are off by up to 5 KiB; times are whole
- * microseconds. Amounts are below 2^56 and times below 2^60, so the sum of two never overflows.
+ * so. Bytes are exact, but in files of Quark and of earlier versions, which have two decimals of a
+ * MiB: there they are off by up to 5 KiB. Times are whole microseconds. Amounts are below 2^56 and
+ * times below 2^60, so the sum of two never overflows.
  *
  * Ownership: the recording owns all its texts and lists; they live until recording_free. Texts are
  * valid UTF-8 without NUL, and not NULL unless a comment says so. Programs chose them: a report

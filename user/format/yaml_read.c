@@ -181,9 +181,12 @@ static int read_value(struct reader *r, const struct field *field, void *into)
 		return read_text(r, field->key, place);
 	case FIELD_COUNT:
 		return read_count(r, field->key, UINT64_MAX - 1, place);
+	case FIELD_EXACT_BYTES:
+		return read_count(r, field->key, MAX_BYTES, place);
 	case FIELD_U32:
 		return read_u32(r, field->key, place);
 	case FIELD_BYTES:
+	case FIELD_QUARK_MB:
 		if (read_positive(r, field->key, 1048576, (double)MAX_BYTES, &bytes))
 			return -1;
 		*(uint64_t *)place = bytes;
@@ -221,10 +224,18 @@ static uint32_t *has_of(const struct record *record, void *item)
 	return (uint32_t *)((char *)item + record->has);
 }
 
+/* Returns whether the number that is rounded in the i-th field was read exactly before. */
+static bool has_exact(const struct record *record, size_t i, const void *into)
+{
+	return record->fields[i].kind == FIELD_QUARK_MB && i + 1 < record->n_fields &&
+	       record->fields[i + 1].kind == FIELD_EXACT_BYTES && field_has(record, into, i + 1);
+}
+
 static int read_field(struct reader *r, const struct record *record, size_t i, void *into)
 {
 	const bool is_map = record->fields[i].kind == FIELD_MAP;
 	const struct field *field = &record->fields[i];
+	const uint64_t before = has_exact(record, i, into) ? *(uint64_t *)field_at(field, into) : 0;
 
 	if (field_has(record, into, i))
 		return reader_fail_here(r, field->key, "it is there twice");
@@ -234,6 +245,8 @@ static int read_field(struct reader *r, const struct record *record, size_t i, v
 		return 0;
 	if (read_value(r, field, into))
 		return -1;
+	if (has_exact(record, i, into))
+		*(uint64_t *)field_at(field, into) = before;
 	/* Of a map that was cut off nothing is left. */
 	if (!is_map || *has_of(field->of, field_at(field, into)))
 		*has_of(record, into) |= 1u << i;
@@ -381,8 +394,9 @@ static bool is_shorter(const struct record *record, const void *item, const void
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const struct field *field = &record->fields[i];
 
-		if ((field->kind == FIELD_BYTES || field->kind == FIELD_NS) && !field->nullable &&
-		    field_has(record, before, i) && !field_has(record, item, i))
+		if ((field->kind == FIELD_BYTES || field->kind == FIELD_QUARK_MB ||
+		     field->kind == FIELD_NS) &&
+		    !field->nullable && field_has(record, before, i) && !field_has(record, item, i))
 			return true;
 	}
 	return false;

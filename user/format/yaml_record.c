@@ -114,8 +114,6 @@ static void value(struct emit *e, const struct record *record, size_t i, const v
 		emit_map_end(e);
 	} else if (field_is_list(field)) {
 		list_value(e, field, item);
-	} else if (field->decimals) {
-		emit_plain(e, units_secs(text, *(const uint64_t *)place, field->decimals));
 	} else {
 		emit_plain(e, field_scalar(text, record, i, item));
 	}

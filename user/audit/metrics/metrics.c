@@ -54,7 +54,7 @@ static const struct row {
 	ROW(M_PROCESS_##member, METRIC_PROCESS, "qprof_process_" #member "_memory_bytes", "gauge", \
 	    "Memory beside resident memory of the processes that are alive, summed: " #member      \
 	    "."),
-#define OWN(member, stem, unit, w, g, words, c, compared, s, m, ...)                               \
+#define OWN(member, stem, unit, w, g, words, c, compared, row, s, m, ...)                          \
 	ROW_##compared(member, stem, unit, words, __VA_ARGS__)
 
 	ROW(M_AUDIT_START, METRIC_MACHINE, "qprof_audit_start_time_seconds", "gauge",

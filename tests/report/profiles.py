@@ -62,7 +62,9 @@ def hostile_profile():
 
 
 def harmless(name):
-    """As text_for_terminal leaves it: what would turn text or control a terminal is U+FFFD; 1024 columns."""
+    """As text_for_terminal leaves it: line breaks and tabs are to be seen, what else would turn text or control a
+    terminal is U+FFFD; 1024 columns."""
+    name = name.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     name = re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]", "\ufffd", name)
     return name if len(name) <= 1024 else name[:1021] + "..."
 

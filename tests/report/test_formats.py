@@ -9,6 +9,7 @@ fails.
 import os
 
 import pytest
+import yaml
 
 from reports import HERE, PROFILE, ROOT, formats, report, run
 
@@ -130,3 +131,21 @@ def test_without_a_name_it_is_what_a_run_writes(tmp_path):
     assert stderr == "qprof-bpf: cannot read 'qprof.yaml': No such file or directory\n", stderr
     (tmp_path / "qprof.yaml").write_bytes(PROFILE.read_bytes())
     assert run("report", "-f", "csv", cwd=tmp_path)[0] == report("-f", "csv")
+
+
+@pytest.mark.parametrize("name, shown", [
+    ("text", 'python3 -c import time\\nfor i in "ab":\\n\\ttime.sleep(1)'),
+    ("html", 'import time\\\\nfor i in \\"ab\\":\\\\n\\\\ttime.sleep(1)'),
+    ("svg", "import time\\nfor i in &#34;ab&#34;:\\n\\ttime.sleep(1)"),
+    ("json", 'import time\\u000afor i in \\"ab\\":\\u000a\\u0009time.sleep(1)'),
+    ("mprof", 'CMDLINE python3 -c import_time\\nfor_i_in_"ab":\\n\\ttime.sleep(1)'),
+    ("chrome", 'python3 -c import time\\u000afor i in \\"ab\\":\\u000a\\u0009time.sleep(1)'),
+    ("perfetto", 'python3 -c import time\nfor i in "ab":\n\ttime.sleep(1)'),
+])
+def test_a_command_of_several_lines(tmp_path, name, shown):
+    """Line breaks and tabs are to be seen; what programs read has them as they are."""
+    profile = yaml.safe_load(PROFILE.read_text())
+    profile["qprof"]["command"] = ["python3", "-c", 'import time\nfor i in "ab":\n\ttime.sleep(1)']
+    (tmp_path / "q.yaml").write_text(yaml.dump(profile))
+    args = ["--width", "200"] if name == "text" else []
+    assert shown.encode() in report("-f", name, *args, profile=tmp_path / "q.yaml")

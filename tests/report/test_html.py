@@ -16,6 +16,7 @@ import shutil
 import threading
 
 import pytest
+import yaml
 
 import test_bounds
 import test_by_name as names
@@ -362,6 +363,26 @@ def test_narrow(browser, render):
         browser.open(render())
         assert browser.js("return document.documentElement.scrollWidth") == 390
         browser.screenshot("narrow")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_all_columns_fit(browser, render, width):
+    """Phases and processes with every column that there is: the last is not cut."""
+    profile = yaml.safe_load(PROFILE.read_text())
+    for item in profile["phases"] + profile["processes"]:
+        item |= {"major_faults": 12, "minor_faults": 123456, "io_read_mb": 123.25, "disk_write_mb": 123.25}
+    profile |= {"total_major_faults": 12, "total_minor_faults": 1234567}
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.open(render(yaml.dump(profile, sort_keys=False)))
+        for table, last in (("phases", "Cores"), ("processes", "End")):
+            titles = [title.text.strip("\u2060\u2191\u2193") for title in browser.all(f"#{table} th")]
+            assert "MINOR" in titles and titles[-1] == last, titles
+            wide, room = browser.js(f"const e = document.querySelector('#{table} .scroll'); return [e.scrollWidth, e.clientWidth]")
+            assert wide <= room, f"{table}: {wide} pixels in {room}"
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -187,7 +187,7 @@ static void test_a_name_is_cut_in_the_middle(void **state)
 		{"你好吗你好吗", 11, "你好吗…好吗", 11},
 		{"你好吗你好吗", 2, "…", 1},
 		/* Nothing that moves the cursor, before and after the cut. */
-		{"\x1b[2J and so on and on\n\xff", 10, "�[2J …on��", 10},
+		{"\x1b[2J and so on and on\n\xff", 10, "�[2J…on\\n�", 10},
 	};
 
 	(void)state;

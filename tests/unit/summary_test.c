@@ -355,7 +355,7 @@ static void test_file(void **state)
 		{"my model's.yaml", NULL,
 		 "\n  profile: my model's.yaml   next: qprof-bpf report 'my model'\\''s.yaml'\n"},
 		{"-q.yaml", NULL, "\n  profile: -q.yaml   next: qprof-bpf report ./-q.yaml\n"},
-		{"a\nb\x1b.yaml", NULL, "\n  profile: a�b�.yaml\n"},
+		{"a\nb\x1b.yaml", NULL, "\n  profile: a\\nb�.yaml\n"},
 		{"/data/experiments/llama-3-8b/int8/per-channel/profile.yaml", NULL,
 		 "\n  profile: /data/experiments/llama-3-8b/int8/per-channel/profile.yaml\n"
 		 "  next: qprof-bpf report "
@@ -484,6 +484,10 @@ static void test_text_for_terminal(void **state)
 		{"\xe4\xbd\xa0\xe5\xa5\xbd", 4, "\xe4\xbd\xa0\xe5\xa5\xbd", 4},
 		{"\xe4\xbd\xa0\xe5\xa5\xbd\xe5\x90\x97", 5, "\xe4\xbd\xa0...", 5},
 		{"\xe4\xbd\xa0\xe5\xa5\xbd\xe5\x90\x97", 4, "...", 3},
+		{"a\n\tb\r", 8, "a\\n\\tb\\r", 8},
+		{"a\nb", 3, "...", 3},
+		{"ab\n\n", 5, "ab...", 5},
+		{"\x1b[m\v", 4, "\xef\xbf\xbd[m\xef\xbf\xbd", 4},
 	};
 
 	(void)state;

@@ -121,6 +121,9 @@ static struct shown show(const char *s, size_t len)
 	uint32_t code;
 	const size_t n = text_char(s, len, &code);
 
+	/* Line breaks and tabs of a command show where they were. */
+	if (n == 1 && (*s == '\n' || *s == '\r' || *s == '\t'))
+		return (struct shown){1, 2, *s == '\n' ? "\\n" : *s == '\r' ? "\\r" : "\\t", 2};
 	if (!n || is_unsafe(code))
 		return (struct shown){n ? n : 1, 1, replacement, REPLACEMENT_LEN};
 	return (struct shown){n, char_columns(code), s, n};

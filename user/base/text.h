@@ -29,9 +29,9 @@ size_t text_whole(const char *s, size_t len);
 size_t text_repair(char *out, size_t size, const char *s, size_t len, bool *repaired);
 
 /*
- * Copies a text so that a terminal may show it: without control bytes and marks that turn the
- * direction of text, and at most columns wide, cut with "...". Returns its columns. For size,
- * columns * TEXT_TERMINAL_GROWTH + 1 is enough.
+ * Copies a text so that a terminal may show it, at most columns wide, cut with "...". Line breaks
+ * and tabs show as "\n", "\r" and "\t"; other control bytes and marks that turn the direction of
+ * text are replaced. Returns its columns. For size, columns * TEXT_TERMINAL_GROWTH + 1 is enough.
  */
 #define TEXT_TERMINAL_GROWTH 4
 unsigned int text_for_terminal(char *out, size_t size, const char *s, unsigned int columns);

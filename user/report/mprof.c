@@ -68,13 +68,22 @@ static void put_at(const struct dat *d, uint64_t bytes, uint64_t ns)
 	fputs_unlocked(units_secs(text, d->start_ns + ns, 6), d->out);
 }
 
+/* An argument may be a script of several lines: these show. */
+static void put_argument(FILE *out, const char *text)
+{
+	char safe[MAX_COMMENT * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(safe, sizeof(safe), text, MAX_COMMENT);
+	put_word(out, safe);
+}
+
 static void put_command(const struct dat *d, const struct recording *r)
 {
 	fputs("CMDLINE ", d->out);
 	for (size_t i = 0; i < r->run.n_command; i++) {
 		if (i)
 			putc_unlocked(' ', d->out);
-		put_word(d->out, r->run.command[i]);
+		put_argument(d->out, r->run.command[i]);
 	}
 	for (size_t i = 0; i < r->run.n_pids; i++)
 		fprintf(d->out, "%s%u", i ? "," : "-p ", r->run.pids[i]);

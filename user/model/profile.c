@@ -15,13 +15,12 @@
 
 /*
  * The highest RSS of the first process since WIRE_START, which a process of a machine has reached
- * long after its own start. Either it is the highest of all its life; or each checkpoint was the
- * process's own, and told its highest since the one before.
+ * long after its own start: the highest of all its life, if that is since then, or else the highest
+ * that its checkpoints have told, each of the time since the one before.
  */
 struct main_peak {
 	uint64_t before; /* the highest of its life at WIRE_START */
 	uint64_t told;
-	bool others; /* another process came to a checkpoint */
 };
 
 struct profile {
@@ -405,8 +404,6 @@ static void note_main_peak(struct profile *p, const struct process *who,
 		*main_peak = (struct main_peak){.before = own.peak, .told = own.rss};
 	else if (who && who == p->first)
 		raise_to(&main_peak->told, own.step_peak);
-	else
-		main_peak->others = true;
 }
 
 static struct own_moment own_moment(const struct profile *p, const struct wire_checkpoint *cp)
@@ -552,8 +549,7 @@ static void finish_main_peak(struct profile *p)
 	if (!is_among_others(p) || totals->main_peak_rss > since_start->before)
 		return;
 	totals->main_peak_rss = since_start->told;
-	totals->main_peak_known = main_process && p->finished && !since_start->others &&
-				  !p->losses.missing_checkpoints;
+	totals->main_peak_known = main_process && p->finished && !p->losses.missing_checkpoints;
 }
 
 static void finish_totals(struct profile *p)

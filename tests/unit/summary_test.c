@@ -147,6 +147,29 @@ static void test_outside(void **state)
 	profile_free(p);
 }
 
+/* Of several phases of one name, the headline says which: the phases that it is within, too. */
+static void test_path_of_the_peak(void **state)
+{
+	struct profile *p = new_profile();
+	char *text;
+
+	(void)state;
+	hit(p, WIRE_START, "", 0, 100, 100);
+	hit(p, WIRE_BEGIN, "layers.0", 1000, 200, 200);
+	hit(p, WIRE_BEGIN, "gptq", 1100, 200, 200);
+	hit(p, WIRE_END, "gptq", 1200, 200, 300);
+	hit(p, WIRE_END, "layers.0", 1300, 200, 200);
+	hit(p, WIRE_BEGIN, "layers.1", 2000, 200, 200);
+	hit(p, WIRE_BEGIN, "gptq", 2100, 200, 200);
+	hit(p, WIRE_END, "gptq", 2200, 512, 512);
+	hit(p, WIRE_END, "layers.1", 2300, 200, 512);
+	hit(p, WIRE_FINISH, "", 3000, 100, 200);
+	text = summary(p, 120, false);
+	contains(text, "peak 2.00 MiB at 2.2 s (in layers.1 > gptq)");
+	free(text);
+	profile_free(p);
+}
+
 /* A peak that processes may share is between two bounds; both fit a terminal. */
 static void test_least(void **state)
 {
@@ -589,6 +612,7 @@ int main(void)
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_outside),
 		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_path_of_the_peak),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_ending_behind_a_shell),
 		cmocka_unit_test(test_the_largest_of_many_phases),

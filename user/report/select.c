@@ -97,9 +97,9 @@ static int by_rank(const void *a, const void *b)
 }
 
 static void add_wanted(struct candidate *list, size_t *n, const struct render_options *options,
-		       const struct recording_phase *phases, size_t n_phases)
+		       const struct recording_phase *phases, size_t from, size_t to)
 {
-	for (size_t i = 0; i < n_phases; i++) {
+	for (size_t i = from; i < to; i++) {
 		if (render_wants_phase(options, &phases[i]))
 			list[(*n)++] = (struct candidate){&phases[i],
 							  phase_rank(&phases[i], options->order)};
@@ -114,9 +114,9 @@ static size_t list_phases(struct candidate *list, const struct recording *r,
 	const size_t first = n_outside && r->n_phases && !r->outside[0].start_ns ? 1 : 0;
 	size_t n = 0;
 
-	add_wanted(list, &n, options, r->outside, first);
-	add_wanted(list, &n, options, r->phases, r->n_phases);
-	add_wanted(list, &n, options, r->outside + first, n_outside - first);
+	add_wanted(list, &n, options, r->outside, 0, first);
+	add_wanted(list, &n, options, r->phases, 0, r->n_phases);
+	add_wanted(list, &n, options, r->outside, first, n_outside);
 	array_sort(list, n, sizeof(*list), by_rank);
 	return n;
 }

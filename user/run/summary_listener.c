@@ -17,6 +17,7 @@
 #include "base/table.h"
 #include "base/tty.h"
 #include "capture/run.h"
+#include "format/by_name.h"
 #include "format/ending.h"
 #include "format/least.h"
 #include "format/quality_table.h"
@@ -42,6 +43,7 @@ static void peak_piece(char out[PIECE_MAX], const struct recording *r)
 {
 	const char *words;
 	const struct recording_phase *phase = recording_where_peak(r, &words);
+	struct by_name *names;
 	char peak[UNITS_TEXT_MAX], when[UNITS_TEXT_MAX];
 	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1] = "";
 
@@ -51,7 +53,9 @@ static void peak_piece(char out[PIECE_MAX], const struct recording *r)
 		snprintf(out, PIECE_MAX, "peak %s at %s", peak, when);
 		return;
 	}
-	text_cut_middle(name, phase->shown, 2 * MIN_NAME);
+	names = by_name_new(r);
+	text_cut_middle(name, names ? by_name_path(names, phase) : phase->shown, 2 * MIN_NAME);
+	by_name_free(names);
 	snprintf(out, PIECE_MAX, "peak %s at %s (%s%s)", peak, when, words + strlen(", "), name);
 }
 

@@ -164,7 +164,7 @@ static int check_header(struct elf_file *f)
 	return 0;
 }
 
-/* The image of what libelf is given to begin with: the ELF header and the two tables. */
+/* Makes the image that libelf opens: the ELF header and the two tables. */
 static int open_image(struct elf_file *f)
 {
 	void *image = mmap(NULL, f->size, PROT_READ | PROT_WRITE,

@@ -43,7 +43,7 @@ struct elf_file {
 	const char *why; /* NULL, or a static text: what is wrong with the file */
 };
 
-/* Opens what fd refers to, which stays the caller's. Close it in any case. */
+/* Opens the file that fd refers to; fd stays the caller's. Close f in any case. */
 int elf_file_open(struct elf_file *f, int fd);
 void elf_file_close(struct elf_file *f);
 
@@ -61,7 +61,7 @@ struct elf_strings {
 
 int elf_read_strings(struct elf_file *f, size_t section, struct elf_strings *strings);
 
-/* Returns true if the string at an offset is the one that is wanted. */
+/* Returns true if the wanted string is at that offset. */
 bool elf_string_is(const struct elf_strings *strings, size_t at, const char *wanted);
 
 /* Loads a section into the image, for libelf to read as that type. */

@@ -116,7 +116,7 @@ static void drop_duplicate_symbols(struct elf_symbols *table)
 	table->count = kept;
 }
 
-/* A file has at most one section of each type: further ones are not believed. */
+/* A file has at most one section of each type: this ignores further sections. */
 static int load_symbols(struct elf_symbols *table, struct elf_file *f)
 {
 	static const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM};

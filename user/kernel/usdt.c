@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usdt.c - from the notes of an ELF file to its probes. Addresses in notes are virtual ones. */
+/* usdt.c - makes probes of the notes of an ELF file. A note has virtual addresses. */
 #include "kernel/usdt.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void parse_args(struct reader *r, struct usdt_probe *probe, const char *t
 	}
 }
 
-/* What a note says, unchecked but for its strings' ends. */
+/* What a note says. Nothing of it has been checked but that its strings end. */
 struct note {
 	uint64_t pc, base, semaphore;
 	const char *provider, *name, *args;
@@ -198,7 +198,7 @@ static int read_notes(struct reader *r, const GElf_Shdr *shdr)
 	return 0;
 }
 
-/* Base first: every note needs it. */
+/* Finds the base before it reads notes: every note needs it. */
 static int read_sections(struct reader *r)
 {
 	struct elf_strings names = {0};

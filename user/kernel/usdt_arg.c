@@ -224,13 +224,15 @@ static const char *why_no_register(const char *s, size_t len)
 	return unknown_register;
 }
 
-/* i386 has the first eight, without their upper halves, and the low bytes of the first four. */
+/* i386 has the first eight registers, without their upper halves, and low bytes of the first four
+ * only. */
 static bool has_register(const struct parser *p, size_t i, size_t width)
 {
 	return !p->narrow || (i < 8 && width > 0 && (width < 3 || i < 4));
 }
 
-/* The register named at p, without its %, and whether that is all of it. */
+/* Reads the name of a register, without its %. Sets *whole to whether it names the whole register.
+ */
 static const char *parse_register(struct parser *p, uint16_t *reg, bool *whole)
 {
 	size_t len = word_length(p), i, width;
@@ -254,7 +256,7 @@ struct expression {
 	uint64_t value; /* of the numbers, modulo 2^64 as gas has it */
 	const char *symbol;
 	size_t symbol_len;
-	bool from_got; /* symbol@GOTOFF: as far from the GOT, which the base register points to */
+	bool from_got; /* symbol@GOTOFF: the distance from the GOT; the base register has the GOT */
 };
 
 /* Position independent code of 32 bits finds its data this way: it cannot add to %eip. */
@@ -355,7 +357,7 @@ static const char *parse_immediate(struct parser *p, struct wire_arg *arg)
 	return why;
 }
 
-/* The distance from the probe is the same in memory as in the file, wherever that is loaded. */
+/* The distance from the probe is the same in memory as in the file, wherever the file is loaded. */
 static const char *set_near_probe(struct parser *p, const struct expression *e,
 				  struct wire_arg *arg)
 {
@@ -453,7 +455,7 @@ static const char *parse_memory(struct parser *p, struct wire_arg *arg)
 	why = parse_base_and_index(p, arg);
 	if (why)
 		return why;
-	if (e.from_got) /* an index stays as it is */
+	if (e.from_got) /* set_near_probe() keeps an index */
 		return arg->reg == WIRE_NO_REG ? malformed : set_near_probe(p, &e, arg);
 	disp = e.value;
 	if (e.symbol) {
@@ -502,7 +504,7 @@ static bool is_word(const char *s, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(s, word, len);
 }
 
-/* The number behind the letter of x7 or w12, or -1. */
+/* Returns the number in a name such as x7 or w12, or -1. */
 static int register_number(const char *s, size_t len)
 {
 	int n;
@@ -516,7 +518,7 @@ static int register_number(const char *s, size_t len)
 	return n;
 }
 
-/* The register named at p, and whether that is all 8 bytes of it. */
+/* Reads the name of a register. Sets *whole to whether it names all 8 bytes. */
 static const char *parse_register(struct parser *p, uint16_t *reg, bool *whole)
 {
 	size_t len = word_length(p), i;
@@ -569,7 +571,7 @@ static const char *parse_signed_number(struct parser *p, uint64_t *value)
 	return why;
 }
 
-/* The "lsl 3" behind an index. */
+/* Reads the "lsl 3" behind an index. */
 static const char *parse_shift(struct parser *p, struct wire_arg *arg)
 {
 	uint64_t shift;
@@ -637,7 +639,7 @@ static const char *parse_operand(struct parser *p, struct wire_arg *arg)
 
 #endif
 
-/* Keeps only what is known of an argument that cannot be evaluated. */
+/* Keeps the size and the type of an argument that cannot be evaluated, and nothing else. */
 static void refuse(struct wire_arg *arg)
 {
 	struct wire_arg refused = no_arg;

@@ -428,6 +428,24 @@ def test_swap(table, tmp_path, pb2):
         assert not swap, f"nothing was swapped: {swap}"
 
 
+def test_all_but_phases(tmp_path, pb2):
+    """Everything that can make an event makes one: rows of every quantity, processes that end, with memory of their own."""
+    usage = ("io_read_mb", "io_write_mb", "disk_read_mb", "disk_write_mb", "cpu_time_secs", "major_faults", "minor_faults")
+    rows = [step(f"row {i}", i, metrics={"loss": 0.5 + i}, **{key: i for key in usage}) for i in range(6)]
+    tracks = [[process, time, 1.0 + time, 0.0, 0.0, 0.0] for process in range(2) for time in (0.0, 1.0)]
+    path = tmp_path / "no_phases.yaml"
+    path.write_text(yaml.safe_dump(MADE | {
+        "memory_usage": rows, "phases": [], "processes": [process(7, 0, 4.0), process(8, 0, 4.5)],
+        "process_timeline": MADE["process_timeline"] | {"rows": tracks}}, sort_keys=False))
+    slices, instants, counters, _ = read_perfetto(report("-f", "perfetto", profile=path), pb2)
+    assert len(of("run", slices)) == 1 and len(of("process", slices)) == 2 and not of("phase", slices), slices
+    assert len(of("peak", instants)) == 1, instants
+    for pid, end in ((7, 4), (8, 4.5)):
+        assert counters[pid, 0, "memory"][-1] == (in_ns(end), 0), counters[pid, 0, "memory"]
+    for name in ("loss", "major page faults", "CPU time", "read from storage"):
+        assert len(counters[0, 0, name]) == len(rows), f"{name}: {counters[0, 0, name]}"
+
+
 def test_quark(tmp_path, pb2):
     """A file with rows only: memory at the rows, phases of nobody known, and nothing made up."""
     rows = [{key: row[key] for key in ("step", "timestamp", "relative_time_secs", "cpu_memory_mb")}

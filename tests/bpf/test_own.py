@@ -7,6 +7,8 @@ from harness import KIB, MIB, PAGE, assert_near, assert_nothing_lost, keeps_faul
 
 SIZE = 8
 EXACT = 2 * PAGE  # two decimals of a MiB are 1.3 pages
+# Where threads keep page faults back: 64 for each, of one page or, in a file, of up to 16.
+LAGGING = 4 * MIB
 
 
 def phases_of(run, name):
@@ -15,7 +17,7 @@ def phases_of(run, name):
 
 def assert_own(run, phase, truth, fuzz=0):
     """To the page; fuzz: what the process does between its own look and its checkpoint."""
-    tolerance = (256 * KIB if keeps_faults_back(run.profile) else EXACT) + fuzz
+    tolerance = (LAGGING if keeps_faults_back(run.profile) else EXACT) + fuzz
     assert_near(f"own peak of {truth['pid']}", phase["own_peak_memory_mb"], truth["peak"], tolerance)
     assert_near(f"own growth of {truth['pid']}", phase["own_delta_memory_mb"], truth["end"] - truth["start"], tolerance)
 
@@ -74,7 +76,7 @@ def test_ends_in_its_phase(profile):
     truth = run.truth["phases"][0]
     assert phase["closed"] is False, phase
     assert_near("own peak", phase["own_peak_memory_mb"], truth["peak"],
-                256 * KIB if keeps_faults_back(run.profile) else EXACT)
+                LAGGING if keeps_faults_back(run.profile) else EXACT)
     assert "own_delta_memory_mb" not in phase, phase
     assert phase["own_cpu_time_secs"] >= 0.003, phase
     assert phase["peak_memory_mb"] * MIB >= truth["peak"], phase

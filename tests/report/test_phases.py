@@ -155,6 +155,10 @@ def test_a_process_alone():
     rows = as_page(WORKERS)
     own = [[row[f"own_{key}"] for key in ("peak", "delta", "cpu", "read", "write")] for row in rows]
     assert own == [[None] * 5, [194 << 20, -64 << 20, 0.25, 3 << 20, 4 << 20], [None, None, 0.125, 0, 0]], rows
+    trace = json.loads(run("report", "-f", "chrome", "-", stdin=as_yaml(WORKERS).encode())[0])
+    args, = [event["args"] for event in trace["traceEvents"] if event.get("name") == "Layer" and "args" in event]
+    assert (args["own_peak_memory_bytes"], args["own_delta_memory_bytes"]) == (194 << 20, -64 << 20), args
+    assert args["own_cpu_time_ns"] == 250000000, args
     single = WORKERS | {"processes": WORKERS["processes"][:1]}
     assert "ALONE" not in text(rows=as_yaml(single))
     assert all(row["own_peak"] is None for row in as_page(single))

@@ -114,6 +114,16 @@ static void highest_of_the_root_is_since_the_job_began_or_not_known(void **state
 	hit(t, WIRE_FINISH, 101, 2, 1, "");
 	assert_int_equal(profile_totals(job(t, 1)->profile)->main_peak_rss, 11 * RECORDS_PAGE);
 	assert_false(profile_totals(job(t, 1)->profile)->main_peak_known);
+	/* What the root had since its last checkpoint, no record says; its end does. */
+	for (uint32_t i = 0; i < 2; i++) {
+		forked(t, 103 + i, 1, 0);
+		start_job(t, 103 + i, 4 + i, 0, 90);
+		forked(t, 112 + i, 103 + i, 4 + i);
+		if (i)
+			exited(t, 103 + i, 4 + i);
+		hit(t, WIRE_FINISH, 112 + i, 4 + i, 1, "");
+		assert_int_equal(profile_totals(job(t, 3 + i)->profile)->main_peak_known, i);
+	}
 	/* More than ever before. */
 	forked(t, 111, 102, 3);
 	hit(t, WIRE_MARK, 111, 3, 1, "");

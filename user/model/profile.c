@@ -15,12 +15,13 @@
 
 /*
  * The highest RSS of the first process since WIRE_START, which a process of a machine has reached
- * long after its own start: the highest of all its life, if that is since then, or else the highest
- * that its checkpoints have told, each of the time since the one before.
+ * long after its own start. Either it is the highest of all its life; or its own records have told
+ * it, each the highest since the one before.
  */
 struct main_peak {
 	uint64_t before; /* the highest of its life at WIRE_START */
 	uint64_t told;
+	bool whole; /* they told it up to its end, or to the run's */
 };
 
 struct profile {
@@ -404,6 +405,7 @@ static void note_main_peak(struct profile *p, const struct process *who,
 		*main_peak = (struct main_peak){.before = own.peak, .told = own.rss};
 	else if (who && who == p->first)
 		raise_to(&main_peak->told, own.step_peak);
+	main_peak->whole |= cp->what == WIRE_FINISH && who && who == p->first && cp->h.started_ns;
 }
 
 static struct own_moment own_moment(const struct profile *p, const struct wire_checkpoint *cp)
@@ -472,7 +474,13 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 void profile_exit(struct profile *p, const struct process *process,
 		  const struct wire_process *event)
 {
-	phases_exit(&p->phases, process, event->memory.step_peak * p->config.page_size);
+	const uint64_t step_peak = event->memory.step_peak * p->config.page_size;
+
+	phases_exit(&p->phases, process, step_peak);
+	if (process != p->first)
+		return;
+	raise_to(&p->main_peak.told, step_peak);
+	p->main_peak.whole = true;
 }
 
 static int feed_process(struct profile *p, const struct wire_process *event)
@@ -549,7 +557,8 @@ static void finish_main_peak(struct profile *p)
 	if (!is_among_others(p) || totals->main_peak_rss > since_start->before)
 		return;
 	totals->main_peak_rss = since_start->told;
-	totals->main_peak_known = main_process && p->finished && !p->losses.missing_checkpoints;
+	totals->main_peak_known =
+		main_process && p->finished && since_start->whole && !p->losses.missing_checkpoints;
 }
 
 static void finish_totals(struct profile *p)

@@ -20,7 +20,7 @@
 
 enum {
 	TRACE_MAX_VALUES = 5, /* of one event of a counter track */
-	TRACE_MAX_ARGS = 12 + N_QUANTITIES,
+	TRACE_MAX_ARGS = 16 + N_QUANTITIES,
 };
 
 enum trace_track_kind {

@@ -122,12 +122,29 @@ static void add_process(const struct trace *t, struct args *args,
 	add_usage(t, args, &process->usage);
 }
 
+/* The process that began the phase, alone. One process alone is the tree. */
+static void add_own(const struct trace *t, struct args *args, const struct recording_phase *phase)
+{
+	if (t->recording->n_processes < 2)
+		return;
+	if (phase->knows.own_peak)
+		add_number(args, "own_peak_memory_bytes", (int64_t)phase->own_peak);
+	if (phase->knows.own_delta)
+		add_number(args, "own_delta_memory_bytes", phase->own_delta);
+	if (!phase->knows.own_usage)
+		return;
+	add_number(args, "own_cpu_time_ns", (int64_t)phase->own_usage.cpu_ns);
+	add_number(args, "own_io_read_bytes", (int64_t)phase->own_usage.io_read);
+	add_number(args, "own_io_write_bytes", (int64_t)phase->own_usage.io_write);
+}
+
 static void add_phase(const struct trace *t, struct args *args, const struct recording_phase *phase)
 {
 	add_text(args, "to", phase->to);
 	add_text(args, "incomplete", phase->closed ? NULL : "the run ended before it did");
 	add_number(args, "peak_memory_bytes", (int64_t)phase->peak_rss);
 	add_number(args, "delta_memory_bytes", phase->delta_rss);
+	add_own(t, args, phase);
 	add_usage(t, args, &phase->usage);
 }
 

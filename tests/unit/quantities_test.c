@@ -233,6 +233,22 @@ static void test_schema_with_another_unit(void **state)
 			 1);
 }
 
+/* A key that is not of the record has no bit. */
+static void test_notes_no_unknown_key(void **state)
+{
+	struct recording_point point = {0};
+
+	(void)state;
+	field_put(&record_point, &point, "no_such_key", true);
+	assert_int_equal(point.has, 0);
+	field_put(&record_point, &point, "time_secs", true);
+	field_put(&record_point, &point, "no_such_key", true);
+	field_put(&record_point, &point, "no_such_key", false);
+	assert_int_equal(point.has, 1);
+	field_put(&record_point, &point, "time_secs", false);
+	assert_int_equal(point.has, 0);
+}
+
 /* ---- The page ---- */
 
 /* Where each record is explained; quality with its counts. */
@@ -372,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_schema_with_an_unknown_key),
 		cmocka_unit_test(test_schema_without_a_key),
 		cmocka_unit_test(test_schema_with_another_unit),
+		cmocka_unit_test(test_notes_no_unknown_key),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_page_without_a_key),
 		cmocka_unit_test(test_page_with_an_unknown_key),

@@ -24,13 +24,7 @@ static bool has(const struct record *record, const void *item, const char *key)
 
 static void set(const struct record *record, void *item, const char *key)
 {
-	*(uint32_t *)((char *)item + record->has) |= 1u << field_find(record, key, strlen(key));
-}
-
-/* The bits of all fields: an item that was made here lacks nothing. */
-static uint32_t all_of(const struct record *record)
-{
-	return (uint32_t)((1ull << record->n_fields) - 1);
+	field_put(record, item, key, true);
 }
 
 static const struct recording_step *last_step(const struct recording *r)
@@ -178,7 +172,7 @@ static enum wire_what what_of(const struct recording *r, size_t i, size_t *name_
 /* Returns the fields that an item can have if it is made of such a row. */
 static uint32_t usage_has(const struct record *record, const struct recording_step *step)
 {
-	uint32_t bits = all_of(record);
+	uint32_t bits = field_all(record);
 
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const char *key = record->fields[i].key;

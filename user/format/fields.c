@@ -398,7 +398,8 @@ bool field_is_taken(const char *name)
 void field_put(const struct record *record, void *item, const char *key, bool has)
 {
 	uint32_t *bits = (uint32_t *)((char *)item + record->has);
-	const uint32_t bit = 1u << field_find(record, key, strlen(key));
+	const size_t i = field_find(record, key, strlen(key));
+	const uint32_t bit = i < record->n_fields ? 1u << i : 0;
 
 	*bits = has ? *bits | bit : *bits & ~bit;
 }

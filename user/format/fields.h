@@ -98,7 +98,7 @@ static inline bool field_has(const struct record *record, const void *item, size
 	return *(const uint32_t *)((const char *)item + record->has) >> i & 1;
 }
 
-/* Notes whether the item has a value for the field with that key. */
+/* Notes whether the item has a value for the field with that key. Without one, notes nothing. */
 void field_put(const struct record *record, void *item, const char *key, bool has);
 
 /* The bits of `has` of an item that lacks nothing. */

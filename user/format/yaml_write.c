@@ -235,6 +235,7 @@ static void put_meaning(struct emit *e, const char *indent, const char *key, con
 		means += strspn(means, " ");
 	}
 	emit_comment(e, line);
+	emit_boundary(e);
 }
 
 static void put_meanings(struct emit *e, const char *indent, const struct record *record)

@@ -6,7 +6,7 @@ import pytest
 from harness import KIB, MIB, PAGE, assert_near, assert_nothing_lost, keeps_faults_back, program
 
 SIZE = 8
-EXACT = 2 * PAGE  # two decimals of a MiB are 1.3 pages
+EXACT = PAGE
 # Where threads keep page faults back: 64 for each, of one page or, in a file, of up to 16.
 LAGGING = 4 * MIB
 

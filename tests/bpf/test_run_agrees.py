@@ -78,7 +78,8 @@ def phase_of(profile, name):
 
 def test_the_run_is_as_it_was_told_to_be(compared):
     profile, _, _ = compared
-    assert phase_of(profile, "Spike")["peak_memory_mb"] == profile["peak_memory_mb"]
+    assert phase_of(profile, "Spike")["peak_memory_mb"] == pytest.approx(profile["peak_memory_mb"],
+                                                                         abs=0.006)
     assert 60 <= profile["peak_memory_mb"] - profile["memory_usage"][0]["cpu_memory_mb"]
     assert 12 <= phase_of(profile, "Load")["io_read_mb"] < 13
     assert 24 <= phase_of(profile, "Save")["io_write_mb"] < 25

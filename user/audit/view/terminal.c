@@ -450,8 +450,10 @@ int terminal_key(struct terminal *t)
 
 void terminal_resize(struct terminal *t)
 {
+	const struct winsize size = size_of(t);
+
 	/* ncurses relies on the scroll region, which it sets when it takes the screen again. */
-	if (t->shown)
+	if (t->shown && (size.ws_col != terminal_columns(t) || size.ws_row != terminal_lines(t)))
 		endwin();
 	fit(t);
 }

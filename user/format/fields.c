@@ -74,13 +74,13 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
-#define ROW_FIELD_OWN(member, stem, unit, since, means)                                            \
-	USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since, means)
-#define ROW_FIELD_QUARK(member, stem, unit, since, means)                                          \
+#define ROW_FIELD_OWN(member, stem, unit, since_, means_)                                          \
+	USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since_, means_)
+#define ROW_FIELD_QUARK(member, stem, unit, since_, means_)                                        \
 	QUARK_FIELDS(step, QUANTITY_KEY_##unit(stem), QUANTITY_EXACT_##unit(stem), usage.member,   \
-		     means, false)
-#define ROW_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)                   \
-	IF_EVERYWHERE_##where(ROW_FIELD_##row(member, stem, unit, since, means))
+		     means_, false)
+#define ROW_FIELD(member, stem, unit, where, g, w, t, c, row, since_, means_, ...)                 \
+	IF_EVERYWHERE_##where(ROW_FIELD_##row(member, stem, unit, since_, means_))
 #define USAGE_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, type)                \
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))

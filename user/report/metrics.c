@@ -169,8 +169,10 @@ struct reported *reported_metrics(const struct recording *r, size_t *n)
 	struct named *named, *next;
 	const bool failed = !list.items || add_run(&list, r) || add_rows(&list, r);
 
-	HASH_ITER (hh, list.by_name, named, next) {
-		HASH_DEL(list.by_name, named);
+	named = list.by_name;
+	HASH_CLEAR(hh, list.by_name);
+	for (; named; named = next) {
+		next = named->hh.next;
 		free(named);
 	}
 	if (failed) {

@@ -29,7 +29,7 @@ def test_four_equal_workers(profile):
     assert len(layers) == len(truth) == 4, run
     for phase in layers:
         assert_own(run, phase, truth[phase["pid"]])
-        assert phase["own_cpu_time_secs"] >= 0.003, f"a spike of 3 ms is computed: {phase}"
+        assert phase["own_cpu_time_secs"] >= 0.0029, f"a spike of 3 ms is computed: {phase}"
         assert phase["own_minor_faults"] <= phase["minor_faults"], phase
     growths = [phase["own_delta_memory_mb"] for phase in layers]
     assert max(growths) - min(growths) < 0.05, f"equal workers have equal growths: {growths}"
@@ -64,9 +64,10 @@ def test_no_memory_of_its_own(profile):
     run = profile(program("workers"), "vfork", SIZE)
     phase, = phases_of(run, "Layer")
     assert "own_peak_memory_mb" not in phase and "own_delta_memory_mb" not in phase, phase
-    assert phase["own_cpu_time_secs"] == pytest.approx(0.02, abs=0.015), phase
+    assert phase["own_cpu_time_secs"] >= 0.0199, f"it computes for 20 ms: {phase}"
     parent, = phases_of(run, "Parent")
-    assert parent["own_cpu_time_secs"] < 0.02 and "own_peak_memory_mb" in parent, parent
+    assert "own_peak_memory_mb" in parent, parent
+    assert parent["own_cpu_time_secs"] <= parent["cpu_time_secs"] - 0.0199, f"its child's is not its own: {parent}"
 
 
 def test_ends_in_its_phase(profile):
@@ -78,5 +79,5 @@ def test_ends_in_its_phase(profile):
     assert_near("own peak", phase["own_peak_memory_mb"], truth["peak"],
                 LAGGING if keeps_faults_back(run.profile) else EXACT)
     assert "own_delta_memory_mb" not in phase, phase
-    assert phase["own_cpu_time_secs"] >= 0.003, phase
+    assert phase["own_cpu_time_secs"] >= 0.0029, phase
     assert phase["peak_memory_mb"] * MIB >= truth["peak"], phase

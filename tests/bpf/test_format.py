@@ -87,13 +87,20 @@ def test_the_head(run):
     assert is_number(head["started_at"]) and abs(head["started_at"] - first) < 60, (head, first)
 
 
-def test_two_decimals(run, out):
-    """As Quark's code writes it: bytes / 1048576 with two decimals, never in another notation."""
-    text = out.read_text()
-    found = re.findall(r"^\s*(?:- )?(\w+_mb): (.*)$", text, re.M)
-    assert found, text[:500]
-    for key, value in found:
-        assert re.fullmatch(r"-?\d+\.\d\d", value), f"{key}: {value}"
+def test_decimals(run, out):
+    """bytes / 1048576, never in another notation: two decimals of Quark's keys, as its code writes them; two to
+    seven of ours, so that they name the byte."""
+    quarks, ours, part = 0, 0, None
+    for line in out.read_text().splitlines():
+        part = line.split(":")[0] if re.match(r"\w+:", line) else part
+        found = re.match(r"(?:- |  )?(\w+_mb): (.*)$", line)
+        if not found:
+            continue
+        key, value = found.groups()
+        of_quark = (part == "memory_usage" and key in QUARK_STEP) or (part == key and key in QUARK_END)
+        assert re.fullmatch(r"-?\d+\.\d\d" if of_quark else r"-?\d+\.\d{2,7}", value), f"{part}: {line}"
+        quarks, ours = quarks + of_quark, ours + (not of_quark)
+    assert quarks > 10 and ours > 10, (quarks, ours)
 
 
 def test_comments_around(run, out):

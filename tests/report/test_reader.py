@@ -63,6 +63,13 @@ def test_json_is_the_profile():
     assert calculated["peak"]["phase"] == "Spike"
 
 
+def test_json_is_read_back():
+    """JSON is YAML, too: what was written as JSON is a profile."""
+    again, _ = run("report", "-f", "json", "-", stdin=WHOLE)
+    expected, got = (run("report", "-", stdin=text)[0].decode() for text in (WHOLE, again))
+    assert got == expected
+
+
 def test_schema():
     jsonschema.Draft202012Validator.check_schema(schema())
     assert_valid(yaml.load(WHOLE, Loader=Loader))

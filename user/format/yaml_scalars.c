@@ -103,7 +103,8 @@ int read_name(struct reader *r, const char *key, const struct flag_name *names, 
 	      uint32_t *value)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (reader_is_plain(r) && !strcmp(reader_scalar(r), names[i].name)) {
+		/* With quotes in JSON, which is YAML, too. */
+		if (reader_at(r, YAML_SCALAR_EVENT) && !strcmp(reader_scalar(r), names[i].name)) {
 			*value = names[i].value;
 			return reader_next(r);
 		}

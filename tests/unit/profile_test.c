@@ -87,6 +87,24 @@ static void test_metrics_are_bounded(void **state)
 	assert_int_equal(profile_losses(run->p)->dropped_metrics, 3);
 }
 
+/* One process shares with nobody: the run needs its exact peak, whatever the nearest point says. */
+static void test_one_process_has_its_peak_at_least(void **state)
+{
+	struct run *run = *state;
+	struct profile_at_peak at;
+	union record r;
+
+	process_event(run, WIRE_FORK, MAIN, 1, WIRE_PROCESS_TARGET, 0);
+	record_point(&r, run->now_ns += MS, MAIN, 100, 130);
+	feed(run, &r);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 130);
+	process_event(run, WIRE_EXIT, MAIN, 1, WIRE_PROCESS_TARGET, 130);
+	finish(run);
+	at = profile_at_peak(run->p);
+	assert_int_equal(at.tree.anon, 100 * RECORDS_PAGE);
+	assert_int_equal(at.least, profile_totals(run->p)->peak_rss);
+}
+
 /* What a program writes is a checkpoint of the kernel side: no row, but its peak is the next row's.
  * Of checkpoints that are made of one text, the first has its number. */
 static void test_a_text_is_no_step(void **state)
@@ -323,6 +341,7 @@ int main(void)
 		CASE(steps),
 		CASE(metrics_join_next_step),
 		CASE(metrics_are_bounded),
+		CASE(one_process_has_its_peak_at_least),
 		CASE(a_text_is_no_step),
 		CASE(summaries),
 		CASE(summaries_are_bounded),

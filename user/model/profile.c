@@ -640,6 +640,9 @@ struct profile_at_peak profile_at_peak(const struct profile *p)
 		.tree = t->at_peak, .shares = t->shares, .n_shares = t->n_shares};
 
 	sharing_of_peak(&at, t->largest_file, t->largest_rss);
+	/* The point is near the peak; what each process had at its own highest is exact. */
+	if (at.tree.time_ns && !is_among_others(p))
+		raise_to(&at.least, processes_highest(&p->own));
 	return at;
 }
 

@@ -173,9 +173,9 @@ struct profile_process_point {
 
 /* The tree at the point nearest to its peak. */
 struct profile_at_peak {
-	struct profile_point tree;	    /* time_ns is 0 if there was no point */
-	uint64_t repeated_file;		    /* as tree.repeated_shmem */
-	uint64_t least;			    /* of tree's RSS: with all that counted once */
+	struct profile_point tree; /* time_ns is 0 if there was no point */
+	uint64_t repeated_file;	   /* as tree.repeated_shmem */
+	uint64_t least; /* the highest RSS is this at least: what may be shared counts once */
 	const struct profile_share *shares; /* what processes held, the largest first */
 	size_t n_shares;
 };

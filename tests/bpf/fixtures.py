@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fixtures of the tests on the real kernel. QPROF_BUILD is the build directory (build/)."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -30,6 +31,15 @@ def pytest_collection_modifyitems(items):
         return
     for item in items:
         item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def alone():
+    """An audit watches the whole machine, and its probes are in each file that has some: two test
+    runs at a time would see each other."""
+    with open("/tmp/qprof-bpf-tests.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -92,6 +92,7 @@ static int make_listeners(struct run_command *command)
 static int run(struct run_command *command, int *killed_by)
 {
 	struct error err = {.status = 125};
+	int status;
 
 	*killed_by = 0;
 	if (run_recipes_marker(&command->recipes, command->run.command,
@@ -111,7 +112,10 @@ static int run(struct run_command *command, int *killed_by)
 	command->run.capture = common_capture(&command->common);
 	command->run.pids = command->pids.items;
 	command->run.n_pids = command->pids.n;
-	return capture_run(&command->run, killed_by);
+	status = capture_run(&command->run, killed_by);
+	if (status != err.status)
+		run_recipes_tell(&command->recipes);
+	return status;
 }
 
 static int run_main(int argc, char **argv)

@@ -38,16 +38,15 @@ static int read_named(struct recipes *set, const char *name, struct error *err)
 	return code;
 }
 
-static int read_shipped(struct recipes *set, struct error *err)
+static int read_shipped(struct recipes_options *chosen, struct error *err)
 {
 	char *path = installed_data("qprof-bpf/recipes");
 	int code = 0;
 
 	if (path)
-		code = recipes_read_all(set, path, err);
+		code = recipes_read_all(chosen->set, path, err);
 	else
-		log_info("share/qprof-bpf/recipes is not installed beside qprof-bpf: programs "
-			 "without marks have no phases but by --recipe");
+		chosen->not_installed = true;
 	free(path);
 	return code;
 }
@@ -65,7 +64,7 @@ static int read_recipes(struct recipes_options *chosen, struct error *err)
 		else if (read_named(chosen->set, chosen->names.items[i], err))
 			return -1;
 	}
-	return shipped ? read_shipped(chosen->set, err) : 0;
+	return shipped ? read_shipped(chosen, err) : 0;
 }
 
 int run_recipes_marker(struct recipes_options *chosen, char *const *command, struct marker **marker,
@@ -82,6 +81,13 @@ int run_recipes_marker(struct recipes_options *chosen, char *const *command, str
 		return error_set(err, "out of memory");
 	*expected = !command || log_marker_expects(*marker, command);
 	return 0;
+}
+
+void run_recipes_tell(const struct recipes_options *chosen)
+{
+	if (chosen->not_installed)
+		log_info("share/qprof-bpf/recipes is not installed beside qprof-bpf: programs "
+			 "without marks have no phases but by --recipe");
 }
 
 void run_recipes_free(struct recipes_options *chosen)

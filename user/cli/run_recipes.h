@@ -11,6 +11,7 @@
 struct recipes_options {
 	struct texts names; /* of --recipe */
 	struct recipes *set;
+	bool not_installed; /* those that come with qprof-bpf are not there */
 };
 
 /* Of a struct recipes_options. */
@@ -22,6 +23,8 @@ extern const struct command_option run_recipes_options[];
  */
 int run_recipes_marker(struct recipes_options *chosen, char *const *command, struct marker **marker,
 		       bool *expected, struct error *err);
+/* Says, after a run, which recipes it did without. */
+void run_recipes_tell(const struct recipes_options *chosen);
 void run_recipes_free(struct recipes_options *chosen);
 
 #endif

@@ -28,11 +28,11 @@ const char *const fuzz_seed_texts[] = {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What begins has ended at the end, whatever was said. */
-static int count(void *context, const struct log_mark *mark)
+static int count(void *context, const struct recipe_mark *mark)
 {
 	long *open = context;
 
-	if (strlen(mark->name) >= LOG_NAME_MAX)
+	if (strlen(mark->name) >= MARK_NAME_MAX)
 		abort();
 	*open += (mark->does == RECIPE_BEGIN) - (mark->does == RECIPE_END);
 	return 0;
@@ -41,8 +41,10 @@ static int count(void *context, const struct log_mark *mark)
 static void read_log(const struct recipe *recipe, const char *bytes, size_t size)
 {
 	struct recipe_use use = {0};
-	struct log_reader *reader = log_reader_new(recipe, &use);
+	struct teller *teller = teller_new(recipe, &use);
+	struct log_reader *reader = teller ? log_reader_new(teller) : NULL;
 	long open = 0;
+	const struct recipe_tell tell = {count, &open};
 
 	if (!reader)
 		abort();
@@ -50,12 +52,13 @@ static void read_log(const struct recipe *recipe, const char *bytes, size_t size
 	for (size_t at = 0, n; at < size; at += n) {
 		n = 1 + (unsigned char)bytes[at] % 64;
 		n = n < size - at ? n : size - at;
-		log_reader_text(reader, at % 2, bytes + at, n, count, &open);
+		log_reader_text(reader, at % 2, bytes + at, n, &tell);
 		if (n % 7 == 0)
 			log_reader_skip(reader, at % 2, n % 2);
 	}
-	log_reader_end(reader, count, &open);
+	teller_end(teller, &tell);
 	log_reader_free(reader);
+	teller_free(teller);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -247,7 +247,7 @@ static void a_line_without_end_takes_no_more_memory(void **state)
 /* ---- Marks ------------------------------------------------------------------------------------
  */
 
-static int note_mark(void *context, const struct log_mark *mark)
+static int note_mark(void *context, const struct recipe_mark *mark)
 {
 	struct told *told = context;
 	const size_t len = strlen(told->text), room = sizeof(told->text) - len;
@@ -274,20 +274,24 @@ static struct told marks(const char *items, const char *const *writes, struct re
 {
 	char text[1024];
 	struct recipes *r;
+	struct teller *teller;
 	struct log_reader *reader;
 	struct told told = {""};
+	const struct recipe_tell tell = {note_mark, &told};
 
 	snprintf(text, sizeof(text), HEAD "checkpoints:\n%s", items);
 	r = parse(text);
 	memset(use, 0, sizeof(*use));
-	reader = log_reader_new(recipes_at(r, 0), use);
+	teller = teller_new(recipes_at(r, 0), use);
+	assert_non_null(teller);
+	reader = log_reader_new(teller);
 	assert_non_null(reader);
 	for (size_t i = 0; writes[i]; i++)
-		assert_int_equal(log_reader_text(reader, i % 2, writes[i], strlen(writes[i]),
-						 note_mark, &told),
-				 0);
-	log_reader_end(reader, note_mark, &told);
+		assert_int_equal(
+			log_reader_text(reader, i % 2, writes[i], strlen(writes[i]), &tell), 0);
+	teller_end(teller, &tell);
 	log_reader_free(reader);
+	teller_free(teller);
 	recipes_free(r);
 	return told;
 }

@@ -110,13 +110,13 @@ static int show(const char *name)
 
 static void say(const char *what, const char *name)
 {
-	char shown[LOG_NAME_MAX * TEXT_TERMINAL_GROWTH + 1];
+	char shown[MARK_NAME_MAX * TEXT_TERMINAL_GROWTH + 1];
 
-	text_for_terminal(shown, sizeof(shown), name, LOG_NAME_MAX);
+	text_for_terminal(shown, sizeof(shown), name, MARK_NAME_MAX);
 	printf("%-8s %s", what, shown);
 }
 
-static int say_mark(void *context, const struct log_mark *mark)
+static int say_mark(void *context, const struct recipe_mark *mark)
 {
 	static const char *const words[] = {
 		[RECIPE_BEGIN] = "begin",
@@ -140,9 +140,9 @@ static int say_mark(void *context, const struct log_mark *mark)
 static void say_use(const struct recipe *recipe, const struct recipe_use *use)
 {
 	puts("");
-	for (size_t i = 0; i < recipe->n_logs; i++)
+	for (size_t i = 0; i < recipe->n_items; i++)
 		printf("%8llu line(s) matched %s\n", (unsigned long long)use->matched[i],
-		       recipe->logs[i].text);
+		       recipe->items[i].text);
 	if (use->cut_lines)
 		printf("%8llu line(s) are longer than 4 KiB and were cut\n",
 		       (unsigned long long)use->cut_lines);
@@ -154,18 +154,23 @@ static void say_use(const struct recipe *recipe, const struct recipe_use *use)
 /* The log comes line by line, as it does from a program that does not buffer. */
 static int read_log(const struct recipe *recipe, FILE *log)
 {
+	const struct recipe_tell tell = {say_mark, NULL};
 	struct recipe_use use = {0};
-	struct log_reader *reader = log_reader_new(recipe, &use);
+	struct teller *teller = teller_new(recipe, &use);
+	struct log_reader *reader = teller ? log_reader_new(teller) : NULL;
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
 
-	if (!reader)
+	if (!reader) {
+		teller_free(teller);
 		return fail(&(struct error){.text = "out of memory"});
+	}
 	while ((len = getline(&line, &room, log)) > 0)
-		log_reader_text(reader, 0, line, (size_t)len, say_mark, NULL);
-	log_reader_end(reader, say_mark, NULL);
+		log_reader_text(reader, 0, line, (size_t)len, &tell);
+	teller_end(teller, &tell);
 	log_reader_free(reader);
+	teller_free(teller);
 	free(line);
 	say_use(recipe, &use);
 	return 0;

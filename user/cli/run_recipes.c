@@ -7,7 +7,7 @@
 
 #include "base/installed.h"
 #include "base/log.h"
-#include "recipes/log_marker.h"
+#include "recipes/recipe_marker.h"
 
 const struct command_option run_recipes_options[] = {
 	{0, "recipe", "NAME|FILE",
@@ -76,10 +76,10 @@ int run_recipes_marker(struct recipes_options *chosen, char *const *command, str
 		return -1;
 	if (!recipes_count(chosen->set))
 		return 0;
-	*marker = log_marker_new(chosen->set);
+	*marker = recipe_marker_new(chosen->set);
 	if (!*marker)
 		return error_set(err, "out of memory");
-	*expected = !command || log_marker_expects(*marker, command);
+	*expected = !command || recipe_marker_expects(*marker, command);
 	return 0;
 }
 

@@ -300,10 +300,10 @@ static const struct field quality_fields[] = {
 const struct record record_quality = RECORD(quality, "quality", quality_fields, NULL);
 
 static const struct field recipe_item_fields[] = {
-	{FIELD(recipe_item, "log", log, FIELD_TEXT), .required = true,
+	{FIELD(recipe_item, "log", log, FIELD_TEXT),
 	 .means = "a pattern that lines of the tool's output match"},
 	{FIELD(recipe_item, "matched", matched, FIELD_COUNT), .required = true,
-	 .means = "how many lines did"},
+	 .means = "how often it did"},
 };
 const struct record record_recipe_item =
 	RECORD(recipe_item, "a checkpoint of a recipe", recipe_item_fields, NULL);

@@ -12,8 +12,8 @@ struct recipes *recipes_new(void)
 		return NULL;
 	r->arena = arena_new();
 	r->rules[0] = rules_new();
-	r->rules[1] = rules_new();
-	if (r->arena && r->rules[0] && r->rules[1])
+	r->n_slots = 1;
+	if (r->arena && r->rules[0])
 		return r;
 	recipes_free(r);
 	return NULL;
@@ -24,10 +24,10 @@ void recipes_free(struct recipes *r)
 	if (!r)
 		return;
 	for (size_t i = 0; i < r->n; i++)
-		for (size_t k = 0; k < r->list[i].n_logs; k++)
-			line_pattern_free(r->list[i].logs[k].pattern);
-	rules_free(r->rules[0]);
-	rules_free(r->rules[1]);
+		for (size_t k = 0; k < r->list[i].n_items; k++)
+			line_pattern_free(r->list[i].items[k].pattern);
+	for (size_t slot = 0; slot < r->n_slots; slot++)
+		rules_free(r->rules[slot]);
 	arena_free(r->arena);
 	free(r);
 }
@@ -42,14 +42,15 @@ struct recipe *recipes_add(struct recipes *r)
 	return &list[r->n++];
 }
 
-struct recipe_log *recipes_add_log(struct recipes *r, struct recipe *recipe)
+struct recipe_item *recipes_add_item(struct recipes *r, struct recipe *recipe)
 {
-	struct recipe_log *logs = arena_grow(r->arena, recipe->logs, recipe->n_logs, sizeof(*logs));
+	struct recipe_item *items =
+		arena_grow(r->arena, recipe->items, recipe->n_items, sizeof(*items));
 
-	if (!logs)
+	if (!items)
 		return NULL;
-	recipe->logs = logs;
-	return &logs[recipe->n_logs++];
+	recipe->items = items;
+	return &items[recipe->n_items++];
 }
 
 size_t recipes_count(const struct recipes *r)
@@ -70,12 +71,26 @@ const struct recipe *recipes_named(const struct recipes *r, const char *name)
 	return NULL;
 }
 
-const struct rules *recipes_rules(const struct recipes *r, bool beside)
+const char *recipe_source_key(enum recipe_source source)
 {
-	return r->rules[beside];
+	static const char *const keys[RECIPE_SOURCES] = {
+		[RECIPE_LOG] = "log",
+	};
+
+	return keys[source];
 }
 
-const struct recipe *recipes_of_rule(const struct recipes *r, bool beside, const struct rule *rule)
+size_t recipes_slots(const struct recipes *r)
 {
-	return &r->list[r->of_rule[beside][rule->at]];
+	return r->n_slots;
+}
+
+const struct rules *recipes_rules(const struct recipes *r, size_t slot)
+{
+	return r->rules[slot];
+}
+
+const struct recipe *recipes_of_rule(const struct recipes *r, size_t slot, const struct rule *rule)
+{
+	return &r->list[slot ? r->of_slot[slot] : r->of_tool[rule->at]];
 }

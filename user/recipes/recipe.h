@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * recipe.h - a tool: how its processes are recognised, and what its log says of where it is.
+ * recipe.h - a tool: how its processes are recognised, and what tells where it is.
  *
  * docs/recipes.md describes the files. Everything that they hold is checked when they are read: a
  * pattern compiles, a $N has its group.
@@ -17,11 +17,18 @@
 
 enum {
 	RECIPES_MAX = 256,	/* in a set */
+	RECIPE_SLOTS = 8,	/* recipes of a process: one of a tool, and those beside it */
 	RECIPE_MAX_ITEMS = 32,	/* of a recipe: what a line has matched is a word of bits */
 	RECIPE_MAX_VALUES = 8,	/* metrics of an item */
 	RECIPE_TEXT_MAX = 512,	/* bytes of a pattern or a text */
 	RECIPE_LITERAL_MAX = 8, /* bytes of a literal that the kernel side compares */
 	RECIPE_NAME_MAX = 64,
+};
+
+/* What an item listens to. */
+enum recipe_source {
+	RECIPE_LOG, /* lines of stdout and stderr */
+	RECIPE_SOURCES,
 };
 
 /* What an item does with the name of its text. */
@@ -34,29 +41,32 @@ enum recipe_does {
 	RECIPE_PROGRESS, /* the phase "NAME STEP/OF", until the bar shows another step */
 };
 
-/* A metric. Both are texts in which $N stands for a group and $$ for a dollar. */
+/* A metric. Both are texts as an item's name is. */
 struct recipe_value {
 	const char *name, *value;
 	bool summary; /* of the whole run */
 };
 
-/* A kind of line of the tool's output. */
-struct recipe_log {
-	const char *text; /* the pattern */
-	struct line_pattern *pattern;
-	const char *literal; /* NULL: none */
+/* A checkpoint of the tool. In its texts a word stands for what is known when it is met: $1 is the
+ * first group of a log's pattern, and $$ a dollar. */
+struct recipe_item {
+	enum recipe_source source;
+	const char *text; /* what it listens for, as the recipe says it */
 	enum recipe_does does;
-	const char *name;      /* with $N; NULL for RECIPE_NOTHING */
-	const char *step, *of; /* of RECIPE_PROGRESS, with $N: numbers */
+	const char *name;      /* NULL for RECIPE_NOTHING */
+	const char *step, *of; /* of RECIPE_PROGRESS: numbers */
 	struct recipe_value values[RECIPE_MAX_VALUES];
 	size_t n_values;
+
+	struct line_pattern *pattern; /* of RECIPE_LOG */
+	const char *literal;	      /* of RECIPE_LOG; NULL: none */
 };
 
 struct recipe {
 	const char *name;
 	const char *read_from; /* the tool's source, its version; NULL: not said */
-	struct recipe_log *logs;
-	size_t n_logs;
+	struct recipe_item *items;
+	size_t n_items;
 	bool beside; /* is used beside the recipe of the tool, not in its place */
 };
 
@@ -77,9 +87,17 @@ size_t recipes_count(const struct recipes *r);
 const struct recipe *recipes_at(const struct recipes *r, size_t i);
 /* Returns NULL if there is none of that name. */
 const struct recipe *recipes_named(const struct recipes *r, const char *name);
-/* What their processes are recognised by: the recipes of tools, or those that are used beside. */
-const struct rules *recipes_rules(const struct recipes *r, bool beside);
+/* The word that begins an item of this source in a file: "log". */
+const char *recipe_source_key(enum recipe_source source);
+
+/*
+ * A process has one recipe of each slot at most: in slot 0 that of its tool, the first which
+ * recognises it; each recipe that is used beside has a slot of its own.
+ */
+size_t recipes_slots(const struct recipes *r);
+/* What the processes of a slot's recipes are recognised by. */
+const struct rules *recipes_rules(const struct recipes *r, size_t slot);
 /* Returns the recipe that a rule of these recognises. */
-const struct recipe *recipes_of_rule(const struct recipes *r, bool beside, const struct rule *rule);
+const struct recipe *recipes_of_rule(const struct recipes *r, size_t slot, const struct rule *rule);
 
 #endif

@@ -10,23 +10,16 @@
 #include <string.h>
 
 #include "recipes/nodes.h"
-#include "recipes/recipe_set.h"
+#include "recipes/recipe_reader.h"
 #include "recipes/rules_set.h"
 
-struct reader {
-	struct nodes *nodes;
-	struct recipes *recipes;
-	struct recipe *recipe;
-};
-
-static int fail_twice(const struct reader *r, const yaml_node_t *key)
+static int fail_twice(const struct recipe_reader *r, const yaml_node_t *key)
 {
 	return nodes_fail(r->nodes, key, "'%s' is here twice: leave one", nodes_show(key).text);
 }
 
-/* Copies a text of 1 to max bytes; *to is NULL before, or the key is here twice. */
-static int read_text(struct reader *r, const yaml_node_t *key, const yaml_node_t *node, size_t max,
-		     const char **to)
+int recipe_read_text(struct recipe_reader *r, const yaml_node_t *key, const yaml_node_t *node,
+		     size_t max, const char **to)
 {
 	char what[NODES_SHOWN + 2];
 
@@ -50,6 +43,12 @@ static const struct {
 	{"mark", RECIPE_MARK},	 {"progress", RECIPE_PROGRESS},
 };
 
+/* How items of each source are checked once their keys are read. */
+static int (*const finish[RECIPE_SOURCES])(struct recipe_reader *r, struct recipe_item *item,
+					   const yaml_node_t *node) = {
+	[RECIPE_LOG] = recipe_finish_log,
+};
+
 static enum recipe_does deed_of(const yaml_node_t *key)
 {
 	for (size_t i = 0; i < sizeof(deeds) / sizeof(*deeds); i++)
@@ -58,16 +57,16 @@ static enum recipe_does deed_of(const yaml_node_t *key)
 	return RECIPE_NOTHING;
 }
 
-static int read_values(struct reader *r, struct recipe_log *log, const yaml_node_t *map,
+static int read_values(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *map,
 		       bool summary)
 {
 	if (nodes_check_mapping(r->nodes, map, summary ? "'summary'" : "'metric'"))
 		return -1;
 	nodes_each_pair (pair, map) {
 		const yaml_node_t *key = nodes_at(r->nodes, pair->key);
-		struct recipe_value *value = &log->values[log->n_values];
+		struct recipe_value *value = &item->values[item->n_values];
 
-		if (log->n_values == RECIPE_MAX_VALUES)
+		if (item->n_values == RECIPE_MAX_VALUES)
 			return nodes_fail(r->nodes, key, "more than %d metrics of a line",
 					  RECIPE_MAX_VALUES);
 		if (nodes_check_text(r->nodes, key, "the name of a metric", RECIPE_TEXT_MAX))
@@ -77,132 +76,138 @@ static int read_values(struct reader *r, struct recipe_log *log, const yaml_node
 			arena_text(r->recipes->arena, nodes_text(key), key->data.scalar.length);
 		if (!value->name)
 			return nodes_out_of_memory(r->nodes);
-		if (read_text(r, key, nodes_at(r->nodes, pair->value), RECIPE_TEXT_MAX,
-			      &value->value))
+		if (recipe_read_text(r, key, nodes_at(r->nodes, pair->value), RECIPE_TEXT_MAX,
+				     &value->value))
 			return -1;
-		log->n_values++;
+		item->n_values++;
 	}
 	return 0;
 }
 
-static int read_progress(struct reader *r, struct recipe_log *log, const yaml_node_t *map)
+static int read_progress(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *map)
 {
 	if (nodes_check_mapping(r->nodes, map, "'progress'"))
 		return -1;
 	nodes_each_pair (pair, map) {
 		const yaml_node_t *key = nodes_at(r->nodes, pair->key);
-		const char **to = nodes_is_key(key, "name")   ? &log->name
-				  : nodes_is_key(key, "step") ? &log->step
-				  : nodes_is_key(key, "of")   ? &log->of
+		const char **to = nodes_is_key(key, "name")   ? &item->name
+				  : nodes_is_key(key, "step") ? &item->step
+				  : nodes_is_key(key, "of")   ? &item->of
 							      : NULL;
 
 		if (!to)
 			return nodes_fail(r->nodes, key,
 					  "'%s' is no key of 'progress': use name, step and of",
 					  nodes_show(key).text);
-		if (read_text(r, key, nodes_at(r->nodes, pair->value), RECIPE_TEXT_MAX, to))
+		if (recipe_read_text(r, key, nodes_at(r->nodes, pair->value), RECIPE_TEXT_MAX, to))
 			return -1;
 	}
-	if (log->name && log->step && log->of)
+	if (item->name && item->step && item->of)
 		return 0;
 	return nodes_fail(r->nodes, map, "'progress' needs name, step and of");
 }
 
-static int read_item_key(struct reader *r, struct recipe_log *log, const yaml_node_t *key,
-			 const yaml_node_t *value)
+/* Returns RECIPE_SOURCES if the key begins no item. */
+static enum recipe_source source_of(const yaml_node_t *key)
 {
-	const enum recipe_does does = deed_of(key);
+	enum recipe_source source = 0;
 
-	if (nodes_is_key(key, "log"))
-		return read_text(r, key, value, RECIPE_TEXT_MAX, &log->text);
-	if (nodes_is_key(key, "literal"))
-		return read_text(r, key, value, RECIPE_LITERAL_MAX, &log->literal);
-	if (nodes_is_key(key, "metric") || nodes_is_key(key, "summary"))
-		return read_values(r, log, value, nodes_is_key(key, "summary"));
+	while (source < RECIPE_SOURCES && !nodes_is_key(key, recipe_source_key(source)))
+		source++;
+	return source;
+}
+
+static int read_source(struct recipe_reader *r, struct recipe_item *item, enum recipe_source source,
+		       const yaml_node_t *key, const yaml_node_t *value)
+{
+	if (item->text && item->source != source)
+		return nodes_fail(r->nodes, key,
+				  "an item listens to one thing, and '%s' is here: make two items "
+				  "of it",
+				  recipe_source_key(item->source));
+	item->source = source;
+	return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &item->text);
+}
+
+static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum recipe_does does,
+		     const yaml_node_t *key, const yaml_node_t *value)
+{
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, phase, begin, "
 				  "end, mark, progress, metric or summary",
 				  nodes_show(key).text);
-	if (log->does != RECIPE_NOTHING)
+	if (item->does != RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "a line does one of phase, begin, end, mark and progress: make "
 				  "two items of it");
-	log->does = does;
+	item->does = does;
 	if (does == RECIPE_PROGRESS)
-		return read_progress(r, log, value);
-	return read_text(r, key, value, RECIPE_TEXT_MAX, &log->name);
+		return read_progress(r, item, value);
+	return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &item->name);
 }
 
-/* Checks that each $N of a text has its group. */
-static int check_groups(const struct reader *r, const struct recipe_log *log, const char *text,
-			const yaml_node_t *node)
+static int read_item_key(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
+			 const yaml_node_t *value)
 {
-	for (const char *at = strchr(text, '$'); at; at = strchr(at + 1, '$')) {
-		char *end;
-		const unsigned long group = strtoul(at + 1, &end, 10);
+	const enum recipe_source source = source_of(key);
 
-		if (at[1] == '$') {
-			at++;
-			continue;
-		}
-		if (at[1] < '0' || at[1] > '9')
-			return nodes_fail(
-				r->nodes, node,
-				"'$' without a number: $1 is the first group, $$ a dollar");
-		if (group > line_pattern_groups(log->pattern))
-			return nodes_fail(
-				r->nodes, node, "$%.*s is not there: the pattern has %zu group(s)",
-				(int)(end - at - 1), at + 1, line_pattern_groups(log->pattern));
-	}
+	if (source != RECIPE_SOURCES)
+		return read_source(r, item, source, key, value);
+	if (nodes_is_key(key, "literal"))
+		return recipe_read_text(r, key, value, RECIPE_LITERAL_MAX, &item->literal);
+	if (nodes_is_key(key, "metric") || nodes_is_key(key, "summary"))
+		return read_values(r, item, value, nodes_is_key(key, "summary"));
+	return read_deed(r, item, deed_of(key), key, value);
+}
+
+int recipe_check_texts(struct recipe_reader *r, const struct recipe_item *item,
+		       recipe_check_fn check, const yaml_node_t *node)
+{
+	const char *const texts[] = {item->name, item->step, item->of};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (texts[i] && check(r, item, texts[i], node))
+			return -1;
+	for (size_t i = 0; i < item->n_values; i++)
+		if (check(r, item, item->values[i].name, node) ||
+		    check(r, item, item->values[i].value, node))
+			return -1;
 	return 0;
 }
 
-static int finish_item(struct reader *r, struct recipe_log *log, const yaml_node_t *node)
+static int finish_item(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node)
 {
-	struct error why = {0};
-
-	if (!log->text)
+	if (!item->text)
 		return nodes_fail(r->nodes, node, "a checkpoint without 'log'");
-	if (log->does == RECIPE_NOTHING && !log->n_values)
+	if (item->does == RECIPE_NOTHING && !item->n_values)
 		return nodes_fail(r->nodes, node,
 				  "nothing to do with such a line: add phase, begin, end, mark, "
 				  "progress, metric or summary");
-	log->pattern = line_pattern_new(log->text, &why);
-	if (!log->pattern)
-		return nodes_fail(r->nodes, node, "the pattern cannot be used: %s", why.text);
-	if ((log->name && check_groups(r, log, log->name, node)) ||
-	    (log->step && check_groups(r, log, log->step, node)) ||
-	    (log->of && check_groups(r, log, log->of, node)))
-		return -1;
-	for (size_t i = 0; i < log->n_values; i++)
-		if (check_groups(r, log, log->values[i].name, node) ||
-		    check_groups(r, log, log->values[i].value, node))
-			return -1;
-	return 0;
+	return finish[item->source](r, item, node);
 }
 
-static int read_item(struct reader *r, const yaml_node_t *node)
+static int read_item(struct recipe_reader *r, const yaml_node_t *node)
 {
-	struct recipe_log *log;
+	struct recipe_item *item;
 
 	if (nodes_check_mapping(r->nodes, node, "a checkpoint"))
 		return -1;
-	if (r->recipe->n_logs == RECIPE_MAX_ITEMS)
+	if (r->recipe->n_items == RECIPE_MAX_ITEMS)
 		return nodes_fail(r->nodes, node, "more than %d checkpoints", RECIPE_MAX_ITEMS);
-	log = recipes_add_log(r->recipes, r->recipe);
-	if (!log)
+	item = recipes_add_item(r->recipes, r->recipe);
+	if (!item)
 		return nodes_out_of_memory(r->nodes);
 	nodes_each_pair (pair, node)
-		if (read_item_key(r, log, nodes_at(r->nodes, pair->key),
+		if (read_item_key(r, item, nodes_at(r->nodes, pair->key),
 				  nodes_at(r->nodes, pair->value)))
 			return -1;
-	return finish_item(r, log, node);
+	return finish_item(r, item, node);
 }
 
-static int read_items(struct reader *r, const yaml_node_t *key, const yaml_node_t *list)
+static int read_items(struct recipe_reader *r, const yaml_node_t *key, const yaml_node_t *list)
 {
-	if (r->recipe->n_logs)
+	if (r->recipe->n_items)
 		return fail_twice(r, key);
 	if (!nodes_is_list(list) || !nodes_length(list))
 		return nodes_fail(r->nodes, list, "'checkpoints' is to be a list of items");
@@ -215,13 +220,13 @@ static int read_items(struct reader *r, const yaml_node_t *key, const yaml_node_
 /* ---- Recipes ----------------------------------------------------------------------------------
  */
 
-static int read_recipe_key(struct reader *r, const yaml_node_t **match, const yaml_node_t *key,
-			   const yaml_node_t *value)
+static int read_recipe_key(struct recipe_reader *r, const yaml_node_t **match,
+			   const yaml_node_t *key, const yaml_node_t *value)
 {
 	if (nodes_is_key(key, "name"))
-		return read_text(r, key, value, RECIPE_NAME_MAX - 1, &r->recipe->name);
+		return recipe_read_text(r, key, value, RECIPE_NAME_MAX - 1, &r->recipe->name);
 	if (nodes_is_key(key, "read_from"))
-		return read_text(r, key, value, RECIPE_TEXT_MAX, &r->recipe->read_from);
+		return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &r->recipe->read_from);
 	if (nodes_is_key(key, "checkpoints"))
 		return read_items(r, key, value);
 	if (nodes_is_key(key, "beside")) {
@@ -241,18 +246,40 @@ static int read_recipe_key(struct reader *r, const yaml_node_t **match, const ya
 	return 0;
 }
 
-static int read_match(struct reader *r, const yaml_node_t *match)
+/* Returns the rules of the recipe's slot, which recognise it; NULL after the error. */
+static struct rules *rules_for(struct recipe_reader *r, const yaml_node_t *match)
 {
 	struct recipes *set = r->recipes;
-	struct rules *rules = set->rules[r->recipe->beside];
+	const size_t recipe = (size_t)(r->recipe - set->list);
 
-	set->of_rule[r->recipe->beside][rules_count(rules)] = (size_t)(r->recipe - set->list);
-	return rules_read_match(rules, r->recipe->name, r->nodes, match);
+	if (!r->recipe->beside) {
+		set->of_tool[rules_count(set->rules[0])] = recipe;
+		return set->rules[0];
+	}
+	if (set->n_slots == RECIPE_SLOTS) {
+		nodes_fail(r->nodes, match, "more than %d recipes with 'beside: yes'",
+			   RECIPE_SLOTS - 1);
+		return NULL;
+	}
+	set->rules[set->n_slots] = rules_new();
+	if (!set->rules[set->n_slots]) {
+		nodes_out_of_memory(r->nodes);
+		return NULL;
+	}
+	set->of_slot[set->n_slots] = recipe;
+	return set->rules[set->n_slots++];
+}
+
+static int read_match(struct recipe_reader *r, const yaml_node_t *match)
+{
+	struct rules *rules = rules_for(r, match);
+
+	return rules ? rules_read_match(rules, r->recipe->name, r->nodes, match) : -1;
 }
 
 static int read_recipe(void *context, const yaml_node_t *root)
 {
-	struct reader *r = context;
+	struct recipe_reader *r = context;
 	const yaml_node_t *match = NULL;
 
 	if (nodes_check_mapping(r->nodes, root, "a recipe"))
@@ -272,7 +299,7 @@ static int read_recipe(void *context, const yaml_node_t *root)
 		return nodes_fail(r->nodes, root,
 				  "the recipe '%s' matches nothing: add 'match: ...'",
 				  r->recipe->name);
-	if (!r->recipe->n_logs)
+	if (!r->recipe->n_items)
 		return nodes_fail(r->nodes, root, "the recipe '%s' has no checkpoints",
 				  r->recipe->name);
 	return read_match(r, match);
@@ -292,7 +319,7 @@ int recipes_parse(struct recipes *recipes, const char *name, const char *text, s
 		  struct error *err)
 {
 	struct nodes nodes = recipe_nodes(name, err);
-	struct reader r = {.nodes = &nodes, .recipes = recipes};
+	struct recipe_reader r = {.nodes = &nodes, .recipes = recipes};
 
 	return nodes_parse(&nodes, text, len, read_recipe, &r);
 }
@@ -300,7 +327,7 @@ int recipes_parse(struct recipes *recipes, const char *name, const char *text, s
 int recipes_read(struct recipes *recipes, const char *path, struct error *err)
 {
 	struct nodes nodes = recipe_nodes(path, err);
-	struct reader r = {.nodes = &nodes, .recipes = recipes};
+	struct recipe_reader r = {.nodes = &nodes, .recipes = recipes};
 
 	return nodes_read_file(&nodes, read_recipe, &r);
 }

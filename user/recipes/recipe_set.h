@@ -7,15 +7,17 @@
 #include "recipes/recipe.h"
 
 struct recipes {
-	struct arena *arena;		/* of all that follows but the patterns */
-	struct rules *rules[2];		/* of tools; of what is used beside them */
-	size_t of_rule[2][RECIPES_MAX]; /* the recipe of each rule */
+	struct arena *arena;		   /* of all that follows but the patterns */
+	struct rules *rules[RECIPE_SLOTS]; /* of tools; of each that is used beside them */
+	size_t n_slots;			   /* 1 at least: that of tools */
+	size_t of_tool[RECIPES_MAX];	   /* the recipe of each rule of slot 0 */
+	size_t of_slot[RECIPE_SLOTS];	   /* the recipe of each other slot */
 	struct recipe *list;
 	size_t n;
 };
 
 /* Each appends one. Returns NULL when out of memory; valid until the next one of its kind. */
 struct recipe *recipes_add(struct recipes *r);
-struct recipe_log *recipes_add_log(struct recipes *r, struct recipe *recipe);
+struct recipe_item *recipes_add_item(struct recipes *r, struct recipe *recipe);
 
 #endif

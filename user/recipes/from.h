@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * from.h - the parts of the marker (recipe_marker.h): who uses which recipes, and for each kind of
+ * item a file that hears what it listens to: from_log.c.
+ *
+ * A recipe is chosen when a record arrives, while a program with new code may wait: from_X_begin()
+ * sets up what the kernel side needs. What is heard comes later and in order, from_X_text() or the
+ * like, and becomes checkpoints of the process by marking.h.
+ */
+#ifndef QPROF_FROM_H
+#define QPROF_FROM_H
+
+#include "base/hash.h"
+#include "capture/marker.h"
+#include "recipes/log_reader.h"
+#include "recipes/marking.h"
+#include "recipes/rules.h"
+
+/* A process that a recipe has recognised, or may yet recognise by its libraries. */
+struct recipe_user {
+	uint32_t tgid;
+	uint64_t started_ns;
+	const struct recipe *recipes[RECIPE_SLOTS]; /* NULL: none */
+	struct teller *tellers[RECIPE_SLOTS];	    /* of the records that are fed; NULL: none */
+	struct log_reader *logs[RECIPE_SLOTS];	    /* of those with items of a log */
+	bool asks;				    /* libraries may decide which tool it is */
+	bool changed; /* it runs something else, once the WIRE_EXEC is fed */
+	UT_hash_handle hh;
+};
+
+struct recipe_marker {
+	struct marker marker; /* first: see marker_of() */
+	const struct recipes *recipes;
+	size_t n_slots;
+	struct rules_match *match[RECIPE_SLOTS];
+	struct recipe_user *users;
+	struct recipe_use *uses;	     /* of each recipe */
+	struct recording_recipe *told;	     /* of each recipe that recognised a process */
+	struct recording_recipe_item *items; /* of all of them */
+	bool deaf;			     /* the kernel side cannot hear logs: said once */
+};
+
+/* Returns NULL if nothing is known of the process. */
+struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid);
+
+/* Has the kernel side listen to what it writes, if one of its recipes wants that. */
+void from_log_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
+/* It runs something else. */
+void from_log_end(struct capture *c, uint32_t tgid);
+/* What it has written, or (no bytes) that it ends. Returns 0, or -1: the capture ends. */
+int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, struct marking *to);
+
+/* What the file says of the marker's work: see struct marker. */
+const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,
+						  size_t *n);
+
+#endif

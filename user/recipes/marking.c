@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "recipes/marking.h"
+
+#include <string.h>
+
+static enum wire_what what_of(const struct recipe_mark *mark)
+{
+	switch (mark->does) {
+	case RECIPE_BEGIN:
+		return WIRE_BEGIN;
+	case RECIPE_END:
+		return WIRE_END;
+	case RECIPE_MARK:
+		return WIRE_MARK;
+	default:
+		return WIRE_METRIC;
+	}
+}
+
+/* The snapshot belongs to the first checkpoint of a record. No time lies between it and the rest.
+ */
+static void share_snapshot(struct wire_checkpoint *cp)
+{
+	const struct wire_memory *tree = &cp->tree.memory, *own = &cp->own.memory;
+
+	cp->text_state = WIRE_TEXT_AGAIN;
+	cp->tree.memory.step_peak = tree->file + tree->anon + tree->shmem;
+	cp->own.memory.step_peak = own->file + own->anon + own->shmem;
+}
+
+/* The checkpoint is the process's, not the thread's that happened to be heard. */
+int marking_mark(void *context, const struct recipe_mark *mark)
+{
+	struct marking *m = context;
+	struct {
+		struct wire_checkpoint cp;
+		char name[WIRE_NAME_MAX];
+	} record = {.cp = *m->snapshot};
+
+	record.cp.h.tid = record.cp.h.tgid;
+	record.cp.h.size = sizeof(record);
+	record.cp.what = what_of(mark);
+	record.cp.site = mark->summary ? WIRE_SITE_SUMMARY : WIRE_SITE_NONE;
+	record.cp.text_state = 0;
+	record.cp.value_state = WIRE_VALUE_NONE;
+	record.cp.value = 0;
+	if (record.cp.what == WIRE_METRIC) {
+		record.cp.value_state = mark->has_value ? WIRE_VALUE_DOUBLE : WIRE_VALUE_UNREADABLE;
+		memcpy(&record.cp.value, &mark->value, sizeof(record.cp.value));
+	}
+	record.cp.name_len = (uint32_t)strnlen(mark->name, WIRE_NAME_MAX - 1);
+	memcpy(record.name, mark->name, record.cp.name_len);
+	if (m->any)
+		share_snapshot(&record.cp);
+	m->any = true;
+	return m->feed(m->context, &record.cp.h);
+}

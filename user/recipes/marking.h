@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* marking.h - makes checkpoints of a process from what items of its recipes mean. */
+#ifndef QPROF_MARKING_H
+#define QPROF_MARKING_H
+
+#include "capture/marker.h"
+#include "recipes/teller.h"
+
+/* A record that becomes checkpoints. */
+struct marking {
+	const struct wire_checkpoint *snapshot; /* what all of them have: time, process, figures */
+	marker_feed_fn feed;
+	void *context;
+	bool any; /* one was fed, with the snapshot */
+};
+
+/* A recipe_mark_fn; context is a struct marking. */
+int marking_mark(void *context, const struct recipe_mark *mark);
+
+#endif

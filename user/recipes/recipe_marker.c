@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "recipes/recipe_marker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/capture.h"
+#include "recipes/from.h"
+#include "recipes/rules_look.h"
+
+enum { TOOL = 0 /* the slot of the tool's recipe */ };
+
+static struct recipe_marker *marker_of(struct marker *m)
+{
+	return (struct recipe_marker *)m;
+}
+
+/* ---- Who is heard -----------------------------------------------------------------------------
+ */
+
+static void free_tellers(struct recipe_user *user)
+{
+	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++) {
+		log_reader_free(user->logs[slot]);
+		teller_free(user->tellers[slot]);
+		user->logs[slot] = NULL;
+		user->tellers[slot] = NULL;
+	}
+}
+
+static void forget(struct recipe_marker *m, struct recipe_user *user)
+{
+	HASH_DEL(m->users, user);
+	free_tellers(user);
+	free(user);
+}
+
+static void forget_all(struct recipe_marker *m)
+{
+	while (m->users)
+		forget(m, m->users);
+}
+
+struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid)
+{
+	struct recipe_user *user;
+
+	HASH_FIND(hh, m->users, &tgid, sizeof(tgid), user);
+	return user;
+}
+
+static struct recipe_user *find_or_add(struct recipe_marker *m, const struct wire_header *h)
+{
+	struct recipe_user *user = recipe_user_of(m, h->tgid);
+
+	if (user && user->started_ns == h->started_ns)
+		return user;
+	if (user)
+		forget(m, user);
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->tgid = h->tgid;
+	user->started_ns = h->started_ns;
+	HASH_ADD(hh, m->users, tgid, sizeof(user->tgid), user);
+	if (user->hh.tbl)
+		return user;
+	free(user);
+	return NULL;
+}
+
+static bool uses_any(const struct recipe_user *user)
+{
+	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
+		if (user->recipes[slot])
+			return true;
+	return false;
+}
+
+/* Out of memory: nothing is made of what it says. */
+static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
+{
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
+		const struct recipe *recipe = user->recipes[slot];
+
+		if (!recipe || user->tellers[slot])
+			continue;
+		user->tellers[slot] =
+			teller_new(recipe, &m->uses[recipe - recipes_at(m->recipes, 0)]);
+		if (user->tellers[slot])
+			user->logs[slot] = log_reader_new(user->tellers[slot]);
+	}
+}
+
+/* Its recipes are known. What is made of it starts at once; after an exec, with its record. */
+static void begin(struct recipe_marker *m, struct capture *c, struct recipe_user *user)
+{
+	if (!uses_any(user))
+		return;
+	if (!user->changed)
+		make_tellers(m, user);
+	from_log_begin(m, c, user);
+}
+
+static const struct recipe *recipe_of(const struct recipe_marker *m, size_t slot,
+				      const struct rule *rule)
+{
+	return rule ? recipes_of_rule(m->recipes, slot, rule) : NULL;
+}
+
+/* Looks which tool it is, by its libraries, too. */
+static void look_at_libraries(struct recipe_marker *m, struct recipe_user *user)
+{
+	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
+	bool cut;
+
+	user->recipes[TOOL] =
+		recipe_of(m, TOOL, look_at_process(m->match[TOOL], &process, false, &cut));
+	user->asks = !user->recipes[TOOL] && rules_match_asks(m->match[TOOL], RULE_LIBRARY);
+}
+
+static void mapped(struct recipe_marker *m, struct capture *c, struct recipe_user *user)
+{
+	if (!user->asks)
+		return;
+	look_at_libraries(m, user);
+	if (user->recipes[TOOL])
+		begin(m, c, user);
+}
+
+static void executed(struct recipe_marker *m, struct capture *c, const struct wire_process *exec)
+{
+	struct recipe_user now = {0}, *user = recipe_user_of(m, exec->h.tgid);
+
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		now.recipes[slot] = recipe_of(m, slot, look_at_exec(m->match[slot], exec));
+	now.asks = !now.recipes[TOOL] && rules_match_asks(m->match[TOOL], RULE_LIBRARY);
+	if (user && uses_any(user))
+		from_log_end(c, exec->h.tgid);
+	if (!uses_any(&now) && !now.asks && !user)
+		return;
+	user = find_or_add(m, &exec->h);
+	if (!user)
+		return;
+	user->changed = true;
+	user->asks = now.asks;
+	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
+	begin(m, c, user);
+}
+
+/* It was there before us: its command line is in /proc. */
+static void was_there(struct recipe_marker *m, struct capture *c, const struct wire_process *fork)
+{
+	const struct profile_process process = {.tgid = fork->h.tgid,
+						.started_ns = fork->h.started_ns};
+	struct recipe_user *user = find_or_add(m, &fork->h);
+	bool cut;
+
+	if (!user)
+		return;
+	for (size_t slot = TOOL + 1; slot < m->n_slots; slot++)
+		user->recipes[slot] =
+			recipe_of(m, slot, look_at_process(m->match[slot], &process, false, &cut));
+	look_at_libraries(m, user);
+	begin(m, c, user);
+}
+
+static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
+{
+	struct recipe_marker *m = marker_of(marker);
+	const struct wire_process *process = (const struct wire_process *)h;
+	struct recipe_user *user;
+
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_EXEC:
+		executed(m, c, process);
+		break;
+	case WIRE_FORK:
+		if (process->flags & WIRE_PROCESS_ATTACHED)
+			was_there(m, c, process);
+		break;
+	case WIRE_MAPPED:
+		user = recipe_user_of(m, h->tgid);
+		if (user)
+			mapped(m, c, user);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- What they say ----------------------------------------------------------------------------
+ */
+
+static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
+		void *context)
+{
+	struct marking to = {.snapshot = cp, .feed = feed, .context = context};
+
+	if (from_log_text(m, cp, &to))
+		return -1;
+	return to.any ? 0 : feed(context, &cp->h);
+}
+
+static void process_changed(struct recipe_marker *m, const struct wire_header *h)
+{
+	struct recipe_user *user = recipe_user_of(m, h->tgid);
+
+	if (!user || user->started_ns != h->started_ns)
+		return;
+	if (h->kind == WIRE_EXIT) {
+		forget(m, user);
+	} else if (user->changed) {
+		user->changed = false;
+		free_tellers(user);
+		make_tellers(m, user);
+	}
+}
+
+static int record(struct marker *marker, const struct wire_header *h, marker_feed_fn feed,
+		  void *context)
+{
+	struct recipe_marker *m = marker_of(marker);
+	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
+
+	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_TEXT)
+		return text(m, cp, feed, context);
+	if (h->kind == WIRE_EXIT || h->kind == WIRE_EXEC)
+		process_changed(m, h);
+	return feed(context, h);
+}
+
+/* ---- The end ----------------------------------------------------------------------------------
+ */
+
+static const struct recording_recipe *tell(struct marker *marker, struct capture *c, size_t *n)
+{
+	struct recipe_marker *m = marker_of(marker);
+
+	forget_all(m); /* their lines are counted with that */
+	return recipe_marker_tell(m, c, n);
+}
+
+static void close_marker(struct marker *marker)
+{
+	struct recipe_marker *m = marker_of(marker);
+
+	forget_all(m);
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		rules_match_free(m->match[slot]);
+	free(m->uses);
+	free(m->told);
+	free(m->items);
+	free(m);
+}
+
+struct marker *recipe_marker_new(const struct recipes *recipes)
+{
+	const size_t n = recipes_count(recipes) + 1;
+	struct recipe_marker *m = calloc(1, sizeof(*m));
+	bool matches = true;
+
+	if (!m)
+		return NULL;
+	m->marker = (struct marker){arrived, record, tell, close_marker};
+	m->recipes = recipes;
+	m->n_slots = recipes_slots(recipes);
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
+		m->match[slot] = rules_match_new(recipes_rules(recipes, slot));
+		matches &= m->match[slot] != NULL;
+	}
+	m->uses = calloc(n, sizeof(*m->uses));
+	m->told = calloc(n, sizeof(*m->told));
+	m->items = calloc(n * RECIPE_MAX_ITEMS, sizeof(*m->items));
+	if (matches && m->uses && m->told && m->items)
+		return &m->marker;
+	close_marker(&m->marker);
+	return NULL;
+}
+
+bool recipe_marker_expects(struct marker *marker, char *const *command)
+{
+	struct recipe_marker *m = marker_of(marker);
+	struct {
+		struct wire_process exec;
+		char cmdline[WIRE_CMDLINE_MAX];
+	} record = {0};
+	size_t len = 0;
+
+	for (size_t i = 0; command[i] && len < sizeof(record.cmdline); i++)
+		len += (size_t)snprintf(record.cmdline + len, sizeof(record.cmdline) - len, "%s",
+					command[i]) +
+		       1;
+	record.exec.cmdline_len =
+		(uint32_t)(len < sizeof(record.cmdline) ? len : sizeof(record.cmdline));
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		if (look_at_exec(m->match[slot], &record.exec) ||
+		    (slot == TOOL && rules_match_asks(m->match[slot], RULE_LIBRARY)))
+			return true;
+	return false;
+}

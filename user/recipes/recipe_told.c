@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* recipe_told.c - what a file says of the recipes that were used, and what is warned of. */
+#include <stdio.h>
+
+#include "capture/capture.h"
+#include "format/fields.h"
+#include "recipes/from.h"
+
+static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
+			       const struct recipe_use *use)
+{
+	char why[RECIPE_TEXT_MAX * 3];
+	size_t len = 0, idle = 0;
+
+	for (size_t i = 0; i < recipe->n_items; i++) {
+		if (use->matched[i] || len >= sizeof(why))
+			continue;
+		len += (size_t)snprintf(why + len, sizeof(why) - len, "%s'%s'", idle++ ? ", " : "",
+					recipe->items[i].text);
+	}
+	if (idle && len < sizeof(why))
+		snprintf(why + len, sizeof(why) - len, ": never seen; the recipe was made for %s",
+			 recipe->read_from ? recipe->read_from : "another version");
+	if (idle)
+		capture_warn(c, recipe->name, why);
+}
+
+/* A recipe that is used beside others is used on many programs that it has nothing to do with. */
+static bool is_worth_telling(const struct recipe *recipe, const struct recipe_use *use)
+{
+	uint64_t matched = use->too_costly;
+
+	for (size_t i = 0; i < recipe->n_items; i++)
+		matched += use->matched[i];
+	return recipe->beside ? matched : use->processes;
+}
+
+static void tell_item(const struct recipe_item *item, uint64_t matched,
+		      struct recording_recipe_item *told)
+{
+	char **const texts[RECIPE_SOURCES] = {
+		[RECIPE_LOG] = &told->log,
+	};
+
+	*told = (struct recording_recipe_item){.matched = matched};
+	*texts[item->source] = (char *)item->text;
+	field_put(&record_recipe_item, told, recipe_source_key(item->source), true);
+	field_put(&record_recipe_item, told, "matched", true);
+}
+
+static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_recipe *told)
+{
+	const struct recipe *recipe = recipes_at(m->recipes, at);
+	const struct recipe_use *use = &m->uses[at];
+	struct recording_recipe_item *items = m->items + at * RECIPE_MAX_ITEMS;
+
+	for (size_t i = 0; i < recipe->n_items; i++)
+		tell_item(&recipe->items[i], use->matched[i], &items[i]);
+	*told = (struct recording_recipe){
+		.has = field_all(&record_recipe),
+		.name = (char *)recipe->name,
+		.read_from = (char *)recipe->read_from,
+		.processes = use->processes,
+		.items = items,
+		.n_items = recipe->n_items,
+		.buffered_lines = use->buffered,
+		.cut_lines = use->cut_lines,
+		.costly_lines = use->too_costly,
+		.undrawn_steps = use->undrawn,
+	};
+	field_put(&record_recipe, told, "read_from", recipe->read_from);
+}
+
+const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,
+						  size_t *n)
+{
+	*n = 0;
+	for (size_t i = 0; i < recipes_count(m->recipes); i++) {
+		const struct recipe *recipe = recipes_at(m->recipes, i);
+
+		if (!is_worth_telling(recipe, &m->uses[i]))
+			continue;
+		tell_recipe(m, i, &m->told[(*n)++]);
+		if (!recipe->beside)
+			warn_of_idle_items(c, recipe, &m->uses[i]);
+	}
+	return m->told;
+}

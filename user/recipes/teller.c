@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "recipes/teller.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A progress bar that is being drawn; its phase is open. */
+struct bar {
+	char name[MARK_NAME_MAX];  /* without the step */
+	char phase[MARK_NAME_MAX]; /* with it */
+	uint64_t step, of;
+};
+
+enum { MAX_BARS = 8 };
+
+struct teller {
+	const struct recipe *recipe;
+	struct recipe_use *use;
+	/* The phase that each item has open; "": none. */
+	char open[RECIPE_MAX_ITEMS][MARK_NAME_MAX];
+	struct bar bars[MAX_BARS]; /* each within the one before */
+	size_t n_bars;
+};
+
+/* An item that is met. */
+struct telling {
+	struct teller *t;
+	const struct recipe_words *words;
+	const struct recipe_tell *tell;
+};
+
+struct teller *teller_new(const struct recipe *recipe, struct recipe_use *use)
+{
+	struct teller *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->recipe = recipe;
+	t->use = use;
+	use->processes++;
+	return t;
+}
+
+void teller_free(struct teller *t)
+{
+	free(t);
+}
+
+const struct recipe *teller_recipe(const struct teller *t)
+{
+	return t->recipe;
+}
+
+struct recipe_use *teller_use(struct teller *t)
+{
+	return t->use;
+}
+
+static void fill_in(const struct telling *m, const char *text, char out[MARK_NAME_MAX])
+{
+	m->words->fill(m->words->context, text, out);
+}
+
+static int tell(const struct telling *m, enum recipe_does does, const char *name)
+{
+	const struct recipe_mark mark = {.does = does, .name = name};
+
+	return m->tell->mark(m->tell->context, &mark);
+}
+
+/* ---- Phases -----------------------------------------------------------------------------------
+ */
+
+static int end_open(const struct telling *m, size_t item)
+{
+	char *open = m->t->open[item];
+	int code;
+
+	if (!open[0])
+		return 0;
+	code = tell(m, RECIPE_END, open);
+	open[0] = '\0';
+	return code;
+}
+
+/* Ends the open phases whose names match a pattern; without one, the phase of that name, which
+ * some other line began. */
+static int end_matching(const struct telling *m, const char *pattern)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < m->t->recipe->n_items; i++) {
+		if (!m->t->open[i][0] || fnmatch(pattern, m->t->open[i], 0))
+			continue;
+		any = true;
+		if (end_open(m, i))
+			return -1;
+	}
+	return any || strpbrk(pattern, "*?[") ? 0 : tell(m, RECIPE_END, pattern);
+}
+
+/* ---- Progress bars ----------------------------------------------------------------------------
+ */
+
+/* Ends the phases of the bars from the i-th on: what is drawn within a bar is over when the bar
+ * goes on. */
+static int end_bars(const struct telling *m, size_t i)
+{
+	while (m->t->n_bars > i)
+		if (tell(m, RECIPE_END, m->t->bars[--m->t->n_bars].phase))
+			return -1;
+	return 0;
+}
+
+static size_t find_bar(const struct teller *t, const char *name, uint64_t of)
+{
+	size_t i = 0;
+
+	while (i < t->n_bars && (t->bars[i].of != of || strcmp(t->bars[i].name, name) != 0))
+		i++;
+	return i;
+}
+
+/* Returns false if a text is no number. */
+static bool read_number(const struct telling *m, const char *text, uint64_t *number)
+{
+	char digits[MARK_NAME_MAX], *end;
+
+	fill_in(m, text, digits);
+	*number = strtoull(digits, &end, 10);
+	return end != digits && *end == '\0';
+}
+
+/*
+ * A bar is drawn many times for each step, and may pass over steps. Example: 0/3, 0/3, 1/3, 3/3 is
+ * the phase "NAME 0/3", then "NAME 1/3" up to the end, with one step that was not drawn.
+ */
+static int draw_bar(const struct telling *m, const struct recipe_item *item)
+{
+	struct teller *t = m->t;
+	char name[MARK_NAME_MAX];
+	struct bar *bar;
+	uint64_t step, of;
+	size_t i;
+
+	if (!read_number(m, item->step, &step) || !read_number(m, item->of, &of))
+		return 0;
+	fill_in(m, item->name, name);
+	i = find_bar(t, name, of);
+	if (i < t->n_bars) {
+		if (t->bars[i].step == step)
+			return 0;
+		if (step > t->bars[i].step + 1)
+			t->use->undrawn += step - t->bars[i].step - 1;
+		if (end_bars(m, i))
+			return -1;
+	}
+	if (step >= of || t->n_bars == MAX_BARS)
+		return 0;
+	bar = &t->bars[t->n_bars++];
+	*bar = (struct bar){.step = step, .of = of};
+	memcpy(bar->name, name, sizeof(name));
+	snprintf(bar->phase, sizeof(bar->phase), "%.*s%s%llu/%llu", MARK_NAME_MAX - 44, name,
+		 name[0] ? " " : "", (unsigned long long)step, (unsigned long long)of);
+	return tell(m, RECIPE_BEGIN, bar->phase);
+}
+
+/* ---- Items ------------------------------------------------------------------------------------
+ */
+
+static int tell_value(const struct telling *m, const struct recipe_value *value)
+{
+	char name[MARK_NAME_MAX], text[MARK_NAME_MAX], *end;
+	struct recipe_mark mark = {.summary = value->summary, .name = name};
+
+	fill_in(m, value->name, name);
+	fill_in(m, value->value, text);
+	mark.value = strtod(text, &end);
+	mark.has_value = end != text && *end == '\0';
+	return m->tell->mark(m->tell->context, &mark);
+}
+
+int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
+	       const struct recipe_tell *to)
+{
+	const struct telling met = {.t = t, .words = words, .tell = to}, *m = &met;
+	const struct recipe_item *item = &t->recipe->items[at];
+	char name[MARK_NAME_MAX];
+
+	t->use->matched[at]++;
+	/* Metrics come first: they join the checkpoint of their item. */
+	for (size_t i = 0; i < item->n_values; i++)
+		if (tell_value(m, &item->values[i]))
+			return -1;
+	if (item->does == RECIPE_NOTHING)
+		return 0;
+	if (item->does == RECIPE_PROGRESS)
+		return draw_bar(m, item);
+	fill_in(m, item->name, name);
+	if (!name[0]) /* a word that stood for nothing: a phase has a name */
+		snprintf(name, sizeof(name), "%s", t->recipe->name);
+	switch (item->does) {
+	case RECIPE_PHASE:
+		if (end_open(m, at))
+			return -1;
+		memcpy(t->open[at], name, sizeof(name));
+		return tell(m, RECIPE_BEGIN, name);
+	case RECIPE_END:
+		return end_matching(m, name);
+	default:
+		return tell(m, item->does, name);
+	}
+}
+
+int teller_end(struct teller *t, const struct recipe_tell *to)
+{
+	const struct telling m = {.t = t, .tell = to};
+
+	if (end_bars(&m, 0))
+		return -1;
+	for (size_t i = 0; i < t->recipe->n_items; i++)
+		if (end_open(&m, i))
+			return -1;
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * teller.h - what the items of a recipe do, for one process: which phases begin and end as they are
+ * met, whatever it is that they listen to.
+ *
+ * Pure: items in, marks out.
+ */
+#ifndef QPROF_TELLER_H
+#define QPROF_TELLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recipes/recipe.h"
+
+enum { MARK_NAME_MAX = 256 /* bytes of a name, its NUL included */ };
+
+/* How a recipe did, over all processes that it recognised. */
+struct recipe_use {
+	uint64_t processes;
+	uint64_t matched[RECIPE_MAX_ITEMS]; /* how often, by item */
+	uint64_t buffered;   /* lines that came with a line before: their time is late */
+	uint64_t cut_lines;  /* longer than LOG_LINE_MAX */
+	uint64_t too_costly; /* matches given up */
+	uint64_t undrawn;    /* steps that a progress bar passed over */
+};
+
+/* What an item means. */
+struct recipe_mark {
+	enum recipe_does does; /* RECIPE_BEGIN, RECIPE_END, RECIPE_MARK; RECIPE_NOTHING: a metric */
+	bool summary;
+	bool has_value; /* the metric's text was a number */
+	double value;
+	const char *name; /* UTF-8 as far as its source is; valid until the function returns */
+};
+
+/* Returns 0; anything else ends the call that tells. */
+typedef int (*recipe_mark_fn)(void *context, const struct recipe_mark *mark);
+
+/* Where marks go. */
+struct recipe_tell {
+	recipe_mark_fn mark;
+	void *context;
+};
+
+/* Puts what its words stand for into a text of an item, cut to whole characters. */
+struct recipe_words {
+	void (*fill)(const void *context, const char *text, char out[MARK_NAME_MAX]);
+	const void *context;
+};
+
+struct teller;
+
+/* The recipe and *use must outlive it. Returns NULL when out of memory. */
+struct teller *teller_new(const struct recipe *recipe, struct recipe_use *use);
+void teller_free(struct teller *t);
+const struct recipe *teller_recipe(const struct teller *t);
+struct recipe_use *teller_use(struct teller *t);
+
+/* An item was met. Counts it, and tells what it means. Returns 0, or what `tell` did. */
+int teller_act(struct teller *t, size_t item, const struct recipe_words *words,
+	       const struct recipe_tell *tell);
+/* The process ends: ends the phases that are open. */
+int teller_end(struct teller *t, const struct recipe_tell *tell);
+
+#endif

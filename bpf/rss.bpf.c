@@ -275,18 +275,6 @@ static __always_inline void note_peak(struct wire_peaks *peaks, const u64 *epoch
 	count(lost_updates);
 }
 
-/* The loader sleeps until a quarter of the ring is full, unless it shows a live line. */
-static __always_inline u64 point_wakeup(u64 now)
-{
-	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
-		return BPF_RB_FORCE_WAKEUP;
-	if (config.wake_points && now - machine.last_wake_ns > 100000000) {
-		machine.last_wake_ns = now;
-		return BPF_RB_FORCE_WAKEUP;
-	}
-	return BPF_RB_NO_WAKEUP;
-}
-
 static __noinline int emit_point(struct mm_rss *m)
 {
 	struct wire_tree *tree;
@@ -317,7 +305,7 @@ static __noinline int emit_point(struct mm_rss *m)
 	p->tree_shmem = not_negative(tree->shmem);
 	p->tree_peak = highest(&tree->peaks, tree->rss);
 	p->inherited = tree->inherited;
-	bpf_ringbuf_submit(p, point_wakeup(p->h.time_ns));
+	bpf_ringbuf_submit(p, timeline_wakeup(p->h.time_ns));
 	return 0;
 }
 

@@ -128,6 +128,21 @@ static __always_inline bool claim_slot(void *given_back, u32 *ever_used, u32 *sl
 	return false;
 }
 
+/*
+ * How to submit to `timeline`: the loader sleeps until a quarter of it is full, unless it shows a
+ * live line.
+ */
+static __always_inline u64 timeline_wakeup(u64 now)
+{
+	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
+		return BPF_RB_FORCE_WAKEUP;
+	if (config.wake_points && now - machine.last_wake_ns > 100000000) {
+		machine.last_wake_ns = now;
+		return BPF_RB_FORCE_WAKEUP;
+	}
+	return BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline struct wire_tree *tree_of(u32 job)
 {
 	return &trees[job & (WIRE_MAX_JOBS - 1)];

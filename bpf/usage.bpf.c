@@ -86,6 +86,18 @@ int add_process(struct wire_usage *sum, struct proc *proc)
 	return w.threads;
 }
 
+int add_process_once(struct wire_usage *sum, struct proc *proc)
+{
+	struct thread_walk w = {};
+
+	if (!proc || !sum || !proc->signal)
+		return 0;
+	if (!walk_process(proc, &w))
+		return -1;
+	add_usage(sum, &w.sum);
+	return w.threads;
+}
+
 struct exit_walk {
 	u64 signal;
 	u64 node;

@@ -96,6 +96,9 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
  */
 int add_process(struct wire_usage *sum, struct proc *proc);
 
+/* The same without a second try: returns -1 if a thread exited meanwhile. */
+int add_process_once(struct wire_usage *sum, struct proc *proc);
+
 /*
  * Adds a leader that exited before its process was tracked to `gone`: no event will do so. Returns
  * 1 if there was one.

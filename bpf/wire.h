@@ -37,14 +37,16 @@ enum {
 	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
 };
 
-/* What a record in a ring is. All but WIRE_POINT go through the control ring. */
+/* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others
+ * through the control ring. */
 enum wire_kind {
 	WIRE_FORK = 1,	     /* struct wire_process: a process joined the tracked set */
 	WIRE_EXEC = 2,	     /* struct wire_process: it runs another program, with this cmdline */
 	WIRE_EXIT = 3,	     /* struct wire_process: its last thread is gone */
 	WIRE_CHECKPOINT = 4, /* struct wire_checkpoint */
 	WIRE_MAPPED = 5,     /* struct wire_mapped: a tracked process has new executable mappings */
-	WIRE_POINT = 6,	     /* struct wire_point, in the timeline ring: RSS has moved by a step */
+	WIRE_POINT = 6,	     /* struct wire_point: RSS has moved by a step */
+	WIRE_USAGE = 7,	     /* struct wire_usage_point: a timer found the tree running */
 };
 
 struct wire_header {
@@ -208,6 +210,12 @@ struct wire_point {
 	__u64 inherited; /* as in wire_checkpoint */
 };
 
+/* A point of the curves of CPU time and I/O: what the tree has used, as a checkpoint has it. */
+struct wire_usage_point {
+	struct wire_header h; /* of the thread that ran */
+	struct wire_usage tree;
+};
+
 /* Identifies the executable mappings of a process, as far as possible without a look at each. */
 struct wire_code {
 	__u64 device, inode;   /* of the program's file */
@@ -322,6 +330,8 @@ struct wire_tree {
 	__u32 targets;	       /* alive, and named by the user */
 	__u32 finished;	       /* 1: WIRE_FINISH was sent */
 	__u32 reserved;
+	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
+	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */
 };
 
 /*
@@ -384,6 +394,7 @@ struct wire_quality {
 	__u64 unknown_requests;
 	__u64 ambiguous_requests; /* counted as the latest request that looks the same */
 	__u64 failed_texts;	  /* what a process wrote could not be read */
+	__u64 untaken_usage;	  /* points of curves left out: the tree had too many threads */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
@@ -392,6 +403,7 @@ _Static_assert(sizeof(struct wire_usage) == 80, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 80 + 16, "wire_process");
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 136 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
+_Static_assert(sizeof(struct wire_usage_point) == 32 + 80, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

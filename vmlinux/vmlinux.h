@@ -174,6 +174,7 @@ enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID, PIDTYPE_MA
 
 struct signal_struct {
 	atomic_t live;
+	int nr_threads;
 	struct pid *pids[PIDTYPE_MAX];
 	struct list_head thread_head;
 	int group_exit_code;

@@ -78,7 +78,7 @@ def assert_valid(profile):
     """The profile is as docs/profile.schema.json says. Of long lists not every item is looked at."""
     short = {key: some_of(value) if isinstance(value, list) else value
              for key, value in profile.items()}
-    for key in ("timeline", "process_timeline"):
+    for key in ("timeline", "process_timeline", "usage_timeline"):
         if isinstance(short.get(key), dict):
             short[key] = {**short[key], "rows": some_of(short[key].get("rows"))}
     errors = [f"{list(e.absolute_path)}: {e.message[:200]}"

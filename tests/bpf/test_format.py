@@ -18,7 +18,7 @@ OUR_STEP = ["step_peak_memory_mb", "io_read_mb", "io_write_mb", "cpu_time_secs",
 OUR_END = ["main_peak_memory_mb", "total_disk_read_mb", "total_disk_write_mb",
            "total_disk_write_cancelled_mb", "total_io_read_mb", "total_io_write_mb",
            "total_cpu_time_secs", "peak", "phases", "processes", "timeline",
-           "process_timeline", "quality"]
+           "process_timeline", "usage_timeline", "quality"]
 BACKENDS = ["rss", "io_calls", "io_storage", "checkpoints"]
 
 

@@ -44,6 +44,7 @@ static const char rest_of_profile[] =
 	"  rows: [[0.0, 0.5, 0.5, 0.0, 0.0], [1.0, 1.0, 2.0, 0.0, 0.0]]}\n"
 	"process_timeline: {columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb],\n"
 	"  rows: [[0, 0.0, 0.5, 0.5, 0.0, 0.0]]}\n"
+	"usage_timeline: {columns: [time_secs, cpu_time_secs], rows: [[0.0, 0.0], [0.4, 0.2]]}\n"
 	"quality: {lost_checkpoints: 1, warnings: [{what: a, why: b}], notes: [c],\n"
 	"  may_be_counted_more_than_once_mb: {shmem: 0.0}}\n";
 

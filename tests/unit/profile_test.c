@@ -325,7 +325,11 @@ static void test_record_ok(void **state)
 
 	record_point(&r, 1, MAIN, 1, 1);
 	assert_true(wire_record_ok(&r, r.h.size));
-	r.h.kind = WIRE_POINT + 1;
+	record_usage(&r, 1, MAIN, 1);
+	assert_true(wire_record_ok(&r, r.h.size));
+	record_header(&r, WIRE_USAGE, sizeof(r.h), 1, MAIN);
+	assert_false(wire_record_ok(&r, r.h.size));
+	r.h.kind = WIRE_USAGE + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 	r.h.kind = 0;
 	assert_false(wire_record_ok(&r, r.h.size));

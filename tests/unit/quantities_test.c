@@ -256,10 +256,15 @@ static const struct {
 	const char *heading;
 	const struct record *record;
 } sections[] = {
-	{"## `qprof`", &record_run},	   {"## `memory_usage`", &record_step},
-	{"## Totals", &record_totals},	   {"## `peak`", &record_peak},
-	{"## `phases`", &record_phase},	   {"## `processes`", &record_process},
-	{"## `timeline`", &record_point},  {"## `process_timeline`", &record_track_point},
+	{"## `qprof`", &record_run},
+	{"## `memory_usage`", &record_step},
+	{"## Totals", &record_totals},
+	{"## `peak`", &record_peak},
+	{"## `phases`", &record_phase},
+	{"## `processes`", &record_process},
+	{"## `timeline`", &record_point},
+	{"## `process_timeline`", &record_track_point},
+	{"## `usage_timeline`", &record_usage_point},
 	{"## `quality`", &record_quality},
 };
 

@@ -30,6 +30,7 @@ union record {
 	struct wire_process process;
 	struct wire_checkpoint cp;
 	struct wire_point point;
+	struct wire_usage_point usage;
 	struct wire_mapped mapped;
 	char room[sizeof(struct wire_process) + WIRE_CMDLINE_MAX];
 };
@@ -93,6 +94,14 @@ static inline void record_point(union record *r, uint64_t time_ns, struct record
 	record_header(r, WIRE_POINT, sizeof(r->point), time_ns, who);
 	r->point.anon = r->point.tree_anon = pages;
 	r->point.tree_peak = peak;
+}
+
+/* A timer finds the tree running, which has used so much. */
+static inline void record_usage(union record *r, uint64_t time_ns, struct record_who who,
+				uint64_t cpu_ns)
+{
+	record_header(r, WIRE_USAGE, sizeof(r->usage), time_ns, who);
+	r->usage.tree.cpu_ns = cpu_ns;
 }
 
 #endif

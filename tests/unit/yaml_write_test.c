@@ -27,6 +27,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "processes",
 					   "timeline",
 					   "process_timeline",
+					   "usage_timeline",
 					   "quality"};
 
 	keys_are(doc, root, keys, sizeof(keys) / sizeof(*keys));

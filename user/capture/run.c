@@ -208,7 +208,7 @@ static int feed(struct capture *c, const struct wire_header *h)
 	int err;
 
 	/* After the end only ends count: of processes that the run saw. */
-	if (r->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT)
+	if (r->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT && h->kind != WIRE_USAGE)
 		return 0;
 	if (h->kind == WIRE_MAPPED)
 		return 0;

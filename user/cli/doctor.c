@@ -100,7 +100,7 @@ static void check_pids(unsigned int level)
 /* Loads and attaches everything, as a run does; it does not look at versions. */
 static int check_engine(void)
 {
-	const struct engine_config config = {.follow = true};
+	const struct engine_config config = {.follow = true, .curves = true};
 	const struct features *features;
 	struct features_backends from;
 	struct discovery *d;

@@ -33,6 +33,9 @@ static const struct command_option options[] = {
 	 OPT_PATH, INTO(struct run_command, common.output)},
 	{0, "no-follow", NULL, "Leave descendants out", OPT_NO_FLAG,
 	 INTO(struct run_command, common.capture.engine.follow)},
+	{0, "no-curves", NULL,
+	 "Take CPU time and I/O at checkpoints only, not also 20 times a second while it runs",
+	 OPT_NO_FLAG, INTO(struct run_command, common.capture.engine.curves)},
 	{0, "as-root", NULL, "Under sudo, run the command as root, not as the invoking user",
 	 OPT_FLAG, INTO(struct run_command, run.as_root)},
 	{0, "python-hooks", "WHOSE",
@@ -123,7 +126,7 @@ static int run_main(int argc, char **argv)
 	struct run_command command = {
 		.common = {.output = DEFAULT_PROFILE,
 			   .log_level = LOG_NORMAL,
-			   .capture.engine.follow = true},
+			   .capture.engine = {.follow = true, .curves = true}},
 	};
 	int status, killed_by;
 

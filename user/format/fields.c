@@ -233,6 +233,12 @@ static const struct field track_point_fields[] = {
 const struct record record_track_point =
 	RECORD(track_point, "a row of process_timeline", track_point_fields, NULL);
 
+static const struct field usage_point_fields[] = {
+	{FIELD(usage_point, "time_secs", time_ns, FIELD_NS), .required = true},
+	USAGE_QUANTITIES(USAGE_FIELD, usage_point)};
+const struct record record_usage_point =
+	RECORD(usage_point, "a row of usage_timeline", usage_point_fields, NULL);
+
 static const struct field share_fields[] = {
 	{FIELD(share, "process", process, FIELD_U32), .required = true},
 	{FIELD(share, "pid", pid, FIELD_U32)},
@@ -358,6 +364,9 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("process_timeline", tracks, FIELD_TABLE, record_track_point,
 		  RECORDING_MAX_POINTS),
 	 .means = "memory of each process, from that time on; of one process alone: no rows"},
+	{TOP_LIST("usage_timeline", curve, FIELD_TABLE, record_usage_point, RECORDING_MAX_POINTS),
+	 .means = "what the tree had used by then: at checkpoints, and some 20 times a second "
+		  "while it ran on a CPU"},
 	{TOP_LIST("recipes", recipes, FIELD_LIST, record_recipe, RECORDING_MAX_SMALL),
 	 .means = "what made checkpoints of the output of a known tool"},
 	{TOP("quality", quality, record_quality),

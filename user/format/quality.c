@@ -76,6 +76,8 @@ static const struct {
 	{"dropped_phases", "phase(s) beyond those kept", BOTH, PROFILE(dropped_phases)},
 	{"thinned_points", "timeline point(s) merged to keep it short", RUN,
 	 PROFILE(thinned_points)},
+	{"untaken_usage", "usage point(s) left out: the tree had more than 512 threads", RUN,
+	 KERNEL(untaken_usage)},
 	{"dropped_warnings", "warning(s) beyond those kept", BOTH, LOADER(dropped_warnings)},
 	{"dropped_rows", "step(s) without a row: the output took them too slowly", RUN,
 	 LOADER(dropped_rows)},

@@ -224,6 +224,16 @@ struct recording_track_point recorded_track_point(const struct profile *p,
 	};
 }
 
+struct recording_usage_point recorded_usage_point(const struct profile *p,
+						  const struct profile_usage_point *point)
+{
+	return (struct recording_usage_point){
+		.has = field_all(&record_usage_point),
+		.time_ns = profile_rel_ns(p, point->time_ns),
+		.usage = point->usage,
+	};
+}
+
 struct recording_peak recorded_peak(const struct profile *p,
 				    struct recording_share shares[PROFILE_MAX_SHARES])
 {

@@ -144,6 +144,13 @@ struct recording_track_point {
 	uint32_t has;
 };
 
+/* What the tree has used by an instant, in order of time. */
+struct recording_usage_point {
+	uint64_t time_ns;
+	struct profile_usage usage;
+	uint32_t has;
+};
+
 /* What a process held when the tree was at its peak. */
 struct recording_share {
 	uint32_t has;
@@ -239,6 +246,8 @@ struct recording {
 	size_t n_points;
 	struct recording_track_point *tracks;
 	size_t n_tracks;
+	struct recording_usage_point *curve; /* without it, only rows say what was used by when */
+	size_t n_curve;
 	struct recording_recipe *recipes;
 	size_t n_recipes;
 	struct recording_quality quality;

@@ -153,6 +153,20 @@ static void put_process_timeline(struct emit *e, const struct profile *p)
 	yaml_table_end(e);
 }
 
+static void put_usage_timeline(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_usage_point *points = profile_usage_points(p, &n);
+
+	yaml_table_begin(e, "usage_timeline", &record_usage_point);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_usage_point point = recorded_usage_point(p, &points[i]);
+
+		yaml_table_row(e, &record_usage_point, &point);
+	}
+	yaml_table_end(e);
+}
+
 /* recipes: */
 
 static void put_recipes(struct emit *e, const struct run_quality *quality)
@@ -297,6 +311,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_processes(e, p);
 	put_timeline(e, p);
 	put_process_timeline(e, p);
+	put_usage_timeline(e, p);
 	put_recipes(e, quality);
 	put_quality(e, p, quality);
 	emit_map_end(e);

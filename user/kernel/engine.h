@@ -32,6 +32,7 @@ struct engine_config {
 	bool audit;		       /* track every process, and jobs: see struct wire_tree */
 	bool count_splice;	       /* see struct features_use */
 	bool lone_target;	       /* see struct wire_config */
+	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };

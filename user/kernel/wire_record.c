@@ -35,6 +35,8 @@ bool wire_record_ok(const void *data, size_t size)
 		return size >= sizeof(struct wire_mapped);
 	case WIRE_POINT:
 		return size >= sizeof(struct wire_point);
+	case WIRE_USAGE:
+		return size >= sizeof(struct wire_usage_point);
 	}
 	return false;
 }

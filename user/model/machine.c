@@ -136,6 +136,8 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_MAPPED:
 		find_subject(m, record, news);
 		break;
+	case WIRE_USAGE: /* of runs only */
+		break;
 	}
 	return 0;
 }

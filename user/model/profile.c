@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The model's door: each record goes to the subjects that it is about. Totals and getters. */
 #include "base/amounts.h"
+#include "model/curve.h"
+#include "model/main_peak.h"
 #include "model/phases.h"
 #include "model/process_timeline.h"
 #include "model/profile_among.h"
@@ -12,17 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/*
- * The highest RSS of the first process since WIRE_START, which a process of a machine has reached
- * long after its own start. Either it is the highest of all its life; or its own records have told
- * it, each the highest since the one before.
- */
-struct main_peak {
-	uint64_t before; /* the highest of its life at WIRE_START */
-	uint64_t told;
-	bool whole; /* they told it up to its end, or to the run's */
-};
 
 struct profile {
 	struct profile_config config;
@@ -37,6 +28,7 @@ struct profile {
 	struct phases phases;
 	struct timeline timeline;
 	struct process_timeline process_timeline;
+	struct curve curve;
 	struct sharing sharing;
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
@@ -76,7 +68,8 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->own.losses = &p->losses;
 	phases_init(&p->phases, PROFILE_MAX_PHASES, p->processes, &p->losses);
 	if (timeline_init(&p->timeline, config->no_timeline) ||
-	    process_timeline_init(&p->process_timeline, config->no_timeline)) {
+	    process_timeline_init(&p->process_timeline, config->no_timeline) ||
+	    curve_init(&p->curve, config->no_timeline)) {
 		profile_free(p);
 		return NULL;
 	}
@@ -121,6 +114,7 @@ void profile_free(struct profile *p)
 	phases_free(&p->phases);
 	timeline_free(&p->timeline);
 	process_timeline_free(&p->process_timeline);
+	curve_free(&p->curve);
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	names_free(&p->names);
@@ -210,6 +204,13 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	note_tree(p, &point);
 	note_shared(p, &point, wire->inherited * page, is_among_others(p) ? 0 : p->own.live);
 	return 0;
+}
+
+static void feed_usage(struct profile *p, const struct wire_usage_point *wire)
+{
+	const struct profile_usage usage = usage_from_wire(&wire->tree);
+
+	curve_point(&p->curve, wire->h.time_ns, &usage, false);
 }
 
 static void note_name(struct profile_losses *losses, const struct profile_name *name)
@@ -374,6 +375,7 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 	/* What others hold was told by points, which may be from before or after this. */
 	sharing_of_point(&point, cp->inherited * page, cp->processes > 1 ? own_shmem : point.shmem);
 	p->usage = usage_from_wire(&cp->tree.usage);
+	curve_point(&p->curve, cp->h.time_ns, &p->usage, true);
 	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
 	note_shared(p, &point, cp->inherited * page, cp->processes);
@@ -393,19 +395,6 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 		p->name = end;
 	else
 		name_read(&p->config, cp, &p->name, p->name_text);
-}
-
-static void note_main_peak(struct profile *p, const struct process *who,
-			   const struct wire_checkpoint *cp)
-{
-	const struct profile_memory own = memory_from_wire(&cp->own.memory, p->config.page_size);
-	struct main_peak *main_peak = &p->main_peak;
-
-	if (cp->what == WIRE_START)
-		*main_peak = (struct main_peak){.before = own.peak, .told = own.rss};
-	else if (who && who == p->first)
-		raise_to(&main_peak->told, own.step_peak);
-	main_peak->whole |= cp->what == WIRE_FINISH && who && who == p->first && cp->h.started_ns;
 }
 
 static struct own_moment own_moment(const struct profile *p, const struct wire_checkpoint *cp)
@@ -456,7 +445,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	p->who = event.process;
 	if (cp->what == WIRE_START && !p->first)
 		p->first = event.process;
-	note_main_peak(p, event.process, cp);
+	main_peak_checkpoint(&p->main_peak, event.process && event.process == p->first,
+			     p->config.page_size, cp);
 	if (cp->what == WIRE_FINISH) {
 		/* Of a process that was gone already, the record has nothing. */
 		p->last = cp->h.started_ns ? event.process : NULL;
@@ -479,8 +469,7 @@ void profile_exit(struct profile *p, const struct process *process,
 	phases_exit(&p->phases, process, step_peak);
 	if (process != p->first)
 		return;
-	raise_to(&p->main_peak.told, step_peak);
-	p->main_peak.whole = true;
+	main_peak_exit(&p->main_peak, step_peak);
 }
 
 static int feed_process(struct profile *p, const struct wire_process *event)
@@ -522,6 +511,10 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		if (!err)
 			note_run(p, record, 0);
 		return err;
+	case WIRE_USAGE:
+		feed_usage(p, data);
+		note_run(p, record, 0);
+		return 0;
 	case WIRE_MAPPED:
 		break;
 	}
@@ -541,7 +534,9 @@ static int finish_timeline(struct profile *p)
 
 	if (!err)
 		err = process_timeline_finish(&p->process_timeline, p->processes);
-	p->losses.thinned_points = p->timeline.thinned + p->process_timeline.thinned;
+	curve_finish(&p->curve, p->start_ns, p->end_ns);
+	p->losses.thinned_points =
+		p->timeline.thinned + p->process_timeline.thinned + p->curve.thinned;
 	return err;
 }
 
@@ -631,6 +626,12 @@ const struct profile_process_point *profile_process_points(const struct profile 
 {
 	*count = p->process_timeline.n;
 	return p->process_timeline.points;
+}
+
+const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count)
+{
+	*count = p->curve.n;
+	return p->curve.points;
 }
 
 struct profile_at_peak profile_at_peak(const struct profile *p)

@@ -171,6 +171,13 @@ struct profile_process_point {
 	struct profile_share share; /* from then on */
 };
 
+/* What the tree has used by then. */
+struct profile_usage_point {
+	uint64_t time_ns;
+	struct profile_usage usage;
+	bool is_checkpoint; /* else a timer found the tree running */
+};
+
 /* The tree at the point nearest to its peak. */
 struct profile_at_peak {
 	struct profile_point tree; /* time_ns is 0 if there was no point */
@@ -253,6 +260,9 @@ const struct profile_point *profile_points(const struct profile *p, size_t *coun
 /* After profile_finish(): memory of the processes, in order of process, then of time. Of more than
  * 2048 processes, the largest have points. */
 const struct profile_process_point *profile_process_points(const struct profile *p, size_t *count);
+/* After profile_finish(): what the tree has used, in order of time, at most PROFILE_MAX_POINTS;
+ * with the checkpoints among them. None if only checkpoints said it. */
+const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count);
 /* After profile_finish(). */
 struct profile_at_peak profile_at_peak(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);

@@ -51,6 +51,14 @@ static inline void usage_raise(struct profile_usage *usage, const struct profile
 #undef USAGE_RAISE
 }
 
+/* Each amount becomes the smaller of both. */
+static inline void usage_lower(struct profile_usage *usage, const struct profile_usage *other)
+{
+#define USAGE_LOWER(member, from) usage->member = smaller_of(usage->member, other->member);
+	USAGE(USAGE_LOWER)
+#undef USAGE_LOWER
+}
+
 /* What was used after `before`, up to `now`; 0 where that is negative. */
 static inline struct profile_usage usage_between(const struct profile_usage *before,
 						 const struct profile_usage *now)

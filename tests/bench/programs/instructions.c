@@ -11,7 +11,7 @@ enum { MAX_PROGRAMS = 64 };
 
 int main(void)
 {
-	const struct engine_config config = {.follow = true};
+	const struct engine_config config = {.follow = true, .curves = true};
 	struct engine_program programs[MAX_PROGRAMS];
 	struct engine *e;
 	struct error err = {0};

@@ -172,6 +172,17 @@ def test_a_changed_log_is_a_warning(profile, recipe):
     assert len(why) == 1 and "tensor" in why[0] and "tests/programs/says.c" in why[0], why
 
 
+OPTIONAL = "- {log: 'seldom', mark: seldom, optional: yes}\n"
+
+
+def test_an_optional_item_is_missed_with_the_rest_only(profile, recipe):
+    run = profile(program("says"), "stderr", STEPS, options=recipe(RECIPE + OPTIONAL))
+    assert [w for w in run.profile["quality"]["warnings"] if w["what"] == "says"] == [], run.profile["quality"]
+    run = profile(program("says"), "other", STEPS, options=recipe(RECIPE + OPTIONAL))
+    why = [w["why"] for w in run.profile["quality"]["warnings"] if w["what"] == "says"]
+    assert len(why) == 1 and "'seldom'" in why[0], why
+
+
 def test_without_recipes(profile):
     run = profile(program("says"), "stderr", STEPS, options=["--recipe", "none"])
     assert "recipes" not in run.profile and phases_of(run.profile)[0] == {}

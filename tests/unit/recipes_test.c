@@ -47,6 +47,8 @@ static void what_is_wrong_is_said(void **state)
 		{HEAD "match: {}\n", "test:3: 'match' is here twice"},
 		{HEAD "colour: b\n", "test:3: 'colour' is no key of a recipe"},
 		{HEAD "beside: perhaps\n", "test:3: 'beside' is to be yes or no"},
+		{HEAD "line_end: ', '\n", "test:3: 'line_end' is to be one ASCII character"},
+		{HEAD "line_end: [a]\n", "test:3: 'line_end' is to be one ASCII character"},
 		{"name: a\nmatch: {executable: a, libary: b}\ncheckpoints: [{log: x, mark: x}]\n",
 		 "test:2: 'libary' is no condition"},
 		{"name: a\nmatch: {}\ncheckpoints: [{log: x, mark: x}]\n",
@@ -55,6 +57,8 @@ static void what_is_wrong_is_said(void **state)
 		{HEAD "checkpoints:\n- mark: x\n", "test:4: a checkpoint without 'log'"},
 		{HEAD "checkpoints:\n- log: x\n", "test:4: nothing to do with such a line"},
 		{HEAD "checkpoints:\n- log: x\n  mark: ''\n", "test:5: 'mark' is empty"},
+		{HEAD "checkpoints:\n- log: x\n  optional: y\n",
+		 "test:5: 'optional' is to be yes or no"},
 		{HEAD "checkpoints:\n- log: x\n  makr: y\n",
 		 "test:5: 'makr' is no key of a checkpoint"},
 		{HEAD "checkpoints:\n- log: x\n  mark: y\n  phase: z\n",
@@ -342,6 +346,24 @@ static void a_group_is_whole(void **state)
 	assert_int_equal(use.matched[0], 1);
 }
 
+/* llama-imatrix writes one growing line: each part when its chunk is done. */
+static void a_line_may_end_with_another_character(void **state)
+{
+	static const char *const texts[] = {"[1]2.5,", "[2]3",	       ".5,[3]4,",
+					    "\n",      "done, [9]1\n", NULL};
+	struct recipe_use use;
+
+	(void)state;
+	assert_string_equal(
+		marks_of("- {log: '^\\[(\\d+)\\]([\\d.]+)$', mark: $1, metric: {p: $2}}\n"
+			 "line_end: ','\n",
+			 texts, &use)
+			.text,
+		"p=2.5 *1 p=3.5 *2 p=4 *3 ");
+	assert_int_equal(use.matched[0], 3);
+	assert_int_equal(use.buffered, 1);
+}
+
 static void lines_of_one_write_are_buffered(void **state)
 {
 	static const char *const texts[] = {"[1/3] a - \n[2/3] b - \n[3/3] c - \n", NULL};
@@ -420,6 +442,40 @@ static void bars_nest(void **state)
 		"<A 0/2 <B 0/2 B 0/2> <B 1/2 B 1/2> A 0/2> <A 1/2 <B 0/2 B 0/2> A 1/2> ");
 }
 
+/* As rich draws a bar whose last column is the count: no newline follows until the next is drawn.
+ */
+static void a_bar_is_drawn_at_once(void **state)
+{
+	static const char *const texts[] = {"\r--- 0/12", "\r--- 1/12", "\r--- 11/12", NULL};
+	struct recipe_use use;
+
+	(void)state;
+	assert_string_equal(marks_of("- {log: '^-+ (\\d+)/(\\d+)\\b',\n"
+				     "   progress: {name: bar, step: $1, of: $2}}\n"
+				     "- {log: '^-+ (\\d+/\\d+)', mark: $1}\n",
+				     texts, &use)
+				    .text,
+			    "<bar 0/12 *0/12 bar 0/12> <bar 1/12 *1/12 bar 1/12> <bar 11/12 "
+			    "bar 11/12> ");
+}
+
+/* As AutoRound names the block that it is at, by set_description(). */
+static void a_bar_may_change_its_name(void **state)
+{
+	static const char *const texts[] = {
+		"\r   0%|  | 0/2 [",	       "\rL.0:   0%|  | 0/2 [",
+		"\n\rB:   0%|  | 0/2 [\x1b[A", "\n\rB:  50%|# | 1/2 [\x1b[A",
+		"\rL.0:  50%|# | 1/2 [",       "\rL.1:  50%|# | 1/2 [",
+		"\rdone: 100%|##| 2/2 [",      NULL};
+	struct recipe_use use;
+
+	(void)state;
+	assert_string_equal(marks_of(BARS, texts, &use).text,
+			    "<0/2 0/2> <L.0 0/2 <B 0/2 B 0/2> <B 1/2 B 1/2> L.0 0/2> "
+			    "<L.0 1/2 L.0 1/2> <L.1 1/2 L.1 1/2> ");
+	assert_int_equal(use.undrawn, 0);
+}
+
 static void a_pattern_that_takes_for_ever_is_given_up(void **state)
 {
 	char line[64];
@@ -465,11 +521,14 @@ int main(void)
 		cmocka_unit_test(a_line_without_end_takes_no_more_memory),
 		cmocka_unit_test(a_line_begins_its_phase_before_it_ends),
 		cmocka_unit_test(a_group_is_whole),
+		cmocka_unit_test(a_line_may_end_with_another_character),
 		cmocka_unit_test(lines_of_one_write_are_buffered),
 		cmocka_unit_test(streams_do_not_mix),
 		cmocka_unit_test(items_do_what_they_say),
 		cmocka_unit_test(a_bar_is_a_phase_a_step),
 		cmocka_unit_test(bars_nest),
+		cmocka_unit_test(a_bar_is_drawn_at_once),
+		cmocka_unit_test(a_bar_may_change_its_name),
 		cmocka_unit_test(a_pattern_that_takes_for_ever_is_given_up),
 		cmocka_unit_test(names_are_bounded_text),
 	};

@@ -43,6 +43,8 @@ struct log_reader *log_reader_new(struct teller *teller)
 	for (size_t i = 0; i < r->recipe->n_items; i++)
 		if (r->recipe->items[i].source == RECIPE_LOG)
 			r->items |= 1u << i;
+	for (size_t i = 0; i < LOG_STREAMS; i++)
+		r->streams[i].lines.end = r->recipe->line_end;
 	return r;
 }
 
@@ -100,6 +102,15 @@ static void count_buffered(struct reading *t, const struct log_line *line)
 	}
 }
 
+/* A bar is drawn with one write(), so its numbers are whole, though its line has not ended. */
+static enum line_result match_line(const struct recipe_item *item, const struct log_line *line,
+				   struct line_match *match)
+{
+	return line_pattern_match(item->pattern, line->text, line->len,
+				  line->unfinished && item->does != RECIPE_PROGRESS, line->headless,
+				  match);
+}
+
 static void read_line(void *context, const struct log_line *line)
 {
 	struct reading *t = context;
@@ -116,8 +127,7 @@ static void read_line(void *context, const struct log_line *line)
 
 		if (t->stream->matched & (1u << i) || !(t->r->items & (1u << i)))
 			continue;
-		result = line_pattern_match(t->r->recipe->items[i].pattern, line->text, line->len,
-					    line->unfinished, line->headless, &match);
+		result = match_line(&t->r->recipe->items[i], line, &match);
 		t->r->use->too_costly += result == LINE_TOO_COSTLY;
 		if (result == LINE_TOO_COSTLY)
 			t->stream->matched |= 1u << i; /* not again for each part of this line */

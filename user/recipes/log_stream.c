@@ -102,7 +102,7 @@ void log_stream_add(struct log_stream *s, const char *text, size_t len, log_line
 			ends = escape(s, c);
 		else if (c == '\x1b')
 			s->escape = AFTER_ESC;
-		else if (c == '\n' || c == '\r')
+		else if (c == '\n' || c == '\r' || (s->end && c == s->end))
 			ends = true;
 		else
 			add_byte(s, c);

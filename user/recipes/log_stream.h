@@ -20,6 +20,7 @@ struct log_stream {
 	bool headless; /* the beginning of the line was not seen */
 	bool cut;      /* its end was left out */
 	uint8_t escape;
+	char end;	 /* ends a line, too; '\0': none does */
 	uint64_t number; /* of the line: tells it from the line before */
 	uint64_t cut_lines;
 	char line[LOG_LINE_MAX];

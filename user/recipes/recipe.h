@@ -58,6 +58,7 @@ struct recipe_item {
 	struct recipe_value values[RECIPE_MAX_VALUES];
 	size_t n_values;
 
+	bool optional;		      /* need not be met in each run of the tool */
 	struct line_pattern *pattern; /* of RECIPE_LOG */
 	const char *literal;	      /* of RECIPE_LOG; NULL: none */
 };
@@ -67,7 +68,8 @@ struct recipe {
 	const char *read_from; /* the tool's source, its version; NULL: not said */
 	struct recipe_item *items;
 	size_t n_items;
-	bool beside; /* is used beside the recipe of the tool, not in its place */
+	bool beside;   /* is used beside the recipe of the tool, not in its place */
+	char line_end; /* ends a line of its log, as a newline does; '\0': none */
 };
 
 /* Recipes, in the order in which they are tried. */

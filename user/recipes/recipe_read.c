@@ -135,7 +135,7 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, phase, begin, "
-				  "end, mark, progress, metric or summary",
+				  "end, mark, progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
@@ -147,6 +147,16 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &item->name);
 }
 
+static int read_yes_or_no(const struct recipe_reader *r, const yaml_node_t *key,
+			  const yaml_node_t *value, bool *to)
+{
+	const int yes = nodes_yes_or_no(value);
+
+	*to = yes > 0;
+	return yes < 0 ? nodes_fail(r->nodes, value, "'%s' is to be yes or no", nodes_text(key))
+		       : 0;
+}
+
 static int read_item_key(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
 			 const yaml_node_t *value)
 {
@@ -154,6 +164,8 @@ static int read_item_key(struct recipe_reader *r, struct recipe_item *item, cons
 
 	if (source != RECIPE_SOURCES)
 		return read_source(r, item, source, key, value);
+	if (nodes_is_key(key, "optional"))
+		return read_yes_or_no(r, key, value, &item->optional);
 	if (nodes_is_key(key, "literal"))
 		return recipe_read_text(r, key, value, RECIPE_LITERAL_MAX, &item->literal);
 	if (nodes_is_key(key, "metric") || nodes_is_key(key, "summary"))
@@ -220,6 +232,16 @@ static int read_items(struct recipe_reader *r, const yaml_node_t *key, const yam
 /* ---- Recipes ----------------------------------------------------------------------------------
  */
 
+static int read_line_end(const struct recipe_reader *r, const yaml_node_t *value)
+{
+	const char *text = value->type == YAML_SCALAR_NODE ? nodes_text(value) : "";
+
+	if (strlen(text) != 1 || *text < ' ')
+		return nodes_fail(r->nodes, value, "'line_end' is to be one ASCII character");
+	r->recipe->line_end = *text;
+	return 0;
+}
+
 static int read_recipe_key(struct recipe_reader *r, const yaml_node_t **match,
 			   const yaml_node_t *key, const yaml_node_t *value)
 {
@@ -229,16 +251,14 @@ static int read_recipe_key(struct recipe_reader *r, const yaml_node_t **match,
 		return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &r->recipe->read_from);
 	if (nodes_is_key(key, "checkpoints"))
 		return read_items(r, key, value);
-	if (nodes_is_key(key, "beside")) {
-		const int yes = nodes_yes_or_no(value);
-
-		r->recipe->beside = yes > 0;
-		return yes < 0 ? nodes_fail(r->nodes, value, "'beside' is to be yes or no") : 0;
-	}
+	if (nodes_is_key(key, "beside"))
+		return read_yes_or_no(r, key, value, &r->recipe->beside);
+	if (nodes_is_key(key, "line_end"))
+		return read_line_end(r, value);
 	if (!nodes_is_key(key, "match"))
 		return nodes_fail(r->nodes, key,
-				  "'%s' is no key of a recipe: use name, read_from, match, beside "
-				  "and checkpoints",
+				  "'%s' is no key of a recipe: use name, read_from, match, beside, "
+				  "line_end and checkpoints",
 				  nodes_show(key).text);
 	if (*match)
 		return fail_twice(r, key);

@@ -6,14 +6,24 @@
 #include "format/fields.h"
 #include "recipes/from.h"
 
+static bool any_matched(const struct recipe *recipe, const struct recipe_use *use)
+{
+	for (size_t i = 0; i < recipe->n_items; i++)
+		if (use->matched[i])
+			return true;
+	return false;
+}
+
+/* Some items are not of each run. If nothing at all was met, they are named with the rest. */
 static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
 			       const struct recipe_use *use)
 {
+	const bool any = any_matched(recipe, use);
 	char why[RECIPE_TEXT_MAX * 3];
 	size_t len = 0, idle = 0;
 
 	for (size_t i = 0; i < recipe->n_items; i++) {
-		if (use->matched[i] || len >= sizeof(why))
+		if (use->matched[i] || (any && recipe->items[i].optional) || len >= sizeof(why))
 			continue;
 		len += (size_t)snprintf(why + len, sizeof(why) - len, "%s'%s'", idle++ ? ", " : "",
 					recipe->items[i].text);
@@ -28,11 +38,7 @@ static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
 /* A recipe that is used beside others is used on many programs that it has nothing to do with. */
 static bool is_worth_telling(const struct recipe *recipe, const struct recipe_use *use)
 {
-	uint64_t matched = use->too_costly;
-
-	for (size_t i = 0; i < recipe->n_items; i++)
-		matched += use->matched[i];
-	return recipe->beside ? matched : use->processes;
+	return recipe->beside ? use->too_costly || any_matched(recipe, use) : use->processes;
 }
 
 static void tell_item(const struct recipe_item *item, uint64_t matched,

@@ -91,7 +91,8 @@ static int end_matching(const struct telling *m, const char *pattern)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < m->t->recipe->n_items; i++) {
+	/* What a recipe lists last lies innermost. */
+	for (size_t i = m->t->recipe->n_items; i-- > 0;) {
 		if (!m->t->open[i][0] || fnmatch(pattern, m->t->open[i], 0))
 			continue;
 		any = true;
@@ -114,13 +115,21 @@ static int end_bars(const struct telling *m, size_t i)
 	return 0;
 }
 
-static size_t find_bar(const struct teller *t, const char *name, uint64_t of)
+/*
+ * Returns the bar that is drawn, or n_bars if it is a new one, within those. A bar may be given
+ * another name as it goes: "Quantizing layer.0 1/32" becomes "Quantizing layer.1 1/32". A new bar
+ * begins at 0, so one that is first seen later is such a bar; so is one that had no name.
+ */
+static size_t find_bar(const struct teller *t, const char *name, uint64_t step, uint64_t of)
 {
-	size_t i = 0;
-
-	while (i < t->n_bars && (t->bars[i].of != of || strcmp(t->bars[i].name, name) != 0))
-		i++;
-	return i;
+	for (size_t i = 0; i < t->n_bars; i++)
+		if (t->bars[i].of == of && !strcmp(t->bars[i].name, name))
+			return i;
+	for (size_t i = t->n_bars; i-- > 0;)
+		if (t->bars[i].of == of && step >= t->bars[i].step &&
+		    (step > 0 || !t->bars[i].name[0]))
+			return i;
+	return t->n_bars;
 }
 
 /* Returns false if a text is no number. */
@@ -148,9 +157,9 @@ static int draw_bar(const struct telling *m, const struct recipe_item *item)
 	if (!read_number(m, item->step, &step) || !read_number(m, item->of, &of))
 		return 0;
 	fill_in(m, item->name, name);
-	i = find_bar(t, name, of);
+	i = find_bar(t, name, step, of);
 	if (i < t->n_bars) {
-		if (t->bars[i].step == step)
+		if (t->bars[i].step == step && !strcmp(t->bars[i].name, name))
 			return 0;
 		if (step > t->bars[i].step + 1)
 			t->use->undrawn += step - t->bars[i].step - 1;
@@ -220,7 +229,7 @@ int teller_end(struct teller *t, const struct recipe_tell *to)
 
 	if (end_bars(&m, 0))
 		return -1;
-	for (size_t i = 0; i < t->recipe->n_items; i++)
+	for (size_t i = t->recipe->n_items; i-- > 0;)
 		if (end_open(&m, i))
 			return -1;
 	return 0;

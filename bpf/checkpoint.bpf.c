@@ -167,23 +167,11 @@ static __always_inline long read_name(char *text, u64 name)
 	return bpf_probe_read_user_str(text, SHORT_NAME, (void *)name);
 }
 
-/*
- * In an audit: returns false if the process had its share of checkpoints in this second, so that it
- * cannot push out the records of others, or if no job is free for its tree.
- */
+/* In an audit: returns false if it is a checkpoint too many, or no job is free for its tree. */
 static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 {
-	u64 now = bpf_ktime_get_ns();
-
-	if (now - proc->window_ns > 1000000000) {
-		proc->window_ns = now;
-		proc->checkpoints = 0;
-	}
-	if (config.checkpoint_limit &&
-	    atomic_add(&proc->checkpoints, 1) >= config.checkpoint_limit) {
-		count(limited_checkpoints);
+	if (!is_within_limit(proc))
 		return false;
-	}
 	if (!proc->job && begin_job(proc, tid)) {
 		count(untracked_jobs);
 		return false;

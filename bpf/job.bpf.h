@@ -18,6 +18,22 @@
 /* Makes a process the root of a job, unless it is in one. Returns 0; else no job is free. */
 int begin_job(struct proc *proc, u32 tid);
 
+/* Returns false if the process had its share of checkpoints in this second: it must not push out
+ * the records of others. */
+static __always_inline bool is_within_limit(struct proc *proc)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - proc->window_ns > 1000000000) {
+		proc->window_ns = now;
+		proc->checkpoints = 0;
+	}
+	if (!config.checkpoint_limit || atomic_add(&proc->checkpoints, 1) < config.checkpoint_limit)
+		return true;
+	count(limited_checkpoints);
+	return false;
+}
+
 /* Fills in what all records of a process say. */
 static __always_inline void describe_process(struct wire_process *e, struct proc *proc,
 					     struct task_struct *leader)

@@ -14,10 +14,10 @@
  *   "saving\n"             left out
  *   "[ 2/ 2] blk.1 - "     a record, with WIRE_TEXT_SKIPPED | WIRE_TEXT_AT_START
  */
+#include "job.bpf.h"
 #include "pids.bpf.h"
-#include "snapshot.bpf.h"
 
-enum { MAX_LISTENING = 1024, SHORT_TEXT = 64, MIDDLE_TEXT = 256 };
+enum { SHORT_TEXT = 64, MIDDLE_TEXT = 256 };
 
 #if defined(__TARGET_ARCH_x86)
 enum { NR_WRITE = 1, NR_WRITEV = 20, NR_EXIT_GROUP = 231 };
@@ -27,7 +27,7 @@ enum { NR_WRITE = 64, NR_WRITEV = 66, NR_EXIT_GROUP = 94 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_LISTENING);
+	__uint(max_entries, WIRE_MAX_LISTENING);
 	__type(key, u32); /* tgid */
 	__type(value, struct wire_listening);
 } listening SEC(".maps");
@@ -198,6 +198,10 @@ static __always_inline void leave_out(const struct writing *w)
 
 static __always_inline void send(const struct writing *w)
 {
+	if (config.audit && !is_within_limit(w->proc)) {
+		leave_out(w);
+		return;
+	}
 	if (emit(w))
 		return;
 	atomic_add(&tree_of(w->proc->job)->epoch, 1); /* a hole in the sequence */

@@ -35,6 +35,7 @@ enum {
 	WIRE_TEXT_MAX = 1024,  /* bytes of a text that a program writes; the rest is left out */
 	WIRE_MAX_LITERALS = 4, /* that the texts of a process are searched for */
 	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
+	WIRE_MAX_LISTENING = 1024, /* processes whose texts are told of */
 };
 
 /* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others

@@ -496,9 +496,18 @@ def fdinfos(pid):
     """What the kernel says of each descriptor of a process, as {path of its fdinfo: its fields}."""
     found = {}
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
-        lines = path.read_text(errors="replace").splitlines()
+        try:
+            lines = path.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            continue  # it was closed meanwhile
         found[path] = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     return found
+
+
+def is_hooked(pid):
+    """Whether a program of qprof-bpf is on the system calls of the machine."""
+    return any(fields.get("tp_name", fields.get("tracepoint")) == "sys_enter"
+               for fields in fdinfos(pid).values())
 
 
 @dataclass

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from harness import (CLEAN_ENV, DEADLINE, QPROF, assert_nothing_lost, losses, parse, program, rows,
-                     run_qprof)
+from harness import (CLEAN_ENV, DEADLINE, QPROF, assert_nothing_lost, is_hooked, losses, parse, program, rows,
+                     run_qprof, wait_for)
 
 RECIPE = """
 name: says
@@ -153,6 +153,16 @@ def test_attached(target, attach, recipe):
         profile = attached.finished()
     assert_as_by_hand(profile)
     assert_nothing_lost(profile)
+
+
+def test_the_hook_is_there_only_while_somebody_is_heard(target, attach, recipe):
+    other, one = target("wait"), target("stderr", "1", "wait", path=program("says"))
+    with attach(one.pid, other.pid, options=recipe()) as attached:
+        assert is_hooked(attached.process.pid)
+        one.tell()
+        one.wait()
+        wait_for(lambda: not is_hooked(attached.process.pid), "the end of the hook")
+        attached.stop()
 
 
 def test_a_phase_that_the_program_died_in_is_open(profile, recipe):

@@ -30,6 +30,7 @@ struct engine {
 	struct features features;
 	struct probes *probes;
 	struct log_source *log; /* NULL until a process is listened to */
+	unsigned int n_heard;	/* processes that are */
 	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
@@ -513,19 +514,23 @@ struct probes *engine_probes(struct engine *e)
 int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
 		  struct error *err)
 {
+	const int map = bpf_map__fd(e->bpf->maps.listening);
+
 	if (!e->log)
 		e->log = log_source_new(e->bpf, err);
-	if (!e->log)
+	if (!e->log || log_source_attach(e->log, err))
 		return -1;
-	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.listening), &tgid, how, BPF_ANY))
-		return error_set(err, "cannot hear what process %u writes: %s", tgid,
-				 strerror(errno));
+	if (!bpf_map_update_elem(map, &tgid, how, BPF_NOEXIST))
+		e->n_heard++;
+	else if (bpf_map_update_elem(map, &tgid, how, BPF_EXIST))
+		return -ENOSPC;
 	return 0;
 }
 
 void engine_stop_listening(struct engine *e, uint32_t tgid)
 {
-	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.listening), &tgid);
+	if (!bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.listening), &tgid) && !--e->n_heard)
+		log_source_detach(e->log);
 }
 
 const char *engine_clock_reason(const struct engine *e)

@@ -91,12 +91,14 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
 
 /*
- * Has the BPF side tell what a process writes to stdout and stderr, as WIRE_TEXT. The first call
- * loads the program for it. Returns 0, or -1 and *err: this kernel cannot do it, or more processes
- * are listened to than there is room for.
+ * Has the BPF side tell what a process writes to stdout and stderr, as WIRE_TEXT, until
+ * engine_stop_listening(), also of one that has ended. The first call loads the program for it.
+ * Returns 0; -ENOSPC: WIRE_MAX_LISTENING processes are listened to; or -1 and *err: this kernel
+ * cannot do it.
  */
 int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
 		  struct error *err);
+/* When nobody is listened to any more, system calls are as fast as before. */
 void engine_stop_listening(struct engine *e, uint32_t tgid);
 
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */

@@ -13,7 +13,8 @@
 
 struct log_source {
 	struct qprof_bpf *own; /* NULL: the engine has loaded the program */
-	struct bpf_link *link;
+	struct bpf_program *program;
+	struct bpf_link *link; /* NULL: it is not attached */
 };
 
 static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines)
@@ -48,47 +49,58 @@ static int load_alone(struct qprof_bpf *own, const struct qprof_bpf *engines)
 	return err ? err : qprof_bpf__load(own);
 }
 
-static int attach(struct log_source *source, const struct qprof_bpf *bpf)
-{
-	source->link = bpf_program__attach(bpf->progs.call_enters);
-	return source->link ? 0 : -errno;
-}
-
 static int open_alone(struct log_source *source, const struct qprof_bpf *engines)
 {
-	int err;
-
 	source->own = qprof_bpf__open();
-	if (!source->own)
-		return -errno;
-	err = load_alone(source->own, engines);
-	return err ? err : attach(source, source->own);
+	return source->own ? load_alone(source->own, engines) : -errno;
+}
+
+static int fail(int code, struct error *err)
+{
+	return error_set(err, "cannot load the program that hears what processes write: %s",
+			 strerror(-code));
 }
 
 struct log_source *log_source_new(const struct qprof_bpf *engines, struct error *err)
 {
 	struct log_source *source = calloc(1, sizeof(*source));
-	const bool loaded = bpf_program__fd(engines->progs.call_enters) >= 0;
-	int code;
+	int code = 0;
 
 	if (!source) {
 		error_set(err, "out of memory");
 		return NULL;
 	}
-	code = loaded ? attach(source, engines) : open_alone(source, engines);
+	if (bpf_program__fd(engines->progs.call_enters) >= 0)
+		source->program = engines->progs.call_enters;
+	else
+		code = open_alone(source, engines);
+	if (source->own)
+		source->program = source->own->progs.call_enters;
 	if (!code)
 		return source;
 	log_source_free(source);
-	error_set(err, "cannot load the program that hears what processes write: %s",
-		  strerror(-code));
+	fail(code, err);
 	return NULL;
+}
+
+int log_source_attach(struct log_source *source, struct error *err)
+{
+	if (!source->link)
+		source->link = bpf_program__attach(source->program);
+	return source->link ? 0 : fail(-errno, err);
+}
+
+void log_source_detach(struct log_source *source)
+{
+	bpf_link__destroy(source->link);
+	source->link = NULL;
 }
 
 void log_source_free(struct log_source *source)
 {
 	if (!source)
 		return;
-	bpf_link__destroy(source->link);
+	log_source_detach(source);
 	qprof_bpf__destroy(source->own);
 	free(source);
 }

@@ -16,6 +16,8 @@
 #include "recipes/marking.h"
 #include "recipes/rules.h"
 
+enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
+
 /* A process that a recipe has recognised, or may yet recognise by its libraries. */
 struct recipe_user {
 	uint32_t tgid;
@@ -29,7 +31,8 @@ struct recipe_user {
 };
 
 struct recipe_marker {
-	struct marker marker; /* first: see marker_of() */
+	struct marker marker;	 /* first: see marker_of() */
+	struct capture *capture; /* known from the first record on */
 	const struct recipes *recipes;
 	size_t n_slots;
 	struct rules_match *match[RECIPE_SLOTS];
@@ -42,6 +45,17 @@ struct recipe_marker {
 
 /* Returns NULL if nothing is known of the process. */
 struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid);
+/* Returns what is known of the process, anew if there was nothing; NULL when out of memory. */
+struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint64_t started_ns);
+/* Its recipes are known: has the kernel side listen. What is made of it starts at once; after an
+ * exec, with its record. */
+void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user);
+/* Nobody listens to it any more: it runs something else, or has ended. */
+void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user);
+void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user);
+/* Returns the recipe that the match of a slot has found, or NULL. */
+const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
+				  const struct rule *rule);
 
 /* Has the kernel side listen to what it writes, if one of its recipes wants that. */
 void from_log_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);

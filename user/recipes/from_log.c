@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* from_log.c - checkpoints from what a process writes to its stdout and stderr. */
+#include <errno.h>
 #include <string.h>
 
 #include "capture/capture.h"
@@ -68,12 +69,17 @@ void from_log_begin(struct recipe_marker *m, struct capture *c, const struct rec
 {
 	struct wire_listening how;
 	struct error err = {0};
+	int code = 0;
 
-	if (m->deaf || !listening_for(user, &how) ||
-	    !engine_listen(c->engine, user->tgid, &how, &err))
-		return;
-	m->deaf = true;
-	capture_warn(c, "recipes", err.text);
+	if (!m->deaf && listening_for(user, &how))
+		code = engine_listen(c->engine, user->tgid, &how, &err);
+	if (code == -ENOSPC) {
+		capture_warn(c, "recipes",
+			     "more than 1024 processes at a time: what others write is not heard");
+	} else if (code) {
+		m->deaf = true;
+		capture_warn(c, "recipes", err.text);
+	}
 }
 
 void from_log_end(struct capture *c, uint32_t tgid)

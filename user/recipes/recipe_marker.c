@@ -9,8 +9,6 @@
 #include "recipes/from.h"
 #include "recipes/rules_look.h"
 
-enum { TOOL = 0 /* the slot of the tool's recipe */ };
-
 static struct recipe_marker *marker_of(struct marker *m)
 {
 	return (struct recipe_marker *)m;
@@ -29,8 +27,23 @@ static void free_tellers(struct recipe_user *user)
 	}
 }
 
-static void forget(struct recipe_marker *m, struct recipe_user *user)
+static bool uses_any(const struct recipe_user *user)
 {
+	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
+		if (user->recipes[slot])
+			return true;
+	return false;
+}
+
+void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
+{
+	if (uses_any(user) && m->capture->engine)
+		from_log_end(m->capture, user->tgid);
+}
+
+void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
+{
+	recipe_user_end(m, user);
 	HASH_DEL(m->users, user);
 	free_tellers(user);
 	free(user);
@@ -39,7 +52,7 @@ static void forget(struct recipe_marker *m, struct recipe_user *user)
 static void forget_all(struct recipe_marker *m)
 {
 	while (m->users)
-		forget(m, m->users);
+		recipe_user_forget(m, m->users);
 }
 
 struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid)
@@ -50,32 +63,24 @@ struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid)
 	return user;
 }
 
-static struct recipe_user *find_or_add(struct recipe_marker *m, const struct wire_header *h)
+struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint64_t started_ns)
 {
-	struct recipe_user *user = recipe_user_of(m, h->tgid);
+	struct recipe_user *user = recipe_user_of(m, tgid);
 
-	if (user && user->started_ns == h->started_ns)
+	if (user && user->started_ns == started_ns)
 		return user;
 	if (user)
-		forget(m, user);
+		recipe_user_forget(m, user);
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		return NULL;
-	user->tgid = h->tgid;
-	user->started_ns = h->started_ns;
+	user->tgid = tgid;
+	user->started_ns = started_ns;
 	HASH_ADD(hh, m->users, tgid, sizeof(user->tgid), user);
 	if (user->hh.tbl)
 		return user;
 	free(user);
 	return NULL;
-}
-
-static bool uses_any(const struct recipe_user *user)
-{
-	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
-		if (user->recipes[slot])
-			return true;
-	return false;
 }
 
 /* Out of memory: nothing is made of what it says. */
@@ -93,18 +98,17 @@ static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
 	}
 }
 
-/* Its recipes are known. What is made of it starts at once; after an exec, with its record. */
-static void begin(struct recipe_marker *m, struct capture *c, struct recipe_user *user)
+void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 {
 	if (!uses_any(user))
 		return;
 	if (!user->changed)
 		make_tellers(m, user);
-	from_log_begin(m, c, user);
+	from_log_begin(m, m->capture, user);
 }
 
-static const struct recipe *recipe_of(const struct recipe_marker *m, size_t slot,
-				      const struct rule *rule)
+const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
+				  const struct rule *rule)
 {
 	return rule ? recipes_of_rule(m->recipes, slot, rule) : NULL;
 }
@@ -115,55 +119,56 @@ static void look_at_libraries(struct recipe_marker *m, struct recipe_user *user)
 	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
 	bool cut;
 
-	user->recipes[TOOL] =
-		recipe_of(m, TOOL, look_at_process(m->match[TOOL], &process, false, &cut));
-	user->asks = !user->recipes[TOOL] && rules_match_asks(m->match[TOOL], RULE_LIBRARY);
+	user->recipes[TOOL_SLOT] = recipe_found(
+		m, TOOL_SLOT, look_at_process(m->match[TOOL_SLOT], &process, false, &cut));
+	user->asks =
+		!user->recipes[TOOL_SLOT] && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
 }
 
-static void mapped(struct recipe_marker *m, struct capture *c, struct recipe_user *user)
+static void mapped(struct recipe_marker *m, struct recipe_user *user)
 {
 	if (!user->asks)
 		return;
 	look_at_libraries(m, user);
-	if (user->recipes[TOOL])
-		begin(m, c, user);
+	if (user->recipes[TOOL_SLOT])
+		recipe_user_begin(m, user);
 }
 
-static void executed(struct recipe_marker *m, struct capture *c, const struct wire_process *exec)
+static void executed(struct recipe_marker *m, const struct wire_process *exec)
 {
 	struct recipe_user now = {0}, *user = recipe_user_of(m, exec->h.tgid);
 
 	for (size_t slot = 0; slot < m->n_slots; slot++)
-		now.recipes[slot] = recipe_of(m, slot, look_at_exec(m->match[slot], exec));
-	now.asks = !now.recipes[TOOL] && rules_match_asks(m->match[TOOL], RULE_LIBRARY);
-	if (user && uses_any(user))
-		from_log_end(c, exec->h.tgid);
+		now.recipes[slot] = recipe_found(m, slot, look_at_exec(m->match[slot], exec));
+	now.asks = !now.recipes[TOOL_SLOT] && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
+	if (user)
+		recipe_user_end(m, user);
 	if (!uses_any(&now) && !now.asks && !user)
 		return;
-	user = find_or_add(m, &exec->h);
+	user = recipe_user_get(m, exec->h.tgid, exec->h.started_ns);
 	if (!user)
 		return;
 	user->changed = true;
 	user->asks = now.asks;
 	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
-	begin(m, c, user);
+	recipe_user_begin(m, user);
 }
 
 /* It was there before us: its command line is in /proc. */
-static void was_there(struct recipe_marker *m, struct capture *c, const struct wire_process *fork)
+static void was_there(struct recipe_marker *m, const struct wire_process *fork)
 {
 	const struct profile_process process = {.tgid = fork->h.tgid,
 						.started_ns = fork->h.started_ns};
-	struct recipe_user *user = find_or_add(m, &fork->h);
+	struct recipe_user *user = recipe_user_get(m, fork->h.tgid, fork->h.started_ns);
 	bool cut;
 
 	if (!user)
 		return;
-	for (size_t slot = TOOL + 1; slot < m->n_slots; slot++)
-		user->recipes[slot] =
-			recipe_of(m, slot, look_at_process(m->match[slot], &process, false, &cut));
+	for (size_t slot = TOOL_SLOT + 1; slot < m->n_slots; slot++)
+		user->recipes[slot] = recipe_found(
+			m, slot, look_at_process(m->match[slot], &process, false, &cut));
 	look_at_libraries(m, user);
-	begin(m, c, user);
+	recipe_user_begin(m, user);
 }
 
 static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
@@ -172,18 +177,19 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 	const struct wire_process *process = (const struct wire_process *)h;
 	struct recipe_user *user;
 
+	m->capture = c;
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_EXEC:
-		executed(m, c, process);
+		executed(m, process);
 		break;
 	case WIRE_FORK:
 		if (process->flags & WIRE_PROCESS_ATTACHED)
-			was_there(m, c, process);
+			was_there(m, process);
 		break;
 	case WIRE_MAPPED:
 		user = recipe_user_of(m, h->tgid);
 		if (user)
-			mapped(m, c, user);
+			mapped(m, user);
 		break;
 	default:
 		break;
@@ -210,7 +216,7 @@ static void process_changed(struct recipe_marker *m, const struct wire_header *h
 	if (!user || user->started_ns != h->started_ns)
 		return;
 	if (h->kind == WIRE_EXIT) {
-		forget(m, user);
+		recipe_user_forget(m, user);
 	} else if (user->changed) {
 		user->changed = false;
 		free_tellers(user);
@@ -296,7 +302,7 @@ bool recipe_marker_expects(struct marker *marker, char *const *command)
 		(uint32_t)(len < sizeof(record.cmdline) ? len : sizeof(record.cmdline));
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		if (look_at_exec(m->match[slot], &record.exec) ||
-		    (slot == TOOL && rules_match_asks(m->match[slot], RULE_LIBRARY)))
+		    (slot == TOOL_SLOT && rules_match_asks(m->match[slot], RULE_LIBRARY)))
 			return true;
 	return false;
 }

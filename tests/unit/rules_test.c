@@ -516,6 +516,48 @@ static void command_lines_may_be_cut(void **state)
 	rules_free(r);
 }
 
+/* They are tried after those that were there, and their own set stays as it was. */
+static void sets_are_put_together(void **state)
+{
+	struct rules *r = parse("rules:\n- {name: first, executable: a, arguments: x}\n");
+	struct rules *more =
+		parse("rules:\n"
+		      "- {name: all, executable: a}\n"
+		      "- name: none\n"
+		      "  job: no\n"
+		      "  any: [{executable: b, arguments: x}, {executable: [c, d*]}]\n");
+	static const struct {
+		const char *comm, *arguments, *rule;
+	} examples[] = {
+		{"a", "a|x|", "first"}, {"a", "a|y|", "all"},  {"b", "b|x|", "none"},
+		{"b", "b|y|", NULL},	{"de", "de|", "none"}, {"x", "x|", NULL},
+	};
+	struct rules_match *m, *own;
+
+	(void)state;
+	assert_int_equal(rules_append(r, more), 0);
+	assert_int_equal(rules_count(r), 3);
+	m = rules_match_new(r);
+	own = rules_match_new(more);
+	assert_true(m && own);
+	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
+		const struct exec exec = exec_of(examples[i].comm, examples[i].arguments);
+		const struct rule *rule = look_at_exec(m, &exec.process);
+
+		assert_string_equal(rule ? rule->name : "",
+				    examples[i].rule ? examples[i].rule : "");
+		if (rule)
+			assert_int_equal(rule->job, strcmp(rule->name, "none") != 0);
+		rule = look_at_exec(own, &exec.process);
+		if (examples[i].rule && strcmp(examples[i].rule, "first") != 0)
+			assert_string_equal(rule ? rule->name : "", examples[i].rule);
+	}
+	rules_match_free(m);
+	rules_match_free(own);
+	rules_free(r);
+	rules_free(more);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +572,7 @@ int main(void)
 		cmocka_unit_test(shipped_rules_know_command_lines),
 		cmocka_unit_test(shipped_rules_know_libraries_and_files),
 		cmocka_unit_test(command_lines_may_be_cut),
+		cmocka_unit_test(sets_are_put_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,8 +49,9 @@ static int make_chosen(struct audit_command *command, struct error *err)
 	struct capture_options *capture = &command->common.capture;
 	struct listener *listener;
 
-	if (audit_rules_listener(&command->rules, &listener, err))
+	if (audit_rules_listener(&command->rules, &listener, &capture->marker, err))
 		return -1;
+	capture->engine.listens = capture->marker != NULL;
 	listener_append(&capture->listeners, listener);
 	if (audit_view_listener(&command->view, &listener, err))
 		return -1;
@@ -108,14 +109,20 @@ static int settle(struct audit_command *command, struct error *err)
 static int run(struct audit_command *command)
 {
 	struct error err = {0};
+	int status;
 
 	if (settle(command, &err) || make_listeners(command, &err)) {
 		listeners_close(&command->common.capture.listeners);
+		if (command->common.capture.marker)
+			command->common.capture.marker->close(command->common.capture.marker);
 		log_error("%s", err.text);
 		return err.status;
 	}
 	command->audit.capture = common_capture(&command->common);
-	return capture_audit(&command->audit);
+	status = capture_audit(&command->audit);
+	if (!status)
+		chosen_recipes_tell(&command->rules.recipes);
+	return status;
 }
 
 static int audit_main(int argc, char **argv)
@@ -151,6 +158,7 @@ const struct command command_audit = {
 			{options, 0},
 			{common_options, offsetof(struct audit_command, common)},
 			{audit_rules_options, offsetof(struct audit_command, rules)},
+			{chosen_recipes_options, offsetof(struct audit_command, rules.recipes)},
 			{audit_view_options, offsetof(struct audit_command, view)},
 			{audit_metrics_options, offsetof(struct audit_command, metrics)},
 			{audit_events_options, offsetof(struct audit_command, events)},

@@ -13,17 +13,21 @@
 #include "audit/metrics/metrics_listener.h"
 #include "base/error.h"
 #include "capture/listener.h"
+#include "capture/marker.h"
+#include "cli/chosen_recipes.h"
 #include "cli/options.h"
 #include "recipes/rules.h"
 
-/* --rules. */
+/* --rules, --recipe. */
 struct rules_options {
 	struct texts paths;
-	struct rules *rules; /* made of them with the listener */
+	struct recipes_options recipes; /* of chosen_recipes_options */
+	struct rules *rules;		/* made of both with the listener */
 };
 extern const struct command_option audit_rules_options[];
+/* The marker is NULL without recipes. The caller closes it, also after an error. */
 int audit_rules_listener(struct rules_options *chosen, struct listener **listener,
-			 struct error *err);
+			 struct marker **marker, struct error *err);
 void audit_rules_free(struct rules_options *chosen);
 
 /* --live, --no-live. The caller sets the last two. */

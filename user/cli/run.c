@@ -7,9 +7,9 @@
 
 #include "base/tty.h"
 #include "capture/run.h"
+#include "cli/chosen_recipes.h"
 #include "cli/commands.h"
 #include "cli/common.h"
-#include "cli/run_recipes.h"
 #include "run/listeners.h"
 
 struct run_command {
@@ -98,9 +98,9 @@ static int run(struct run_command *command, int *killed_by)
 	int status;
 
 	*killed_by = 0;
-	if (run_recipes_marker(&command->recipes, command->run.command,
-			       &command->common.capture.marker,
-			       &command->common.capture.engine.listens, &err)) {
+	if (chosen_recipes_marker(&command->recipes, command->run.command,
+				  &command->common.capture.marker,
+				  &command->common.capture.engine.listens, &err)) {
 		log_error("%s", err.text);
 		return err.status;
 	}
@@ -117,7 +117,7 @@ static int run(struct run_command *command, int *killed_by)
 	command->run.n_pids = command->pids.n;
 	status = capture_run(&command->run, killed_by);
 	if (status != err.status)
-		run_recipes_tell(&command->recipes);
+		chosen_recipes_tell(&command->recipes);
 	return status;
 }
 
@@ -135,7 +135,7 @@ static int run_main(int argc, char **argv)
 	status = run(&command, &killed_by);
 	free(command.pids.items);
 	free(command.common.patterns.items);
-	run_recipes_free(&command.recipes);
+	chosen_recipes_free(&command.recipes);
 	if (killed_by)
 		die_by(killed_by);
 	return status;
@@ -158,7 +158,7 @@ const struct command command_run = {
 	.tables =
 		(const struct option_table[]){
 			{options, 0},
-			{run_recipes_options, offsetof(struct run_command, recipes)},
+			{chosen_recipes_options, offsetof(struct run_command, recipes)},
 			{common_options, offsetof(struct run_command, common)},
 			{0}},
 	.arguments = {ARGUMENTS_COMMAND, .least = 1,

@@ -145,6 +145,18 @@ static void put_notes(struct emit *e, const struct run_quality *quality)
 	emit_list_end(e);
 }
 
+void yaml_recipes(struct emit *e, const struct run_quality *quality)
+{
+	if (!quality->n_recipes)
+		return;
+	emit_plain(e, "recipes");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < quality->n_recipes; i++)
+		yaml_item(e, &record_recipe, &quality->recipes[i]);
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
 void yaml_quality(struct emit *e, const struct quality_count *counts, size_t n,
 		  const struct run_quality *quality)
 {

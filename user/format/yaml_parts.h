@@ -32,6 +32,8 @@ void yaml_totals(struct emit *e, const struct profile_totals *totals);
 void yaml_phases(struct emit *e, const struct profile *p);
 /* Nothing where n is 0. */
 void yaml_metrics(struct emit *e, const struct profile_metric *metrics, size_t n);
+/* At the top level: the recipes that made checkpoints. Nothing without any. */
+void yaml_recipes(struct emit *e, const struct run_quality *quality);
 /* What was lost or is in doubt: counts, warnings and notes. */
 void yaml_quality(struct emit *e, const struct quality_count *counts, size_t n,
 		  const struct run_quality *quality);

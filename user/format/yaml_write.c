@@ -167,20 +167,6 @@ static void put_usage_timeline(struct emit *e, const struct profile *p)
 	yaml_table_end(e);
 }
 
-/* recipes: */
-
-static void put_recipes(struct emit *e, const struct run_quality *quality)
-{
-	if (!quality->n_recipes)
-		return;
-	emit_plain(e, "recipes");
-	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < quality->n_recipes; i++)
-		yaml_item(e, &record_recipe, &quality->recipes[i]);
-	emit_list_end(e);
-	emit_boundary(e);
-}
-
 /* quality: */
 
 static void put_shared(struct emit *e, const struct profile_totals *totals)
@@ -312,7 +298,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_timeline(e, p);
 	put_process_timeline(e, p);
 	put_usage_timeline(e, p);
-	put_recipes(e, quality);
+	yaml_recipes(e, quality);
 	put_quality(e, p, quality);
 	emit_map_end(e);
 	emit_end(e);

@@ -4,17 +4,31 @@
  * and makes checkpoints of it.
  *
  * A process is held against the recipes when it executes a program; if one of them asks for
- * libraries, also when it has mapped new code. It waits meanwhile, as for the search for probes.
+ * libraries, also when it has mapped new code. It waits meanwhile, as for the search for probes. In
+ * an audit only the processes of jobs are, and no process waits.
  */
 #ifndef QPROF_RECIPE_MARKER_H
 #define QPROF_RECIPE_MARKER_H
 
 #include "capture/marker.h"
+#include "model/profile.h"
 #include "recipes/recipe.h"
 
 /* The recipes must outlive it. Returns NULL when out of memory. */
 struct marker *recipe_marker_new(const struct recipes *recipes);
+/* The same of an audit: recipe_marker_meet() says who is recognised, and when. */
+struct marker *recipe_marker_of_jobs(const struct recipes *recipes);
 /* Returns true if a recipe recognises this command (NULL-terminated), as far as its words tell. */
 bool recipe_marker_expects(struct marker *marker, char *const *command);
+
+/* ---- Of an audit: the processes of jobs -------------------------------------------------------
+ */
+
+/* Holds a process of a job against the recipes: as it becomes a part of the job, has executed a
+ * program (exec, else NULL), or may be recognised by what it has mapped or open now. */
+void recipe_marker_meet(struct marker *marker, const struct profile_process *process,
+			const struct wire_process *exec);
+/* Returns true if no recipe of a tool has recognised the process yet, and one may. */
+bool recipe_marker_wants(struct marker *marker, const struct profile_process *process);
 
 #endif

@@ -102,6 +102,38 @@ struct pattern *rules_add_pattern(struct rules *r, struct condition *condition, 
 	return &patterns[condition->n++];
 }
 
+/* The patterns stay where they are. */
+static int copy_case(struct rules *r, struct rule_entry *entry, const struct rule_case *from)
+{
+	struct rule_case *c = rules_add_case(r, entry);
+
+	for (size_t i = 0; c && i < from->n; i++) {
+		struct condition *condition = rules_add_condition(r, c, from->conditions[i].kind);
+
+		if (!condition)
+			return -1;
+		condition->patterns = from->conditions[i].patterns;
+		condition->n = from->conditions[i].n;
+	}
+	return c ? 0 : -1;
+}
+
+int rules_append(struct rules *r, const struct rules *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct rule_entry *entry = rules_add(r);
+
+		if (!entry)
+			return -1;
+		memcpy(entry->rule.name, from->entries[i].rule.name, sizeof(entry->rule.name));
+		entry->rule.job = from->entries[i].rule.job;
+		for (size_t k = 0; k < from->entries[i].n; k++)
+			if (copy_case(r, entry, &from->entries[i].cases[k]))
+				return -1;
+	}
+	return 0;
+}
+
 /* ---- Matching ---------------------------------------------------------------------------------
  */
 

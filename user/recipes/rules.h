@@ -49,6 +49,8 @@ void rules_free(struct rules *r);
 int rules_read(struct rules *r, const char *path, struct error *err);
 /* Appends the rules of a text of len bytes, which messages call name. Returns as rules_read(). */
 int rules_parse(struct rules *r, const char *name, const char *text, size_t len, struct error *err);
+/* Appends the rules of another set, which must outlive this one. Returns -1 when out of memory. */
+int rules_append(struct rules *r, const struct rules *from);
 size_t rules_count(const struct rules *r);
 
 /* Matches one process at a time against a set, which must outlive it. */

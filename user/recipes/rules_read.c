@@ -175,6 +175,7 @@ int rules_read_match(struct rules *rules, const char *name, struct nodes *nodes,
 	if (!entry)
 		return nodes_out_of_memory(nodes);
 	snprintf(entry->rule.name, sizeof(entry->rule.name), "%s", name);
+	entry->rule.job = true;
 	nodes_each_pair (pair, match) {
 		const yaml_node_t *key = nodes_at(nodes, pair->key);
 

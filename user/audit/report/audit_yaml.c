@@ -29,7 +29,7 @@ static const char *const definitions[] = {
 	"_mb is bytes / 1048576, _secs is seconds; start_secs, end_secs: since the audit began.",
 	"What processes had read, written and computed before the audit is not in it; what they",
 	"had in memory is.",
-	"jobs: trees of processes with checkpoints, or that a rule took for a job",
+	"jobs: trees of processes with checkpoints, or that a rule or a recipe took for a job",
 	"  memory_usage, phases and totals: of the job's tree since it became one, as in the",
 	"    profile of a run; dropped_rows were not kept",
 	"  checkpoints: rows that there were, kept or not",
@@ -40,6 +40,7 @@ static const char *const definitions[] = {
 	"storage: what block devices count themselves, and what processes account for. What is",
 	"  left has no process of its own: file system metadata, journals, writeback of what was",
 	"  written before, or not yet (then it is negative)",
+	"recipes: what made checkpoints of the output of processes without marks",
 	"quality: what was lost or is in doubt, counted; all zeros is a good audit",
 	"Texts that are very long are cut and end in \"...\".",
 };
@@ -321,6 +322,7 @@ static int write_report(const struct audit_report *r, struct emit *e)
 	if (err)
 		return err;
 	put_storage(e, r);
+	yaml_recipes(e, r->quality);
 	put_quality(e, r);
 	emit_map_end(e);
 	emit_end(e);

@@ -13,10 +13,12 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "capture/audit_state.h"
+#include "recipes/recipe_marker.h"
 #include "recipes/rules_look.h"
 
 enum {
 	MAX_SUSPECTS = 16384,	/* processes of MIN_RSS and more that are known of */
+	MAX_DEPTH = 64,		/* of a job's tree when it begins, for the recipes */
 	MIN_RSS = 32 << 20,	/* a model is larger */
 	PATIENCE = 16,		/* looks in vain after which it takes twice as much for the next */
 	SLICE_NS = 1000000,	/* of looks at a time: records wait meanwhile, and gather */
@@ -49,6 +51,7 @@ struct suspect {
 struct rules_listener {
 	struct listener listener; /* first: see of() */
 	struct rules_match *match;
+	struct marker *marker; /* of the recipes; NULL: none */
 	struct capture *capture;
 	struct audit *audit;
 	struct wake timer; /* the queue is to be gone on with */
@@ -72,15 +75,15 @@ static struct rules_listener *of(struct listener *listener)
 /* ---- Jobs -------------------------------------------------------------------------------------
  */
 
-/* The match has the evidence. */
-static void begin_job(struct rules_listener *p, const struct profile_process *process,
+/* The match has the evidence. Returns true if the process is the root of a job now. */
+static bool begin_job(struct rules_listener *p, const struct profile_process *process,
 		      const struct rule *rule)
 {
 	char evidence[MACHINE_EVIDENCE_MAX];
 	int err;
 
 	if (!rule->job)
-		return;
+		return false;
 	rules_match_evidence(p->match, evidence);
 	err = audit_begin_job(p->audit, process, rule->name, evidence);
 	if (!err) {
@@ -89,6 +92,13 @@ static void begin_job(struct rules_listener *p, const struct profile_process *pr
 	} else if (err != -EALREADY && err != -ESRCH) {
 		p->refused++;
 	}
+	return !err;
+}
+
+/* Whether the recipes may yet find out what this process of a job is. */
+static bool is_for_recipes(const struct rules_listener *p, const struct profile_process *process)
+{
+	return p->marker && recipe_marker_wants(p->marker, process);
 }
 
 /* ---- Suspects ---------------------------------------------------------------------------------
@@ -117,17 +127,16 @@ static void forget(struct rules_listener *p, struct suspect *suspect)
 	free(suspect);
 }
 
-/* The process, if it runs and is in no job. */
+/* The process, if it runs and is in no job, or in one and for the recipes. */
 static const struct profile_process *process_of_suspect(const struct rules_listener *p,
 							const struct suspect *suspect)
 {
 	const struct profile_process *process =
 		machine_process(audit_machine(p->audit), suspect->id.tgid);
 
-	if (!process || process->started_ns != suspect->id.started_ns || process->end_ns ||
-	    machine_job_of(process))
+	if (!process || process->started_ns != suspect->id.started_ns || process->end_ns)
 		return NULL;
-	return process;
+	return !machine_job_of(process) || is_for_recipes(p, process) ? process : NULL;
 }
 
 /* Those whose end was not heard of, for a record was lost, and those that are in a job by now. */
@@ -212,7 +221,8 @@ static void judge_exec(struct rules_listener *p, const struct wire_process *exec
 		       const struct profile_process *process)
 {
 	const struct identity id = identity_of(process);
-	const struct rule *rule = look_at_exec(p->match, exec);
+	bool in_job = machine_job_of(process);
+	const struct rule *rule = in_job ? NULL : look_at_exec(p->match, exec);
 
 	if (!p->begun) {
 		/* It ran before the audit: it can be a job once its children are known. */
@@ -222,7 +232,24 @@ static void judge_exec(struct rules_listener *p, const struct wire_process *exec
 	}
 	forget(p, find(p, &id)); /* it was another program */
 	if (rule)
-		begin_job(p, process, rule);
+		in_job = begin_job(p, process, rule);
+	if (in_job && p->marker)
+		recipe_marker_meet(p->marker, process, exec);
+}
+
+/* Those that were in the tree of a job when it began. Deeper ones come when they change. */
+static void judge_tree(struct rules_listener *p, const struct profile_process *process,
+		       unsigned int depth)
+{
+	const struct identity id = identity_of(process);
+	struct suspect *suspect = find(p, &id);
+
+	if (is_for_recipes(p, process))
+		enqueue(p, suspect ? suspect : add(p, &id));
+	if (depth == MAX_DEPTH)
+		return;
+	for (process = machine_child(process); process; process = machine_sibling(process))
+		judge_tree(p, process, depth + 1);
 }
 
 static void record(struct listener *listener, const struct wire_header *record,
@@ -232,6 +259,8 @@ static void record(struct listener *listener, const struct wire_header *record,
 	const struct profile_process *process = news->process;
 	struct identity id;
 
+	if (news->job_began && p->marker)
+		judge_tree(p, news->job->root, 0);
 	if (record->kind == WIRE_CHECKPOINT || !process)
 		return;
 	if (record->kind == WIRE_EXIT) {
@@ -239,10 +268,12 @@ static void record(struct listener *listener, const struct wire_header *record,
 		forget(p, find(p, &id));
 		return;
 	}
-	if (machine_job_of(process) || process->end_ns)
+	if (process->end_ns)
 		return;
 	if (record->kind == WIRE_EXEC)
 		judge_exec(p, (const void *)record, process);
+	else if (machine_job_of(process) && !is_for_recipes(p, process))
+		return;
 	else if (record->kind != WIRE_FORK || process->flags & WIRE_PROCESS_ATTACHED)
 		note_change(p, process, record->kind == WIRE_MAPPED);
 }
@@ -270,11 +301,15 @@ static void look(struct rules_listener *p, struct suspect *suspect)
 	suspect->moved = false;
 	suspect->new_code = 0;
 	suspect->rss = process->memory.rss;
+	if (machine_job_of(process)) {
+		recipe_marker_meet(p->marker, process, NULL);
+		return;
+	}
 	rule = look_at_process(p->match, process, files, &cut);
 	suspect->had_files |= files && rules_match_asks(p->match, RULE_FILE);
 	p->cut += cut;
-	if (rule)
-		begin_job(p, process, rule);
+	if (rule && begin_job(p, process, rule) && p->marker)
+		recipe_marker_meet(p->marker, process, NULL);
 }
 
 static void add_to_budget(struct rules_listener *p, uint64_t now)
@@ -382,7 +417,7 @@ static void close_listener(struct listener *listener)
 	free(p);
 }
 
-struct listener *rules_listener_new(const struct rules *rules)
+struct listener *rules_listener_new(const struct rules *rules, struct marker *marker)
 {
 	struct rules_listener *p = calloc(1, sizeof(*p));
 
@@ -394,6 +429,7 @@ struct listener *rules_listener_new(const struct rules *rules)
 					.finish = finish,
 					.close = close_listener};
 	p->timer.fd = -1;
+	p->marker = marker;
 	p->match = rules_match_new(rules);
 	if (p->match)
 		return &p->listener;

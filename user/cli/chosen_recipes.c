@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "cli/run_recipes.h"
+#include "cli/chosen_recipes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "recipes/recipe_marker.h"
 
-const struct command_option run_recipes_options[] = {
+const struct command_option chosen_recipes_options[] = {
 	{0, "recipe", "NAME|FILE",
 	 "Make checkpoints of a tool's output by this recipe, before those that come with "
 	 "qprof-bpf; none: leave those out (repeatable)",
@@ -51,10 +51,8 @@ static int read_shipped(struct recipes_options *chosen, struct error *err)
 	return code;
 }
 
-static int read_recipes(struct recipes_options *chosen, struct error *err)
+int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err)
 {
-	bool shipped = true;
-
 	chosen->set = recipes_new();
 	if (!chosen->set)
 		return error_set(err, "out of memory");
@@ -67,12 +65,12 @@ static int read_recipes(struct recipes_options *chosen, struct error *err)
 	return shipped ? read_shipped(chosen, err) : 0;
 }
 
-int run_recipes_marker(struct recipes_options *chosen, char *const *command, struct marker **marker,
-		       bool *expected, struct error *err)
+int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
+			  struct marker **marker, bool *expected, struct error *err)
 {
 	*marker = NULL;
 	*expected = false;
-	if (read_recipes(chosen, err))
+	if (chosen_recipes_read(chosen, true, err))
 		return -1;
 	if (!recipes_count(chosen->set))
 		return 0;
@@ -83,14 +81,14 @@ int run_recipes_marker(struct recipes_options *chosen, char *const *command, str
 	return 0;
 }
 
-void run_recipes_tell(const struct recipes_options *chosen)
+void chosen_recipes_tell(const struct recipes_options *chosen)
 {
 	if (chosen->not_installed)
 		log_info("share/qprof-bpf/recipes is not installed beside qprof-bpf: programs "
 			 "without marks have no phases but by --recipe");
 }
 
-void run_recipes_free(struct recipes_options *chosen)
+void chosen_recipes_free(struct recipes_options *chosen)
 {
 	free(chosen->names.items);
 	recipes_free(chosen->set);

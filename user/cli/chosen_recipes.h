@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* chosen_recipes.h - which recipes a run or an audit uses: those that --recipe names, then those
+ * that come with qprof-bpf. */
+#ifndef QPROF_CHOSEN_RECIPES_H
+#define QPROF_CHOSEN_RECIPES_H
+
+#include "capture/marker.h"
+#include "cli/options.h"
+#include "recipes/recipe.h"
+
+struct recipes_options {
+	struct texts names; /* of --recipe */
+	struct recipes *set;
+	bool not_installed; /* those that come with qprof-bpf are not there */
+};
+
+/* Of a struct recipes_options. */
+extern const struct command_option chosen_recipes_options[];
+
+/* Fills in the set; shipped: with those that come with qprof-bpf, unless --recipe none leaves them
+ * out. Returns 0, or -1 and *err. */
+int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err);
+/*
+ * Of a run. Returns 0, and *marker: NULL if there is no recipe; or -1 and *err. Sets *expected to
+ * whether one recognises the command, or may recognise what runs already (NULL).
+ */
+int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
+			  struct marker **marker, bool *expected, struct error *err);
+/* Says, afterwards, which recipes it did without. */
+void chosen_recipes_tell(const struct recipes_options *chosen);
+void chosen_recipes_free(struct recipes_options *chosen);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* recipe_jobs.c - recipes in an audit: which processes of jobs use them. */
+#include <string.h>
+
+#include "base/log.h"
+#include "capture/capture.h"
+#include "recipes/from.h"
+#include "recipes/recipe_marker.h"
+#include "recipes/rules_look.h"
+
+/* What it runs now is nobody's yet: recipe_marker_meet() comes when the record is fed. */
+static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+	struct recipe_user *user = h->kind == WIRE_EXEC ? recipe_user_of(m, h->tgid) : NULL;
+
+	m->capture = c;
+	if (!user)
+		return;
+	recipe_user_end(m, user);
+	memset(user->recipes, 0, sizeof(user->recipes));
+	user->changed = true;
+}
+
+struct marker *recipe_marker_of_jobs(const struct recipes *recipes)
+{
+	struct marker *marker = recipe_marker_new(recipes);
+
+	if (marker)
+		marker->arrived = arrived;
+	return marker;
+}
+
+bool recipe_marker_wants(struct marker *marker, const struct profile_process *process)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+	const struct recipe_user *user = recipe_user_of(m, process->tgid);
+
+	return rules_count(recipes_rules(m->recipes, TOOL_SLOT)) &&
+	       !(user && user->started_ns == process->started_ns && user->recipes[TOOL_SLOT]);
+}
+
+/* Those whose ends were lost. */
+static void forget_gone(struct recipe_marker *m)
+{
+	struct recipe_user *user = NULL, *next;
+
+	HASH_ITER (hh, m->users, user, next) {
+		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
+			recipe_user_forget(m, user);
+	}
+}
+
+/* Looks into each slot that is free. Returns true if that found a recipe. */
+static bool find_recipes(struct recipe_marker *m, const struct profile_process *process,
+			 const struct wire_process *exec, const struct recipe **recipes)
+{
+	bool found = false, cut;
+
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
+		struct rules_match *match = m->match[slot];
+
+		if (recipes[slot])
+			continue;
+		recipes[slot] = recipe_found(m, slot,
+					     exec ? look_at_exec(match, exec)
+						  : look_at_process(match, process, true, &cut));
+		found |= recipes[slot] != NULL;
+	}
+	return found;
+}
+
+void recipe_marker_meet(struct marker *marker, const struct profile_process *process,
+			const struct wire_process *exec)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+	struct recipe_user *user = recipe_user_of(m, process->tgid);
+	const struct recipe *recipes[RECIPE_SLOTS] = {0};
+
+	if (user && (exec || user->started_ns != process->started_ns)) {
+		recipe_user_forget(m, user); /* it was another program */
+		user = NULL;
+	}
+	if (user)
+		memcpy(recipes, user->recipes, sizeof(recipes));
+	if (!find_recipes(m, process, exec, recipes))
+		return;
+	if (!user && HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
+		forget_gone(m);
+	user = recipe_user_get(m, process->tgid, process->started_ns);
+	if (!user)
+		return;
+	memcpy(user->recipes, recipes, sizeof(user->recipes));
+	recipe_user_begin(m, user);
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		if (recipes[slot])
+			log_verbose("process %u: recipe %s", process->tgid, recipes[slot]->name);
+}

@@ -2,7 +2,8 @@
 """What one recorded profile does not happen to have: profiles that are made up, in every format.
 
 edges.yaml has reused pids, phases that cross, open ones, swap, odd metrics, more warnings and processes than are
-shown; rows.yaml has rows only; odd.yaml has names that are hard to show. Their reports are edges/NAME.FORMAT, byte
+shown; rows.yaml has rows only; odd.yaml has names that are hard to show; curves.yaml was recorded of
+tests/programs/pattern.c: it has CPU time and I/O between its checkpoints. Their reports are edges/NAME.FORMAT, byte
 for byte: QPROF_UPDATE_GOLDEN=1 writes them anew, to be looked at before they are committed.
 """
 
@@ -45,6 +46,14 @@ REPORTS = {
     "rows.chrome": ["-f", "chrome"],
     "rows.mprof": ["-f", "mprof"],
     "rows.html": ["-f", "html"],
+    "curves.text": ["-f", "text", "--width", "80"],
+    "curves.json": ["-f", "json"],
+    "curves.csv-usage_timeline": ["-f", "csv", "--table", "usage_timeline"],
+    "curves.svg": ["-f", "svg"],
+    "curves.chrome": ["-f", "chrome"],
+    "curves.perfetto": ["-f", "perfetto"],
+    "curves.mprof": ["-f", "mprof"],
+    "curves.html": ["-f", "html"],
 }
 
 

@@ -21,7 +21,7 @@ import yaml
 import test_bounds
 import test_by_name as names
 from profiles import HOSTILE, QUARK, big_profile, harmless, hostile_profile
-from reports import BUILD, DEADLINE, PROFILE, in_order, report, shown
+from reports import BUILD, DEADLINE, HERE, PROFILE, in_order, report, shown
 
 try:
     from selenium import webdriver
@@ -232,6 +232,18 @@ def test_charts_are_drawn(browser, render):
     assert len(browser.all("#tracks .track")) == 8
     browser.scroll_to("#tracks .track")
     browser.until(lambda: browser.pixels("anon", "#tracks .track canvas")[0] > 500, "the largest process, first")
+
+
+def test_curves_are_drawn(browser, render):
+    """A profile without a curve has means between checkpoints, and the charts say so."""
+    curves = (HERE / "edges" / "curves.yaml").read_text(encoding="utf-8")
+    for text, mean in ((curves, False), (None, True)):
+        browser.open(render(text))
+        said = browser.text("#cpu-key"), browser.text("#io-key")
+        assert ["mean between checkpoints" in words for words in said] == [mean, mean], said
+        assert browser.pixels("cpu", "#cpu .chart canvas")[0] > 5000
+    browser.open(render(curves))
+    browser.screenshot("curves")
 
 
 def test_options_reach_the_page(browser, render):

@@ -420,6 +420,13 @@ static int by_process(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+static int by_moment(const void *a, const void *b)
+{
+	const struct recording_usage_point *x = a, *y = b;
+
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
 static int say_partial(struct recording *r, size_t lines)
 {
 	char text[160], steps[UNITS_TEXT_MAX];
@@ -453,6 +460,7 @@ int derive(struct recording *r, bool cut, size_t lines)
 	/* Files have them in order; nothing says that this one has. */
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);
 	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
+	array_sort(r->curve, r->n_curve, sizeof(*r->curve), by_moment);
 	for (size_t i = 0; i < r->n_processes; i++)
 		r->processes[i].ended = has(&record_process, &r->processes[i], "end_secs");
 	return 0;

@@ -222,7 +222,7 @@ static int render(const struct recording *r, const struct render_options *option
 	bool is_ready;
 
 	recording_ending(r, &page.ending);
-	page.rates = rates_between_steps(r, MAX_RATES, &page.n_rates);
+	page.rates = rates_over_time(r, MAX_RATES, &page.n_rates);
 	page.metrics = reported_metrics(r, &page.n_metrics);
 	page.by_name = by_name_new(r);
 	is_ready = !layout_phases(&page.layout, r) && page.needs && page.rates && page.metrics &&

@@ -127,6 +127,8 @@ static void put_rates(struct json_writer *j, const struct html_page *page)
 	static const char *const keys[] = {"start",    "end",	     "io_read", "disk_read",
 					   "io_write", "disk_write", "cpu",	NULL};
 
+	json_key(j, "has_curve");
+	html_bool(j, rates_have_curve(page->r));
 	html_rows(j, "rates", keys);
 	for (size_t i = 0; i < page->n_rates; i++) {
 		json_array(j);

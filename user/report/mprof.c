@@ -6,6 +6,7 @@
  *     MEM MIB UNIXSECS                             the tree, as `mprof run --include-children`
  *     CHLD NUMBER MIB UNIXSECS                     a process by itself; NUMBER is its pid
  *     FUNC NAME MIB UNIXSECS MIB UNIXSECS DEPTH    a phase: its begin, its end
+ *     # usage CPUSECS READMIB WRITTENMIB UNIXSECS  what the tree had used by then
  *     # TEXT                                       mprof passes over it, as over all it knows not
  *
  * mprof splits fields at single blanks and lines at every line end that Python knows, so a name has
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "format/ending.h"
+#include "format/fields.h"
 #include "report/metrics.h"
 #include "report/renderer.h"
 #include "base/text.h"
@@ -144,6 +146,21 @@ static void put_metric(const struct dat *d, const struct profile_metric *metric)
 	fprintf(d->out, " %s", metric_text(text, metric));
 }
 
+static void put_curve(const struct dat *d, const struct recording *r)
+{
+	char cpu[UNITS_TEXT_MAX], read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX],
+		text[UNITS_TEXT_MAX];
+
+	for (size_t i = 0; i < r->n_curve; i++) {
+		const struct profile_usage *usage = &r->curve[i].usage;
+
+		fprintf(d->out, "# usage %s %s %s %s\n",
+			units_secs(cpu, usage->cpu_ns, SECS_DECIMALS),
+			units_mb(read, usage->io_read), units_mb(written, usage->io_write),
+			units_secs(text, d->start_ns + r->curve[i].time_ns, 6));
+	}
+}
+
 /* What mprof has no place for. */
 static void put_comments(const struct dat *d, const struct recording *r)
 {
@@ -165,6 +182,7 @@ static void put_comments(const struct dat *d, const struct recording *r)
 			fprintf(d->out, " %s\n", units_secs(text, d->start_ns + step->rel_ns, 6));
 		}
 	}
+	put_curve(d, r);
 	for (size_t i = 0; i < r->n_definitions; i++)
 		put_comment(d, "definition ", r->definitions[i]);
 }

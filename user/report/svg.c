@@ -324,7 +324,7 @@ static void put_memory(const struct picture *p, const struct plot *plot)
 	put_peak(p, plot);
 }
 
-/* ---- CPU and I/O: means between checkpoints ---- */
+/* ---- CPU and I/O ---- */
 
 typedef uint64_t (*usage_of)(const struct profile_usage *usage);
 
@@ -400,8 +400,8 @@ static void put_cpu(const struct picture *p, const struct plot *where)
 		put_nothing(p, &plot, "not in this profile");
 		return;
 	}
-	svg_text(p->out, plot.left - AXIS, plot.top - 8, "dim", "cores, mean between checkpoints",
-		 60);
+	svg_text(p->out, plot.left - AXIS, plot.top - 8, "dim",
+		 rates_have_curve(p->r) ? "cores" : "cores, mean between checkpoints", 60);
 	put_axes(p, &plot, round_decimal(plot.high / 4), cores_text);
 	put_rates(p, &plot, cpu, 1e9, "cpu", true);
 }
@@ -557,7 +557,7 @@ static int render(const struct recording *r, const struct render_options *option
 	p.longest = select_phases(r, &by_duration, &p.n_longest);
 	while (p.n_longest && p.longest[0]->kind != p.longest[p.n_longest - 1]->kind)
 		p.n_longest--; /* stretches between marks, beside pairs */
-	p.rates = rates_between_steps(r, MAX_RATES, &p.n_rates);
+	p.rates = rates_over_time(r, MAX_RATES, &p.n_rates);
 	p.end_ns = r->totals.duration_ns ? r->totals.duration_ns : 1;
 	is_ready =
 		p.longest && p.rates && !layout_phases(&p.layout, r) && !svg_head_make(&p.head, r);

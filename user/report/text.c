@@ -172,14 +172,13 @@ static int put_page(const struct text_report *t)
 	put_when_and_where(t);
 	put_partial(t);
 	text_peak(t);
-	text_memory_line(t);
+	failed = text_over_time(t);
 	text_needs(t);
 	put_totals(t);
 	if (!t->options->by_name)
 		text_phases(t, phases, n);
-	failed = (t->options->by_name && text_by_name(t)) || text_processes(t) || text_metrics(t)
-			 ? -1
-			 : 0;
+	if ((t->options->by_name && text_by_name(t)) || text_processes(t) || text_metrics(t))
+		failed = -1;
 	if (!failed)
 		put_quality(t);
 	free(phases);

@@ -9,7 +9,6 @@
 enum {
 	TOP_SHARES = 3, /* processes named at the peak */
 	N_KINDS = 3,
-	MAX_BARS = 100,
 };
 
 /* ---- What the peak was made of ---- */
@@ -146,46 +145,6 @@ void text_peak(const struct text_report *t)
 		return;
 	put_kinds(t);
 	put_shares(t);
-}
-
-/* ---- Memory over time ---- */
-
-/*
- * The highest RSS from the last stretch's end up to `to`. *at is the next point to look at; what
- * the point before it says still holds when the stretch begins.
- */
-static uint64_t highest_before(const struct recording *r, uint64_t to, size_t *at)
-{
-	uint64_t high = *at ? recording_point_rss(&r->points[*at - 1]) : 0;
-
-	for (; *at < r->n_points && (r->points[*at].time_ns < to || to == UINT64_MAX); (*at)++) {
-		const uint64_t rss = recording_point_rss(&r->points[*at]);
-
-		high = rss > high ? rss : high;
-	}
-	return high;
-}
-
-void text_memory_line(const struct text_report *t)
-{
-	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	const struct recording *r = t->r;
-	const uint64_t end = r->totals.duration_ns, peak = r->totals.peak_rss;
-	const unsigned int room = t->table.width - INDENT;
-	const unsigned int columns = room > MAX_BARS ? MAX_BARS : room;
-	size_t at = 0;
-
-	if (!end || !peak || r->n_points < 2)
-		return;
-	fprintf(t->table.out, "%*s", INDENT, "");
-	for (unsigned int i = 0; i < columns; i++) {
-		const uint64_t to = i + 1 == columns ? UINT64_MAX : end / columns * (i + 1);
-		const uint64_t high = highest_before(r, to, &at);
-		const double part = (double)high / (double)peak;
-
-		fputs(bars[part >= 1 ? 7 : (unsigned int)(part * 8)], t->table.out);
-	}
-	fputc('\n', t->table.out);
 }
 
 /* ---- Will it fit ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * text_report.h - what the files of the text report share. text.c writes the page, text_peak.c the
- * peak and what it was made of, text_phases.c the list of phases and the tables by phase,
- * text_processes.c the processes, text_metrics.c what the program reported.
+ * peak and what it was made of, text_curves.c what rises and falls, text_phases.c the list of
+ * phases and the tables by phase, text_processes.c the processes, text_metrics.c what the program
+ * reported.
  */
 #ifndef QPROF_TEXT_REPORT_H
 #define QPROF_TEXT_REPORT_H
@@ -43,10 +44,12 @@ void text_process_name(char *out, size_t size, const struct recording_process *p
 
 /* How high the peak was, when, in which phase; the kinds of memory and processes it was made of. */
 void text_peak(const struct text_report *t);
-/* Memory over time as a line of bars. */
-void text_memory_line(const struct text_report *t);
 /* What the run needs at least, and what it had besides. */
 void text_needs(const struct text_report *t);
+
+/* text_curves.c: memory, CPU use and I/O over time as lines of bars. Returns -1 when out of memory.
+ */
+int text_over_time(const struct text_report *t);
 
 /* text_by_name.c */
 

@@ -59,13 +59,17 @@ struct trace_event *trace_add_event(struct trace_builder *b, uint32_t track,
 
 /*
  * No trace has more: the run has three; a process has two for its life and one for the end of its
- * memory; a phase begins, ends, and may have a mark; a row has a counter track for each group; a
- * metric has one value each time.
+ * memory; a phase begins, ends, and may have a mark; a row, or a
+ * point of the curve, has a value for each group, and a curve has a value of two rates for each
+ * stretch and at its end; a metric has one value each time.
  */
 static size_t count_events(const struct recording *r)
 {
 	size_t n = 3 + r->n_points + r->n_tracks + 3 * r->n_processes + 3 * r->n_phases +
-		   QUANTITY_GROUPS * r->n_steps + r->n_summaries;
+		   QUANTITY_GROUPS * (r->n_curve ? r->n_curve : r->n_steps) + r->n_summaries;
+
+	if (r->n_curve)
+		n += 2 * (r->n_curve + 1);
 
 	for (size_t i = 0; i < r->n_steps; i++)
 		n += r->steps[i].n_metrics;
@@ -235,7 +239,10 @@ static int allocate(struct trace_builder *b)
 	b->t->events = calloc(max_events, sizeof(*b->t->events));
 	b->by_pid = calloc(r->n_processes + 1, sizeof(*b->by_pid));
 	b->process_track = calloc(r->n_processes + 1, sizeof(*b->process_track));
-	if (!b->t->events || !b->by_pid || !b->process_track)
+	if (rates_have_curve(r))
+		b->t->rates = rates_over_time(r, r->n_curve, &b->t->n_rates);
+	if (!b->t->events || !b->by_pid || !b->process_track ||
+	    (rates_have_curve(r) && !b->t->rates))
 		return trace_no_memory(b);
 	for (uint32_t i = 0; i < r->n_processes; i++)
 		b->by_pid[i] = i;
@@ -272,6 +279,7 @@ int trace_build(struct trace *t, const struct recording *r, const struct render_
 void trace_free(struct trace *t)
 {
 	free(t->tracks);
+	free(t->rates);
 	free(t->events);
 	free(t->last);
 	free(t->command);

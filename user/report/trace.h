@@ -16,6 +16,7 @@
 #include "format/ending.h"
 #include "format/quantities.h"
 #include "format/recording.h"
+#include "report/rates.h"
 #include "report/renderer.h"
 
 enum {
@@ -90,6 +91,8 @@ struct trace {
 	struct ending ending;
 	char peak_name[64];	    /* of the instant at the peak */
 	bool says[QUANTITY_GROUPS]; /* rows have the quantities of the group */
+	struct rate *rates;	    /* of the curve; NULL without one */
+	size_t n_rates;
 };
 
 /*

@@ -14,8 +14,11 @@ enum source {
 	FROM_POINTS,	     /* of the tree's timeline */
 	FROM_PROCESS_POINTS, /* of the timelines of processes */
 	FROM_SUMMARIES,	     /* metrics of the whole run: at its end */
-	FROM_METRICS,	     /* of rows, as all that follow */
-	FROM_USAGE,	     /* the first of as many as there are groups of quantities */
+	FROM_METRICS,	     /* of rows */
+	FROM_CORES,	     /* CPU use: of the stretches in struct trace, as the next */
+	FROM_FLOW,	     /* I/O a second */
+	FROM_USAGE, /* the first of as many as there are groups of quantities: of the curve,
+		       without one of rows */
 };
 
 static const struct trace_counters memory_counters = {
@@ -255,9 +258,53 @@ static int add_usage(struct trace_builder *b, enum quantity_group group)
 	track = add_counters(b, 0, FROM_USAGE + group, &counters);
 	if (track == TRACE_NONE)
 		return -1;
-	for (uint32_t i = 0; i < b->r->n_steps; i++)
+	for (uint32_t i = 0; i < b->r->n_curve; i++)
+		trace_add_event(b, track, TRACE_VALUES, b->r->curve[i].time_ns, i);
+	for (uint32_t i = 0; !b->r->n_curve && i < b->r->n_steps; i++)
 		trace_add_event(b, track, TRACE_VALUES, b->r->steps[i].rel_ns, i);
 	return 0;
+}
+
+/* What is drawn of I/O a second. */
+static const struct {
+	const char *name;
+	unsigned int quantity;
+} flows[] = {
+	{"read by calls, a second", QUANTITY_OF_io_read},
+	{"written by calls, a second", QUANTITY_OF_io_write},
+	{"read from storage, a second", QUANTITY_OF_disk_read},
+	{"written to storage, a second", QUANTITY_OF_disk_write},
+};
+enum { N_FLOWS = sizeof(flows) / sizeof(*flows) };
+
+/* Each value holds for its stretch; after the last there is nothing. */
+static int add_rates(struct trace_builder *b, uint32_t source,
+		     const struct trace_counters *counters)
+{
+	const struct trace *t = b->t;
+	const uint32_t track = add_counters(b, 0, source, counters);
+
+	if (track == TRACE_NONE)
+		return -1;
+	for (uint32_t i = 0; i < t->n_rates; i++)
+		trace_add_event(b, track, TRACE_VALUES, t->rates[i].start_ns, i);
+	trace_add_event(b, track, TRACE_VALUES, t->rates[t->n_rates - 1].end_ns, TRACE_NONE);
+	return 0;
+}
+
+/* Totals rise for ever, and few viewers draw their slope. */
+static int add_curves(struct trace_builder *b)
+{
+	const struct trace_counters cores = {QUANTITY_COUNT, 1, 0, {"CPU cores in use"}};
+	struct trace_counters flow = {.unit = QUANTITY_BYTES, .n_names = N_FLOWS};
+
+	if (!b->t->n_rates)
+		return 0;
+	for (unsigned int i = 0; i < N_FLOWS; i++)
+		flow.names[i] = flows[i].name;
+	if (b->t->says[QUANTITY_CPU] && add_rates(b, FROM_CORES, &cores))
+		return -1;
+	return b->t->says[QUANTITY_CALLS] ? add_rates(b, FROM_FLOW, &flow) : 0;
 }
 
 int trace_add_tree_counters(struct trace_builder *b)
@@ -268,7 +315,7 @@ int trace_add_tree_counters(struct trace_builder *b)
 		if (add_usage(b, group))
 			return -1;
 	}
-	return add_metrics(b);
+	return add_curves(b) ? -1 : add_metrics(b);
 }
 
 /* ---- Values ---- */
@@ -292,9 +339,22 @@ static void memory_values(struct trace_value *values, uint64_t total, uint64_t f
 	values[4] = integer(swap);
 }
 
-static void read_values(const struct recording *r, const struct trace_event *event, uint32_t source,
+static struct trace_value rate_value(const struct rate *rate, unsigned int quantity)
+{
+	const double ns = (double)(rate->end_ns - rate->start_ns);
+	const struct quantity *q = &quantities[quantity];
+	const double second = q->unit == QUANTITY_NS ? 1 : 1e9; /* CPU time a time: cores */
+
+	return (struct trace_value){
+		.kind = TRACE_REAL,
+		.real = (double)quantity_of(q, &rate->usage) / ns * second,
+	};
+}
+
+static void read_values(const struct trace *t, const struct trace_event *event, uint32_t source,
 			struct trace_value *values)
 {
+	const struct recording *r = t->recording;
 	const uint32_t i = event->item;
 
 	switch (source) {
@@ -313,8 +373,16 @@ static void read_values(const struct recording *r, const struct trace_event *eve
 	case FROM_METRICS:
 		values[0] = metric_value(&r->steps[i].metrics[event->metric]);
 		break;
+	case FROM_CORES:
+		values[0] = rate_value(&t->rates[i], QUANTITY_OF_cpu_ns);
+		break;
+	case FROM_FLOW:
+		for (unsigned int k = 0; k < N_FLOWS; k++)
+			values[k] = rate_value(&t->rates[i], flows[k].quantity);
+		break;
 	default:
-		usage_values(values, source - FROM_USAGE, &r->steps[i].usage);
+		usage_values(values, source - FROM_USAGE,
+			     r->n_curve ? &r->curve[i].usage : &r->steps[i].usage);
 		break;
 	}
 }
@@ -326,7 +394,7 @@ void trace_values(struct trace *t, const struct trace_event *event, struct trace
 	if (event->item == TRACE_NONE)
 		memory_values(values, 0, 0, 0, 0, 0);
 	else
-		read_values(t->recording, event, track->source, values);
+		read_values(t, event, track->source, values);
 	for (unsigned int i = 0; i < track->counters.n_names; i++) {
 		struct trace_value *last = &t->last[track->first_value + i];
 

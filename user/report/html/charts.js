@@ -131,6 +131,8 @@ const IO = [
 	["io_read", "read", "read", 1.5],
 	["io_write", "written", "write", 1.5],
 ].filter(([key]) => profile.rates.some(r => r[key] > 0));
+// Without a curve between them, checkpoints alone say what was used by when.
+const means = profile.has_curve ? "" : ", mean between checkpoints";
 const hasCpu = profile.rates.some(r => r.cpu > 0);
 const cores = rateSeries("cpu");
 const ioRates = IO.map(([key]) => rateSeries(key));
@@ -548,7 +550,7 @@ function startCharts() {
 			head: 1.1,
 			values: n => `${+n.toFixed(2)}`,
 		});
-		byId("cpu-key").append(el("span", {}, swatch("cpu"), "cores, mean between checkpoints"));
+		byId("cpu-key").append(el("span", {}, swatch("cpu"), `cores${means}`));
 	}
 	byId("io").hidden = !IO.length;
 	if (IO.length) {
@@ -564,7 +566,7 @@ function startCharts() {
 		});
 		byId("io-key").append(
 			...IO.map(([, name, colour, width]) => el("span", {}, swatch(colour, width > 2 ? "line" : "line thin"), name)),
-			el("span", {}, "mean between checkpoints"));
+			...(means ? [el("span", {}, means.slice(2))] : []));
 	}
 	lanes.start();
 }

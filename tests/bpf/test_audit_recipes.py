@@ -140,6 +140,7 @@ def test_one_that_ran_before_has_phases_from_then_on(audit, recipe, sayer):
     job = job_of(report, one.pid)
     assert names_of(job) == ["after", "last"], job["phases"]
     assert [phase.get("closed", True) for phase in job["phases"]] == [True, False], job["phases"]
+    assert not [w for w in report["quality"]["warnings"] if w["what"] == "says"], "it says the rest later"
 
 
 def test_live_view_says_in_which_tensor_it_is(view, recipe, sayer, tmp_path):  # noqa: F811
@@ -213,17 +214,14 @@ def test_a_rule_of_the_user_names_the_job(audit, recipe, rules):
 
 
 def test_what_a_rule_says_is_no_job_is_not_heard(audit, recipe, rules, sayer):
-    more = rules("rules:\n- {name: no, job: no, executable: says, arguments: 'stdout'}\n")
-    with audit(*more, *recipe()) as running:
-        with Target("stdout", "1", "wait", path=program("says")) as none, \
-                Target("stderr", "1", "wait", path=program("says")) as one:
-            hears(running, one.pid)
-            # Its marks make it a job, and its log no phases.
-            for each in (none, one):
-                each.tell()
-                assert each.wait() == 0
+    more = rules("rules:\n- {name: no, job: no, executable: 'python*', arguments: refused}\n")
+    with audit(*more, *recipe(BY_SCRIPT)) as running, sayer("refused") as none, sayer("fine") as one:
+        hears(running, one.pid)
+        none.go()
+        one.go()
         report = running.stop()
-    assert names_of(job_of(report, one.pid)) == ["layer.1", "by hand 1"]
+    assert [job["pid"] for job in report["jobs"]] == [one.pid], report["jobs"]
+    assert names_of(job_of(report, one.pid)) == ["fine"]
     assert use_of(report)["processes"] == 1
 
 
@@ -240,6 +238,38 @@ def test_the_hook_is_there_only_while_somebody_is_heard(audit, recipe, sayer):
             wait_for(lambda: not is_hooked(running.process.pid), "the end of the hook")
         report = running.stop()
     assert [names_of(job) for job in report["jobs"]] == [["one"], ["one"]]
+
+
+def test_who_outlives_the_job_is_not_heard(audit, recipe, rules, tmp_path):
+    """The root's end is the job's: its child goes on, and is in no job any more."""
+    options = rules("rules:\n- {name: ours, executable: sh, arguments: '*this-job*'}\n")
+    pids = tmp_path / "pid"
+    script = f"read go; {program('says')} stderr 1 wait >{pids} & read go; true this-job"
+    with audit(*options, *recipe()) as running, \
+            subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as shell:
+        running.stderr.until(f"process {shell.pid} is a job: ours")
+        shell.stdin.write(b"go\n")
+        shell.stdin.flush()
+        pid = json.loads(wait_for(lambda: pids.exists() and pids.read_text(), "the child"))["ready"]
+        hears(running, pid)
+        assert is_hooked(running.process.pid)
+        shell.communicate(b"go\n")
+        wait_for(lambda: not is_hooked(running.process.pid), "the end of the hook")
+        subprocess.run(["kill", "-USR1", str(pid)], check=True)
+        report = running.stop()
+    job = job_of(report, shell.pid)
+    assert (job["end_secs"] is not None, job["processes"], names_of(job)) == (True, 2, []), job
+
+
+def test_a_changed_log_is_a_warning(audit, recipe):
+    with audit(*recipe(RECIPE.replace("\\] +", "\\] tensor "))) as running:
+        with Target("stderr", "1", "wait", path=program("says")) as one:
+            hears(running, one.pid)
+            one.tell()
+            assert one.wait() == 0
+        report = running.stop()
+    why = [w["why"] for w in report["quality"]["warnings"] if w["what"] == "says"]
+    assert len(why) == 1 and "tensor" in why[0] and "tests/programs/says.c" in why[0], report["quality"]["warnings"]
 
 
 def test_a_process_that_executes_something_else_is_not_heard(audit, recipe, tmp_path):

@@ -170,6 +170,7 @@ def test_a_phase_that_the_program_died_in_is_open(profile, recipe):
     for phases in phases_of(run.profile):
         assert phases[f"layer.{STEPS}"]["closed"] is False, phases
         assert phases[f"layer.{STEPS}"]["peak_memory_mb"] >= 4 + STEPS, phases
+    assert not [w for w in run.profile["quality"]["warnings"] if w["what"] == "says"], "it did not come to the end"
 
 
 def test_a_changed_log_is_a_warning(profile, recipe):

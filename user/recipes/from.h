@@ -27,6 +27,7 @@ struct recipe_user {
 	struct log_reader *logs[RECIPE_SLOTS];	    /* of those with items of a log */
 	bool asks;				    /* libraries may decide which tool it is */
 	bool changed; /* it runs something else, once the WIRE_EXEC is fed */
+	bool whole;   /* what it runs was recognised by its start, not later */
 	UT_hash_handle hh;
 };
 

@@ -40,6 +40,22 @@ bool recipe_marker_wants(struct marker *marker, const struct profile_process *pr
 	       !(user && user->started_ns == process->started_ns && user->recipes[TOOL_SLOT]);
 }
 
+void recipe_marker_leave(struct marker *marker, const struct machine *machine,
+			 const struct machine_job *job)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+	struct recipe_user *user = NULL, *next;
+
+	HASH_ITER (hh, m->users, user, next) {
+		const struct profile_process *process = machine_process(machine, user->tgid);
+
+		/* The root is ending, too: its record comes next. */
+		if (process && process != job->root && process->started_ns == user->started_ns &&
+		    machine_job_of(process) == job)
+			recipe_user_forget(m, user);
+	}
+}
+
 /* Those whose ends were lost. */
 static void forget_gone(struct recipe_marker *m)
 {
@@ -91,6 +107,7 @@ void recipe_marker_meet(struct marker *marker, const struct profile_process *pro
 	if (!user)
 		return;
 	memcpy(user->recipes, recipes, sizeof(user->recipes));
+	user->whole |= exec != NULL;
 	recipe_user_begin(m, user);
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		if (recipes[slot])

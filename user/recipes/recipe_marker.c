@@ -149,6 +149,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	if (!user)
 		return;
 	user->changed = true;
+	user->whole = true;
 	user->asks = now.asks;
 	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
 	recipe_user_begin(m, user);
@@ -209,6 +210,20 @@ static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marke
 	return to.any ? 0 : feed(context, &cp->h);
 }
 
+/* How it ended says what its recipes may have missed. */
+static void note_end(const struct recipe_user *user, const struct wire_process *exit)
+{
+	for (size_t slot = 0; slot < RECIPE_SLOTS && !exit->exit_code; slot++) {
+		struct recipe_use *use =
+			user->tellers[slot] ? teller_use(user->tellers[slot]) : NULL;
+
+		if (!use)
+			continue;
+		use->finished++;
+		use->whole += user->whole;
+	}
+}
+
 static void process_changed(struct recipe_marker *m, const struct wire_header *h)
 {
 	struct recipe_user *user = recipe_user_of(m, h->tgid);
@@ -216,6 +231,7 @@ static void process_changed(struct recipe_marker *m, const struct wire_header *h
 	if (!user || user->started_ns != h->started_ns)
 		return;
 	if (h->kind == WIRE_EXIT) {
+		note_end(user, (const struct wire_process *)h);
 		recipe_user_forget(m, user);
 	} else if (user->changed) {
 		user->changed = false;

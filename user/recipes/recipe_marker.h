@@ -11,7 +11,7 @@
 #define QPROF_RECIPE_MARKER_H
 
 #include "capture/marker.h"
-#include "model/profile.h"
+#include "model/machine.h"
 #include "recipes/recipe.h"
 
 /* The recipes must outlive it. Returns NULL when out of memory. */
@@ -28,6 +28,9 @@ bool recipe_marker_expects(struct marker *marker, char *const *command);
  * program (exec, else NULL), or may be recognised by what it has mapped or open now. */
 void recipe_marker_meet(struct marker *marker, const struct profile_process *process,
 			const struct wire_process *exec);
+/* A job has ended: what is left of it is not heard any more. */
+void recipe_marker_leave(struct marker *marker, const struct machine *machine,
+			 const struct machine_job *job);
 /* Returns true if no recipe of a tool has recognised the process yet, and one may. */
 bool recipe_marker_wants(struct marker *marker, const struct profile_process *process);
 

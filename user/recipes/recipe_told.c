@@ -35,6 +35,13 @@ static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
 		capture_warn(c, recipe->name, why);
 }
 
+/* What has not ended, or was killed, or was there before us may have items that nobody could see.
+ */
+static bool may_warn(const struct recipe *recipe, const struct recipe_use *use)
+{
+	return !recipe->beside && (use->whole || (use->finished && !any_matched(recipe, use)));
+}
+
 /* A recipe that is used beside others is used on many programs that it has nothing to do with. */
 static bool is_worth_telling(const struct recipe *recipe, const struct recipe_use *use)
 {
@@ -87,7 +94,7 @@ const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struc
 		if (!is_worth_telling(recipe, &m->uses[i]))
 			continue;
 		tell_recipe(m, i, &m->told[(*n)++]);
-		if (!recipe->beside)
+		if (may_warn(recipe, &m->uses[i]))
 			warn_of_idle_items(c, recipe, &m->uses[i]);
 	}
 	return m->told;

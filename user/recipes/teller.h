@@ -19,6 +19,8 @@ enum { MARK_NAME_MAX = 256 /* bytes of a name, its NUL included */ };
 /* How a recipe did, over all processes that it recognised. */
 struct recipe_use {
 	uint64_t processes;
+	uint64_t finished; /* of them, those that ended with status 0 */
+	uint64_t whole;	   /* of these, those that were there from their start on */
 	uint64_t matched[RECIPE_MAX_ITEMS]; /* how often, by item */
 	uint64_t buffered;   /* lines that came with a line before: their time is late */
 	uint64_t cut_lines;  /* longer than LOG_LINE_MAX */

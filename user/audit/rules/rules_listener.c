@@ -261,6 +261,8 @@ static void record(struct listener *listener, const struct wire_header *record,
 
 	if (news->job_began && p->marker)
 		judge_tree(p, news->job->root, 0);
+	if (news->job_ended && p->marker)
+		recipe_marker_leave(p->marker, audit_machine(p->audit), news->job);
 	if (record->kind == WIRE_CHECKPOINT || !process)
 		return;
 	if (record->kind == WIRE_EXIT) {

@@ -50,6 +50,21 @@ static int parse_limit(const struct command_option *option, const char *text, vo
 	return 0;
 }
 
+/* Its text is the option as the user gave it. */
+static int parse_growth(const struct command_option *option, const char *text, void *member)
+{
+	struct diff *diff = member;
+	char *words;
+
+	if (parse_bytes(text, &diff->max_growth) || !diff->max_growth)
+		return -EINVAL;
+	if (asprintf(&words, "--%s %s", option->name, text) < 0)
+		return -ENOMEM;
+	free((char *)diff->max_growth_text);
+	diff->max_growth_text = words;
+	return 0;
+}
+
 static const struct choice format_choices[] = {{"text", false}, {"json", true}, {0}};
 
 static const struct command_option options[] = {
@@ -63,6 +78,11 @@ static const struct command_option options[] = {
 	{0, "max-time-increase", "LIMIT", "The same of time: 10%, 2s", OPT_OWN,
 	 INTO(struct diff_command, limits), .set = COMPARE_TIME, .parse = parse_limit,
 	 .wrong = "not a limit such as 5% or 2s"},
+	{0, "max-growth-per-phase", "BYTES",
+	 "Most memory that each repeat of a phase may leave behind in NEW (`trends` in its "
+	 "profile): 1M",
+	 OPT_OWN, INTO(struct diff_command, diff), .parse = parse_growth,
+	 .wrong = "not an amount such as 1M"},
 	{0, "budget", "BUDGET", "Most that NEW may take: " BUDGETS_HELP, OPT_OWN,
 	 INTO(struct diff_command, budgets), .parse = budgets_parse, .wrong = BUDGETS_WRONG},
 	{0, "allow-failed", NULL,
@@ -96,6 +116,8 @@ static int add_profile(struct diff_command *command, struct comparison *c, enum 
 	    (ending.is_failed && !command->diff.endings[side].is_failed))
 		command->diff.endings[side] = ending;
 	added = comparison_add(c, side, &r);
+	if (!added && side == COMPARE_NEW)
+		added = diff_note_growth(&command->diff, &r);
 	recording_free(&r);
 	if (added == -E2BIG)
 		return error_set(err, "more than %d profiles on a side", COMPARE_MAX_RUNS);
@@ -176,6 +198,8 @@ static int diff_main(int argc, char **argv)
 		free((char *)command.limits.items[i].text);
 	free(command.limits.items);
 	budgets_free(&command.budgets);
+	diff_free_growth(diff);
+	free((char *)diff->max_growth_text);
 	return status;
 }
 

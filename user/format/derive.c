@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "format/fields.h"
+#include "format/trending.h"
 #include "model/outside.h"
 #include "model/pairing.h"
 
@@ -461,6 +462,8 @@ int derive(struct recording *r, bool cut, size_t lines)
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);
 	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
 	array_sort(r->curve, r->n_curve, sizeof(*r->curve), by_moment);
+	if (!r->n_trends && recording_find_trends(r))
+		return -ENOMEM;
 	for (size_t i = 0; i < r->n_processes; i++)
 		r->processes[i].ended = has(&record_process, &r->processes[i], "end_secs");
 	return 0;

@@ -333,6 +333,26 @@ static const struct field recipe_fields[] = {
 };
 const struct record record_recipe = RECORD(recipe, "a recipe", recipe_fields, NULL);
 
+static const struct field trend_fields[] = {
+	{FIELD(trend, "phase", phase, FIELD_TEXT), .required = true,
+	 .means = "# stands for the numbers in which the names differ"},
+	{FIELD(trend, "repeats", repeats, FIELD_COUNT), .required = true},
+	{FIELD(trend, "last_memory_mb", last_rss, FIELD_BYTES),
+	 .means = "RSS at the end of the last"},
+	{FIELD(trend, "last_needs_mb", last_needs, FIELD_BYTES),
+	 .means = "anon, shmem and swap at that time"},
+	{FIELD(trend, "per_repeat_mb", rss, FIELD_BYTES),
+	 .means = "how much more RSS there is at the end of each; absent here and below: it does "
+		  "not grow"},
+	{FIELD(trend, "per_repeat_needs_mb", needs, FIELD_BYTES),
+	 .means = "the same of anon, shmem and swap: what else grows is mapped files"},
+	{FIELD(trend, "per_repeat_peak_mb", peak, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_secs", ns, FIELD_NS)},
+	{FIELD(trend, "per_repeat_disk_read_mb", disk_read, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_io_write_mb", io_write, FIELD_BYTES)},
+};
+const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
+
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
 	.of = &(record_)
@@ -357,6 +377,10 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("outside_phases", outside, FIELD_LIST, record_outside, RECORDING_MAX_OUTSIDE),
 	 .means = "the time in which no pair was open: before the first, between pairs, after the "
 		  "last; with outermost pairs that do not overlap it adds up to the run"},
+	{TOP_LIST("trends", trends, FIELD_LIST, record_trend, RECORDING_MAX_SMALL),
+	 .means =
+		 "what grows from one repeat of a phase to the next, by a robust estimate; absent: "
+		 "nothing, as far as can be told"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
 	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
 	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),

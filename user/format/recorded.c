@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "base/arena.h"
 #include "format/fields.h"
+#include "format/trending.h"
 
 enum { SCHEMA_VERSION = 1 };
 
@@ -338,6 +339,37 @@ static int record_processes(struct recording *r, const struct profile *p)
 	return 0;
 }
 
+static int add_trending(struct trending *t, const struct profile *p)
+{
+	size_t n_points, n_phases;
+	const struct profile_point *points = profile_points(p, &n_points);
+	const struct profile_phase *phases = profile_phases(p, &n_phases);
+
+	for (size_t i = 0; i < n_points; i++)
+		if (trending_point(t, profile_rel_ns(p, points[i].time_ns),
+				   points[i].anon + points[i].shmem + points[i].swap))
+			return -ENOMEM;
+	for (size_t i = 0; i < n_phases; i++) {
+		const struct recording_phase phase = recorded_phase(p, &phases[i]);
+
+		if (trending_add(t, &phase))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int recorded_trends(const struct profile *p, struct arena *arena, struct recording_trend **list,
+		    size_t *n)
+{
+	struct trending *t = trending_new();
+	int err = t ? add_trending(t, p) : -ENOMEM;
+
+	if (!err)
+		err = trending_find(t, arena, list, n);
+	trending_free(t);
+	return err;
+}
+
 int recorded_profile(struct recording *r, const struct profile *p)
 {
 	if (!r->arena)
@@ -345,5 +377,7 @@ int recorded_profile(struct recording *r, const struct profile *p)
 	r->totals = recorded_totals(profile_totals(p));
 	r->peak.has = field_all(&record_peak);
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
-	return record_phases(r, p) || record_processes(r, p) ? -ENOMEM : 0;
+	if (record_phases(r, p) || record_processes(r, p))
+		return -ENOMEM;
+	return recorded_trends(p, r->arena, &r->trends, &r->n_trends);
 }

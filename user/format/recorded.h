@@ -32,4 +32,9 @@ struct recording_shared recorded_shared(const struct profile_totals *totals);
  */
 int recorded_profile(struct recording *r, const struct profile *p);
 
+/* Finds what grows from one repeat of a phase to the next; the list and its texts are the arena's.
+ * Returns 0 or -ENOMEM. */
+int recorded_trends(const struct profile *p, struct arena *arena, struct recording_trend **list,
+		    size_t *n);
+
 #endif

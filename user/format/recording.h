@@ -180,6 +180,16 @@ struct recording_totals {
 	struct profile_usage usage;	/* of the tree */
 };
 
+/* What grows from one repeat of a phase to the next (model/trends.h). */
+struct recording_trend {
+	uint32_t has;
+	char *phase; /* "Layer #" */
+	uint64_t repeats;
+	uint64_t rss, last_rss;			/* at the end: growth of each; of the last */
+	uint64_t needs, last_needs;		/* the same of anon, shmem and swap */
+	uint64_t peak, ns, disk_read, io_write; /* growth of each */
+};
+
 struct recording_warning {
 	uint32_t has;
 	char *what, *why;
@@ -240,6 +250,8 @@ struct recording {
 	size_t n_phases;
 	struct recording_phase *outside; /* PROFILE_PHASE_OUTSIDE, in order of time; no phases */
 	size_t n_outside;
+	struct recording_trend *trends; /* the largest growth of memory first */
+	size_t n_trends;
 	struct recording_process *processes;
 	size_t n_processes;
 	struct recording_point *points;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/quality.h"
@@ -103,6 +104,24 @@ static void put_peak(struct emit *e, const struct profile *p)
 		return;
 	emit_plain(e, "peak");
 	yaml_item(e, &record_peak, &peak);
+}
+
+/* Readers find them by themselves if there was no memory for them. */
+static void put_trends(struct emit *e, const struct profile *p)
+{
+	struct arena *arena = arena_new();
+	struct recording_trend *trends;
+	size_t n;
+
+	if (arena && !recorded_trends(p, arena, &trends, &n) && n) {
+		emit_plain(e, "trends");
+		emit_list(e, EMIT_BLOCK);
+		for (size_t i = 0; i < n; i++)
+			yaml_item(e, &record_trend, &trends[i]);
+		emit_list_end(e);
+		emit_boundary(e);
+	}
+	arena_free(arena);
 }
 
 static void put_processes(struct emit *e, const struct profile *p)
@@ -294,6 +313,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_definitions(e, p);
 	put_peak(e, p);
 	yaml_phases(e, p);
+	put_trends(e, p);
 	put_processes(e, p);
 	put_timeline(e, p);
 	put_process_timeline(e, p);

@@ -130,12 +130,18 @@ int diff_judge(struct diff *d)
 	for (size_t i = 0; i < d->n_budgets && !err; i++)
 		err = d->budgets[i].program ? diff_judge_program(d, &d->budgets[i])
 					    : judge_budgets(d, &d->budgets[i]);
-	return err;
+	return err ? err : diff_judge_growth(d);
+}
+
+/* There is something to be judged. */
+static bool is_gate(const struct diff *d)
+{
+	return d->n_limits || d->n_budgets || d->max_growth;
 }
 
 static bool is_doubted(const struct diff *d)
 {
-	return d->n_limits + d->n_budgets && !d->allow_failed &&
+	return is_gate(d) && !d->allow_failed &&
 	       (d->endings[COMPARE_OLD].is_failed || d->endings[COMPARE_NEW].is_failed);
 }
 
@@ -339,7 +345,8 @@ static void put_breach(const struct diff *d, FILE *out, const struct diff_breach
 	}
 	fputs(": ", out);
 	put_name(out, breach->name, breach->occurrence, d->width / 2);
-	fprintf(out, ", %s is %s, at most %s\n", compare_metrics[breach->metric].title,
+	fprintf(out, ", %s is %s, at most %s\n",
+		breach->is_growth ? "growth of memory each" : compare_metrics[breach->metric].title,
 		value_text(new, breach->metric, breach->new),
 		value_text(most, breach->metric, breach->most));
 }
@@ -386,7 +393,7 @@ void diff_text(const struct diff *d, FILE *out)
 			units_counted(phases_text, sizeof(phases_text), same_metrics, "metric(s)"));
 	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
 		fputs("~ is within the spread of the repeats\n", out);
-	if (d->n_limits + d->n_budgets)
+	if (is_gate(d))
 		fputc('\n', out);
 	diff_judgement_text(d, out);
 }
@@ -400,7 +407,7 @@ void diff_judgement_text(const struct diff *d, FILE *out)
 		fprintf(out, "! the limits cannot be told to hold: a run %s (--allow-failed)\n",
 			d->old_partial || d->new_partial ? "was cut off" : "failed");
 	tone(d, out, PLAIN);
-	if (d->n_limits + d->n_budgets && !diff_is_broken(d))
+	if (is_gate(d) && !diff_is_broken(d))
 		fputs("All limits hold.\n", out);
 }
 
@@ -497,7 +504,9 @@ static void put_json_breach(struct json_writer *j, const struct diff_breach *bre
 	json_key(j, "occurrence");
 	json_u64(j, breach->occurrence);
 	json_key(j, "metric");
-	json_text(j, breach->program ? breach->program : compare_metrics[breach->metric].name);
+	json_text(j, breach->program	 ? breach->program
+		     : breach->is_growth ? "growth_per_phase"
+					 : compare_metrics[breach->metric].name);
 	put_breach_number(j, "new", breach, breach->new, breach->program_new);
 	put_breach_number(j, "most", breach, breach->most, breach->program_most);
 	json_object_end(j);

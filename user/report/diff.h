@@ -25,10 +25,17 @@ struct diff_breach {
 	unsigned int occurrence;
 	enum compare_metric metric;
 	bool is_missing; /* no phase matches the budget: there are no values */
+	bool is_growth;	 /* `new` is what each repeat of phases of that name leaves in memory */
 	uint64_t new, most;
 	/* Not NULL: instead, of a metric that the program reported. */
 	const char *program;
 	double program_new, program_most;
+};
+
+/* A trend of a run of the new side. */
+struct diff_growth {
+	char *phase;   /* "Layer #" */
+	uint64_t each; /* bytes that each repeat leaves: without mapped files, if that is known */
 };
 
 struct diff {
@@ -41,6 +48,10 @@ struct diff {
 	size_t n_limits;
 	const struct diff_budget *budgets;
 	size_t n_budgets;
+	uint64_t max_growth; /* bytes that a repeat may leave; 0: any */
+	const char *max_growth_text;
+	struct diff_growth *growths; /* by diff_note_growth */
+	size_t n_growths, cap_growths;
 	struct diff_breach *breaches; /* by diff_judge; the caller frees them */
 	size_t n_breaches;
 	unsigned int width;
@@ -48,7 +59,7 @@ struct diff {
 	bool allow_failed; /* judge runs that did not end well as others */
 };
 
-/* Fills in the breaches. Returns 0 or -ENOMEM. */
+/* Fills in the breaches. Runs of the new side were noted before. Returns 0 or -ENOMEM. */
 int diff_judge(struct diff *d);
 /* Returns true if a limit or budget does not hold, or a run did not end well so that it may not. */
 bool diff_is_broken(const struct diff *d);
@@ -69,7 +80,15 @@ size_t diff_text_program(const struct diff *d, FILE *out);
 void diff_text_program_breach(const struct diff_breach *breach, FILE *out);
 void diff_json_program(const struct diff *d, struct json_writer *j);
 
-/* diff.c, for it. */
+/* diff_growth.c */
+
+/* Notes the trends of a run of the new side. Returns 0 or -ENOMEM. */
+int diff_note_growth(struct diff *d, const struct recording *r);
+/* Adds a breach for each that passes the limit. Returns 0 or -ENOMEM. */
+int diff_judge_growth(struct diff *d);
+void diff_free_growth(struct diff *d);
+
+/* diff.c, for these. */
 enum { DIFF_VALUE = 11, DIFF_TITLE = 19 }; /* columns of a value and of a title */
 int diff_add_breach(struct diff *d, const struct diff_breach *breach);
 void diff_title(const struct diff *d, FILE *out, const char *title);

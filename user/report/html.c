@@ -8,6 +8,7 @@
 #include "report/markup.h"
 #include "base/units.h"
 #include "format/least.h"
+#include "format/trending.h"
 
 enum { MAX_RATES = 2000 };
 
@@ -21,6 +22,19 @@ static const char *source_name(const struct html_page *page)
 	if (!strcmp(source, "-"))
 		return "stdin";
 	return slash && slash[1] ? slash + 1 : source;
+}
+
+static void put_trends(struct json_writer *j, const struct recording *r)
+{
+	enum { SHOWN = 5 };
+	char sentence[TRENDING_TEXT_MAX];
+
+	if (!r->n_trends)
+		return;
+	html_member_array(j, "trends");
+	for (size_t i = 0; i < r->n_trends && i < SHOWN; i++)
+		html_shown(j, trending_sentence(sentence, &r->trends[i]));
+	json_array_end(j);
 }
 
 static void put_run(struct json_writer *j, const struct html_page *page)
@@ -45,6 +59,7 @@ static void put_run(struct json_writer *j, const struct html_page *page)
 	/* The page knows the exact one. */
 	if (recording_cpu_error(page->r) > RECORDING_CPU_EXACT_NS)
 		html_member_secs(j, "cpu_error", recording_cpu_error(page->r));
+	put_trends(j, page->r);
 	if (!page->ending.is_bad)
 		return;
 	html_member_shown(j, "ending", page->ending.text);

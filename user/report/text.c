@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "format/quality.h"
 #include "format/quantities.h"
+#include "format/trending.h"
 #include "report/select.h"
 #include "report/text_report.h"
 #include "report/usage_line.h"
@@ -123,6 +124,17 @@ static void put_totals(const struct text_report *t)
 	text_wrapped(t, "", usage_line(line, &t->r->totals));
 }
 
+/* Beyond the first few nobody reads them; JSON has all. */
+static void put_trends(const struct text_report *t)
+{
+	enum { SHOWN = 5 };
+	char sentence[TRENDING_TEXT_MAX];
+
+	for (size_t i = 0; i < t->r->n_trends && i < SHOWN; i++)
+		text_wrapped(t, i ? "       " : "Grows: ",
+			     trending_sentence(sentence, &t->r->trends[i]));
+}
+
 /* ---- Quality ---- */
 
 static void put_doubt(const struct text_report *t, const char *line, bool *any_said)
@@ -175,6 +187,7 @@ static int put_page(const struct text_report *t)
 	failed = text_over_time(t);
 	text_needs(t);
 	put_totals(t);
+	put_trends(t);
 	if (!t->options->by_name)
 		text_phases(t, phases, n);
 	if ((t->options->by_name && text_by_name(t)) || text_processes(t) || text_metrics(t))

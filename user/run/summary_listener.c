@@ -22,6 +22,7 @@
 #include "format/least.h"
 #include "format/quality_table.h"
 #include "format/recorded.h"
+#include "format/trending.h"
 #include "run/listeners.h"
 
 enum {
@@ -459,6 +460,15 @@ static void put_profile(const struct table *table, const struct summary_page *pa
 	free(next);
 }
 
+/* What the report has more of. */
+static void put_trend(const struct table *table, const struct recording *r)
+{
+	char sentence[TRENDING_TEXT_MAX];
+
+	if (r->n_trends)
+		table_wrapped(table, "  grows: ", trending_sentence(sentence, &r->trends[0]));
+}
+
 static int put_summary(const struct recording *r, const struct profile *p,
 		       const struct run_quality *quality, int fd, const struct summary_page *page)
 {
@@ -476,6 +486,7 @@ static int put_summary(const struct recording *r, const struct profile *p,
 	put_least(&table, p);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_usage(&table, &r->totals.usage);
+	put_trend(&table, r);
 	put_phases(&table, r);
 	put_processes(&table, r);
 	put_cost(&table, p, quality);

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What grows from one layer to the next is said in every report, and diff can gate on it."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from reports import run, schema
+
+LAYERS = 32
+
+
+def phase(name, i, end, peak):
+    return {"name": name, "kind": "pair", "depth": 0, "pid": 7, "tid": 7, "start_secs": 2.0 * i, "duration_secs": 2.0,
+            "start_memory_mb": 100.0, "end_memory_mb": end, "delta_memory_mb": 0.0, "peak_memory_mb": peak,
+            "io_read_mb": 0.0, "io_write_mb": 0.0, "disk_read_mb": 0.0, "disk_write_mb": 0.0, "cpu_time_secs": 0.25}
+
+
+def profile(each, trends=None, anon=None):
+    """`anon`: by how much each layer's share of `each` is no mapped file; None: no timeline says."""
+    rows = [[2.0 * i + 2.0, 50.0 + (each - anon) * i, 50.0 + anon * i, 0.0, 0.0] for i in range(LAYERS)] if anon is not None else None
+    phases = [phase(f"Layer {i}/{LAYERS}", i, 100.0 + each * i, 600.0) for i in range(LAYERS)]
+    return yaml.dump({
+        "qprof": {"version": "0", "schema_version": 1, "command": ["q"], "started_at": 1.0, "backends": {}},
+        "memory_usage": [{"step": "Start", "timestamp": 1.0, "relative_time_secs": 0.0, "cpu_memory_mb": 1.0},
+                         {"step": "End", "timestamp": 65.0, "relative_time_secs": 64.0, "cpu_memory_mb": 1.0}],
+        "total_quantization_time_seconds": 64.0, "peak_memory_mb": 600.0, "phases": phases,
+        **({"trends": trends} if trends else {}),
+        **({"timeline": {"columns": ["time_secs", "file_mb", "anon_mb", "shmem_mb", "swap_mb"], "rows": rows}} if rows else {}),
+        "quality": {"lost_checkpoints": 0, "may_be_counted_more_than_once_mb": {"inherited_at_fork": 0.0}}}, sort_keys=False).encode()
+
+
+SENTENCE = "Layer #/# (32 repeats): +10.0 MiB of memory each, 410 MiB after the last"
+
+
+def test_json():
+    document = json.loads(run("report", "-f", "json", "-", stdin=profile(10.0))[0])
+    assert document["trends"] == [{"phase": "Layer #/#", "repeats": LAYERS, "last_memory_mb": 410, "per_repeat_mb": 10}]
+    whole = schema()
+    jsonschema.validate(document["trends"], {"$defs": whole["$defs"], **whole["properties"]["trends"]})
+
+
+def test_text():
+    text = " ".join(run("report", "--width", "100", "-", stdin=profile(10.0))[0].decode().split())
+    assert f"Grows: {SENTENCE}" in text, text
+
+
+def test_mapped_files_are_told_apart():
+    """Weights that are mapped and read layer by layer are in RSS, and can be dropped."""
+    text = " ".join(run("report", "--width", "120", "-", stdin=profile(10.0, anon=0.0))[0].decode().split())
+    assert "Grows: Layer #/# (32 repeats): +10.0 MiB of mapped files each, 410 MiB after the last" in text, text
+    text = " ".join(run("report", "--width", "120", "-", stdin=profile(10.0, anon=4.0))[0].decode().split())
+    assert "Grows: Layer #/# (32 repeats): +4.00 MiB of memory each, 174 MiB after the last" in text, text
+
+
+def test_page():
+    page = run("report", "-f", "html", "-o", "-", "-", stdin=profile(10.0))[0].decode()
+    assert f'"trends":["{SENTENCE}"]' in page.replace("\n", ""), page[:2000]
+
+
+def test_nothing_grows():
+    """No word of it, and no key."""
+    assert "Grows:" not in run("report", "-", stdin=profile(0.0))[0].decode()
+    assert json.loads(run("report", "-f", "json", "-", stdin=profile(0.0))[0]).get("trends") in (None, [])
+
+
+def test_what_the_file_says_counts():
+    """Found once, when the profile was written."""
+    said = [{"phase": "Block #", "repeats": 7, "last_memory_mb": 1.0, "per_repeat_secs": 2.5}]
+    document = json.loads(run("report", "-f", "json", "-", stdin=profile(10.0, said))[0])
+    assert [trend["phase"] for trend in document["trends"]] == ["Block #"]
+    assert "Block # (7 repeats): +2.5 s of time each" in run("report", "-", stdin=profile(10.0, said))[0].decode()
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, each in (("flat", 0.0), ("grows", 10.0)):
+        (tmp_path / name).write_bytes(profile(each))
+    return tmp_path
+
+
+@pytest.mark.parametrize("most,status", [("9M", 1), ("11M", 0)])
+def test_gate(files, most, status):
+    text = run("diff", "--max-growth-per-phase", most, files / "flat", files / "grows", status=status)[0].decode()
+    if status:
+        assert f"! --max-growth-per-phase {most}: Layer #/#, growth of memory each is 10.0 MiB, at most 9.00 MiB" in text, text
+    else:
+        assert "All limits hold." in text, text
+
+
+def test_gate_in_json(files):
+    document = json.loads(run("diff", "-f", "json", "--max-growth-per-phase", "1M", files / "flat", files / "grows", status=1)[0])
+    breach, = document["breaches"]
+    assert (breach["phase"], breach["metric"], breach["new"], breach["most"]) == (
+        "Layer #/#", "growth_per_phase", 10 << 20, 1 << 20), breach
+
+
+def test_gate_counts_no_mapped_files(files):
+    (files / "mapped").write_bytes(profile(10.0, anon=0.5))
+    assert "All limits hold." in run("diff", "--max-growth-per-phase", "1M", files / "flat", files / "mapped")[0].decode()
+
+
+def test_gate_looks_at_the_new_side_alone(files):
+    assert "All limits hold." in run("diff", "--max-growth-per-phase", "1M", files / "grows", files / "flat")[0].decode()
+
+
+def test_bad_amount(files):
+    run("diff", "--max-growth-per-phase", "0", files / "flat", files / "grows", status=125)
+    run("diff", "--max-growth-per-phase", "5%", files / "flat", files / "grows", status=125)

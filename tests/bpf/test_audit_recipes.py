@@ -340,6 +340,30 @@ def test_a_flood_of_lines_is_limited(audit, recipe, tmp_path):
     assert quality(report)["limited_checkpoints"] >= 2000 - taken, quality(report)
 
 
+def test_a_thousand_at_a_time(audit, recipe, rules):
+    """More are said to be left out. When they have gone, there is room again."""
+    options = rules("rules:\n- {name: ours, executable: sh, arguments: this-job}\n")
+    by_shell = RECIPE.replace("{executable: says}", '{executable: sh, arguments: "many-*"}')
+    script = "read go; exec 3<&0; for i in $(seq 1060); do sh -c 'read x <&3' many-$i & done; wait; :"
+    with audit(*options, *recipe(by_shell)) as running:
+        with subprocess.Popen(["sh", "-c", script, "this-job"], stdin=subprocess.PIPE) as shell:
+            running.stderr.until(f"process {shell.pid} is a job: ours")
+            shell.stdin.write(b"go\n")
+            shell.stdin.flush()
+            running.stderr.until("more than 1024")
+            assert running.stderr.seen.count(": recipe says\n") == 1024
+            shell.communicate()
+        wait_for(lambda: not is_hooked(running.process.pid), "the end of the hook")
+        late = ["sh", "-c", "read x; echo '[ 1/ 2] late - '", "many-late"]
+        with subprocess.Popen(late, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as one:
+            hears(running, one.pid)
+            one.communicate(b"go\n")
+        report = running.stop()
+    assert names_of(job_of(report, one.pid)) == ["late"]
+    assert [w["why"] for w in report["quality"]["warnings"] if w["what"] == "recipes"] == [
+        "more than 1024 processes at a time: recipes make no phases of the others"]
+
+
 def test_a_bad_recipe_stops_before_anything_runs(recipe, tmp_path):
     report = tmp_path / "audit.yaml"
     run = run_qprof("-a", "-o", report, *recipe(RECIPE.replace("$3", "$4")))

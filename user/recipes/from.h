@@ -41,7 +41,8 @@ struct recipe_marker {
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
-	bool deaf;			     /* the kernel side cannot hear logs: said once */
+	uint64_t lost_events; /* of processes, when it was last looked for gone ones */
+	bool deaf;	      /* the kernel side cannot hear logs: said once */
 };
 
 /* Returns NULL if nothing is known of the process. */

@@ -56,15 +56,31 @@ void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 	}
 }
 
-/* Those whose ends were lost. */
+/* Forgets those whose ends were lost, if any were since it was called last. */
 static void forget_gone(struct recipe_marker *m)
 {
+	const uint64_t lost = engine_quality(m->capture->engine).lost_process_events;
 	struct recipe_user *user = NULL, *next;
 
+	if (lost == m->lost_events)
+		return;
+	m->lost_events = lost;
 	HASH_ITER (hh, m->users, user, next) {
 		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
 			recipe_user_forget(m, user);
 	}
+}
+
+/* Whatever processes do, so many lines and phases are kept at a time. */
+static bool has_room(struct recipe_marker *m)
+{
+	if (HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
+		forget_gone(m);
+	if (HASH_COUNT(m->users) < WIRE_MAX_LISTENING)
+		return true;
+	capture_warn(m->capture, "recipes",
+		     "more than 1024 processes at a time: recipes make no phases of the others");
+	return false;
 }
 
 /* Looks into each slot that is free. Returns true if that found a recipe. */
@@ -101,8 +117,8 @@ void recipe_marker_meet(struct marker *marker, const struct profile_process *pro
 		memcpy(recipes, user->recipes, sizeof(recipes));
 	if (!find_recipes(m, process, exec, recipes))
 		return;
-	if (!user && HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
-		forget_gone(m);
+	if (!user && !has_room(m))
+		return;
 	user = recipe_user_get(m, process->tgid, process->started_ns);
 	if (!user)
 		return;

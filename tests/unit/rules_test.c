@@ -238,6 +238,13 @@ static void patterns_match_names(void **state)
 		{"*/quark/*.so", "/py/quarks/x.so", false},
 		{"/opt/x", "/opt/x", true},
 		{"/opt/x", "x", false},
+		{"*quant*", "/x/torch_quantize.py", true},
+		{"*quant*", "quant", true},
+		{"*quant*", "quan", false},
+		{"*quant*", "/quant/x.py", false},
+		{"*/quant/*", "/x/quant/y.py", true},
+		{"*/quant/*", "quant/y.py", false},
+		{"**", "", true},
 		{"*.gguf", "\xff\xfe\n.gguf", true},
 		{"*\xc3\xa9*.so", "/x/caf\xc3\xa9.so", true},
 	};

@@ -84,6 +84,7 @@ static void measure(struct pattern *p)
 	if (stars && !others)
 		p->suffix = p->len - (size_t)(strrchr(p->text, '*') - p->text) - 1;
 	p->ends_decide = stars == 1 && !others;
+	p->anywhere = stars == 2 && !others && !p->prefix && !p->suffix;
 }
 
 struct pattern *rules_add_pattern(struct rules *r, struct condition *condition, const char *text,
@@ -183,6 +184,8 @@ static bool matches(const struct pattern *p, const struct name *name)
 		return false;
 	if (!p->wild)
 		return len == p->len;
+	if (p->anywhere)
+		return memmem(text, len, p->text + 1, p->len - 2);
 	return p->ends_decide || !fnmatch(p->text, text, 0);
 }
 
@@ -216,6 +219,38 @@ static void copy_end(char *out, size_t room, const char *text, size_t len)
 	memcpy(out, from, (size_t)(text + len - from) + 1);
 }
 
+static bool is_met(const struct rules_match *m, const struct condition *condition)
+{
+	return m->findings[condition->at].found;
+}
+
+/* Returns true if the case cannot be met any more: it lacks names of an earlier kind. */
+static bool is_lost(const struct rules_match *m, const struct rule_case *c, enum rule_kind kind)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->conditions[i].kind < kind && !is_met(m, &c->conditions[i]))
+			return true;
+	return false;
+}
+
+static bool offer_to_case(struct rules_match *m, const struct rule_case *c, enum rule_kind kind,
+			  const char *found, const struct name *name)
+{
+	bool met = false;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct condition *condition = &c->conditions[i];
+		struct finding *finding = &m->findings[condition->at];
+
+		if (condition->kind != kind || finding->found || !is_met_by(condition, name))
+			continue;
+		finding->found = found;
+		copy_end(finding->name, sizeof(finding->name), name->whole, name->whole_len);
+		met = true;
+	}
+	return met;
+}
+
 bool rules_match_offer(struct rules_match *m, enum rule_kind kind, const char *found,
 		       const char *name)
 {
@@ -228,28 +263,11 @@ bool rules_match_offer(struct rules_match *m, enum rule_kind kind, const char *f
 	for (size_t i = 0; i < m->rules->n; i++) {
 		const struct rule_entry *entry = &m->rules->entries[i];
 
-		for (size_t j = 0; j < entry->n; j++) {
-			const struct rule_case *c = &entry->cases[j];
-
-			for (size_t k = 0; k < c->n; k++) {
-				const struct condition *condition = &c->conditions[k];
-				struct finding *finding = &m->findings[condition->at];
-
-				if (condition->kind != kind || finding->found ||
-				    !is_met_by(condition, &n))
-					continue;
-				finding->found = found;
-				copy_end(finding->name, sizeof(finding->name), name, n.whole_len);
-				met = true;
-			}
-		}
+		for (size_t j = 0; j < entry->n; j++)
+			if (!is_lost(m, &entry->cases[j], kind))
+				met |= offer_to_case(m, &entry->cases[j], kind, found, &n);
 	}
 	return met;
-}
-
-static bool is_met(const struct rules_match *m, const struct condition *condition)
-{
-	return m->findings[condition->at].found;
 }
 
 static bool is_complete(const struct rules_match *m, const struct rule_case *c)
@@ -269,19 +287,13 @@ static const struct rule_case *complete_case(const struct rules_match *m,
 	return NULL;
 }
 
-/* Returns true if the case lacks names of that kind, and none of an earlier kind. */
 static bool case_asks(const struct rules_match *m, const struct rule_case *c, enum rule_kind kind)
 {
 	bool asks = false;
 
-	for (size_t i = 0; i < c->n; i++) {
-		if (is_met(m, &c->conditions[i]))
-			continue;
-		if (c->conditions[i].kind < kind)
-			return false;
-		asks |= c->conditions[i].kind == kind;
-	}
-	return asks;
+	for (size_t i = 0; i < c->n; i++)
+		asks |= c->conditions[i].kind == kind && !is_met(m, &c->conditions[i]);
+	return asks && !is_lost(m, c, kind);
 }
 
 bool rules_match_asks(const struct rules_match *m, enum rule_kind kind)

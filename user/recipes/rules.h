@@ -62,9 +62,10 @@ void rules_match_free(struct rules_match *m);
 /* Begins with another process: no condition is met yet. */
 void rules_match_reset(struct rules_match *m);
 /*
- * Offers a name that was found: a path, or an argument. A pattern without a slash is matched
- * against what follows the name's last slash. found, a static text, says how in the words of the
- * evidence, such as "maps". Returns true if it meets a condition that was not met before.
+ * Offers a name that was found: a path, or an argument; first all names of one kind, then those of
+ * the next. A pattern without a slash is matched against what follows the name's last slash. found,
+ * a static text, says how in the words of the evidence, such as "maps". Returns true if it meets a
+ * condition that was not met before.
  */
 bool rules_match_offer(struct rules_match *m, enum rule_kind kind, const char *found,
 		       const char *name);

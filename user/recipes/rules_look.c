@@ -181,9 +181,9 @@ const struct rule *look_at_process(struct rules_match *m, const struct profile_p
 
 	rules_match_reset(m);
 	offer_comm(m, process->comm);
+	offer_executable(m, pid);
 	if (len > 0)
 		offer_cmdline(m, cmdline, (size_t)len);
-	offer_executable(m, pid);
 	*cut = look_at_libraries(m, pid, until_ns);
 	/* Open files come first: they cost less. */
 	if (files) {

@@ -13,6 +13,7 @@ struct pattern {
 	bool whole;		    /* matches whole names, not their last part */
 	bool wild;		    /* has wildcards */
 	bool ends_decide;	    /* the rest is a single '*' */
+	bool anywhere;		    /* literal bytes between two '*', at its ends */
 };
 
 struct condition {

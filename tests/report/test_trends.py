@@ -18,12 +18,13 @@ def phase(name, i, end, peak):
             "io_read_mb": 0.0, "io_write_mb": 0.0, "disk_read_mb": 0.0, "disk_write_mb": 0.0, "cpu_time_secs": 0.25}
 
 
-def profile(each, trends=None, anon=None):
+def profile(each, trends=None, anon=None, layers=LAYERS, limit=None):
     """`anon`: by how much each layer's share of `each` is no mapped file; None: no timeline says."""
-    rows = [[2.0 * i + 2.0, 50.0 + (each - anon) * i, 50.0 + anon * i, 0.0, 0.0] for i in range(LAYERS)] if anon is not None else None
-    phases = [phase(f"Layer {i}/{LAYERS}", i, 100.0 + each * i, 600.0) for i in range(LAYERS)]
+    rows = [[2.0 * i + 2.0, 50.0 + (each - anon) * i, 50.0 + anon * i, 0.0, 0.0] for i in range(layers)] if anon is not None else None
+    phases = [phase(f"Layer {i}/{LAYERS}", i, 100.0 + each * i, 600.0) for i in range(layers)]
     return yaml.dump({
-        "qprof": {"version": "0", "schema_version": 1, "command": ["q"], "started_at": 1.0, "backends": {}},
+        "qprof": {"version": "0", "schema_version": 1, "command": ["q"], "started_at": 1.0,
+                  **({"memory_limit_mb": limit, "memory_limit_of": "cgroup /job"} if limit else {}), "backends": {}},
         "memory_usage": [{"step": "Start", "timestamp": 1.0, "relative_time_secs": 0.0, "cpu_memory_mb": 1.0},
                          {"step": "End", "timestamp": 65.0, "relative_time_secs": 64.0, "cpu_memory_mb": 1.0}],
         "total_quantization_time_seconds": 64.0, "peak_memory_mb": 600.0, "phases": phases,
@@ -53,6 +54,23 @@ def test_mapped_files_are_told_apart():
     assert "Grows: Layer #/# (32 repeats): +10.0 MiB of mapped files each, 410 MiB after the last" in text, text
     text = " ".join(run("report", "--width", "120", "-", stdin=profile(10.0, anon=4.0))[0].decode().split())
     assert "Grows: Layer #/# (32 repeats): +4.00 MiB of memory each, 174 MiB after the last" in text, text
+
+
+def test_limit():
+    """From half of the way on the layer is known at which memory will be short; `within` is what a layer has for a while."""
+    for layers in range(LAYERS // 2, LAYERS):
+        # 50 MiB and 10 each are held; 500 of peak above that leave no more than that in the last of 32.
+        within = 600.0 - (100.0 + 10.0 * (layers - 1))
+        limit = 50.0 + 10.0 * (LAYERS - 1) + within
+        trend, = json.loads(run("report", "-f", "json", "-", stdin=profile(10.0, anon=10.0, layers=layers, limit=limit))[0])["trends"]
+        assert abs(trend["limit_at_repeat"] - LAYERS) <= 1, (layers, trend)
+
+
+def test_limit_in_words():
+    text = " ".join(run("report", "--width", "160", "-", stdin=profile(10.0, anon=10.0, limit=1000.0))[0].decode().split())
+    assert f"{SENTENCE.replace('410', '360')}; 1000 MiB (cgroup /job) at about #77" in text, text
+    text = run("report", "--width", "160", "-", stdin=profile(10.0, anon=10.0, limit=100000.0))[0].decode()
+    assert "cgroup /job" not in text, text
 
 
 def test_page():

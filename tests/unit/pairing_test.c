@@ -448,7 +448,7 @@ static void check_profile(const struct run *run, const char *who, const struct e
 	const struct profile_losses *losses = profile_losses(p);
 	struct recording r = {.arena = arena_new()};
 
-	assert_int_equal(recorded_profile(&r, p), 0);
+	assert_int_equal(recorded_profile(&r, p, &(struct run_info){0}), 0);
 	check_recording(run, who, e, &r);
 	recording_free(&r);
 	if (losses->unmatched_ends != e->unmatched || losses->unclosed_phases != e->unclosed)

@@ -53,6 +53,10 @@ static const struct field run_fields[] = {
 	{LIST(struct recording_run, "command", command, FIELD_TEXTS, RECORDING_MAX_SMALL)},
 	{LIST(struct recording_run, "pids", pids, FIELD_U32S, RECORDING_MAX_SMALL)},
 	{FIELD(run, "started_at", started_at, FIELD_UNIX_SECS)},
+	{FIELD(run, "memory_limit_mb", memory_limit, FIELD_BYTES),
+	 .means = "the lowest limit of the memory cgroups that the run began in, or what the "
+		  "machine has"},
+	{FIELD(run, "memory_limit_of", memory_limit_of, FIELD_TEXT)},
 	{FIELD(run, "backends", backends, FIELD_MAP), .of = &record_backends},
 };
 const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
@@ -346,6 +350,9 @@ static const struct field trend_fields[] = {
 		  "not grow"},
 	{FIELD(trend, "per_repeat_needs_mb", needs, FIELD_BYTES),
 	 .means = "the same of anon, shmem and swap: what else grows is mapped files"},
+	{FIELD(trend, "limit_at_repeat", full_at, FIELD_COUNT),
+	 .means = "the repeat at about which that reaches the memory limit of the run, if there "
+		  "are so many and it goes on"},
 	{FIELD(trend, "per_repeat_peak_mb", peak, FIELD_BYTES)},
 	{FIELD(trend, "per_repeat_secs", ns, FIELD_NS)},
 	{FIELD(trend, "per_repeat_disk_read_mb", disk_read, FIELD_BYTES)},

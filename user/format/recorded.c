@@ -33,6 +33,8 @@ struct recording_run recorded_run(const struct run_info *info)
 		.hostname = (char *)info->hostname,
 		.kernel = (char *)info->kernel,
 		.started_at = info->started_at,
+		.memory_limit = info->memory_limit,
+		.memory_limit_of = (char *)info->memory_limit_of,
 		.command = (char **)info->command,
 		.pids = (uint32_t *)info->pids,
 		.n_pids = info->n_pids,
@@ -48,6 +50,8 @@ struct recording_run recorded_run(const struct run_info *info)
 
 	while (info->command && info->command[run.n_command])
 		run.n_command++;
+	field_put(&record_run, &run, "memory_limit_mb", info->memory_limit);
+	field_put(&record_run, &run, "memory_limit_of", info->memory_limit);
 	field_put(&record_run, &run, "command", info->command);
 	field_put(&record_run, &run, "pids", !info->command && info->n_pids);
 	return run;
@@ -358,10 +362,10 @@ static int add_trending(struct trending *t, const struct profile *p)
 	return 0;
 }
 
-int recorded_trends(const struct profile *p, struct arena *arena, struct recording_trend **list,
-		    size_t *n)
+int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
+		    struct recording_trend **list, size_t *n)
 {
-	struct trending *t = trending_new();
+	struct trending *t = trending_new(memory_limit);
 	int err = t ? add_trending(t, p) : -ENOMEM;
 
 	if (!err)
@@ -370,7 +374,7 @@ int recorded_trends(const struct profile *p, struct arena *arena, struct recordi
 	return err;
 }
 
-int recorded_profile(struct recording *r, const struct profile *p)
+int recorded_profile(struct recording *r, const struct profile *p, const struct run_info *info)
 {
 	if (!r->arena)
 		return -ENOMEM;
@@ -379,5 +383,7 @@ int recorded_profile(struct recording *r, const struct profile *p)
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
 	if (record_phases(r, p) || record_processes(r, p))
 		return -ENOMEM;
-	return recorded_trends(p, r->arena, &r->trends, &r->n_trends);
+	r->run.memory_limit = info->memory_limit;
+	r->run.memory_limit_of = (char *)info->memory_limit_of;
+	return recorded_trends(p, info->memory_limit, r->arena, &r->trends, &r->n_trends);
 }

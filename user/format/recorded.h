@@ -30,11 +30,11 @@ struct recording_shared recorded_shared(const struct profile_totals *totals);
  * Fills in what a summary asks for: the totals, when the peak was, all phases with their names, and
  * processes. r is zeros but for its arena. Returns 0 or -ENOMEM; recording_free() must follow.
  */
-int recorded_profile(struct recording *r, const struct profile *p);
+int recorded_profile(struct recording *r, const struct profile *p, const struct run_info *info);
 
 /* Finds what grows from one repeat of a phase to the next; the list and its texts are the arena's.
  * Returns 0 or -ENOMEM. */
-int recorded_trends(const struct profile *p, struct arena *arena, struct recording_trend **list,
-		    size_t *n);
+int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
+		    struct recording_trend **list, size_t *n);
 
 #endif

@@ -56,8 +56,10 @@ struct recording_run {
 	char *version; /* NULL, as the following texts: not said */
 	char *hostname, *kernel;
 	uint64_t schema_version;
-	double started_at; /* Unix seconds; 0: not said */
-	char **command;	   /* of a launch */
+	double started_at;     /* Unix seconds; 0: not said */
+	uint64_t memory_limit; /* of the run; 0: not said */
+	char *memory_limit_of; /* "machine", or "cgroup /path" */
+	char **command;	       /* of a launch */
 	size_t n_command;
 	uint32_t *pids; /* of an attach */
 	size_t n_pids;
@@ -188,6 +190,7 @@ struct recording_trend {
 	uint64_t rss, last_rss;			/* at the end: growth of each; of the last */
 	uint64_t needs, last_needs;		/* the same of anon, shmem and swap */
 	uint64_t peak, ns, disk_read, io_write; /* growth of each */
+	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
 };
 
 struct recording_warning {

@@ -17,8 +17,10 @@ struct run_info {
 	char *const *command; /* NULL-terminated argv of a launch, else NULL */
 	const uint32_t *pids; /* of an attach */
 	size_t n_pids;
-	double started_at;	 /* Unix seconds */
-	const char *backend_rss; /* which event source gave it, e.g. "tp_btf/rss_stat" */
+	double started_at;	     /* Unix seconds */
+	uint64_t memory_limit;	     /* bytes that the run may have; 0: not known */
+	const char *memory_limit_of; /* "machine", or "cgroup /path" */
+	const char *backend_rss;     /* which event source gave it, e.g. "tp_btf/rss_stat" */
 	const char *backend_io_calls;
 	const char *backend_io_storage;
 	const char *backend_checkpoints;

@@ -24,11 +24,16 @@ struct trending {
 	struct trend_phase *phases;
 	size_t n, cap;
 	bool pairs; /* there is one: gaps are left out */
+	uint64_t memory_limit;
 };
 
-struct trending *trending_new(void)
+struct trending *trending_new(uint64_t memory_limit)
 {
-	return calloc(1, sizeof(struct trending));
+	struct trending *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->memory_limit = memory_limit;
+	return t;
 }
 
 void trending_free(struct trending *t)
@@ -98,7 +103,24 @@ static uint64_t rounded(double value)
 	return value > 0 ? (uint64_t)(value + 0.5) : 0;
 }
 
-static int record(const struct trend *trend, struct arena *arena, struct recording_trend *to)
+/*
+ * Within a repeat there is more than at its end: as much as its peak is higher. Returns the repeat
+ * that would reach the limit; 0: none that anybody would live to see.
+ */
+static uint64_t full_at(const struct trend *trend, uint64_t limit)
+{
+	static const double MOST = 1e6;
+	const double within = trend->last[TREND_PEAK] - trend->last[TREND_MEMORY];
+	const double left = (double)limit - trend->last[TREND_NEEDS] - (within > 0 ? within : 0);
+	const double more = ceil(left / trend->per_repeat[TREND_NEEDS]);
+
+	if (!limit || !trend->grows[TREND_NEEDS] || more > MOST)
+		return 0;
+	return trend->repeats + (more > 0 ? (uint64_t)more : 0);
+}
+
+static int record(const struct trend *trend, uint64_t limit, struct arena *arena,
+		  struct recording_trend *to)
 {
 	static const char *const keys[TREND_FIGURES] = {
 		[TREND_MEMORY] = "per_repeat_mb",
@@ -117,6 +139,7 @@ static int record(const struct trend *trend, struct arena *arena, struct recordi
 		.rss = rounded(trend->per_repeat[TREND_MEMORY]),
 		.needs = rounded(trend->per_repeat[TREND_NEEDS]),
 		.last_needs = rounded(trend->last[TREND_NEEDS]),
+		.full_at = full_at(trend, limit),
 		.peak = rounded(trend->per_repeat[TREND_PEAK]),
 		.ns = rounded(trend->per_repeat[TREND_TIME]),
 		.disk_read = rounded(trend->per_repeat[TREND_STORAGE_READ]),
@@ -124,6 +147,7 @@ static int record(const struct trend *trend, struct arena *arena, struct recordi
 	};
 	for (size_t i = 0; i < TREND_FIGURES; i++)
 		field_put(&record_trend, to, keys[i], trend->grows[i]);
+	field_put(&record_trend, to, "limit_at_repeat", to->full_at);
 	field_put(&record_trend, to, "last_needs_mb", !isnan(trend->last[TREND_NEEDS]));
 	return to->phase ? 0 : -ENOMEM;
 }
@@ -144,7 +168,7 @@ int trending_find(struct trending *t, struct arena *arena, struct recording_tren
 			break;
 		}
 		*list = grown;
-		err = record(&found[*n], arena, &grown[*n]);
+		err = record(&found[*n], t->memory_limit, arena, &grown[*n]);
 		++*n;
 	}
 	free(found);
@@ -153,7 +177,7 @@ int trending_find(struct trending *t, struct arena *arena, struct recording_tren
 
 int recording_find_trends(struct recording *r)
 {
-	struct trending *t = trending_new();
+	struct trending *t = trending_new(r->run.memory_limit);
 	int err = t ? 0 : -ENOMEM;
 
 	/* Points that were derived from rows do not say what kind of memory it was. */
@@ -203,7 +227,21 @@ bool trending_knows_needs(const struct recording_trend *trend)
 	return field_has(&record_trend, trend, field_find(&record_trend, key, sizeof(key) - 1));
 }
 
-char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording_trend *trend)
+/* Only if it is near: within ten times as many repeats as there were. */
+static void say_limit(struct sentence *s, const struct recording *r,
+		      const struct recording_trend *trend)
+{
+	char limit[UNITS_TEXT_MAX];
+
+	if (!trend->full_at || trend->full_at > 10 * trend->repeats || !r->run.memory_limit_of)
+		return;
+	say(s, "; %s (%.200s) at about #%" PRIu64,
+	    units_bytes_for_people(limit, r->run.memory_limit), r->run.memory_limit_of,
+	    trend->full_at);
+}
+
+char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
+			const struct recording_trend *trend)
 {
 	const bool knows_needs = trending_knows_needs(trend);
 	struct sentence s = {.out = out};
@@ -227,5 +265,6 @@ char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording_tren
 			   " read from storage");
 	if (trend->io_write)
 		say_growth(&s, units_bytes_for_people(text, trend->io_write), " written");
+	say_limit(&s, r, trend);
 	return out;
 }

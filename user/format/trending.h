@@ -9,8 +9,8 @@
 /* What trends are found in: pairs, or gaps if there is no pair. */
 struct trending;
 
-/* Returns NULL when out of memory. */
-struct trending *trending_new(void);
+/* memory_limit: of the run, in bytes; 0: not known. Returns NULL when out of memory. */
+struct trending *trending_new(uint64_t memory_limit);
 void trending_free(struct trending *t);
 /*
  * What the tree held at a time, without mapped files; points are in order of time, and come before
@@ -30,7 +30,9 @@ int recording_find_trends(struct recording *r);
 bool trending_knows_needs(const struct recording_trend *trend);
 
 enum { TRENDING_TEXT_MAX = 512 };
-/* "Layer # (16 repeats): +10.0 MiB of memory each, 250 MiB after the last". Returns out. */
-char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording_trend *trend);
+/* "Layer # (16 repeats): +10.0 MiB of memory each, 250 MiB after the last; 520 MiB (cgroup /job) at
+ * about #43". Returns out. */
+char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
+			const struct recording_trend *trend);
 
 #endif

@@ -13,7 +13,8 @@
 /* All is zero before, but for the emitter, which stays the caller's. */
 struct yaml {
 	struct emit *e;
-	bool has_rows; /* memory_usage was begun */
+	bool has_rows;	       /* memory_usage was begun */
+	uint64_t memory_limit; /* as yaml_begin() was told */
 };
 
 /* Each returns 0, or -errno. What a row gives reaches the file with the next emit_flush(). */

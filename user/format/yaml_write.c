@@ -48,6 +48,7 @@ int yaml_begin(struct yaml *y, const struct run_info *info)
 	yaml_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
 	put_run(e, info);
+	y->memory_limit = info->memory_limit;
 	return emit_flush(e);
 }
 
@@ -107,13 +108,13 @@ static void put_peak(struct emit *e, const struct profile *p)
 }
 
 /* Readers find them by themselves if there was no memory for them. */
-static void put_trends(struct emit *e, const struct profile *p)
+static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_limit)
 {
 	struct arena *arena = arena_new();
 	struct recording_trend *trends;
 	size_t n;
 
-	if (arena && !recorded_trends(p, arena, &trends, &n) && n) {
+	if (arena && !recorded_trends(p, memory_limit, arena, &trends, &n) && n) {
 		emit_plain(e, "trends");
 		emit_list(e, EMIT_BLOCK);
 		for (size_t i = 0; i < n; i++)
@@ -313,7 +314,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_definitions(e, p);
 	put_peak(e, p);
 	yaml_phases(e, p);
-	put_trends(e, p);
+	put_trends(e, p, y->memory_limit);
 	put_processes(e, p);
 	put_timeline(e, p);
 	put_process_timeline(e, p);

@@ -101,7 +101,7 @@ static double slope_of(const struct series *s, double *order)
 /* How far the items are from the line, as a standard deviation, by the median. */
 static double noise_of(const struct series *s, double slope)
 {
-	double rest[SAMPLE], middle;
+	double rest[SAMPLE] = {0}, middle;
 
 	for (size_t i = 0; i < s->n; i++)
 		rest[i] = s->y[i] - slope * s->x[i];

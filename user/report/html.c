@@ -33,7 +33,7 @@ static void put_trends(struct json_writer *j, const struct recording *r)
 		return;
 	html_member_array(j, "trends");
 	for (size_t i = 0; i < r->n_trends && i < SHOWN; i++)
-		html_shown(j, trending_sentence(sentence, &r->trends[i]));
+		html_shown(j, trending_sentence(sentence, r, &r->trends[i]));
 	json_array_end(j);
 }
 

@@ -132,7 +132,7 @@ static void put_trends(const struct text_report *t)
 
 	for (size_t i = 0; i < t->r->n_trends && i < SHOWN; i++)
 		text_wrapped(t, i ? "       " : "Grows: ",
-			     trending_sentence(sentence, &t->r->trends[i]));
+			     trending_sentence(sentence, t->r, &t->r->trends[i]));
 }
 
 /* ---- Quality ---- */

@@ -9,6 +9,7 @@
 #include "model/profile.h"
 
 struct summary_page {
+	const struct run_info *info;
 	unsigned int width;  /* columns that there are */
 	bool colour;	     /* escapes are wanted */
 	bool after_others;   /* what a program wrote last may not have ended its line */

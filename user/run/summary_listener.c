@@ -466,7 +466,7 @@ static void put_trend(const struct table *table, const struct recording *r)
 	char sentence[TRENDING_TEXT_MAX];
 
 	if (r->n_trends)
-		table_wrapped(table, "  grows: ", trending_sentence(sentence, &r->trends[0]));
+		table_wrapped(table, "  grows: ", trending_sentence(sentence, r, &r->trends[0]));
 }
 
 static int put_summary(const struct recording *r, const struct profile *p,
@@ -499,7 +499,7 @@ int summary_write(const struct profile *p, const struct run_quality *quality, in
 		  const struct summary_page *page)
 {
 	struct recording r = {.arena = arena_new()};
-	int err = recorded_profile(&r, p);
+	int err = recorded_profile(&r, p, page->info);
 
 	if (!err)
 		err = put_summary(&r, p, quality, fd, page);
@@ -526,6 +526,7 @@ static void finish(struct listener *l)
 		.after_others = isatty(STDERR_FILENO),
 	};
 
+	page.info = capture_info(s->capture);
 	page.profile = profile_listener_path(s->profile, &page.old);
 	summary_write(run_profile(s->capture), capture_quality(s->capture), STDERR_FILENO, &page);
 }

@@ -253,6 +253,15 @@ def test_progress_bars_of_python(profile, tmp_path):
     assert_nothing_lost(run.profile)
 
 
+def test_a_recipe_that_is_named_is_used_once(profile, tmp_path):
+    """Also if it is one of those that come with qprof-bpf."""
+    script = tmp_path / "bars.py"
+    script.write_text(BARS)
+    run = profile("/usr/bin/python3", script, options=["--recipe", "progress-bars"])
+    assert use_of(run.profile)["processes"] == 1
+    assert len(run.profile["phases"]) == 8, [p["name"] for p in run.profile["phases"]]
+
+
 def test_a_program_without_bars_has_none(profile):
     run = profile("/usr/bin/python3", "-c", "print('100% done | 3/4 [')")
     assert "recipes" not in run.profile and run.profile["phases"] == [], run.profile["phases"]

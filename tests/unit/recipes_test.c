@@ -160,6 +160,29 @@ static void a_rule_leads_to_its_recipe(void **state)
 	recipes_free(r);
 }
 
+/* One of the user's takes the place of the one that comes with the program. */
+static void the_first_of_a_name_counts(void **state)
+{
+	struct recipes *r = parse("name: one\nmatch: {executable: a}\n"
+				  "checkpoints: [{log: x, mark: x}]\n");
+	static const char *const more[] = {
+		"name: one\nmatch: {executable: b}\ncheckpoints: [{log: y, mark: x}]\n",
+		"name: one\nbeside: yes\nmatch: {executable: a}\ncheckpoints: [{log: y, mark: "
+		"x}]\n",
+		"name: two\nmatch: {executable: b}\ncheckpoints: [{log: z, mark: x}]\n",
+	};
+	struct error err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(recipes_parse(r, "test", more[i], strlen(more[i]), &err), 0);
+	assert_int_equal(recipes_count(r), 2);
+	assert_int_equal(recipes_slots(r), 1);
+	assert_string_equal(recognised(r, false, "a")->items[0].text, "x");
+	assert_string_equal(recognised(r, false, "b")->items[0].text, "z");
+	recipes_free(r);
+}
+
 /* ---- Lines ------------------------------------------------------------------------------------
  */
 
@@ -516,6 +539,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_none_is_said),
 		cmocka_unit_test(the_shipped_recipes_are_read),
 		cmocka_unit_test(a_rule_leads_to_its_recipe),
+		cmocka_unit_test(the_first_of_a_name_counts),
 		cmocka_unit_test(lines_are_as_a_terminal_shows_them),
 		cmocka_unit_test(what_was_skipped_leaves_a_mark),
 		cmocka_unit_test(a_line_without_end_takes_no_more_memory),

@@ -19,13 +19,20 @@ struct recipes *recipes_new(void)
 	return NULL;
 }
 
+void recipes_take_back(struct recipes *r)
+{
+	const struct recipe *recipe = &r->list[--r->n];
+
+	for (size_t i = 0; i < recipe->n_items; i++)
+		line_pattern_free(recipe->items[i].pattern);
+}
+
 void recipes_free(struct recipes *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->n; i++)
-		for (size_t k = 0; k < r->list[i].n_items; k++)
-			line_pattern_free(r->list[i].items[k].pattern);
+	while (r->n)
+		recipes_take_back(r);
 	for (size_t slot = 0; slot < r->n_slots; slot++)
 		rules_free(r->rules[slot]);
 	arena_free(r->arena);

@@ -78,7 +78,8 @@ struct recipes;
 /* Returns NULL when out of memory. */
 struct recipes *recipes_new(void);
 void recipes_free(struct recipes *r);
-/* Appends the recipe of a file. Returns 0; or -1 and *err: the set is unusable. */
+/* Appends the recipe of a file, unless there is one of that name. Returns 0; or -1 and *err: the
+ * set is unusable. */
 int recipes_read(struct recipes *r, const char *path, struct error *err);
 /* Appends the recipe of a text of len bytes, which messages call name. */
 int recipes_parse(struct recipes *r, const char *name, const char *text, size_t len,

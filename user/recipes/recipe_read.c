@@ -322,7 +322,10 @@ static int read_recipe(void *context, const yaml_node_t *root)
 	if (!r->recipe->n_items)
 		return nodes_fail(r->nodes, root, "the recipe '%s' has no checkpoints",
 				  r->recipe->name);
-	return read_match(r, match);
+	if (recipes_named(r->recipes, r->recipe->name) == r->recipe)
+		return read_match(r, match);
+	recipes_take_back(r->recipes); /* the first of a name counts */
+	return 0;
 }
 
 static struct nodes recipe_nodes(const char *name, struct error *err)

@@ -19,5 +19,7 @@ struct recipes {
 /* Each appends one. Returns NULL when out of memory; valid until the next one of its kind. */
 struct recipe *recipes_add(struct recipes *r);
 struct recipe_item *recipes_add_item(struct recipes *r, struct recipe *recipe);
+/* Frees the one that was added last. */
+void recipes_take_back(struct recipes *r);
 
 #endif

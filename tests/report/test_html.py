@@ -212,11 +212,11 @@ def test_tables_have_later_quantities(browser, render):
     text = re.sub(r"(?m)^( *)((?:total_)?)cpu_time_secs: .*", r"\g<0>\n\1\2minor_faults: 4321", PROFILE.read_text())
     browser.open(render(text))
     for table in ("phases", "processes"):
-        assert set(browser.column(table, "MINOR")) == {"4,321"}
+        assert set(browser.column(table, "Minor")) == {"4,321"}
     heads = [th.text for th in browser.all("thead th")]
     assert "MAJOR" not in heads
     browser.open(render())
-    assert "MINOR" not in [th.text for th in browser.all("thead th")]
+    assert "Minor" not in [th.text for th in browser.all("thead th")]
 
 
 def test_charts_are_drawn(browser, render):
@@ -392,7 +392,7 @@ def test_all_columns_fit(browser, render, width):
         browser.open(render(yaml.dump(profile, sort_keys=False)))
         for table, last in (("phases", "Cores"), ("processes", "End")):
             titles = [title.text.strip("\u2060\u2191\u2193") for title in browser.all(f"#{table} th")]
-            assert "MINOR" in titles and titles[-1] == last, titles
+            assert "Minor" in titles and titles[-1] == last, titles
             wide, room = browser.js(f"const e = document.querySelector('#{table} .scroll'); return [e.scrollWidth, e.clientWidth]")
             assert wide <= room, f"{table}: {wide} pixels in {room}"
     finally:

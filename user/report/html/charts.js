@@ -292,6 +292,26 @@ function drawPeak(u) {
 
 // ---- Phases in lanes above the memory chart
 
+// The text, or as much of it as fits, cut in its middle: what tells repeats apart is at the end.
+function fitted(c, text, room) {
+	const chars = [...text.slice(0, 400)];
+	let low = 0, high = chars.length;
+
+	if (text.length <= 400 && c.measureText(text).width <= room)
+		return text;
+	const kept = n => chars.slice(0, Math.ceil(n / 3)).join("") + "\u2026" + chars.slice(chars.length - Math.floor(2 * n / 3)).join("");
+
+	while (low < high) {
+		const middle = (low + high + 1) >> 1;
+
+		if (c.measureText(kept(middle)).width <= room)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low > 1 ? kept(low) : "";
+}
+
 const lanes = {
 	canvas: byId("lanes"),
 	hits: [], // where each phase was drawn
@@ -328,13 +348,8 @@ const lanes = {
 		this.hits.push({phase, from, to, top});
 		if (wide < 24)
 			return;
-		c.save();
-		c.beginPath();
-		c.rect(from, top, wide - 3, LANE);
-		c.clip();
 		c.fillStyle = phase.gap ? palette.of("ink") : "#16181d";
-		c.fillText(phase.name, from + 4, top + LANE / 2 - 0.5);
-		c.restore();
+		c.fillText(fitted(c, phase.name, wide - 8), from + 4, top + LANE / 2 - 0.5);
 	},
 	at(event) {
 		const box = this.canvas.getBoundingClientRect();

@@ -111,7 +111,7 @@ const usageColumns = [
 	{key: "io_write", title: "Written", show: r => bytes(r.io_write), bar: true, hint: "Bytes through write calls"},
 	{key: "disk_write", title: "to storage", show: r => bytes(r.disk_write), bar: true, hint: "Bytes of pages made dirty, and direct writes"},
 	{key: "cpu", title: "CPU", show: r => secs(r.cpu), bar: true, hint: "CPU time, user and system"},
-	...profile.quantities.map(q => ({key: q.key, title: q.title, show: r => inUnit[q.unit](r[q.key]), bar: true, hint: q.hint})),
+	...profile.quantities.map(q => ({key: q.key, title: asTitle(q.title), show: r => inUnit[q.unit](r[q.key]), bar: true, hint: q.hint})),
 ];
 
 /* What a phase needs is between two bounds, where processes may share pages. */

@@ -21,6 +21,8 @@ const rate = n => `${bytes(n)}/s`;
 const count = n => n.toLocaleString("en");
 // Of a number as text; whole numbers and what is no number stay as they are.
 const sixDigits = text => /^-?\d+$/.test(text) || Number.isNaN(Number(text)) ? text : String(Number(Number(text).toPrecision(6)));
+// "MINOR", as tables of text have it.
+const asTitle = word => word[0] + word.slice(1).toLowerCase();
 const inUnit = {bytes, secs, count}; // of a later quantity
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 

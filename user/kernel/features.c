@@ -229,6 +229,9 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	bpf_program__set_autoload(bpf->progs.join_job, use->audit);
 	bpf_program__set_autoload(bpf->progs.tell_processes, use->audit);
 	bpf_program__set_autoload(bpf->progs.choose_pid_namespace, use->nested);
+	/* Without CONFIG_HAVE_SYSCALL_TRACEPOINTS recipes lack it, and the rest must not. */
+	bpf_program__set_autoload(bpf->progs.call_enters,
+				  use->listens && tracepoint_args(btf, "sys_enter") > 0);
 	btf__free(btf);
 	return code;
 }

@@ -88,7 +88,7 @@ int begin_job(struct proc *proc, u32 tid)
 		return 0; /* the loader has made it join another job */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
-	if (!emit_milestone(WIRE_START, proc, tid))
+	if (!emit_inline(proc, WIRE_START, WIRE_SITE_NONE, tid))
 		count(lost_checkpoints);
 	return 0;
 }

@@ -13,11 +13,22 @@
  *   "size = 7 MB\n"        a record: the same line
  *   "saving\n"             left out
  *   "[ 2/ 2] blk.1 - "     a record, with WIRE_TEXT_SKIPPED | WIRE_TEXT_AT_START
+ *
+ * A program whose output is buffered writes 4 or 8 KiB at a time. Such a text is left out whole or
+ * told of whole: in pieces, a record each. They have the snapshot of the first.
  */
 #include "job.bpf.h"
+#include "log.bpf.h"
 #include "pids.bpf.h"
 
-enum { SHORT_TEXT = 64, MIDDLE_TEXT = 256 };
+enum {
+	SHORT_TEXT = 64,
+	MIDDLE_TEXT = 256,
+	WORDS = 4, /* of 8 bytes, that are searched at a time */
+	/* A process may have 10,000 records a second told, and so many at once. */
+	RECORD_NS = 100000,
+	RECORDS_AT_ONCE = 4096,
+};
 
 #if defined(__TARGET_ARCH_x86)
 enum { NR_WRITE = 1, NR_WRITEV = 20, NR_EXIT_GROUP = 231 };
@@ -25,37 +36,31 @@ enum { NR_WRITE = 1, NR_WRITEV = 20, NR_EXIT_GROUP = 231 };
 enum { NR_WRITE = 64, NR_WRITEV = 66, NR_EXIT_GROUP = 94 };
 #endif
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WIRE_MAX_LISTENING);
-	__type(key, u32); /* tgid */
-	__type(value, struct wire_listening);
-} listening SEC(".maps");
-
-/* Nothing else of ours runs on this CPU while a text is read. `beyond` stays 0: a comparison at the
- * last byte reads it. */
-struct text {
-	char bytes[WIRE_TEXT_MAX];
-	char beyond[8];
+/* Room that one program uses at a time: nothing else of ours takes a text on this CPU meanwhile. */
+struct room {
+	u64 piece[WIRE_TEXT_MAX / 8 + 1]; /* and what a comparison at its last byte reads */
+	struct wire_checkpoint record;	  /* of all pieces, but for the text */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct text);
-} texts SEC(".maps");
+	__type(value, struct room);
+} rooms SEC(".maps");
 
 /* What is being written. */
 struct writing {
 	struct proc *proc;
 	struct wire_listening *listening;
-	const struct text *text;
+	struct room *room;
+	u64 from;   /* address */
+	u64 bytes;  /* from there on */
+	u32 pieces; /* of it that are looked at */
 	u32 stream; /* 0: stdout, 1: stderr */
-	u32 len;    /* bytes of text */
-	u64 bytes;  /* of the whole write */
 	u32 tid;
-	char last; /* the last byte of the write */
+	u32 failed; /* 1: it is known what is missing */
+	char last;  /* byte */
 };
 
 /* ---- Which descriptor -------------------------------------------------------------------------
@@ -91,38 +96,118 @@ static __always_inline u32 stream_of(u32 fd)
 /* ---- Literals ---------------------------------------------------------------------------------
  */
 
-struct search {
-	const struct text *text;
-	const struct wire_listening *listening;
-	bool found;
-};
+#define EIGHT_ONES 0x0101010101010101ull
 
-static long compare_at(u32 at, struct search *s)
+/* The functions are global: else the verifier follows each way through loops within loops. */
+
+/* Returns 1 if a literal begins in a word of the piece, at any of its eight bytes. */
+__noinline int begins_in_word(const struct room *room, const struct wire_listening *how, u32 at)
 {
-	u64 here;
+	u64 here, next;
 
-	if (at >= WIRE_TEXT_MAX)
-		return 1;
-	__builtin_memcpy(&here, s->text->bytes + at, sizeof(here));
-	for (u32 i = 0; i < WIRE_MAX_LITERALS; i++) {
-		const struct wire_literal *literal = &s->listening->literals[i];
+	if (!room || !how || at >= WIRE_TEXT_MAX / 8)
+		return 0;
+	here = room->piece[at];
+	next = room->piece[at + 1];
+	for (u32 i = 0; i < 8; i++) {
+		for (u32 k = 0; k < WIRE_MAX_LITERALS; k++) {
+			const struct wire_literal *literal = &how->literals[k];
 
-		if (literal->mask && ((here ^ literal->bytes) & literal->mask) == 0)
-			s->found = true;
+			if (literal->mask && ((here ^ literal->bytes) & literal->mask) == 0)
+				return 1;
+		}
+		here = here >> 8 | next << 56;
+		next >>= 8;
 	}
-	return s->found;
+	return 0;
 }
 
-/* Behind the text lies a part of an earlier one. So there may be a literal too many: the loader
- * matches the whole line. */
-static __always_inline bool has_literal(const struct writing *w)
+struct search {
+	const struct room *room;
+	const struct wire_listening *how;
+	u64 first[WIRE_MAX_LITERALS]; /* the first byte of each literal, eight times */
+	u32 found;
+};
+
+/* Returns false if none of these eight bytes begins a literal. True may be wrong. */
+static __always_inline bool may_begin(const struct search *s, u64 eight)
 {
-	struct search s = {.text = w->text, .listening = w->listening};
+	u64 zeros = 0;
+
+	for (u32 i = 0; i < WIRE_MAX_LITERALS; i++) {
+		const u64 differs = eight ^ s->first[i];
+
+		zeros |= (differs - EIGHT_ONES) & ~differs;
+	}
+	return zeros & (EIGHT_ONES << 7);
+}
+
+static long search_words(u32 i, struct search *s)
+{
+	const u32 at = i * WORDS;
+
+	if (at > WIRE_TEXT_MAX / 8 - WORDS)
+		return 1;
+	for (u32 k = 0; k < WORDS; k++) {
+		if (may_begin(s, s->room->piece[at + k]) &&
+		    begins_in_word(s->room, s->how, at + k)) {
+			s->found = 1;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Returns 1 if a literal begins in the first `bytes` of the piece. Behind the text lies a part of
+ * an earlier one. So there may be a literal too many: the loader matches the whole line.
+ */
+__noinline int piece_has_literal(const struct room *room, const struct wire_listening *how,
+				 u32 bytes)
+{
+	struct search s = {.room = room, .how = how};
+
+	if (!room || !how)
+		return 0;
+	for (u32 i = 0; i < WIRE_MAX_LITERALS; i++)
+		s.first[i] =
+			(how->literals[how->literals[i].mask ? i : 0].bytes & 0xff) * EIGHT_ONES;
+	bpf_loop((bytes + WORDS * 8 - 1) / (WORDS * 8), search_words, &s, 0);
+	return s.found;
+}
+
+struct piece_search {
+	const struct writing *writing;
+	u32 found, failed;
+};
+
+static long search_piece(u32 i, struct piece_search *s)
+{
+	const u64 at = (u64)i * WIRE_TEXT_MAX;
+	struct room *room = s->writing->room;
+	u64 bytes = s->writing->bytes - at;
+
+	barrier_var(bytes); /* for the verifier: the bound is on the register that is used */
+	if (bytes > sizeof(room->piece) - 1)
+		bytes = sizeof(room->piece) - 1;
+	if (bpf_probe_read_user(room->piece, bytes, (void *)(s->writing->from + at))) {
+		s->failed = 1;
+		return 1;
+	}
+	s->found = piece_has_literal(room, s->writing->listening,
+				     bytes < WIRE_TEXT_MAX ? bytes : WIRE_TEXT_MAX);
+	return s->found ? 1 : 0;
+}
+
+static __always_inline bool has_literal(struct writing *w)
+{
+	struct piece_search s = {.writing = w};
 
 	if (!w->listening->literals[0].mask ||
 	    w->listening->skipped[w->stream & 1] & WIRE_TEXT_OPEN)
 		return true;
-	bpf_loop(w->len, compare_at, &s, 0);
+	bpf_loop(w->pieces, search_piece, &s, 0);
+	w->failed = s.failed;
 	return s.found;
 }
 
@@ -134,45 +219,113 @@ static __always_inline bool ends_line(const struct writing *w)
 	return w->last == '\n' || w->last == '\r';
 }
 
-static __always_inline void fill_text(struct wire_checkpoint *c, const struct writing *w, u32 room)
+static __always_inline void leave_out(const struct writing *w)
 {
-	const u32 stream = w->stream & 1;
+	w->listening->skipped[w->stream & 1] =
+		WIRE_TEXT_SKIPPED | (ends_line(w) ? WIRE_TEXT_AT_START : 0);
+}
 
-	fill_checkpoint(c, w->proc, WIRE_TEXT, stream + 1, w->tid);
+/* What could not be read, or had no room, is missing before the next text. */
+static __always_inline void fail(struct writing *w)
+{
+	leave_out(w);
+	w->failed = 1;
+}
+
+/* Sends piece i in a record that has so much room for it. */
+static __always_inline void send_piece(struct writing *w, u32 i, struct wire_checkpoint *c,
+				       u32 room)
+{
+	const u64 at = (u64)i * WIRE_TEXT_MAX, bytes = w->bytes - at;
+	u64 len = bytes;
+
+	if (!c) {
+		count(lost_checkpoints);
+		fail(w);
+		return;
+	}
+	__builtin_memcpy(c, &w->room->record, sizeof(*c));
+	if (i)
+		c->text_state = WIRE_TEXT_AGAIN;
+	barrier_var(len);
+	if (len > room)
+		len = room;
 	c->h.size = sizeof(*c) + room;
-	c->name_state = WIRE_NAME_OK;
-	c->name_len = w->len;
-	c->value = w->bytes;
-	c->text_state = w->listening->skipped[stream] & ~WIRE_TEXT_OPEN;
-	w->listening->skipped[stream] = ends_line(w) ? 0 : WIRE_TEXT_OPEN;
-	bpf_probe_read_kernel(c->name, room, w->text->bytes);
+	c->name_len = len;
+	c->value = bytes;
+	if (bpf_probe_read_user(c->name, len, (void *)(w->from + at))) {
+		c->name_len = 0;
+		count(failed_texts);
+		fail(w);
+	}
 	bpf_ringbuf_submit(c, 0);
 }
 
 /* The ring wants sizes that the verifier knows. */
-#define RESERVE(room) bpf_ringbuf_reserve(&control, sizeof(struct wire_checkpoint) + (room), 0)
+#define SEND(w, i, room)                                                                           \
+	send_piece(w, i,                                                                           \
+		   bpf_ringbuf_reserve(&control, sizeof(struct wire_checkpoint) + (room), 0),      \
+		   room)
 
-static __always_inline bool emit(const struct writing *w)
+static long send_more(u32 i, struct writing *w)
 {
-	struct wire_checkpoint *c;
-
-	if (w->len <= SHORT_TEXT) {
-		c = RESERVE(SHORT_TEXT);
-		if (c)
-			fill_text(c, w, SHORT_TEXT);
-	} else if (w->len <= MIDDLE_TEXT) {
-		c = RESERVE(MIDDLE_TEXT);
-		if (c)
-			fill_text(c, w, MIDDLE_TEXT);
-	} else {
-		c = RESERVE(WIRE_TEXT_MAX);
-		if (c)
-			fill_text(c, w, WIRE_TEXT_MAX);
-	}
-	return c;
+	SEND(w, i + 1, WIRE_TEXT_MAX);
+	return w->failed ? 1 : 0;
 }
 
-/* ---- Writes -----------------------------------------------------------------------------------
+static __always_inline void fill_record(const struct writing *w)
+{
+	u32 *skipped = &w->listening->skipped[w->stream & 1];
+	struct wire_checkpoint *c = &w->room->record;
+
+	fill_checkpoint(c, w->proc, WIRE_TEXT, WIRE_TEXT_STDOUT + (w->stream & 1), w->tid);
+	c->name_state = WIRE_NAME_OK;
+	c->text_state = *skipped & ~WIRE_TEXT_OPEN;
+	*skipped = ends_line(w) ? 0 : WIRE_TEXT_OPEN;
+}
+
+static __always_inline void send(struct writing *w)
+{
+	fill_record(w);
+	if (w->bytes <= SHORT_TEXT)
+		SEND(w, 0, SHORT_TEXT);
+	else if (w->bytes <= MIDDLE_TEXT)
+		SEND(w, 0, MIDDLE_TEXT);
+	else
+		SEND(w, 0, WIRE_TEXT_MAX);
+	if (w->pieces > 1 && !w->failed)
+		bpf_loop(w->pieces - 1, send_more, w, 0);
+	if (w->bytes > WIRE_TEXT_PIECES * WIRE_TEXT_MAX && !w->failed)
+		leave_out(w); /* the rest */
+}
+
+/* ---- Limits -----------------------------------------------------------------------------------
+ */
+
+/*
+ * Returns false if the process has had more than its share of records, so that it cannot push out
+ * what others say; or if the ring is half full, which is kept for all that are no texts.
+ */
+static __always_inline bool may_send(const struct writing *w)
+{
+	const u64 now = bpf_ktime_get_ns(), burst_ns = (u64)RECORD_NS * RECORDS_AT_ONCE;
+	u64 next = w->listening->next_ns;
+
+	if (config.audit && !is_within_limit(w->proc))
+		return false;
+	if (next + burst_ns < now)
+		next = now - burst_ns;
+	if (next <= now && bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
+				   bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2) {
+		w->listening->next_ns = next + (u64)RECORD_NS * w->pieces;
+		return true;
+	}
+	atomic_add(&w->listening->limited, 1);
+	count(limited_texts);
+	return false;
+}
+
+/* ---- Who is heard -----------------------------------------------------------------------------
  */
 
 /* Returns false if nobody listens to the running process. */
@@ -183,65 +336,63 @@ static __always_inline bool is_heard(struct writing *w)
 
 	w->tid = id;
 	w->listening = bpf_map_lookup_elem(&listening, &tgid);
-	if (!w->listening)
+	if (!w->listening || w->listening->ended)
 		return false;
 	w->proc = find_proc(tgid);
 	return w->proc && w->proc->started_ns == w->listening->started_ns &&
 	       !tree_of(w->proc->job)->finished;
 }
 
-static __always_inline void leave_out(const struct writing *w)
+int listen_to_child(u32 parent, u32 child, u64 started_ns)
 {
-	w->listening->skipped[w->stream & 1] =
-		WIRE_TEXT_SKIPPED | (ends_line(w) ? WIRE_TEXT_AT_START : 0);
-}
+	struct wire_listening *l = bpf_map_lookup_elem(&listening, &parent);
 
-static __always_inline void send(const struct writing *w)
-{
-	if (config.audit && !is_within_limit(w->proc)) {
-		leave_out(w);
-		return;
+	if (!l || !l->children)
+		return 0;
+	if (bpf_map_update_elem(&listening, &child, l, BPF_ANY)) {
+		count(unheard_processes);
+		return 0;
 	}
-	if (emit(w))
-		return;
-	atomic_add(&tree_of(w->proc->job)->epoch, 1); /* a hole in the sequence */
-	count(lost_checkpoints);
-	leave_out(w);
+	l = bpf_map_lookup_elem(&listening, &child);
+	if (!l)
+		return 0;
+	l->started_ns = started_ns;
+	l->next_ns = l->limited = l->ended = 0;
+	l->skipped[0] = l->skipped[1] = 0;
+	return 0;
 }
 
-static __always_inline void take_text(u32 fd, u64 from, u64 bytes)
+/* ---- Writes -----------------------------------------------------------------------------------
+ */
+
+/* Global: the verifier checks it once, and not for each piece of a writev(). */
+__noinline int take_text(u32 fd, u64 from, u64 bytes)
 {
 	const u32 zero = 0;
-	struct writing w = {.bytes = bytes};
-	struct text *text = bpf_map_lookup_elem(&texts, &zero);
+	struct writing w = {
+		.room = bpf_map_lookup_elem(&rooms, &zero),
+		.from = from,
+		.bytes = bytes,
+		.pieces = bytes < WIRE_TEXT_MAX * WIRE_TEXT_PIECES
+				  ? (bytes + WIRE_TEXT_MAX - 1) / WIRE_TEXT_MAX
+				  : WIRE_TEXT_PIECES,
+	};
 
-	if (!bytes || !text || !is_heard(&w))
-		return;
+	if (!bytes || !w.room || !is_heard(&w))
+		return 0;
 	w.stream = stream_of(fd);
 	if (w.stream > 1)
-		return;
-	w.text = text;
-	barrier_var(bytes); /* for the verifier: the bound is on the register that is used */
-	if (bytes > WIRE_TEXT_MAX)
-		bytes = WIRE_TEXT_MAX;
-	w.len = bytes;
-	if (bpf_probe_read_user(text->bytes, bytes, (void *)from) ||
-	    bpf_probe_read_user(&w.last, 1, (void *)(from + w.bytes - 1)))
+		return 0;
+	if (bpf_probe_read_user(&w.last, 1, (void *)(from + bytes - 1))) {
+		w.failed = 1;
+	} else if (has_literal(&w) && may_send(&w)) {
+		send(&w);
+		return 0;
+	}
+	if (w.failed)
 		count(failed_texts);
-	else if (has_literal(&w))
-		send(&w);
-	else
-		leave_out(&w);
-}
-
-/* The last that is heard of a process that is not killed: while it still has its memory. */
-static __always_inline void take_end(void)
-{
-	const u32 zero = 0;
-	struct writing w = {.text = bpf_map_lookup_elem(&texts, &zero)};
-
-	if (w.text && is_heard(&w))
-		send(&w);
+	leave_out(&w);
+	return 0;
 }
 
 /* A line comes in one piece or in a few. */
@@ -259,10 +410,21 @@ static __always_inline void take_pieces(u32 fd, u64 pieces, u64 n)
 	}
 }
 
+/* The last that is heard of a process that is not killed: while it still has its memory. */
+static __always_inline void take_end(void)
+{
+	u64 id = current_id();
+	struct proc *proc = find_proc(id >> 32);
+
+	if (proc)
+		end_texts(proc, WIRE_TEXT_END, id);
+}
+
 /*
  * On this hook a call that is none of ours takes some 90 ns more, a write() 140. The tracepoints
  * of the two calls (syscalls:sys_enter_write) would take 40 and 210, and want a tracefs, which a
- * container has not. Numbers are those of 64-bit programs.
+ * container has not. A trampoline on ksys_write() and do_writev() (fentry) would leave all other
+ * calls alone; not every kernel lets one attach. Numbers are those of 64-bit programs.
  */
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(call_enters, struct pt_regs *regs, long number)

@@ -8,6 +8,7 @@
  * "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "job.bpf.h"
+#include "log.bpf.h"
 #include "pids.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
@@ -216,6 +217,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (proc ? proc->waiting : !config.audit)
 		return 0;
 	job = proc ? proc->job : 0;
+	if (proc)
+		listen_to_child(ppid, tgid_of(child), BPF_CORE_READ(child, start_boottime));
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
 		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM, false, false, 0);
@@ -276,6 +279,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	starts = proc->waiting;
 	if (starts)
 		start_command(proc);
+	else
+		end_texts(proc, WIRE_TEXT_END, tid_of(task));
 	old = memory_of(proc);
 	if (old) /* another process still has it, but its peak is this process's, too */
 		keep_peaks(proc, old);
@@ -285,7 +290,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
 	track_mm(proc, BPF_CORE_READ(task, mm), false, 0);
 	emit_exec(proc, task);
-	if (starts && !emit_milestone(WIRE_START, proc, tid_of(task)))
+	if (starts && !emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid_of(task)))
 		count(lost_checkpoints);
 	return 0;
 }
@@ -326,11 +331,12 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 {
 	bool last_target = proc->flags & WIRE_PROCESS_TARGET &&
 			   atomic_add(&tree_of(proc->job)->targets, -1) == 1;
+	const u32 code = exit_code(task);
 
+	end_texts(proc, code & 0x7f ? WIRE_TEXT_DEATH : WIRE_TEXT_END, tid_of(task));
 	if (last_target && !proc->waiting)
 		finish_run(proc, tid_of(task));
-	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task),
-		     exit_code(task));
+	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task), code);
 	forget_process(proc, proc->tgid);
 }
 
@@ -456,5 +462,5 @@ int take_milestone(struct milestone_args *args)
 		return 1;
 	if (args->what == WIRE_FINISH)
 		return finish_run(proc, args->tgid) ? 0 : 2;
-	return emit_milestone(args->what, proc, args->tgid) ? 0 : 2;
+	return emit_milestone(proc, args->what, WIRE_SITE_NONE, args->tgid) ? 0 : 2;
 }

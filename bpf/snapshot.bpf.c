@@ -88,3 +88,15 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	bpf_get_current_comm(c->comm, sizeof(c->comm));
 	return 0;
 }
+
+int take_snapshot(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
+{
+	if (c && proc)
+		fill_checkpoint(c, proc, what, site, tid);
+	return 0;
+}
+
+int emit_milestone(struct proc *proc, u32 what, u32 site, u32 tid)
+{
+	return proc && emit_inline(proc, what, site, tid);
+}

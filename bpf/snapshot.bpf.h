@@ -46,18 +46,24 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 		c->tree.memory.hugetlb = c->own.memory.hugetlb;
 }
 
-/* Emits WIRE_START or WIRE_FINISH, which no probe does. Returns false if there is no room. */
-static __always_inline bool emit_milestone(u8 what, struct proc *proc, u32 tid)
+/* As fill_checkpoint(), for programs that have room for one more frame. */
+int take_snapshot(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
+
+/* Emits a checkpoint that no probe makes, without a name. Returns false if there is no room. */
+static __always_inline bool emit_inline(struct proc *proc, u32 what, u32 site, u32 tid)
 {
 	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
 
 	if (!c)
 		return false;
-	fill_checkpoint(c, proc, what, WIRE_SITE_NONE, tid);
+	fill_checkpoint(c, proc, what, site, tid);
 	c->h.size = sizeof(*c);
 	bpf_ringbuf_submit(c, 0);
 	return true;
 }
+
+/* As emit_inline(), for programs that have room for one more frame: the verifier checks it once. */
+int emit_milestone(struct proc *proc, u32 what, u32 site, u32 tid);
 
 /*
  * Ends the run, or the job, once. Returns false if there is no room to say so: then it has not
@@ -69,7 +75,7 @@ static __always_inline bool finish_run(struct proc *proc, u32 tid)
 
 	if (__sync_val_compare_and_swap(&tree->finished, 0, 1))
 		return true;
-	if (emit_milestone(WIRE_FINISH, proc, tid))
+	if (emit_milestone(proc, WIRE_FINISH, WIRE_SITE_NONE, tid))
 		return true;
 	tree->finished = 0;
 	return false;

@@ -32,7 +32,8 @@ enum {
 	WIRE_SITE_ARGS = 2,    /* arguments that are read of a probe: name and value */
 	WIRE_MAX_CPUS = 1024,  /* CPUs whose part of a percpu counter can be read */
 	WIRE_MAX_JOBS = 1024,  /* jobs at a time, job 0 included; a power of two */
-	WIRE_TEXT_MAX = 1024,  /* bytes of a text that a program writes; the rest is left out */
+	WIRE_TEXT_MAX = 1024,  /* bytes of a piece of a text that a program writes */
+	WIRE_TEXT_PIECES = 64, /* of a text; the rest is left out */
 	WIRE_MAX_LITERALS = 4, /* that the texts of a process are searched for */
 	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
 	WIRE_MAX_LISTENING = 1024, /* processes whose texts are told of */
@@ -121,22 +122,37 @@ enum wire_what {
 	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: its site is its name */
 	WIRE_METRIC = 5, /* qprof:metric(name, value): begins no step; joins the next checkpoint */
 	WIRE_FINISH = 6, /* the run ends: the last target exits, or the user ends it */
-	/* What the process writes to stdout (site 1) or stderr (2): name has its beginning, value
-	 * its length, 0 as the process exits. Begins no step; the loader makes other checkpoints of
-	 * it. */
+	/* What the process writes, a piece of up to WIRE_TEXT_MAX bytes: name has the piece, value
+	 * its length with all of the same write that follows, site says where. Begins no step; the
+	 * loader makes other checkpoints of it. */
 	WIRE_TEXT = 7,
+};
+
+/* The site of WIRE_TEXT. */
+enum wire_text_site {
+	WIRE_TEXT_STDOUT = 1,
+	WIRE_TEXT_STDERR = 2,
+	WIRE_TEXT_END = 3,   /* no text: the process exits, or runs another program now */
+	WIRE_TEXT_DEATH = 4, /* no text: a signal has killed it */
 };
 
 /* Bits of wire_checkpoint.text_state. */
 enum wire_text_state {
 	WIRE_TEXT_SKIPPED = 1,	/* text before this was left out, as it had no literal */
 	WIRE_TEXT_AT_START = 2, /* and ended a line */
-	/* The loader made this of the same text as the checkpoint before: the snapshot is not new,
-	 * the sequence number, too. */
+	/* Of the same write as the text before, or made of the same text as the checkpoint before:
+	 * neither the snapshot nor the sequence number is new. */
 	WIRE_TEXT_AGAIN = 4,
 	/* Of wire_listening.skipped: what was told last left its line open, so the next belongs to
 	 * it. */
 	WIRE_TEXT_OPEN = 8,
+	/* The loader made this of a line that shared its write with others: the time is late. */
+	WIRE_TEXT_BUFFERED = 16,
+	/* The loader made this WIRE_END, as a signal killed the process: it begins no step. */
+	WIRE_TEXT_DIED = 32,
+	/* The loader made this WIRE_END: behind the name and a NUL is what the phase is called from
+	 * now on. */
+	WIRE_TEXT_RENAMES = 64,
 };
 
 /* What became of a checkpoint's name. */
@@ -291,10 +307,14 @@ struct wire_literal {
 	__u64 bytes, mask;
 };
 
-/* A process whose texts are told of. The loader writes it; the BPF side keeps `skipped`. */
+/* A process whose texts are told of. The loader writes it; the BPF side keeps what it marks so. */
 struct wire_listening {
 	__u64 started_ns; /* as in wire_header */
-	__u32 skipped[2]; /* of stdout and stderr: enum wire_text_state */
+	__u64 next_ns;	  /* BPF side: the earliest time of the next text, but for a burst */
+	__u64 limited;	  /* BPF side: texts left out, as there were too many in a time */
+	__u32 skipped[2]; /* BPF side: of stdout and stderr: enum wire_text_state */
+	__u32 children;	  /* 1: its children are told of, too */
+	__u32 ended;	  /* BPF side, 1: WIRE_TEXT_END was sent */
 	struct wire_literal literals[WIRE_MAX_LITERALS]; /* without any: every text */
 };
 
@@ -396,6 +416,8 @@ struct wire_quality {
 	__u64 ambiguous_requests; /* counted as the latest request that looks the same */
 	__u64 failed_texts;	  /* what a process wrote could not be read */
 	__u64 untaken_usage;	  /* points of curves left out: the tree had too many threads */
+	__u64 limited_texts;	  /* left out: a process wrote too many in a time */
+	__u64 unheard_processes;  /* children whose texts are not told of: no room */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

@@ -52,7 +52,7 @@ static void read_log(const struct recipe *recipe, const char *bytes, size_t size
 	for (size_t at = 0, n; at < size; at += n) {
 		n = 1 + (unsigned char)bytes[at] % 64;
 		n = n < size - at ? n : size - at;
-		log_reader_text(reader, at % 2, bytes + at, n, &tell);
+		log_reader_text(reader, at % 2, bytes + at, n, n % 5 == 0, &tell);
 		if (n % 7 == 0)
 			log_reader_skip(reader, at % 2, n % 2);
 	}

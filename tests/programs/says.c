@@ -18,6 +18,12 @@
  *   other     to a file that is neither: /dev/null
  *   colour    with escapes before and after
  *   killed    as stderr, and dies by SIGKILL in the last step, before its spike ends
+ *   exits     as stderr, and another thread ends the process in the last step (exit_group)
+ *   leaves    as stderr, and its last thread ends in the last step (exit of each)
+ *   flood     as stderr, but the first text only: STEPS times, as fast as it can, without marks
+ *
+ * At the end of `stderr`, the last line of stdout is {"wrote":[[BEFORE,AFTER],...]}:
+ * CLOCK_MONOTONIC in ns before and after each first text of a step was written.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -26,8 +32,11 @@
 
 #include "truth.h"
 
+enum { MAX_STEPS = 64 };
+
 static const char *how;
 static int fd = 1;
+static uint64_t wrote[MAX_STEPS][2];
 
 static void write_all(const char *text)
 {
@@ -61,6 +70,26 @@ static void say(char *text)
 	}
 }
 
+static void *exit_here(void *unused)
+{
+	(void)unused;
+	exit(0);
+}
+
+static void end_early(void)
+{
+	pthread_t thread;
+
+	if (!strcmp(how, "killed"))
+		raise(SIGKILL);
+	if (!strcmp(how, "leaves"))
+		pthread_exit(NULL);
+	if (strcmp(how, "exits") != 0)
+		return;
+	must(!pthread_create(&thread, NULL, exit_here, NULL));
+	pthread_join(thread, NULL);
+}
+
 static void do_step(unsigned int step, unsigned int steps)
 {
 	const bool colour = !strcmp(how, "colour");
@@ -70,17 +99,37 @@ static void do_step(unsigned int step, unsigned int steps)
 	snprintf(text, sizeof(text), "%s[%2u/%2u]%s layer.%u - ", colour ? "\x1b[1;32m" : "", step,
 		 steps, colour ? "\x1b[0m" : "", step);
 	snprintf(name, sizeof(name), "by hand %u", step);
+	wrote[step % MAX_STEPS][0] = now_ns();
 	say(text);
+	wrote[step % MAX_STEPS][1] = now_ns();
 	DTRACE_PROBE1(qprof, begin, name);
 	memory = map_anonymous(bytes);
 	touch(memory, bytes);
-	if (!strcmp(how, "killed") && step == steps)
-		raise(SIGKILL);
+	if (step == steps)
+		end_early();
 	hold_ns(2000000);
 	must(!munmap(memory, bytes));
 	DTRACE_PROBE1(qprof, end, name);
 	snprintf(text, sizeof(text), "size = %u MB\n", step);
 	say(text);
+}
+
+static void flood(unsigned int steps)
+{
+	static const char text[] = "[ 1/ 1] flood - \n";
+
+	for (unsigned int step = 0; step < steps; step++)
+		must(write(fd, text, sizeof(text) - 1) == sizeof(text) - 1);
+}
+
+/* Without the recipe's literal. */
+static void print_truth(unsigned int steps)
+{
+	printf("{\"wrote\":[");
+	for (unsigned int step = 1; step <= steps && step < MAX_STEPS; step++)
+		printf("%s[%" PRIu64 ",%" PRIu64 "]", step > 1 ? "," : "", wrote[step][0],
+		       wrote[step][1]);
+	printf("]}\n");
 }
 
 static void go(int signal_number)
@@ -112,14 +161,21 @@ int main(int argc, char **argv)
 	steps = (unsigned int)atoi(argv[2]);
 	if (argc > 3)
 		wait_for_signal();
-	if (!strcmp(how, "stderr") || !strcmp(how, "killed"))
+	if (!strcmp(how, "stderr") || !strcmp(how, "killed") || !strcmp(how, "exits") ||
+	    !strcmp(how, "leaves") || !strcmp(how, "flood"))
 		fd = 2;
 	else if (!strcmp(how, "dup"))
 		must((fd = dup(1)) > 2);
 	else if (!strcmp(how, "other"))
 		must((fd = open("/dev/null", O_WRONLY)) > 2);
+	if (!strcmp(how, "flood")) {
+		flood(steps);
+		return 0;
+	}
 	for (unsigned int step = 1; step <= steps; step++)
 		do_step(step, steps);
 	say(end);
+	if (!strcmp(how, "stderr"))
+		print_truth(steps);
 	return 0;
 }

@@ -75,6 +75,8 @@ static void what_is_wrong_is_said(void **state)
 		 "test:5: 'progress' needs name, step and of"},
 		{HEAD "checkpoints:\n- log: 'x'\n  progress: {steps: y}\n",
 		 "test:5: 'steps' is no key of 'progress'"},
+		{HEAD "checkpoints:\n- {log: x, mark: y, children: perhaps}\n",
+		 "test:4: 'children' is to be yes or no"},
 		{HEAD "checkpoints:\n- {log: x, mark: y}\n---\nname: b\n",
 		 "test:6: a second document"},
 	};
@@ -227,7 +229,7 @@ static void lines_are_as_a_terminal_shows_them(void **state)
 
 		for (size_t k = 0; examples[i].writes[k]; k++)
 			log_stream_add(s, examples[i].writes[k], strlen(examples[i].writes[k]),
-				       note_line, &told);
+				       false, note_line, &told);
 		if (strcmp(told.text, examples[i].lines) != 0)
 			fail_msg("example %zu: expected '%s', got '%s'", i, examples[i].lines,
 				 told.text);
@@ -241,11 +243,11 @@ static void what_was_skipped_leaves_a_mark(void **state)
 	struct told told = {""};
 
 	(void)state;
-	log_stream_add(s, "half", 4, note_line, &told);
+	log_stream_add(s, "half", 4, false, note_line, &told);
 	log_stream_skip(s, false);
-	log_stream_add(s, "tail\nnext", 9, note_line, &told);
+	log_stream_add(s, "tail\nnext", 9, false, note_line, &told);
 	log_stream_skip(s, true);
-	log_stream_add(s, "whole\n", 6, note_line, &told);
+	log_stream_add(s, "whole\n", 6, false, note_line, &told);
 	assert_string_equal(told.text, "half...|~tail|next...|whole|");
 	free(s);
 }
@@ -264,8 +266,8 @@ static void a_line_without_end_takes_no_more_memory(void **state)
 	(void)state;
 	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 1000; i++)
-		log_stream_add(s, text, sizeof(text), note_length, &len);
-	log_stream_add(s, "\n", 1, note_length, &len);
+		log_stream_add(s, text, sizeof(text), false, note_length, &len);
+	log_stream_add(s, "\n", 1, false, note_length, &len);
 	assert_int_equal(len, LOG_LINE_MAX);
 	assert_int_equal(s->cut_lines, 1);
 	free(s);
@@ -284,7 +286,8 @@ static int note_mark(void *context, const struct recipe_mark *mark)
 		snprintf(told->text + len, room, "<%s ", mark->name);
 		break;
 	case RECIPE_END:
-		snprintf(told->text + len, room, "%s> ", mark->name);
+		snprintf(told->text + len, room, "%s%s%s%s> ", mark->died ? "!" : "", mark->name,
+			 mark->renamed ? "=" : "", mark->renamed ? mark->renamed : "");
 		break;
 	case RECIPE_MARK:
 		snprintf(told->text + len, room, "*%s ", mark->name);
@@ -315,7 +318,8 @@ static struct told marks(const char *items, const char *const *writes, struct re
 	assert_non_null(reader);
 	for (size_t i = 0; writes[i]; i++)
 		assert_int_equal(
-			log_reader_text(reader, i % 2, writes[i], strlen(writes[i]), &tell), 0);
+			log_reader_text(reader, i % 2, writes[i], strlen(writes[i]), false, &tell),
+			0);
 	teller_end(teller, &tell);
 	log_reader_free(reader);
 	teller_free(teller);
@@ -384,18 +388,65 @@ static void a_line_may_end_with_another_character(void **state)
 			.text,
 		"p=2.5 *1 p=3.5 *2 p=4 *3 ");
 	assert_int_equal(use.matched[0], 3);
-	assert_int_equal(use.buffered, 1);
+	assert_int_equal(use.buffered, 2);
 }
 
+/* A line that shares its write is late: nobody knows when the program said it. */
 static void lines_of_one_write_are_buffered(void **state)
 {
-	static const char *const texts[] = {"[1/3] a - \n[2/3] b - \n[3/3] c - \n", NULL};
-	struct recipe_use use;
+	static const struct {
+		const char *texts[3];
+		size_t matched, buffered;
+	} examples[] = {
+		{{"[1/3] a - \n[2/3] b - \n[3/3] c - \n"}, 3, 3},
+		{{"[1/3] a - \n", "[2/3] b - \n"}, 2, 0},
+		{{"other\n[2/3] b - \n"}, 1, 1},
+		{{"[1/3] a - \nother"}, 1, 1},
+		{{"\n[1/3] a - \r\n"}, 1, 0},
+		{{"\x1b[2K\r[1/3] a - \x1b[0m\n\x1b[A"}, 1, 0},
+		{{"[1/3] a - ", "tail\n[2/3] b - "}, 2, 1},
+		{{"[1/3] a - [2/3] \n   \n"}, 1, 0},
+	};
 
 	(void)state;
-	assert_string_equal(marks_of(TENSORS, texts, &use).text, "<a a> <b b> <c c> ");
-	assert_int_equal(use.matched[0], 3);
-	assert_int_equal(use.buffered, 2);
+	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
+		struct recipe_use use;
+
+		marks_of(TENSORS, examples[i].texts, &use);
+		if (use.matched[0] != examples[i].matched || use.buffered != examples[i].buffered)
+			fail_msg("example %zu: expected %zu matched and %zu buffered, got %llu and "
+				 "%llu",
+				 i, examples[i].matched, examples[i].buffered,
+				 (unsigned long long)use.matched[0],
+				 (unsigned long long)use.buffered);
+	}
+}
+
+static int note_buffered(void *context, const struct recipe_mark *mark)
+{
+	*(size_t *)context += mark->buffered;
+	return 0;
+}
+
+/* A write of 1,500 bytes comes in two pieces, which the reader puts together. */
+static void pieces_of_one_write_are_one(void **state)
+{
+	struct recipes *r = parse(HEAD "checkpoints:\n" TENSORS);
+	struct recipe_use use = {0};
+	struct teller *teller = teller_new(recipes_at(r, 0), &use);
+	struct log_reader *reader = log_reader_new(teller);
+	size_t buffered = 0;
+	const struct recipe_tell tell = {note_buffered, &buffered};
+
+	(void)state;
+	log_reader_text(reader, 0, "noise\n[1/2] a", 13, false, &tell);
+	log_reader_text(reader, 0, " - ", 3, true, &tell);
+	assert_int_equal(use.matched[0], 1);
+	assert_int_equal(use.buffered, 1);
+	assert_int_equal(buffered, 1); /* the begin */
+	log_reader_free(reader);
+	teller_free(teller);
+	recipes_free(r);
 }
 
 static void streams_do_not_mix(void **state)
@@ -445,7 +496,7 @@ static void a_bar_is_a_phase_a_step(void **state)
 
 	(void)state;
 	assert_string_equal(marks_of(BARS, texts, &use).text,
-			    "<L 0/3 L 0/3> <L 1/3 L 1/3> <0/2 0/2> <1/2 1/2> ");
+			    "<L 0/3 L 0/3> <L 1/3 L 1/3=L 1..2/3> <0/2 0/2> <1/2 1/2> ");
 	assert_int_equal(use.undrawn, 1);
 }
 
@@ -462,7 +513,7 @@ static void bars_nest(void **state)
 	(void)state;
 	assert_string_equal(
 		marks_of(BARS, texts, &use).text,
-		"<A 0/2 <B 0/2 B 0/2> <B 1/2 B 1/2> A 0/2> <A 1/2 <B 0/2 B 0/2> A 1/2> ");
+		"<A 0/2 <B 0/2 B 0/2> <B 1/2 B 1/2> A 0/2> <A 1/2 <B 0/2 B 0/2=B 0..1/2> A 1/2> ");
 }
 
 /* As rich draws a bar whose last column is the count: no newline follows until the next is drawn.
@@ -478,8 +529,8 @@ static void a_bar_is_drawn_at_once(void **state)
 				     "- {log: '^-+ (\\d+/\\d+)', mark: $1}\n",
 				     texts, &use)
 				    .text,
-			    "<bar 0/12 *0/12 bar 0/12> <bar 1/12 *1/12 bar 1/12> <bar 11/12 "
-			    "bar 11/12> ");
+			    "<bar 0/12 *0/12 bar 0/12> <bar 1/12 *1/12 bar 1/12=bar 1..10/12> "
+			    "<bar 11/12 bar 11/12> ");
 }
 
 /* As AutoRound names the block that it is at, by set_description(). */
@@ -497,6 +548,56 @@ static void a_bar_may_change_its_name(void **state)
 			    "<0/2 0/2> <L.0 0/2 <B 0/2 B 0/2> <B 1/2 B 1/2> L.0 0/2> "
 			    "<L.0 1/2 L.0 1/2> <L.1 1/2 L.1 1/2> ");
 	assert_int_equal(use.undrawn, 0);
+}
+
+/* tqdm draws ten times a second at most. What is said of the last phase is what was drawn. */
+static void steps_that_were_not_drawn_are_said(void **state)
+{
+	static const char *const texts[] = {"\rL:   0%|   | 0/32 [",
+					    "\rL:  37%|#  | 12/32 [",
+					    "\rL:  50%|## | 16/32 [",
+					    "\rL:  53%|## | 17/32 [",
+					    "\rL: 100%|## | 32/32 [",
+					    "\n   0%|   | 3/9 [",
+					    NULL};
+	struct recipe_use use;
+
+	(void)state;
+	assert_string_equal(marks_of(BARS, texts, &use).text,
+			    "<L 0/32 L 0/32=L 0..11/32> <L 12/32 L 12/32=L 12..15/32> "
+			    "<L 16/32 L 16/32> <L 17/32 L 17/32=L 17..31/32> <3/9 3/9> ");
+	assert_int_equal(use.undrawn, 11 + 3 + 14);
+}
+
+/* Only items that say so are for what the process starts. */
+static void children_have_items_of_their_own(void **state)
+{
+	struct recipes *r = parse(HEAD "checkpoints:\n"
+				       "- {log: '^load', mark: load}\n"
+				       "- {log: '^layer (\\d)', phase: $1, children: yes}\n");
+	struct recipe_use use = {0};
+	struct teller *parent = teller_new(recipes_at(r, 0), &use);
+	struct teller *child = teller_new_child(recipes_at(r, 0), &use);
+	struct teller *const tellers[] = {parent, child};
+	static const char *const expected[] = {"*load <1 1> ", "<1 !1> "};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct log_reader *reader = log_reader_new(tellers[i]);
+		struct told told = {""};
+		const struct recipe_tell tell = {note_mark, &told};
+
+		log_reader_text(reader, 0, "load\nlayer 1\n", 13, false, &tell);
+		if (i)
+			teller_die(tellers[i], &tell);
+		else
+			teller_end(tellers[i], &tell);
+		assert_string_equal(told.text, expected[i]);
+		log_reader_free(reader);
+		teller_free(tellers[i]);
+	}
+	assert_int_equal(use.processes, 1);
+	recipes_free(r);
 }
 
 static void a_pattern_that_takes_for_ever_is_given_up(void **state)
@@ -547,12 +648,15 @@ int main(void)
 		cmocka_unit_test(a_group_is_whole),
 		cmocka_unit_test(a_line_may_end_with_another_character),
 		cmocka_unit_test(lines_of_one_write_are_buffered),
+		cmocka_unit_test(pieces_of_one_write_are_one),
 		cmocka_unit_test(streams_do_not_mix),
 		cmocka_unit_test(items_do_what_they_say),
 		cmocka_unit_test(a_bar_is_a_phase_a_step),
 		cmocka_unit_test(bars_nest),
 		cmocka_unit_test(a_bar_is_drawn_at_once),
 		cmocka_unit_test(a_bar_may_change_its_name),
+		cmocka_unit_test(steps_that_were_not_drawn_are_said),
+		cmocka_unit_test(children_have_items_of_their_own),
 		cmocka_unit_test(a_pattern_that_takes_for_ever_is_given_up),
 		cmocka_unit_test(names_are_bounded_text),
 	};

@@ -20,6 +20,9 @@ typedef int (*marker_feed_fn)(void *context, const struct wire_header *record);
 struct marker {
 	/* A record has left its ring; records before it may still be queued. */
 	void (*arrived)(struct marker *m, struct capture *c, const struct wire_header *h);
+	/* Returns true if each process with this one's code is to wait when it starts, although its
+	 * code was searched before: what is set up for it is its own. */
+	bool (*holds)(struct marker *m, uint32_t tgid);
 	/* Gives the model what comes of a record, itself included. Returns as `feed` does. */
 	int (*record)(struct marker *m, const struct wire_header *h, marker_feed_fn feed,
 		      void *context);

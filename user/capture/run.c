@@ -193,6 +193,7 @@ static int open_model(struct capture *c)
 /* A process has new code. The code may have probes, and the process may wait for our search. */
 static void arrived(struct capture *c, const struct wire_header *h)
 {
+	struct marker *marker = c->options->marker;
 	bool complete;
 
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
@@ -201,7 +202,7 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
-		if (complete)
+		if (complete && !(marker && marker->holds(marker, h->tgid)))
 			engine_know_code(c->engine, &m->code);
 		engine_searched(c->engine, m->slot, m->change);
 	}

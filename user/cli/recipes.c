@@ -126,7 +126,7 @@ static int say_mark(void *context, const struct recipe_mark *mark)
 
 	(void)context;
 	if (mark->does != RECIPE_NOTHING)
-		say(words[mark->does], mark->name);
+		say(words[mark->does], mark->renamed ? mark->renamed : mark->name);
 	else
 		say(mark->summary ? "summary" : "metric", mark->name);
 	if (mark->does == RECIPE_NOTHING && mark->has_value)
@@ -167,7 +167,7 @@ static int read_log(const struct recipe *recipe, FILE *log)
 		return fail(&(struct error){.text = "out of memory"});
 	}
 	while ((len = getline(&line, &room, log)) > 0)
-		log_reader_text(reader, 0, line, (size_t)len, &tell);
+		log_reader_text(reader, 0, line, (size_t)len, false, &tell);
 	teller_end(teller, &tell);
 	log_reader_free(reader);
 	teller_free(teller);

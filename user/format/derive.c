@@ -194,7 +194,7 @@ static uint32_t phase_has(const struct recording_step *step)
 		const char *key = record_phase.fields[i].key;
 
 		if (!strncmp(key, "own_", 4) || !strcmp(key, "parent") || !strcmp(key, "to") ||
-		    !strcmp(key, "closed"))
+		    !strcmp(key, "closed") || !strcmp(key, "buffered"))
 			bits &= ~(1u << i);
 	}
 	return bits;

@@ -123,6 +123,8 @@ static const struct field step_fields[] = {
 	USAGE_QUANTITIES(ROW_FIELD, ){FIELD(step, "pid", pid, FIELD_U32),
 				      .means = "the process that hit the checkpoint"},
 	{FIELD(step, "tid", tid, FIELD_U32), .means = "its thread"},
+	{FIELD(step, "buffered", buffered, FIELD_BOOL), .since = 2,
+	 .means = "true if it was made of a line that shared a write with others: it is late"},
 	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL),
 	 .means = "values reported since the row before; null: could not be read"},
 	MEMORY_BESIDE(ROW_BESIDE, )};
@@ -150,7 +152,10 @@ static const struct field phase_fields[] = {
 	 .means = "RSS of the tree at its end less RSS at its begin"},
 	USAGE_QUANTITIES(USAGE_FIELD, phase){FIELD(phase, "closed", closed, FIELD_BOOL),
 					     .absent = true,
-					     .means = "false if the run ended first"},
+					     .means = "false if the run ended first, or the "
+						      "process that a recipe heard was killed"},
+	{FIELD(phase, "buffered", buffered, FIELD_BOOL), .since = 2,
+	 .means = "true if its begin or its end is late, as a row can be"},
 	{FIELD(phase, "parent", parent, FIELD_U32), .since = 2,
 	 .means = "index in phases, from 0, of the phase that it is in: the innermost of its "
 		  "thread, or else of the nearest ancestor of its process"},
@@ -326,10 +331,14 @@ static const struct field recipe_fields[] = {
 	{LIST(struct recording_recipe, "checkpoints", items, FIELD_LIST, RECORDING_MAX_SMALL),
 	 .of = &record_recipe_item},
 	{FIELD(recipe, "buffered_lines", buffered_lines, FIELD_COUNT),
-	 .means = "lines that were written together with a line before, at the end of a buffer: "
-		  "their checkpoints are late"},
+	 .means = "lines that shared a write with others, as of a program that buffers: their "
+		  "checkpoints have the time of that"},
 	{FIELD(recipe, "cut_lines", cut_lines, FIELD_COUNT),
 	 .means = "lines of more than 4 KiB, of which the rest was not looked at"},
+	{FIELD(recipe, "cut_texts", cut_texts, FIELD_COUNT),
+	 .means = "writes of more than 64 KiB, of which the rest was not looked at"},
+	{FIELD(recipe, "limited_texts", limited_texts, FIELD_COUNT),
+	 .means = "writes left out, as a process wrote more than 10,000 in a second"},
 	{FIELD(recipe, "costly_lines", costly_lines, FIELD_COUNT),
 	 .means = "lines on which a pattern took too many steps and was given up"},
 	{FIELD(recipe, "undrawn_steps", undrawn_steps, FIELD_COUNT),

@@ -71,6 +71,7 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 		.usage = step->tree_usage,
 		.metrics = (struct profile_metric *)step->metrics,
 		.n_metrics = step->n_metrics,
+		.buffered = step->buffered,
 	};
 
 	PUT_EXACT(&record_step, row, "cpu_memory_bytes", row.rss)
@@ -79,6 +80,7 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 	field_put(&record_step, &row, "gpu_memory_mb", false);
 	MEMORY_BESIDE(PUT_NOW, &record_step, row, step->tree)
 	field_put(&record_step, &row, "metrics", row.n_metrics);
+	field_put(&record_step, &row, "buffered", row.buffered);
 	return row;
 }
 
@@ -126,6 +128,7 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 		.pid = phase->tgid,
 		.tid = phase->tid,
 		.closed = phase->closed,
+		.buffered = phase->buffered,
 		.start_ns = profile_rel_ns(p, phase->start_ns),
 		.duration_ns = phase->end_ns - phase->start_ns,
 		.start_rss = phase->start_rss,
@@ -141,6 +144,7 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 
 	field_put(&record_phase, &recorded, "to", phase->to);
 	field_put(&record_phase, &recorded, "closed", !phase->closed);
+	field_put(&record_phase, &recorded, "buffered", phase->buffered);
 	field_put(&record_phase, &recorded, "parent", phase->parent != PROFILE_NO_PARENT);
 	field_put(&record_phase, &recorded, "own_peak_memory_mb", phase->own.has_memory);
 	field_put(&record_phase, &recorded, "own_delta_memory_mb", phase->own.has_delta);

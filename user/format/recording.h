@@ -80,6 +80,7 @@ struct recording_step {
 	MEMORY_BESIDE(MEMORY_NOW, ) /* of the tree */
 	struct profile_metric *metrics;
 	size_t n_metrics;
+	bool buffered; /* it is late: see profile.h */
 };
 
 /* In the order in which they began. */
@@ -91,7 +92,8 @@ struct recording_phase {
 	char *shown; /* what every report calls it, see recording_complete_phases(); in no file */
 	uint32_t depth;
 	uint32_t pid, tid; /* who began it; 0: not said */
-	bool closed;	   /* false: the run, or the file, ended first */
+	bool closed;	   /* false: the run, or the file, ended first, or its process was killed */
+	bool buffered;	   /* its begin or its end is late */
 	uint64_t start_ns, duration_ns;
 	/* Of the tree. Of PROFILE_PHASE_OUTSIDE, only the difference of the first two is known. */
 	uint64_t start_rss, end_rss, peak_rss;
@@ -234,7 +236,7 @@ struct recording_recipe {
 	uint64_t processes;
 	struct recording_recipe_item *items;
 	size_t n_items;
-	uint64_t buffered_lines, cut_lines, costly_lines, undrawn_steps;
+	uint64_t buffered_lines, cut_lines, cut_texts, limited_texts, costly_lines, undrawn_steps;
 };
 
 struct recording {

@@ -527,10 +527,25 @@ int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *
 	return 0;
 }
 
-void engine_stop_listening(struct engine *e, uint32_t tgid)
+bool engine_stop_listening(struct engine *e, uint32_t tgid, struct wire_listening *how)
 {
-	if (!bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.listening), &tgid) && !--e->n_heard)
+	const int map = bpf_map__fd(e->bpf->maps.listening);
+
+	if (bpf_map_lookup_elem(map, &tgid, how) || bpf_map_delete_elem(map, &tgid))
+		return false;
+	if (!--e->n_heard)
 		log_source_detach(e->log);
+	return true;
+}
+
+bool engine_listens_to_child(struct engine *e, uint32_t tgid)
+{
+	struct wire_listening how;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.listening), &tgid, &how))
+		return false;
+	e->n_heard++;
+	return true;
 }
 
 const char *engine_clock_reason(const struct engine *e)

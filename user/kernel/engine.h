@@ -98,8 +98,13 @@ int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *si
  */
 int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
 		  struct error *err);
-/* When nobody is listened to any more, system calls are as fast as before. */
-void engine_stop_listening(struct engine *e, uint32_t tgid);
+/*
+ * Returns true, and how it went, if the process was listened to. When nobody is any more, system
+ * calls are as fast as before.
+ */
+bool engine_stop_listening(struct engine *e, uint32_t tgid, struct wire_listening *how);
+/* The BPF side has begun to listen to a child of such a process. Returns false if it has not. */
+bool engine_listens_to_child(struct engine *e, uint32_t tgid);
 
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);

@@ -16,6 +16,8 @@ static void read_raw(const struct profile_config *config, const struct wire_chec
 	name->raw_len = cp->name_len;
 	switch ((enum wire_name)cp->name_state) {
 	case WIRE_NAME_OK:
+		if (cp->text_state & WIRE_TEXT_RENAMES)
+			name->raw_len = strnlen(cp->name, cp->name_len);
 		break;
 	case WIRE_NAME_CUT:
 		name->cut = true;
@@ -47,6 +49,21 @@ void name_read(const struct profile_config *config, const struct wire_checkpoint
 		memcpy(text, empty, sizeof(empty));
 	else
 		text_repair(text, NAME_TEXT_MAX, name->raw, name->raw_len, &name->invalid_utf8);
+}
+
+bool name_read_new(const struct wire_checkpoint *cp, struct profile_name *name, char *text)
+{
+	const size_t before = strnlen(cp->name, cp->name_len) + 1;
+
+	if (!(cp->text_state & WIRE_TEXT_RENAMES) || before >= cp->name_len)
+		return false;
+	*name = (struct profile_name){
+		.raw = cp->name + before,
+		.raw_len = cp->name_len - before,
+		.text = text,
+	};
+	text_repair(text, NAME_TEXT_MAX, name->raw, name->raw_len, &name->invalid_utf8);
+	return true;
 }
 
 const struct interned *names_find(const struct names *names, const struct profile_name *name)

@@ -26,6 +26,8 @@ struct names {
  */
 void name_read(const struct profile_config *config, const struct wire_checkpoint *cp,
 	       struct profile_name *name, char *text);
+/* Reads what a phase is called when it ends. Returns false if that is what it was called before. */
+bool name_read_new(const struct wire_checkpoint *cp, struct profile_name *name, char *text);
 /* Returns NULL if the name was not interned. */
 const struct interned *names_find(const struct names *names, const struct profile_name *name);
 /* Returns NULL when out of memory. */

@@ -145,6 +145,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_rss = event->now.rss,
 		.usage = event->now.usage,
 		.parent = PROFILE_NO_PARENT,
+		.buffered = event->text_state & WIRE_TEXT_BUFFERED,
 	};
 	open->index = phases->n++;
 	if (open->kind != PROFILE_PHASE_PAIR)
@@ -174,6 +175,21 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	}
 	((struct process *)open->owner)->open_phases--;
 	end_own(&phase->own, own);
+}
+
+/* What the checkpoint that ended a phase says besides. */
+static void note_end(struct phases *phases, struct profile_phase *phase, struct names *names,
+		     const struct phase_event *event)
+{
+	const struct interned *name = event->renamed ? names_intern(names, event->renamed) : NULL;
+
+	phase->buffered |= (event->text_state & WIRE_TEXT_BUFFERED) != 0;
+	if (name)
+		phase->name = name->text;
+	if (!(event->text_state & WIRE_TEXT_DIED))
+		return;
+	phase->closed = false;
+	phases->losses->unclosed_phases++;
 }
 
 static void count_losses(struct phases *phases, const struct phase_event *event,
@@ -233,8 +249,10 @@ int phases_step(struct phases *phases, struct names *names, const struct phase_e
 	err = pairing_step(&phases->pairing, &hit, &change);
 	if (err)
 		return err;
-	if (change.ended)
+	if (change.ended) {
 		end(phases, change.ended, text, &event->now, &event->own);
+		note_end(phases, &phases->list[change.ended->index], names, event);
+	}
 	if (change.begun)
 		begin(phases, change.begun, text, event);
 	outside_step(&phases->outside, phases->pairing.n_pairs, &event->now);

@@ -33,7 +33,9 @@ struct phase_event {
 	enum wire_what what;
 	struct process *process; /* NULL if there was no room for it */
 	uint32_t tgid, tid;
+	uint8_t text_state; /* enum wire_text_state: what the loader made of a text */
 	const struct profile_name *name;
+	const struct profile_name *renamed; /* of WIRE_END: what the phase was; NULL: its name */
 	struct moment now;
 	struct own_moment own;
 };

@@ -299,6 +299,7 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 		.own_usage = usage_from_wire(&cp->own.usage),
 		.inherited = cp->inherited * page,
 		.processes = cp->processes,
+		.buffered = cp->text_state & WIRE_TEXT_BUFFERED,
 		.metrics = p->metrics ? p->metrics->list : NULL,
 		.n_metrics = p->metrics ? p->metrics->n : 0,
 	};
@@ -415,10 +416,13 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.what = cp->what,
 		.tgid = cp->h.tgid,
 		.tid = cp->h.tid,
+		.text_state = cp->text_state,
 		.name = &p->name,
 		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
 		.own = own_moment(p, cp),
 	};
+	char renamed_text[NAME_TEXT_MAX];
+	struct profile_name renamed;
 	int err = processes_get(p->processes, &cp->h, &event.process);
 
 	if (err)
@@ -429,6 +433,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			return -ENOMEM;
 	}
 	read_name(p, cp);
+	event.renamed = name_read_new(cp, &renamed, renamed_text) ? &renamed : NULL;
 	/* Open phases had this peak, whether or not the rest succeeds. */
 	phases_fold(&p->phases, &step_peak);
 	err = phases_step(&p->phases, &p->names, &event);
@@ -456,7 +461,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
-	else if (cp->what != WIRE_TEXT)
+	else if (cp->what != WIRE_TEXT && !(cp->text_state & WIRE_TEXT_DIED))
 		*step = make_step(p, cp, &tree);
 	return 0;
 }

@@ -68,8 +68,9 @@ struct profile_checkpoint {
 	uint32_t seq, tgid, tid;
 	struct profile_memory tree, own;
 	struct profile_usage tree_usage, own_usage;
-	uint64_t inherited;		      /* bytes of tree.rss inherited at fork */
-	uint32_t processes;		      /* how many are alive */
+	uint64_t inherited; /* bytes of tree.rss inherited at fork */
+	uint32_t processes; /* how many are alive */
+	bool buffered; /* its time is late: what it was made of shared a write with other lines */
 	const struct profile_metric *metrics; /* reported since the last row */
 	size_t n_metrics;
 };
@@ -122,7 +123,9 @@ struct profile_phase {
 	const char *to;	    /* the mark that ends a gap; NULL if this is a pair */
 	unsigned int depth; /* pairs of the same thread that were open when it began */
 	uint32_t tgid, tid; /* who began it */
-	bool closed;	    /* false: the run ended first, and end_* tell of that moment */
+	/* false: the run ended first, or its process was killed, and end_* tell of that moment */
+	bool closed;
+	bool buffered; /* its begin or its end is late: see struct profile_checkpoint */
 	uint64_t start_ns, end_ns;
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
 	struct profile_usage usage;	       /* of the tree, during the phase */

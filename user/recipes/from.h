@@ -23,9 +23,12 @@ struct recipe_user {
 	uint32_t tgid;
 	uint64_t started_ns;
 	const struct recipe *recipes[RECIPE_SLOTS]; /* NULL: none */
-	struct teller *tellers[RECIPE_SLOTS];	    /* of the records that are fed; NULL: none */
-	struct log_reader *logs[RECIPE_SLOTS];	    /* of those with items of a log */
-	bool asks;				    /* libraries may decide which tool it is */
+	/* The recipes with items for children, of the process that started it. */
+	const struct recipe *from_parent[RECIPE_SLOTS];
+	bool inherits[RECIPE_SLOTS];	       /* recipes[] is of its parent */
+	struct teller *tellers[RECIPE_SLOTS];  /* of the records that are fed; NULL: none */
+	struct log_reader *logs[RECIPE_SLOTS]; /* of those with items of a log */
+	bool asks;			       /* libraries may decide which tool it is */
 	bool changed; /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;   /* what it runs was recognised by its start, not later */
 	UT_hash_handle hh;
@@ -49,6 +52,11 @@ struct recipe_marker {
 struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid);
 /* Returns what is known of the process, anew if there was nothing; NULL when out of memory. */
 struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint64_t started_ns);
+/* Takes the recipe of a slot by which a process was recognised; NULL: what its parent has for it.
+ */
+void recipe_user_choose(struct recipe_user *user, size_t slot, const struct recipe *own);
+/* A process that is there from now on: it may have a parent with recipes for its children. */
+void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork);
 /* Its recipes are known: has the kernel side listen. What is made of it starts at once; after an
  * exec, with its record. */
 void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user);
@@ -58,12 +66,15 @@ void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user);
 /* Returns the recipe that the match of a slot has found, or NULL. */
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
 				  const struct rule *rule);
+struct recipe_use *recipe_use_of(struct recipe_marker *m, const struct recipe *recipe);
 
 /* Has the kernel side listen to what it writes, if one of its recipes wants that. */
 void from_log_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
-/* It runs something else. */
-void from_log_end(struct capture *c, uint32_t tgid);
-/* What it has written, or (no bytes) that it ends. Returns 0, or -1: the capture ends. */
+/* It runs something else, or ends. */
+void from_log_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
+/* Returns true if the recipe has items for the children of a process. */
+bool from_log_wants_children(const struct recipe *recipe);
+/* What it has written, or that it ends. Returns 0, or -1: the capture ends. */
 int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, struct marking *to);
 
 /* What the file says of the marker's work: see struct marker. */

@@ -25,24 +25,35 @@ static bool add_literal(struct wire_listening *how, const char *text)
 	return false;
 }
 
-static bool add_literals(struct wire_listening *how, const struct recipe *recipe)
+static bool is_heard(const struct recipe_item *item, bool of_child)
+{
+	return item->source == RECIPE_LOG && (item->children || !of_child);
+}
+
+/* Returns false if not all items have a literal, or there are too many. */
+static bool add_literals(struct wire_listening *how, const struct recipe *recipe, bool of_child)
 {
 	for (size_t i = 0; i < recipe->n_items; i++) {
 		const struct recipe_item *item = &recipe->items[i];
 
-		if (item->source == RECIPE_LOG &&
+		if (is_heard(item, of_child) &&
 		    (!item->literal || !add_literal(how, item->literal)))
 			return false;
 	}
 	return true;
 }
 
-static bool has_log(const struct recipe *recipe)
+static bool has_log(const struct recipe *recipe, bool of_child)
 {
-	for (size_t i = 0; i < recipe->n_items; i++)
-		if (recipe->items[i].source == RECIPE_LOG)
+	for (size_t i = 0; recipe && i < recipe->n_items; i++)
+		if (is_heard(&recipe->items[i], of_child))
 			return true;
 	return false;
+}
+
+bool from_log_wants_children(const struct recipe *recipe)
+{
+	return has_log(recipe, true);
 }
 
 /* Without a literal of each item, or with too many, the kernel side tells of every text. Returns
@@ -54,11 +65,13 @@ static bool listening_for(const struct recipe_user *user, struct wire_listening 
 	*how = (struct wire_listening){.started_ns = user->started_ns};
 	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++) {
 		const struct recipe *recipe = user->recipes[slot];
+		const bool of_child = user->inherits[slot];
 
-		if (!recipe || !has_log(recipe))
+		if (!has_log(recipe, of_child))
 			continue;
 		any = true;
-		all &= add_literals(how, recipe);
+		all &= add_literals(how, recipe, of_child);
+		how->children |= from_log_wants_children(recipe);
 	}
 	if (!all)
 		memset(how->literals, 0, sizeof(how->literals));
@@ -82,24 +95,42 @@ void from_log_begin(struct recipe_marker *m, struct capture *c, const struct rec
 	}
 }
 
-void from_log_end(struct capture *c, uint32_t tgid)
+void from_log_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user)
 {
-	engine_stop_listening(c->engine, tgid);
+	struct wire_listening how;
+
+	if (!engine_stop_listening(c->engine, user->tgid, &how))
+		return;
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		if (has_log(user->recipes[slot], user->inherits[slot]))
+			recipe_use_of(m, user->recipes[slot])->limited += how.limited;
 }
 
 static int read_text(struct log_reader *reader, const struct wire_checkpoint *text,
 		     const struct recipe_tell *tell)
 {
-	const unsigned int stream = text->site == 2;
+	const unsigned int stream = text->site == WIRE_TEXT_STDERR;
 
 	if (text->text_state & WIRE_TEXT_SKIPPED)
 		log_reader_skip(reader, stream, text->text_state & WIRE_TEXT_AT_START);
-	if (log_reader_text(reader, stream, text->name, text->name_len, tell))
-		return -1;
-	/* The end of a long text was left out, and may have ended a line. */
-	if (text->value > text->name_len)
-		log_reader_skip(reader, stream, false);
-	return 0;
+	return log_reader_text(reader, stream, text->name, text->name_len,
+			       text->text_state & WIRE_TEXT_AGAIN, tell);
+}
+
+static int read_slot(const struct recipe_user *user, size_t slot,
+		     const struct wire_checkpoint *text, const struct recipe_tell *tell)
+{
+	struct teller *teller = user->tellers[slot];
+
+	if (!teller)
+		return 0;
+	if (text->site == WIRE_TEXT_END)
+		return teller_end(teller, tell);
+	if (text->site == WIRE_TEXT_DEATH)
+		return teller_die(teller, tell);
+	if (!(text->text_state & WIRE_TEXT_AGAIN))
+		teller_use(teller)->cut_texts += text->value > WIRE_TEXT_MAX * WIRE_TEXT_PIECES;
+	return user->logs[slot] ? read_text(user->logs[slot], text, tell) : 0;
 }
 
 int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, struct marking *to)
@@ -107,13 +138,10 @@ int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, s
 	const struct recipe_user *user = recipe_user_of(m, text->h.tgid);
 	const struct recipe_tell tell = {marking_mark, to};
 
-	for (size_t slot = 0; user && slot < m->n_slots; slot++) {
-		struct log_reader *log = user->logs[slot];
-
-		if (user->tellers[slot] && !text->value && teller_end(user->tellers[slot], &tell))
+	if (!user || user->started_ns != text->h.started_ns)
+		return 0;
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		if (read_slot(user, slot, text, &tell))
 			return -1;
-		if (log && text->value && read_text(log, text, &tell))
-			return -1;
-	}
 	return 0;
 }

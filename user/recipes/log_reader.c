@@ -11,6 +11,7 @@ struct stream {
 	struct log_stream lines;
 	uint64_t number;  /* of the line that `matched` is about */
 	uint32_t matched; /* bits of the items that this line has matched, or never will */
+	bool buffered;	  /* this line was counted as such */
 };
 
 struct log_reader {
@@ -27,8 +28,6 @@ struct reading {
 	struct stream *stream;
 	const struct recipe_tell *tell;
 	int code;
-	uint64_t first; /* the first line of this text that matched; 0: none did */
-	bool any;
 };
 
 struct log_reader *log_reader_new(struct teller *teller)
@@ -41,7 +40,8 @@ struct log_reader *log_reader_new(struct teller *teller)
 	r->recipe = teller_recipe(teller);
 	r->use = teller_use(teller);
 	for (size_t i = 0; i < r->recipe->n_items; i++)
-		if (r->recipe->items[i].source == RECIPE_LOG)
+		if (r->recipe->items[i].source == RECIPE_LOG &&
+		    (r->recipe->items[i].children || !teller_is_child(teller)))
 			r->items |= 1u << i;
 	for (size_t i = 0; i < LOG_STREAMS; i++)
 		r->streams[i].lines.end = r->recipe->line_end;
@@ -92,16 +92,6 @@ static void fill_in(const void *context, const char *text, char out[MARK_NAME_MA
 	text_repair(out, MARK_NAME_MAX, bytes, len, NULL);
 }
 
-static void count_buffered(struct reading *t, const struct log_line *line)
-{
-	if (!t->any) {
-		t->any = true;
-		t->first = line->number;
-	} else if (line->number != t->first) {
-		t->r->use->buffered++;
-	}
-}
-
 /* A bar is drawn with one write(), so its numbers are whole, though its line has not ended. */
 static enum line_result match_line(const struct recipe_item *item, const struct log_line *line,
 				   struct line_match *match)
@@ -118,11 +108,12 @@ static void read_line(void *context, const struct log_line *line)
 	if (t->stream->number != line->number) {
 		t->stream->number = line->number;
 		t->stream->matched = 0;
+		t->stream->buffered = false;
 	}
 	for (size_t i = 0; i < t->r->recipe->n_items && !t->code; i++) {
 		struct line_match match;
 		const struct met met = {line, &match};
-		const struct recipe_words words = {fill_in, &met};
+		const struct recipe_words words = {fill_in, &met, line->shared};
 		enum line_result result;
 
 		if (t->stream->matched & (1u << i) || !(t->r->items & (1u << i)))
@@ -134,17 +125,18 @@ static void read_line(void *context, const struct log_line *line)
 		if (result != LINE_MATCHES)
 			continue;
 		t->stream->matched |= 1u << i;
-		count_buffered(t, line);
+		t->r->use->buffered += line->shared && !t->stream->buffered;
+		t->stream->buffered |= line->shared;
 		t->code = teller_act(t->r->teller, i, &words, t->tell);
 	}
 }
 
 int log_reader_text(struct log_reader *r, unsigned int stream, const char *text, size_t len,
-		    const struct recipe_tell *tell)
+		    bool is_more, const struct recipe_tell *tell)
 {
 	struct reading t = {.r = r, .stream = &r->streams[stream], .tell = tell};
 
-	log_stream_add(&t.stream->lines, text, len, read_line, &t);
+	log_stream_add(&t.stream->lines, text, len, is_more, read_line, &t);
 	return t.code;
 }
 

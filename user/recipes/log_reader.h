@@ -20,10 +20,11 @@ struct log_reader *log_reader_new(struct teller *teller);
 void log_reader_free(struct log_reader *r);
 
 /*
- * What was written at once to a stream (0: stdout, 1: stderr). Returns 0, or what `tell` did.
+ * What was written at once to a stream (0: stdout, 1: stderr); is_more: with the text before.
+ * Returns 0, or what `tell` did.
  */
 int log_reader_text(struct log_reader *r, unsigned int stream, const char *text, size_t len,
-		    const struct recipe_tell *tell);
+		    bool is_more, const struct recipe_tell *tell);
 /* As log_stream_skip(). */
 void log_reader_skip(struct log_reader *r, unsigned int stream, bool at_start);
 

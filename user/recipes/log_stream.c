@@ -22,8 +22,14 @@ static void begin_line(struct log_stream *s)
 
 static void tell_line(const struct log_stream *s, bool unfinished, log_line_fn tell, void *context)
 {
-	const struct log_line line = {s->line, s->len, unfinished && !s->cut, s->headless,
-				      s->number};
+	const struct log_line line = {
+		.text = s->line,
+		.len = s->len,
+		.unfinished = unfinished && !s->cut,
+		.headless = s->headless,
+		.shared = s->lines > 1,
+		.number = s->number,
+	};
 
 	if (s->len)
 		tell(context, &line);
@@ -50,31 +56,64 @@ static bool leaves_line(char final)
 }
 
 /* Takes a byte of an escape sequence. Returns true if it ends the line. */
-static bool escape(struct log_stream *s, char c)
+static bool escape(uint8_t *state, char c)
 {
-	switch (s->escape) {
+	switch (*state) {
 	case AFTER_ESC:
-		s->escape = c == '['					   ? IN_SEQUENCE
-			    : c == ']' || c == 'P' || c == '_' || c == '^' ? IN_STRING
-			    : c >= ' ' && c <= '/'			   ? IN_INTERMEDIATE
-									   : NO_ESCAPE;
+		*state = c == '['					? IN_SEQUENCE
+			 : c == ']' || c == 'P' || c == '_' || c == '^' ? IN_STRING
+			 : c >= ' ' && c <= '/'				? IN_INTERMEDIATE
+									: NO_ESCAPE;
 		return false;
 	case IN_SEQUENCE:
 		if (c >= '@' && c <= '~') {
-			s->escape = NO_ESCAPE;
+			*state = NO_ESCAPE;
 			return leaves_line(c);
 		}
 		return false;
 	case IN_STRING:
-		s->escape = c == '\a' ? NO_ESCAPE : c == '\x1b' ? ENDS_STRING : IN_STRING;
+		*state = c == '\a' ? NO_ESCAPE : c == '\x1b' ? ENDS_STRING : IN_STRING;
 		return false;
 	case ENDS_STRING:
-		s->escape = c == '\\' ? NO_ESCAPE : IN_STRING;
+		*state = c == '\\' ? NO_ESCAPE : IN_STRING;
 		return false;
 	default:
-		s->escape = NO_ESCAPE;
+		*state = NO_ESCAPE;
 		return false;
 	}
+}
+
+/* What a byte is to a line. */
+enum byte { BYTE_NONE, BYTE_TEXT, BYTE_END };
+
+/* end: a byte that ends a line besides; NUL: none. */
+static enum byte look_at(uint8_t *state, char end, char c)
+{
+	if (c == '\n') /* whatever sequence it cuts off */
+		*state = NO_ESCAPE;
+	if (*state != NO_ESCAPE)
+		return escape(state, c) ? BYTE_END : BYTE_NONE;
+	if (c == '\x1b')
+		*state = AFTER_ESC;
+	if (c == '\x1b')
+		return BYTE_NONE;
+	return c == '\n' || c == '\r' || (end && c == end) ? BYTE_END : BYTE_TEXT;
+}
+
+/* Returns how many lines a text has something of that can be seen. */
+static size_t count_lines(const struct log_stream *s, const char *text, size_t len)
+{
+	uint8_t state = s->escape;
+	size_t lines = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < len; i++) {
+		const enum byte is = look_at(&state, s->end, text[i]);
+
+		lines += is == BYTE_END && any;
+		any = is != BYTE_END && (any || (is == BYTE_TEXT && (unsigned char)text[i] > ' '));
+	}
+	return lines + any;
 }
 
 static void add_byte(struct log_stream *s, char c)
@@ -89,24 +128,16 @@ static void add_byte(struct log_stream *s, char c)
 		s->cut = true;
 }
 
-void log_stream_add(struct log_stream *s, const char *text, size_t len, log_line_fn tell,
-		    void *context)
+void log_stream_add(struct log_stream *s, const char *text, size_t len, bool is_more,
+		    log_line_fn tell, void *context)
 {
+	s->lines = (is_more ? s->lines : 0) + count_lines(s, text, len);
 	for (size_t i = 0; i < len; i++) {
-		const char c = text[i];
-		bool ends = false;
+		const enum byte is = look_at(&s->escape, s->end, text[i]);
 
-		if (c == '\n') /* whatever sequence it cuts off */
-			s->escape = NO_ESCAPE;
-		if (s->escape != NO_ESCAPE)
-			ends = escape(s, c);
-		else if (c == '\x1b')
-			s->escape = AFTER_ESC;
-		else if (c == '\n' || c == '\r' || (s->end && c == s->end))
-			ends = true;
-		else
-			add_byte(s, c);
-		if (!ends)
+		if (is == BYTE_TEXT)
+			add_byte(s, text[i]);
+		if (is != BYTE_END)
 			continue;
 		tell_line(s, false, tell, context);
 		begin_line(s);

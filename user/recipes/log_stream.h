@@ -23,6 +23,7 @@ struct log_stream {
 	char end;	 /* ends a line, too; '\0': none does */
 	uint64_t number; /* of the line: tells it from the line before */
 	uint64_t cut_lines;
+	size_t lines; /* that the last write has something of */
 	char line[LOG_LINE_MAX];
 };
 
@@ -34,14 +35,16 @@ struct log_line {
 	const char *text;
 	size_t len;
 	bool unfinished, headless;
+	bool shared; /* the write has something of other lines, too */
 	uint64_t number;
 };
 
 typedef void (*log_line_fn)(void *context, const struct log_line *line);
 
-/* Tells of each line that the text finishes, and at last of the unfinished one, if any. */
-void log_stream_add(struct log_stream *s, const char *text, size_t len, log_line_fn tell,
-		    void *context);
+/* Tells of each line that the text finishes, and at last of the unfinished one, if any. is_more:
+ * the text is of the same write as the one before. */
+void log_stream_add(struct log_stream *s, const char *text, size_t len, bool is_more,
+		    log_line_fn tell, void *context);
 /* Text was left out before the next. at_start: it ended a line, so the next begins one. */
 void log_stream_skip(struct log_stream *s, bool at_start);
 

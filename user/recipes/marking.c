@@ -23,9 +23,17 @@ static void share_snapshot(struct wire_checkpoint *cp)
 {
 	const struct wire_memory *tree = &cp->tree.memory, *own = &cp->own.memory;
 
-	cp->text_state = WIRE_TEXT_AGAIN;
+	cp->text_state |= WIRE_TEXT_AGAIN;
 	cp->tree.memory.step_peak = tree->file + tree->anon + tree->shmem;
 	cp->own.memory.step_peak = own->file + own->anon + own->shmem;
+}
+
+static uint32_t put_name(char *to, const char *name)
+{
+	const size_t len = strnlen(name, WIRE_NAME_MAX - 1);
+
+	memcpy(to, name, len);
+	return (uint32_t)len;
 }
 
 /* The checkpoint is the process's, not the thread's that happened to be heard. */
@@ -34,22 +42,28 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 	struct marking *m = context;
 	struct {
 		struct wire_checkpoint cp;
-		char name[WIRE_NAME_MAX];
+		char name[2 * WIRE_NAME_MAX];
 	} record = {.cp = *m->snapshot};
 
 	record.cp.h.tid = record.cp.h.tgid;
 	record.cp.h.size = sizeof(record);
 	record.cp.what = what_of(mark);
 	record.cp.site = mark->summary ? WIRE_SITE_SUMMARY : WIRE_SITE_NONE;
-	record.cp.text_state = 0;
+	record.cp.text_state =
+		(mark->buffered ? WIRE_TEXT_BUFFERED : 0) | (mark->died ? WIRE_TEXT_DIED : 0);
+	record.cp.name_state = WIRE_NAME_OK;
 	record.cp.value_state = WIRE_VALUE_NONE;
 	record.cp.value = 0;
 	if (record.cp.what == WIRE_METRIC) {
 		record.cp.value_state = mark->has_value ? WIRE_VALUE_DOUBLE : WIRE_VALUE_UNREADABLE;
 		memcpy(&record.cp.value, &mark->value, sizeof(record.cp.value));
 	}
-	record.cp.name_len = (uint32_t)strnlen(mark->name, WIRE_NAME_MAX - 1);
-	memcpy(record.name, mark->name, record.cp.name_len);
+	record.cp.name_len = put_name(record.name, mark->name);
+	if (mark->renamed) {
+		record.cp.text_state |= WIRE_TEXT_RENAMES;
+		record.name[record.cp.name_len++] = '\0';
+		record.cp.name_len += put_name(record.name + record.cp.name_len, mark->renamed);
+	}
 	if (m->any)
 		share_snapshot(&record.cp);
 	m->any = true;

@@ -61,6 +61,7 @@ struct recipe_item {
 	bool optional;		      /* need not be met in each run of the tool */
 	struct line_pattern *pattern; /* of RECIPE_LOG */
 	const char *literal;	      /* of RECIPE_LOG; NULL: none */
+	bool children;		      /* of RECIPE_LOG: also of what the process starts */
 };
 
 struct recipe {

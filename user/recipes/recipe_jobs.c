@@ -15,6 +15,8 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 	struct recipe_user *user = h->kind == WIRE_EXEC ? recipe_user_of(m, h->tgid) : NULL;
 
 	m->capture = c;
+	if (h->kind == WIRE_FORK)
+		recipe_user_forked(m, (const struct wire_process *)h);
 	if (!user)
 		return;
 	recipe_user_end(m, user);
@@ -102,27 +104,39 @@ static bool find_recipes(struct recipe_marker *m, const struct profile_process *
 	return found;
 }
 
+static bool any_of(const struct recipe *const *recipes)
+{
+	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
+		if (recipes[slot])
+			return true;
+	return false;
+}
+
 void recipe_marker_meet(struct marker *marker, const struct profile_process *process,
 			const struct wire_process *exec)
 {
 	struct recipe_marker *m = (struct recipe_marker *)marker;
 	struct recipe_user *user = recipe_user_of(m, process->tgid);
-	const struct recipe *recipes[RECIPE_SLOTS] = {0};
+	const struct recipe *recipes[RECIPE_SLOTS] = {0}, *from_parent[RECIPE_SLOTS] = {0};
 
+	if (user && user->started_ns == process->started_ns)
+		memcpy(from_parent, user->from_parent, sizeof(from_parent));
 	if (user && (exec || user->started_ns != process->started_ns)) {
 		recipe_user_forget(m, user); /* it was another program */
 		user = NULL;
 	}
-	if (user)
-		memcpy(recipes, user->recipes, sizeof(recipes));
-	if (!find_recipes(m, process, exec, recipes))
+	for (size_t slot = 0; user && slot < m->n_slots; slot++)
+		recipes[slot] = user->inherits[slot] ? NULL : user->recipes[slot];
+	if (!find_recipes(m, process, exec, recipes) && !any_of(from_parent))
 		return;
 	if (!user && !has_room(m))
 		return;
 	user = recipe_user_get(m, process->tgid, process->started_ns);
 	if (!user)
 		return;
-	memcpy(user->recipes, recipes, sizeof(user->recipes));
+	memcpy(user->from_parent, from_parent, sizeof(from_parent));
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		recipe_user_choose(user, slot, recipes[slot]);
 	user->whole |= exec != NULL;
 	recipe_user_begin(m, user);
 	for (size_t slot = 0; slot < m->n_slots; slot++)

@@ -17,14 +17,18 @@ static struct recipe_marker *marker_of(struct marker *m)
 /* ---- Who is heard -----------------------------------------------------------------------------
  */
 
+static void free_teller(struct recipe_user *user, size_t slot)
+{
+	log_reader_free(user->logs[slot]);
+	teller_free(user->tellers[slot]);
+	user->logs[slot] = NULL;
+	user->tellers[slot] = NULL;
+}
+
 static void free_tellers(struct recipe_user *user)
 {
-	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++) {
-		log_reader_free(user->logs[slot]);
-		teller_free(user->tellers[slot]);
-		user->logs[slot] = NULL;
-		user->tellers[slot] = NULL;
-	}
+	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
+		free_teller(user, slot);
 }
 
 static bool uses_any(const struct recipe_user *user)
@@ -38,7 +42,7 @@ static bool uses_any(const struct recipe_user *user)
 void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
 {
 	if (uses_any(user) && m->capture->engine)
-		from_log_end(m->capture, user->tgid);
+		from_log_end(m, m->capture, user);
 }
 
 void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
@@ -61,6 +65,11 @@ struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid)
 
 	HASH_FIND(hh, m->users, &tgid, sizeof(tgid), user);
 	return user;
+}
+
+struct recipe_use *recipe_use_of(struct recipe_marker *m, const struct recipe *recipe)
+{
+	return &m->uses[recipe - recipes_at(m->recipes, 0)];
 }
 
 struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint64_t started_ns)
@@ -91,8 +100,9 @@ static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
 
 		if (!recipe || user->tellers[slot])
 			continue;
-		user->tellers[slot] =
-			teller_new(recipe, &m->uses[recipe - recipes_at(m->recipes, 0)]);
+		user->tellers[slot] = user->inherits[slot]
+					      ? teller_new_child(recipe, recipe_use_of(m, recipe))
+					      : teller_new(recipe, recipe_use_of(m, recipe));
 		if (user->tellers[slot])
 			user->logs[slot] = log_reader_new(user->tellers[slot]);
 	}
@@ -113,16 +123,30 @@ const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
 	return rule ? recipes_of_rule(m->recipes, slot, rule) : NULL;
 }
 
+/* What recognises the process itself comes before what its parent has for its children. */
+void recipe_user_choose(struct recipe_user *user, size_t slot, const struct recipe *own)
+{
+	user->recipes[slot] = own ? own : user->from_parent[slot];
+	user->inherits[slot] = !own && user->from_parent[slot];
+}
+
+static bool is_own(const struct recipe_user *user, size_t slot)
+{
+	return user->recipes[slot] && !user->inherits[slot];
+}
+
 /* Looks which tool it is, by its libraries, too. */
 static void look_at_libraries(struct recipe_marker *m, struct recipe_user *user)
 {
 	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
 	bool cut;
 
-	user->recipes[TOOL_SLOT] = recipe_found(
-		m, TOOL_SLOT, look_at_process(m->match[TOOL_SLOT], &process, false, &cut));
+	recipe_user_choose(
+		user, TOOL_SLOT,
+		recipe_found(m, TOOL_SLOT,
+			     look_at_process(m->match[TOOL_SLOT], &process, false, &cut)));
 	user->asks =
-		!user->recipes[TOOL_SLOT] && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
+		!is_own(user, TOOL_SLOT) && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
 }
 
 static void mapped(struct recipe_marker *m, struct recipe_user *user)
@@ -130,17 +154,22 @@ static void mapped(struct recipe_marker *m, struct recipe_user *user)
 	if (!user->asks)
 		return;
 	look_at_libraries(m, user);
-	if (user->recipes[TOOL_SLOT])
-		recipe_user_begin(m, user);
+	if (!is_own(user, TOOL_SLOT))
+		return;
+	free_teller(user, TOOL_SLOT); /* of its parent's recipe */
+	recipe_user_begin(m, user);
 }
 
 static void executed(struct recipe_marker *m, const struct wire_process *exec)
 {
 	struct recipe_user now = {0}, *user = recipe_user_of(m, exec->h.tgid);
 
+	if (user && user->started_ns == exec->h.started_ns)
+		memcpy(now.from_parent, user->from_parent, sizeof(now.from_parent));
 	for (size_t slot = 0; slot < m->n_slots; slot++)
-		now.recipes[slot] = recipe_found(m, slot, look_at_exec(m->match[slot], exec));
-	now.asks = !now.recipes[TOOL_SLOT] && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
+		recipe_user_choose(&now, slot,
+				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
+	now.asks = !is_own(&now, TOOL_SLOT) && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
 	if (user)
 		recipe_user_end(m, user);
 	if (!uses_any(&now) && !now.asks && !user)
@@ -152,7 +181,42 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	user->whole = true;
 	user->asks = now.asks;
 	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
+	memcpy(user->inherits, now.inherits, sizeof(user->inherits));
 	recipe_user_begin(m, user);
+}
+
+/* Returns true if the process that started it has recipes for its children. */
+static bool inherit(struct recipe_marker *m, const struct wire_process *fork,
+		    const struct recipe *from_parent[RECIPE_SLOTS])
+{
+	const struct recipe_user *parent = recipe_user_of(m, fork->ppid);
+	bool any = false;
+
+	for (size_t slot = 0; parent && slot < m->n_slots; slot++) {
+		if (!from_log_wants_children(parent->recipes[slot]))
+			continue;
+		from_parent[slot] = parent->recipes[slot];
+		any = true;
+	}
+	return any;
+}
+
+/* The kernel side listens to it already. */
+void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork)
+{
+	const struct recipe *from_parent[RECIPE_SLOTS] = {0};
+	struct recipe_user *user;
+
+	if (!inherit(m, fork, from_parent) ||
+	    !engine_listens_to_child(m->capture->engine, fork->h.tgid))
+		return;
+	user = recipe_user_get(m, fork->h.tgid, fork->h.started_ns);
+	if (!user)
+		return;
+	memcpy(user->from_parent, from_parent, sizeof(from_parent));
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		recipe_user_choose(user, slot, NULL);
+	make_tellers(m, user);
 }
 
 /* It was there before us: its command line is in /proc. */
@@ -165,9 +229,12 @@ static void was_there(struct recipe_marker *m, const struct wire_process *fork)
 
 	if (!user)
 		return;
+	inherit(m, fork, user->from_parent);
 	for (size_t slot = TOOL_SLOT + 1; slot < m->n_slots; slot++)
-		user->recipes[slot] = recipe_found(
-			m, slot, look_at_process(m->match[slot], &process, false, &cut));
+		recipe_user_choose(
+			user, slot,
+			recipe_found(m, slot,
+				     look_at_process(m->match[slot], &process, false, &cut)));
 	look_at_libraries(m, user);
 	recipe_user_begin(m, user);
 }
@@ -186,6 +253,13 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 	case WIRE_FORK:
 		if (process->flags & WIRE_PROCESS_ATTACHED)
 			was_there(m, process);
+		else
+			recipe_user_forked(m, process);
+		break;
+	case WIRE_EXIT:
+		user = recipe_user_of(m, h->tgid);
+		if (user)
+			recipe_user_end(m, user);
 		break;
 	case WIRE_MAPPED:
 		user = recipe_user_of(m, h->tgid);
@@ -197,13 +271,26 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 	}
 }
 
+static bool holds(struct marker *marker, uint32_t tgid)
+{
+	const struct recipe_user *user = recipe_user_of(marker_of(marker), tgid);
+
+	return user && uses_any(user);
+}
+
 /* ---- What they say ----------------------------------------------------------------------------
  */
 
 static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
 		void *context)
 {
-	struct marking to = {.snapshot = cp, .feed = feed, .context = context};
+	struct marking to = {
+		.snapshot = cp,
+		.feed = feed,
+		.context = context,
+		/* Its snapshot was fed with another text. */
+		.any = cp->text_state & WIRE_TEXT_AGAIN,
+	};
 
 	if (from_log_text(m, cp, &to))
 		return -1;
@@ -214,13 +301,12 @@ static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marke
 static void note_end(const struct recipe_user *user, const struct wire_process *exit)
 {
 	for (size_t slot = 0; slot < RECIPE_SLOTS && !exit->exit_code; slot++) {
-		struct recipe_use *use =
-			user->tellers[slot] ? teller_use(user->tellers[slot]) : NULL;
+		struct teller *teller = user->tellers[slot];
 
-		if (!use)
+		if (!teller || teller_is_child(teller))
 			continue;
-		use->finished++;
-		use->whole += user->whole;
+		teller_use(teller)->finished++;
+		teller_use(teller)->whole += user->whole;
 	}
 }
 
@@ -285,7 +371,7 @@ struct marker *recipe_marker_new(const struct recipes *recipes)
 
 	if (!m)
 		return NULL;
-	m->marker = (struct marker){arrived, record, tell, close_marker};
+	m->marker = (struct marker){arrived, holds, record, tell, close_marker};
 	m->recipes = recipes;
 	m->n_slots = recipes_slots(recipes);
 	for (size_t slot = 0; slot < m->n_slots; slot++) {

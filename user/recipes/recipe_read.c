@@ -134,8 +134,8 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 {
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
-				  "'%s' is no key of a checkpoint: use log, literal, phase, begin, "
-				  "end, mark, progress, metric, summary or optional",
+				  "'%s' is no key of a checkpoint: use log, literal, children, "
+				  "phase, begin, end, mark, progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
@@ -168,6 +168,8 @@ static int read_item_key(struct recipe_reader *r, struct recipe_item *item, cons
 		return read_yes_or_no(r, key, value, &item->optional);
 	if (nodes_is_key(key, "literal"))
 		return recipe_read_text(r, key, value, RECIPE_LITERAL_MAX, &item->literal);
+	if (nodes_is_key(key, "children"))
+		return read_yes_or_no(r, key, value, &item->children);
 	if (nodes_is_key(key, "metric") || nodes_is_key(key, "summary"))
 		return read_values(r, item, value, nodes_is_key(key, "summary"));
 	return read_deed(r, item, deed_of(key), key, value);
@@ -196,6 +198,8 @@ static int finish_item(struct recipe_reader *r, struct recipe_item *item, const 
 		return nodes_fail(r->nodes, node,
 				  "nothing to do with such a line: add phase, begin, end, mark, "
 				  "progress, metric or summary");
+	if (item->children && item->source != RECIPE_LOG)
+		return nodes_fail(r->nodes, node, "'children' is for items of a log");
 	return finish[item->source](r, item, node);
 }
 

@@ -78,6 +78,8 @@ static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_rec
 		.n_items = recipe->n_items,
 		.buffered_lines = use->buffered,
 		.cut_lines = use->cut_lines,
+		.cut_texts = use->cut_texts,
+		.limited_texts = use->limited,
 		.costly_lines = use->too_costly,
 		.undrawn_steps = use->undrawn,
 	};

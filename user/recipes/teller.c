@@ -10,7 +10,8 @@
 struct bar {
 	char name[MARK_NAME_MAX];  /* without the step */
 	char phase[MARK_NAME_MAX]; /* with it */
-	uint64_t step, of;
+	uint64_t step, last; /* the step that was drawn, and the last that the phase is about */
+	uint64_t of;
 };
 
 enum { MAX_BARS = 8 };
@@ -18,6 +19,7 @@ enum { MAX_BARS = 8 };
 struct teller {
 	const struct recipe *recipe;
 	struct recipe_use *use;
+	bool is_child;
 	/* The phase that each item has open; "": none. */
 	char open[RECIPE_MAX_ITEMS][MARK_NAME_MAX];
 	struct bar bars[MAX_BARS]; /* each within the one before */
@@ -27,7 +29,8 @@ struct teller {
 /* An item that is met. */
 struct telling {
 	struct teller *t;
-	const struct recipe_words *words;
+	const struct recipe_words *words; /* NULL: the process ends */
+	bool died;			  /* is killed */
 	const struct recipe_tell *tell;
 };
 
@@ -41,6 +44,22 @@ struct teller *teller_new(const struct recipe *recipe, struct recipe_use *use)
 	t->use = use;
 	use->processes++;
 	return t;
+}
+
+struct teller *teller_new_child(const struct recipe *recipe, struct recipe_use *use)
+{
+	struct teller *t = teller_new(recipe, use);
+
+	if (!t)
+		return NULL;
+	t->is_child = true;
+	use->processes--; /* it was not recognised */
+	return t;
+}
+
+bool teller_is_child(const struct teller *t)
+{
+	return t->is_child;
 }
 
 void teller_free(struct teller *t)
@@ -63,11 +82,23 @@ static void fill_in(const struct telling *m, const char *text, char out[MARK_NAM
 	m->words->fill(m->words->context, text, out);
 }
 
-static int tell(const struct telling *m, enum recipe_does does, const char *name)
+static int tell_as(const struct telling *m, enum recipe_does does, const char *name,
+		   const char *renamed)
 {
-	const struct recipe_mark mark = {.does = does, .name = name};
+	const struct recipe_mark mark = {
+		.does = does,
+		.name = name,
+		.renamed = renamed,
+		.buffered = m->words && m->words->buffered,
+		.died = m->died,
+	};
 
 	return m->tell->mark(m->tell->context, &mark);
+}
+
+static int tell(const struct telling *m, enum recipe_does does, const char *name)
+{
+	return tell_as(m, does, name, NULL);
 }
 
 /* ---- Phases -----------------------------------------------------------------------------------
@@ -105,12 +136,34 @@ static int end_matching(const struct telling *m, const char *pattern)
 /* ---- Progress bars ----------------------------------------------------------------------------
  */
 
+static void name_bar(const struct bar *bar, const char *steps, char out[MARK_NAME_MAX])
+{
+	enum { STEPS = 42, ROOM = MARK_NAME_MAX - STEPS - 24 };
+
+	snprintf(out, MARK_NAME_MAX, "%.*s%s%.*s/%llu", ROOM, bar->name, bar->name[0] ? " " : "",
+		 STEPS, steps, (unsigned long long)bar->of);
+}
+
+/* A phase of steps that were not all drawn is called by the first and the last: "NAME 12..15/32".
+ * That is known when it ends. */
+static int end_bar(const struct telling *m, const struct bar *bar)
+{
+	char steps[64], name[MARK_NAME_MAX];
+
+	if (bar->last == bar->step)
+		return tell(m, RECIPE_END, bar->phase);
+	snprintf(steps, sizeof(steps), "%llu..%llu", (unsigned long long)bar->step,
+		 (unsigned long long)bar->last);
+	name_bar(bar, steps, name);
+	return tell_as(m, RECIPE_END, bar->phase, name);
+}
+
 /* Ends the phases of the bars from the i-th on: what is drawn within a bar is over when the bar
  * goes on. */
 static int end_bars(const struct telling *m, size_t i)
 {
 	while (m->t->n_bars > i)
-		if (tell(m, RECIPE_END, m->t->bars[--m->t->n_bars].phase))
+		if (end_bar(m, &m->t->bars[--m->t->n_bars]))
 			return -1;
 	return 0;
 }
@@ -144,12 +197,12 @@ static bool read_number(const struct telling *m, const char *text, uint64_t *num
 
 /*
  * A bar is drawn many times for each step, and may pass over steps. Example: 0/3, 0/3, 1/3, 3/3 is
- * the phase "NAME 0/3", then "NAME 1/3" up to the end, with one step that was not drawn.
+ * the phase "NAME 0/3", then "NAME 1..2/3" up to the end, with one step that was not drawn.
  */
 static int draw_bar(const struct telling *m, const struct recipe_item *item)
 {
 	struct teller *t = m->t;
-	char name[MARK_NAME_MAX];
+	char name[MARK_NAME_MAX], drawn[32];
 	struct bar *bar;
 	uint64_t step, of;
 	size_t i;
@@ -161,18 +214,21 @@ static int draw_bar(const struct telling *m, const struct recipe_item *item)
 	if (i < t->n_bars) {
 		if (t->bars[i].step == step && !strcmp(t->bars[i].name, name))
 			return 0;
-		if (step > t->bars[i].step + 1)
-			t->use->undrawn += step - t->bars[i].step - 1;
+		if (step > t->bars[i].step + 1) {
+			t->bars[i].last = step - 1;
+			t->use->undrawn += t->bars[i].last - t->bars[i].step;
+		}
 		if (end_bars(m, i))
 			return -1;
 	}
 	if (step >= of || t->n_bars == MAX_BARS)
 		return 0;
 	bar = &t->bars[t->n_bars++];
-	*bar = (struct bar){.step = step, .of = of};
+	*bar = (struct bar){.step = step, .last = step, .of = of};
 	memcpy(bar->name, name, sizeof(name));
-	snprintf(bar->phase, sizeof(bar->phase), "%.*s%s%llu/%llu", MARK_NAME_MAX - 44, name,
-		 name[0] ? " " : "", (unsigned long long)step, (unsigned long long)of);
+	snprintf(drawn, sizeof(drawn), "%llu", (unsigned long long)step);
+	name_bar(bar, drawn, name);
+	memcpy(bar->phase, name, sizeof(name));
 	return tell(m, RECIPE_BEGIN, bar->phase);
 }
 
@@ -182,7 +238,11 @@ static int draw_bar(const struct telling *m, const struct recipe_item *item)
 static int tell_value(const struct telling *m, const struct recipe_value *value)
 {
 	char name[MARK_NAME_MAX], text[MARK_NAME_MAX], *end;
-	struct recipe_mark mark = {.summary = value->summary, .name = name};
+	struct recipe_mark mark = {
+		.summary = value->summary,
+		.name = name,
+		.buffered = m->words->buffered,
+	};
 
 	fill_in(m, value->name, name);
 	fill_in(m, value->value, text);
@@ -223,14 +283,26 @@ int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
 	}
 }
 
+static int end_all(const struct telling *m)
+{
+	if (end_bars(m, 0))
+		return -1;
+	for (size_t i = m->t->recipe->n_items; i-- > 0;)
+		if (end_open(m, i))
+			return -1;
+	return 0;
+}
+
 int teller_end(struct teller *t, const struct recipe_tell *to)
 {
 	const struct telling m = {.t = t, .tell = to};
 
-	if (end_bars(&m, 0))
-		return -1;
-	for (size_t i = t->recipe->n_items; i-- > 0;)
-		if (end_open(&m, i))
-			return -1;
-	return 0;
+	return end_all(&m);
+}
+
+int teller_die(struct teller *t, const struct recipe_tell *to)
+{
+	const struct telling m = {.t = t, .died = true, .tell = to};
+
+	return end_all(&m);
 }

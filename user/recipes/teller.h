@@ -22,10 +22,12 @@ struct recipe_use {
 	uint64_t finished; /* of them, those that ended with status 0 */
 	uint64_t whole;	   /* of these, those that were there from their start on */
 	uint64_t matched[RECIPE_MAX_ITEMS]; /* how often, by item */
-	uint64_t buffered;   /* lines that came with a line before: their time is late */
+	uint64_t buffered;   /* lines that shared a write with others: their time is late */
 	uint64_t cut_lines;  /* longer than LOG_LINE_MAX */
+	uint64_t cut_texts;  /* written at once, and too long to be looked at whole */
+	uint64_t limited;    /* texts left out, as a process wrote too many in a time */
 	uint64_t too_costly; /* matches given up */
-	uint64_t undrawn;    /* steps that a progress bar passed over */
+	uint64_t undrawn;    /* steps that a progress bar passed over: part of the phase before */
 };
 
 /* What an item means. */
@@ -33,8 +35,12 @@ struct recipe_mark {
 	enum recipe_does does; /* RECIPE_BEGIN, RECIPE_END, RECIPE_MARK; RECIPE_NOTHING: a metric */
 	bool summary;
 	bool has_value; /* the metric's text was a number */
+	bool buffered;	/* it is late: see struct recipe_words */
+	bool died;	/* of RECIPE_END: the process was killed in this phase */
 	double value;
 	const char *name; /* UTF-8 as far as its source is; valid until the function returns */
+	const char
+		*renamed; /* of RECIPE_END: what the phase is called from now on; NULL: as before */
 };
 
 /* Returns 0; anything else ends the call that tells. */
@@ -50,13 +56,18 @@ struct recipe_tell {
 struct recipe_words {
 	void (*fill)(const void *context, const char *text, char out[MARK_NAME_MAX]);
 	const void *context;
+	bool buffered; /* the item was met earlier, nobody knows when: the program buffers */
 };
 
 struct teller;
 
 /* The recipe and *use must outlive it. Returns NULL when out of memory. */
 struct teller *teller_new(const struct recipe *recipe, struct recipe_use *use);
+/* Of a process that another one started, which the recipe recognised: only items with `children`
+ * are for it. */
+struct teller *teller_new_child(const struct recipe *recipe, struct recipe_use *use);
 void teller_free(struct teller *t);
+bool teller_is_child(const struct teller *t);
 const struct recipe *teller_recipe(const struct teller *t);
 struct recipe_use *teller_use(struct teller *t);
 
@@ -65,5 +76,7 @@ int teller_act(struct teller *t, size_t item, const struct recipe_words *words,
 	       const struct recipe_tell *tell);
 /* The process ends: ends the phases that are open. */
 int teller_end(struct teller *t, const struct recipe_tell *tell);
+/* As teller_end(), but a signal has killed the process. */
+int teller_die(struct teller *t, const struct recipe_tell *tell);
 
 #endif

@@ -41,7 +41,7 @@ static void put_phase(const struct text_report *t, const struct recording_phase 
 		fprintf(out, "%*zu.", NUMBER - 1, (size_t)(phase - t->r->phases) + 1);
 	fprintf(out, "%*s  %*s", TIME, units_time_for_people(text, phase->start_ns), (int)indent,
 		"");
-	tail = (unsigned int)snprintf(shown, sizeof(shown), " (%s)",
+	tail = (unsigned int)snprintf(shown, sizeof(shown), " (%s%s)", phase->buffered ? "~" : "",
 				      units_time_for_people(text, phase->duration_ns));
 	phase_name(name, sizeof(name), phase);
 	used = table_name(&t->table, name, columns - tail, false);

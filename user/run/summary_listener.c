@@ -220,12 +220,14 @@ static void fill_own(const struct table *table, const struct recording_phase *ph
 static void fill_phase(const struct table *table, const void *item, struct table_line *line)
 {
 	const struct recording_phase *phase = item;
+	char time[UNITS_TEXT_MAX];
 
 	line->indent = 2 * phase->level;
 	snprintf(line->name, sizeof(line->name), "%s%s", phase->shown,
 		 phase->closed ? "" : " (open)");
 	units_time_for_people(line->cells[0], phase->start_ns);
-	units_time_for_people(line->cells[1], phase->duration_ns);
+	snprintf(line->cells[1], UNITS_TEXT_MAX, "%s%.*s", phase->buffered ? "~" : "",
+		 UNITS_TEXT_MAX - 2, units_time_for_people(time, phase->duration_ns));
 	bytes_cell(table, line->cells[2], phase->peak_rss);
 	delta_cell(table, line->cells[3], phase->delta_rss);
 	bytes_cell(table, line->cells[4], phase->usage.io_read);

@@ -54,8 +54,8 @@ static void what_is_wrong_is_said(void **state)
 		{"name: a\nmatch: {}\ncheckpoints: [{log: x, mark: x}]\n",
 		 "test:2: 'match' has no condition"},
 		{HEAD "checkpoints:\n- 5\n", "test:4: a checkpoint is to be a mapping"},
-		{HEAD "checkpoints:\n- mark: x\n", "test:4: a checkpoint without 'log'"},
-		{HEAD "checkpoints:\n- log: x\n", "test:4: nothing to do with such a line"},
+		{HEAD "checkpoints:\n- mark: x\n", "test:4: a checkpoint that listens to nothing"},
+		{HEAD "checkpoints:\n- log: x\n", "test:4: nothing to do when it is met"},
 		{HEAD "checkpoints:\n- log: x\n  mark: ''\n", "test:5: 'mark' is empty"},
 		{HEAD "checkpoints:\n- log: x\n  optional: y\n",
 		 "test:5: 'optional' is to be yes or no"},
@@ -107,24 +107,26 @@ static void a_file_that_is_none_is_said(void **state)
 	recipes_free(r);
 }
 
-/* Each has its rule, in the set that it is for. */
+/* Each that matches has its rule, in the set that it is for. */
 static void the_shipped_recipes_are_read(void **state)
 {
 	struct recipes *r = recipes_new();
 	struct error err = {0};
-	size_t rules;
+	size_t rules, matching = 0;
 
 	(void)state;
 	if (recipes_read_all(r, SHIPPED, &err))
 		fail_msg("%s", err.text);
 	rules = rules_count(recipes_rules(r, false)) + rules_count(recipes_rules(r, true));
 	assert_true(recipes_count(r) >= 2);
-	assert_int_equal(rules, recipes_count(r));
 	assert_non_null(recipes_named(r, "llama.cpp quantize"));
 	assert_true(recipes_named(r, "progress bars")->beside);
 	assert_null(recipes_named(r, "nothing"));
 	for (size_t i = 0; i < recipes_count(r); i++)
 		assert_non_null(recipes_at(r, i)->read_from);
+	for (size_t i = 0; i < recipes_count(r); i++)
+		matching += recipes_at(r, i)->matches;
+	assert_int_equal(rules, matching);
 	recipes_free(r);
 }
 
@@ -357,7 +359,6 @@ static void a_line_begins_its_phase_before_it_ends(void **state)
 			    "<a.weight a.weight> <b.weight b.weight> ");
 	assert_int_equal(use.matched[0], 2);
 	assert_int_equal(use.buffered, 0);
-	assert_int_equal(use.processes, 1);
 }
 
 /* A group that could still grow is not taken before the line has ended. */
@@ -596,7 +597,6 @@ static void children_have_items_of_their_own(void **state)
 		log_reader_free(reader);
 		teller_free(tellers[i]);
 	}
-	assert_int_equal(use.processes, 1);
 	recipes_free(r);
 }
 

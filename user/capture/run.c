@@ -66,7 +66,7 @@ static int prepare_command(struct run *r)
 	r->command_path = launch_find(r->options->command[0], &err);
 	if (!r->command_path)
 		return capture_fail(&r->capture, &err);
-	hooks_prepare(&hooks, r->options->hooks, capture_warn, &r->capture);
+	hooks_prepare(&hooks, r->options->hooks, r->options->recipes, capture_warn, &r->capture);
 	code = launch_prepare(&r->launch, r->options->command, other ? &who : NULL, &hooks, &err);
 	hooks_free(&hooks);
 	if (code)

@@ -19,6 +19,7 @@ struct run_options {
 	size_t n_pids;
 	bool as_root;		 /* the command stays root under sudo */
 	enum hooks_extent hooks; /* what the command is given in its environment */
+	const char *recipes;	 /* and what its hooks are to know of recipes; NULL: nothing */
 };
 
 /*

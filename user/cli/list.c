@@ -46,6 +46,7 @@ static const char *meaning(const struct usdt_probe *probe)
 	case WIRE_METRIC:
 		return !strcmp(probe->name, "summary")	? "metric of the whole run"
 		       : !strcmp(probe->name, "define") ? "definition of a metric"
+		       : !strcmp(probe->name, "item")	? "item of a recipe"
 							: "metric";
 	default:
 		return "only with --usdt";

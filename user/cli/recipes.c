@@ -141,8 +141,9 @@ static void say_use(const struct recipe *recipe, const struct recipe_use *use)
 {
 	puts("");
 	for (size_t i = 0; i < recipe->n_items; i++)
-		printf("%8llu line(s) matched %s\n", (unsigned long long)use->matched[i],
-		       recipe->items[i].text);
+		if (recipe->items[i].source == RECIPE_LOG)
+			printf("%8llu line(s) matched %s\n", (unsigned long long)use->matched[i],
+			       recipe->items[i].text);
 	if (use->cut_lines)
 		printf("%8llu line(s) are longer than 4 KiB and were cut\n",
 		       (unsigned long long)use->cut_lines);

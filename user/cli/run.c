@@ -10,6 +10,7 @@
 #include "cli/chosen_recipes.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "recipes/recipe_marker.h"
 #include "run/listeners.h"
 
 struct run_command {
@@ -92,6 +93,16 @@ static int make_listeners(struct run_command *command)
 	return profile && (live || !wants_live) && table ? 0 : -1;
 }
 
+/* The hooks of Python are to know the recipes. Returns 0, or -1: out of memory. */
+static int starts_with_hooks(struct run_command *command)
+{
+	struct marker *marker = command->common.capture.marker;
+
+	if (!marker || !command->run.command || command->run.hooks == HOOKS_NONE)
+		return 0;
+	return recipe_marker_start(marker, &command->run.recipes);
+}
+
 static int run(struct run_command *command, int *killed_by)
 {
 	struct error err = {.status = 125};
@@ -104,7 +115,7 @@ static int run(struct run_command *command, int *killed_by)
 		log_error("%s", err.text);
 		return err.status;
 	}
-	if (make_listeners(command)) {
+	if (starts_with_hooks(command) || make_listeners(command)) {
 		listeners_close(&command->common.capture.listeners);
 		if (command->common.capture.marker)
 			command->common.capture.marker->close(command->common.capture.marker);

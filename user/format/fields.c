@@ -317,8 +317,10 @@ const struct record record_quality = RECORD(quality, "quality", quality_fields, 
 static const struct field recipe_item_fields[] = {
 	{FIELD(recipe_item, "log", log, FIELD_TEXT),
 	 .means = "a pattern that lines of the tool's output match"},
+	{FIELD(recipe_item, "python", python, FIELD_TEXT),
+	 .means = "functions of Python, as MODULES:NAMES"},
 	{FIELD(recipe_item, "matched", matched, FIELD_COUNT), .required = true,
-	 .means = "how often it did"},
+	 .means = "how many lines did, how many calls there were"},
 };
 const struct record record_recipe_item =
 	RECORD(recipe_item, "a checkpoint of a recipe", recipe_item_fields, NULL);

@@ -222,10 +222,10 @@ struct recording_quality {
 	struct recording_shared shared;
 };
 
-/* A kind of line of a tool's log, and how many lines were of it. */
+/* What a recipe listens to, one of these, and how often it was met. */
 struct recording_recipe_item {
 	uint32_t has;
-	char *log; /* the pattern */
+	char *log, *python;
 	uint64_t matched;
 };
 

@@ -28,7 +28,7 @@ static bool is_set(const char *name)
 }
 
 /* Our directory comes before those of the user's PYTHONPATH. */
-static void add_python(struct hooks *hooks, enum hooks_extent extent,
+static void add_python(struct hooks *hooks, enum hooks_extent extent, const char *recipes,
 		       void (*warn)(void *context, const char *what, const char *why),
 		       void *context)
 {
@@ -51,6 +51,8 @@ static void add_python(struct hooks *hooks, enum hooks_extent extent,
 		    is_set("PYTHONPATH") ? getenv("PYTHONPATH") : NULL);
 		if (extent == HOOKS_ALL)
 			add(hooks, "QPROF_PYTHON_HOOKS", "all", NULL);
+		if (recipes)
+			add(hooks, HOOKS_RECIPES, recipes, NULL);
 	}
 	if (library && !is_set("QPROF_LIBRARY"))
 		add(hooks, "QPROF_LIBRARY", library, NULL);
@@ -72,13 +74,13 @@ static void add_nvtx(struct hooks *hooks,
 	free(library);
 }
 
-void hooks_prepare(struct hooks *hooks, enum hooks_extent extent,
+void hooks_prepare(struct hooks *hooks, enum hooks_extent extent, const char *recipes,
 		   void (*warn)(void *context, const char *what, const char *why), void *context)
 {
 	memset(hooks, 0, sizeof(*hooks));
 	if (extent == HOOKS_NONE)
 		return;
-	add_python(hooks, extent, warn, context);
+	add_python(hooks, extent, recipes, warn, context);
 	if (extent == HOOKS_ALL)
 		add_nvtx(hooks, warn, context);
 }

@@ -12,18 +12,22 @@ enum hooks_extent {
 	HOOKS_NONE,  /* the environment stays as it is */
 };
 
-enum { HOOKS_MAX_VARIABLES = 4 };
+enum { HOOKS_MAX_VARIABLES = 5 };
 
 /* Variables for the command, "NAME=VALUE", allocated; a NULL ends them. */
 struct hooks {
 	char *variables[HOOKS_MAX_VARIABLES + 1];
 };
 
+/* What the hooks of Python are to know of recipes; see recipes/python_items.h. */
+#define HOOKS_RECIPES "QPROF_PYTHON_RECIPES"
+
 /*
  * Finds the files of the hooks beside our own executable, and what to set. What is missing is left
- * out, since the command comes first; warn is told what, and why.
+ * out, since the command comes first; warn is told what, and why. recipes: the value of
+ * HOOKS_RECIPES, NULL for none.
  */
-void hooks_prepare(struct hooks *hooks, enum hooks_extent extent,
+void hooks_prepare(struct hooks *hooks, enum hooks_extent extent, const char *recipes,
 		   void (*warn)(void *context, const char *what, const char *why), void *context);
 
 /* Sets them; called in the child that becomes the command. */

@@ -39,6 +39,8 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 		/* Metrics as well: the model tells them apart by the site's name. */
 		{"summary", WIRE_METRIC},
 		{"define", WIRE_METRIC},
+		/* What the hooks of a recipe's items say: the marker makes checkpoints of it. */
+		{"item", WIRE_METRIC},
 	};
 
 	*named_by_site = 0;

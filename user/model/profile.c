@@ -250,19 +250,20 @@ static bool add_definition(struct profile *p)
 	return text && summaries_define(&p->summaries, text);
 }
 
-/* The probes `metric`, `summary` and `define` are one kind of record: the site tells them apart. */
+/* The probes `metric`, `summary`, `define` and `item` are one kind of record: the site tells them
+ * apart. What an item says is for a marker. */
 static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
-	const char *site = NULL;
-	bool taken;
+	const char *site =
+		p->config.site_name ? p->config.site_name(p->config.context, cp->site) : NULL;
+	bool taken = true;
 
-	if (p->config.site_name)
-		site = p->config.site_name(p->config.context, cp->site);
-	if (site && !strcmp(site, "summary"))
+	site = site ? site : "";
+	if (!strcmp(site, "summary"))
 		taken = add_summary(p, cp);
-	else if (site && !strcmp(site, "define"))
+	else if (!strcmp(site, "define"))
 		taken = add_definition(p);
-	else
+	else if (strcmp(site, "item") != 0)
 		taken = add_metric(p, cp);
 	p->losses.dropped_metrics += !taken;
 }

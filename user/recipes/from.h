@@ -14,6 +14,7 @@
 #include "capture/marker.h"
 #include "recipes/log_reader.h"
 #include "recipes/marking.h"
+#include "recipes/python_items.h"
 #include "recipes/rules.h"
 
 enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
@@ -29,8 +30,11 @@ struct recipe_user {
 	struct teller *tellers[RECIPE_SLOTS];  /* of the records that are fed; NULL: none */
 	struct log_reader *logs[RECIPE_SLOTS]; /* of those with items of a log */
 	bool asks;			       /* libraries may decide which tool it is */
-	bool changed; /* it runs something else, once the WIRE_EXEC is fed */
-	bool whole;   /* what it runs was recognised by its start, not later */
+	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
+	bool whole;			   /* what it runs was recognised by its start, not later */
+	char *modules[PYTHON_MODULES_MAX]; /* of Python, that conditions ask for */
+	size_t n_modules;
+	uint64_t met[RECIPES_MAX / 64]; /* recipes that count it as their process */
 	UT_hash_handle hh;
 };
 
@@ -44,8 +48,10 @@ struct recipe_marker {
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
-	uint64_t lost_events; /* of processes, when it was last looked for gone ones */
-	bool deaf;	      /* the kernel side cannot hear logs: said once */
+	uint64_t lost_events;	    /* of processes, when it was last looked for gone ones */
+	bool deaf;		    /* the kernel side cannot hear logs: said once */
+	bool starts;		    /* the hooks of Python know the recipes */
+	struct python_items python; /* what they know */
 };
 
 /* Returns NULL if nothing is known of the process. */
@@ -76,6 +82,22 @@ void from_log_end(struct recipe_marker *m, struct capture *c, const struct recip
 bool from_log_wants_children(const struct recipe *recipe);
 /* What it has written, or that it ends. Returns 0, or -1: the capture ends. */
 int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, struct marking *to);
+
+/* It uses the recipe: counts it as a process of it, once. */
+void recipe_user_meets(struct recipe_marker *m, struct recipe_user *user,
+		       const struct recipe *recipe);
+/* Looks by all that is known of it which recipes recognise it, where none does yet, and begins. */
+void recipe_user_look(struct recipe_marker *m, struct recipe_user *user);
+
+/* Returns true for what a hook of Python says. */
+bool from_python_is(const struct recipe_marker *m, const struct wire_checkpoint *cp);
+/* It has left its ring. */
+void from_python_arrived(struct recipe_marker *m, const struct wire_checkpoint *said);
+/* Returns 0, or -1: the capture ends. */
+int from_python_said(struct recipe_marker *m, const struct wire_checkpoint *said,
+		     marker_feed_fn feed, void *context);
+/* It runs something else, or is gone. */
+void from_python_end(struct recipe_user *user);
 
 /* What the file says of the marker's work: see struct marker. */
 const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,

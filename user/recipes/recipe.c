@@ -82,6 +82,7 @@ const char *recipe_source_key(enum recipe_source source)
 {
 	static const char *const keys[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = "log",
+		[RECIPE_PYTHON] = "python",
 	};
 
 	return keys[source];

@@ -27,7 +27,8 @@ enum {
 
 /* What an item listens to. */
 enum recipe_source {
-	RECIPE_LOG, /* lines of stdout and stderr */
+	RECIPE_LOG,    /* lines of stdout and stderr */
+	RECIPE_PYTHON, /* calls of functions: "MODULES:NAMES", both with wildcards */
 	RECIPE_SOURCES,
 };
 
@@ -48,7 +49,8 @@ struct recipe_value {
 };
 
 /* A checkpoint of the tool. In its texts a word stands for what is known when it is met: $1 is the
- * first group of a log's pattern, and $$ a dollar. */
+ * first group of a log's pattern, and $$ a dollar; {layer.name} an attribute of an argument of a
+ * call, and {{ a brace. */
 struct recipe_item {
 	enum recipe_source source;
 	const char *text; /* what it listens for, as the recipe says it */
@@ -62,6 +64,7 @@ struct recipe_item {
 	struct line_pattern *pattern; /* of RECIPE_LOG */
 	const char *literal;	      /* of RECIPE_LOG; NULL: none */
 	bool children;		      /* of RECIPE_LOG: also of what the process starts */
+	bool at_return;		      /* of RECIPE_PYTHON: when the call has returned */
 };
 
 struct recipe {
@@ -71,6 +74,7 @@ struct recipe {
 	size_t n_items;
 	bool beside;   /* is used beside the recipe of the tool, not in its place */
 	char line_end; /* ends a line of its log, as a newline does; '\0': none */
+	bool matches;  /* processes are recognised; else its items find theirs: RECIPE_PYTHON */
 };
 
 /* Recipes, in the order in which they are tried. */

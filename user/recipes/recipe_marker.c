@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/capture.h"
+#include "kernel/procfs.h"
 #include "recipes/from.h"
 #include "recipes/rules_look.h"
 
@@ -50,6 +51,7 @@ void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
 	recipe_user_end(m, user);
 	HASH_DEL(m->users, user);
 	free_tellers(user);
+	from_python_end(user);
 	free(user);
 }
 
@@ -92,6 +94,15 @@ struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint
 	return NULL;
 }
 
+void recipe_user_meets(struct recipe_marker *m, struct recipe_user *user,
+		       const struct recipe *recipe)
+{
+	const size_t at = (size_t)(recipe - recipes_at(m->recipes, 0));
+
+	m->uses[at].processes += !(user->met[at / 64] & UINT64_C(1) << at % 64);
+	user->met[at / 64] |= UINT64_C(1) << at % 64;
+}
+
 /* Out of memory: nothing is made of what it says. */
 static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
 {
@@ -103,6 +114,8 @@ static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
 		user->tellers[slot] = user->inherits[slot]
 					      ? teller_new_child(recipe, recipe_use_of(m, recipe))
 					      : teller_new(recipe, recipe_use_of(m, recipe));
+		if (!user->inherits[slot])
+			recipe_user_meets(m, user, recipe);
 		if (user->tellers[slot])
 			user->logs[slot] = log_reader_new(user->tellers[slot]);
 	}
@@ -135,29 +148,53 @@ static bool is_own(const struct recipe_user *user, size_t slot)
 	return user->recipes[slot] && !user->inherits[slot];
 }
 
-/* Looks which tool it is, by its libraries, too. */
-static void look_at_libraries(struct recipe_marker *m, struct recipe_user *user)
+/* Returns the recipe that recognises it by what /proc has of it, and by its modules. */
+static const struct recipe *look(struct recipe_marker *m, const struct recipe_user *user,
+				 size_t slot)
 {
 	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
+	struct rules_match *match = m->match[slot];
 	bool cut;
 
-	recipe_user_choose(
-		user, TOOL_SLOT,
-		recipe_found(m, TOOL_SLOT,
-			     look_at_process(m->match[TOOL_SLOT], &process, false, &cut)));
-	user->asks =
-		!is_own(user, TOOL_SLOT) && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
+	look_at_process(match, &process, false, &cut);
+	for (size_t i = 0; i < user->n_modules; i++)
+		rules_match_offer(match, RULE_MODULE, "imports", user->modules[i]);
+	/* The names are this process's if it still has the pid. */
+	return procfs_is_still((pid_t)user->tgid, user->started_ns)
+		       ? recipe_found(m, slot, rules_match_verdict(match))
+		       : NULL;
+}
+
+/* Returns true if a recipe was found that was not known before. */
+static bool look_at_slot(struct recipe_marker *m, struct recipe_user *user, size_t slot)
+{
+	const struct recipe *own;
+
+	if (is_own(user, slot))
+		return false;
+	own = look(m, user, slot);
+	if (own && !user->changed)
+		free_teller(user, slot); /* of its parent's recipe */
+	recipe_user_choose(user, slot, own);
+	if (slot == TOOL_SLOT)
+		user->asks = !own && rules_match_asks(m->match[slot], RULE_LIBRARY);
+	return own;
+}
+
+void recipe_user_look(struct recipe_marker *m, struct recipe_user *user)
+{
+	bool any = false;
+
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		any |= look_at_slot(m, user, slot);
+	if (any)
+		recipe_user_begin(m, user);
 }
 
 static void mapped(struct recipe_marker *m, struct recipe_user *user)
 {
-	if (!user->asks)
-		return;
-	look_at_libraries(m, user);
-	if (!is_own(user, TOOL_SLOT))
-		return;
-	free_teller(user, TOOL_SLOT); /* of its parent's recipe */
-	recipe_user_begin(m, user);
+	if (user->asks && look_at_slot(m, user, TOOL_SLOT))
+		recipe_user_begin(m, user);
 }
 
 static void executed(struct recipe_marker *m, const struct wire_process *exec)
@@ -177,6 +214,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	user = recipe_user_get(m, exec->h.tgid, exec->h.started_ns);
 	if (!user)
 		return;
+	from_python_end(user);
 	user->changed = true;
 	user->whole = true;
 	user->asks = now.asks;
@@ -222,20 +260,13 @@ void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork
 /* It was there before us: its command line is in /proc. */
 static void was_there(struct recipe_marker *m, const struct wire_process *fork)
 {
-	const struct profile_process process = {.tgid = fork->h.tgid,
-						.started_ns = fork->h.started_ns};
 	struct recipe_user *user = recipe_user_get(m, fork->h.tgid, fork->h.started_ns);
-	bool cut;
 
 	if (!user)
 		return;
 	inherit(m, fork, user->from_parent);
-	for (size_t slot = TOOL_SLOT + 1; slot < m->n_slots; slot++)
-		recipe_user_choose(
-			user, slot,
-			recipe_found(m, slot,
-				     look_at_process(m->match[slot], &process, false, &cut)));
-	look_at_libraries(m, user);
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		look_at_slot(m, user, slot);
 	recipe_user_begin(m, user);
 }
 
@@ -265,6 +296,10 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 		user = recipe_user_of(m, h->tgid);
 		if (user)
 			mapped(m, user);
+		break;
+	case WIRE_CHECKPOINT:
+		if (from_python_is(m, (const struct wire_checkpoint *)h))
+			from_python_arrived(m, (const struct wire_checkpoint *)h);
 		break;
 	default:
 		break;
@@ -322,6 +357,7 @@ static void process_changed(struct recipe_marker *m, const struct wire_header *h
 	} else if (user->changed) {
 		user->changed = false;
 		free_tellers(user);
+		memset(user->met, 0, sizeof(user->met));
 		make_tellers(m, user);
 	}
 }
@@ -334,6 +370,8 @@ static int record(struct marker *marker, const struct wire_header *h, marker_fee
 
 	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_TEXT)
 		return text(m, cp, feed, context);
+	if (h->kind == WIRE_CHECKPOINT && from_python_is(m, cp))
+		return from_python_said(m, cp, feed, context);
 	if (h->kind == WIRE_EXIT || h->kind == WIRE_EXEC)
 		process_changed(m, h);
 	return feed(context, h);
@@ -357,6 +395,7 @@ static void close_marker(struct marker *marker)
 	forget_all(m);
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		rules_match_free(m->match[slot]);
+	python_items_free(&m->python);
 	free(m->uses);
 	free(m->told);
 	free(m->items);
@@ -407,4 +446,15 @@ bool recipe_marker_expects(struct marker *marker, char *const *command)
 		    (slot == TOOL_SLOT && rules_match_asks(m->match[slot], RULE_LIBRARY)))
 			return true;
 	return false;
+}
+
+int recipe_marker_start(struct marker *marker, const char **variable)
+{
+	struct recipe_marker *m = marker_of(marker);
+
+	m->starts = true;
+	if (python_items_write(&m->python, m->recipes))
+		return -1;
+	*variable = m->python.text;
+	return 0;
 }

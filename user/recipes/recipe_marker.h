@@ -20,6 +20,12 @@ struct marker *recipe_marker_new(const struct recipes *recipes);
 struct marker *recipe_marker_of_jobs(const struct recipes *recipes);
 /* Returns true if a recipe recognises this command (NULL-terminated), as far as its words tell. */
 bool recipe_marker_expects(struct marker *marker, char *const *command);
+/*
+ * A command is to be started, with hooks of Python: sets *variable to what they are to find in the
+ * environment (HOOKS_RECIPES), NULL for nothing, valid until the marker is closed. Without this,
+ * calls of Python are not heard. Returns 0, or -1: out of memory.
+ */
+int recipe_marker_start(struct marker *marker, const char **variable);
 
 /* ---- Of an audit: the processes of jobs -------------------------------------------------------
  */

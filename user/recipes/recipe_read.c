@@ -47,6 +47,7 @@ static const struct {
 static int (*const finish[RECIPE_SOURCES])(struct recipe_reader *r, struct recipe_item *item,
 					   const yaml_node_t *node) = {
 	[RECIPE_LOG] = recipe_finish_log,
+	[RECIPE_PYTHON] = recipe_finish_python,
 };
 
 static enum recipe_does deed_of(const yaml_node_t *key)
@@ -135,6 +136,7 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, children, "
+				  "python, at, "
 				  "phase, begin, end, mark, progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
@@ -157,6 +159,18 @@ static int read_yes_or_no(const struct recipe_reader *r, const yaml_node_t *key,
 		       : 0;
 }
 
+static int read_at(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
+		   const yaml_node_t *value)
+{
+	if (item->at_return)
+		return fail_twice(r, key);
+	if (!nodes_is_key(value, "return"))
+		return nodes_fail(r->nodes, value,
+				  "'at' is to be return: without it, it is the call");
+	item->at_return = true;
+	return 0;
+}
+
 static int read_item_key(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
 			 const yaml_node_t *value)
 {
@@ -170,6 +184,8 @@ static int read_item_key(struct recipe_reader *r, struct recipe_item *item, cons
 		return recipe_read_text(r, key, value, RECIPE_LITERAL_MAX, &item->literal);
 	if (nodes_is_key(key, "children"))
 		return read_yes_or_no(r, key, value, &item->children);
+	if (nodes_is_key(key, "at"))
+		return read_at(r, item, key, value);
 	if (nodes_is_key(key, "metric") || nodes_is_key(key, "summary"))
 		return read_values(r, item, value, nodes_is_key(key, "summary"));
 	return read_deed(r, item, deed_of(key), key, value);
@@ -193,10 +209,11 @@ int recipe_check_texts(struct recipe_reader *r, const struct recipe_item *item,
 static int finish_item(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node)
 {
 	if (!item->text)
-		return nodes_fail(r->nodes, node, "a checkpoint without 'log'");
+		return nodes_fail(r->nodes, node,
+				  "a checkpoint that listens to nothing: add log or python");
 	if (item->does == RECIPE_NOTHING && !item->n_values)
 		return nodes_fail(r->nodes, node,
-				  "nothing to do with such a line: add phase, begin, end, mark, "
+				  "nothing to do when it is met: add phase, begin, end, mark, "
 				  "progress, metric or summary");
 	if (item->children && item->source != RECIPE_LOG)
 		return nodes_fail(r->nodes, node, "'children' is for items of a log");
@@ -301,6 +318,15 @@ static int read_match(struct recipe_reader *r, const yaml_node_t *match)
 	return rules ? rules_read_match(rules, r->recipe->name, r->nodes, match) : -1;
 }
 
+/* Functions of Python are found wherever they are imported. */
+static bool finds_its_processes(const struct recipe *recipe)
+{
+	for (size_t i = 0; i < recipe->n_items; i++)
+		if (recipe->items[i].source != RECIPE_PYTHON)
+			return false;
+	return recipe->n_items;
+}
+
 static int read_recipe(void *context, const yaml_node_t *root)
 {
 	struct recipe_reader *r = context;
@@ -319,15 +345,16 @@ static int read_recipe(void *context, const yaml_node_t *root)
 			return -1;
 	if (!r->recipe->name)
 		return nodes_fail(r->nodes, root, "a recipe without a name: add 'name: ...'");
-	if (!match)
+	if (!match && !finds_its_processes(r->recipe))
 		return nodes_fail(r->nodes, root,
 				  "the recipe '%s' matches nothing: add 'match: ...'",
 				  r->recipe->name);
 	if (!r->recipe->n_items)
 		return nodes_fail(r->nodes, root, "the recipe '%s' has no checkpoints",
 				  r->recipe->name);
+	r->recipe->matches = match;
 	if (recipes_named(r->recipes, r->recipe->name) == r->recipe)
-		return read_match(r, match);
+		return match ? read_match(r, match) : 0;
 	recipes_take_back(r->recipes); /* the first of a name counts */
 	return 0;
 }

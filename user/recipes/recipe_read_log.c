@@ -33,6 +33,8 @@ int recipe_finish_log(struct recipe_reader *r, struct recipe_item *item, const y
 {
 	struct error why = {0};
 
+	if (item->at_return)
+		return nodes_fail(r->nodes, node, "'at' is for calls, and this is a log");
 	item->pattern = line_pattern_new(item->text, &why);
 	if (!item->pattern)
 		return nodes_fail(r->nodes, node, "the pattern cannot be used: %s", why.text);

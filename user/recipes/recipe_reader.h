@@ -18,6 +18,8 @@ int recipe_read_text(struct recipe_reader *r, const yaml_node_t *key, const yaml
 
 /* Each checks an item whose keys are read, and prepares it. Returns 0, or -1 and the error. */
 int recipe_finish_log(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
+int recipe_finish_python(struct recipe_reader *r, struct recipe_item *item,
+			 const yaml_node_t *node);
 
 /* Checks one of the texts of an item. Returns 0, or -1 and the error. */
 typedef int (*recipe_check_fn)(struct recipe_reader *r, const struct recipe_item *item,

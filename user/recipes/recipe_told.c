@@ -14,22 +14,72 @@ static bool any_matched(const struct recipe *recipe, const struct recipe_use *us
 	return false;
 }
 
-/* Some items are not of each run. If nothing at all was met, they are named with the rest. */
-static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
-			       const struct recipe_use *use)
+/* Why an item never matched; each is said once, of all items that it is true of. */
+enum idle {
+	BUSY,
+	IDLE_UNSEEN,
+	IDLE_MISSING,
+	IDLE_UNFIT,
+	IDLE_UNREACHED,
+	IDLE_LEFT_OUT,
+	IDLE_REASONS,
+};
+
+static enum idle python_idle(const struct recipe_marker *m, size_t recipe, size_t item)
 {
-	const bool any = any_matched(recipe, use);
+	const struct recipe_use *use = &m->uses[recipe];
+
+	if (!m->starts)
+		return IDLE_UNREACHED;
+	if (m->python.left_out[recipe])
+		return IDLE_LEFT_OUT;
+	if (use->found[item]) /* and was not called */
+		return BUSY;
+	if (use->missing[item])
+		return IDLE_MISSING;
+	if (use->unfit[item])
+		return IDLE_UNFIT;
+	/* Without a match, it is of many programs, each of which imports what it needs. */
+	return recipes_at(m->recipes, recipe)->matches ? IDLE_UNSEEN : BUSY;
+}
+
+/* Some items are not of each run. If nothing at all was met, they are named with the rest. */
+static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
+{
+	const struct recipe *recipe = recipes_at(m->recipes, at);
+	const struct recipe_use *use = &m->uses[at];
+
+	if (use->matched[item] || (recipe->items[item].optional && any_matched(recipe, use)))
+		return BUSY;
+	return recipe->items[item].source == RECIPE_PYTHON ? python_idle(m, at, item) : IDLE_UNSEEN;
+}
+
+static void warn_of_idle(const struct recipe_marker *m, struct capture *c, size_t at,
+			 enum idle reason)
+{
+	static const char *const why_of[] = {
+		[IDLE_UNSEEN] = "never seen; the recipe was made for %s",
+		[IDLE_MISSING] = "the module has no such function; the recipe was made for %s",
+		[IDLE_UNFIT] = "is there, and is no function that can be wrapped; the recipe was "
+			       "made for %s",
+		[IDLE_UNREACHED] = "calls of Python are heard only in commands that qprof-bpf "
+				   "starts, and not with -p, -a or --python-hooks=none",
+		[IDLE_LEFT_OUT] = "left out: all recipes together have too many python items",
+	};
+	const struct recipe *recipe = recipes_at(m->recipes, at);
 	char why[RECIPE_TEXT_MAX * 3];
 	size_t len = 0, idle = 0;
 
 	for (size_t i = 0; i < recipe->n_items; i++) {
-		if (use->matched[i] || (any && recipe->items[i].optional) || len >= sizeof(why))
+		if (idle_of(m, at, i) != reason || len >= sizeof(why))
 			continue;
 		len += (size_t)snprintf(why + len, sizeof(why) - len, "%s'%s'", idle++ ? ", " : "",
 					recipe->items[i].text);
 	}
 	if (idle && len < sizeof(why))
-		snprintf(why + len, sizeof(why) - len, ": never seen; the recipe was made for %s",
+		len += (size_t)snprintf(why + len, sizeof(why) - len, ": ");
+	if (idle && len < sizeof(why))
+		snprintf(why + len, sizeof(why) - len, why_of[reason],
 			 recipe->read_from ? recipe->read_from : "another version");
 	if (idle)
 		capture_warn(c, recipe->name, why);
@@ -37,9 +87,29 @@ static void warn_of_idle_items(struct capture *c, const struct recipe *recipe,
 
 /* What has not ended, or was killed, or was there before us may have items that nobody could see.
  */
-static bool may_warn(const struct recipe *recipe, const struct recipe_use *use)
+static bool may_be_unseen(const struct recipe *recipe, const struct recipe_use *use)
 {
-	return !recipe->beside && (use->whole || (use->finished && !any_matched(recipe, use)));
+	return !use->whole && (!use->finished || any_matched(recipe, use));
+}
+
+static void warn_of_idle_items(const struct recipe_marker *m, struct capture *c, size_t at)
+{
+	for (enum idle reason = IDLE_UNSEEN; reason < IDLE_REASONS; reason++)
+		if (reason != IDLE_UNSEEN ||
+		    !may_be_unseen(recipes_at(m->recipes, at), &m->uses[at]))
+			warn_of_idle(m, c, at, reason);
+}
+
+/* Told even if the recipe was not used: nobody knows whether it would have been. */
+static void warn_of_no_room(const struct recipe_marker *m, struct capture *c)
+{
+	for (size_t i = 0; i < recipes_count(m->recipes); i++)
+		if (m->python.left_out[i] && !m->uses[i].processes)
+			warn_of_idle(m, c, i, IDLE_LEFT_OUT);
+	if (m->python.modules_left_out)
+		capture_warn(c, "recipes",
+			     "all together match too many modules: not all are known "
+			     "to the programs that qprof-bpf starts");
 }
 
 /* A recipe that is used beside others is used on many programs that it has nothing to do with. */
@@ -53,6 +123,7 @@ static void tell_item(const struct recipe_item *item, uint64_t matched,
 {
 	char **const texts[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = &told->log,
+		[RECIPE_PYTHON] = &told->python,
 	};
 
 	*told = (struct recording_recipe_item){.matched = matched};
@@ -96,8 +167,9 @@ const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struc
 		if (!is_worth_telling(recipe, &m->uses[i]))
 			continue;
 		tell_recipe(m, i, &m->told[(*n)++]);
-		if (may_warn(recipe, &m->uses[i]))
-			warn_of_idle_items(c, recipe, &m->uses[i]);
+		if (!recipe->beside)
+			warn_of_idle_items(m, c, i);
 	}
+	warn_of_no_room(m, c);
 	return m->told;
 }

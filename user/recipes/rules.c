@@ -135,6 +135,23 @@ int rules_append(struct rules *r, const struct rules *from)
 	return 0;
 }
 
+void rules_each_pattern(const struct rules *r, enum rule_kind kind, rules_pattern_fn tell,
+			void *context)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct rule_entry *entry = &r->entries[i];
+
+		for (size_t j = 0; j < entry->n; j++) {
+			const struct rule_case *c = &entry->cases[j];
+
+			for (size_t k = 0; k < c->n; k++)
+				for (size_t p = 0;
+				     c->conditions[k].kind == kind && p < c->conditions[k].n; p++)
+					tell(context, c->conditions[k].patterns[p].text);
+		}
+	}
+}
+
 /* ---- Matching ---------------------------------------------------------------------------------
  */
 

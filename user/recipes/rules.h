@@ -31,6 +31,7 @@ enum rule_kind {
 	RULE_ARGUMENT,
 	RULE_LIBRARY, /* mapped executable */
 	RULE_FILE,    /* mapped in any way, or open */
+	RULE_MODULE,  /* of Python, imported: a hook in the process tells */
 	RULE_KINDS,
 };
 
@@ -52,6 +53,11 @@ int rules_parse(struct rules *r, const char *name, const char *text, size_t len,
 /* Appends the rules of another set, which must outlive this one. Returns -1 when out of memory. */
 int rules_append(struct rules *r, const struct rules *from);
 size_t rules_count(const struct rules *r);
+
+/* Tells the patterns of all conditions of a kind. */
+typedef void (*rules_pattern_fn)(void *context, const char *pattern);
+void rules_each_pattern(const struct rules *r, enum rule_kind kind, rules_pattern_fn tell,
+			void *context);
 
 /* Matches one process at a time against a set, which must outlive it. */
 struct rules_match;

@@ -18,13 +18,12 @@ struct reader {
 	size_t conditions; /* read so far: with aliases, a short file has many */
 };
 
-static const char conditions[] = "use executable, arguments, libraries or files";
+static const char conditions[] = "use executable, arguments, libraries, files or modules";
 
 static const char *const kind_keys[RULE_KINDS] = {
-	[RULE_EXECUTABLE] = "executable",
-	[RULE_ARGUMENT] = "arguments",
-	[RULE_LIBRARY] = "libraries",
-	[RULE_FILE] = "files",
+	[RULE_EXECUTABLE] = "executable", [RULE_ARGUMENT] = "arguments",
+	[RULE_LIBRARY] = "libraries",	  [RULE_FILE] = "files",
+	[RULE_MODULE] = "modules",
 };
 
 /* ---- Conditions -------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ static int read_rule_key(struct reader *r, struct rule_entry *entry, struct said
 		return nodes_fail(
 			r->nodes, key,
 			"'%s' is no key of a rule: use name, job, any, executable, arguments, "
-			"libraries or files",
+			"libraries, files or modules",
 			nodes_show(key).text);
 	return read_match_key(r, entry, said, key, value);
 }

@@ -42,7 +42,6 @@ struct teller *teller_new(const struct recipe *recipe, struct recipe_use *use)
 		return NULL;
 	t->recipe = recipe;
 	t->use = use;
-	use->processes++;
 	return t;
 }
 
@@ -53,7 +52,6 @@ struct teller *teller_new_child(const struct recipe *recipe, struct recipe_use *
 	if (!t)
 		return NULL;
 	t->is_child = true;
-	use->processes--; /* it was not recognised */
 	return t;
 }
 

@@ -22,6 +22,9 @@ struct recipe_use {
 	uint64_t finished; /* of them, those that ended with status 0 */
 	uint64_t whole;	   /* of these, those that were there from their start on */
 	uint64_t matched[RECIPE_MAX_ITEMS]; /* how often, by item */
+	bool found[RECIPE_MAX_ITEMS];	    /* what it listens to is there, and was not met yet */
+	bool missing[RECIPE_MAX_ITEMS];	    /* what it listens to is not where it is to be */
+	bool unfit[RECIPE_MAX_ITEMS];	    /* it is there, and cannot be listened to */
 	uint64_t buffered;   /* lines that shared a write with others: their time is late */
 	uint64_t cut_lines;  /* longer than LOG_LINE_MAX */
 	uint64_t cut_texts;  /* written at once, and too long to be looked at whole */

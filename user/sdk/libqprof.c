@@ -17,6 +17,7 @@ COUNTED_BY_ALL(mark);
 COUNTED_BY_ALL(metric);
 COUNTED_BY_ALL(summary);
 COUNTED_BY_ALL(define);
+COUNTED_BY_ALL(item);
 
 #include "qprof.h"
 
@@ -63,6 +64,11 @@ void qprof_summary_int64(const char *name, int64_t value)
 void qprof_define(const char *text)
 {
 	QPROF_DEFINE(named(text));
+}
+
+void qprof_item(const char *name, int64_t what)
+{
+	QPROF_VALUED_(item, named(name), what);
 }
 
 int qprof_enabled(void)

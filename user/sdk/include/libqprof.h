@@ -39,6 +39,9 @@ void qprof_summary_int64(const char *name, int64_t value);
 /* What a metric is: "NAME: definition", a line of the comments that end the profile. */
 void qprof_define(const char *text);
 
+/* Of qprof-bpf's own hooks: what a recipe's item has met. `what` is for qprof-bpf alone. */
+void qprof_item(const char *name, int64_t what);
+
 /* 1 while somebody listens, else 0. */
 int qprof_enabled(void);
 

@@ -198,15 +198,16 @@ def profile_scope(name: Any = None) -> Any:
 def _decorate(function: Any, name: Optional[str]) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorate(function.__func__, name))
-    return _around(function, lambda: scope(name if name is not None else function.__qualname__))
+    return _around(function,
+                   lambda *_: scope(name if name is not None else function.__qualname__))
 
 
-def _around(function: Any, make: Callable[[], Any]) -> Any:
-    """The function, with each call inside of what make() gives, a context manager."""
+def _around(function: Any, make: Callable[[tuple, dict], Any]) -> Any:
+    """The function, with each call inside of what make(args, kwargs) gives, a context manager."""
     if inspect.isasyncgenfunction(function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
-            with make():
+            with make(args, kwargs):
                 items = function(*args, **kwargs)
                 try:
                     item = await items.__anext__()
@@ -226,18 +227,18 @@ def _around(function: Any, make: Callable[[], Any]) -> Any:
     elif inspect.iscoroutinefunction(function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
-            with make():
+            with make(args, kwargs):
                 return await function(*args, **kwargs)
     elif inspect.isgeneratorfunction(function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
-            with make():
+            with make(args, kwargs):
                 return (yield from function(*args, **kwargs))
     else:
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
             if not _listeners.value:
                 return function(*args, **kwargs)
-            with make():
+            with make(args, kwargs):
                 return function(*args, **kwargs)
     return wrapper

@@ -8,8 +8,8 @@ or else libqprof.so.0 wherever the dynamic linker finds it.
 import ctypes
 import os
 
-__all__ = ["begin", "define", "end", "is_loaded", "listeners", "mark", "metric", "metric_int64", "summary",
-           "summary_int64"]
+__all__ = ["begin", "define", "end", "is_loaded", "item", "listeners", "mark", "metric", "metric_int64",
+           "summary", "summary_int64"]
 
 _NAME = "libqprof.so.0"
 
@@ -29,9 +29,9 @@ def _load():
 
 
 def _function(library, name, *types):
-    if library is None:
+    function = getattr(library, name, None)  # an older library lacks what is newer
+    if function is None:
         return lambda *_: None
-    function = getattr(library, name)
     function.argtypes = types
     function.restype = None
     return function
@@ -57,3 +57,5 @@ metric = _function(_library, "qprof_metric", ctypes.c_char_p, ctypes.c_double)
 metric_int64 = _function(_library, "qprof_metric_int64", ctypes.c_char_p, ctypes.c_int64)
 summary = _function(_library, "qprof_summary", ctypes.c_char_p, ctypes.c_double)
 summary_int64 = _function(_library, "qprof_summary_int64", ctypes.c_char_p, ctypes.c_int64)
+#: Of recipes: the name, and what was met (see _recipes.py).
+item = _function(_library, "qprof_item", ctypes.c_char_p, ctypes.c_int64)

@@ -320,5 +320,5 @@ class GlobalProfiler:
 def profile_scope(step: str, user_msg: Optional[str] = None) -> Callable[[_F], _F]:
     """Decorates a function: each call is a phase. The name is user_msg, or else step."""
     def decorator(function: _F) -> _F:
-        return _around(function, lambda: GlobalProfiler().scope(step, user_msg=user_msg))
+        return _around(function, lambda *_: GlobalProfiler().scope(step, user_msg=user_msg))
     return decorator

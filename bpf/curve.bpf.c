@@ -8,7 +8,7 @@
  * either: what runs there is seen only when other timers expire.
  *
  * A point has the usage of the whole tree, read as a checkpoint reads it, so that both agree. This
- * runs in an interrupt, so the walk is bounded, and no tree takes more than a thousandth of a CPU.
+ * runs in an interrupt, so the walk is bounded, and no tree takes more than a hundredth of a CPU.
  *
  * Example, a command of one busy thread, ticks each 4 ms: points come at 4, 8, 12 ... ms; from
  * 512 ms on each 8 ms, and from 3.2 s on each 50 ms. So a run of 50 ms has a curve, too.
@@ -19,7 +19,7 @@
 enum {
 	PERIOD_NS = 50000000,  /* between two points of a tree */
 	YOUNG = 64,	       /* in its first seconds: a 64th of its age */
-	CALM = 1000,	       /* and at least so many times as long as the walk took */
+	CALM = 100,	       /* and at least so many times as long as the walk took */
 	LARGE_NS = 1000000000, /* until another look at a tree that is too large */
 	MOST_SLOTS = 4096,     /* processes that a walk visits */
 	MOST_THREADS = 512,    /* threads that it reads: some 150 us */

@@ -8,10 +8,12 @@
  *          idle:MS          nobody runs
  *          read:MIB         of a file in the page cache, made anew
  *          marks:MS:N       one thread spins so long while the first emits N marks
+ *          crowd:MS:N       N threads wait, and when all are there the first spins so long
  *          wait             says {"ready": PID} and waits for SIGUSR1
  *
  * Emits the mark "edge" before and after each action. The last line is JSON: for each of these
- * edges the Unix time, and what the process and the children that it has waited for had used.
+ * edges the Unix time, and what the process and the children that it has waited for had used, in
+ * seconds: "cpu_mark" before and after the mark, "cpu" before and after the look at the time.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +26,7 @@
 enum { MAX_EDGES = 64, MAX_THREADS = 64 };
 
 static struct edge {
-	double unix_secs, cpu_secs;
+	double unix_secs, cpu_mark[2], cpu[2];
 	uint64_t read;
 } edges[MAX_EDGES];
 static size_t n_edges;
@@ -48,15 +50,22 @@ static double of_children(void)
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
+static double used(void)
+{
+	return secs(CLOCK_PROCESS_CPUTIME_ID) + of_children();
+}
+
 static void edge(void)
 {
-	must(n_edges < MAX_EDGES);
+	struct edge *e = &edges[n_edges++];
+
+	must(n_edges <= MAX_EDGES);
+	e->cpu_mark[0] = used();
 	DTRACE_PROBE1(qprof, mark, "edge");
-	edges[n_edges++] = (struct edge){
-		.unix_secs = secs(CLOCK_REALTIME),
-		.cpu_secs = secs(CLOCK_PROCESS_CPUTIME_ID) + of_children(),
-		.read = read_so_far,
-	};
+	e->cpu_mark[1] = e->cpu[0] = used();
+	e->unix_secs = secs(CLOCK_REALTIME);
+	e->cpu[1] = used();
+	e->read = read_so_far;
 }
 
 static void *spin(void *unused)
@@ -121,6 +130,27 @@ static void mark_along(uint64_t ms, uint64_t n)
 	must(!pthread_join(other, NULL));
 }
 
+static void *stay(void *held)
+{
+	must(!pthread_mutex_lock(held) && !pthread_mutex_unlock(held));
+	return NULL;
+}
+
+static void crowd(uint64_t ms, uint64_t n)
+{
+	static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t *others = calloc(n, sizeof(*others));
+
+	must(others && !pthread_mutex_lock(&held));
+	for (uint64_t i = 0; i < n; i++)
+		must(!pthread_create(&others[i], NULL, stay, &held));
+	hold_ns(ms * 1000000);
+	must(!pthread_mutex_unlock(&held));
+	for (uint64_t i = 0; i < n; i++)
+		must(!pthread_join(others[i], NULL));
+	free(others);
+}
+
 static void wait_for_word(void)
 {
 	sigset_t go;
@@ -145,6 +175,8 @@ static void act(const char *action)
 		busy(b);
 	else if (!strcmp(name, "fork"))
 		fork_busy(b);
+	else if (!strcmp(name, "crowd"))
+		crowd(a, b);
 	else if (!strcmp(name, "idle"))
 		pause_ns(a * 1000000);
 	else if (!strcmp(name, "read"))
@@ -168,8 +200,10 @@ int main(int argc, char **argv)
 	}
 	printf("{\"edges\": [");
 	for (size_t i = 0; i < n_edges; i++)
-		printf("%s{\"time\": %.6f, \"cpu\": %.6f, \"read\": %" PRIu64 "}", i ? ", " : "",
-		       edges[i].unix_secs, edges[i].cpu_secs, edges[i].read);
+		printf("%s{\"time\": %.6f, \"cpu_mark\": [%.6f, %.6f], \"cpu\": [%.6f, %.6f], "
+		       "\"read\": %" PRIu64 "}",
+		       i ? ", " : "", edges[i].unix_secs, edges[i].cpu_mark[0],
+		       edges[i].cpu_mark[1], edges[i].cpu[0], edges[i].cpu[1], edges[i].read);
 	puts("]}");
 	return 0;
 }

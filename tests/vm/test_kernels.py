@@ -51,7 +51,11 @@ ANYWHERE = {
         "test_stalled.py::test_limit_of_the_file_size_in_an_audit"],
     "emulated, a thread's teardown is a tenth of its life of 0.1 ms, and no two marks are within 1 ms": [
         "test_processes.py::test_cpu_time_of_short_lives[threads-1000-",
-        "test_processes.py::test_cpu_time_of_a_crowd"],
+        "test_processes.py::test_cpu_time_of_a_crowd",
+        "test_curves.py::test_several_at_a_time[fork:400:4]"],
+    "emulated, a look at a tree takes milliseconds, and the next comes later for that": [
+        "test_curves.py::test_busy_and_idle", "test_curves.py::test_short_program",
+        "test_curves.py::test_too_many_threads"],
     "a shorter one of the same case is run, which is the harder": [
         "test_memory.py::test_peak[spike-256MiB-2000us]",
         "test_memory.py::test_peak[spike-256MiB-20000us]",

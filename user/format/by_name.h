@@ -12,7 +12,7 @@
 #include "format/recording.h"
 
 struct recording_named {
-	uint32_t has;	/* as in the structs of a recording: of record_named */
+	uint64_t has;	/* as in the structs of a recording: of record_named */
 	char *name;	/* what every report calls the phases */
 	uint64_t count; /* how many there are */
 	uint64_t total_ns, mean_ns;

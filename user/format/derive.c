@@ -171,31 +171,31 @@ static enum wire_what what_of(const struct recording *r, size_t i, size_t *name_
 }
 
 /* Returns the fields that an item can have if it is made of such a row. */
-static uint32_t usage_has(const struct record *record, const struct recording_step *step)
+static uint64_t usage_has(const struct record *record, const struct recording_step *step)
 {
-	uint32_t bits = field_all(record);
+	uint64_t bits = field_all(record);
 
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const char *key = record->fields[i].key;
 		const size_t same = field_find(&record_step, key, strlen(key));
 
 		if (same < record_step.n_fields && !field_has(&record_step, step, same))
-			bits &= ~(1u << i);
+			bits &= ~(1ull << i);
 	}
 	return bits;
 }
 
 /* No row says what a process used alone. */
-static uint32_t phase_has(const struct recording_step *step)
+static uint64_t phase_has(const struct recording_step *step)
 {
-	uint32_t bits = usage_has(&record_phase, step);
+	uint64_t bits = usage_has(&record_phase, step);
 
 	for (size_t i = 0; i < record_phase.n_fields; i++) {
 		const char *key = record_phase.fields[i].key;
 
 		if (!strncmp(key, "own_", 4) || !strcmp(key, "parent") || !strcmp(key, "to") ||
 		    !strcmp(key, "closed") || !strcmp(key, "buffered"))
-			bits &= ~(1u << i);
+			bits &= ~(1ull << i);
 	}
 	return bits;
 }
@@ -397,7 +397,7 @@ static int derive_points(struct recording *r)
 		list[r->n_points++] = (struct recording_point){
 			.time_ns = step->rel_ns,
 			.peak = i % 2 == 0 ? step->peak : step->rss,
-			.has = 1u | 1u << field_find(&record_point, "step_peak_mb", 12),
+			.has = 1u | 1ull << field_find(&record_point, "step_peak_mb", 12),
 		};
 	}
 	set(&record_recording, r, "timeline");

@@ -448,9 +448,9 @@ bool field_is_taken(const char *name)
 
 void field_put(const struct record *record, void *item, const char *key, bool has)
 {
-	uint32_t *bits = (uint32_t *)((char *)item + record->has);
+	uint64_t *bits = (uint64_t *)((char *)item + record->has);
 	const size_t i = field_find(record, key, strlen(key));
-	const uint32_t bit = i < record->n_fields ? 1u << i : 0;
+	const uint64_t bit = i < record->n_fields ? 1ull << i : 0;
 
 	*bits = has ? *bits | bit : *bits & ~bit;
 }

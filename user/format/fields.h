@@ -52,14 +52,14 @@ struct field {
 };
 
 /* Each field has a bit of `has`. */
-enum { RECORD_MAX_FIELDS = 32 };
+enum { RECORD_MAX_FIELDS = 64 };
 
 struct record {
 	const char *name; /* for messages: "a phase" */
 	const struct field *fields;
 	size_t n_fields; /* at most RECORD_MAX_FIELDS */
 	size_t size;	 /* of the struct */
-	size_t has;	 /* offset of its uint32_t has */
+	size_t has;	 /* offset of its uint64_t has */
 	const char *const
 		*first; /* keys that come first in a YAML file, NULL at the end; or NULL */
 };
@@ -96,16 +96,16 @@ static inline const void *field_list(const struct field *field, const void *item
 /* Returns whether the item has a value for the i-th field. */
 static inline bool field_has(const struct record *record, const void *item, size_t i)
 {
-	return *(const uint32_t *)((const char *)item + record->has) >> i & 1;
+	return *(const uint64_t *)((const char *)item + record->has) >> i & 1;
 }
 
 /* Notes whether the item has a value for the field with that key. Without one, notes nothing. */
 void field_put(const struct record *record, void *item, const char *key, bool has);
 
 /* The bits of `has` of an item that lacks nothing. */
-static inline uint32_t field_all(const struct record *record)
+static inline uint64_t field_all(const struct record *record)
 {
-	return (uint32_t)((1ull << record->n_fields) - 1);
+	return UINT64_MAX >> (RECORD_MAX_FIELDS - record->n_fields);
 }
 
 static inline bool field_is_list(const struct field *field)

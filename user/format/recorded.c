@@ -40,7 +40,7 @@ struct recording_run recorded_run(const struct run_info *info)
 		.n_pids = info->n_pids,
 		.backends =
 			{
-				.has = UINT32_MAX,
+				.has = UINT64_MAX,
 				.rss = (char *)info->backend_rss,
 				.io_calls = (char *)info->backend_io_calls,
 				.io_storage = (char *)info->backend_io_storage,
@@ -102,9 +102,9 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 }
 
 /* The bits of the own_ fields that only grow. */
-static uint32_t own_usage_bits(void)
+static uint64_t own_usage_bits(void)
 {
-	uint32_t bits = 0;
+	uint64_t bits = 0;
 
 	for (size_t i = 0; i < N_QUANTITIES; i++) {
 		char key[64];
@@ -112,7 +112,7 @@ static uint32_t own_usage_bits(void)
 		const size_t field = field_find(&record_phase, key, (size_t)len);
 
 		if (field < record_phase.n_fields)
-			bits |= 1u << field;
+			bits |= 1ull << field;
 	}
 	return bits;
 }
@@ -267,7 +267,7 @@ struct recording_peak recorded_peak(const struct profile *p,
 		const struct profile_share *share = &at.shares[peak.n_shares];
 
 		shares[peak.n_shares] = (struct recording_share){
-			.has = UINT32_MAX,
+			.has = UINT64_MAX,
 			.process = share->process,
 			.pid = processes[share->process]->tgid,
 			.file = share->file,

@@ -47,12 +47,12 @@ enum {
  */
 
 struct recording_backends {
-	uint32_t has;
+	uint64_t has;
 	char *rss, *io_calls, *io_storage, *checkpoints; /* NULL: not said */
 };
 
 struct recording_run {
-	uint32_t has;
+	uint64_t has;
 	char *version; /* NULL, as the following texts: not said */
 	char *hostname, *kernel;
 	uint64_t schema_version;
@@ -68,7 +68,7 @@ struct recording_run {
 
 /* A row of memory_usage, in the order of the hits. */
 struct recording_step {
-	uint32_t has;
+	uint64_t has;
 	uint32_t pid, tid; /* who hit it; 0: not said */
 	char *step;
 	double unix_secs;	    /* 0: not said */
@@ -85,7 +85,7 @@ struct recording_step {
 
 /* In the order in which they began. */
 struct recording_phase {
-	uint32_t has;
+	uint64_t has;
 	uint32_t kind; /* enum profile_phase_kind */
 	char *name;
 	char *to;    /* of a gap: the mark that ends it; else NULL */
@@ -113,7 +113,7 @@ struct recording_phase {
 
 /* In the order in which they joined. */
 struct recording_process {
-	uint32_t has;
+	uint64_t has;
 	uint32_t pid, ppid;
 	char *comm;
 	char *cmdline; /* NULL: not known */
@@ -137,7 +137,7 @@ struct recording_point {
 	uint64_t file, anon, shmem, swap;
 	uint64_t inherited, repeated_shmem; /* of these, what is counted again at most */
 	uint64_t peak;			    /* not 0: the exact peak of a step near this time */
-	uint32_t has;
+	uint64_t has;
 };
 
 /* Memory of one process from an instant on; in order of process, then of time. */
@@ -145,19 +145,19 @@ struct recording_track_point {
 	uint64_t time_ns;
 	uint64_t file, anon, shmem, swap;
 	uint32_t process; /* index into processes */
-	uint32_t has;
+	uint64_t has;
 };
 
 /* What the tree has used by an instant, in order of time. */
 struct recording_usage_point {
 	uint64_t time_ns;
 	struct profile_usage usage;
-	uint32_t has;
+	uint64_t has;
 };
 
 /* What a process held when the tree was at its peak. */
 struct recording_share {
-	uint32_t has;
+	uint64_t has;
 	uint32_t process; /* index into processes */
 	uint32_t pid;	  /* its */
 	uint64_t file, anon, shmem, swap;
@@ -165,7 +165,7 @@ struct recording_share {
 
 /* What the peak was made of: at the event nearest to it. */
 struct recording_peak {
-	uint32_t has; /* 0: the file does not say */
+	uint64_t has; /* 0: the file does not say */
 	uint64_t time_ns;
 	uint64_t file, anon, shmem, swap; /* of the tree */
 	/* Of these, what is counted again at most; and RSS at least, with all that counted once. */
@@ -175,7 +175,7 @@ struct recording_peak {
 };
 
 struct recording_totals {
-	uint32_t has;
+	uint64_t has;
 	uint64_t duration_ns;
 	uint64_t peak_rss;		/* of the tree's sum */
 	uint64_t main_peak_rss;		/* of the first process alone; 0: not said */
@@ -186,7 +186,7 @@ struct recording_totals {
 
 /* What grows from one repeat of a phase to the next (model/trends.h). */
 struct recording_trend {
-	uint32_t has;
+	uint64_t has;
 	char *phase; /* "Layer #" */
 	uint64_t repeats;
 	uint64_t rss, last_rss;			/* at the end: growth of each; of the last */
@@ -196,12 +196,12 @@ struct recording_trend {
 };
 
 struct recording_warning {
-	uint32_t has;
+	uint64_t has;
 	char *what, *why;
 };
 
 struct recording_shared {
-	uint32_t has;
+	uint64_t has;
 	uint64_t inherited, shmem, files; /* bytes that may be counted more than once, at most */
 	char *note;			  /* NULL: not said */
 };
@@ -212,7 +212,7 @@ struct recording_count {
 };
 
 struct recording_quality {
-	uint32_t has;
+	uint64_t has;
 	struct recording_count *counts; /* all keys that are numbers, in their order */
 	size_t n_counts;
 	struct recording_warning *warnings;
@@ -224,14 +224,14 @@ struct recording_quality {
 
 /* What a recipe listens to, one of these, and how often it was met. */
 struct recording_recipe_item {
-	uint32_t has;
+	uint64_t has;
 	char *log, *python;
 	uint64_t matched;
 };
 
 /* A recipe that recognised processes. */
 struct recording_recipe {
-	uint32_t has;
+	uint64_t has;
 	char *name, *read_from;
 	uint64_t processes;
 	struct recording_recipe_item *items;
@@ -240,7 +240,7 @@ struct recording_recipe {
 };
 
 struct recording {
-	uint32_t has;
+	uint64_t has;
 	struct recording_run run;
 	struct recording_step *steps;
 	size_t n_steps;

@@ -219,9 +219,9 @@ static int read_value(struct reader *r, const struct field *field, void *into)
 	return -1;
 }
 
-static uint32_t *has_of(const struct record *record, void *item)
+static uint64_t *has_of(const struct record *record, void *item)
 {
-	return (uint32_t *)((char *)item + record->has);
+	return (uint64_t *)((char *)item + record->has);
 }
 
 /* Returns whether the number that is rounded in the i-th field was read exactly before. */
@@ -249,7 +249,7 @@ static int read_field(struct reader *r, const struct record *record, size_t i, v
 		*(uint64_t *)field_at(field, into) = before;
 	/* Of a map that was cut off nothing is left. */
 	if (!is_map || *has_of(field->of, field_at(field, into)))
-		*has_of(record, into) |= 1u << i;
+		*has_of(record, into) |= 1ull << i;
 	return 0;
 }
 
@@ -466,7 +466,7 @@ struct columns {
 
 static int read_columns(struct reader *r, const struct record *record, struct columns *columns)
 {
-	uint32_t has = 0;
+	uint64_t has = 0;
 	const int inside = enter(r, "columns", YAML_SEQUENCE_START_EVENT);
 
 	if (inside <= 0)
@@ -481,7 +481,7 @@ static int read_columns(struct reader *r, const struct record *record, struct co
 		if (i < record->n_fields && has >> i & 1)
 			return reader_fail_value(r, "columns", "name that is there once");
 		if (i < record->n_fields)
-			has |= 1u << i;
+			has |= 1ull << i;
 		columns->field[columns->n++] = i;
 		if (reader_next(r))
 			return -1;

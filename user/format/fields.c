@@ -23,7 +23,9 @@
 		.has = offsetof(struct recording_##type, has),                                     \
 		.first = (first_),                                                                 \
 	};                                                                                         \
-	_Static_assert(N_FIELDS(list) <= RECORD_MAX_FIELDS, #list " needs more bits of has")
+	_Static_assert(N_FIELDS(list) <= RECORD_MAX_FIELDS, #list " needs more bits of has");      \
+	_Static_assert(sizeof(((struct recording_##type *)0)->has) == sizeof(uint64_t),            \
+		       #type " has no uint64_t has")
 
 const struct flag_name kind_names[N_KIND_NAMES] = {
 	{PROFILE_PHASE_PAIR, "pair"},

@@ -140,7 +140,7 @@ def test_a_log_without_a_newline_takes_no_more_memory(recipe, out):
 def test_a_flood_pushes_nobody_out(profile, recipe, tmp_path):
     """A process that writes matching texts as fast as it can: what is left out of it is said, and of no other."""
     script = f"{SAYS} flood 300000 2>{tmp_path}/flood & {SAYS} stdout 20 >/dev/null & wait"
-    run = profile("sh", "-c", script, options=recipe("{executable: says}"))
+    run = profile("sh", "-c", script, options=recipe("{executable: [sh, says]}"))
     by_pid = {}
     for part in run.profile["phases"]:
         by_pid.setdefault(part["pid"], []).append(part["name"])
@@ -200,7 +200,7 @@ def test_a_child_that_is_a_tool_of_its_own_has_its_own_recipe(python, recipe, tm
 
 def test_a_pipe_counts_once(profile, recipe):
     """tee(1) writes what the tool writes: it is another process."""
-    run = profile("sh", "-c", f"{SAYS} stdout 3 | tee /dev/null", options=recipe("{executable: says}"))
+    run = profile("sh", "-c", f"{SAYS} stdout 3 | tee /dev/null", options=recipe("{executable: [sh, says]}"))
     names = [name for name in names_of(run.profile) if name.startswith("layer")]
     assert names == ["layer.1", "layer.2", "layer.3"]
     assert_nothing_lost(run.profile)
@@ -223,14 +223,14 @@ os.execv("{SAYS}", ["{SAYS}", "other", "2"])
 
 @pytest.mark.parametrize("how", ["exits", "leaves"])
 def test_another_thread_may_end_the_process(profile, recipe, how):
-    run = profile("sh", "-c", f"{SAYS} {how} 2; {SAYS} stderr 1; exit 0", options=recipe("{executable: says}"))
+    run = profile("sh", "-c", f"{SAYS} {how} 2; {SAYS} stderr 1; exit 0", options=recipe("{executable: [sh, says]}"))
     by_log = [p for p in run.profile["phases"] if p["name"].startswith("layer")]
     assert [(p["name"], p.get("closed", True)) for p in by_log] == [("layer.1", True), ("layer.2", True), ("layer.1", True)]
     assert end_of(by_log[1]) <= by_log[2]["start_secs"], by_log
 
 
 def test_a_killed_process_leaves_its_phase_open_until_it_dies(profile, recipe):
-    run = profile("sh", "-c", f"{SAYS} killed 2; {SAYS} stderr 1; exit 0", options=recipe("{executable: says}"))
+    run = profile("sh", "-c", f"{SAYS} killed 2; {SAYS} stderr 1; exit 0", options=recipe("{executable: [sh, says]}"))
     by_log = [p for p in run.profile["phases"] if p["name"].startswith("layer")]
     assert [(p["name"], p.get("closed", True)) for p in by_log] == [("layer.1", True), ("layer.2", False), ("layer.1", True)]
     assert end_of(by_log[1]) <= by_log[2]["start_secs"], f"it goes no further than the process, got {by_log}"

@@ -51,6 +51,18 @@ def test_a_mark_takes_no_peak_from_a_pair(profile):
     assert '"words":", almost as high in ","phase":"Quantize"' in page, page[page.index('"peak":{'):][:200]
 
 
+def test_a_time_that_is_late_is_said(tmp_path):
+    """Load ended at some time before its line was written. How long Quantize took is known."""
+    rows = ROWS.replace("cpu_memory_mb: 500.0, cpu_time_secs: 3.0,", "cpu_memory_mb: 500.0, cpu_time_secs: 3.0, buffered: true,")
+    for late, name in ((r"\(~2\.0 s\)", "Load"), (r"\(5\.0 s\)", "Quantize")):
+        assert re.search(rf"{name} {late}", text(rows=rows)), text(rows=rows)
+    assert "~" not in text(), text()
+    path = tmp_path / "late.yaml"
+    path.write_text(rows)
+    phases = json.loads(report("-f", "json", profile=path))["phases"]
+    assert {p["name"]: p.get("buffered", False) for p in phases if p["kind"] == "pair"} == {"Load": True, "Quantize": False}, phases
+
+
 def test_a_stretch_has_the_peak_where_no_pair_comes_near():
     rows = ROWS.replace("1280.03", "1300.0")
     assert "at 10.0 s, in Quantized -> End\n" in text(rows=rows), text(rows=rows)
@@ -84,7 +96,7 @@ def test_time_in_no_phase_completes_the_run(profile):
         ['"(before the first)"', "1", "0.000000", "1.000000"], ['"(between)"', "1", "3.000000", "0.500000"],
         ['"(after the last)"', "1", "8.500000", "1.500000"]], table
     page = report("-f", "html", profile=profile).decode()
-    assert '"outside":{"keys":["number","name",' in page and '[0,"(between)",false,0,0,true,3.000000,0.500000,' in page
+    assert '"outside":{"keys":["number","name",' in page and '[0,"(between)",false,0,0,true,false,3.000000,0.500000,' in page
     assert "(between)" not in report("--phase", "Load", profile=profile).decode()
 
 

@@ -254,24 +254,35 @@ static void what_was_skipped_leaves_a_mark(void **state)
 	free(s);
 }
 
+struct lengths {
+	size_t last, told;
+};
+
 static void note_length(void *context, const struct log_line *line)
 {
-	*(size_t *)context = line->len;
+	struct lengths *lengths = context;
+
+	lengths->last = line->len;
+	lengths->told++;
 }
 
+/* Nor time: when it is full, it is told of once more, and then no more. */
 static void a_line_without_end_takes_no_more_memory(void **state)
 {
 	struct log_stream *s = calloc(1, sizeof(*s));
-	size_t len = 0;
+	struct lengths lengths = {0};
 	char text[1000];
 
 	(void)state;
 	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 1000; i++)
-		log_stream_add(s, text, sizeof(text), false, note_length, &len);
-	log_stream_add(s, "\n", 1, false, note_length, &len);
-	assert_int_equal(len, LOG_LINE_MAX);
+		log_stream_add(s, text, sizeof(text), false, note_length, &lengths);
+	log_stream_add(s, "\n", 1, false, note_length, &lengths);
+	assert_int_equal(lengths.last, LOG_LINE_MAX);
+	assert_int_equal(lengths.told, LOG_LINE_MAX / sizeof(text) + 1);
 	assert_int_equal(s->cut_lines, 1);
+	log_stream_add(s, "next\n", 5, false, note_length, &lengths);
+	assert_int_equal(lengths.last, 4);
 	free(s);
 }
 

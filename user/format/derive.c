@@ -220,6 +220,7 @@ static int begin_phase(struct recording *r, const struct pairing *pairing, struc
 		.pid = step->pid,
 		.tid = step->tid,
 		.closed = true,
+		.buffered = step->buffered,
 		.start_ns = step->rel_ns,
 		.start_rss = step->rss,
 		.usage = step->usage,
@@ -245,6 +246,9 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 	phase->delta_rss = (int64_t)step->rss - (int64_t)phase->start_rss;
 	phase->peak_rss = open->peak.rss;
 	phase->usage = usage_between(&phase->usage, &step->usage);
+	phase->buffered |= step->buffered;
+	if (phase->buffered)
+		set(&record_phase, phase, "buffered");
 	if (open->kind != PROFILE_PHASE_GAP)
 		return;
 	phase->to = to;

@@ -16,11 +16,12 @@ static void begin_line(struct log_stream *s)
 	s->cut_lines += s->cut;
 	s->len = 0;
 	s->cut = false;
+	s->told = false;
 	s->headless = false;
 	s->number++;
 }
 
-static void tell_line(const struct log_stream *s, bool unfinished, log_line_fn tell, void *context)
+static void tell_line(struct log_stream *s, bool unfinished, log_line_fn tell, void *context)
 {
 	const struct log_line line = {
 		.text = s->line,
@@ -31,8 +32,9 @@ static void tell_line(const struct log_stream *s, bool unfinished, log_line_fn t
 		.number = s->number,
 	};
 
-	if (s->len)
+	if (s->len && !s->told)
 		tell(context, &line);
+	s->told = s->cut;
 }
 
 /* Returns true if the sequence moves to another line: what is drawn there is no part of this one.

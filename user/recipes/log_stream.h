@@ -19,6 +19,7 @@ struct log_stream {
 	size_t len;
 	bool headless; /* the beginning of the line was not seen */
 	bool cut;      /* its end was left out */
+	bool told;     /* and it was told of: it does not change any more */
 	uint8_t escape;
 	char end;	 /* ends a line, too; '\0': none does */
 	uint64_t number; /* of the line: tells it from the line before */

@@ -204,6 +204,7 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 	json_u64(j, phase->level);
 	json_u64(j, phase->pid);
 	html_bool(j, phase->closed);
+	html_bool(j, phase->buffered);
 	html_secs(j, phase->start_ns);
 	html_secs(j, phase->duration_ns);
 	json_u64(j, phase->peak_rss);
@@ -228,10 +229,10 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 static void begin_phases(struct json_writer *j, const char *name, const struct html_page *page)
 {
 	static const char *const keys[] = {
-		"number",     "name",	   "gap",    "depth", "pid",	  "closed",    "start",
-		"seconds",    "peak",	   "delta",  "end",   "io_read",  "disk_read", "io_write",
-		"disk_write", "cpu",	   "needed", "least", "own_peak", "own_delta", "own_cpu",
-		"own_read",   "own_write", "lane",   "group", NULL};
+		"number",   "name",	  "gap",       "depth",	 "pid",	  "closed",   "buffered",
+		"start",    "seconds",	  "peak",      "delta",	 "end",	  "io_read",  "disk_read",
+		"io_write", "disk_write", "cpu",       "needed", "least", "own_peak", "own_delta",
+		"own_cpu",  "own_read",	  "own_write", "lane",	 "group", NULL};
 
 	begin_usage_rows(j, name, keys, page->r);
 }

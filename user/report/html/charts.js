@@ -515,7 +515,7 @@ function phaseTip(phase) {
 	return [
 		el("div", {className: "when"}, named(phase.name)),
 		el("table", {},
-			pair("from", `${secs(phase.start)}, for ${secs(phase.seconds)}${phase.closed ? "" : " (still open at the end)"}`),
+			pair("from", `${secs(phase.start)}, for ${secs(phase.seconds)}${phase.closed ? "" : " (still open at the end)"}${phase.buffered ? " (late: its output is buffered)" : ""}`),
 			pair("peak", bytes(phase.peak)),
 			pair("memory", delta(phase.delta)),
 			pair("read", `${bytes(phase.io_read)} (storage ${bytes(phase.disk_read)})`),

@@ -150,7 +150,7 @@ function addPhases(order) {
 			{key: "number", title: "#", show: p => p.number || "", up: true, always: true},
 			{key: "name", title: "Phase", text: true, depth: true, show: p => p.name + (p.closed ? "" : " (open)")},
 			{key: "start", title: "Start", show: p => secs(p.start), up: true, always: true},
-			{key: "seconds", title: "Time", show: p => secs(p.seconds), bar: true, always: true},
+			{key: "seconds", title: "Time", show: p => (p.buffered ? "~" : "") + secs(p.seconds), bar: true, always: true, hint: "~: made of buffered output, so its begin or its end is late"},
 			{key: "peak", title: "Peak", show: p => bytes(p.peak), bar: true, always: true, hint: "Highest memory of all processes during it"},
 			{key: "delta", title: "Change", show: p => delta(p.delta), always: true, hint: "Memory at its end less that at its begin"},
 			...needs,

@@ -294,6 +294,27 @@ static int attach_running(struct run *r)
 	return 0;
 }
 
+static void command_answers(struct wake *wake)
+{
+	*(bool *)wake->context = true;
+}
+
+/* Until it has executed the command. A static program waits in its exec for the search of its code,
+ * before it closes the pipe that tells of its success. */
+static int await_exec(struct run *r)
+{
+	struct capture *c = &r->capture;
+	bool answers = false;
+	struct wake wake = {r->launch.failed, command_answers, &answers};
+
+	if (capture_add(c, &wake))
+		return capture_failf(c, "cannot wait for the command: %s", strerror(errno));
+	while (!answers && !capture_wait(c, -1) && capture_read(c) >= 0)
+		;
+	capture_remove(c, &wake);
+	return c->failed ? -1 : 0;
+}
+
 /* Attaches the probes of the command and of the dynamic linker, which we share with it, before the
  * command runs. */
 static int start_command(struct run *r)
@@ -304,7 +325,10 @@ static int start_command(struct run *r)
 	discovery_search_process(c->discovery, pids_self(), false);
 	discovery_search_file(c->discovery, r->command_path);
 	r->released = true;
-	if (launch_go(&r->launch, r->options->command[0], &err)) {
+	launch_go(&r->launch);
+	if (await_exec(r))
+		return -1;
+	if (launch_answer(&r->launch, r->options->command[0], &err)) {
 		r->reaped = true;
 		return capture_fail(c, &err);
 	}

@@ -67,13 +67,18 @@ static void reap(pid_t pid)
 		;
 }
 
-int launch_go(struct launch *launch, const char *command, struct error *err)
+void launch_go(struct launch *launch)
+{
+	launch->went = write(launch->go, "", 1) == 1;
+	close(launch->go);
+}
+
+int launch_answer(struct launch *launch, const char *command, struct error *err)
 {
 	int why = 0;
-	ssize_t n = write(launch->go, "", 1);
+	ssize_t n = -1;
 
-	close(launch->go);
-	if (n == 1)
+	if (launch->went)
 		do
 			n = read(launch->failed, &why, sizeof(why));
 		while (n < 0 && errno == EINTR);

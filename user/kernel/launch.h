@@ -6,6 +6,7 @@
 #ifndef QPROF_LAUNCH_H
 #define QPROF_LAUNCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@ struct launch {
 	pid_t pid;
 	int go;	    /* written to let it go */
 	int failed; /* the errno of exec is read from here; a successful exec closes it */
+	bool went;  /* it was let go */
 };
 
 /*
@@ -26,10 +28,15 @@ int launch_prepare(struct launch *launch, char *const *argv, const struct invoke
 		   const struct hooks *hooks, struct error *err);
 
 /*
- * Lets the child exec. Returns 0 once it has; or -1 and *err with the status 126 (cannot execute)
- * or 127 (not found), and the child is gone.
+ * Lets the child exec. `failed` can be read once it has, or cannot. Answer what it asks for until
+ * then: it may wait in its exec for the search of its code.
  */
-int launch_go(struct launch *launch, const char *command, struct error *err);
+void launch_go(struct launch *launch);
+/*
+ * Returns 0 if it has; or -1 and *err with the status 126 (cannot execute) or 127 (not found), and
+ * the child is gone. Waits until one or the other is known.
+ */
+int launch_answer(struct launch *launch, const char *command, struct error *err);
 
 /* Makes a child exit that was not let go. */
 void launch_cancel(struct launch *launch);

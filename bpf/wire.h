@@ -37,6 +37,9 @@ enum {
 	WIRE_MAX_LITERALS = 4, /* that the texts of a process are searched for */
 	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
 	WIRE_MAX_LISTENING = 1024, /* processes whose texts are told of */
+	WIRE_HIT_ARGS = 6,	   /* arguments of a call that a recipe's item can have */
+	WIRE_HIT_TEXTS = 2,	   /* of these that can be texts */
+	WIRE_HIT_TEXT_MAX = 128,   /* bytes of such a text, at most 127, and one more */
 };
 
 /* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others
@@ -126,7 +129,14 @@ enum wire_what {
 	 * its length with all of the same write that follows, site says where. Begins no step; the
 	 * loader makes other checkpoints of it. */
 	WIRE_TEXT = 7,
+	/* The process came by the place of a recipe's item, or the function that began there
+	 * returns: name has a struct wire_hit. Otherwise as WIRE_TEXT. */
+	WIRE_HIT = 8,
+	WIRE_RETURN = 9,
 };
+
+/* The loader makes other checkpoints of it; by itself it has no name, and is none. */
+#define WIRE_IS_HEARD(what) ((what) >= WIRE_TEXT)
 
 /* The site of WIRE_TEXT. */
 enum wire_text_site {
@@ -302,6 +312,41 @@ struct wire_site {
 	struct wire_arg arg[WIRE_SITE_ARGS];
 };
 
+/* A place that an item of a recipe listens to. The uprobe's cookie is its key in `item_sites`. */
+struct wire_item_site {
+	__u32 item;		   /* as in wire_item_key */
+	__u32 returns;		   /* 1: an instruction by which the function returns */
+	__u32 phase;		   /* 1: a function whose returns are told of */
+	__u8 text[WIRE_HIT_TEXTS]; /* which arguments are texts; WIRE_HIT_ARGS: none */
+	__u8 reserved[2];
+	struct wire_arg arg[WIRE_HIT_ARGS]; /* those that the item uses */
+};
+
+/* An item that a process uses. */
+struct wire_item_key {
+	__u32 tgid;
+	__u32 item; /* its number among all items of this kind */
+};
+
+/* The loader writes it, and the BPF side counts. */
+struct wire_item_use {
+	__u64 started_ns; /* of the process, as in wire_header */
+	__u64 window_ns;  /* begin of the second in which hits are counted: */
+	__u32 hits;
+	__u32 reserved;
+	__u64 limited; /* hits that were not told of, since there were too many */
+};
+
+/* Where a process was when it came by. */
+struct wire_hit {
+	__u64 stack; /* where the stack ended: of a call and its return, the same */
+	__u32 item;
+	__u32 known; /* bits: the arguments that could be read */
+	__u64 value[WIRE_HIT_ARGS];
+	__s32 len[WIRE_HIT_TEXTS]; /* bytes of the texts, with their NUL; negative: unreadable */
+	char text[WIRE_HIT_TEXTS][WIRE_HIT_TEXT_MAX];
+};
+
 /* Bytes that a text is searched for: the first is the low one. mask: ff for each; 0: no literal. */
 struct wire_literal {
 	__u64 bytes, mask;
@@ -430,6 +475,8 @@ _Static_assert(sizeof(struct wire_usage_point) == 32 + 80, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
+_Static_assert(sizeof(struct wire_item_site) == 16 + 144, "wire_item_site");
+_Static_assert(sizeof(struct wire_hit) == 16 + 48 + 8 + 256, "wire_hit");
 _Static_assert(sizeof(struct wire_site) == 8 + 48, "wire_site");
 
 #endif

@@ -221,6 +221,8 @@ static void expect(const struct run *run, struct expectation *e)
 			break;
 		case WIRE_METRIC:
 		case WIRE_TEXT:
+		case WIRE_HIT:
+		case WIRE_RETURN:
 		case WIRE_FINISH:
 			break;
 		}

@@ -319,10 +319,15 @@ const struct record record_quality = RECORD(quality, "quality", quality_fields, 
 static const struct field recipe_item_fields[] = {
 	{FIELD(recipe_item, "log", log, FIELD_TEXT),
 	 .means = "a pattern that lines of the tool's output match"},
+	{FIELD(recipe_item, "symbol", symbol, FIELD_TEXT),
+	 .means = "functions of the tool by name"},
 	{FIELD(recipe_item, "python", python, FIELD_TEXT),
 	 .means = "functions of Python, as MODULES:NAMES"},
+	{FIELD(recipe_item, "usdt", usdt, FIELD_TEXT), .means = "USDT probes of the tool by name"},
 	{FIELD(recipe_item, "matched", matched, FIELD_COUNT), .required = true,
-	 .means = "how many lines did, how many calls there were"},
+	 .means = "how often it did, or was called or hit"},
+	{FIELD(recipe_item, "limited", limited, FIELD_COUNT),
+	 .means = "calls or hits that were left out: more than 1,000 in a second"},
 };
 const struct record record_recipe_item =
 	RECORD(recipe_item, "a checkpoint of a recipe", recipe_item_fields, NULL);

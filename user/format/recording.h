@@ -225,8 +225,8 @@ struct recording_quality {
 /* What a recipe listens to, one of these, and how often it was met. */
 struct recording_recipe_item {
 	uint64_t has;
-	char *log, *python;
-	uint64_t matched;
+	char *log, *symbol, *python, *usdt;
+	uint64_t matched, limited;
 };
 
 /* A recipe that recognised processes. */

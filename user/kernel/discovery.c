@@ -4,20 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "kernel/digest.h"
 #include "kernel/known_files.h"
+#include "kernel/mapping.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
 #include "kernel/sites.h"
@@ -25,8 +24,7 @@
 
 enum {
 	MAX_FILES = 100000,
-	CODE_BYTES = 16, /* an instruction, at the most */
-	ATTEMPTS = 3,	 /* at a file that is being copied up */
+	ATTEMPTS = 3, /* at a file that is being copied up */
 };
 
 struct discovery {
@@ -35,9 +33,11 @@ struct discovery {
 	void *context;
 	struct known_files files;
 	struct sites sites;
+	struct wishes wishes;
 	int lease_signal;
 	uint32_t groups;
 	/* Of the file that is being searched: */
+	uint32_t group;	 /* of what is attached in it */
 	uint64_t digest; /* of its probes */
 	bool comparing;	 /* it is searched for its digest alone */
 	bool attached;	 /* it has probes */
@@ -152,6 +152,7 @@ void discovery_free(struct discovery *d)
 		known_files_remove(&d->files, d->files.first);
 	}
 	sites_free(&d->sites);
+	wishes_free(&d->wishes);
 	free(d);
 }
 
@@ -201,33 +202,14 @@ static struct known_file *note_file(struct discovery *d, const char *path,
 
 /* ---- Digest: whether the probes of a file are what they were ------------------------------- */
 
-/* FNV-1a. A program could forge it, and would spoil only its own probes. */
-static void digest(struct discovery *d, const void *data, size_t size)
-{
-	const unsigned char *bytes = data;
-
-	for (size_t i = 0; i < size; i++)
-		d->digest = (d->digest ^ bytes[i]) * 0x100000001b3;
-}
-
-/* Digests a place and the code there: the kernel has a copy of the instruction under a probe. */
-static void digest_place(struct discovery *d, int fd, uint64_t offset)
-{
-	unsigned char code[CODE_BYTES] = {0};
-	const ssize_t n = pread(fd, code, sizeof(code), (off_t)offset);
-
-	digest(d, &offset, sizeof(offset));
-	digest(d, code, n < 0 ? 0 : (size_t)n);
-}
-
 static void digest_probe(struct discovery *d, int fd, const struct usdt_probe *probe)
 {
-	digest_place(d, fd, probe->offset);
-	digest(d, &probe->semaphore, sizeof(probe->semaphore));
-	digest(d, probe->provider, strlen(probe->provider) + 1);
-	digest(d, probe->name, strlen(probe->name) + 1);
-	for (size_t i = 0; i < WIRE_SITE_ARGS; i++)
-		digest(d, &probe->arg[i], sizeof(probe->arg[i]));
+	digest_place(&d->digest, fd, probe->offset);
+	digest_bytes(&d->digest, &probe->semaphore, sizeof(probe->semaphore));
+	digest_bytes(&d->digest, probe->provider, strlen(probe->provider) + 1);
+	digest_bytes(&d->digest, probe->name, strlen(probe->name) + 1);
+	for (size_t i = 0; i < WIRE_HIT_ARGS; i++)
+		digest_bytes(&d->digest, &probe->arg[i], sizeof(probe->arg[i]));
 }
 
 static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, const char *path,
@@ -274,7 +256,7 @@ static int choose_probes(struct discovery *d, const char *path, const struct usd
 static int attach(struct discovery *d, enum probe probe, int fd, const struct probe_place *places,
 		  size_t n)
 {
-	int err = probes_attach(engine_probes(d->engine), probe, d->groups, fd, places, n);
+	int err = probes_attach(engine_probes(d->engine), probe, d->group, fd, places, n);
 
 	d->attached |= !err;
 	return err;
@@ -364,7 +346,7 @@ static void attach_function(struct discovery *d, enum probe probe, int fd, const
 	char what[600];
 
 	if (!err)
-		digest_place(d, fd, place.offset);
+		digest_place(&d->digest, fd, place.offset);
 	if (d->comparing)
 		return;
 	if (!err)
@@ -420,135 +402,134 @@ static void attach_libraries(struct discovery *d, int fd, const char *path)
 		attach_calls(d, fd, path, name);
 }
 
-static void copy_mapping(void *context, const struct wire_mapping *m)
-{
-	*(struct wire_mapping *)context = *m;
-}
-
-/*
- * Finds which file the kernel means by a descriptor: maps it, and looks at the mapping. In *m
- * start, end and read_only are of that mapping of ours. Returns 0, or -errno.
+/* Searches it for what lists of wishes want. Their digests are added, in whichever order they come.
  */
-static int identify(struct discovery *d, int fd, struct wire_mapping *m)
+static void search_wishes(struct discovery *d, int fd, const char *path, uint64_t lists)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *at = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
-	int err;
+	for (size_t i = 0; i < d->wishes.n; i++) {
+		uint64_t digest = digest_of_nothing;
+		struct wish_search search = {
+			.engine = d->engine,
+			.sites = &d->sites,
+			.fd = fd,
+			.group = d->group,
+			.path = path,
+			.digest = &digest,
+			.comparing = d->comparing,
+			.warn = d->warn,
+			.context = d->context,
+		};
 
-	*m = (struct wire_mapping){0};
-	if (at == MAP_FAILED)
-		return -errno;
-	err = engine_tell_mappings(d->engine, pids_self(), (uintptr_t)at, copy_mapping, m);
-	munmap(at, page);
-	return err ? err : m->file.inode ? 0 : -ENOENT;
+		if (!(lists & UINT64_C(1) << i))
+			continue;
+		wishes_search(&d->wishes, UINT64_C(1) << i, &search);
+		d->attached |= search.attached;
+		d->digest += digest;
+	}
 }
 
-static bool is_same_file(const struct wire_mapping *a, const struct wire_mapping *b)
+static void search_content(struct discovery *d, int fd, const char *path, uint64_t lists)
 {
-	return !memcmp(&a->file, &b->file, sizeof(a->file));
-}
-
-/*
- * Returns true if the name still means the file. To attach takes the file that the name means at
- * that moment. In an overlay mount it means another file once it has been copied up.
- */
-static bool is_still(struct discovery *d, int fd, const struct wire_mapping *m)
-{
-	struct wire_mapping now;
-	char link[64];
-	int again, err;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	again = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (again < 0)
-		return true;
-	err = identify(d, again, &now);
-	close(again);
-	return err || is_same_file(&now, m);
-}
-
-static bool is_overlaid(int fd)
-{
-	struct statfs fs;
-
-	return !fstatfs(fd, &fs) && fs.f_type == OVERLAYFS_SUPER_MAGIC;
-}
-
-static void search_content(struct discovery *d, int fd, const char *path)
-{
-	d->digest = 0xcbf29ce484222325;
+	d->digest = digest_of_nothing;
 	attach_probes(d, fd, path);
 	attach_libraries(d, fd, path);
+	search_wishes(d, fd, path, lists);
 }
 
 /*
- * Returns true if a file that has changed has the same probes: ln, chmod, a rename and touch change
+ * Returns the file if it has changed and has the same probes: ln, chmod, a rename and touch change
  * its times, not its content. Then its probes stay: to replace them would lose marks.
  */
-static bool has_same_probes(struct discovery *d, int fd, const char *path,
-			    const struct wire_mapping *m)
+static struct known_file *find_unchanged(struct discovery *d, int fd, const char *path,
+					 const struct wire_mapping *m)
 {
 	struct known_file *file = known_files_find(&d->files, &m->file);
 
 	if (!file || !file->attached)
-		return false;
+		return NULL;
 	d->comparing = true;
-	search_content(d, fd, path);
+	search_content(d, fd, path, file->lists);
 	d->comparing = false;
 	if (d->digest != file->digest)
-		return false;
+		return NULL;
 	note_version(file, m);
-	return true;
+	return file;
 }
 
-/* Returns false if the file was replaced meanwhile; then nothing is attached. */
-static bool search_identified(struct discovery *d, int fd, const char *path,
-			      const struct wire_mapping *m)
+/* Something may have been attached. Returns false if the file was replaced meanwhile. */
+static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping *m,
+			  struct known_file *file)
 {
-	struct known_file *file;
-
-	if (has_same_probes(d, fd, path, m))
-		return true;
-	file = note_file(d, path, m);
-	if (!file)
-		return true;
-	d->attached = false;
-	log_verbose("searching %s", path);
-	file->overlaid = is_overlaid(fd);
-	file->linker = is_linker(base_name(path));
-	search_content(d, fd, path);
 	file->digest = d->digest;
-	file->attached = d->attached;
-	if (d->attached && file->overlaid && !is_still(d, fd, m)) {
+	file->attached |= d->attached;
+	if (d->attached && file->overlaid && !mapping_is_still(d->engine, fd, m)) {
 		forget_file(d, file);
 		return false;
 	}
-	if (!d->attached)
-		return true;
-	lease_file(d, file, fd, file->overlaid && m->read_only);
-	if (file->linker)
+	if (d->attached && file->lease < 0)
+		lease_file(d, file, fd, file->overlaid && m->read_only);
+	if (d->attached && file->linker)
 		engine_know_linker(d->engine, &file->key);
 	return true;
 }
 
+/* Returns false if the file was replaced meanwhile; then nothing is attached. */
+static bool search_anew(struct discovery *d, int fd, const char *path, const struct wire_mapping *m,
+			uint64_t lists)
+{
+	struct known_file *file = note_file(d, path, m);
+
+	if (!file)
+		return true;
+	log_verbose("searching %s", path);
+	d->attached = false;
+	d->group = file->group;
+	file->overlaid = mapping_is_overlaid(fd);
+	file->linker = is_linker(base_name(path));
+	file->lists = lists;
+	search_content(d, fd, path, lists);
+	return keep_attached(d, fd, m, file);
+}
+
+static bool search_identified(struct discovery *d, int fd, const char *path,
+			      const struct wire_mapping *m, uint64_t lists)
+{
+	struct known_file *file = find_searched(d, m);
+
+	if (!file)
+		file = find_unchanged(d, fd, path, m);
+	if (!file)
+		return search_anew(d, fd, path, m, lists);
+	lists &= ~file->lists;
+	if (!lists)
+		return true;
+	log_verbose("searching %s for what a recipe wants", path);
+	d->attached = false;
+	d->group = file->group;
+	d->digest = file->digest;
+	file->lists |= lists;
+	search_wishes(d, fd, path, lists);
+	return keep_attached(d, fd, m, file);
+}
+
 /* mapped: the mapping that the descriptor should lead to, or NULL. */
 static void search_open_file(struct discovery *d, int fd, const char *hostile_path,
-			     const struct wire_mapping *mapped)
+			     const struct wire_mapping *mapped, uint64_t lists)
 {
 	struct wire_mapping m;
 	struct stat st;
 	char path[512];
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || identify(d, fd, &m))
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || mapping_identify(d->engine, fd, &m))
 		return;
 	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
-	if (mapped && !is_same_file(&m, mapped))
+	if (mapped && !mapping_is_same(&m, mapped))
 		d->warn(d->context, path,
 			"it was copied up in an overlay mount after a process had mapped it: what "
 			"that has mapped can be searched no more, its checkpoints may be missing");
 	for (int i = 0; i < ATTEMPTS; i++)
-		if (find_searched(d, &m) || search_identified(d, fd, path, &m) ||
-		    identify(d, fd, &m))
+		if (search_identified(d, fd, path, &m, lists) ||
+		    mapping_identify(d->engine, fd, &m))
 			return;
 }
 
@@ -556,6 +537,7 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
+	uint64_t lists; /* of wishes */
 	struct wire_mapping *unknown;
 	size_t n, room;
 	struct wire_file last; /* of the mapping before: mappings of a file follow each other */
@@ -573,10 +555,9 @@ static void note_executable(void *context, const struct wire_mapping *m)
 		return;
 	search->last = m->file;
 	file = find_searched(search->discovery, m);
-	if (file) {
-		search->has_linker |= file->linker;
+	search->has_linker |= file && file->linker;
+	if (file && !(search->lists & ~file->lists))
 		return;
-	}
 	unknown = array_reserve(search->unknown, search->n, &search->room, sizeof(*unknown));
 	search->complete &= unknown != NULL;
 	if (!unknown)
@@ -601,15 +582,13 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	search->has_linker |= is_linker(base_name(path));
 	if (python_marks_is_trace(path))
 		d->warn(d->context, "marks of the Python package qprof", PYTHON_NO_LIBRARY_WHY);
-	if (find_searched(d, m))
-		return;
 	fd = procfs_open_mapping(search->pid, m->start, m->end);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
 		d->warn(d->context, path, strerror(-fd));
 	search->complete &= fd >= 0;
 	if (fd < 0)
 		return;
-	search_open_file(d, fd, path, m);
+	search_open_file(d, fd, path, m, search->lists);
 	close(fd);
 }
 
@@ -619,7 +598,12 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
  */
 static void search_mappings(struct discovery *d, pid_t pid, struct search *search)
 {
-	*search = (struct search){.discovery = d, .pid = pid, .complete = true};
+	*search = (struct search){
+		.discovery = d,
+		.pid = pid,
+		.lists = wishes_of(&d->wishes, (uint32_t)pid),
+		.complete = true,
+	};
 	if (engine_tell_mappings(d->engine, pid, 0, note_executable, search) || !search->any)
 		search->complete = false;
 	for (int linkers_only = 1; linkers_only >= 0; linkers_only--)
@@ -651,7 +635,8 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 		d->warn(d->context,
 			"the first run of a program with a dynamic linker that was not known",
 			"the first checkpoints of its libraries may be missing");
-	return search.complete;
+	/* Another process that maps the same is to wait, too: what it uses is yet to be known. */
+	return search.complete && !search.lists;
 }
 
 void discovery_search_file(struct discovery *d, const char *path)
@@ -660,8 +645,23 @@ void discovery_search_file(struct discovery *d, const char *path)
 
 	if (fd < 0)
 		return;
-	search_open_file(d, fd, path, NULL);
+	search_open_file(d, fd, path, NULL, 0);
 	close(fd);
+}
+
+bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const *lists, size_t n)
+{
+	uint64_t bits = 0;
+	bool room = true;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t bit = wishes_add(&d->wishes, lists[i]);
+
+		bits |= bit;
+		room &= bit != 0;
+	}
+	wishes_use(&d->wishes, tgid, bits);
+	return room;
 }
 
 size_t discovery_sites(const struct discovery *d)

@@ -13,6 +13,7 @@
 
 #include "kernel/engine.h"
 #include "kernel/usdt.h"
+#include "kernel/wishes.h"
 
 struct discovery;
 
@@ -39,6 +40,11 @@ void discovery_let_go(struct discovery *d);
  * makes it wait for this search. Returns false if the process is gone, or not all could be seen.
  */
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
+/*
+ * From now on, mappings of the process are searched for what these lists want, too (n 0: none). The
+ * lists outlive the discovery. Returns false if there are too many different ones.
+ */
+bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const *lists, size_t n);
 /* Searches one file, before a process maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 

@@ -11,12 +11,6 @@ enum {
 	MAX_SYMBOL_BYTES = 48 << 20, /* two million symbols */
 };
 
-struct symbol {
-	const char *name; /* len bytes in one of the tables of strings */
-	size_t len;
-	uint64_t address;
-};
-
 static int compare_names(const struct symbol *a, const struct symbol *b)
 {
 	if (a->len != b->len)
@@ -56,8 +50,13 @@ static void add_symbol(struct elf_symbols *table, const Elf64_Sym *sym,
 	len = strnlen(name, left < MAX_SYMBOL_LEN ? left : MAX_SYMBOL_LEN);
 	if (len == 0 || len == left || len == MAX_SYMBOL_LEN)
 		return;
-	table->symbol[table->count++] =
-		(struct symbol){.name = name, .len = len, .address = sym->st_value};
+	table->symbol[table->count++] = (struct symbol){
+		.name = name,
+		.len = len,
+		.address = sym->st_value,
+		.size = sym->st_size,
+		.function = ELF64_ST_TYPE(sym->st_info) == STT_FUNC,
+	};
 }
 
 static Elf64_Sym read_symbol(const struct elf_file *f, const void *syms, size_t i)
@@ -71,6 +70,7 @@ static Elf64_Sym read_symbol(const struct elf_file *f, const void *syms, size_t 
 		.st_info = narrow->st_info,
 		.st_shndx = narrow->st_shndx,
 		.st_value = narrow->st_value,
+		.st_size = narrow->st_size,
 	};
 }
 
@@ -154,17 +154,22 @@ static size_t symbol_index(const struct elf_symbols *table, const struct symbol 
 	return low;
 }
 
+int elf_symbols_load(struct elf_symbols *table, struct elf_file *f)
+{
+	if (!table->loaded) {
+		table->loaded = true;
+		table->error = load_symbols(table, f);
+	}
+	return table->error;
+}
+
 int elf_symbols_find(struct elf_symbols *table, struct elf_file *f, const char *name, size_t len,
 		     uint64_t *address)
 {
 	struct symbol wanted = {.name = name, .len = len};
 	size_t i;
 
-	if (!table->loaded) {
-		table->loaded = true;
-		table->error = load_symbols(table, f);
-	}
-	if (table->error)
+	if (elf_symbols_load(table, f))
 		return table->error;
 	i = symbol_index(table, &wanted);
 	if (i == table->count || compare_names(&table->symbol[i], &wanted))

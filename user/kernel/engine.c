@@ -29,9 +29,10 @@ struct engine {
 	struct qprof_bpf *bpf;
 	struct features features;
 	struct probes *probes;
-	struct log_source *log; /* NULL until a process is listened to */
-	unsigned int n_heard;	/* processes that are */
-	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
+	struct log_source *log;	   /* NULL until a process is listened to */
+	unsigned int n_heard;	   /* processes that are */
+	struct item_source *items; /* NULL until a process uses one */
+	char clock_reason[128];	   /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
 	bool always_counts; /* the kernel counted run times when we came */
@@ -314,6 +315,7 @@ void engine_free(struct engine *e)
 		engine_stop_answering(e);
 	probes_free(e->probes);
 	log_source_free(e->log);
+	item_source_free(e->items);
 	qprof_bpf__destroy(e->bpf);
 	if (e->stats_fd >= 0)
 		close(e->stats_fd);
@@ -548,6 +550,16 @@ bool engine_listens_to_child(struct engine *e, uint32_t tgid)
 	return true;
 }
 
+struct item_source *engine_items(struct engine *e, struct error *err)
+{
+	if (e->items)
+		return e->items;
+	e->items = item_source_new(e->bpf, err);
+	if (e->items)
+		probes_add_program(e->probes, PROBE_ITEM, item_source_program(e->items));
+	return e->items;
+}
+
 const char *engine_clock_reason(const struct engine *e)
 {
 	return *e->clock_reason ? e->clock_reason : NULL;
@@ -600,9 +612,10 @@ static size_t ask_programs(const struct qprof_bpf *bpf, struct engine_program *p
 
 size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room)
 {
-	const size_t n = ask_programs(e->bpf, programs, 0, room);
+	size_t n = ask_programs(e->bpf, programs, 0, room);
 
-	return ask_programs(log_source_own(e->log), programs, n, room);
+	n = ask_programs(log_source_own(e->log), programs, n, room);
+	return ask_programs(item_source_own(e->items), programs, n, room);
 }
 
 enum { MAX_PROGRAMS = 64 };

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "bpf/wire.h"
 #include "kernel/features.h"
+#include "kernel/item_source.h"
 #include "kernel/probes.h"
 
 struct engine;
@@ -105,6 +106,11 @@ int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *
 bool engine_stop_listening(struct engine *e, uint32_t tgid, struct wire_listening *how);
 /* The BPF side has begun to listen to a child of such a process. Returns false if it has not. */
 bool engine_listens_to_child(struct engine *e, uint32_t tgid);
+/*
+ * What tells when processes come by places of their recipes. The first call loads the program for
+ * it. Returns NULL, and *err: this kernel cannot do it.
+ */
+struct item_source *engine_items(struct engine *e, struct error *err);
 
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);

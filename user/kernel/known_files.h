@@ -21,6 +21,7 @@ struct known_file {
 	struct wire_file key;
 	uint64_t size, changed_ns;
 	uint64_t digest; /* of its probes, and of the code where they are */
+	uint64_t lists;	 /* of wishes that it was searched for: see wishes.h */
 	uint32_t group;	 /* of what is attached in it */
 	int lease;	 /* a descriptor of it that holds a lease, or -1 */
 	bool attached;	 /* anything */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "kernel/late_load.h"
 #include "kernel/skeleton.h"
 
 struct log_source {
@@ -17,42 +17,12 @@ struct log_source {
 	struct bpf_link *link; /* NULL: it is not attached */
 };
 
-static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, own->obj)
-	{
-		const struct bpf_map *other =
-			bpf_object__find_map_by_name(engines->obj, bpf_map__name(map));
-		int err = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/*
- * Opens the object once more, and loads that one program of it, with the maps and variables of the
- * engine's: a program cannot be loaded into an object later. That takes three times as long.
- */
-static int load_alone(struct qprof_bpf *own, const struct qprof_bpf *engines)
-{
-	struct bpf_program *program = NULL;
-	const int err = share_maps(own, engines);
-
-	while ((program = bpf_object__next_program(own->obj, program)))
-		bpf_program__set_autoload(program, program == own->progs.call_enters);
-	/* What is dead code for this run is so by the engine's constants, which are frozen. */
-	memcpy(own->rodata, engines->rodata, sizeof(*own->rodata));
-	return err ? err : qprof_bpf__load(own);
-}
-
 static int open_alone(struct log_source *source, const struct qprof_bpf *engines)
 {
-	source->own = qprof_bpf__open();
-	return source->own ? load_alone(source->own, engines) : -errno;
+	int code;
+
+	source->own = late_load(engines, "call_enters", &code);
+	return code;
 }
 
 static int fail(int code, struct error *err)

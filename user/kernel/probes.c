@@ -51,6 +51,7 @@ struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls)
 			{
 				[PROBE_SITE] = bpf->progs.site_hit,
 				[PROBE_LINKER] = bpf->progs.objects_changed,
+				[PROBE_ITEM] = bpf->progs.item_hit,
 				[PROBE_CALL] = bpf->progs.library_call_begins,
 				[PROBE_LIBC_VMSPLICE] = bpf->progs.libc_vmsplice_done,
 				[PROBE_LIBAIO_SUBMIT] = bpf->progs.libaio_submitted,
@@ -62,13 +63,19 @@ struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls)
 	for (enum probe probe = 0; probe < PROBE_KINDS; probe++) {
 		struct bpf_program *program = p->programs[probe];
 
-		bpf_program__set_autoload(program, probe < PROBE_CALL || calls);
+		bpf_program__set_autoload(program,
+					  probe < PROBE_ITEM || (probe > PROBE_ITEM && calls));
 		if (multi)
 			bpf_program__set_expected_attach_type(
 				program, (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 		bpf_program__set_autoattach(program, false);
 	}
 	return p;
+}
+
+void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *program)
+{
+	p->programs[probe] = program;
 }
 
 /* ---- Attach ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 enum probe {
 	PROBE_SITE,   /* a checkpoint; the cookie is the index of its site */
 	PROBE_LINKER, /* _dl_debug_state of a dynamic linker */
+	PROBE_ITEM,   /* of a recipe; the cookie is the index of its site */
 	PROBE_CALL,   /* begin of a function whose return needs its arguments; before these: */
 	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
 	PROBE_LIBAIO_SUBMIT, /* return of libaio's io_submit() */
@@ -30,6 +31,7 @@ struct probe_place {
 	uint32_t cookie;    /* what the program is told */
 };
 
+struct bpf_program;
 struct qprof_bpf;
 struct probes;
 
@@ -39,6 +41,9 @@ struct probes;
  * on. Returns NULL when out of memory.
  */
 struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls);
+
+/* The program of a kind that probes_new() had not loaded. */
+void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *program);
 
 /*
  * Detaches all and frees. NULL is fine. Waits until the kernel has let go of the probes, some

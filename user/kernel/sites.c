@@ -17,7 +17,7 @@ static bool is_ours(const struct usdt_probe *probe)
 	return !strcmp(probe->provider, "qprof");
 }
 
-static bool matches(const struct usdt_probe *probe, const char *pattern)
+bool sites_match(const struct usdt_probe *probe, const char *pattern)
 {
 	char name[2 * USDT_NAME_LEN];
 
@@ -53,15 +53,14 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 	}
 	*named_by_site = 1;
 	for (size_t i = 0; i < n; i++)
-		if (matches(probe, patterns[i]))
+		if (sites_match(probe, patterns[i]))
 			return WIRE_MARK;
 	return 0;
 }
 
-/* Keeps the name of the next site. Returns the site's index, -ENOSPC or -ENOMEM. */
-static int add_name(struct sites *s, const struct usdt_probe *probe)
+int sites_add_name(struct sites *s, const char *name)
 {
-	char name[2 * USDT_NAME_LEN], **names;
+	char **names;
 
 	if (s->n == MAX_SITES)
 		return -ENOSPC;
@@ -69,14 +68,22 @@ static int add_name(struct sites *s, const struct usdt_probe *probe)
 	if (!names)
 		return -ENOMEM;
 	s->names = names;
+	s->names[s->n] = strdup(name);
+	if (!s->names[s->n])
+		return -ENOMEM;
+	return (int)s->n++;
+}
+
+/* Keeps the name of the next site. */
+static int add_probe(struct sites *s, const struct usdt_probe *probe)
+{
+	char name[2 * USDT_NAME_LEN];
+
 	if (is_ours(probe))
 		snprintf(name, sizeof(name), "%s", probe->name);
 	else
 		snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
-	s->names[s->n] = strdup(name);
-	if (!s->names[s->n])
-		return -ENOMEM;
-	return s->n++;
+	return sites_add_name(s, name);
 }
 
 int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe, const char **why)
@@ -91,7 +98,7 @@ int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe,
 	/* Its hits are counted all the same, without the argument that cannot be read. */
 	if (!site.named_by_site)
 		*why = probe->refused;
-	index = add_name(s, probe);
+	index = add_probe(s, probe);
 	err = index < 0 ? index : engine_set_site(e, index, &site);
 	if (!err)
 		return index;

@@ -6,6 +6,7 @@
 #ifndef QPROF_SITES_H
 #define QPROF_SITES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,8 +35,14 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
  */
 int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe, const char **why);
 
+/* Makes a site of that name, which means nothing to the engine. Returns its index, or -errno. */
+int sites_add_name(struct sites *s, const char *name);
+
 /* Returns the name of a site as a step: "name", or "provider:name" if that is not qprof. */
 const char *sites_name(const struct sites *s, uint32_t site);
+
+/* Returns true if PROVIDER:NAME of the probe matches a pattern with * and ?. */
+bool sites_match(const struct usdt_probe *probe, const char *pattern);
 
 void sites_free(struct sites *s);
 

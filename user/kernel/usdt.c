@@ -42,15 +42,15 @@ static void parse_args(struct reader *r, struct usdt_probe *probe, const char *t
 	const char *why;
 	size_t i;
 
-	for (i = 0; i < WIRE_SITE_ARGS; i++)
+	for (i = 0; i < WIRE_HIT_ARGS; i++)
 		probe->arg[i] = (struct wire_arg){.reg = WIRE_NO_REG, .index = WIRE_NO_REG};
 	for (text += strspn(text, " \t"); *text; probe->nargs++) {
-		if (probe->nargs >= WIRE_SITE_ARGS) {
+		if (probe->nargs >= WIRE_HIT_ARGS) {
 			parse(&text, probe->pc, NULL, NULL, &beyond);
 			continue;
 		}
 		why = parse(&text, probe->pc, find_symbol, r, &probe->arg[probe->nargs]);
-		if (why && !probe->refused)
+		if (why && !probe->refused && probe->nargs < WIRE_SITE_ARGS)
 			probe->refused = why;
 	}
 }

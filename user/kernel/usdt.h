@@ -28,9 +28,10 @@ struct usdt_probe {
 	uint64_t pc;		  /* virtual address in the file, after the prelink adjustment */
 	uint64_t offset;	  /* of the probe's instruction in the file */
 	uint64_t semaphore;	  /* offset of its semaphore in the file, 0 for none */
-	unsigned int nargs;	  /* arguments written; the first WIRE_SITE_ARGS are kept */
-	struct wire_arg arg[WIRE_SITE_ARGS];
-	/* NULL, or a static text: why a kept argument cannot be evaluated (WIRE_ARG_REFUSED). */
+	unsigned int nargs;	  /* arguments written; the first WIRE_HIT_ARGS are kept */
+	struct wire_arg arg[WIRE_HIT_ARGS];
+	/* NULL, or a static text: why one of the first WIRE_SITE_ARGS cannot be evaluated
+	 * (WIRE_ARG_REFUSED). */
 	const char *refused;
 };
 

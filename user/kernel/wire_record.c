@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/wire_record.h"
 
+#include <stdint.h>
+
 #include "bpf/wire.h"
 
 static bool process_ok(const struct wire_process *event, size_t size)
@@ -9,11 +11,24 @@ static bool process_ok(const struct wire_process *event, size_t size)
 	       size >= sizeof(*event) + event->cmdline_len;
 }
 
+static size_t longest_name(uint8_t what)
+{
+	switch ((enum wire_what)what) {
+	case WIRE_TEXT:
+		return WIRE_TEXT_MAX;
+	case WIRE_HIT:
+	case WIRE_RETURN:
+		return sizeof(struct wire_hit);
+	default:
+		return WIRE_NAME_MAX - 1;
+	}
+}
+
 static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
 {
-	const size_t most = cp->what == WIRE_TEXT ? WIRE_TEXT_MAX : WIRE_NAME_MAX - 1;
+	const size_t most = size >= sizeof(*cp) ? longest_name(cp->what) : 0;
 
-	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_TEXT &&
+	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_RETURN &&
 	       cp->name_state <= WIRE_NAME_SITE && cp->value_state <= WIRE_VALUE_FLOAT &&
 	       cp->name_len <= most && size >= sizeof(*cp) + cp->name_len;
 }

@@ -193,6 +193,8 @@ int pairing_step(struct pairing *p, const struct pairing_hit *hit, struct pairin
 		break;
 	case WIRE_METRIC:
 	case WIRE_TEXT:
+	case WIRE_HIT:
+	case WIRE_RETURN:
 	case WIRE_FINISH:
 		break;
 	}

@@ -389,7 +389,7 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 	static const struct profile_name start = {.text = "Start"}, end = {.text = "End"};
 	static const struct profile_name none = {.text = ""};
 
-	if (cp->what == WIRE_TEXT) /* no name: what a program wrote, and nobody knows what of it */
+	if (WIRE_IS_HEARD(cp->what))
 		p->name = none;
 	else if (cp->what == WIRE_START)
 		p->name = start;
@@ -462,7 +462,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		processes_checkpoint(event.process, cp, p->config.page_size);
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
-	else if (cp->what != WIRE_TEXT && !(cp->text_state & WIRE_TEXT_DIED))
+	else if (!WIRE_IS_HEARD(cp->what) && !(cp->text_state & WIRE_TEXT_DIED))
 		*step = make_step(p, cp, &tree);
 	return 0;
 }

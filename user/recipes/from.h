@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * from.h - the parts of the marker (recipe_marker.h): who uses which recipes, and for each kind of
- * item a file that hears what it listens to: from_log.c.
+ * item a file that hears what it listens to: from_log.c, from_place.c.
  *
  * A recipe is chosen when a record arrives, while a program with new code may wait: from_X_begin()
  * sets up what the kernel side needs. What is heard comes later and in order, from_X_text() or the
@@ -12,6 +12,8 @@
 
 #include "base/hash.h"
 #include "capture/marker.h"
+#include "kernel/wishes.h"
+#include "recipes/calls.h"
 #include "recipes/log_reader.h"
 #include "recipes/marking.h"
 #include "recipes/python_items.h"
@@ -29,6 +31,7 @@ struct recipe_user {
 	bool inherits[RECIPE_SLOTS];	       /* recipes[] is of its parent */
 	struct teller *tellers[RECIPE_SLOTS];  /* of the records that are fed; NULL: none */
 	struct log_reader *logs[RECIPE_SLOTS]; /* of those with items of a log */
+	struct calls calls;		       /* of functions, that it is in */
 	bool asks;			       /* libraries may decide which tool it is */
 	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;			   /* what it runs was recognised by its start, not later */
@@ -49,7 +52,9 @@ struct recipe_marker {
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
 	uint64_t lost_events;	    /* of processes, when it was last looked for gone ones */
+	struct wish_list *wishes;   /* of each recipe: functions and probes */
 	bool deaf;		    /* the kernel side cannot hear logs: said once */
+	bool placeless;		    /* nor functions and probes */
 	bool starts;		    /* the hooks of Python know the recipes */
 	struct python_items python; /* what they know */
 };
@@ -98,6 +103,14 @@ int from_python_said(struct recipe_marker *m, const struct wire_checkpoint *said
 		     marker_feed_fn feed, void *context);
 /* It runs something else, or is gone. */
 void from_python_end(struct recipe_user *user);
+
+/* The same of functions that it calls and probes that it hits. */
+void from_place_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
+void from_place_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
+int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *hit, struct marking *to);
+/* Returns how many functions or probes an item was found to mean. */
+uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item);
+void from_place_free(struct recipe_marker *m);
 
 /* What the file says of the marker's work: see struct marker. */
 const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,

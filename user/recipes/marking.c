@@ -36,7 +36,7 @@ static uint32_t put_name(char *to, const char *name)
 	return (uint32_t)len;
 }
 
-/* The checkpoint is the process's, not the thread's that happened to be heard. */
+/* A line of a log is the process's, not the thread's that happened to write it. */
 int marking_mark(void *context, const struct recipe_mark *mark)
 {
 	struct marking *m = context;
@@ -45,7 +45,8 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 		char name[2 * WIRE_NAME_MAX];
 	} record = {.cp = *m->snapshot};
 
-	record.cp.h.tid = record.cp.h.tgid;
+	if (!m->of_thread)
+		record.cp.h.tid = record.cp.h.tgid;
 	record.cp.h.size = sizeof(record);
 	record.cp.what = what_of(mark);
 	record.cp.site = mark->summary ? WIRE_SITE_SUMMARY : WIRE_SITE_NONE;

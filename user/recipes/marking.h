@@ -11,7 +11,8 @@ struct marking {
 	const struct wire_checkpoint *snapshot; /* what all of them have: time, process, figures */
 	marker_feed_fn feed;
 	void *context;
-	bool any; /* one was fed, with the snapshot */
+	bool of_thread; /* the thread that was heard made them, not the process as a whole */
+	bool any;	/* one was fed, with the snapshot */
 };
 
 /* A recipe_mark_fn; context is a struct marking. */

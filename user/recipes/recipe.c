@@ -82,7 +82,9 @@ const char *recipe_source_key(enum recipe_source source)
 {
 	static const char *const keys[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = "log",
+		[RECIPE_SYMBOL] = "symbol",
 		[RECIPE_PYTHON] = "python",
+		[RECIPE_USDT] = "usdt",
 	};
 
 	return keys[source];

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "recipes/args.h"
 #include "recipes/line_pattern.h"
 #include "recipes/rules.h"
 
@@ -28,7 +29,9 @@ enum {
 /* What an item listens to. */
 enum recipe_source {
 	RECIPE_LOG,    /* lines of stdout and stderr */
+	RECIPE_SYMBOL, /* calls of functions */
 	RECIPE_PYTHON, /* calls of functions: "MODULES:NAMES", both with wildcards */
+	RECIPE_USDT,   /* hits of USDT probes */
 	RECIPE_SOURCES,
 };
 
@@ -49,8 +52,8 @@ struct recipe_value {
 };
 
 /* A checkpoint of the tool. In its texts a word stands for what is known when it is met: $1 is the
- * first group of a log's pattern, and $$ a dollar; {layer.name} an attribute of an argument of a
- * call, and {{ a brace. */
+ * first group of a log's pattern, and $$ a dollar; in all others {word}, such as {layer.name}, an
+ * attribute of an argument of a call: see braces.h. */
 struct recipe_item {
 	enum recipe_source source;
 	const char *text; /* what it listens for, as the recipe says it */
@@ -65,6 +68,7 @@ struct recipe_item {
 	const char *literal;	      /* of RECIPE_LOG; NULL: none */
 	bool children;		      /* of RECIPE_LOG: also of what the process starts */
 	bool at_return;		      /* of RECIPE_PYTHON: when the call has returned */
+	struct recipe_args args; /* of RECIPE_SYMBOL and RECIPE_USDT: those that its texts name */
 };
 
 struct recipe {

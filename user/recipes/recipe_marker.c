@@ -30,6 +30,7 @@ static void free_tellers(struct recipe_user *user)
 {
 	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
 		free_teller(user, slot);
+	calls_free(&user->calls);
 }
 
 static bool uses_any(const struct recipe_user *user)
@@ -42,8 +43,10 @@ static bool uses_any(const struct recipe_user *user)
 
 void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
 {
-	if (uses_any(user) && m->capture->engine)
-		from_log_end(m, m->capture, user);
+	if (!uses_any(user) || !m->capture->engine)
+		return;
+	from_log_end(m, m->capture, user);
+	from_place_end(m, m->capture, user);
 }
 
 void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
@@ -128,6 +131,7 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 	if (!user->changed)
 		make_tellers(m, user);
 	from_log_begin(m, m->capture, user);
+	from_place_begin(m, m->capture, user);
 }
 
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
@@ -316,8 +320,8 @@ static bool holds(struct marker *marker, uint32_t tgid)
 /* ---- What they say ----------------------------------------------------------------------------
  */
 
-static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
-		void *context)
+static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
+		 void *context)
 {
 	struct marking to = {
 		.snapshot = cp,
@@ -327,7 +331,7 @@ static int text(struct recipe_marker *m, const struct wire_checkpoint *cp, marke
 		.any = cp->text_state & WIRE_TEXT_AGAIN,
 	};
 
-	if (from_log_text(m, cp, &to))
+	if (cp->what == WIRE_TEXT ? from_log_text(m, cp, &to) : from_place_hit(m, cp, &to))
 		return -1;
 	return to.any ? 0 : feed(context, &cp->h);
 }
@@ -368,8 +372,8 @@ static int record(struct marker *marker, const struct wire_header *h, marker_fee
 	struct recipe_marker *m = marker_of(marker);
 	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
 
-	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_TEXT)
-		return text(m, cp, feed, context);
+	if (h->kind == WIRE_CHECKPOINT && WIRE_IS_HEARD(cp->what))
+		return heard(m, cp, feed, context);
 	if (h->kind == WIRE_CHECKPOINT && from_python_is(m, cp))
 		return from_python_said(m, cp, feed, context);
 	if (h->kind == WIRE_EXIT || h->kind == WIRE_EXEC)
@@ -396,6 +400,7 @@ static void close_marker(struct marker *marker)
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		rules_match_free(m->match[slot]);
 	python_items_free(&m->python);
+	from_place_free(m);
 	free(m->uses);
 	free(m->told);
 	free(m->items);
@@ -418,9 +423,10 @@ struct marker *recipe_marker_new(const struct recipes *recipes)
 		matches &= m->match[slot] != NULL;
 	}
 	m->uses = calloc(n, sizeof(*m->uses));
+	m->wishes = calloc(n, sizeof(*m->wishes));
 	m->told = calloc(n, sizeof(*m->told));
 	m->items = calloc(n * RECIPE_MAX_ITEMS, sizeof(*m->items));
-	if (matches && m->uses && m->told && m->items)
+	if (matches && m->uses && m->wishes && m->told && m->items)
 		return &m->marker;
 	close_marker(&m->marker);
 	return NULL;

@@ -47,7 +47,9 @@ static const struct {
 static int (*const finish[RECIPE_SOURCES])(struct recipe_reader *r, struct recipe_item *item,
 					   const yaml_node_t *node) = {
 	[RECIPE_LOG] = recipe_finish_log,
+	[RECIPE_SYMBOL] = recipe_finish_symbol,
 	[RECIPE_PYTHON] = recipe_finish_python,
+	[RECIPE_USDT] = recipe_finish_usdt,
 };
 
 static enum recipe_does deed_of(const yaml_node_t *key)
@@ -136,8 +138,8 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, children, "
-				  "python, at, "
-				  "phase, begin, end, mark, progress, metric, summary or optional",
+				  "symbol, python, usdt, at, name, phase, begin, end, mark, "
+				  "progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
@@ -180,6 +182,8 @@ static int read_item_key(struct recipe_reader *r, struct recipe_item *item, cons
 		return read_source(r, item, source, key, value);
 	if (nodes_is_key(key, "optional"))
 		return read_yes_or_no(r, key, value, &item->optional);
+	if (nodes_is_key(key, "name"))
+		return recipe_read_name(r, item, key, value);
 	if (nodes_is_key(key, "literal"))
 		return recipe_read_text(r, key, value, RECIPE_LITERAL_MAX, &item->literal);
 	if (nodes_is_key(key, "children"))
@@ -210,8 +214,10 @@ static int finish_item(struct recipe_reader *r, struct recipe_item *item, const 
 {
 	if (!item->text)
 		return nodes_fail(r->nodes, node,
-				  "a checkpoint that listens to nothing: add log or python");
-	if (item->does == RECIPE_NOTHING && !item->n_values)
+				  "a checkpoint that listens to nothing: add log, symbol, python "
+				  "or usdt");
+	if (item->source != RECIPE_SYMBOL && item->source != RECIPE_USDT &&
+	    item->does == RECIPE_NOTHING && !item->n_values)
 		return nodes_fail(r->nodes, node,
 				  "nothing to do when it is met: add phase, begin, end, mark, "
 				  "progress, metric or summary");

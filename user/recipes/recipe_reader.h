@@ -21,6 +21,14 @@ int recipe_finish_log(struct recipe_reader *r, struct recipe_item *item, const y
 int recipe_finish_python(struct recipe_reader *r, struct recipe_item *item,
 			 const yaml_node_t *node);
 
+int recipe_finish_symbol(struct recipe_reader *r, struct recipe_item *item,
+			 const yaml_node_t *node);
+int recipe_finish_usdt(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
+
+/* Reads `name`: a text, or the argument that is the name. The item makes a phase of it. */
+int recipe_read_name(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
+		     const yaml_node_t *value);
+
 /* Checks one of the texts of an item. Returns 0, or -1 and the error. */
 typedef int (*recipe_check_fn)(struct recipe_reader *r, const struct recipe_item *item,
 			       const char *text, const yaml_node_t *node);

@@ -18,6 +18,7 @@ static bool any_matched(const struct recipe *recipe, const struct recipe_use *us
 enum idle {
 	BUSY,
 	IDLE_UNSEEN,
+	IDLE_NOWHERE,
 	IDLE_MISSING,
 	IDLE_UNFIT,
 	IDLE_UNREACHED,
@@ -51,7 +52,15 @@ static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 
 	if (use->matched[item] || (recipe->items[item].optional && any_matched(recipe, use)))
 		return BUSY;
-	return recipe->items[item].source == RECIPE_PYTHON ? python_idle(m, at, item) : IDLE_UNSEEN;
+	switch (recipe->items[item].source) {
+	case RECIPE_PYTHON:
+		return python_idle(m, at, item);
+	case RECIPE_SYMBOL:
+	case RECIPE_USDT:
+		return from_place_found(m, at, item) ? IDLE_UNSEEN : IDLE_NOWHERE;
+	default:
+		return IDLE_UNSEEN;
+	}
 }
 
 static void warn_of_idle(const struct recipe_marker *m, struct capture *c, size_t at,
@@ -59,6 +68,8 @@ static void warn_of_idle(const struct recipe_marker *m, struct capture *c, size_
 {
 	static const char *const why_of[] = {
 		[IDLE_UNSEEN] = "never seen; the recipe was made for %s",
+		[IDLE_NOWHERE] = "no file that the program has mapped has a function or probe of "
+				 "that name; the recipe was made for %s",
 		[IDLE_MISSING] = "the module has no such function; the recipe was made for %s",
 		[IDLE_UNFIT] = "is there, and is no function that can be wrapped; the recipe was "
 			       "made for %s",
@@ -118,18 +129,21 @@ static bool is_worth_telling(const struct recipe *recipe, const struct recipe_us
 	return recipe->beside ? use->too_costly || any_matched(recipe, use) : use->processes;
 }
 
-static void tell_item(const struct recipe_item *item, uint64_t matched,
+static void tell_item(const struct recipe_item *item, uint64_t matched, uint64_t limited,
 		      struct recording_recipe_item *told)
 {
 	char **const texts[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = &told->log,
+		[RECIPE_SYMBOL] = &told->symbol,
 		[RECIPE_PYTHON] = &told->python,
+		[RECIPE_USDT] = &told->usdt,
 	};
 
-	*told = (struct recording_recipe_item){.matched = matched};
+	*told = (struct recording_recipe_item){.matched = matched, .limited = limited};
 	*texts[item->source] = (char *)item->text;
 	field_put(&record_recipe_item, told, recipe_source_key(item->source), true);
 	field_put(&record_recipe_item, told, "matched", true);
+	field_put(&record_recipe_item, told, "limited", limited);
 }
 
 static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_recipe *told)
@@ -139,7 +153,7 @@ static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_rec
 	struct recording_recipe_item *items = m->items + at * RECIPE_MAX_ITEMS;
 
 	for (size_t i = 0; i < recipe->n_items; i++)
-		tell_item(&recipe->items[i], use->matched[i], &items[i]);
+		tell_item(&recipe->items[i], use->matched[i], use->left_out[i], &items[i]);
 	*told = (struct recording_recipe){
 		.has = field_all(&record_recipe),
 		.name = (char *)recipe->name,

@@ -249,6 +249,26 @@ static int tell_value(const struct telling *m, const struct recipe_value *value)
 	return m->tell->mark(m->tell->context, &mark);
 }
 
+static void name_of(const struct telling *m, const struct recipe_item *item,
+		    char name[MARK_NAME_MAX])
+{
+	fill_in(m, item->name, name);
+	if (!name[0]) /* a word that stood for nothing: a phase has a name */
+		snprintf(name, MARK_NAME_MAX, "%s", m->t->recipe->name);
+}
+
+/* Counts it. Metrics come first: they join the checkpoint of their item. */
+static int meet(const struct telling *m, size_t at)
+{
+	const struct recipe_item *item = &m->t->recipe->items[at];
+
+	m->t->use->matched[at]++;
+	for (size_t i = 0; i < item->n_values; i++)
+		if (tell_value(m, &item->values[i]))
+			return -1;
+	return 0;
+}
+
 int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
 	       const struct recipe_tell *to)
 {
@@ -256,18 +276,13 @@ int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
 	const struct recipe_item *item = &t->recipe->items[at];
 	char name[MARK_NAME_MAX];
 
-	t->use->matched[at]++;
-	/* Metrics come first: they join the checkpoint of their item. */
-	for (size_t i = 0; i < item->n_values; i++)
-		if (tell_value(m, &item->values[i]))
-			return -1;
+	if (meet(m, at))
+		return -1;
 	if (item->does == RECIPE_NOTHING)
 		return 0;
 	if (item->does == RECIPE_PROGRESS)
 		return draw_bar(m, item);
-	fill_in(m, item->name, name);
-	if (!name[0]) /* a word that stood for nothing: a phase has a name */
-		snprintf(name, sizeof(name), "%s", t->recipe->name);
+	name_of(m, item, name);
 	switch (item->does) {
 	case RECIPE_PHASE:
 		if (end_open(m, at))
@@ -289,6 +304,22 @@ static int end_all(const struct telling *m)
 		if (end_open(m, i))
 			return -1;
 	return 0;
+}
+
+int teller_enter(struct teller *t, size_t at, const struct recipe_words *words,
+		 const struct recipe_tell *to, char name[MARK_NAME_MAX])
+{
+	const struct telling m = {.t = t, .words = words, .tell = to};
+
+	if (meet(&m, at))
+		return -1;
+	name_of(&m, &t->recipe->items[at], name);
+	return tell(&m, RECIPE_BEGIN, name);
+}
+
+int teller_leave(const char *name, const struct recipe_tell *to)
+{
+	return tell(&(struct telling){.tell = to}, RECIPE_END, name);
 }
 
 int teller_end(struct teller *t, const struct recipe_tell *to)

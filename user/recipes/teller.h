@@ -31,6 +31,7 @@ struct recipe_use {
 	uint64_t limited;    /* texts left out, as a process wrote too many in a time */
 	uint64_t too_costly; /* matches given up */
 	uint64_t undrawn;    /* steps that a progress bar passed over: part of the phase before */
+	uint64_t left_out[RECIPE_MAX_ITEMS]; /* calls and hits: there were too many in a second */
 };
 
 /* What an item means. */
@@ -77,6 +78,11 @@ struct recipe_use *teller_use(struct teller *t);
 /* An item was met. Counts it, and tells what it means. Returns 0, or what `tell` did. */
 int teller_act(struct teller *t, size_t item, const struct recipe_words *words,
 	       const struct recipe_tell *tell);
+/* As teller_act(), but a phase goes on until teller_leave(), whatever else is open. `name` is given
+ * to that. */
+int teller_enter(struct teller *t, size_t item, const struct recipe_words *words,
+		 const struct recipe_tell *tell, char name[MARK_NAME_MAX]);
+int teller_leave(const char *name, const struct recipe_tell *tell);
 /* The process ends: ends the phases that are open. */
 int teller_end(struct teller *t, const struct recipe_tell *tell);
 /* As teller_end(), but a signal has killed the process. */

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * item.bpf.c - a process comes by a place that an item of its recipe names: a function begins or
+ * returns, or a USDT probe is hit. Each is told with a snapshot at that instant.
+ *
+ * A place is in a file, for all who run it. The loader says which processes use which item; others
+ * pay for the probe, and nothing is told of them. The program is loaded when the first recipe with
+ * such an item is used (user/kernel/item_source.h).
+ *
+ * A return is told of only if its call was: they share the end of the stack. Example: quantize()
+ * is called with the stack ending at 7ffc10, calls itself at 7ffb80, and both return; `open_calls`
+ * has first 7ffc10, then 7ffb80, too. A call that is left by longjmp() or an exception stays in
+ * `open_calls` until there is another call at that place of the stack.
+ */
+#include "args.bpf.h"
+#include "job.bpf.h"
+#include "pids.bpf.h"
+
+enum {
+	MAX_USES = 8192,
+	MAX_CALLS = 8192, /* at a time */
+	MOST_HITS = 1000, /* of an item by a process in a second */
+	SECOND = 1000000000,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_SITES);
+	__type(key, u32);
+	__type(value, struct wire_item_site);
+} item_sites SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_USES);
+	__type(key, struct wire_item_key);
+	__type(value, struct wire_item_use);
+} item_uses SEC(".maps");
+
+struct open_call {
+	struct wire_item_key key;
+	u64 stack;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_CALLS);
+	__type(key, struct open_call);
+	__type(value, u8);
+} open_calls SEC(".maps");
+
+struct coming_by {
+	struct proc *proc;
+	const struct wire_item_site *site;
+	struct wire_item_use *use;
+	struct open_call call;
+	u32 index; /* of the site */
+	u32 tid;
+	u32 known;
+	u64 value[WIRE_HIT_ARGS];
+};
+
+/* Returns true if the process uses the item whose place this is. */
+static __always_inline bool is_used(struct coming_by *by)
+{
+	const u64 id = current_id();
+
+	by->site = bpf_map_lookup_elem(&item_sites, &by->index);
+	if (!by->site)
+		return false;
+	by->tid = id;
+	by->call.key.tgid = id >> 32;
+	by->call.key.item = by->site->item;
+	by->use = bpf_map_lookup_elem(&item_uses, &by->call.key);
+	if (!by->use)
+		return false;
+	by->proc = find_proc(id >> 32);
+	return by->proc && by->proc->started_ns == by->use->started_ns && !by->proc->waiting &&
+	       !tree_of(by->proc->job)->finished;
+}
+
+/* Returns false if the item had its share of this second. */
+static __always_inline bool has_share(struct wire_item_use *use)
+{
+	const u64 now = bpf_ktime_get_ns();
+
+	if (now - use->window_ns > SECOND) {
+		use->window_ns = now;
+		use->hits = 0;
+	}
+	return atomic_add(&use->hits, 1) < MOST_HITS;
+}
+
+/* Brings in the pages of a text. May sleep. */
+static __always_inline void touch_text(u64 at)
+{
+	const u64 last = (at + WIRE_HIT_TEXT_MAX - 1) & ~4095ULL;
+	u8 byte;
+
+	if (bpf_probe_read_user(&byte, 1, (void *)at))
+		bpf_copy_from_user(&byte, 1, (void *)at);
+	if (last > at && bpf_probe_read_user(&byte, 1, (void *)last))
+		bpf_copy_from_user(&byte, 1, (void *)last);
+}
+
+/* Reads what may be on pages that are not in memory before a record is reserved: a fault that its
+ * owner does not serve would hold up the ring. */
+static __always_inline void read_args(struct pt_regs *ctx, struct coming_by *by)
+{
+	for (u32 i = 0; i < WIRE_HIT_ARGS; i++)
+		if (read_arg(ctx, &by->site->arg[i], &by->value[i]))
+			by->known |= 1u << i;
+	for (u32 i = 0; i < WIRE_HIT_TEXTS; i++) {
+		const u32 arg = by->site->text[i];
+
+		if (arg >= WIRE_HIT_ARGS || !(by->known & 1u << arg))
+			continue;
+		by->value[arg] = cut_address(by->value[arg], &by->site->arg[arg]);
+		touch_text(by->value[arg]);
+	}
+}
+
+static __always_inline void fill_texts(struct wire_hit *to, const struct coming_by *by)
+{
+	for (u32 i = 0; i < WIRE_HIT_TEXTS; i++) {
+		const u32 arg = by->site->text[i];
+
+		to->len[i] = -1;
+		if (arg < WIRE_HIT_ARGS && by->known & 1u << arg)
+			to->len[i] = bpf_probe_read_user_str(to->text[i], WIRE_HIT_TEXT_MAX,
+							     (void *)by->value[arg]);
+	}
+}
+
+static __always_inline bool tell(const struct coming_by *by, u8 what)
+{
+	const u32 size = sizeof(struct wire_checkpoint) + sizeof(struct wire_hit);
+	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, size, 0);
+	struct wire_hit *hit;
+
+	if (!c) {
+		atomic_add(&tree_of(by->proc->job)->epoch, 1); /* a hole in the sequence */
+		count(lost_checkpoints);
+		return false;
+	}
+	fill_checkpoint(c, by->proc, what, by->index, by->tid);
+	c->h.size = size;
+	c->name_state = WIRE_NAME_OK;
+	c->name_len = sizeof(*hit);
+	hit = (void *)c->name;
+	hit->stack = by->call.stack;
+	hit->item = by->call.key.item;
+	hit->known = by->known;
+	__builtin_memcpy(hit->value, by->value, sizeof(hit->value));
+	fill_texts(hit, by);
+	bpf_ringbuf_submit(c, 0);
+	return true;
+}
+
+static __always_inline void begins(struct pt_regs *ctx, struct coming_by *by)
+{
+	const u8 yes = 1;
+
+	if (!has_share(by->use)) {
+		atomic_add(&by->use->limited, 1);
+		return;
+	}
+	if (config.audit && (!by->proc->job || !is_within_limit(by->proc)))
+		return;
+	if (by->site->phase && bpf_map_update_elem(&open_calls, &by->call, &yes, BPF_ANY)) {
+		atomic_add(&by->use->limited, 1);
+		return;
+	}
+	read_args(ctx, by);
+	if (!tell(by, WIRE_HIT) && by->site->phase)
+		bpf_map_delete_elem(&open_calls, &by->call);
+}
+
+SEC("?uprobe.s")
+int item_hit(struct pt_regs *ctx)
+{
+	struct coming_by by = {.index = bpf_get_attach_cookie(ctx)};
+
+	if (!is_used(&by))
+		return 0;
+	by.call.stack = PT_REGS_SP(ctx);
+	if (!by.site->returns)
+		begins(ctx, &by);
+	else if (!bpf_map_delete_elem(&open_calls, &by.call))
+		tell(&by, WIRE_RETURN);
+	return 0;
+}

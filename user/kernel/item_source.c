@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/item_source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "kernel/late_load.h"
+#include "kernel/skeleton.h"
+
+struct item_source {
+	struct qprof_bpf *own;
+};
+
+struct item_source *item_source_new(const struct qprof_bpf *engines, struct error *err)
+{
+	struct item_source *source = calloc(1, sizeof(*source));
+	int code;
+
+	if (!source) {
+		error_set(err, "out of memory");
+		return NULL;
+	}
+	source->own = late_load(engines, "item_hit", &code);
+	if (source->own)
+		return source;
+	free(source);
+	error_set(err, "cannot load the program that tells of functions and probes: %s",
+		  strerror(-code));
+	return NULL;
+}
+
+void item_source_free(struct item_source *source)
+{
+	if (!source)
+		return;
+	qprof_bpf__destroy(source->own);
+	free(source);
+}
+
+const struct qprof_bpf *item_source_own(const struct item_source *source)
+{
+	return source ? source->own : NULL;
+}
+
+struct bpf_program *item_source_program(const struct item_source *source)
+{
+	return source->own->progs.item_hit;
+}
+
+int item_source_set_site(struct item_source *source, uint32_t index,
+			 const struct wire_item_site *site)
+{
+	return bpf_map_update_elem(bpf_map__fd(source->own->maps.item_sites), &index, site,
+				   BPF_ANY);
+}
+
+int item_source_use(struct item_source *source, uint32_t tgid, uint32_t item, uint64_t started_ns)
+{
+	const struct wire_item_key key = {.tgid = tgid, .item = item};
+	const struct wire_item_use use = {.started_ns = started_ns};
+
+	return bpf_map_update_elem(bpf_map__fd(source->own->maps.item_uses), &key, &use, BPF_ANY);
+}
+
+/* Calls that it was left in by longjmp() or its exit. */
+static void forget_calls(struct item_source *source, const struct wire_item_key *key)
+{
+	const int map = bpf_map__fd(source->own->maps.open_calls);
+	struct {
+		struct wire_item_key key;
+		uint64_t stack;
+	} call, next;
+	int code = bpf_map_get_next_key(map, NULL, &next);
+
+	while (!code) {
+		call = next;
+		code = bpf_map_get_next_key(map, &call, &next);
+		if (!memcmp(&call.key, key, sizeof(*key)))
+			bpf_map_delete_elem(map, &call);
+	}
+}
+
+uint64_t item_source_leave(struct item_source *source, uint32_t tgid, uint32_t item)
+{
+	const int map = bpf_map__fd(source->own->maps.item_uses);
+	const struct wire_item_key key = {.tgid = tgid, .item = item};
+	struct wire_item_use use;
+
+	if (bpf_map_lookup_elem(map, &key, &use))
+		return 0;
+	bpf_map_delete_elem(map, &key);
+	forget_calls(source, &key);
+	return use.limited;
+}

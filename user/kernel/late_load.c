@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/late_load.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "kernel/skeleton.h"
+
+static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, own->obj)
+	{
+		const struct bpf_map *other =
+			bpf_object__find_map_by_name(engines->obj, bpf_map__name(map));
+		int err = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The engine has chosen how its programs attach. */
+static void choose(struct bpf_program *program, const struct qprof_bpf *engines, bool load)
+{
+	const struct bpf_program *other =
+		bpf_object__find_program_by_name(engines->obj, bpf_program__name(program));
+
+	bpf_program__set_autoload(program, load);
+	if (load && other)
+		bpf_program__set_expected_attach_type(program,
+						      bpf_program__expected_attach_type(other));
+}
+
+static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *name)
+{
+	struct bpf_program *program = NULL;
+	const int err = share_maps(own, engines);
+
+	while ((program = bpf_object__next_program(own->obj, program)))
+		choose(program, engines, !strcmp(bpf_program__name(program), name));
+	/* What is dead code for this run is so by the engine's constants, which are frozen. */
+	memcpy(own->rodata, engines->rodata, sizeof(*own->rodata));
+	return err ? err : qprof_bpf__load(own);
+}
+
+struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *program, int *code)
+{
+	struct qprof_bpf *own = qprof_bpf__open();
+
+	*code = own ? load(own, engines, program) : -errno;
+	if (!*code)
+		return own;
+	qprof_bpf__destroy(own);
+	return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * late_load.h - loads a program of the BPF object when it is needed: few runs need it, and to load
+ * one takes the kernel some 10 ms.
+ */
+#ifndef QPROF_LATE_LOAD_H
+#define QPROF_LATE_LOAD_H
+
+struct qprof_bpf;
+
+/*
+ * Opens the object once more, and loads the program of that name, with the maps and variables of
+ * the engine's: a program cannot be loaded into an object later. That takes three times as long as
+ * to load it with the others. Returns NULL and *code, a -errno.
+ */
+struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *program, int *code);
+
+#endif

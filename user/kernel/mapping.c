@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "kernel/pids.h"
+
+static void copy_mapping(void *context, const struct wire_mapping *m)
+{
+	*(struct wire_mapping *)context = *m;
+}
+
+int mapping_identify(struct engine *e, int fd, struct wire_mapping *m)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	int err;
+
+	*m = (struct wire_mapping){0};
+	if (at == MAP_FAILED)
+		return -errno;
+	err = engine_tell_mappings(e, pids_self(), (uintptr_t)at, copy_mapping, m);
+	munmap(at, page);
+	return err ? err : m->file.inode ? 0 : -ENOENT;
+}
+
+bool mapping_is_same(const struct wire_mapping *a, const struct wire_mapping *b)
+{
+	return !memcmp(&a->file, &b->file, sizeof(a->file));
+}
+
+bool mapping_is_still(struct engine *e, int fd, const struct wire_mapping *m)
+{
+	struct wire_mapping now;
+	char link[64];
+	int again, err;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	again = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (again < 0)
+		return true;
+	err = mapping_identify(e, again, &now);
+	close(again);
+	return err || mapping_is_same(&now, m);
+}
+
+bool mapping_is_overlaid(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/wishes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <asm/ptrace.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "kernel/digest.h"
+#include "kernel/functions.h"
+#include "kernel/usdt.h"
+
+struct wisher {
+	uint32_t tgid;
+	uint64_t lists;
+	UT_hash_handle hh;
+};
+
+/* ---- Who wishes what --------------------------------------------------------------------------
+ */
+
+uint64_t wishes_add(struct wishes *w, struct wish_list *list)
+{
+	size_t i = 0;
+
+	while (i < w->n && w->lists[i] != list)
+		i++;
+	if (i == WISHES_MAX)
+		return 0;
+	if (i == w->n)
+		w->lists[w->n++] = list;
+	return UINT64_C(1) << i;
+}
+
+static struct wisher *find(const struct wishes *w, uint32_t tgid)
+{
+	struct wisher *wisher;
+
+	HASH_FIND(hh, w->wishers, &tgid, sizeof(tgid), wisher);
+	return wisher;
+}
+
+static void forget(struct wishes *w, struct wisher *wisher)
+{
+	HASH_DEL(w->wishers, wisher);
+	free(wisher);
+}
+
+void wishes_use(struct wishes *w, uint32_t tgid, uint64_t lists)
+{
+	struct wisher *wisher = find(w, tgid);
+
+	if (!lists && wisher)
+		forget(w, wisher);
+	if (!lists)
+		return;
+	if (!wisher) {
+		wisher = calloc(1, sizeof(*wisher));
+		if (!wisher)
+			return;
+		wisher->tgid = tgid;
+		HASH_ADD(hh, w->wishers, tgid, sizeof(wisher->tgid), wisher);
+		if (!wisher->hh.tbl) {
+			free(wisher);
+			return;
+		}
+	}
+	wisher->lists = lists;
+}
+
+uint64_t wishes_of(const struct wishes *w, uint32_t tgid)
+{
+	const struct wisher *wisher = find(w, tgid);
+
+	return wisher ? wisher->lists : 0;
+}
+
+void wishes_free(struct wishes *w)
+{
+	while (w->wishers)
+		forget(w, w->wishers);
+}
+
+/* ---- Places -----------------------------------------------------------------------------------
+ */
+
+/* The places that were found in a file. */
+struct places {
+	struct wish_search *search;
+	struct item_source *source;
+	struct wish *wish;
+	struct probe_place *list;
+	size_t n, room;
+	int err;
+};
+
+static void warn(const struct places *p, const char *name, const char *why)
+{
+	char what[600];
+
+	snprintf(what, sizeof(what), "%s in %s", name, p->search->path);
+	if (!p->search->comparing)
+		p->search->warn(p->search->context, what, why);
+}
+
+/* Returns the index of a new site, or -errno. */
+static int add_site(struct places *p, const char *name, const struct wire_item_site *site)
+{
+	int index = sites_add_name(p->search->sites, name);
+	int err = index < 0 ? index : item_source_set_site(p->source, (uint32_t)index, site);
+
+	return err ? err : index;
+}
+
+static void add_place(struct places *p, uint64_t offset, uint64_t semaphore, int index)
+{
+	struct probe_place *list;
+
+	digest_place(p->search->digest, p->search->fd, offset);
+	if (p->search->comparing)
+		return;
+	list = index < 0 ? NULL : array_reserve(p->list, p->n, &p->room, sizeof(*list));
+	if (!list) {
+		p->err = index < 0 ? index : -ENOMEM;
+		return;
+	}
+	p->list = list;
+	list[p->n++] = (struct probe_place){
+		.offset = offset, .semaphore = semaphore, .cookie = (uint32_t)index};
+}
+
+/* The registers that hold arguments 1 to 6 of a function. */
+static struct wire_arg function_arg(size_t i)
+{
+#if defined(__x86_64__)
+	static const uint16_t registers[WIRE_HIT_ARGS] = {
+		offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rsi),
+		offsetof(struct pt_regs, rdx), offsetof(struct pt_regs, rcx),
+		offsetof(struct pt_regs, r8),  offsetof(struct pt_regs, r9),
+	};
+	const uint16_t reg = registers[i];
+#else
+	const uint16_t reg = (uint16_t)(offsetof(struct user_pt_regs, regs) + 8 * i);
+#endif
+	return (struct wire_arg){.kind = WIRE_ARG_REG, .reg = reg, .index = WIRE_NO_REG, .size = 8};
+}
+
+static struct wire_item_site site_of(const struct wish *wish)
+{
+	struct wire_item_site site = {.item = wish->item, .phase = wish->returns};
+
+	memcpy(site.text, wish->texts, sizeof(site.text));
+	return site;
+}
+
+static void add_function(void *context, const struct function *function)
+{
+	struct places *p = context;
+	struct wire_item_site site = site_of(p->wish);
+	int index = 0;
+
+	if (p->wish->returns && function->unknown)
+		warn(p, function->name, function->unknown);
+	if (p->wish->returns && function->unknown && !function->n_returns)
+		return;
+	for (size_t i = 0; i < WIRE_HIT_ARGS; i++)
+		if (p->wish->args & 1u << i)
+			site.arg[i] = function_arg(i);
+	if (!p->search->comparing)
+		index = add_site(p, function->name, &site);
+	add_place(p, function->begin, 0, index);
+	site.returns = 1;
+	if (!p->search->comparing && function->n_returns)
+		index = add_site(p, function->name, &site);
+	for (size_t i = 0; p->wish->returns && i < function->n_returns; i++)
+		add_place(p, function->returns[i], 0, index);
+	p->wish->places += !p->search->comparing;
+}
+
+static void add_probe(struct places *p, const struct usdt_probe *probe)
+{
+	struct wire_item_site site = site_of(p->wish);
+	char name[2 * USDT_NAME_LEN];
+	int index = 0;
+
+	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
+	for (size_t i = 0; i < WIRE_HIT_ARGS; i++) {
+		if (!(p->wish->args & 1u << i))
+			continue;
+		site.arg[i] = probe->arg[i];
+		if (i >= probe->nargs)
+			warn(p, name, "it has fewer arguments than the recipe names");
+	}
+	if (!p->search->comparing)
+		index = add_site(p, name, &site);
+	add_place(p, probe->offset, probe->semaphore, index);
+	p->wish->places += !p->search->comparing;
+}
+
+/* ---- Search -----------------------------------------------------------------------------------
+ */
+
+static void search_functions(struct places *p, const struct wish_list *list)
+{
+	struct functions *functions = NULL;
+	const char *why = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < list->n && !err; i++) {
+		int n;
+
+		p->wish = &list->wishes[i];
+		if (!p->wish->function)
+			continue;
+		if (!functions)
+			err = functions_open(p->search->fd, &functions, &why);
+		if (err == -ENOEXEC)
+			return;
+		if (err)
+			break;
+		n = functions_find(functions, p->wish->pattern, p->wish->returns, add_function, p);
+		if (n > FUNCTIONS_MAX)
+			warn(p, p->wish->pattern, "more functions match than are probed: 256");
+		p->err = n < 0 ? n : p->err;
+	}
+	if (err)
+		warn(p, "functions", why ? why : strerror(-err));
+	functions_free(functions);
+}
+
+static void search_probes(struct places *p, const struct wish_list *list)
+{
+	struct usdt_file file = {0};
+	bool read = false;
+
+	for (size_t i = 0; i < list->n; i++) {
+		p->wish = &list->wishes[i];
+		if (p->wish->function)
+			continue;
+		/* What is wrong with the file was said when it was searched for checkpoints. */
+		if (!read && usdt_file_read(p->search->fd, &file, NULL))
+			return;
+		read = true;
+		for (size_t k = 0; k < file.count; k++)
+			if (sites_match(&file.probes[k], p->wish->pattern))
+				add_probe(p, &file.probes[k]);
+	}
+	usdt_file_free(&file);
+}
+
+/* All at once; or, if the kernel refuses one of them, one by one, so that the rest work. */
+static void attach(struct places *p)
+{
+	struct wish_search *s = p->search;
+	struct probes *probes = engine_probes(s->engine);
+	size_t refused = 0;
+	int err;
+
+	if (!p->n)
+		return;
+	err = probes_attach(probes, PROBE_ITEM, s->group, s->fd, p->list, p->n);
+	s->attached |= !err;
+	for (size_t i = 0; err && i < p->n; i++) {
+		const int one = probes_attach(probes, PROBE_ITEM, s->group, s->fd, &p->list[i], 1);
+
+		s->attached |= !one;
+		refused += one != 0;
+		p->err = one ? one : p->err;
+	}
+	if (refused)
+		warn(p, "places of recipes", strerror(-p->err));
+}
+
+void wishes_search(struct wishes *w, uint64_t lists, struct wish_search *search)
+{
+	struct places p = {.search = search};
+	struct error err = {0};
+
+	p.source = engine_items(search->engine, &err);
+	for (size_t i = 0; p.source && i < w->n; i++) {
+		if (!(lists & UINT64_C(1) << i))
+			continue;
+		search_functions(&p, w->lists[i]);
+		search_probes(&p, w->lists[i]);
+	}
+	if (p.err)
+		warn(&p, "places of recipes", strerror(-p.err));
+	attach(&p);
+	free(p.list);
+}

@@ -25,7 +25,7 @@ enum {
 	SHORT_TEXT = 64,
 	MIDDLE_TEXT = 256,
 	WORDS = 4, /* of 8 bytes, that are searched at a time */
-	/* A process may have 10,000 records a second told, and so many at once. */
+	/* A process may have 10,000 records a second, and so many besides after a pause. */
 	RECORD_NS = 100000,
 	RECORDS_AT_ONCE = 4096,
 };

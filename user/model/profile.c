@@ -440,7 +440,6 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	err = phases_step(&p->phases, &p->names, &event);
 	if (err)
 		return err;
-
 	row_metrics_drop_joined(p->metrics);
 	note_run(p, &cp->h, cp->what);
 	if (!(cp->text_state & WIRE_TEXT_AGAIN))

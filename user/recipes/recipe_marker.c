@@ -60,8 +60,11 @@ void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
 
 static void forget_all(struct recipe_marker *m)
 {
-	while (m->users)
-		recipe_user_forget(m, m->users);
+	struct recipe_user *user = NULL, *next;
+
+	HASH_ITER (hh, m->users, user, next) {
+		recipe_user_forget(m, user);
+	}
 }
 
 struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid)

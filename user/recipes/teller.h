@@ -75,17 +75,18 @@ bool teller_is_child(const struct teller *t);
 const struct recipe *teller_recipe(const struct teller *t);
 struct recipe_use *teller_use(struct teller *t);
 
-/* An item was met. Counts it, and tells what it means. Returns 0, or what `tell` did. */
-int teller_act(struct teller *t, size_t item, const struct recipe_words *words,
-	       const struct recipe_tell *tell);
+/* An item of the recipe was met, by its index. Counts it, and tells what it means. Returns 0, or
+ * what `to` did. */
+int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
+	       const struct recipe_tell *to);
 /* As teller_act(), but a phase goes on until teller_leave(), whatever else is open. `name` is given
  * to that. */
 int teller_enter(struct teller *t, size_t item, const struct recipe_words *words,
 		 const struct recipe_tell *tell, char name[MARK_NAME_MAX]);
 int teller_leave(const char *name, const struct recipe_tell *tell);
 /* The process ends: ends the phases that are open. */
-int teller_end(struct teller *t, const struct recipe_tell *tell);
+int teller_end(struct teller *t, const struct recipe_tell *to);
 /* As teller_end(), but a signal has killed the process. */
-int teller_die(struct teller *t, const struct recipe_tell *tell);
+int teller_die(struct teller *t, const struct recipe_tell *to);
 
 #endif

@@ -250,8 +250,7 @@ static bool add_definition(struct profile *p)
 	return text && summaries_define(&p->summaries, text);
 }
 
-/* The probes `metric`, `summary`, `define` and `item` are one kind of record: the site tells them
- * apart. What an item says is for a marker. */
+/* `metric`, `summary`, `define`, `item`: the site tells them apart. An item is for a marker. */
 static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
 	const char *site =

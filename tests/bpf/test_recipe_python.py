@@ -192,6 +192,18 @@ def test_attached(target, attach, recipe, files):
     assert matched(profile) == (1, [0, 0, 0])
 
 
+def test_attached_with_a_recipe_of_calls_alone(target, attach):
+    """Nothing can recognise such a process: the user has asked, and is told."""
+    idle = target("exit:0")
+    with attach(idle.pid, options=["--recipe", "torch-ao"]) as attached:
+        idle.tell()
+        idle.wait()
+        profile = attached.finished()
+    said = warnings(profile, "torch.ao")
+    assert len(said) == 1 and "heard only in commands that qprof-bpf starts" in said[0], said
+    assert "recipes" not in profile
+
+
 def test_hooks_that_are_switched_off(profile, recipe):
     run = profile("sh", "-c", "env; exec " + PYTHON + " -c 'import this' tool.py",
                   options=["--python-hooks=none", *recipe(RECIPE.replace('modules: "tool.*"', "arguments: tool.py"))])

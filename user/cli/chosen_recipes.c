@@ -62,6 +62,7 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
 		else if (read_named(chosen->set, chosen->names.items[i], err))
 			return -1;
 	}
+	recipes_mark_asked(chosen->set);
 	return shipped ? read_shipped(chosen, err) : 0;
 }
 

@@ -70,6 +70,12 @@ const struct recipe *recipes_at(const struct recipes *r, size_t i)
 	return &r->list[i];
 }
 
+void recipes_mark_asked(struct recipes *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		r->list[i].asked = true;
+}
+
 const struct recipe *recipes_named(const struct recipes *r, const char *name)
 {
 	for (size_t i = 0; i < r->n; i++)

@@ -78,6 +78,7 @@ struct recipe {
 	size_t n_items;
 	bool beside;   /* is used beside the recipe of the tool, not in its place */
 	char line_end; /* ends a line of its log, as a newline does; '\0': none */
+	bool asked;    /* the user has named it: is to know if it cannot be used */
 	bool matches;  /* processes are recognised; else its items find theirs: RECIPE_PYTHON */
 };
 
@@ -97,6 +98,8 @@ int recipes_parse(struct recipes *r, const char *name, const char *text, size_t 
 int recipes_read_all(struct recipes *r, const char *directory, struct error *err);
 size_t recipes_count(const struct recipes *r);
 const struct recipe *recipes_at(const struct recipes *r, size_t i);
+/* Those that are there were named by the user. */
+void recipes_mark_asked(struct recipes *r);
 /* Returns NULL if there is none of that name. */
 const struct recipe *recipes_named(const struct recipes *r, const char *name);
 /* The word that begins an item of this source in a file: "log". */

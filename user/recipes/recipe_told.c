@@ -111,12 +111,19 @@ static void warn_of_idle_items(const struct recipe_marker *m, struct capture *c,
 			warn_of_idle(m, c, at, reason);
 }
 
-/* Told even if the recipe was not used: nobody knows whether it would have been. */
-static void warn_of_no_room(const struct recipe_marker *m, struct capture *c)
+/* Recipes that were not used, and nobody knows whether they would have been. */
+static void warn_of_unusable(const struct recipe_marker *m, struct capture *c)
 {
-	for (size_t i = 0; i < recipes_count(m->recipes); i++)
-		if (m->python.left_out[i] && !m->uses[i].processes)
+	for (size_t i = 0; i < recipes_count(m->recipes); i++) {
+		const struct recipe *recipe = recipes_at(m->recipes, i);
+
+		if (m->uses[i].processes)
+			continue;
+		if (m->python.left_out[i])
 			warn_of_idle(m, c, i, IDLE_LEFT_OUT);
+		else if (recipe->asked && !recipe->matches && !m->starts)
+			warn_of_idle(m, c, i, IDLE_UNREACHED);
+	}
 	if (m->python.modules_left_out)
 		capture_warn(c, "recipes",
 			     "all together match too many modules: not all are known "
@@ -184,6 +191,6 @@ const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struc
 		if (!recipe->beside)
 			warn_of_idle_items(m, c, i);
 	}
-	warn_of_no_room(m, c);
+	warn_of_unusable(m, c);
 	return m->told;
 }

@@ -44,13 +44,23 @@ static enum idle python_idle(const struct recipe_marker *m, size_t recipe, size_
 	return recipes_at(m->recipes, recipe)->matches ? IDLE_UNSEEN : BUSY;
 }
 
+/* Its functions were there: a program may import a tool and make no use of it. */
+static bool any_found(const struct recipe *recipe, const struct recipe_use *use)
+{
+	for (size_t i = 0; i < recipe->n_items; i++)
+		if (use->found[i])
+			return true;
+	return false;
+}
+
 /* Some items are not of each run. If nothing at all was met, they are named with the rest. */
 static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 {
 	const struct recipe *recipe = recipes_at(m->recipes, at);
 	const struct recipe_use *use = &m->uses[at];
 
-	if (use->matched[item] || (recipe->items[item].optional && any_matched(recipe, use)))
+	if (use->matched[item] ||
+	    (recipe->items[item].optional && (any_matched(recipe, use) || any_found(recipe, use))))
 		return BUSY;
 	switch (recipe->items[item].source) {
 	case RECIPE_PYTHON:

@@ -369,3 +369,33 @@ def test_a_bad_recipe_stops_before_anything_runs(recipe, tmp_path):
     run = run_qprof("-a", "-o", report, *recipe(RECIPE.replace("$3", "$4")))
     assert run.returncode == 125 and "$4 is not there" in run.stderr, run
     assert not report.exists()
+
+
+FAMILY = r"""
+import json, os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print(json.dumps({"ready": os.getpid()}), flush=True)
+signal.sigwait([signal.SIGUSR1])
+child = os.fork()
+if not child:
+    os.write(2, b"[ 1/ 2] forked - ")
+    os._exit(0)
+os.waitpid(child, 0)
+os.write(2, b"[ 2/ 2] parent - ")
+"""
+
+
+def test_children_are_heard_from_their_fork_on(audit, recipe, tmp_path):
+    script = tmp_path / "family.py"
+    script.write_text(FAMILY)
+    text = BY_SCRIPT.replace("*sayer.py", "*family.py").replace("phase: $3", "phase: $3, children: yes")
+    with audit(*recipe(text)) as running:
+        with Target(str(script), path=PYTHON) as one:
+            hears(running, one.pid)
+            one.tell()
+            assert one.wait() == 0
+            report = running.stop()
+    phases = job_of(report, one.pid)["phases"]
+    assert [(p["name"], p["pid"] == one.pid, p.get("closed", True)) for p in phases] == [
+        ("forked", False, True), ("parent", True, True)], phases
+    assert use_of(report)["processes"] == 1, use_of(report)

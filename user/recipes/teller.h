@@ -81,9 +81,9 @@ int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
 	       const struct recipe_tell *to);
 /* As teller_act(), but a phase goes on until teller_leave(), whatever else is open. `name` is given
  * to that. */
-int teller_enter(struct teller *t, size_t item, const struct recipe_words *words,
-		 const struct recipe_tell *tell, char name[MARK_NAME_MAX]);
-int teller_leave(const char *name, const struct recipe_tell *tell);
+int teller_enter(struct teller *t, size_t at, const struct recipe_words *words,
+		 const struct recipe_tell *to, char name[MARK_NAME_MAX]);
+int teller_leave(const char *name, const struct recipe_tell *to);
 /* The process ends: ends the phases that are open. */
 int teller_end(struct teller *t, const struct recipe_tell *to);
 /* As teller_end(), but a signal has killed the process. */

@@ -137,10 +137,19 @@ def test_a_log_without_a_newline_takes_no_more_memory(recipe, out):
 
 # ---- Many texts ----
 
-def test_a_flood_pushes_nobody_out(profile, recipe, tmp_path):
+def test_a_flood_pushes_nobody_out(python, recipe, tmp_path):
     """A process that writes matching texts as fast as it can: what is left out of it is said, and of no other."""
-    script = f"{SAYS} flood 300000 2>{tmp_path}/flood & {SAYS} stdout 20 >/dev/null & wait"
-    run = profile("sh", "-c", script, options=recipe("{executable: [sh, says]}"))
+    run = python(f"""
+import signal
+says = subprocess.Popen(["{SAYS}", "stdout", "20", "wait"], stdout=subprocess.PIPE)
+says.stdout.readline()
+with open("{tmp_path}/flood", "wb") as file:
+    flood = subprocess.Popen(["{SAYS}", "flood", "300000"], stderr=file)
+    while not os.fstat(file.fileno()).st_size:
+        pass
+    says.send_signal(signal.SIGUSR1)
+    assert (flood.wait(), says.wait()) == (0, 0)
+""", recipe("{executable: [python*, says]}"))
     by_pid = {}
     for part in run.profile["phases"]:
         by_pid.setdefault(part["pid"], []).append(part["name"])

@@ -205,11 +205,11 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.count_splice = config->count_splice,
 		.nested = e->pids.nested,
 		.listens = config->listens,
+		.curves = config->curves,
 	};
 
 	if (features_find(&e->features, e->bpf, &use, err))
 		return -1;
-	bpf_program__set_autoload(e->bpf->progs.usage_tick, config->curves);
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }

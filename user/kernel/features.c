@@ -222,6 +222,8 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 			strerror(errno));
 	choose_calls(f, bpf, btf, use->count_splice);
 	choose_io_uring(bpf, btf);
+	bpf_program__set_autoload(bpf->progs.usage_tick,
+				  use->curves && tracepoint_args(btf, "hrtimer_expire_entry"));
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, use->audit);
 	code = find_rss_layout(f, btf, err);

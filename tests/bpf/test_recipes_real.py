@@ -115,8 +115,9 @@ def test_rich(out, tmp_path):
 def test_llama_quantize(profile, tmp_path):
     names = gguf_model.write(tmp_path / "model.gguf", layers=2, width=256)
     run = profile("llama-quantize", tmp_path / "model.gguf", tmp_path / "q.gguf", "Q8_0")
-    phases = [p["name"] for p in run.profile["phases"]]
-    assert sorted(phases) == sorted(names), f"expected a phase a tensor, {names}, got {phases}"
+    outer, *phases = [p["name"] for p in run.profile["phases"]]
+    assert outer == "Quantize" and sorted(phases) == sorted(names), f"expected {names} within it, got {phases}"
+    assert {p["depth"] for p in run.profile["phases"][1:]} == {1}, run.profile["phases"]
     size = (tmp_path / "q.gguf").stat().st_size / 2**20
     assert size - 0.1 < run.profile["quantized_size_mb"] <= size, run.profile["quantized_size_mb"]
     assert run.profile["quality"]["warnings"] == [], run.profile["quality"]["warnings"]
@@ -133,6 +134,8 @@ def test_llama_imatrix(profile, tmp_path):
     marks = [row for row in run.profile["memory_usage"] if row["step"].startswith("Chunk")]
     assert [row["step"] for row in marks] == [f"Chunk {i}" for i in range(1, 6)], marks
     assert all(row["metrics"]["perplexity"] > 1 for row in marks), marks
-    assert "Compute over 5 chunks" in [p["name"] for p in run.profile["phases"]], run.profile["phases"]
+    names = [p["name"] for p in run.profile["phases"]]
+    assert [n for n in names if n in ("Load model", "Compute over 5 chunks", "Save")] == [
+        "Load model", "Compute over 5 chunks", "Save"], names
     assert run.profile["quality"]["warnings"] == [], run.profile["quality"]["warnings"]
     assert_nothing_lost(run.profile)

@@ -129,6 +129,18 @@ def test_two_at_once_do_not_mix(audit, recipe):
     assert quality(report)["lost_checkpoints"] == 0 and quality(report)["missing_checkpoints"] == 0
 
 
+def test_functions_are_phases_too(audit, recipe):
+    """go() is what handles SIGUSR1."""
+    with audit(*recipe(RECIPE + "- {symbol: go, phase: Woken}\n")) as running:
+        with Nested("stderr", "1", "wait") as one:
+            hears(running, one.pid)
+            one.tell()
+            assert one.wait() == 0
+        report = running.stop()
+    assert names_of(job_of(report, one.pid)) == ["Woken", "layer.1", "by hand 1"]
+    assert {item.get("symbol"): item["matched"] for item in use_of(report)["checkpoints"]}["go"] == 1
+
+
 def test_one_that_ran_before_has_phases_from_then_on(audit, recipe, sayer):
     with sayer("before", "after", "last") as one:
         one.go()

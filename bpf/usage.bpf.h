@@ -32,6 +32,7 @@ static __always_inline void add_usage(struct wire_usage *sum, const struct wire_
 	sum->cpu_ns += more->cpu_ns;
 	sum->major_faults += more->major_faults;
 	sum->minor_faults += more->minor_faults;
+	sum->cpu_wait_ns += more->cpu_wait_ns;
 }
 
 static __always_inline void subtract_usage(struct wire_usage *sum, const struct wire_usage *less)
@@ -46,6 +47,7 @@ static __always_inline void subtract_usage(struct wire_usage *sum, const struct 
 	sum->cpu_ns -= less->cpu_ns;
 	sum->major_faults -= less->major_faults;
 	sum->minor_faults -= less->minor_faults;
+	sum->cpu_wait_ns -= less->cpu_wait_ns;
 }
 
 /*
@@ -75,6 +77,7 @@ static __always_inline void atomic_add_usage(struct wire_usage *sum, const struc
 	atomic_add(&sum->cpu_ns, more->cpu_ns);
 	atomic_add(&sum->major_faults, more->major_faults);
 	atomic_add(&sum->minor_faults, more->minor_faults);
+	atomic_add(&sum->cpu_wait_ns, more->cpu_wait_ns);
 }
 
 static __always_inline void add_thread(struct wire_usage *sum, struct task_struct *t)
@@ -88,6 +91,9 @@ static __always_inline void add_thread(struct wire_usage *sum, struct task_struc
 	sum->cpu_ns += not_yet_added(t);
 	sum->major_faults += BPF_CORE_READ(t, maj_flt);
 	sum->minor_faults += BPF_CORE_READ(t, min_flt);
+	/* Kept with CONFIG_SCHED_INFO; a wait that goes on is added when it ends. */
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		sum->cpu_wait_ns += BPF_CORE_READ(t, sched_info.run_delay);
 }
 
 /*

@@ -89,6 +89,7 @@ struct wire_usage {
 	__u64 cpu_ns;		       /* user and system */
 	__u64 major_faults;	       /* page faults that waited for storage */
 	__u64 minor_faults;	       /* those that did not */
+	__u64 cpu_wait_ns;	       /* ready to run, without a CPU */
 };
 
 /* A process as of an event. */
@@ -467,11 +468,11 @@ struct wire_quality {
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
-_Static_assert(sizeof(struct wire_usage) == 80, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 80 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 136 + 16, "wire_checkpoint");
+_Static_assert(sizeof(struct wire_usage) == 88, "wire_usage");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 88 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 144 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
-_Static_assert(sizeof(struct wire_usage_point) == 32 + 80, "wire_usage_point");
+_Static_assert(sizeof(struct wire_usage_point) == 32 + 88, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

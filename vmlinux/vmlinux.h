@@ -263,6 +263,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct sched_info {
+	unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
+};
+
 struct task_struct {
 	unsigned int __state; /* `state` until 5.13 */
 	unsigned int flags;
@@ -276,6 +280,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct list_head thread_node;
 	u64 start_boottime;
+	struct sched_info sched_info;
 	unsigned long min_flt, maj_flt;
 	char comm[16];
 	const struct cred *real_cred;

@@ -127,3 +127,17 @@ def test_gate_looks_at_the_new_side_alone(files):
 def test_bad_amount(files):
     run("diff", "--max-growth-per-phase", "0", files / "flat", files / "grows", status=125)
     run("diff", "--max-growth-per-phase", "5%", files / "flat", files / "grows", status=125)
+
+
+@pytest.mark.parametrize("wait,said", [(6.0, True), (0.5, False)])
+def test_waits_for_a_cpu(wait, said):
+    """A fifth of the time in which threads could run is worth a sentence; it names the phase with most of it."""
+    whole = yaml.safe_load(profile(0.0))
+    whole |= {"total_cpu_time_secs": 4.0, "total_cpu_wait_secs": wait}
+    for i, item in enumerate(whole["phases"]):
+        item["cpu_wait_secs"] = wait * 0.9 if i == 7 else 0.0
+    text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
+    sentence = ("60 % of the time in which threads could have run they waited for a CPU: 6.0 s, most of it in Layer 7/32")
+    assert (f"Slow: {sentence}" in text) == said, text
+    page = run("report", "-f", "html", "-o", "-", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode()
+    assert (f'"slow":"{sentence}"' in page) == said

@@ -130,6 +130,7 @@ static void feed_process(struct lines *t, enum wire_kind kind, const char *cmdli
 	r.process.usage.cpu_ns = 77;
 	r.process.usage.major_faults = 5;
 	r.process.usage.minor_faults = 6;
+	r.process.usage.cpu_wait_ns = 88;
 	r.process.exit_code = kind == WIRE_EXIT ? 3 << 8 : 0;
 	feed(t, &r);
 }
@@ -154,7 +155,7 @@ static void a_process_is_told_with_its_command_and_its_totals(void **state)
 	has(t, "\"exit_code\":3,\"duration_ns\":2000000,\"peak_rss_bytes\":12288,"
 	       "\"io_read_bytes\":10,\"io_write_bytes\":20,\"disk_read_bytes\":4096,"
 	       "\"disk_write_bytes\":8192,\"disk_write_cancelled_bytes\":1,\"cpu_ns\":77,"
-	       "\"major_faults\":5,\"minor_faults\":6}\n");
+	       "\"major_faults\":5,\"minor_faults\":6,\"cpu_wait_ns\":88}\n");
 }
 
 static void a_signal_is_no_exit_code(void **state)

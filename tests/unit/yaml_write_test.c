@@ -22,6 +22,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "total_cpu_time_secs",
 					   "total_major_faults",
 					   "total_minor_faults",
+					   "total_cpu_wait_secs",
 					   "phases",
 					   "outside_phases",
 					   "processes",
@@ -54,6 +55,7 @@ static void expect_rows(yaml_document_t *doc, const yaml_node_t *root)
 					       "cpu_time_secs",
 					       "major_faults",
 					       "minor_faults",
+					       "cpu_wait_secs",
 					       "pid",
 					       "tid",
 					       "metrics"};

@@ -93,6 +93,11 @@ static size_t find_notes(const struct capture *c, const char *notes[CAPTURE_MAX_
 	notes[n++] = "what is swapped in is in disk_read, what is swapped out is in nothing";
 	notes[n++] = "hugetlb memory is in no RSS; it is looked up at checkpoints and as processes "
 		     "start, exec and exit, so peak_hugetlb_mb is the highest of these";
+	notes[n++] =
+		engine_features(c->engine)->waits
+			? "cpu_wait of a thread that waits for a CPU has that wait once it is over"
+			: "this kernel does not keep how long threads wait for a CPU "
+			  "(CONFIG_SCHED_INFO): cpu_wait is 0";
 	if (engine_pid_level(c->engine))
 		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
 			     "shows there, and processes outside of it are not seen";

@@ -28,7 +28,8 @@ enum quantity_unit {
 	G(CALLS, NULL, NULL)                                                                       \
 	G(STORAGE, NULL, NULL)                                                                     \
 	G(CPU, NULL, NULL)                                                                         \
-	G(FAULTS, "FAULTS BY PHASE", "FAULTS BY PROCESS")
+	G(FAULTS, "FAULTS BY PHASE", "FAULTS BY PROCESS")                                          \
+	G(WAITS, NULL, NULL)
 
 enum quantity_group {
 #define QUANTITY_GROUP(name, ...) QUANTITY_##name,
@@ -72,7 +73,9 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 	Q(major_faults, "major_faults", COUNT, EVERYWHERE, FAULTS, "major page faults", "MAJOR",   \
 	  OWN, OWN, 2, "page faults that waited for storage", __VA_ARGS__)                         \
 	Q(minor_faults, "minor_faults", COUNT, EVERYWHERE, FAULTS, "minor page faults", "MINOR",   \
-	  OWN, OWN, 2, "page faults that did not", __VA_ARGS__)
+	  OWN, OWN, 2, "page faults that did not", __VA_ARGS__)                                    \
+	Q(cpu_wait_ns, "cpu_wait", NS, EVERYWHERE, WAITS, "waited for a CPU", "FOR CPU", OWN, OWN, \
+	  3, "time in which threads were ready to run and had no CPU", __VA_ARGS__)
 
 /*
  * B(member, key, key of the highest, what it is in a row, what the highest in the totals is)

@@ -193,6 +193,14 @@ static void choose_io_uring(struct qprof_bpf *bpf, const struct btf *btf)
 	bpf_program__set_autoload(bpf->progs.io_uring_done_old, args > 3);
 }
 
+/* The struct is empty without CONFIG_SCHED_INFO. */
+static bool has_waits(const struct btf *btf)
+{
+	const int id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+
+	return id > 0 && btf_vlen(btf__type_by_id(btf, (__u32)id)) > 0;
+}
+
 /* Returns 0; or -1 and *err, where the counters would be misread. */
 static int find_rss_layout(struct features *f, const struct btf *btf, struct error *err)
 {
@@ -226,6 +234,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 				  use->curves && tracepoint_args(btf, "hrtimer_expire_entry"));
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, use->audit);
+	f->waits = has_waits(btf);
 	code = find_rss_layout(f, btf, err);
 	/* To load a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(bpf->progs.join_job, use->audit);

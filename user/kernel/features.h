@@ -31,6 +31,7 @@ struct features {
 	bool fexit;	   /* programs can run at the return of kernel functions */
 	bool aio;	   /* native AIO is traced; not if the compiler took its function apart */
 	bool holds_starts; /* a program waits at its exec if no dynamic linker makes it wait */
+	bool waits;	   /* the kernel keeps how long threads wait for a CPU */
 	enum calls_counted calls;
 	enum rss_layout rss_layout;
 	char fexit_reason[128];	  /* why fexit cannot be used; "" if it can */

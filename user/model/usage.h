@@ -12,7 +12,7 @@
 #include "base/amounts.h"
 #include "bpf/wire.h"
 
-/* X(member, the kernel side's figure): bytes, but for cpu_ns. */
+/* X(member, the kernel side's figure): bytes, but for times and counts. */
 #define USAGE(X)                                                                                   \
 	X(io_read, wire->rchar + wire->extra_read) /* through calls, splice and io_uring too */    \
 	X(io_write, wire->wchar + wire->extra_write)                                               \
@@ -21,7 +21,8 @@
 	X(disk_write_cancelled, wire->cancelled_write_bytes) /* part of disk_write */              \
 	X(cpu_ns, wire->cpu_ns)                                                                    \
 	X(major_faults, wire->major_faults)                                                        \
-	X(minor_faults, wire->minor_faults)
+	X(minor_faults, wire->minor_faults)                                                        \
+	X(cpu_wait_ns, wire->cpu_wait_ns)
 
 struct profile_usage {
 #define USAGE_MEMBER(member, from) uint64_t member;

@@ -82,22 +82,22 @@ static int put_cell(FILE *out, const struct record *record, size_t i, const void
 }
 
 /* The bits of the columns: all, but for later ones that no item has. */
-static uint32_t columns_of(const struct record *record, const char *items, size_t n)
+static uint64_t columns_of(const struct record *record, const char *items, size_t n)
 {
-	uint32_t columns = 0;
+	uint64_t columns = 0;
 
 	for (size_t i = 0; i < record->n_fields; i++) {
 		bool any = record->fields[i].since < 2;
 
 		for (size_t row = 0; row < n && !any; row++)
 			any = field_has(record, items + row * record->size, i);
-		columns |= (uint32_t)any << i;
+		columns |= (uint64_t)any << i;
 	}
 	return columns;
 }
 
 /* The first field of each record is in the first format, so it is a column. */
-static void put_titles(FILE *out, const struct record *record, uint32_t columns)
+static void put_titles(FILE *out, const struct record *record, uint64_t columns)
 {
 	for (size_t i = 0; i < record->n_fields; i++) {
 		if (columns >> i & 1)
@@ -105,7 +105,7 @@ static void put_titles(FILE *out, const struct record *record, uint32_t columns)
 	}
 }
 
-static int put_cells(FILE *out, const struct record *record, uint32_t columns, const void *item)
+static int put_cells(FILE *out, const struct record *record, uint64_t columns, const void *item)
 {
 	for (size_t i = 0; i < record->n_fields; i++) {
 		if (!(columns >> i & 1))
@@ -120,7 +120,7 @@ static int put_cells(FILE *out, const struct record *record, uint32_t columns, c
 
 static int put_records(FILE *out, const struct record *record, const char *items, size_t n)
 {
-	const uint32_t columns = columns_of(record, items, n);
+	const uint64_t columns = columns_of(record, items, n);
 
 	put_titles(out, record, columns);
 	fputs(end_of_line, out);
@@ -136,7 +136,7 @@ static int put_records(FILE *out, const struct record *record, const char *items
 
 static int put_totals(FILE *out, const struct recording *r)
 {
-	const uint32_t columns = columns_of(&record_totals, (const char *)&r->totals, 1);
+	const uint64_t columns = columns_of(&record_totals, (const char *)&r->totals, 1);
 	struct ending ending;
 
 	recording_ending(r, &ending);

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "format/least.h"
 #include "format/trending.h"
+#include "format/waits.h"
 
 enum { MAX_RATES = 2000 };
 
@@ -24,11 +25,14 @@ static const char *source_name(const struct html_page *page)
 	return slash && slash[1] ? slash + 1 : source;
 }
 
-static void put_trends(struct json_writer *j, const struct recording *r)
+/* Why it was slow, and what grows. */
+static void put_reasons(struct json_writer *j, const struct recording *r)
 {
 	enum { SHOWN = 5 };
-	char sentence[TRENDING_TEXT_MAX];
+	char sentence[TRENDING_TEXT_MAX], slow[WAITS_TEXT_MAX];
 
+	if (waits_sentence(slow, r))
+		html_member_shown(j, "slow", slow);
 	if (!r->n_trends)
 		return;
 	html_member_array(j, "trends");
@@ -59,7 +63,7 @@ static void put_run(struct json_writer *j, const struct html_page *page)
 	/* The page knows the exact one. */
 	if (recording_cpu_error(page->r) > RECORDING_CPU_EXACT_NS)
 		html_member_secs(j, "cpu_error", recording_cpu_error(page->r));
-	put_trends(j, page->r);
+	put_reasons(j, page->r);
 	if (!page->ending.is_bad)
 		return;
 	html_member_shown(j, "ending", page->ending.text);

@@ -12,6 +12,7 @@
 #include "format/quality.h"
 #include "format/quantities.h"
 #include "format/trending.h"
+#include "format/waits.h"
 #include "report/select.h"
 #include "report/text_report.h"
 #include "report/usage_line.h"
@@ -124,6 +125,14 @@ static void put_totals(const struct text_report *t)
 	text_wrapped(t, "", usage_line(line, &t->r->totals));
 }
 
+static void put_waits(const struct text_report *t)
+{
+	char sentence[WAITS_TEXT_MAX];
+
+	if (waits_sentence(sentence, t->r))
+		text_wrapped(t, "Slow: ", sentence);
+}
+
 /* Beyond the first few nobody reads them; JSON has all. */
 static void put_trends(const struct text_report *t)
 {
@@ -187,6 +196,7 @@ static int put_page(const struct text_report *t)
 	failed = text_over_time(t);
 	text_needs(t);
 	put_totals(t);
+	put_waits(t);
 	put_trends(t);
 	if (!t->options->by_name)
 		text_phases(t, phases, n);

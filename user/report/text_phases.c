@@ -115,7 +115,6 @@ static void fill_cpu(const struct text_report *t, const struct phase_table *tabl
 {
 	const uint64_t cpu_ns = phase->usage.cpu_ns;
 
-	(void)table;
 	units_time_for_people(line->cells[0], cpu_ns);
 	text_percent(line->cells[1], cpu_ns, t->r->totals.usage.cpu_ns);
 	if (phase->duration_ns < t->cpu_error_ns * (phase->stretches ? phase->stretches : 1))
@@ -123,6 +122,8 @@ static void fill_cpu(const struct text_report *t, const struct phase_table *tabl
 	else
 		snprintf(line->cells[2], UNITS_TEXT_MAX, "%.2f",
 			 (double)cpu_ns / (double)phase->duration_ns);
+	if (table->n_cells > 3)
+		units_time_for_people(line->cells[3], phase->usage.cpu_wait_ns);
 }
 
 static bool needs_memory(const struct phase_table *table, const struct recording_phase *phase)
@@ -169,6 +170,14 @@ static const struct phase_table cpu_table = {
 	.name = "CPU BY PHASE",
 	.titles = {"TIME", "SHARE", "CORES"},
 	.n_cells = 3,
+	.has_any = computes,
+	.fill = fill_cpu,
+};
+/* Where the file says how long threads waited for a CPU. */
+static const struct phase_table wait_table = {
+	.name = "CPU BY PHASE",
+	.titles = {"TIME", "SHARE", "CORES", "WAITED"},
+	.n_cells = 4,
 	.has_any = computes,
 	.fill = fill_cpu,
 };
@@ -338,7 +347,7 @@ static bool has_bounds(const struct text_report *t, const struct recording_phase
 void text_usage(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
 {
 	put_table(t, &io_table, phases, n);
-	put_table(t, &cpu_table, phases, n);
+	put_table(t, t->r->totals.usage.cpu_wait_ns ? &wait_table : &cpu_table, phases, n);
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		const struct phase_table table = group_table(group);
 

@@ -23,6 +23,7 @@
 #include "format/quality_table.h"
 #include "format/recorded.h"
 #include "format/trending.h"
+#include "format/waits.h"
 #include "run/listeners.h"
 
 enum {
@@ -462,6 +463,14 @@ static void put_profile(const struct table *table, const struct summary_page *pa
 	free(next);
 }
 
+static void put_waits(const struct table *table, const struct recording *r)
+{
+	char sentence[WAITS_TEXT_MAX];
+
+	if (waits_sentence(sentence, r))
+		table_wrapped(table, "  slow: ", sentence);
+}
+
 /* What the report has more of. */
 static void put_trend(const struct table *table, const struct recording *r)
 {
@@ -488,6 +497,7 @@ static int put_summary(const struct recording *r, const struct profile *p,
 	put_least(&table, p);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_usage(&table, &r->totals.usage);
+	put_waits(&table, r);
 	put_trend(&table, r);
 	put_phases(&table, r);
 	put_processes(&table, r);

@@ -35,7 +35,7 @@ enum metric_kind {
 enum {
 	METRIC_MAX_LABELS = 4,
 	METRIC_VALUE_MAX = 128, /* bytes of a label's value; longer ones are cut */
-	METRIC_MAX_ROWS = 16,	/* of a kind */
+	METRIC_MAX_ROWS = 24,	/* of a kind */
 	METRICS_SERIES = 10000, /* by default, of processes, jobs and steps */
 };
 

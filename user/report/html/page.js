@@ -36,12 +36,13 @@ function showRun() {
 	byId("about").append(named(`Ran ${about.join(", ")}`));
 	byId("footer").append("Made by qprof-bpf", ...(version ? [" ", named(version)] : []), " of ", named(source),
 		". This page is one file and loads nothing.");
-	for (const sentence of profile.trends || []) {
+	for (const [title, sentence] of [...(profile.slow ? [["Slow: ", profile.slow]] : []),
+		...(profile.trends || []).map(trend => ["Grows: ", trend])]) {
 		const item = document.createElement("li");
 
-		item.append("Grows: ", named(sentence));
-		byId("trends").append(item);
-		byId("trends").hidden = false;
+		item.append(title, named(sentence));
+		byId("reasons").append(item);
+		byId("reasons").hidden = false;
 	}
 	if (profile.ending) {
 		byId("ending").append(named(profile.ending));

@@ -4,7 +4,7 @@
  * that instant.
  *
  * The hook slows every system call of the machine a little. So its program is loaded and
- * attached once a process is chosen, not before (user/kernel/log_source.h).
+ * attached once a process is chosen, not before (user/kernel/late_programs.h).
  *
  * The loader says which literals the lines have that it looks for. A text without them is left out
  * before a snapshot is taken, unless it goes on with a line that was told of. The next record says

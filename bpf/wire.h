@@ -40,6 +40,7 @@ enum {
 	WIRE_HIT_ARGS = 6,	   /* arguments of a call that a recipe's item can have */
 	WIRE_HIT_TEXTS = 2,	   /* of these that can be texts */
 	WIRE_HIT_TEXT_MAX = 128,   /* bytes of such a text, at most 127, and one more */
+	WIRE_MAX_NAME_PARTS = 16,  /* that the names of files are searched for */
 };
 
 /* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others
@@ -126,14 +127,25 @@ enum wire_what {
 	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: its site is its name */
 	WIRE_METRIC = 5, /* qprof:metric(name, value): begins no step; joins the next checkpoint */
 	WIRE_FINISH = 6, /* the run ends: the last target exits, or the user ends it */
-	/* What the process writes, a piece of up to WIRE_TEXT_MAX bytes: name has the piece, value
-	 * its length with all of the same write that follows, site says where. Begins no step; the
-	 * loader makes other checkpoints of it. */
+	/* From here on: a record of what the process does, which begins no step. The loader makes
+	 * other checkpoints of it, or none. */
+	/* It writes a piece of up to WIRE_TEXT_MAX bytes: name has the piece, value its length with
+	 * all of the same write that follows, site says where. */
 	WIRE_TEXT = 7,
 	/* The process came by the place of a recipe's item, or the function that began there
 	 * returns: name has a struct wire_hit. Otherwise as WIRE_TEXT. */
 	WIRE_HIT = 8,
 	WIRE_RETURN = 9,
+	/* It begins or ends to use a file: see enum wire_file_use. value is the number of the use,
+	 * name the end of the path that the file was opened by. */
+	WIRE_FILE = 10,
+};
+
+/* The site of a WIRE_FILE. */
+enum wire_file_use {
+	WIRE_FILE_READ = 1,    /* it begins to be read, or to be mapped */
+	WIRE_FILE_WRITTEN = 2, /* it begins to be written */
+	WIRE_FILE_DONE = 3,    /* the use of that number ends; 0: all, for the process does */
 };
 
 /* The loader makes other checkpoints of it; by itself it has no name, and is none. */
@@ -364,6 +376,26 @@ struct wire_listening {
 	struct wire_literal literals[WIRE_MAX_LITERALS]; /* without any: every text */
 };
 
+/* A part that a wanted name has at its end, or anywhere: as struct wire_literal. */
+struct wire_name_part {
+	__u64 bytes, mask; /* at the end: the last byte is the high one; mask 0: no part */
+	__u32 anywhere;
+	__u32 reserved;
+};
+
+/* A process whose files are told of, if their names have one of the parts. */
+struct wire_watching {
+	__u64 started_ns; /* as in wire_header */
+	struct wire_name_part parts[WIRE_MAX_NAME_PARTS];
+};
+
+/* A file that a process uses: a struct file, or an inode. */
+struct wire_handle_key {
+	__u64 at; /* its address in the kernel */
+	__u32 tgid;
+	__u32 bits;
+};
+
 /* Peaks of an RSS, in pages; see note_peak() in rss.bpf.c. */
 struct wire_peaks {
 	__u64 step[2]; /* an epoch and its peak in one word; epoch & 1 picks the word */
@@ -464,6 +496,7 @@ struct wire_quality {
 	__u64 untaken_usage;	  /* points of curves left out: the tree had too many threads */
 	__u64 limited_texts;	  /* left out: a process wrote too many in a time */
 	__u64 unheard_processes;  /* children whose texts are not told of: no room */
+	__u64 unwatched_files;	  /* used, and not told of: too many at once, or in a second */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

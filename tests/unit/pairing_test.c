@@ -223,6 +223,7 @@ static void expect(const struct run *run, struct expectation *e)
 		case WIRE_TEXT:
 		case WIRE_HIT:
 		case WIRE_RETURN:
+		case WIRE_FILE:
 		case WIRE_FINISH:
 			break;
 		}

@@ -13,30 +13,16 @@
 #include "recipes/log_reader.h"
 #include "recipes/log_stream.h"
 #include "recipes/recipe.h"
+#include "recipes_read.h"
 
 #define SHIPPED "../../user/recipes/tools"
-
-static struct recipes *parse(const char *text)
-{
-	struct recipes *r = recipes_new();
-	struct error err = {0};
-
-	assert_non_null(r);
-	if (recipes_parse(r, "test", text, strlen(text), &err))
-		fail_msg("expected a recipe, got: %s", err.text);
-	return r;
-}
 
 /* ---- Reading ----------------------------------------------------------------------------------
  */
 
-#define HEAD "name: a\nmatch: {executable: a}\n"
-
 static void what_is_wrong_is_said(void **state)
 {
-	static const struct {
-		const char *text, *says;
-	} examples[] = {
+	static const struct wrong examples[] = {
 		{"", "recipe test:1: there is no recipe: begin with 'name:'"},
 		{"[]\n", "test:1: a recipe is to be a mapping"},
 		{"name: a\n", "test:1: the recipe 'a' matches nothing: add 'match"},
@@ -82,17 +68,7 @@ static void what_is_wrong_is_said(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
-		struct recipes *r = recipes_new();
-		struct error err = {0};
-		const int code =
-			recipes_parse(r, "test", examples[i].text, strlen(examples[i].text), &err);
-
-		if (code != -1 || !strstr(err.text, examples[i].says) || strchr(err.text, '\n'))
-			fail_msg("'%s': expected '%s', got %d, '%s'", examples[i].text,
-				 examples[i].says, code, err.text);
-		recipes_free(r);
-	}
+	assert_refused(examples, sizeof(examples) / sizeof(*examples));
 }
 
 static void a_file_that_is_none_is_said(void **state)
@@ -112,12 +88,13 @@ static void the_shipped_recipes_are_read(void **state)
 {
 	struct recipes *r = recipes_new();
 	struct error err = {0};
-	size_t rules, matching = 0;
+	size_t rules = 0, matching = 0;
 
 	(void)state;
 	if (recipes_read_all(r, SHIPPED, &err))
 		fail_msg("%s", err.text);
-	rules = rules_count(recipes_rules(r, false)) + rules_count(recipes_rules(r, true));
+	for (size_t slot = 0; slot < recipes_slots(r); slot++)
+		rules += rules_count(recipes_rules(r, slot));
 	assert_true(recipes_count(r) >= 2);
 	assert_non_null(recipes_named(r, "llama.cpp quantize"));
 	assert_true(recipes_named(r, "progress bars")->beside);

@@ -52,6 +52,7 @@ static int make_chosen(struct audit_command *command, struct error *err)
 	if (audit_rules_listener(&command->rules, &listener, &capture->marker, err))
 		return -1;
 	capture->engine.listens = capture->marker != NULL;
+	capture->engine.watches = capture->engine.listens;
 	listener_append(&capture->listeners, listener);
 	if (audit_view_listener(&command->view, &listener, err))
 		return -1;

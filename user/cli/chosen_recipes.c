@@ -67,18 +67,21 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
 }
 
 int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
-			  struct marker **marker, bool *expected, struct error *err)
+			  struct capture_options *capture, struct error *err)
 {
-	*marker = NULL;
-	*expected = false;
+	struct engine_config *engine = &capture->engine;
+	struct marker *marker;
+
 	if (chosen_recipes_read(chosen, true, err))
 		return -1;
 	if (!recipes_count(chosen->set))
 		return 0;
-	*marker = recipe_marker_new(chosen->set);
-	if (!*marker)
+	marker = recipe_marker_new(chosen->set);
+	if (!marker)
 		return error_set(err, "out of memory");
-	*expected = !command || recipe_marker_expects(*marker, command);
+	capture->marker = marker;
+	engine->listens = !command || recipe_marker_expects(marker, command, RECIPE_LOG);
+	engine->watches = !command || recipe_marker_expects(marker, command, RECIPE_FILE);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #ifndef QPROF_CHOSEN_RECIPES_H
 #define QPROF_CHOSEN_RECIPES_H
 
-#include "capture/marker.h"
+#include "capture/capture.h"
 #include "cli/options.h"
 #include "recipes/recipe.h"
 
@@ -21,11 +21,11 @@ extern const struct command_option chosen_recipes_options[];
  * out. Returns 0, or -1 and *err. */
 int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err);
 /*
- * Of a run. Returns 0, and *marker: NULL if there is no recipe; or -1 and *err. Sets *expected to
- * whether one recognises the command, or may recognise what runs already (NULL).
+ * Of a run: sets its marker, NULL if there is no recipe, and what the kernel side is to expect of a
+ * command that one recognises, or of what runs already (NULL). Returns 0, or -1 and *err.
  */
 int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
-			  struct marker **marker, bool *expected, struct error *err);
+			  struct capture_options *capture, struct error *err);
 /* Says, afterwards, which recipes it did without. */
 void chosen_recipes_tell(const struct recipes_options *chosen);
 void chosen_recipes_free(struct recipes_options *chosen);

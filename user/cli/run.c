@@ -109,9 +109,8 @@ static int run(struct run_command *command, int *killed_by)
 	int status;
 
 	*killed_by = 0;
-	if (chosen_recipes_marker(&command->recipes, command->run.command,
-				  &command->common.capture.marker,
-				  &command->common.capture.engine.listens, &err)) {
+	if (chosen_recipes_marker(&command->recipes, command->run.command, &command->common.capture,
+				  &err)) {
 		log_error("%s", err.text);
 		return err.status;
 	}

@@ -69,6 +69,8 @@ static const struct {
 	 KERNEL(limited_texts)},
 	{"unheard_processes", "process(es) whose output was not heard: too many at a time", RUN,
 	 KERNEL(unheard_processes)},
+	{"unwatched_files", "file(s) without a phase: too many at once, or in a second", RUN,
+	 KERNEL(unwatched_files)},
 	{"unreadable_names", "name(s) that could not be read", BOTH, PROFILE(unreadable_names)},
 	{"cut_names", "name(s) cut to 255 bytes", BOTH, PROFILE(cut_names)},
 	{"invalid_utf8_names", "name(s) with bytes that are no UTF-8", BOTH,

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "kernel/iterator.h"
-#include "kernel/log_source.h"
+#include "kernel/late_programs.h"
 #include "kernel/pids.h"
 #include "kernel/skeleton.h"
 
@@ -29,10 +29,9 @@ struct engine {
 	struct qprof_bpf *bpf;
 	struct features features;
 	struct probes *probes;
-	struct log_source *log;	   /* NULL until a process is listened to */
-	unsigned int n_heard;	   /* processes that are */
-	struct item_source *items; /* NULL until a process uses one */
-	char clock_reason[128];	   /* why a CPU has no clock that the BPF side can read; or "" */
+	struct late_programs *late[LATE_SUBJECTS]; /* NULL until there was a process for them */
+	struct item_source *items;		   /* NULL until a process uses one */
+	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
 	struct pids_view pids;
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
 	bool always_counts; /* the kernel counted run times when we came */
@@ -205,6 +204,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.count_splice = config->count_splice,
 		.nested = e->pids.nested,
 		.listens = config->listens,
+		.watches = config->watches,
 		.curves = config->curves,
 	};
 
@@ -297,7 +297,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
-	bpf_program__set_autoattach(e->bpf->progs.call_enters, false);
+	late_programs_hold(e->bpf);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -314,7 +314,8 @@ void engine_free(struct engine *e)
 	if (e->bpf && e->bpf->bss)
 		engine_stop_answering(e);
 	probes_free(e->probes);
-	log_source_free(e->log);
+	for (size_t i = 0; i < LATE_SUBJECTS; i++)
+		late_programs_free(e->late[i]);
 	item_source_free(e->items);
 	qprof_bpf__destroy(e->bpf);
 	if (e->stats_fd >= 0)
@@ -513,41 +514,47 @@ struct probes *engine_probes(struct engine *e)
 	return e->probes;
 }
 
+static int choose(struct engine *e, enum late_subject subject, const struct bpf_map *map,
+		  uint32_t tgid, const void *how, struct error *err)
+{
+	if (!e->late[subject])
+		e->late[subject] = late_programs_new(e->bpf, subject, err);
+	if (!e->late[subject])
+		return -1;
+	return late_programs_choose(e->late[subject], map, tgid, how, err);
+}
+
 int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
 		  struct error *err)
 {
-	const int map = bpf_map__fd(e->bpf->maps.listening);
-
-	if (!e->log)
-		e->log = log_source_new(e->bpf, err);
-	if (!e->log || log_source_attach(e->log, err))
-		return -1;
-	if (!bpf_map_update_elem(map, &tgid, how, BPF_NOEXIST))
-		e->n_heard++;
-	else if (bpf_map_update_elem(map, &tgid, how, BPF_EXIST))
-		return -ENOSPC;
-	return 0;
+	return choose(e, LATE_LOGS, e->bpf->maps.listening, tgid, how, err);
 }
 
 bool engine_stop_listening(struct engine *e, uint32_t tgid, struct wire_listening *how)
 {
-	const int map = bpf_map__fd(e->bpf->maps.listening);
-
-	if (bpf_map_lookup_elem(map, &tgid, how) || bpf_map_delete_elem(map, &tgid))
-		return false;
-	if (!--e->n_heard)
-		log_source_detach(e->log);
-	return true;
+	return late_programs_give_up(e->late[LATE_LOGS], e->bpf->maps.listening, tgid, how);
 }
 
 bool engine_listens_to_child(struct engine *e, uint32_t tgid)
 {
-	struct wire_listening how;
+	return late_programs_has_chosen(e->late[LATE_LOGS], e->bpf->maps.listening, tgid);
+}
 
-	if (bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.listening), &tgid, &how))
-		return false;
-	e->n_heard++;
-	return true;
+int engine_watch(struct engine *e, uint32_t tgid, const struct wire_watching *how,
+		 struct error *err)
+{
+	return choose(e, LATE_FILES, e->bpf->maps.watching, tgid, how, err);
+}
+
+void engine_stop_watching(struct engine *e, uint32_t tgid)
+{
+	struct wire_watching how;
+
+	if (!late_programs_give_up(e->late[LATE_FILES], e->bpf->maps.watching, tgid, &how) ||
+	    bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.readers), &tgid))
+		return; /* it has opened none of these files */
+	late_programs_drop_handles(e->bpf->maps.handles, tgid);
+	late_programs_drop_handles(e->bpf->maps.uses, tgid);
 }
 
 struct item_source *engine_items(struct engine *e, struct error *err)
@@ -614,7 +621,8 @@ size_t engine_programs(const struct engine *e, struct engine_program *programs, 
 {
 	size_t n = ask_programs(e->bpf, programs, 0, room);
 
-	n = ask_programs(log_source_own(e->log), programs, n, room);
+	for (size_t i = 0; i < LATE_SUBJECTS; i++)
+		n = ask_programs(late_programs_own(e->late[i]), programs, n, room);
 	return ask_programs(item_source_own(e->items), programs, n, room);
 }
 

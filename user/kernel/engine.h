@@ -35,6 +35,7 @@ struct engine_config {
 	bool lone_target;	       /* see struct wire_config */
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
+	bool watches;		       /* the same of engine_watch() */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
@@ -111,6 +112,12 @@ bool engine_listens_to_child(struct engine *e, uint32_t tgid);
  * it. Returns NULL, and *err: this kernel cannot do it.
  */
 struct item_source *engine_items(struct engine *e, struct error *err);
+
+/* Has the BPF side tell which files a process uses, as WIRE_FILE. Returns as engine_listen(). */
+int engine_watch(struct engine *e, uint32_t tgid, const struct wire_watching *how,
+		 struct error *err);
+/* Uses that have begun are not told of any more. */
+void engine_stop_watching(struct engine *e, uint32_t tgid);
 
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);

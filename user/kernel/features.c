@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/log.h"
+#include "kernel/late_programs.h"
 #include "kernel/skeleton.h"
 #include "kernel/uprobe_multi.h"
 
@@ -241,8 +242,10 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	bpf_program__set_autoload(bpf->progs.tell_processes, use->audit);
 	bpf_program__set_autoload(bpf->progs.choose_pid_namespace, use->nested);
 	/* Without CONFIG_HAVE_SYSCALL_TRACEPOINTS recipes lack it, and the rest must not. */
-	bpf_program__set_autoload(bpf->progs.call_enters,
-				  use->listens && tracepoint_args(btf, "sys_enter") > 0);
+	late_programs_expect(bpf, LATE_LOGS, use->listens && tracepoint_args(btf, "sys_enter") > 0);
+	late_programs_expect(bpf, LATE_FILES,
+			     use->watches && tracepoint_args(btf, "sys_enter") > 0 &&
+				     tracepoint_args(btf, "sys_exit") > 0);
 	btf__free(btf);
 	return code;
 }

@@ -45,6 +45,7 @@ struct features_use {
 	bool count_splice; /* by probes in libraries, where the kernel's functions are not traced */
 	bool nested;	   /* we are in a nested pid namespace */
 	bool listens;	   /* what processes write is heard: engine_listen() */
+	bool watches;	   /* the same of files */
 	bool curves;	   /* what trees use while they run, if timers can be watched */
 };
 

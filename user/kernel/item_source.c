@@ -17,13 +17,14 @@ struct item_source {
 struct item_source *item_source_new(const struct qprof_bpf *engines, struct error *err)
 {
 	struct item_source *source = calloc(1, sizeof(*source));
+	static const char *const names[] = {"item_hit", NULL};
 	int code;
 
 	if (!source) {
 		error_set(err, "out of memory");
 		return NULL;
 	}
-	source->own = late_load(engines, "item_hit", &code);
+	source->own = late_load(engines, names, &code);
 	if (source->own)
 		return source;
 	free(source);

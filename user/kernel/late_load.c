@@ -38,23 +38,30 @@ static void choose(struct bpf_program *program, const struct qprof_bpf *engines,
 						      bpf_program__expected_attach_type(other));
 }
 
-static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *name)
+static bool is_one_of(const char *name, const char *const names[])
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
+static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *const names[])
 {
 	struct bpf_program *program = NULL;
 	const int err = share_maps(own, engines);
 
 	while ((program = bpf_object__next_program(own->obj, program)))
-		choose(program, engines, !strcmp(bpf_program__name(program), name));
+		choose(program, engines, is_one_of(bpf_program__name(program), names));
 	/* What is dead code for this run is so by the engine's constants, which are frozen. */
 	memcpy(own->rodata, engines->rodata, sizeof(*own->rodata));
 	return err ? err : qprof_bpf__load(own);
 }
 
-struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *program, int *code)
+struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *const names[], int *code)
 {
 	struct qprof_bpf *own = qprof_bpf__open();
 
-	*code = own ? load(own, engines, program) : -errno;
+	*code = own ? load(own, engines, names) : -errno;
 	if (!*code)
 		return own;
 	qprof_bpf__destroy(own);

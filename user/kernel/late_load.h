@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * late_load.h - loads a program of the BPF object when it is needed: few runs need it, and to load
- * one takes the kernel some 10 ms.
+ * late_load.h - loads programs of the BPF object when they are needed: few runs need them, and to
+ * load one takes the kernel some 10 ms.
  */
 #ifndef QPROF_LATE_LOAD_H
 #define QPROF_LATE_LOAD_H
@@ -9,10 +9,10 @@
 struct qprof_bpf;
 
 /*
- * Opens the object once more, and loads the program of that name, with the maps and variables of
- * the engine's: a program cannot be loaded into an object later. That takes three times as long as
- * to load it with the others. Returns NULL and *code, a -errno.
+ * Opens the object once more, and loads the programs of these names (NULL-terminated), with the
+ * maps and variables of the engine's: a program cannot be loaded into an object later. That takes
+ * three times as long as to load it with the others. Returns NULL and *code, a -errno.
  */
-struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *program, int *code);
+struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *const names[], int *code);
 
 #endif

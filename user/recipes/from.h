@@ -38,6 +38,8 @@ struct recipe_user {
 	char *modules[PYTHON_MODULES_MAX]; /* of Python, that conditions ask for */
 	size_t n_modules;
 	uint64_t met[RECIPES_MAX / 64]; /* recipes that count it as their process */
+	struct file_phase *files;	/* that it is reading or writing; the latest first */
+	bool marked;			/* it has marks of its own, or by other items */
 	UT_hash_handle hh;
 };
 
@@ -51,12 +53,14 @@ struct recipe_marker {
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
-	uint64_t lost_events;	    /* of processes, when it was last looked for gone ones */
-	struct wish_list *wishes;   /* of each recipe: functions and probes */
-	bool deaf;		    /* the kernel side cannot hear logs: said once */
-	bool placeless;		    /* nor functions and probes */
-	bool starts;		    /* the hooks of Python know the recipes */
-	struct python_items python; /* what they know */
+	uint64_t lost_events;		 /* of processes, when it was last looked for gone ones */
+	struct wish_list *wishes;	 /* of each recipe: functions and probes */
+	bool deaf;			 /* the kernel side cannot hear logs: said once */
+	bool placeless;			 /* nor functions and probes */
+	bool starts;			 /* the hooks of Python know the recipes */
+	struct python_items python;	 /* what they know */
+	bool blind;			 /* the kernel side cannot see files: said once */
+	struct wire_checkpoint file_end; /* the end of a file's use that waits; what is 0: none */
 };
 
 /* Returns NULL if nothing is known of the process. */

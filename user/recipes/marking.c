@@ -36,14 +36,16 @@ static uint32_t put_name(char *to, const char *name)
 	return (uint32_t)len;
 }
 
+struct checkpoint_record {
+	struct wire_checkpoint cp;
+	char name[2 * WIRE_NAME_MAX];
+};
+
 /* A line of a log is the process's, not the thread's that happened to write it. */
 int marking_mark(void *context, const struct recipe_mark *mark)
 {
 	struct marking *m = context;
-	struct {
-		struct wire_checkpoint cp;
-		char name[2 * WIRE_NAME_MAX];
-	} record = {.cp = *m->snapshot};
+	struct checkpoint_record record = {.cp = *m->snapshot};
 
 	if (!m->of_thread)
 		record.cp.h.tid = record.cp.h.tgid;
@@ -68,5 +70,18 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 	if (m->any)
 		share_snapshot(&record.cp);
 	m->any = true;
+	return m->feed(m->context, &record.cp.h);
+}
+
+int marking_last(struct marking *m)
+{
+	struct checkpoint_record record = {.cp = *m->snapshot};
+
+	size_t size = m->snapshot->h.size - sizeof(record.cp);
+
+	size = size < sizeof(record.name) ? size : sizeof(record.name);
+	memcpy(record.name, m->snapshot->name, size);
+	record.cp.h.size = sizeof(record);
+	share_snapshot(&record.cp);
 	return m->feed(m->context, &record.cp.h);
 }

@@ -17,5 +17,7 @@ struct marking {
 
 /* A recipe_mark_fn; context is a struct marking. */
 int marking_mark(void *context, const struct recipe_mark *mark);
+/* Feeds the record itself, a mark, after what was made of it. */
+int marking_last(struct marking *m);
 
 #endif

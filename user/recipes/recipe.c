@@ -84,13 +84,19 @@ const struct recipe *recipes_named(const struct recipes *r, const char *name)
 	return NULL;
 }
 
+bool recipe_has(const struct recipe *recipe, enum recipe_source source)
+{
+	for (size_t i = 0; i < recipe->n_items; i++)
+		if (recipe->items[i].source == source)
+			return true;
+	return false;
+}
+
 const char *recipe_source_key(enum recipe_source source)
 {
 	static const char *const keys[RECIPE_SOURCES] = {
-		[RECIPE_LOG] = "log",
-		[RECIPE_SYMBOL] = "symbol",
-		[RECIPE_PYTHON] = "python",
-		[RECIPE_USDT] = "usdt",
+		[RECIPE_LOG] = "log",	[RECIPE_SYMBOL] = "symbol", [RECIPE_PYTHON] = "python",
+		[RECIPE_FILE] = "file", [RECIPE_USDT] = "usdt",
 	};
 
 	return keys[source];

@@ -31,6 +31,7 @@ enum recipe_source {
 	RECIPE_LOG,    /* lines of stdout and stderr */
 	RECIPE_SYMBOL, /* calls of functions */
 	RECIPE_PYTHON, /* calls of functions: "MODULES:NAMES", both with wildcards */
+	RECIPE_FILE,   /* files that it reads and writes */
 	RECIPE_USDT,   /* hits of USDT probes */
 	RECIPE_SOURCES,
 };
@@ -69,6 +70,8 @@ struct recipe_item {
 	bool children;		      /* of RECIPE_LOG: also of what the process starts */
 	bool at_return;		      /* of RECIPE_PYTHON: when the call has returned */
 	struct recipe_args args; /* of RECIPE_SYMBOL and RECIPE_USDT: those that its texts name */
+	const char **names;	 /* of RECIPE_FILE: patterns */
+	size_t n_names;
 };
 
 struct recipe {
@@ -76,10 +79,11 @@ struct recipe {
 	const char *read_from; /* the tool's source, its version; NULL: not said */
 	struct recipe_item *items;
 	size_t n_items;
-	bool beside;   /* is used beside the recipe of the tool, not in its place */
-	char line_end; /* ends a line of its log, as a newline does; '\0': none */
-	bool asked;    /* the user has named it: is to know if it cannot be used */
-	bool matches;  /* processes are recognised; else its items find theirs: RECIPE_PYTHON */
+	bool beside;	   /* is used beside the recipe of the tool, not in its place */
+	bool until_marked; /* its files are no phases once the process has a mark by other means */
+	char line_end;	   /* ends a line of its log, as a newline does; '\0': none */
+	bool asked;	   /* the user has named it: is to know if it cannot be used */
+	bool matches;	   /* processes are recognised; else its items find theirs: RECIPE_PYTHON */
 };
 
 /* Recipes, in the order in which they are tried. */
@@ -102,6 +106,8 @@ const struct recipe *recipes_at(const struct recipes *r, size_t i);
 void recipes_mark_asked(struct recipes *r);
 /* Returns NULL if there is none of that name. */
 const struct recipe *recipes_named(const struct recipes *r, const char *name);
+/* Returns true if one of its items listens to this. */
+bool recipe_has(const struct recipe *recipe, enum recipe_source source);
 /* The word that begins an item of this source in a file: "log". */
 const char *recipe_source_key(enum recipe_source source);
 

@@ -8,6 +8,7 @@
 #include "capture/capture.h"
 #include "kernel/procfs.h"
 #include "recipes/from.h"
+#include "recipes/from_file.h"
 #include "recipes/rules_look.h"
 
 static struct recipe_marker *marker_of(struct marker *m)
@@ -47,12 +48,14 @@ void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
 		return;
 	from_log_end(m, m->capture, user);
 	from_place_end(m, m->capture, user);
+	from_file_end(m, user->tgid);
 }
 
 void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
 {
 	recipe_user_end(m, user);
 	HASH_DEL(m->users, user);
+	from_file_forget(user);
 	free_tellers(user);
 	from_python_end(user);
 	free(user);
@@ -135,6 +138,7 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 		make_tellers(m, user);
 	from_log_begin(m, m->capture, user);
 	from_place_begin(m, m->capture, user);
+	from_file_begin(m, user);
 }
 
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
@@ -339,6 +343,35 @@ static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, mark
 	return to.any ? 0 : feed(context, &cp->h);
 }
 
+/* What is fed goes through here, to see marks that are made by other means than of files. */
+struct seeing {
+	struct recipe_marker *m;
+	marker_feed_fn feed;
+	void *context;
+};
+
+static bool is_mark(const struct wire_header *h)
+{
+	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
+
+	return h->kind == WIRE_CHECKPOINT &&
+	       (cp->what == WIRE_BEGIN || cp->what == WIRE_END || cp->what == WIRE_MARK);
+}
+
+static int see(void *context, const struct wire_header *h)
+{
+	const struct seeing *s = context;
+	struct recipe_user *user = is_mark(h) ? recipe_user_of(s->m, h->tgid) : NULL;
+	struct marking to = {.feed = s->feed, .context = s->context};
+
+	if (!user || user->started_ns != h->started_ns)
+		return s->feed(s->context, h);
+	to.snapshot = (const struct wire_checkpoint *)h;
+	if (from_file_marked(s->m, user, &to))
+		return -1;
+	return to.any ? marking_last(&to) : s->feed(s->context, h);
+}
+
 /* How it ended says what its recipes may have missed. */
 static void note_end(const struct recipe_user *user, const struct wire_process *exit)
 {
@@ -363,6 +396,8 @@ static void process_changed(struct recipe_marker *m, const struct wire_header *h
 		recipe_user_forget(m, user);
 	} else if (user->changed) {
 		user->changed = false;
+		user->marked = false;
+		from_file_forget(user);
 		free_tellers(user);
 		memset(user->met, 0, sizeof(user->met));
 		make_tellers(m, user);
@@ -375,13 +410,19 @@ static int record(struct marker *marker, const struct wire_header *h, marker_fee
 	struct recipe_marker *m = marker_of(marker);
 	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
 
+	struct seeing seeing = {m, feed, context};
+
+	if (from_file_before(m, h, feed, context))
+		return -1;
+	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_FILE)
+		return from_file_used(m, cp, feed, context);
 	if (h->kind == WIRE_CHECKPOINT && WIRE_IS_HEARD(cp->what))
-		return heard(m, cp, feed, context);
+		return heard(m, cp, see, &seeing);
 	if (h->kind == WIRE_CHECKPOINT && from_python_is(m, cp))
-		return from_python_said(m, cp, feed, context);
+		return from_python_said(m, cp, see, &seeing);
 	if (h->kind == WIRE_EXIT || h->kind == WIRE_EXEC)
 		process_changed(m, h);
-	return feed(context, h);
+	return see(&seeing, h);
 }
 
 /* ---- The end ----------------------------------------------------------------------------------
@@ -435,7 +476,16 @@ struct marker *recipe_marker_new(const struct recipes *recipes)
 	return NULL;
 }
 
-bool recipe_marker_expects(struct marker *marker, char *const *command)
+static bool any_tool_has(const struct recipe_marker *m, enum recipe_source source)
+{
+	for (size_t i = 0; i < recipes_count(m->recipes); i++)
+		if (!recipes_at(m->recipes, i)->beside &&
+		    recipe_has(recipes_at(m->recipes, i), source))
+			return true;
+	return false;
+}
+
+bool recipe_marker_expects(struct marker *marker, char *const *command, enum recipe_source source)
 {
 	struct recipe_marker *m = marker_of(marker);
 	struct {
@@ -450,10 +500,15 @@ bool recipe_marker_expects(struct marker *marker, char *const *command)
 		       1;
 	record.exec.cmdline_len =
 		(uint32_t)(len < sizeof(record.cmdline) ? len : sizeof(record.cmdline));
-	for (size_t slot = 0; slot < m->n_slots; slot++)
-		if (look_at_exec(m->match[slot], &record.exec) ||
-		    (slot == TOOL_SLOT && rules_match_asks(m->match[slot], RULE_LIBRARY)))
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
+		const struct recipe *recipe =
+			recipe_found(m, slot, look_at_exec(m->match[slot], &record.exec));
+
+		if (recipe ? recipe_has(recipe, source)
+			   : slot == TOOL_SLOT && rules_match_asks(m->match[slot], RULE_LIBRARY) &&
+				     any_tool_has(m, source))
 			return true;
+	}
 	return false;
 }
 

@@ -18,8 +18,9 @@
 struct marker *recipe_marker_new(const struct recipes *recipes);
 /* The same of an audit: recipe_marker_meet() says who is recognised, and when. */
 struct marker *recipe_marker_of_jobs(const struct recipes *recipes);
-/* Returns true if a recipe recognises this command (NULL-terminated), as far as its words tell. */
-bool recipe_marker_expects(struct marker *marker, char *const *command);
+/* Returns true if a recipe with items of this source recognises this command (NULL-terminated), as
+ * far as its words tell. */
+bool recipe_marker_expects(struct marker *marker, char *const *command, enum recipe_source source);
 /*
  * A command is to be started, with hooks of Python: sets *variable to what they are to find in the
  * environment (HOOKS_RECIPES), NULL for nothing, valid until the marker is closed. Without this,

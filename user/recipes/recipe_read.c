@@ -46,9 +46,8 @@ static const struct {
 /* How items of each source are checked once their keys are read. */
 static int (*const finish[RECIPE_SOURCES])(struct recipe_reader *r, struct recipe_item *item,
 					   const yaml_node_t *node) = {
-	[RECIPE_LOG] = recipe_finish_log,
-	[RECIPE_SYMBOL] = recipe_finish_symbol,
-	[RECIPE_PYTHON] = recipe_finish_python,
+	[RECIPE_LOG] = recipe_finish_log,	[RECIPE_SYMBOL] = recipe_finish_symbol,
+	[RECIPE_PYTHON] = recipe_finish_python, [RECIPE_FILE] = recipe_finish_file,
 	[RECIPE_USDT] = recipe_finish_usdt,
 };
 
@@ -129,6 +128,8 @@ static int read_source(struct recipe_reader *r, struct recipe_item *item, enum r
 				  "of it",
 				  recipe_source_key(item->source));
 	item->source = source;
+	if (source == RECIPE_FILE)
+		return item->text ? fail_twice(r, key) : recipe_read_names(r, item, key, value);
 	return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &item->text);
 }
 
@@ -138,7 +139,7 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, children, "
-				  "symbol, python, usdt, at, name, phase, begin, end, mark, "
+				  "symbol, python, file, usdt, at, name, phase, begin, end, mark, "
 				  "progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
@@ -214,8 +215,8 @@ static int finish_item(struct recipe_reader *r, struct recipe_item *item, const 
 {
 	if (!item->text)
 		return nodes_fail(r->nodes, node,
-				  "a checkpoint that listens to nothing: add log, symbol, python "
-				  "or usdt");
+				  "a checkpoint that listens to nothing: add log, symbol, python, "
+				  "file or usdt");
 	if (item->source != RECIPE_SYMBOL && item->source != RECIPE_USDT &&
 	    item->does == RECIPE_NOTHING && !item->n_values)
 		return nodes_fail(r->nodes, node,
@@ -280,6 +281,8 @@ static int read_recipe_key(struct recipe_reader *r, const yaml_node_t **match,
 		return read_items(r, key, value);
 	if (nodes_is_key(key, "beside"))
 		return read_yes_or_no(r, key, value, &r->recipe->beside);
+	if (nodes_is_key(key, "until_marked"))
+		return read_yes_or_no(r, key, value, &r->recipe->until_marked);
 	if (nodes_is_key(key, "line_end"))
 		return read_line_end(r, value);
 	if (!nodes_is_key(key, "match"))

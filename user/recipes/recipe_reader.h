@@ -16,6 +16,10 @@ struct recipe_reader {
 int recipe_read_text(struct recipe_reader *r, const yaml_node_t *key, const yaml_node_t *node,
 		     size_t max, const char **to);
 
+/* Reads the names of files. Returns 0, or -1 and the error. */
+int recipe_read_names(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
+		      const yaml_node_t *value);
+
 /* Each checks an item whose keys are read, and prepares it. Returns 0, or -1 and the error. */
 int recipe_finish_log(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
 int recipe_finish_python(struct recipe_reader *r, struct recipe_item *item,
@@ -28,6 +32,7 @@ int recipe_finish_usdt(struct recipe_reader *r, struct recipe_item *item, const 
 /* Reads `name`: a text, or the argument that is the name. The item makes a phase of it. */
 int recipe_read_name(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
 		     const yaml_node_t *value);
+int recipe_finish_file(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
 
 /* Checks one of the texts of an item. Returns 0, or -1 and the error. */
 typedef int (*recipe_check_fn)(struct recipe_reader *r, const struct recipe_item *item,

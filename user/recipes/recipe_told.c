@@ -150,9 +150,8 @@ static void tell_item(const struct recipe_item *item, uint64_t matched, uint64_t
 		      struct recording_recipe_item *told)
 {
 	char **const texts[RECIPE_SOURCES] = {
-		[RECIPE_LOG] = &told->log,
-		[RECIPE_SYMBOL] = &told->symbol,
-		[RECIPE_PYTHON] = &told->python,
+		[RECIPE_LOG] = &told->log,	 [RECIPE_SYMBOL] = &told->symbol,
+		[RECIPE_PYTHON] = &told->python, [RECIPE_FILE] = &told->file,
 		[RECIPE_USDT] = &told->usdt,
 	};
 

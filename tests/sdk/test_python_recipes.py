@@ -338,7 +338,7 @@ def test_threads_and_tasks_keep_their_names(run):
 
 
 def test_nothing_is_loaded_for_nothing(run):
-    said = run([item("mark", "other.*:load", "x"), "m\tother"], '''
+    said = run([item("mark", "other.*:load", "x"), "m\tother", "m\t*other_tool*", "m\t?ther[a-z]x"], '''
         import sys, lib
         loaded = [m for m in sys.modules if "qprof" in m or m in ("ctypes", "inspect", "fnmatch")]
         assert not loaded, loaded

@@ -7,6 +7,10 @@ class QEffMemoryProfiler:
     def mark_operation(self, operation_name): pass
     def stop_monitoring(self): self.mark_operation("Completion")
 """,
+    "memory_profiling.profiler": """
+class QEffMemoryProfiler:
+    def mark_operation(self, operation_name): pass
+""",
     "QEfficient.base.modeling_qeff": """
 class QEFFBaseModel:
     def _export(self, example_inputs, output_names): pass
@@ -17,14 +21,17 @@ class QEFFBaseModel:
 PROGRAM = """
 from QEfficient.base.modeling_qeff import QEFFBaseModel
 from scripts.memory_profiling.profiler import QEffMemoryProfiler
+from memory_profiling.profiler import QEffMemoryProfiler as OfAScript
 profiler, model = QEffMemoryProfiler(), QEFFBaseModel()
 profiler.mark_operation("Export")
 model._export({}, [])
 profiler.mark_operation("Compile")
 model._compile()
 profiler.stop_monitoring()
+OfAScript().mark_operation("Compile again")
 """
 
 EXPECTED = [
     "*Export", "<Export to ONNX", ">Export to ONNX", "*Compile", "<Compile", ">Compile", "*Completion",
+    "*Compile again",
 ]

@@ -30,26 +30,26 @@ class _Wanted:
     def __init__(self):
         self._exact = {}  # by the module's name, what to do
         self._wild = []  # patterns, and what to do
-        self._prefixes = ()  # type: tuple  # what the names that they match begin with
+        self._prefixes = ()  # type: tuple  # what the names that they match begin with,
+        self._pieces = ()  # type: tuple  # and what of the rest they have in any case
         self._matches = None  # fnmatchcase, once there is something to match
 
     def add(self, pattern, do, before=False):
-        literal = len(pattern)
-        for wild in "*?[":
-            at = pattern.find(wild)
-            literal = literal if at < 0 else min(at, literal)
-        if literal == len(pattern):
+        pieces = pattern.replace("?", "*").partition("[")[0].split("*")
+        if pieces == [pattern]:
             self._exact.setdefault(pattern, []).append((before, do))
         else:
             self._wild.append((pattern, (before, do)))
-            self._prefixes += (pattern[:literal],)
+            self._prefixes += (pieces[0],)
+            self._pieces += (max(pieces, key=len),)
 
     def may_be(self, name):
-        return name in self._exact or name.startswith(self._prefixes)
+        return name in self._exact or (name.startswith(self._prefixes)
+                                       and any(piece in name for piece in self._pieces))
 
     def of(self, name):
         todo = list(self._exact.get(name, ()))
-        if name.startswith(self._prefixes):
+        if self._wild:
             if self._matches is None:
                 self._matches = lambda *_: False  # what this imports is not looked at
                 from fnmatch import fnmatchcase

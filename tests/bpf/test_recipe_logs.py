@@ -215,6 +215,15 @@ def test_a_pipe_counts_once(profile, recipe):
     assert_nothing_lost(run.profile)
 
 
+def test_one_that_is_started_again_is_heard_from_its_first_line_on(profile, recipe):
+    """Its code was searched a moment ago, and nobody was heard any more. It waits all the same."""
+    run = profile("sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do {SAYS} stderr 1; done",
+                  options=recipe("{executable: says}"))
+    names = [name for name in names_of(run.profile) if name.startswith("layer")]
+    assert names == ["layer.1"] * 8, names
+    assert_nothing_lost(run.profile)
+
+
 # ---- How a process ends ----
 
 def test_an_exec_ends_the_phases(python, recipe):

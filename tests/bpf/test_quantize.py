@@ -121,4 +121,5 @@ def test_torch_attached(attach, tmp_path):
         process.stdin.close()
         process.stdout.close()
     check_torch(profile, truth)
-    assert step_names(profile, ends=True) == ["Start", "End"], "it was not started with the hooks"
+    assert step_names(profile, ends=True) == ["Start", "write q.pt Start", "write q.pt End", "End"], (
+        "it was not started with the hooks: it has a phase of the file that it writes, and no more")

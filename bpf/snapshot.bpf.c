@@ -59,6 +59,13 @@ static __always_inline void tree_memory(u32 job, u64 epoch, struct wire_memory *
 	add_kept_by_tree(to, job);
 }
 
+int memory_of_tree(u32 job, struct wire_memory *to)
+{
+	if (to)
+		tree_memory(job, tree_of(job)->epoch, to);
+	return 0;
+}
+
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid)
 {
 	struct wire_tree *tree;

@@ -17,6 +17,9 @@
 /* Fills in the memory of one process. is_checkpoint: its next step begins. */
 int process_memory(struct proc *proc, bool is_checkpoint, struct wire_memory *to);
 
+/* Fills in the memory of a tree between checkpoints: no step begins. */
+int memory_of_tree(u32 job, struct wire_memory *to);
+
 /*
  * Begins a new epoch, so that changes from now on belong to the next step. Then fills in everything
  * but usage, the name, the value and h.size.

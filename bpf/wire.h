@@ -41,6 +41,7 @@ enum {
 	WIRE_HIT_TEXTS = 2,	   /* of these that can be texts */
 	WIRE_HIT_TEXT_MAX = 128,   /* bytes of such a text, at most 127, and one more */
 	WIRE_MAX_NAME_PARTS = 16,  /* that the names of files are searched for */
+	WIRE_PATH_MAX = 1024, /* bytes of a cgroup's path; the beginning of a longer one is cut */
 };
 
 /* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others
@@ -53,6 +54,7 @@ enum wire_kind {
 	WIRE_MAPPED = 5,     /* struct wire_mapped: a tracked process has new executable mappings */
 	WIRE_POINT = 6,	     /* struct wire_point: RSS has moved by a step */
 	WIRE_USAGE = 7,	     /* struct wire_usage_point: a timer found the tree running */
+	WIRE_DEATH = 8,	     /* struct wire_death: the kernel kills a process, which is whole yet */
 };
 
 struct wire_header {
@@ -254,6 +256,32 @@ struct wire_point {
 struct wire_usage_point {
 	struct wire_header h; /* of the thread that ran */
 	struct wire_usage tree;
+};
+
+/* Whose limit a process is killed by. */
+enum wire_scope {
+	WIRE_SCOPE_MACHINE = 1, /* no memory cgroup was at its limit */
+	WIRE_SCOPE_CGROUP = 2,
+};
+
+/*
+ * The kernel's OOM killer has chosen the process: h is of it. Sent before anything of it is freed,
+ * by the process that asked for memory in vain.
+ */
+struct wire_death {
+	struct wire_header h;
+	__u32 scope;	 /* enum wire_scope */
+	__u32 asked_by;	 /* tgid; 0: it is outside of the loader's pid namespace */
+	__u64 usage;	 /* of the memory cgroup at its limit, in pages, as the kernel charges it */
+	__u64 limit;	 /* its, in pages */
+	__u32 with_swap; /* 1: both are of memory and swap together (cgroup v1) */
+	__u32 cut;	 /* 1: path lacks its beginning */
+	__u32 components; /* of path */
+	__u32 reserved;
+	struct wire_memory tree, own;
+	char asked_by_comm[WIRE_COMM_LEN];
+	/* Names of directories, the last of the path first, each with a NUL at its end. */
+	char path[WIRE_PATH_MAX];
 };
 
 /* Identifies the executable mappings of a process, as far as possible without a look at each. */
@@ -506,6 +534,7 @@ _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 88 + 16, "wire_proc
 _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 144 + 16, "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 88, "wire_usage_point");
+_Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

@@ -252,20 +252,50 @@ struct cred {
 };
 
 struct kernfs_node {
+	struct kernfs_node *__parent; /* from 6.15 */
+	const char *name;
 	u64 id;
+};
+
+/* Until 6.14 (633488947ef6 "kernfs: Use RCU to access kernfs_node::parent") */
+struct kernfs_node___old {
+	struct kernfs_node___old *parent;
 };
 
 struct cgroup {
 	struct kernfs_node *kn;
 };
 
+enum cgroup_subsys_id { memory_cgrp_id };
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1];
 	struct cgroup *dfl_cgrp;
 };
 
 struct sched_info {
 	unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
 };
+
+/* In pages. */
+struct page_counter {
+	atomic64_t usage; /* atomic_long_t */
+	unsigned long max;
+};
+
+struct mem_cgroup {
+	struct cgroup_subsys_state css; /* first in each kernel */
+	struct page_counter memory;
+	struct page_counter memsw; /* v1; in a union with `swap` of v2 */
+	bool oom_lock;		   /* from 6.12 on only with CONFIG_MEMCG_V1 */
+};
+
+struct kernel_siginfo;
 
 struct task_struct {
 	unsigned int __state; /* `state` until 5.13 */

@@ -113,3 +113,46 @@ def test_hostile_phase():
     assert "\x1b" not in stdout and "\u202e" not in stdout, stdout
     page = run("report", "-f", "html", "-", stdin=text.encode())[0].decode()
     assert "\x1b" not in page and "\u202e" not in page and page.count("[2J</script>") == 0
+
+
+OOM = """ended:
+- {how: oom, time_secs: 1.0, phase: "Calibration", scope: cgroup, path: "/job", limit_mb: 500.0, usage_mb: 499.99, victim_pid: 700,
+   asked_by_pid: 701, asked_by: "worker", file_mb: 30.0, anon_mb: 410.0, shmem_mb: 5.0, swap_mb: 1.0, tree_memory_mb: 470.0}
+processes:"""
+HELD = "process 700 python3 train.py held 445 MiB (anon 410 MiB, file 30.0 MiB, shmem 5.00 MiB) and 1.00 MiB in swap, the whole tree 470 MiB,"
+CERTIFICATE = (f"! Killed by the OOM killer at 1.0 s, in Calibration: {HELD} when process 701 worker asked for more than "
+               "cgroup /job may have: 500 MiB, of which 500 MiB were in use")
+
+
+def told(name, *changes, ended=OOM):
+    """The first paragraph of the report of a profile in which somebody was killed."""
+    text = (ENDINGS / f"{name}.yaml").read_text().replace("\nprocesses:", f"\n{ended}")
+    for old, new in changes:
+        assert old in text, f"{old} is not in {text}"
+        text = text.replace(old, new)
+    report_text = run("report", "--width", "120", "-", stdin=text.encode())[0].decode()
+    return " ".join(report_text.split("python3 train.py\n  ran")[0].split()), text
+
+
+def test_oom():
+    """Who was killed by which limit, what it held, who asked for more; and a run that it did not end says so, too."""
+    assert told("killed")[0].startswith(CERTIFICATE), told("killed")[0]
+    text = told("killed", (", path: \"/job\", limit_mb: 500.0, usage_mb: 499.99", ""), ("scope: cgroup", "scope: machine"),
+                ("asked_by_pid: 701", "asked_by_pid: 700"))[0]
+    assert f"{HELD} when it asked for more than the machine had" in text, text
+    text = told("good")[0]
+    assert text.startswith("! Killed by the OOM killer at 1.0 s, in Calibration: process 700"), text
+    text = told("exit3", ("victim_pid: 700", "victim_pid: 702"))[0]
+    assert text.startswith(FIRST["exit3"] + ". Killed by the OOM killer at 1.0 s"), text
+    _, profile = told("good")
+    page = run("report", "-f", "html", "-", stdin=profile.encode())[0].decode()
+    assert json.loads(page.split('id="profile">')[1].split("</script>")[0])["ending"] == CERTIFICATE[2:]
+    document = json.loads(run("report", "-f", "json", "-", stdin=profile.encode())[0])
+    assert document["ended"][0]["path"] == "/job" and document["ended"][0]["usage_mb"] == 499.99, document["ended"]
+
+
+def test_kill_9_is_no_oom():
+    """Where the kernel tells whom its OOM killer takes, a kill without that is somebody's."""
+    text = (ENDINGS / "killed.yaml").read_text().replace('  kernel: "6.18.44"', '  kernel: "6.18.44"\n  backends: {oom_kills: "mark_victim"}')
+    first = run("report", "--width", "120", "-", stdin=text.encode())[0].decode().splitlines()[0]
+    assert first == "! Ended by SIGKILL (kill -9, not out of memory) at 1.2 s, in Calibration", first

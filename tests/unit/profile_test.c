@@ -329,7 +329,15 @@ static void test_record_ok(void **state)
 	assert_true(wire_record_ok(&r, r.h.size));
 	record_header(&r, WIRE_USAGE, sizeof(r.h), 1, MAIN);
 	assert_false(wire_record_ok(&r, r.h.size));
-	r.h.kind = WIRE_USAGE + 1;
+	record_death(&r, 1, MAIN, "job");
+	assert_true(wire_record_ok(&r, r.h.size));
+	r.death.scope = 0;
+	assert_false(wire_record_ok(&r, r.h.size));
+	r.death.scope = WIRE_SCOPE_CGROUP + 1;
+	assert_false(wire_record_ok(&r, r.h.size));
+	record_header(&r, WIRE_DEATH, sizeof(r.h), 1, MAIN);
+	assert_false(wire_record_ok(&r, r.h.size));
+	r.h.kind = WIRE_DEATH + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 	r.h.kind = 0;
 	assert_false(wire_record_ok(&r, r.h.size));

@@ -32,6 +32,7 @@ union record {
 	struct wire_point point;
 	struct wire_usage_point usage;
 	struct wire_mapped mapped;
+	struct wire_death death;
 	char room[sizeof(struct wire_process) + WIRE_CMDLINE_MAX];
 };
 
@@ -102,6 +103,18 @@ static inline void record_usage(union record *r, uint64_t time_ns, struct record
 {
 	record_header(r, WIRE_USAGE, sizeof(r->usage), time_ns, who);
 	r->usage.tree.cpu_ns = cpu_ns;
+}
+
+/* The OOM killer takes `who`, by the limit of a cgroup of that name below the root. */
+static inline void record_death(union record *r, uint64_t time_ns, struct record_who who,
+				const char *cgroup)
+{
+	record_header(r, WIRE_DEATH, sizeof(r->death), time_ns, who);
+	r->death.scope = WIRE_SCOPE_CGROUP;
+	r->death.components = 1;
+	r->death.asked_by = who.tgid;
+	memcpy(r->death.asked_by_comm, "quantize", 9);
+	strcpy(r->death.path, cgroup);
 }
 
 #endif

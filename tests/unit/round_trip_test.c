@@ -123,6 +123,21 @@ static void point(struct run *run, struct record_who who, uint64_t ms, uint64_t 
 	feed(run, &r);
 }
 
+static void killed(struct run *run, struct record_who who, enum wire_scope scope)
+{
+	union record r;
+
+	record_death(&r, START_NS + MS + run->seq * 10 * MS, who, "job\n\xff");
+	r.death.scope = scope;
+	r.death.usage = 301;
+	r.death.limit = 303;
+	r.death.with_swap = scope == WIRE_SCOPE_CGROUP;
+	r.death.asked_by = scope == WIRE_SCOPE_CGROUP ? MAIN.tgid : 0;
+	r.death.own = (struct wire_memory){.file = 1, .anon = 22, .swap = 3, .shmem = 5};
+	r.death.tree = (struct wire_memory){.file = 10, .anon = 200, .shmem = 50};
+	feed(run, &r);
+}
+
 static const struct record_who THIRD = {.tgid = 102, .tid = 105, .started_ns = 3};
 
 #define DEFINITION "size: \"MiB\"\n# \x1b"
@@ -169,7 +184,9 @@ static void feed_run(struct run *run)
 	point(run, MAIN, 65, 300, 306);
 	point(run, CHILD, 90, 400, 800);
 	hit(run, WIRE_END, CHILD, "Layer");
+	killed(run, CHILD, WIRE_SCOPE_CGROUP);
 	process(run, WIRE_EXIT, CHILD, MAIN.tgid, "", 0, 0, 3 << 8);
+	killed(run, THIRD, WIRE_SCOPE_MACHINE);
 	process(run, WIRE_EXIT, THIRD, CHILD.tgid, "", 0, 0, 9);
 	hit(run, WIRE_MARK, MAIN, "half");
 	hit(run, WIRE_FINISH, MAIN, "");
@@ -202,6 +219,7 @@ static int set_up(void **state)
 		.backend_io_calls = "b",
 		.backend_io_storage = "c",
 		.backend_checkpoints = "d",
+		.backend_oom_kills = "e",
 	};
 	const struct profile_config config = {.page_size = PAGE,
 					      .realtime_offset_ns = 1700000000000000000,
@@ -269,6 +287,35 @@ static void test_run(void **state)
 	assert_string_equal(r.run.backends.io_calls, "b");
 	assert_string_equal(r.run.backends.io_storage, "c");
 	assert_string_equal(r.run.backends.checkpoints, "d");
+	assert_string_equal(r.run.backends.oom_kills, "e");
+}
+
+static void test_deaths(void **state)
+{
+	const struct recording_death *death = r.deaths;
+
+	(void)state;
+	assert_int_equal(r.n_deaths, 2);
+	assert_string_equal(death->how, "oom");
+	assert_int_equal(death->time_ns, rel(profile_deaths(the_run.p, &(size_t){0})[0].time_ns));
+	assert_int_equal(death->pid, CHILD.tgid);
+	assert_string_equal(death->scope, "cgroup");
+	assert_string_equal(death->path, "/job\n\xef\xbf\xbd");
+	assert_int_equal(death->usage, 301 * PAGE);
+	assert_int_equal(death->limit, 303 * PAGE);
+	assert_true(death->with_swap);
+	assert_int_equal(death->asked_by, MAIN.tgid);
+	assert_string_equal(death->asked_by_comm, "quantize");
+	assert_string_equal(death->phase, "Model"); /* its own has ended */
+	assert_int_equal(death->file, PAGE);
+	assert_int_equal(death->anon, 22 * PAGE);
+	assert_int_equal(death->swap, 3 * PAGE);
+	assert_int_equal(death->shmem, 5 * PAGE);
+	assert_int_equal(death->tree_rss, 260 * PAGE);
+	assert_int_equal(death[1].pid, 102);
+	assert_string_equal(death[1].scope, "machine");
+	assert_null(death[1].path);
+	assert_false(death[1].limit || death[1].usage || death[1].asked_by || death[1].with_swap);
 }
 
 static void test_rows(void **state)
@@ -508,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_totals),	  cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_processes), cmocka_unit_test(test_points),
 		cmocka_unit_test(test_peak),	  cmocka_unit_test(test_quality),
+		cmocka_unit_test(test_deaths),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -43,6 +43,7 @@ static const struct run_info info = {
 	.backend_io_calls = "task_io_accounting",
 	.backend_io_storage = "task_io_accounting",
 	.backend_checkpoints = "uprobe",
+	.backend_oom_kills = "tp_btf/mark_victim",
 };
 
 enum { SITE_SUMMARY = 8, SITE_DEFINE = 9 };

@@ -117,6 +117,7 @@ void capture_fill_info(struct capture *c)
 	c->info.backend_io_calls = from.io_calls;
 	c->info.backend_io_storage = from.io_storage;
 	c->info.backend_checkpoints = from.checkpoints;
+	c->info.backend_oom_kills = from.oom_kills;
 }
 
 const struct run_info *capture_info(const struct capture *c)

@@ -118,6 +118,8 @@ static int check_engine(void)
 	say("memory", "yes", from.rss);
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
+	say("OOM kills", from.oom_kills ? "yes" : "no",
+	    from.oom_kills ? from.oom_kills : "the kernel has no tracepoint mark_victim");
 	say("exact CPU time", engine_clock_reason(e) ? "no" : "yes", engine_clock_reason(e));
 	say("fexit", features->fexit ? "yes" : "no",
 	    features->fexit ? NULL : features->fexit_reason);

@@ -2,6 +2,7 @@
 #include "format/ending.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -9,17 +10,30 @@
 
 enum { SHELL_SIGNAL = 128 }; /* a shell whose command ends by signal n exits with 128 + n */
 
-void ending_words(char *out, size_t size, uint32_t signal, uint32_t exit_code)
+/* Returns what a SIGKILL means. Of who uses another's memory the OOM killer's choice is not told.
+ */
+static const char *kill_words(const struct recording *r, const struct recording_process *process)
 {
+	if (process->exit_signal != SIGKILL)
+		return "";
+	if (!r->run.backends.oom_kills || process->flags & WIRE_PROCESS_SHARES_MM)
+		return " (out of memory, or kill -9)";
+	return " (kill -9, not out of memory)";
+}
+
+/* "Ended by SIGSEGV", "Interrupted", "Failed with exit status 3". */
+static void ending_words(char *out, size_t size, const struct recording *r,
+			 const struct recording_process *process)
+{
+	const uint32_t signal = process->exit_signal;
 	const char *name = signal ? sigabbrev_np((int)signal) : NULL;
 
 	if (signal == SIGINT)
 		snprintf(out, size, "Interrupted");
 	else if (!signal)
-		snprintf(out, size, "Failed with exit status %u", exit_code);
+		snprintf(out, size, "Failed with exit status %u", process->exit_code);
 	else if (name)
-		snprintf(out, size, "Ended by SIG%s%s", name,
-			 signal == SIGKILL ? " (out of memory, or kill -9)" : "");
+		snprintf(out, size, "Ended by SIG%s%s", name, kill_words(r, process));
 	else
 		snprintf(out, size, "Ended by signal %u", signal);
 }
@@ -86,55 +100,161 @@ static const struct recording_phase *phase_of(const struct recording *r, uint64_
 	for (size_t i = 0; i < r->n_phases; i++) {
 		const struct recording_phase *phase = &r->phases[i];
 
-		if (!phase->closed && phase->kind == PROFILE_PHASE_PAIR && phase->start_ns <= ns &&
-		    (!process || phase->pid == process->pid))
+		if (phase->kind == PROFILE_PHASE_PAIR && phase->start_ns <= ns &&
+		    (!phase->closed || ns <= phase->start_ns + phase->duration_ns) &&
+		    (process ? phase->pid == process->pid : !phase->closed))
 			found = phase;
 	}
 	return found ? found : recording_phase_at(r, ns);
 }
 
+/* ---- In words ---------------------------------------------------------------------------------
+ */
+
+static void __attribute__((format(printf, 2, 3)))
+say(struct ending *ending, const char *format, ...)
+{
+	const size_t len = strlen(ending->text);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(ending->text + len, sizeof(ending->text) - len, format, arguments);
+	va_end(arguments);
+}
+
 static void add_where(struct ending *ending, const struct recording *r, uint64_t ns,
 		      const struct recording_process *process)
 {
-	const size_t len = strlen(ending->text);
 	char when[UNITS_TEXT_MAX];
 	const char *words;
 	const struct recording_phase *phase =
 		recording_where(r, ns, phase_of(r, ns, process), &words);
 
-	snprintf(ending->text + len, sizeof(ending->text) - len, " at %s%s%.300s",
-		 units_time_for_people(when, ns), words, phase ? phase->shown : "");
+	say(ending, " at %s%s%.300s", units_time_for_people(when, ns), words,
+	    phase ? phase->shown : "");
 }
 
-static void by_target(struct ending *ending, const struct recording *r,
+/* Returns the process that had the pid at that time, or NULL. */
+static const struct recording_process *process_at(const struct recording *r, uint32_t pid,
+						  uint64_t ns)
+{
+	const struct recording_process *found = NULL;
+
+	for (size_t i = 0; i < r->n_processes; i++)
+		if (r->processes[i].pid == pid && r->processes[i].start_ns <= ns)
+			found = &r->processes[i];
+	return found;
+}
+
+static const struct recording_death *death_of(const struct recording *r,
+					      const struct recording_process *process)
+{
+	for (size_t i = 0; i < r->n_deaths; i++) {
+		const struct recording_death *death = &r->deaths[i];
+
+		if (process_at(r, death->pid, death->time_ns) == process)
+			return death;
+	}
+	return NULL;
+}
+
+static void say_held(struct ending *ending, const struct recording_death *death)
+{
+	const uint64_t rss = death->file + death->anon + death->shmem;
+	char all[UNITS_TEXT_MAX], file[UNITS_TEXT_MAX], anon[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX];
+
+	say(ending, " held %s (anon %s, file %s", units_bytes_for_people(all, rss),
+	    units_bytes_for_people(anon, death->anon), units_bytes_for_people(file, death->file));
+	if (death->shmem)
+		say(ending, ", shmem %s", units_bytes_for_people(other, death->shmem));
+	say(ending, ")");
+	if (death->swap)
+		say(ending, " and %s in swap", units_bytes_for_people(other, death->swap));
+	if (death->tree_rss > rss)
+		say(ending, ", the whole tree %s,", units_bytes_for_people(other, death->tree_rss));
+}
+
+static void say_limit(struct ending *ending, const struct recording_death *death)
+{
+	char limit[UNITS_TEXT_MAX], usage[UNITS_TEXT_MAX];
+
+	if (!death->path) {
+		say(ending, "the machine had");
+		return;
+	}
+	say(ending, "cgroup %.200s may have: %s%s, of which %s were in use", death->path,
+	    units_bytes_for_people(limit, death->limit), death->with_swap ? " with swap" : "",
+	    units_bytes_for_people(usage, death->usage));
+}
+
+/*
+ * "Killed by the OOM killer at 1.3 s, in Layer 22: process 700 python3 held 245 MiB (anon 240 MiB,
+ * file 5 MiB) when it asked for more than cgroup /job may have: 300 MiB, of which 300 MiB were in
+ * use"
+ */
+static void say_death(struct ending *ending, const struct recording *r,
+		      const struct recording_death *death)
+{
+	const struct recording_process *process = process_at(r, death->pid, death->time_ns);
+
+	say(ending, "Killed by the OOM killer");
+	add_where(ending, r, death->time_ns, process);
+	say(ending, ": process %u %.100s", death->pid,
+	    process ? short_command(process->cmdline, process->comm) : "");
+	say_held(ending, death);
+	if (death->asked_by == death->pid)
+		say(ending, " when it asked for more than ");
+	else if (death->asked_by)
+		say(ending, " when process %u %.48s asked for more than ", death->asked_by,
+		    death->asked_by_comm ? death->asked_by_comm : "");
+	else
+		say(ending, " when another process asked for more than ");
+	say_limit(ending, death);
+	if (r->n_deaths > 1)
+		say(ending, " (%zu processes were killed so)", r->n_deaths);
+}
+
+/* Returns whether the death of the process was told. */
+static bool by_target(struct ending *ending, const struct recording *r,
 		      const struct recording_process *target)
 {
 	const struct recording_process *behind = behind_shell(r, target);
 	const struct recording_process *last = behind ? behind : target;
+	const struct recording_death *death = death_of(r, last);
 	char how[64];
 
-	ending_words(how, sizeof(how), last->exit_signal, last->exit_code);
-	if (behind)
-		snprintf(ending->text, sizeof(ending->text), "%s: process %u %.100s", how,
-			 behind->pid, short_command(behind->cmdline, behind->comm));
-	else
-		snprintf(ending->text, sizeof(ending->text), "%s", how);
 	ending->is_killed = last->exit_signal == SIGKILL;
 	ending->is_failed = last->exit_signal != SIGINT;
+	if (death) {
+		say_death(ending, r, death);
+		return true;
+	}
+	ending_words(how, sizeof(how), r, last);
+	say(ending, "%s", how);
+	if (behind)
+		say(ending, ": process %u %.100s", behind->pid,
+		    short_command(behind->cmdline, behind->comm));
 	add_where(ending, r, last->end_ns, last);
+	return false;
 }
 
 void recording_ending(const struct recording *r, struct ending *ending)
 {
 	const struct recording_process *target = bad_target(r);
+	bool told = false;
 
-	*ending = (struct ending){.is_bad = target || r->partial};
+	*ending = (struct ending){.is_bad = target || r->partial || r->n_deaths};
 	if (target) {
-		by_target(ending, r, target);
+		told = by_target(ending, r, target);
 	} else if (r->partial) {
-		snprintf(ending->text, sizeof(ending->text), "Cut off, or still running,");
+		say(ending, "Cut off, or still running,");
 		add_where(ending, r, r->totals.duration_ns, NULL);
 	}
-	ending->is_killed |= r->partial;
-	ending->is_failed |= r->partial;
+	/* The run went on, but what that process would have needed is missing. */
+	if (r->n_deaths && !told) {
+		say(ending, "%s", ending->text[0] ? ". " : "");
+		say_death(ending, r, &r->deaths[r->n_deaths - 1]);
+	}
+	ending->is_killed |= r->partial || r->n_deaths;
+	ending->is_failed |= r->partial || r->n_deaths;
 }

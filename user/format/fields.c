@@ -44,8 +44,9 @@ static const struct field backends_fields[] = {
 	{FIELD(backends, "io_calls", io_calls, FIELD_TEXT)},
 	{FIELD(backends, "io_storage", io_storage, FIELD_TEXT)},
 	{FIELD(backends, "checkpoints", checkpoints, FIELD_TEXT)},
+	{FIELD(backends, "oom_kills", oom_kills, FIELD_TEXT), .since = 2},
 };
-static const struct record record_backends = RECORD(backends, "backends", backends_fields, NULL);
+const struct record record_backends = RECORD(backends, "backends", backends_fields, NULL);
 
 static const struct field run_fields[] = {
 	{FIELD(run, "version", version, FIELD_TEXT)},
@@ -380,6 +381,29 @@ static const struct field trend_fields[] = {
 };
 const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
 
+static const struct field death_fields[] = {
+	{FIELD(death, "how", how, FIELD_TEXT), .required = true,
+	 .means = "oom: the kernel's OOM killer took it"},
+	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
+	{FIELD(death, "scope", scope, FIELD_TEXT),
+	 .means = "cgroup: a memory cgroup was at its limit; machine: none was"},
+	{FIELD(death, "path", path, FIELD_TEXT), .means = "of the cgroup, from the root"},
+	{FIELD(death, "limit_mb", limit, FIELD_BYTES)},
+	{FIELD(death, "usage_mb", usage, FIELD_BYTES),
+	 .means = "what the kernel had charged to the cgroup, page cache and its own included"},
+	{FIELD(death, "with_swap", with_swap, FIELD_BOOL),
+	 .means = "true: both are of memory and swap together"},
+	{FIELD(death, "victim_pid", pid, FIELD_U32), .required = true},
+	{FIELD(death, "asked_by_pid", asked_by, FIELD_U32),
+	 .means = "the process that wanted memory"},
+	{FIELD(death, "asked_by", asked_by_comm, FIELD_TEXT)},
+	MEMORY_FIELDS(death),
+	{FIELD(death, "tree_memory_mb", tree_rss, FIELD_BYTES),
+	 .means = "RSS of the whole tree before anything was freed; the four above: of the victim"},
+};
+const struct record record_death = RECORD(death, "a process that was killed", death_fields, NULL);
+
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
 	.of = &(record_)
@@ -408,6 +432,8 @@ static const struct field recording_fields[] = {
 	 .means =
 		 "what grows from one repeat of a phase to the next, by a robust estimate; absent: "
 		 "nothing, as far as can be told"},
+	{TOP_LIST("ended", deaths, FIELD_LIST, record_death, RECORDING_MAX_SMALL),
+	 .means = "processes that did not end by themselves, in order of time; absent: none"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
 	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
 	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),

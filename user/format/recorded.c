@@ -40,16 +40,18 @@ struct recording_run recorded_run(const struct run_info *info)
 		.n_pids = info->n_pids,
 		.backends =
 			{
-				.has = UINT64_MAX,
 				.rss = (char *)info->backend_rss,
 				.io_calls = (char *)info->backend_io_calls,
 				.io_storage = (char *)info->backend_io_storage,
 				.checkpoints = (char *)info->backend_checkpoints,
+				.oom_kills = (char *)info->backend_oom_kills,
 			},
 	};
 
 	while (info->command && info->command[run.n_command])
 		run.n_command++;
+	run.backends.has = field_all(&record_backends);
+	field_put(&record_backends, &run.backends, "oom_kills", info->backend_oom_kills);
 	field_put(&record_run, &run, "memory_limit_mb", info->memory_limit);
 	field_put(&record_run, &run, "memory_limit_of", info->memory_limit);
 	field_put(&record_run, &run, "command", info->command);
@@ -279,6 +281,39 @@ struct recording_peak recorded_peak(const struct profile *p,
 	return peak;
 }
 
+struct recording_death recorded_death(const struct profile *p, const struct profile_death *death)
+{
+	static char how[] = "oom", cgroup[] = "cgroup", machine[] = "machine";
+	const bool by_cgroup = death->scope == WIRE_SCOPE_CGROUP;
+	struct recording_death recorded = {
+		.has = field_all(&record_death),
+		.how = how,
+		.time_ns = profile_rel_ns(p, death->time_ns),
+		.pid = death->tgid,
+		.scope = by_cgroup ? cgroup : machine,
+		.path = death->path,
+		.limit = death->limit,
+		.usage = death->usage,
+		.with_swap = death->with_swap,
+		.asked_by = death->asked_by,
+		.asked_by_comm = (char *)death->asked_by_comm,
+		.phase = (char *)death->phase,
+		.file = death->own.file,
+		.anon = death->own.anon,
+		.shmem = death->own.shmem,
+		.swap = death->own.swap,
+		.tree_rss = death->tree.rss,
+	};
+
+	field_put(&record_death, &recorded, "phase", death->phase);
+	field_put(&record_death, &recorded, "path", by_cgroup);
+	field_put(&record_death, &recorded, "limit_mb", by_cgroup);
+	field_put(&record_death, &recorded, "usage_mb", by_cgroup);
+	field_put(&record_death, &recorded, "with_swap", death->with_swap);
+	field_put(&record_death, &recorded, "asked_by_pid", death->asked_by);
+	return recorded;
+}
+
 struct recording_shared recorded_shared(const struct profile_totals *totals)
 {
 	static char note[] =
@@ -347,6 +382,23 @@ static int record_processes(struct recording *r, const struct profile *p)
 	return 0;
 }
 
+static int record_deaths(struct recording *r, const struct profile *p)
+{
+	size_t n;
+	const struct profile_death *deaths = profile_deaths(p, &n);
+
+	for (; r->n_deaths < n; r->n_deaths++) {
+		struct recording_death *list =
+			arena_grow(r->arena, r->deaths, r->n_deaths, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->deaths = list;
+		list[r->n_deaths] = recorded_death(p, &deaths[r->n_deaths]);
+	}
+	return 0;
+}
+
 static int add_trending(struct trending *t, const struct profile *p)
 {
 	size_t n_points, n_phases;
@@ -385,9 +437,10 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 	r->totals = recorded_totals(profile_totals(p));
 	r->peak.has = field_all(&record_peak);
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
-	if (record_phases(r, p) || record_processes(r, p))
+	if (record_phases(r, p) || record_processes(r, p) || record_deaths(r, p))
 		return -ENOMEM;
 	r->run.memory_limit = info->memory_limit;
 	r->run.memory_limit_of = (char *)info->memory_limit_of;
+	r->run.backends.oom_kills = (char *)info->backend_oom_kills;
 	return recorded_trends(p, info->memory_limit, r->arena, &r->trends, &r->n_trends);
 }

@@ -36,5 +36,7 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
  * Returns 0 or -ENOMEM. */
 int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
 		    struct recording_trend **list, size_t *n);
+/* The texts are the profile's. */
+struct recording_death recorded_death(const struct profile *p, const struct profile_death *death);
 
 #endif

@@ -48,7 +48,7 @@ enum {
 
 struct recording_backends {
 	uint64_t has;
-	char *rss, *io_calls, *io_storage, *checkpoints; /* NULL: not said */
+	char *rss, *io_calls, *io_storage, *checkpoints, *oom_kills; /* NULL: not said */
 };
 
 struct recording_run {
@@ -195,6 +195,23 @@ struct recording_trend {
 	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
 };
 
+/* A process that the kernel's OOM killer took, in the order of time. */
+struct recording_death {
+	uint64_t has;
+	char *how; /* "oom" */
+	uint64_t time_ns;
+	uint32_t pid;
+	char *scope;	       /* "cgroup" or "machine" */
+	char *path;	       /* of the memory cgroup at its limit; NULL: none */
+	uint64_t limit, usage; /* its */
+	bool with_swap;	       /* both are of memory and swap */
+	uint32_t asked_by;     /* pid of who wanted more; 0: not known here */
+	char *asked_by_comm;
+	char *phase;			  /* that went on; NULL: none */
+	uint64_t file, anon, shmem, swap; /* of the process, before anything was freed */
+	uint64_t tree_rss;		  /* of all processes, then */
+};
+
 struct recording_warning {
 	uint64_t has;
 	char *what, *why;
@@ -257,6 +274,8 @@ struct recording {
 	size_t n_outside;
 	struct recording_trend *trends; /* the largest growth of memory first */
 	size_t n_trends;
+	struct recording_death *deaths;
+	size_t n_deaths;
 	struct recording_process *processes;
 	size_t n_processes;
 	struct recording_point *points;

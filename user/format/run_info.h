@@ -24,6 +24,7 @@ struct run_info {
 	const char *backend_io_calls;
 	const char *backend_io_storage;
 	const char *backend_checkpoints;
+	const char *backend_oom_kills; /* NULL: the kernel does not tell them */
 };
 
 /* A probe or file that could not be used, for `quality`. */

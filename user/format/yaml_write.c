@@ -125,6 +125,24 @@ static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_
 	arena_free(arena);
 }
 
+static void put_deaths(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_death *deaths = profile_deaths(p, &n);
+
+	if (!n)
+		return;
+	emit_plain(e, "ended");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_death death = recorded_death(p, &deaths[i]);
+
+		yaml_item(e, &record_death, &death);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
 static void put_processes(struct emit *e, const struct profile *p)
 {
 	size_t n;
@@ -315,6 +333,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_peak(e, p);
 	yaml_phases(e, p);
 	put_trends(e, p, y->memory_limit);
+	put_deaths(e, p);
 	put_processes(e, p);
 	put_timeline(e, p);
 	put_process_timeline(e, p);

@@ -202,6 +202,18 @@ static bool has_waits(const struct btf *btf)
 	return id > 0 && btf_vlen(btf__type_by_id(btf, (__u32)id)) > 0;
 }
 
+/* Linux 6.8 and earlier tell the number of the task that the OOM killer has chosen, later ones the
+ * task itself. */
+static void choose_oom(struct features *f, struct qprof_bpf *bpf, const struct btf *btf)
+{
+	const unsigned int args = tracepoint_args(btf, "mark_victim");
+
+	f->oom_kills = args;
+	bpf_program__set_autoload(bpf->progs.oom_kills, args > 1);
+	bpf_program__set_autoload(bpf->progs.oom_kills_old, args == 1);
+	bpf_program__set_autoload(bpf->progs.signal_is_sent, args);
+}
+
 /* Returns 0; or -1 and *err, where the counters would be misread. */
 static int find_rss_layout(struct features *f, const struct btf *btf, struct error *err)
 {
@@ -233,6 +245,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	choose_io_uring(bpf, btf);
 	bpf_program__set_autoload(bpf->progs.usage_tick,
 				  use->curves && tracepoint_args(btf, "hrtimer_expire_entry"));
+	choose_oom(f, bpf, btf);
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, use->audit);
 	f->waits = has_waits(btf);
@@ -293,5 +306,6 @@ struct features_backends features_backends(const struct features *f)
 		.io_calls = calls_backend(f),
 		.io_storage = "task->ioac read_bytes and write_bytes",
 		.checkpoints = checkpoint_backend(f),
+		.oom_kills = f->oom_kills ? "tp_btf/mark_victim, signal_generate" : NULL,
 	};
 }

@@ -32,6 +32,7 @@ struct features {
 	bool aio;	   /* native AIO is traced; not if the compiler took its function apart */
 	bool holds_starts; /* a program waits at its exec if no dynamic linker makes it wait */
 	bool waits;	   /* the kernel keeps how long threads wait for a CPU */
+	bool oom_kills;	   /* the kernel tells whom its OOM killer has chosen */
 	enum calls_counted calls;
 	enum rss_layout rss_layout;
 	char fexit_reason[128];	  /* why fexit cannot be used; "" if it can */
@@ -58,7 +59,8 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 
 /* Where the figures come from on this kernel, in words. */
 struct features_backends {
-	const char *rss, *io_calls, *io_storage, *checkpoints; /* live as long as the features */
+	/* These live as long as the features. oom_kills: NULL if the kernel does not tell them. */
+	const char *rss, *io_calls, *io_storage, *checkpoints, *oom_kills;
 };
 
 struct features_backends features_backends(const struct features *f);

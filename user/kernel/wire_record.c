@@ -33,6 +33,12 @@ static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
 	       cp->name_len <= most && size >= sizeof(*cp) + cp->name_len;
 }
 
+static bool death_ok(const struct wire_death *death, size_t size)
+{
+	return size >= sizeof(*death) && death->scope >= WIRE_SCOPE_MACHINE &&
+	       death->scope <= WIRE_SCOPE_CGROUP;
+}
+
 bool wire_record_ok(const void *data, size_t size)
 {
 	const struct wire_header *h = data;
@@ -52,6 +58,8 @@ bool wire_record_ok(const void *data, size_t size)
 		return size >= sizeof(struct wire_point);
 	case WIRE_USAGE:
 		return size >= sizeof(struct wire_usage_point);
+	case WIRE_DEATH:
+		return death_ok(data, size);
 	}
 	return false;
 }

@@ -119,6 +119,17 @@ static int feed_point(struct machine *m, const struct wire_point *point, struct 
 	return 0;
 }
 
+/* The OOM killer took a process: the profile of its job tells of it. */
+static int feed_death(struct machine *m, const struct wire_header *h, struct machine_news *news)
+{
+	const struct member *member = find_subject(m, h, news);
+	const struct job *job = member ? member->job : NULL;
+
+	if (!job || job->pub.end_ns)
+		return 0;
+	return profile_feed(job->pub.profile, h, &news->step);
+}
+
 int machine_feed(struct machine *m, const struct wire_header *record, struct machine_news *news)
 {
 	const void *data = record;
@@ -133,6 +144,8 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 		return feed_checkpoint(m, data, news);
 	case WIRE_POINT:
 		return feed_point(m, data, news);
+	case WIRE_DEATH:
+		return feed_death(m, record, news);
 	case WIRE_MAPPED:
 		find_subject(m, record, news);
 		break;

@@ -301,6 +301,19 @@ const char *phases_innermost(const struct phases *phases)
 	return open ? phases->list[open->index].name : NULL;
 }
 
+const char *phases_of(const struct phases *phases, uint32_t tgid)
+{
+	const struct pairing *pairing = &phases->pairing;
+	const struct open_phase *at = pairing_youngest(pairing);
+
+	for (size_t i = pairing->n_pairs; at && i; i--, at = at->prev) /* a ring */
+		if (phases->list[at->index].tgid == tgid)
+			return phases->list[at->index].name;
+	if (!pairing_youngest(pairing) && pairing->gap && pairing->any_mark)
+		return phases->list[pairing->gap->index].name;
+	return phases_innermost(phases);
+}
+
 size_t phases_open(const struct phases *phases, const struct profile_phase **open, size_t max)
 {
 	const struct pairing *pairing = &phases->pairing;

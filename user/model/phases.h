@@ -54,6 +54,9 @@ void phases_finish(struct phases *phases, const struct moment *now, const struct
 		   const struct own_moment *own);
 /* Returns the name of the pair that began last, or NULL. */
 const char *phases_innermost(const struct phases *phases);
+/* The same of the pairs that a process began; if it has none, of all; if there is none, the gap
+ * that the last mark began. */
+const char *phases_of(const struct phases *phases, uint32_t tgid);
 /* See profile_open_phases(). */
 size_t phases_open(const struct phases *phases, const struct profile_phase **open, size_t max);
 void phases_free(struct phases *phases);

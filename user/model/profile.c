@@ -2,6 +2,7 @@
 /* The model's door: each record goes to the subjects that it is about. Totals and getters. */
 #include "base/amounts.h"
 #include "model/curve.h"
+#include "model/deaths.h"
 #include "model/main_peak.h"
 #include "model/phases.h"
 #include "model/process_timeline.h"
@@ -32,6 +33,7 @@ struct profile {
 	struct sharing sharing;
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
+	struct deaths deaths;
 	struct profile_losses losses;
 	struct profile_totals totals;
 
@@ -117,6 +119,7 @@ void profile_free(struct profile *p)
 	curve_free(&p->curve);
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
+	deaths_free(&p->deaths);
 	names_free(&p->names);
 	free(p->metrics);
 	free(p);
@@ -144,27 +147,6 @@ static void note_tree(struct profile *p, const struct profile_point *point)
 		return;
 	p->rss_now = point_rss(point);
 	p->rss_now_ns = point->time_ns;
-}
-
-/* Notes how many pages several processes may count as theirs. */
-static void note_shared(struct profile *p, const struct profile_point *point, uint64_t inherited,
-			uint32_t processes)
-{
-	raise_to(&p->totals.max_inherited, inherited);
-	if (processes < 2)
-		return;
-	raise_to(&p->totals.max_shared_shmem, point->shmem);
-	raise_to(&p->totals.max_shared_file, point->file);
-}
-
-/* The kernel side saw the most that was shared between any two points, too. */
-static void note_most_shared(struct profile *p, const struct wire_shared *most)
-{
-	const uint64_t page = p->config.page_size;
-
-	raise_to(&p->totals.max_inherited, most->inherited * page);
-	raise_to(&p->totals.max_shared_shmem, most->shmem * page);
-	raise_to(&p->totals.max_shared_file, most->file * page);
 }
 
 static int feed_point(struct profile *p, const struct wire_point *wire)
@@ -202,7 +184,8 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 	if (time_ns > p->last_ns)
 		peak_fold(&p->tail, &peak);
 	note_tree(p, &point);
-	note_shared(p, &point, wire->inherited * page, is_among_others(p) ? 0 : p->own.live);
+	sharing_note(&p->totals, &point, wire->inherited * page,
+		     is_among_others(p) ? 0 : p->own.live);
 	return 0;
 }
 
@@ -379,8 +362,8 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 	curve_point(&p->curve, cp->h.time_ns, &p->usage, true);
 	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
-	note_shared(p, &point, cp->inherited * page, cp->processes);
-	note_most_shared(p, &cp->most);
+	sharing_note(&p->totals, &point, cp->inherited * page, cp->processes);
+	sharing_note_most(&p->totals, &cp->most, page);
 }
 
 static void read_name(struct profile *p, const struct wire_checkpoint *cp)
@@ -496,6 +479,15 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 	return 0;
 }
 
+static int feed_death(struct profile *p, const struct wire_death *death)
+{
+	const char *phase = phases_of(&p->phases, death->h.tgid);
+	const int err = deaths_add(&p->deaths, death, phase, p->config.page_size);
+
+	p->losses.dropped_processes += err == -ENOSPC;
+	return err == -ENOSPC ? 0 : err;
+}
+
 int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
@@ -510,6 +502,8 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_EXEC:
 	case WIRE_EXIT:
 		return feed_process(p, data);
+	case WIRE_DEATH:
+		return feed_death(p, data);
 	case WIRE_POINT:
 		err = feed_point(p, data);
 		if (!err)
@@ -660,6 +654,12 @@ const struct profile_metric *profile_summaries(const struct profile *p, size_t *
 {
 	*count = p->summaries.n;
 	return p->summaries.list;
+}
+
+const struct profile_death *profile_deaths(const struct profile *p, size_t *count)
+{
+	*count = p->deaths.n;
+	return p->deaths.list;
 }
 
 const char *const *profile_definitions(const struct profile *p, size_t *count)

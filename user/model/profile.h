@@ -27,6 +27,7 @@ enum {
 	PROFILE_MAX_METRICS = 64,    /* that wait for one checkpoint */
 	PROFILE_MAX_DEPTH = 1024,    /* pairs that are open at a time */
 	PROFILE_MAX_SUMMARIES = 256, /* summary metrics, and definitions of metrics */
+	PROFILE_MAX_DEATHS = 100,    /* processes that were killed for want of memory */
 };
 
 struct profile_memory {
@@ -190,6 +191,20 @@ struct profile_at_peak {
 	size_t n_shares;
 };
 
+/* The kernel's OOM killer took a process. */
+struct profile_death {
+	uint64_t time_ns;
+	uint32_t tgid;
+	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
+	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
+	enum wire_scope scope;
+	char *path; /* of the memory cgroup whose limit was reached, valid UTF-8; else NULL */
+	uint64_t usage, limit;		 /* its */
+	bool with_swap;			 /* both are of memory and swap */
+	struct profile_memory tree, own; /* before anything was freed */
+	const char *phase; /* its own that began last, or else of another process; may be NULL */
+};
+
 struct profile_config {
 	uint64_t page_size;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
@@ -206,8 +221,9 @@ struct profile_losses {
 	uint64_t unmatched_ends, unclosed_phases;
 	uint64_t missing_checkpoints; /* numbers that no checkpoint had */
 	uint64_t dropped_phases, dropped_metrics, unreadable_metrics;
-	uint64_t dropped_processes; /* records of processes beyond PROFILE_MAX_PROCESSES */
-	uint64_t thinned_points;    /* timeline points merged to keep the bound */
+	/* Records of processes beyond PROFILE_MAX_PROCESSES, and PROFILE_MAX_DEATHS. */
+	uint64_t dropped_processes;
+	uint64_t thinned_points; /* timeline points merged to keep the bound */
 };
 
 struct profile_totals {
@@ -271,6 +287,8 @@ struct profile_at_peak profile_at_peak(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 /* What programs reported of the whole run, in order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);
+/* In order of time. */
+const struct profile_death *profile_deaths(const struct profile *p, size_t *count);
 /* "NAME: what it is", as programs say of their metrics, in order of the first report. */
 const char *const *profile_definitions(const struct profile *p, size_t *count);
 const struct profile_losses *profile_losses(const struct profile *p);

@@ -59,3 +59,20 @@ uint64_t sharing_least_of_totals(const struct profile_totals *t)
 	raise_to(&least, smaller_of(t->main_peak_rss, t->peak_rss));
 	return least;
 }
+
+void sharing_note(struct profile_totals *totals, const struct profile_point *point,
+		  uint64_t inherited, uint32_t processes)
+{
+	raise_to(&totals->max_inherited, inherited);
+	if (processes < 2)
+		return;
+	raise_to(&totals->max_shared_shmem, point->shmem);
+	raise_to(&totals->max_shared_file, point->file);
+}
+
+void sharing_note_most(struct profile_totals *totals, const struct wire_shared *most, uint64_t page)
+{
+	raise_to(&totals->max_inherited, most->inherited * page);
+	raise_to(&totals->max_shared_shmem, most->shmem * page);
+	raise_to(&totals->max_shared_file, most->file * page);
+}

@@ -41,4 +41,11 @@ void sharing_of_peak(struct profile_at_peak *at, uint64_t largest_file, uint64_t
  */
 uint64_t sharing_least_of_totals(const struct profile_totals *totals);
 
+/* Notes how many bytes several processes may count as theirs; inherited: of the tree at a point. */
+void sharing_note(struct profile_totals *totals, const struct profile_point *point,
+		  uint64_t inherited, uint32_t processes);
+/* The kernel side saw the most that was shared between any two points, too. */
+void sharing_note_most(struct profile_totals *totals, const struct wire_shared *most,
+		       uint64_t page);
+
 #endif

@@ -51,7 +51,25 @@ static void add_text(struct svg_head *head, const char *class, const char *text)
 	char *line = *text ? add_line(head, class) : NULL;
 
 	if (line)
-		snprintf(line, SVG_HEAD_TEXT, "%s", text);
+		snprintf(line, SVG_HEAD_TEXT, "%.*s", SVG_HEAD_TEXT - 1, text);
+}
+
+/* The same in as many lines as it takes, each cut at a blank. */
+static void add_wrapped(struct svg_head *head, const char *class, const char *text)
+{
+	while (text_columns(text) > COLUMNS) {
+		char line[COLUMNS + 1];
+		size_t len = text_whole(text, COLUMNS), end = len;
+
+		while (end && text[end] != ' ')
+			end--;
+		if (end)
+			len = end;
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		add_text(head, class, line);
+		text += len + (text[len] == ' ');
+	}
+	add_text(head, class, text);
 }
 
 #define append(line, ...) snprintf((line) + strlen(line), SVG_HEAD_TEXT - strlen(line), __VA_ARGS__)
@@ -111,7 +129,7 @@ int svg_head_make(struct svg_head *head, const struct recording *r)
 	if (!metrics)
 		return -1;
 	recording_ending(r, &ending);
-	add_text(head, "peak", ending.text);
+	add_wrapped(head, "peak", ending.text);
 	add_text(head, "dim", r->partial ? r->partial_text : "");
 	add_text(head, "dim", usage_line(usage, &r->totals));
 	add_metrics(head, metrics, n);

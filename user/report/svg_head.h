@@ -22,7 +22,7 @@ struct svg_kind {
 };
 extern const struct svg_kind svg_kinds[N_KINDS];
 
-enum { SVG_HEAD_LINES = 8, SVG_HEAD_TEXT = 1024 };
+enum { SVG_HEAD_LINES = 12, SVG_HEAD_TEXT = 1024 };
 struct svg_head {
 	struct {
 		const char *class;

@@ -61,36 +61,16 @@ static void peak_piece(char out[PIECE_MAX], const struct recording *r)
 	snprintf(out, PIECE_MAX, "peak %s at %s (%s%s)", peak, when, words + strlen(", "), name);
 }
 
-/*
- * How the run ended, if it did not end well: people see it before all figures. The commas in the
- * text are where it may go on in another line.
- */
+/* How the run ended, if it did not end well: people see it before all figures. */
 static void put_ending(const struct table *table, const struct recording *r)
 {
-	enum { MAX_PIECES = 4 };
-	char safe[MAX_PIECES][MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
-	const char *pieces[MAX_PIECES];
 	struct ending ending;
-	char *rest = ending.text, *piece;
-	size_t n = 0;
 
 	recording_ending(r, &ending);
 	if (!ending.is_bad)
 		return;
-	while (rest) {
-		piece = rest;
-		rest = n + 1 < MAX_PIECES ? strstr(piece, ", ") : NULL;
-		if (rest) {
-			*rest = '\0';
-			rest += strlen(", ");
-		}
-		text_cut_middle(safe[n], piece, table->width - INDENT);
-		pieces[n] = safe[n];
-		n++;
-	}
 	table_tone(table, WARNING);
-	fputs("! ", table->out);
-	table_pieces(table, ", ", pieces, n);
+	table_wrapped(table, "! ", ending.text);
 	table_tone(table, PLAIN);
 }
 

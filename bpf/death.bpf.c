@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * death.bpf.c - the kernel's OOM killer takes a process: which limit was reached, who asked for
+ * memory, and what the process and its tree hold, before anything is freed.
+ *
+ * mark_victim() says which task the kernel has chosen. It says so of tasks that die anyway, too: a
+ * kill -9, or an exit, came first. So it counts only if the kernel has just sent the task a SIGKILL
+ * of its own, as the first to end it. Example:
+ *   signal_generate(SIGKILL, from the kernel, task A)   asked for by a thread of B, on CPU 1
+ *   mark_victim(A)                                      by the same thread, on CPU 1: A is killed
+ *   mark_victim(C)                                      no such SIGKILL: C was about to exit
+ *
+ * Which limit: while a memory cgroup has the OOM killer look for a victim, it and all cgroups below
+ * it have oom_lock set (mem_cgroup_oom_trylock() in mm/memcontrol.c). So of the cgroups above the
+ * asker, the topmost of those with oom_lock is the one. Nothing is locked when memory.max is
+ * lowered (v2): then a cgroup above the victim has more than it may have. Else it is the machine.
+ */
+#include "mms.bpf.h"
+#include "pids.bpf.h"
+#include "rss.bpf.h"
+#include "snapshot.bpf.h"
+
+enum {
+	SIGKILL = 9,
+	BY_KERNEL = 1,	 /* SEND_SIG_PRIV */
+	DELIVERED = 0,	 /* TRACE_SIGNAL_DELIVERED: nothing else was about to end the task */
+	MAX_LEVELS = 16, /* of cgroups */
+	NAME_BYTES = 256,
+	CHARGE_BATCH = 64, /* MEMCG_CHARGE_BATCH: pages that a CPU takes in advance */
+};
+
+/* The last SIGKILL that the kernel sent from a CPU. mark_victim() follows on the same CPU, since
+ * the kernel holds a spin lock meanwhile. */
+struct kill {
+	u64 sender, victim; /* struct task_struct * */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct kill);
+} last_kill SEC(".maps");
+
+static __always_inline struct kill *last_kill_here(void)
+{
+	const u32 zero = 0;
+
+	return bpf_map_lookup_elem(&last_kill, &zero);
+}
+
+/* All signals of the machine come here: what is none of ours leaves at the first comparison. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(signal_is_sent, int signal, struct kernel_siginfo *info, struct task_struct *task,
+	     int group, int result)
+{
+	struct kill *kill;
+
+	if (signal != SIGKILL || (u64)info != BY_KERNEL || result != DELIVERED)
+		return 0;
+	kill = last_kill_here();
+	if (!kill)
+		return 0;
+	kill->sender = (u64)bpf_get_current_task();
+	kill->victim = (u64)task;
+	return 0;
+}
+
+/* ---- Which limit ------------------------------------------------------------------------------
+ */
+
+static __always_inline struct mem_cgroup *memcg_of(struct task_struct *task)
+{
+	const u32 id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	void *css_set = BPF_CORE_READ(task, cgroups);
+	struct mem_cgroup *memcg = NULL;
+
+	bpf_probe_read_kernel(&memcg, sizeof(memcg),
+			      css_set + bpf_core_field_offset(struct css_set, subsys) +
+				      id * sizeof(memcg));
+	return memcg;
+}
+
+static __always_inline struct mem_cgroup *above(struct mem_cgroup *memcg)
+{
+	return (struct mem_cgroup *)BPF_CORE_READ(memcg, css.parent);
+}
+
+static __always_inline bool is_full(u64 usage, u64 max)
+{
+	return usage + CHARGE_BATCH * config.nr_cpus >= max;
+}
+
+static __always_inline bool is_memory_full(struct mem_cgroup *memcg)
+{
+	return is_full(BPF_CORE_READ(memcg, memory.usage.counter),
+		       BPF_CORE_READ(memcg, memory.max));
+}
+
+/* Without oom_lock in this kernel, the first that is full is the one that refused. */
+static __always_inline struct mem_cgroup *refusing(struct mem_cgroup *memcg)
+{
+	struct mem_cgroup *found = NULL;
+
+	for (u32 i = 0; i < MAX_LEVELS && memcg; i++, memcg = above(memcg)) {
+		if (bpf_core_field_exists(memcg->oom_lock)) {
+			if (BPF_CORE_READ(memcg, oom_lock))
+				found = memcg;
+			else if (found)
+				break;
+		} else if (is_memory_full(memcg)) {
+			return memcg;
+		}
+	}
+	return found;
+}
+
+static __always_inline struct mem_cgroup *overfull(struct mem_cgroup *memcg)
+{
+	for (u32 i = 0; i < MAX_LEVELS && memcg; i++, memcg = above(memcg))
+		if ((u64)BPF_CORE_READ(memcg, memory.usage.counter) >
+		    BPF_CORE_READ(memcg, memory.max))
+			return memcg;
+	return NULL;
+}
+
+static __always_inline void fill_limit(struct wire_death *d, struct mem_cgroup *memcg)
+{
+	d->usage = BPF_CORE_READ(memcg, memory.usage.counter);
+	d->limit = BPF_CORE_READ(memcg, memory.max);
+	if (is_full(d->usage, d->limit) ||
+	    !is_full(BPF_CORE_READ(memcg, memsw.usage.counter), BPF_CORE_READ(memcg, memsw.max)))
+		return;
+	d->with_swap = 1;
+	d->usage = BPF_CORE_READ(memcg, memsw.usage.counter);
+	d->limit = BPF_CORE_READ(memcg, memsw.max);
+}
+
+static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
+{
+	if (bpf_core_field_exists(node->__parent))
+		return BPF_CORE_READ(node, __parent);
+	return (struct kernfs_node *)BPF_CORE_READ((struct kernfs_node___old *)node, parent);
+}
+
+/* The root of the hierarchy has a node without a parent, which is no directory of the path. */
+static __always_inline void fill_path(struct wire_death *d, struct mem_cgroup *memcg)
+{
+	struct kernfs_node *node = BPF_CORE_READ(memcg, css.cgroup, kn), *parent;
+	u32 at = 0;
+	long len;
+
+	for (u32 i = 0; i < MAX_LEVELS && node; i++) {
+		parent = parent_of(node);
+		if (!parent)
+			return;
+		if (at > WIRE_PATH_MAX - NAME_BYTES)
+			break;
+		len = bpf_probe_read_kernel_str(d->path + at, NAME_BYTES,
+						BPF_CORE_READ(node, name));
+		if (len < 0)
+			break;
+		at += len;
+		d->components++;
+		node = parent;
+	}
+	d->cut = 1;
+}
+
+static __always_inline void find_limit(struct wire_death *d, struct task_struct *victim)
+{
+	struct mem_cgroup *memcg;
+
+	d->scope = WIRE_SCOPE_MACHINE;
+	d->usage = d->limit = 0;
+	d->with_swap = d->cut = d->components = d->reserved = 0;
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return;
+	memcg = refusing(memcg_of((void *)bpf_get_current_task()));
+	if (!memcg)
+		memcg = overfull(memcg_of(victim));
+	if (!memcg)
+		return;
+	d->scope = WIRE_SCOPE_CGROUP;
+	fill_limit(d, memcg);
+	fill_path(d, memcg);
+}
+
+/* ---- The kill ---------------------------------------------------------------------------------
+ */
+
+static __always_inline void emit_death(struct proc *proc, struct task_struct *victim)
+{
+	struct wire_death *d = bpf_ringbuf_reserve(&control, sizeof(*d), 0);
+
+	if (!d) {
+		count(lost_process_events);
+		return;
+	}
+	recount(memory_of(proc));
+	fill_header(&d->h, WIRE_DEATH, sizeof(*d), proc->job, proc->tgid, tid_of(victim),
+		    proc->started_ns);
+	d->asked_by = current_id() >> 32;
+	bpf_get_current_comm(d->asked_by_comm, sizeof(d->asked_by_comm));
+	memory_of_tree(proc->job, &d->tree);
+	process_memory(proc, false, &d->own);
+	find_limit(d, victim);
+	bpf_ringbuf_submit(d, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Returns the task that the kernel has just killed from here, or NULL. */
+static __always_inline struct task_struct *just_killed(void)
+{
+	struct kill *kill = last_kill_here();
+	struct task_struct *victim;
+
+	if (!kill || kill->sender != (u64)bpf_get_current_task())
+		return NULL;
+	victim = (struct task_struct *)kill->victim;
+	kill->sender = 0;
+	return victim;
+}
+
+static __always_inline void tell(struct task_struct *victim)
+{
+	struct proc *proc = find_proc(tgid_of(victim));
+
+	if (proc && !proc->waiting)
+		emit_death(proc, victim);
+}
+
+SEC("?tp_btf/mark_victim")
+int BPF_PROG(oom_kills, struct task_struct *task)
+{
+	struct task_struct *victim = just_killed();
+
+	if (victim && victim == task)
+		tell(victim);
+	return 0;
+}
+
+/* Until 6.8 it had the number of the task, in the initial pid namespace. */
+SEC("?tp_btf/mark_victim")
+int BPF_PROG(oom_kills_old, int pid)
+{
+	struct task_struct *victim = just_killed();
+
+	if (victim && BPF_CORE_READ(victim, pid) == pid)
+		tell(victim);
+	return 0;
+}

@@ -66,6 +66,17 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
 	return shipped ? read_shipped(chosen, err) : 0;
 }
 
+/* What runs already may be of any tool. */
+static bool expects_places(const struct recipes *set, struct marker *marker, char *const *command)
+{
+	for (size_t i = 0; !command && i < recipes_count(set); i++)
+		if (recipe_has(recipes_at(set, i), RECIPE_SYMBOL) ||
+		    recipe_has(recipes_at(set, i), RECIPE_USDT))
+			return true;
+	return command && (recipe_marker_expects(marker, command, RECIPE_SYMBOL) ||
+			   recipe_marker_expects(marker, command, RECIPE_USDT));
+}
+
 int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
 			  struct capture_options *capture, struct error *err)
 {
@@ -82,6 +93,7 @@ int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
 	capture->marker = marker;
 	engine->listens = !command || recipe_marker_expects(marker, command, RECIPE_LOG);
 	engine->watches = !command || recipe_marker_expects(marker, command, RECIPE_FILE);
+	engine->items = expects_places(chosen->set, marker, command);
 	return 0;
 }
 

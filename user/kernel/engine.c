@@ -211,6 +211,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	if (features_find(&e->features, e->bpf, &use, err))
 		return -1;
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
+	bpf_program__set_autoload(e->bpf->progs.item_hit, config->items);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }
 

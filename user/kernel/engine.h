@@ -36,6 +36,7 @@ struct engine_config {
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
+	bool items;		       /* the same of engine_items() */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 

@@ -11,21 +11,28 @@
 #include "kernel/skeleton.h"
 
 struct item_source {
-	struct qprof_bpf *own;
+	struct qprof_bpf *own; /* NULL: the engine has loaded the program */
+	const struct qprof_bpf *maps;
+	struct bpf_program *program;
 };
 
 struct item_source *item_source_new(const struct qprof_bpf *engines, struct error *err)
 {
 	struct item_source *source = calloc(1, sizeof(*source));
 	static const char *const names[] = {"item_hit", NULL};
-	int code;
+	int code = 0;
 
 	if (!source) {
 		error_set(err, "out of memory");
 		return NULL;
 	}
-	source->own = late_load(engines, names, &code);
+	source->maps = engines;
+	source->program = engines->progs.item_hit;
+	if (bpf_program__fd(source->program) < 0)
+		source->own = late_load(engines, names, &code);
 	if (source->own)
+		source->program = source->own->progs.item_hit;
+	if (!code)
 		return source;
 	free(source);
 	error_set(err, "cannot load the program that tells of functions and probes: %s",
@@ -48,13 +55,13 @@ const struct qprof_bpf *item_source_own(const struct item_source *source)
 
 struct bpf_program *item_source_program(const struct item_source *source)
 {
-	return source->own->progs.item_hit;
+	return source->program;
 }
 
 int item_source_set_site(struct item_source *source, uint32_t index,
 			 const struct wire_item_site *site)
 {
-	return bpf_map_update_elem(bpf_map__fd(source->own->maps.item_sites), &index, site,
+	return bpf_map_update_elem(bpf_map__fd(source->maps->maps.item_sites), &index, site,
 				   BPF_ANY);
 }
 
@@ -63,13 +70,13 @@ int item_source_use(struct item_source *source, uint32_t tgid, uint32_t item, ui
 	const struct wire_item_key key = {.tgid = tgid, .item = item};
 	const struct wire_item_use use = {.started_ns = started_ns};
 
-	return bpf_map_update_elem(bpf_map__fd(source->own->maps.item_uses), &key, &use, BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(source->maps->maps.item_uses), &key, &use, BPF_ANY);
 }
 
 /* Calls that it was left in by longjmp() or its exit. */
 static void forget_calls(struct item_source *source, const struct wire_item_key *key)
 {
-	const int map = bpf_map__fd(source->own->maps.open_calls);
+	const int map = bpf_map__fd(source->maps->maps.open_calls);
 	struct {
 		struct wire_item_key key;
 		uint64_t stack;
@@ -86,7 +93,7 @@ static void forget_calls(struct item_source *source, const struct wire_item_key 
 
 uint64_t item_source_leave(struct item_source *source, uint32_t tgid, uint32_t item)
 {
-	const int map = bpf_map__fd(source->own->maps.item_uses);
+	const int map = bpf_map__fd(source->maps->maps.item_uses);
 	const struct wire_item_key key = {.tgid = tgid, .item = item};
 	struct wire_item_use use;
 

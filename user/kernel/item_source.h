@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * item_source.h - the program that tells when processes come by the places that items of their
- * recipes name. It is loaded when the first process uses one.
+ * recipes name. It is loaded when the first process uses one,
+ * unless the engine expected that.
  */
 #ifndef QPROF_ITEM_SOURCE_H
 #define QPROF_ITEM_SOURCE_H

@@ -548,6 +548,7 @@ static __noinline int is_wanted(const struct wire_watching *how, const struct op
 	bool anywhere = false;
 	u64 end;
 
+	barrier_var(len); /* for the verifier: the bound is on the register that is used */
 	if (len >= PATH_BYTES)
 		return 0;
 	__builtin_memcpy(&end, o->path + len - sizeof(end), sizeof(end));
@@ -589,6 +590,7 @@ static __noinline int add_handle(const struct wire_watching *how, struct opening
 	u32 max, from = len > WIRE_NAME_MAX - 1 ? len - (WIRE_NAME_MAX - 1) : 0;
 	struct file **files, *file = file_of(fd, &files, &max);
 
+	barrier_var(from);
 	if (!file || !is_regular(file) || from > PATH_BYTES)
 		return 0;
 	c.reader = find_or_add_reader(c.tgid, how->started_ns);
@@ -608,22 +610,21 @@ static __noinline int add_handle(const struct wire_watching *how, struct opening
 }
 
 /* A handle may have ended otherwise than by close(): then its address is used again. */
-static __always_inline void forget_former(u32 fd)
+static __always_inline void forget_former(struct caller *c, u32 fd)
 {
 	struct wire_handle_key key = {};
 	struct file **files;
-	struct caller c;
 	u32 max;
 
-	if (!is_reader(&c) || !c.reader->handles)
+	if (!is_reader(c) || !c->reader->handles)
 		return;
-	key.tgid = c.tgid;
+	key.tgid = c->tgid;
 	key.at = (u64)file_of(fd, &files, &max);
-	forget_handle(&c, &key);
-	tell(&c);
+	forget_handle(c, &key);
+	tell(c);
 }
 
-static __always_inline void has_opened(u64 path, long fd)
+static __always_inline void has_opened(struct caller *c, u64 path, long fd)
 {
 	const u32 zero = 0, tgid = current_id() >> 32;
 	const struct wire_watching *how = bpf_map_lookup_elem(&watching, &tgid);
@@ -632,7 +633,7 @@ static __always_inline void has_opened(u64 path, long fd)
 
 	if (!how || !o || fd < 0)
 		return;
-	forget_former(fd);
+	forget_former(c, fd);
 	len = bpf_probe_read_user_str(o->path, PATH_BYTES, (void *)path);
 	if (len > 1 && len < PATH_BYTES && is_wanted(how, o, len - 1))
 		add_handle(how, o, len - 1, fd);
@@ -685,9 +686,9 @@ int BPF_PROG(file_call_leaves, struct pt_regs *regs, long result)
 	struct caller c;
 
 	if (act == OPENS)
-		has_opened(PT_REGS_PARM1(regs), result);
+		has_opened(&c, PT_REGS_PARM1(regs), result);
 	else if (act == OPENS_AT)
-		has_opened(PT_REGS_PARM2(regs), result);
+		has_opened(&c, PT_REGS_PARM2(regs), result);
 	else if (act == MAPS && is_reader(&c))
 		has_mapped(&c, result, PT_REGS_PARM2(regs), PT_REGS_PARM4_SYSCALL(regs),
 			   PT_REGS_PARM5(regs));

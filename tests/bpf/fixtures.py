@@ -2,6 +2,7 @@
 """Fixtures of the tests on the real kernel. QPROF_BUILD is the build directory (build/)."""
 
 import fcntl
+import functools
 import os
 import shutil
 import tempfile
@@ -33,13 +34,18 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@functools.cache
+def only_tests():
+    """Waits until no other test run is on this machine, and holds it until this one ends. An audit watches all
+    processes, and its probes are in each file that has some: two runs at a time would see each other."""
+    lock = open("/tmp/qprof-bpf-tests.lock", "w", encoding="ascii")  # pylint: disable=consider-using-with
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 @pytest.fixture(scope="session", autouse=True)
 def alone():
-    """An audit watches the whole machine, and its probes are in each file that has some: two test
-    runs at a time would see each other."""
-    with open("/tmp/qprof-bpf-tests.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    only_tests()
 
 
 @pytest.fixture(scope="session", autouse=True)

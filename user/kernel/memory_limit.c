@@ -49,7 +49,7 @@ static bool find_path(FILE *cgroups, struct memory_hierarchy *h)
 			continue;
 		if (strlen(path) >= sizeof(h->path))
 			return false;
-		strcpy(h->path, path);
+		memcpy(h->path, path, strlen(path) + 1);
 		h->file = v1 ? "memory.limit_in_bytes" : "memory.max";
 		any = true;
 	}
@@ -88,7 +88,7 @@ static bool read_mount(char *line, bool v1, struct memory_hierarchy *h)
 	    strlen(words[4]) >= sizeof(h->mount))
 		return false;
 	memmove(h->path, h->path + len, strlen(h->path + len) + 1);
-	strcpy(h->mount, words[4]);
+	memcpy(h->mount, words[4], strlen(words[4]) + 1);
 	return true;
 }
 
@@ -132,7 +132,7 @@ static void look_upwards(const struct memory_hierarchy *h, struct memory_limit *
 {
 	char path[PATH_MAX], *slash;
 
-	strcpy(path, h->path);
+	memcpy(path, h->path, sizeof(path));
 	do {
 		const uint64_t bytes = read_limit(h, path);
 
@@ -174,5 +174,5 @@ void memory_limit_of(uint32_t pid, struct memory_limit *limit)
 	if (procfs_memory(&machine) || (limit->bytes && limit->bytes <= machine.total))
 		return;
 	limit->bytes = machine.total;
-	strcpy(limit->of, "machine");
+	snprintf(limit->of, sizeof(limit->of), "machine");
 }

@@ -351,6 +351,16 @@ static __always_inline void forget_untracked(struct task_struct *task)
 	bpf_map_delete_elem(&untracked, &tgid);
 }
 
+/* Not inlined: the frames of all nested calls share 512 bytes of stack, and it calls nothing. */
+static __noinline int keep_usage(struct proc *proc, struct task_struct *task)
+{
+	struct wire_usage usage = {};
+
+	add_thread(&usage, task);
+	atomic_add_usage(&proc->gone, &usage);
+	return 0;
+}
+
 /*
  * Runs in each thread that exits; from 6.16 on before exit_mm(), with the memory still there, on
  * older kernels after it.
@@ -363,7 +373,6 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
 	struct proc *proc = find_proc(tgid_of(task));
-	struct wire_usage usage = {};
 	u64 key = (u64)task;
 	u8 yes = 1;
 
@@ -375,8 +384,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);
-	add_thread(&usage, task);
-	atomic_add_usage(&proc->gone, &usage);
+	keep_usage(proc, task);
 	atomic_add(&proc->exits_done, 1);
 	if (!BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
 	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))

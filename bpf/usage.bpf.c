@@ -183,6 +183,19 @@ struct tree_walk {
 	u32 threads;
 };
 
+/* Not inlined: what they keep on the stack is gone when the deepest call comes. */
+static __noinline int add_part(struct wire_usage *sum, const struct wire_usage *part)
+{
+	add_usage(sum, part);
+	return 0;
+}
+
+static __noinline int leave_out_part(struct wire_usage *sum, const struct wire_usage *part)
+{
+	subtract_usage(sum, part);
+	return 0;
+}
+
 static long walk_slot(u32 i, struct tree_walk *w)
 {
 	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
@@ -195,12 +208,12 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	if (!proc || proc->waiting || proc->job != w->job)
 		return 0;
 	if (proc == w->proc) {
-		add_usage(&tree->usage, &w->c->own.usage);
-		add_usage(&tree->usage, &proc->base);
+		add_part(&tree->usage, &w->c->own.usage);
+		add_part(&tree->usage, &proc->base);
 	} else {
 		w->threads += add_process(&tree->usage, proc);
 	}
-	subtract_usage(&tree->usage, &proc->joined);
+	leave_out_part(&tree->usage, &proc->joined);
 	tree->memory.hugetlb += hugetlb_of(proc);
 	return 0;
 }

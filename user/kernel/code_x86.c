@@ -251,11 +251,15 @@ static bool take_immediate(struct reading *r, unsigned int has)
 
 static int64_t number_at_end(const struct reading *r, size_t size)
 {
-	int32_t value = (int8_t)r->code[r->at - 1];
+	int32_t value;
+	int8_t byte;
 
-	if (size == 4)
+	if (size == 4) {
 		memcpy(&value, r->code + r->at - 4, sizeof(value));
-	return (int64_t)r->at + value;
+		return (int64_t)r->at + value;
+	}
+	memcpy(&byte, r->code + r->at - 1, sizeof(byte));
+	return (int64_t)r->at + byte;
 }
 
 static bool is_plain(const struct reading *r)

@@ -34,7 +34,7 @@ struct functions;
 /* Opens the file that is open at fd, which stays the caller's. Returns 0; -ENOEXEC, as for files of
  * 32 bits; or another -errno, and *why (a static text, or NULL). */
 int functions_open(int fd, struct functions **functions, const char **why);
-void functions_free(struct functions *functions);
+void functions_free(struct functions *fs);
 
 typedef void (*functions_fn)(void *context, const struct function *function);
 
@@ -42,7 +42,7 @@ typedef void (*functions_fn)(void *context, const struct function *function);
  * Tells of each function whose name matches a pattern with * and ?. returns: also where it returns.
  * Returns how many there are, FUNCTIONS_MAX + 1 if some were left out; or -errno.
  */
-int functions_find(struct functions *functions, const char *pattern, bool returns,
-		   functions_fn tell, void *context);
+int functions_find(struct functions *fs, const char *pattern, bool returns, functions_fn tell,
+		   void *context);
 
 #endif

@@ -111,7 +111,7 @@ void from_python_end(struct recipe_user *user);
 /* The same of functions that it calls and probes that it hits. */
 void from_place_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
 void from_place_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
-int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *hit, struct marking *to);
+int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, struct marking *to);
 /* Returns how many functions or probes an item was found to mean. */
 uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item);
 void from_place_free(struct recipe_marker *m);

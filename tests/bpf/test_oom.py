@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whom the kernel's OOM killer takes, by which limit and in which phase; and who was killed otherwise."""
 
-import contextlib
 import os
 import signal
 import struct
@@ -19,7 +18,6 @@ SLACK = 64 * PAGE * os.cpu_count()
 # What a cgroup is charged for beside the memory of programs: page tables, stacks, and the like.
 KERNEL = 4 * MIB
 
-USAGE = {"memory.limit_in_bytes": "memory.usage_in_bytes", "memory.max": "memory.current"}
 NO_SWAP = {"memory.limit_in_bytes": ("memory.swappiness", "0"), "memory.max": ("memory.swap.max", "0")}
 
 
@@ -31,11 +29,12 @@ class Limited:
         self.inner = self.outer / "inner"
         self.inner.mkdir(parents=True)
         self.path = f"/{self.outer.name}"
-        self.usage = self.outer / USAGE[name]
-        (self.outer / name).write_text(str(LIMIT), encoding="ascii")
+        self.limit = self.outer / name
+        self.limit.write_text(str(LIMIT), encoding="ascii")
         for group in (self.outer, self.inner):
-            with contextlib.suppress(FileNotFoundError):
-                (group / NO_SWAP[name][0]).write_text(NO_SWAP[name][1], encoding="ascii")
+            swap, none = group / NO_SWAP[name][0], NO_SWAP[name][1]
+            if swap.exists():
+                swap.write_text(none, encoding="ascii")
         self.prefix = ("bash", "-c", f'echo $$ > {self.inner}/cgroup.procs; exec "$@"', "bash")
 
     def remove(self):
@@ -104,6 +103,7 @@ def test_child(out, limited, truth):
 
 def test_profiler_in_the_same_cgroup(out, limited, truth):
     """As in a container: what is killed is the largest process, and the profile is whole."""
+    limited.limit.write_text(str(300 * MIB), encoding="ascii")  # in 64 MiB, qprof-bpf would be the largest
     run = run_qprof("-o", out, "--", program("oom"), truth, "grow", through=limited.prefix)
     assert run.returncode == -signal.SIGKILL, run
     profile, (pid, _) = parse(out), victim_of(truth)
@@ -111,7 +111,7 @@ def test_profiler_in_the_same_cgroup(out, limited, truth):
     death, = profile["ended"]
     assert (death["victim_pid"], death["path"], death["phase"]) == (pid, limited.path, "Layer 22"), death
     assert "Killed by the OOM killer at" in run.stderr and f"process {pid} " in run.stderr, run
-    assert f"more than cgroup {limited.path} may have: 64.0 MiB" in " ".join(run.stderr.split()), run
+    assert f"more than cgroup {limited.path} may have: 300 MiB" in " ".join(run.stderr.split()), run
 
 
 def test_somebody_else(out, limited, truth, tmp_path):

@@ -193,6 +193,7 @@ static size_t fill_word(const void *context, const char *word, size_t len, char 
 	size_t n = verb ? strlen(text) : used->len;
 
 	n = n < room ? n : room;
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): a part of a text, with its length */
 	memcpy(out, text, n);
 	return n;
 }

@@ -376,9 +376,9 @@ def test_pytorch_quantization_of_another_user_and_namespace(audit):
     highest = truth["max_rss_bytes"] / MIB
     assert job["peak_memory_mb"] == pytest.approx(highest, rel=0.03), "its own getrusage"
     assert job["total_io_write_mb"] * MIB >= truth["output_bytes"] * 0.99
-    first, last = job["memory_usage"]
+    first, *_, last = job["memory_usage"]
     assert 0 < first["cpu_memory_mb"] < floats, "it was recognised before it had made the model"
-    assert round(last["step_peak_memory_mb"], 2) == job["peak_memory_mb"]
+    assert round(max(row["step_peak_memory_mb"] for row in job["memory_usage"]), 2) == job["peak_memory_mb"]
     assert last["cpu_time_secs"] > 0.1
     assert ending(process_of(report, job["pid"])[0]) == 0
     assert harness.quality(report)["missed_joins"] == 0

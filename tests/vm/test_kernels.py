@@ -112,7 +112,7 @@ def on_kernel(request):
     options = [f"--deselect={name}" for name in not_run(request.param)]
     tests = [f"tests/bpf/test_{name}.py" for name in SUBJECTS] or ["tests/bpf"]
     return request.param, *run_tests(request.param, f"kernel-{request.param}", *options, *tests,
-                                     seconds=1200)
+                                     seconds=1800)
 
 
 def test_all_pass(on_kernel):

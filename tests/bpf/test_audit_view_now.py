@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The live view of an audit: what is used per second, lines that fit, and when it sleeps."""
 
+import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -184,5 +186,6 @@ def test_rests_where_nothing_happens(tmp_path):
                        and row["IO/s"] == "0", "that it has come to rest")
             wait_for(lambda: quiet_moment([pid], 3), "the view at rest again")
         finally:
+            os.kill(pid, signal.SIGKILL)  # the first of its namespace; it would outlive the terminal
             busy.kill()
             busy.wait()

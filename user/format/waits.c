@@ -8,8 +8,8 @@
 enum { A_FIFTH = 5 };
 static const uint64_t LEAST_NS = 100000000;
 
-/* The pair that waited most, if more than half of all waiting was in it; of pairs within each
- * other, the inner one. Returns NULL if there is none. */
+/* Returns the pair that more than half of all waiting was in, or NULL. If there are several, each
+ * is within another: the innermost. */
 static const struct recording_phase *phase_of_waits(const struct recording *r)
 {
 	const uint64_t half = r->totals.usage.cpu_wait_ns / 2;

@@ -409,7 +409,6 @@ static int record(struct marker *marker, const struct wire_header *h, marker_fee
 {
 	struct recipe_marker *m = marker_of(marker);
 	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
-
 	struct seeing seeing = {m, feed, context};
 
 	if (from_file_before(m, h, feed, context))

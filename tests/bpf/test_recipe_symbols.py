@@ -47,7 +47,9 @@ def end_of(phase):
     return phase["start_secs"] + phase["duration_secs"]
 
 
-def assert_as_by_hand(profile, steps=STEPS):
+def assert_as_by_hand(profile, steps=STEPS, at_once=False):
+    """The function begins before its mark and ends after it, by next to nothing. at_once: other
+    threads have their own memory at that time, so the peak may lie in what is next to nothing."""
     by_recipe = {p["name"]: p for p in phases_of(profile, "layer.")}
     by_hand = {p["name"].replace("by hand ", "layer."): p for p in phases_of(profile, "by hand ")}
     names = {f"layer.{i}" for i in range(1, steps + 1)}
@@ -59,7 +61,8 @@ def assert_as_by_hand(profile, steps=STEPS):
         early = end_of(phase) - end_of(hand)
         assert -ROUNDED < late, f"{name}: begun by recipe {phase['start_secs']}, by hand {hand['start_secs']}"
         assert -ROUNDED < early, f"{name}: ended by recipe {end_of(phase)}, by hand {end_of(hand)}"
-        assert phase["peak_memory_mb"] == pytest.approx(hand["peak_memory_mb"], abs=FEW_PAGES_MB), (
+        above = phase["peak_memory_mb"] - hand["peak_memory_mb"]
+        assert 0 <= above and (at_once or above <= FEW_PAGES_MB), (
             f"{name}: peak {phase['peak_memory_mb']} by recipe, {hand['peak_memory_mb']} by hand")
         assert phase["tid"] == hand["tid"], f"{name}: in thread {phase['tid']}, by hand in {hand['tid']}"
         assert phase.get("closed", True), name
@@ -85,7 +88,7 @@ def test_phases_by_symbol_are_those_by_hand(unhurried, recipe, name, how):
     run = unhurried(program(name), how, STEPS, options=recipe())
     if name == "calls_static" and not holds_starts(run.profile):
         pytest.skip("this kernel does not hold a static program at its start")
-    assert_as_by_hand(run.profile)
+    assert_as_by_hand(run.profile, at_once=how == "threads")
     assert matched(run.profile) == [STEPS]
     assert len(phases_of(run.profile)) == 2 * STEPS
     assert_nothing_lost(run.profile)

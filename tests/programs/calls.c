@@ -29,7 +29,11 @@
 
 #include "truth.h"
 
+#ifdef __clang__ /* clones nothing */
+#define FUNCTION __attribute__((noinline))
+#else
 #define FUNCTION __attribute__((noinline, noclone))
+#endif
 
 void quantize_layer(const char *name, int step);
 void call_last(const char *name, int step);

@@ -250,7 +250,8 @@ TRUTH_FN uint64_t number(const char *text)
  */
 TRUTH_FN int scratch_file(const char *dir, size_t bytes)
 {
-	static char path[4096], block[64 * KIB];
+	static char block[64 * KIB];
+	char path[4096]; /* of this thread */
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/qprof-truth-XXXXXX", dir);

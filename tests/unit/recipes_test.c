@@ -148,8 +148,7 @@ static void the_first_of_a_name_counts(void **state)
 				  "checkpoints: [{log: x, mark: x}]\n");
 	static const char *const more[] = {
 		"name: one\nmatch: {executable: b}\ncheckpoints: [{log: y, mark: x}]\n",
-		"name: one\nbeside: yes\nmatch: {executable: a}\ncheckpoints: [{log: y, mark: "
-		"x}]\n",
+		"name: one\nbeside: yes\nmatch: {executable: a}\ncheckpoints: [{log: y, mark: x}]",
 		"name: two\nmatch: {executable: b}\ncheckpoints: [{log: z, mark: x}]\n",
 	};
 	struct error err = {0};

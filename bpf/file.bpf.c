@@ -269,11 +269,14 @@ static __always_inline void lose_record(struct proc *proc)
 
 static __always_inline void fill_begin(struct wire_checkpoint *cp, const struct caller *c)
 {
-	cp->h.size = sizeof(*cp) + WIRE_NAME_MAX;
+	struct wire_opened *opened = (void *)cp->name;
+
+	cp->h.size = sizeof(*cp) + sizeof(*opened);
 	cp->name_state = WIRE_NAME_OK;
-	cp->name_len = c->handle->name_len & (WIRE_NAME_MAX - 1);
+	cp->name_len = sizeof(opened->file) + (c->handle->name_len & (WIRE_NAME_MAX - 1));
 	cp->value = c->begun;
-	bpf_probe_read_kernel(cp->name, WIRE_NAME_MAX, c->handle->name);
+	opened->file = c->handle->inode;
+	bpf_probe_read_kernel(opened->path, sizeof(opened->path), c->handle->name);
 }
 
 static __noinline int tell_begin(const struct caller *c)
@@ -283,7 +286,7 @@ static __noinline int tell_begin(const struct caller *c)
 
 	if (!proc)
 		return 0;
-	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + WIRE_NAME_MAX, 0);
+	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + sizeof(struct wire_opened), 0);
 	if (!cp) {
 		lose_record(proc);
 		return 0;

@@ -195,7 +195,10 @@ enum wire_value {
 	WIRE_VALUE_UINT = 2,
 	WIRE_VALUE_DOUBLE = 3,
 	WIRE_VALUE_UNREADABLE = 4,
-	WIRE_VALUE_FLOAT = 5 /* in the low 32 bits */
+	WIRE_VALUE_FLOAT = 5, /* in the low 32 bits */
+	/* Of WIRE_BEGIN and WIRE_END, made by the loader: the number of the phase, not 0. Ends of
+	 * no other number end it, whatever its name. */
+	WIRE_VALUE_PHASE = 6,
 };
 
 /* A tracked tree, or one process of it, at one instant. */
@@ -415,6 +418,12 @@ struct wire_name_part {
 struct wire_watching {
 	__u64 started_ns; /* as in wire_header */
 	struct wire_name_part parts[WIRE_MAX_NAME_PARTS];
+};
+
+/* The file that a process begins to read or write; name_len counts the used part. */
+struct wire_opened {
+	__u64 file;		  /* which one: the address of its inode */
+	char path[WIRE_NAME_MAX]; /* that it was opened by: the end of it */
 };
 
 /* A file that a process uses: a struct file, or an inode. */

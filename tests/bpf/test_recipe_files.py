@@ -269,6 +269,41 @@ for at in range(0, SIZE, MIB):
     assert only(profile, "read m.onnx.data")["io_read_mb"] == 4
 
 
+def test_two_files_of_one_name_at_once(files):
+    """Each phase ends with its own file: the one that was begun first ends first."""
+    profile = files("""
+for directory in "ab":
+    os.mkdir(directory)
+    make(directory + "/m.gguf")
+a, b = os.open("a/m.gguf", R), os.open("b/m.gguf", R)
+read(a, MIB)
+read(b, MIB)
+read(a, 3 * MIB)
+os.close(a)
+read(b, 2 * MIB)
+os.close(b)
+""")
+    assert names(profile) == ["read m.gguf"] * 2
+    first, second = profile["phases"]
+    assert [p["io_read_mb"] for p in (first, second)] == [5, 6], f"expected 5 and 6 MiB, got {first}, {second}"
+    assert end_secs(first) < end_secs(second), "expected the first to end first"
+
+
+def test_two_files_of_one_name_in_turn(files):
+    """The second is no second opening of the first."""
+    profile = files("""
+for directory in "ab":
+    os.mkdir(directory)
+    make(directory + "/m.gguf")
+for directory in "ab":
+    fd = os.open(directory + "/m.gguf", R)
+    read(fd)
+    os.close(fd)
+""")
+    assert names(profile) == ["read m.gguf"] * 2
+    assert [p["io_read_mb"] for p in profile["phases"]] == [4, 4], profile["phases"]
+
+
 def test_a_later_use_is_another_phase(files):
     profile = files("""
 import time

@@ -54,6 +54,35 @@ static void test_nesting(void **state)
 	assert_int_equal(profile_losses(run->p)->unclosed_phases, 1);
 }
 
+static void hit_numbered(struct run *run, enum wire_what what, const char *name, uint64_t number)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, run->now_ns, MAIN, name);
+	r.cp.value_state = WIRE_VALUE_PHASE;
+	r.cp.value = number;
+	run->now_ns += MS;
+	feed(run, &r);
+}
+
+/* A phase with a number is ended by that number: not by its name, and not by a later namesake. */
+static void test_numbers_come_before_names(void **state)
+{
+	struct run *run = *state;
+
+	hit_numbered(run, WIRE_BEGIN, "read m", 1);
+	hit_numbered(run, WIRE_BEGIN, "read m", 2);
+	hit(run, MAIN, WIRE_END, "read m", 10, 10);
+	hit_numbered(run, WIRE_END, "read m", 1);
+	hit_numbered(run, WIRE_END, "read m", 2);
+	finish(run);
+
+	assert_int_equal(phase_count(run), 2);
+	assert_int_equal(phase(run, 0)->end_ns - START_NS, 3 * MS);
+	assert_int_equal(phase(run, 1)->end_ns - START_NS, 4 * MS);
+	assert_int_equal(profile_losses(run->p)->unmatched_ends, 1);
+}
+
 /* Threads nest each for itself, also under equal names; an end elsewhere closes what there is. */
 static void test_threads(void **state)
 {
@@ -256,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(metric_keeps_step_peak),
 		CASE(nesting),
+		CASE(numbers_come_before_names),
 		CASE(threads),
 		CASE(peaks_of_overlapping_phases),
 		CASE(unmatched_end),

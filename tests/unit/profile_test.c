@@ -313,7 +313,7 @@ static void test_record_ok(void **state)
 	r.cp.name_state = WIRE_NAME_SITE + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 	r.cp.name_state = WIRE_NAME_OK;
-	r.cp.value_state = WIRE_VALUE_FLOAT + 1;
+	r.cp.value_state = WIRE_VALUE_PHASE + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 
 	record_process(&r, WIRE_EXEC, 1, MAIN, 1, "ls", 3);

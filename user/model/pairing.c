@@ -88,6 +88,7 @@ static struct open_phase *new_phase(const struct pairing *p, enum profile_phase_
 		.thread = hit->thread,
 		.depth = depth_of(p, &hit->thread),
 		.start_ns = hit->time_ns,
+		.number = hit->number,
 		.peak = {.rss = hit->rss, .from_ns = hit->time_ns, .to_ns = hit->time_ns},
 		.text = phase->raw + raw_len,
 		.raw_len = raw_len,
@@ -98,8 +99,12 @@ static struct open_phase *new_phase(const struct pairing *p, enum profile_phase_
 	return phase;
 }
 
-static bool is_named(const struct open_phase *pair, const struct profile_name *name)
+static bool is_meant(const struct open_phase *pair, const struct pairing_hit *end)
 {
+	const struct profile_name *name = &end->name;
+
+	if (pair->number || end->number)
+		return pair->number == end->number;
 	return pair->raw_len == name->raw_len && !memcmp(pair->raw, name->raw, name->raw_len);
 }
 
@@ -109,7 +114,7 @@ static struct open_phase *find(const struct pairing *p, const struct pairing_hit
 	struct open_phase *pair = pairing_youngest(p), *of_process = NULL;
 
 	for (; pair; pair = pair == p->pairs ? NULL : pair->prev) {
-		if (!is_same_process(&pair->thread, &end->thread) || !is_named(pair, &end->name))
+		if (!is_same_process(&pair->thread, &end->thread) || !is_meant(pair, end))
 			continue;
 		if (pair->thread.tid == end->thread.tid)
 			return pair;

@@ -8,6 +8,9 @@
  * the phase that any thread of the process began last, since work may move between threads. Names
  * match by their bytes. A phase stays open when its process exits: it ends with the run.
  *
+ * A begin with a number is ended by the end with that number and by no other, whatever the names:
+ * two files of one name may be read at once.
+ *
  * A gap lies between two marks, whichever process hits them. The first gap begins with the run.
  *
  * Example, all in one thread, with the tree's RSS at each checkpoint and its peak since the last:
@@ -31,6 +34,7 @@ struct pairing_hit {
 	enum wire_what what;
 	struct pairing_thread thread;
 	struct profile_name name;
+	uint64_t number; /* of the phase; 0: it has none, and is known by its name */
 	uint64_t time_ns;
 	uint64_t rss; /* of the tree */
 	bool no_room; /* the caller cannot keep another phase */
@@ -43,6 +47,7 @@ struct open_phase {
 	struct pairing_thread thread;
 	unsigned int depth; /* pairs of the same thread that were open when it began */
 	uint64_t start_ns;
+	uint64_t number; /* 0: none */
 	/* While a pair is open: only of the time in which it was the youngest. What came later is
 	 * in the peaks of younger pairs, so that a checkpoint touches one pair, however many are
 	 * open.
@@ -71,6 +76,12 @@ struct pairing {
 	size_t max_pairs; /* open at a time */
 	bool any_mark;
 };
+
+/* Returns the number of the phase that it begins or ends, or 0. */
+static inline uint64_t pairing_number(const struct wire_checkpoint *cp)
+{
+	return cp->value_state == WIRE_VALUE_PHASE ? cp->value : 0;
+}
 
 void pairing_init(struct pairing *p, size_t max_pairs);
 void pairing_free(struct pairing *p);

@@ -228,6 +228,7 @@ int phases_step(struct phases *phases, struct names *names, const struct phase_e
 			   .tgid = event->tgid,
 			   .tid = event->tid},
 		.name = *event->name,
+		.number = event->number,
 		.time_ns = event->now.time_ns,
 		.rss = event->now.rss,
 		.no_room = !is_room,

@@ -28,6 +28,13 @@ struct own_moment {
 	struct profile_usage usage;
 };
 
+static inline struct own_moment own_moment(const struct wire_checkpoint *cp, uint64_t page_size)
+{
+	const struct profile_memory own = memory_from_wire(&cp->own.memory, page_size);
+
+	return (struct own_moment){own.rss, own.step_peak, usage_from_wire(&cp->own.usage)};
+}
+
 /* A checkpoint, as phases see it. */
 struct phase_event {
 	enum wire_what what;
@@ -35,6 +42,7 @@ struct phase_event {
 	uint32_t tgid, tid;
 	uint8_t text_state; /* enum wire_text_state: what the loader made of a text */
 	const struct profile_name *name;
+	uint64_t number;		    /* of the phase: see pairing.h */
 	const struct profile_name *renamed; /* of WIRE_END: what the phase was; NULL: its name */
 	struct moment now;
 	struct own_moment own;

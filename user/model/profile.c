@@ -269,6 +269,7 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 		.step = p->step_text,
 		.name = p->name,
 		.what = cp->what,
+		.number = pairing_number(cp),
 		.time_ns = cp->h.time_ns,
 		.rel_ns = profile_rel_ns(p, cp->h.time_ns),
 		.unix_secs = profile_unix_secs(p, cp->h.time_ns),
@@ -381,13 +382,6 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 		name_read(&p->config, cp, &p->name, p->name_text);
 }
 
-static struct own_moment own_moment(const struct profile *p, const struct wire_checkpoint *cp)
-{
-	const struct profile_memory own = memory_from_wire(&cp->own.memory, p->config.page_size);
-
-	return (struct own_moment){own.rss, own.step_peak, usage_from_wire(&cp->own.usage)};
-}
-
 static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			   const struct profile_checkpoint **step)
 {
@@ -401,8 +395,9 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.tid = cp->h.tid,
 		.text_state = cp->text_state,
 		.name = &p->name,
+		.number = pairing_number(cp),
 		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
-		.own = own_moment(p, cp),
+		.own = own_moment(cp, p->config.page_size),
 	};
 	char renamed_text[NAME_TEXT_MAX];
 	struct profile_name renamed;

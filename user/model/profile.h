@@ -63,6 +63,7 @@ struct profile_checkpoint {
 	const char *step; /* "Start", "<name> Start", "<name> End", "<name>", "End"; valid UTF-8 */
 	struct profile_name name; /* without " Start" or " End"; raw is in the record */
 	enum wire_what what;
+	uint64_t number; /* of the phase that it begins or ends; 0: it has none */
 	uint64_t time_ns, rel_ns;
 	double unix_secs;
 	uint64_t started_ns; /* of the process that hit it */

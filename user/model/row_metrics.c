@@ -47,6 +47,7 @@ struct profile_metric metric_from_wire(const struct wire_checkpoint *cp)
 		metric.d = double_of_float((uint32_t)cp->value);
 		break;
 	case WIRE_VALUE_NONE:
+	case WIRE_VALUE_PHASE:
 	case WIRE_VALUE_UNREADABLE:
 		metric.kind = PROFILE_UNREADABLE;
 		break;

@@ -60,6 +60,7 @@ struct recipe_marker {
 	bool starts;			 /* the hooks of Python know the recipes */
 	struct python_items python;	 /* what they know */
 	bool blind;			 /* the kernel side cannot see files: said once */
+	uint64_t file_phases;		 /* so far: the number of the last one */
 	struct wire_checkpoint file_end; /* the end of a file's use that waits; what is 0: none */
 };
 

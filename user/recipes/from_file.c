@@ -16,7 +16,9 @@ enum { LINGER_NS = 50000000 };
 /* A phase of a file that is being read or written. */
 struct file_phase {
 	struct file_phase *next; /* begun before */
-	uint64_t use;		 /* its number, which its end has, too */
+	uint64_t number;	 /* of the phase */
+	uint64_t use;		 /* number of the use, which its end has, too */
+	uint64_t file;
 	const struct recipe *recipe;
 	char name[MARK_NAME_MAX];
 };
@@ -170,9 +172,10 @@ void from_file_forget(struct recipe_user *user)
 /* ---- Uses -------------------------------------------------------------------------------------
  */
 
-static int tell(struct marking *to, enum recipe_does does, const char *name)
+/* number: of the phase; 0: of a mark. */
+static int tell(struct marking *to, enum recipe_does does, const char *name, uint64_t number)
 {
-	const struct recipe_mark mark = {.does = does, .name = name};
+	const struct recipe_mark mark = {.does = does, .name = name, .number = number};
 
 	return marking_mark(to, &mark);
 }
@@ -183,6 +186,7 @@ struct used {
 	size_t len;
 	bool written;
 	uint64_t number;
+	uint64_t file; /* which one: two may have one name */
 };
 
 static size_t fill_word(const void *context, const char *word, size_t len, char *out, size_t room)
@@ -208,29 +212,15 @@ static bool matches(const struct recipe_item *item, const char *basename)
 
 /* Returns the phase of this name that waits for its end, or NULL. */
 static struct file_phase *waiting_phase(const struct recipe_marker *m, struct recipe_user *user,
-					const struct recipe *recipe, const char *name)
+					const struct recipe *recipe, const char *name,
+					uint64_t file)
 {
 	struct file_phase *phase = m->file_end.what ? user->files : NULL;
 
 	while (phase && (phase->use != m->file_end.value || phase->recipe != recipe ||
-			 strcmp(phase->name, name) != 0))
+			 phase->file != file || strcmp(phase->name, name) != 0))
 		phase = phase->next;
 	return phase;
-}
-
-static int begin_phase(struct recipe_user *user, const struct recipe *recipe, const char *name,
-		       uint64_t use, struct marking *to)
-{
-	struct file_phase *phase = calloc(1, sizeof(*phase));
-
-	if (!phase)
-		return 0; /* out of memory: the file has no phase */
-	phase->use = use;
-	phase->recipe = recipe;
-	memcpy(phase->name, name, sizeof(phase->name));
-	phase->next = user->files;
-	user->files = phase;
-	return tell(to, RECIPE_BEGIN, name);
 }
 
 /* Items meet a use. */
@@ -242,9 +232,26 @@ struct meeting {
 	bool resumed;	    /* there was one */
 };
 
+static int begin_phase(const struct meeting *with, const struct recipe *recipe, const char *name)
+{
+	struct file_phase *phase = calloc(1, sizeof(*phase));
+
+	if (!phase)
+		return 0; /* out of memory: the file has no phase */
+	phase->number = ++with->m->file_phases;
+	phase->use = with->used->number;
+	phase->file = with->used->file;
+	phase->recipe = recipe;
+	memcpy(phase->name, name, sizeof(phase->name));
+	phase->next = with->user->files;
+	with->user->files = phase;
+	return tell(with->to, RECIPE_BEGIN, name, phase->number);
+}
+
 static void resume(struct meeting *with, const struct recipe *recipe, const char *name)
 {
-	struct file_phase *phase = waiting_phase(with->m, with->user, recipe, name);
+	struct file_phase *phase =
+		waiting_phase(with->m, with->user, recipe, name, with->used->file);
 
 	if (!phase)
 		return;
@@ -265,8 +272,7 @@ static int meet(struct meeting *with, size_t slot, size_t at)
 		return 0;
 	}
 	teller_use(with->user->tellers[slot])->matched[at]++;
-	return phase ? begin_phase(with->user, recipe, name, with->used->number, with->to)
-		     : tell(with->to, RECIPE_MARK, name);
+	return phase ? begin_phase(with, recipe, name) : tell(with->to, RECIPE_MARK, name, 0);
 }
 
 static int meet_items(struct meeting *with)
@@ -299,7 +305,7 @@ static int end_phases(struct recipe_user *user, struct marking *to,
 			continue;
 		}
 		*at = phase->next;
-		code = tell(to, RECIPE_END, phase->name);
+		code = tell(to, RECIPE_END, phase->name, phase->number);
 		free(phase);
 		if (code)
 			return -1;
@@ -405,8 +411,9 @@ static int begin_use(struct recipe_marker *m, const struct wire_checkpoint *cp,
 int from_file_used(struct recipe_marker *m, const struct wire_checkpoint *used, marker_feed_fn feed,
 		   void *context)
 {
+	const struct wire_opened *opened = (const struct wire_opened *)used->name;
 	struct used begins = {.written = used->site == WIRE_FILE_WRITTEN, .number = used->value};
-	char path[WIRE_NAME_MAX] = {0};
+	char path[sizeof(opened->path) + 1] = {0};
 	const char *slash;
 
 	if (used->site == WIRE_FILE_DONE) {
@@ -417,7 +424,10 @@ int from_file_used(struct recipe_marker *m, const struct wire_checkpoint *used, 
 		m->file_end = *used;
 		return 0;
 	}
-	memcpy(path, used->name, used->name_len);
+	if (used->name_len <= sizeof(opened->file))
+		return feed(context, &used->h); /* it has no name */
+	begins.file = opened->file;
+	memcpy(path, opened->path, used->name_len - sizeof(opened->file));
 	slash = strrchr(path, '/');
 	begins.basename = slash ? slash + 1 : path;
 	begins.len = strlen(begins.basename);

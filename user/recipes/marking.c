@@ -60,6 +60,9 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 	if (record.cp.what == WIRE_METRIC) {
 		record.cp.value_state = mark->has_value ? WIRE_VALUE_DOUBLE : WIRE_VALUE_UNREADABLE;
 		memcpy(&record.cp.value, &mark->value, sizeof(record.cp.value));
+	} else if (mark->number) {
+		record.cp.value_state = WIRE_VALUE_PHASE;
+		record.cp.value = mark->number;
 	}
 	record.cp.name_len = put_name(record.name, mark->name);
 	if (mark->renamed) {

@@ -38,9 +38,10 @@ struct recipe_use {
 struct recipe_mark {
 	enum recipe_does does; /* RECIPE_BEGIN, RECIPE_END, RECIPE_MARK; RECIPE_NOTHING: a metric */
 	bool summary;
-	bool has_value; /* the metric's text was a number */
-	bool buffered;	/* it is late: see struct recipe_words */
-	bool died;	/* of RECIPE_END: the process was killed in this phase */
+	bool has_value;	 /* the metric's text was a number */
+	bool buffered;	 /* it is late: see struct recipe_words */
+	bool died;	 /* of RECIPE_END: the process was killed in this phase */
+	uint64_t number; /* of RECIPE_BEGIN and RECIPE_END: of the phase; 0: it has none */
 	double value;
 	const char *name; /* UTF-8 as far as its source is; valid until the function returns */
 	const char

@@ -406,6 +406,7 @@ static void count_step(struct meter *meter, struct metered_job *job,
 		.what = step->what,
 		.thread = {step->started_ns, step->tgid, step->tid},
 		.name = step->name,
+		.number = step->number,
 		.time_ns = step->time_ns,
 		.rss = step->tree.rss,
 	};

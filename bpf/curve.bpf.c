@@ -25,9 +25,23 @@ enum {
 	MOST_THREADS = 512,    /* threads that it reads, in 150 to 300 us */
 };
 
-/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
+/*
+ * Sums of this CPU's walk, which the stack has no room for. No other begins meanwhile: a program of
+ * a raw tracepoint does not run within itself (05b24ff9b2cf, Linux 6.1).
+ */
+struct curve_sums {
+	struct wire_usage tree, process;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct curve_sums);
+} curve_sums SEC(".maps");
+
 struct curve_walk {
-	struct wire_usage sum;
+	struct curve_sums *sums;
 	u32 job;
 	u32 threads;
 	u32 failed; /* 1: a thread exited meanwhile; 2: there are too many threads */
@@ -48,12 +62,13 @@ static long add_slot(u32 i, struct curve_walk *w)
 		w->failed = 2;
 		return 1;
 	}
-	threads = add_process_once(&w->sum, proc);
+	threads = read_process_once(&w->sums->process, proc);
 	if (threads < 0) {
 		w->failed = 1;
 		return 1;
 	}
-	subtract_usage(&w->sum, &proc->joined);
+	add_usage(&w->sums->tree, &w->sums->process);
+	subtract_usage(&w->sums->tree, &proc->joined);
 	w->threads += threads;
 	return 0;
 }
@@ -63,7 +78,7 @@ static __always_inline bool sum_tree(struct curve_walk *w, struct wire_tree *tre
 {
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
-	w->sum = tree->gone;
+	w->sums->tree = tree->gone;
 	w->failed = machine.slots > MOST_SLOTS ? 2 : 0;
 	if (!w->failed)
 		bpf_loop(machine.slots, add_slot, w, 0);
@@ -106,10 +121,10 @@ int usage_tick(void *ctx)
 {
 	u64 id = current_id(), now, due;
 	struct proc *proc = find_proc(id >> 32);
-	struct curve_walk w = {};
+	struct curve_walk w = {.sums = bpf_map_lookup_elem(&curve_sums, &(u32){0})};
 	struct wire_tree *tree;
 
-	if (!proc || proc->waiting)
+	if (!proc || proc->waiting || !w.sums)
 		return 0;
 	tree = tree_of(proc->job);
 	now = bpf_ktime_get_ns();
@@ -124,8 +139,8 @@ int usage_tick(void *ctx)
 	refresh_sched_clock();
 	w.job = proc->job;
 	if (sum_tree(&w, tree)) {
-		keep_from_falling(&w.sum, &tree->cpu_told);
-		emit_usage(proc, &w.sum, id, now);
+		keep_from_falling(&w.sums->tree, &tree->cpu_told);
+		emit_usage(proc, &w.sums->tree, id, now);
 	}
 	tree->usage_due_ns = next_due(tree, &w, now, bpf_ktime_get_ns());
 	return 0;

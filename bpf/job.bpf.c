@@ -26,22 +26,21 @@ static __always_inline u32 claim_job(void)
  * stays with the rest: it goes into job 0's `gone`, and into the process's `joined`. Returns 1 if
  * the process is in a job already.
  *
- * Example: a process has used 80 ms, and its base is 20 ms, so joined is 20, too. Job 0 has
- * counted 60 ms of it and keeps them; joined becomes 80. At 110 ms its new job has 110 - 80 = 30.
+ * Example: a process has used 60 ms since it was tracked. Job 0 has counted them and keeps them;
+ * joined becomes 60. At 90 ms its new job has 90 - 60 = 30.
  */
 static __noinline int move_process(struct proc *proc, u32 job)
 {
 	struct wire_tree *from, *to = tree_of(job);
-	struct wire_usage used = {};
+	struct wire_usage used;
 
 	if (!proc || __sync_val_compare_and_swap(&proc->job, 0, job))
 		return 1;
 	from = tree_of(0);
-	add_process(&used, proc);
+	read_process(&used, proc);
 	atomic_add(&from->exits_begun, 1);
-	subtract_usage(&used, &proc->joined);
 	atomic_add_usage(&from->gone, &used);
-	add_usage(&proc->joined, &used);
+	proc->joined = used;
 	atomic_add(&from->exits_done, 1);
 	atomic_add(&from->processes, -1);
 	atomic_add(&to->processes, 1);
@@ -116,12 +115,13 @@ int join_job(struct job_args *args)
 	return 0;
 }
 
+static struct wire_process told; /* of tell_processes(): the loader runs one at a time */
+
 /* Writes each tracked process as it is now: a struct wire_process of kind WIRE_FORK. */
 SEC("iter/task")
 int tell_processes(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct wire_process e = {};
 	struct proc *proc;
 
 	if (!task || task->pid != task->tgid)
@@ -129,9 +129,9 @@ int tell_processes(struct bpf_iter__task *ctx)
 	proc = find_proc(tgid_of(task));
 	if (!proc)
 		return 0;
-	fill_header(&e.h, WIRE_FORK, sizeof(e), proc->job, proc->tgid, proc->tgid,
+	fill_header(&told.h, WIRE_FORK, sizeof(told), proc->job, proc->tgid, proc->tgid,
 		    proc->started_ns);
-	describe_process(&e, proc, task);
-	bpf_seq_write(ctx->meta->seq, &e, sizeof(e));
+	describe_process(&told, proc, task);
+	bpf_seq_write(ctx->meta->seq, &told, sizeof(told));
 	return 0;
 }

@@ -181,8 +181,7 @@ static __always_inline void track(struct task_struct *leader, struct mm_struct *
 		return;
 	if (flags & WIRE_PROCESS_ATTACHED) {
 		bury_zombies(proc);
-		add_process(&proc->base, proc); /* which is 0 until now */
-		proc->joined = proc->base;
+		count_from_now(proc);
 	}
 	if (mm)
 		track_mm(proc, mm, shares, expected);
@@ -260,8 +259,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 /* The command begins: what the process used until now was the launcher's. */
 static __always_inline void start_command(struct proc *proc)
 {
-	add_process(&proc->base, proc); /* which was 0 */
-	proc->joined = proc->base;
+	count_from_now(proc);
 	proc->cpu_told = 0;
 	proc->waiting = 0;
 }
@@ -308,12 +306,12 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 	struct mm_rss *m = memory_of(proc);
 	struct wire_tree *tree = tree_of(proc->job);
 	u32 slot = proc->slot;
-	struct wire_usage used = proc->gone;
 
-	subtract_usage(&used, &proc->joined);
 	atomic_add(&tree->exits_begun, 1);
-	if (!proc->waiting)
-		atomic_add_usage(&tree->gone, &used);
+	if (!proc->waiting) {
+		atomic_add_usage(&tree->gone, &proc->gone);
+		atomic_subtract_usage(&tree->gone, &proc->joined);
+	}
 	set_slot(slot, 0);
 	atomic_add(&tree->exits_done, 1);
 	atomic_add(&tree->processes, -1);
@@ -351,16 +349,6 @@ static __always_inline void forget_untracked(struct task_struct *task)
 	bpf_map_delete_elem(&untracked, &tgid);
 }
 
-/* Not inlined: the frames of all nested calls share 512 bytes of stack, and it calls nothing. */
-static __noinline int keep_usage(struct proc *proc, struct task_struct *task)
-{
-	struct wire_usage usage = {};
-
-	add_thread(&usage, task);
-	atomic_add_usage(&proc->gone, &usage);
-	return 0;
-}
-
 /*
  * Runs in each thread that exits; from 6.16 on before exit_mm(), with the memory still there, on
  * older kernels after it.
@@ -384,7 +372,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);
-	keep_usage(proc, task);
+	atomic_add_thread(&proc->gone, task);
 	atomic_add(&proc->exits_done, 1);
 	if (!BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
 	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))

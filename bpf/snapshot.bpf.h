@@ -36,14 +36,13 @@ static __always_inline bool is_alone(const struct proc *proc)
 static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what,
 					    u32 site, u32 tid)
 {
-	u32 threads;
-
 	begin_checkpoint(c, proc, what, site, tid);
-	threads = used_by_process(proc, &c->own.usage);
-	if (config.audit && is_alone(proc))
+	if (config.audit && is_alone(proc)) {
+		used_by_process(proc, &c->own.usage);
 		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);
-	else
-		c->usage_stale = read_tree(c, proc, threads);
+	} else {
+		c->usage_stale = read_tree(c, proc);
+	}
 	/* used_alone() has no sum; or the sum is older than this process's memory. */
 	if (c->tree.memory.hugetlb < c->own.memory.hugetlb)
 		c->tree.memory.hugetlb = c->own.memory.hugetlb;

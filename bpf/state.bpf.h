@@ -30,8 +30,9 @@ struct proc {
 	u64 mm;		  /* address of its mm; 0 while it has none of its own that is counted */
 	u64 earlier_peak; /* highest rss of the mms that it had before, in pages */
 	u64 earlier_step; /* the same, since its last checkpoint */
-	struct wire_usage gone;	     /* of its threads that have exited, and extra_* of all */
-	struct wire_usage base;	     /* what it had used when it was tracked */
+	/* Of its threads that have exited, and extra_* of all; less what was used before the
+	 * process was tracked. */
+	struct wire_usage gone;
 	struct wire_usage joined;    /* what it had used when it joined its job */
 	u64 cpu_told;		     /* the highest CPU time that was reported */
 	u32 exits_begun, exits_done; /* differ while a thread is being moved to `gone` */

@@ -38,7 +38,7 @@ int add_listed_thread(struct wire_usage *sum, u64 task)
 struct thread_walk {
 	u64 signal;
 	u64 node; /* of the thread_node to visit next */
-	struct wire_usage sum;
+	struct wire_usage *sum;
 	u32 threads;
 	bool complete;
 };
@@ -53,7 +53,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 		return 1;
 	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
-		add_listed_thread(&w->sum, key);
+		add_listed_thread(w->sum, key);
 	w->node = next_node(w->node);
 	w->threads++;
 	return (u64)BPF_CORE_READ(t, signal) != w->signal;
@@ -66,36 +66,36 @@ static __always_inline bool walk_process(struct proc *proc, struct thread_walk *
 
 	w->signal = proc->signal;
 	w->node = first_node(w->signal);
-	w->sum = proc->gone;
+	*w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
 	bpf_loop(WALK_THREADS, walk_thread, w, 0);
 	return w->complete && *(volatile u32 *)&proc->exits_begun == done;
 }
 
-int add_process(struct wire_usage *sum, struct proc *proc)
+int read_process(struct wire_usage *usage, struct proc *proc)
 {
-	struct thread_walk w = {};
+	struct thread_walk w = {.sum = usage};
 
-	if (!proc || !sum || !proc->signal)
+	if (!proc || !usage)
 		return 0;
+	if (!proc->signal) {
+		__builtin_memset(usage, 0, sizeof(*usage));
+		return 0;
+	}
 	/* Written out: the verifier of 6.1 refuses the loop that clang makes of it. */
 	if (!walk_process(proc, &w) && !walk_process(proc, &w) && !walk_process(proc, &w))
 		count(threads_unread);
-	add_usage(sum, &w.sum);
 	return w.threads;
 }
 
-int add_process_once(struct wire_usage *sum, struct proc *proc)
+int read_process_once(struct wire_usage *usage, struct proc *proc)
 {
-	struct thread_walk w = {};
+	struct thread_walk w = {.sum = usage};
 
-	if (!proc || !sum || !proc->signal)
-		return 0;
-	if (!walk_process(proc, &w))
+	if (!proc || !usage || !proc->signal)
 		return -1;
-	add_usage(sum, &w.sum);
-	return w.threads;
+	return walk_process(proc, &w) ? (int)w.threads : -1;
 }
 
 struct exit_walk {
@@ -157,7 +157,7 @@ int bury_zombies(struct proc *proc)
 	if (!w.found)
 		return 0;
 	key = (u64)thread_at(w.node);
-	add_listed_thread(&proc->gone, key);
+	atomic_add_thread(&proc->gone, (struct task_struct *)key);
 	bpf_map_update_elem(&exited, &key, &yes, BPF_ANY);
 	return 1;
 }
@@ -178,7 +178,7 @@ int all_threads_gone(struct proc *proc)
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct tree_walk {
 	struct wire_checkpoint *c;
-	struct proc *proc; /* of c->own, whose usage was read already */
+	struct proc *proc; /* of c->own */
 	u32 job;
 	u32 threads;
 };
@@ -207,27 +207,32 @@ static long walk_slot(u32 i, struct tree_walk *w)
 	proc = find_proc(*tgid);
 	if (!proc || proc->waiting || proc->job != w->job)
 		return 0;
-	if (proc == w->proc) {
-		add_part(&tree->usage, &w->c->own.usage);
-		add_part(&tree->usage, &proc->base);
-	} else {
-		w->threads += add_process(&tree->usage, proc);
-	}
+	if (proc == w->proc) /* comes last */
+		return 0;
+	w->threads += read_process(&w->c->own.usage, proc);
+	add_part(&tree->usage, &w->c->own.usage);
 	leave_out_part(&tree->usage, &proc->joined);
 	tree->memory.hugetlb += hugetlb_of(proc);
 	return 0;
 }
 
-/* Returns false if a process exited meanwhile. */
-static __always_inline bool walk_tree(struct tree_walk *w, u32 threads)
+/*
+ * c->own has the usage of each other process in turn, for want of room on the stack, and in the end
+ * that of its own. Returns false if a process exited meanwhile.
+ */
+static __always_inline bool walk_tree(struct tree_walk *w)
 {
 	struct wire_tree *tree = tree_of(w->job);
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
 	w->c->tree.memory.hugetlb = 0;
 	w->c->tree.usage = tree->gone;
-	w->threads = threads;
+	w->threads = 0;
 	bpf_loop(machine.slots, walk_slot, w, 0);
+	w->threads += used_by_process(w->proc, &w->c->own.usage);
+	add_part(&w->c->tree.usage, &w->c->own.usage);
+	leave_out_part(&w->c->tree.usage, &w->proc->joined);
+	w->c->tree.memory.hugetlb += hugetlb_of(w->proc);
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
@@ -240,7 +245,6 @@ int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usa
 	tree = tree_of(proc->job);
 	*usage = tree->gone;
 	add_usage(usage, own);
-	add_usage(usage, &proc->base);
 	subtract_usage(usage, &proc->joined);
 	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
@@ -256,7 +260,7 @@ static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 	return !tree->finished && (threads > FRESH_THREADS || config.audit);
 }
 
-int read_tree(struct wire_checkpoint *c, struct proc *proc, u32 threads)
+int read_tree(struct wire_checkpoint *c, struct proc *proc)
 {
 	struct tree_walk w = {.c = c, .proc = proc};
 	struct wire_tree *tree;
@@ -269,10 +273,11 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc, u32 threads)
 	    c->h.time_ns - tree->live.time_ns < config.stale_ns && !tree->live.writing) {
 		c->tree.usage = tree->live.sum;
 		c->tree.memory.hugetlb = tree->live.hugetlb;
+		used_by_process(proc, &c->own.usage);
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree(&w, threads) && !walk_tree(&w, threads) && !walk_tree(&w, threads))
+	if (!walk_tree(&w) && !walk_tree(&w) && !walk_tree(&w))
 		count(threads_unread);
 	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {

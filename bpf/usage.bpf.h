@@ -7,9 +7,9 @@
  * threads of the tracked processes. A thread that exits adds what it used to its process's `gone`,
  * a process that exits adds what it used to its tree's.
  *
- * What a process used before it was tracked is its `base`, and a checkpoint subtracts it. Example:
- * at the attach a process with two threads has used 200 ms: base = 200. Later one thread has
- * exited with 250 ms (gone = 250), the other has used 90 ms: 250 + 90 - 200 = 140 ms since then.
+ * What a process used before it was tracked is taken off its `gone`. Example: at the attach a
+ * process with two threads has used 200 ms: gone = -200. Later one thread has exited with 250 ms
+ * (gone = 50), the other has used 90 ms: 50 + 90 = 140 ms since then.
  *
  * signal->ioac is no alternative: wait() adds the children's share to it, too (kernel/exit.c,
  * wait_task_zombie).
@@ -22,32 +22,16 @@
 
 static __always_inline void add_usage(struct wire_usage *sum, const struct wire_usage *more)
 {
-	sum->rchar += more->rchar;
-	sum->wchar += more->wchar;
-	sum->extra_read += more->extra_read;
-	sum->extra_write += more->extra_write;
-	sum->read_bytes += more->read_bytes;
-	sum->write_bytes += more->write_bytes;
-	sum->cancelled_write_bytes += more->cancelled_write_bytes;
-	sum->cpu_ns += more->cpu_ns;
-	sum->major_faults += more->major_faults;
-	sum->minor_faults += more->minor_faults;
-	sum->cpu_wait_ns += more->cpu_wait_ns;
+#define ADD(member) sum->member += more->member;
+	WIRE_USAGE_MEMBERS(ADD)
+#undef ADD
 }
 
 static __always_inline void subtract_usage(struct wire_usage *sum, const struct wire_usage *less)
 {
-	sum->rchar -= less->rchar;
-	sum->wchar -= less->wchar;
-	sum->extra_read -= less->extra_read;
-	sum->extra_write -= less->extra_write;
-	sum->read_bytes -= less->read_bytes;
-	sum->write_bytes -= less->write_bytes;
-	sum->cancelled_write_bytes -= less->cancelled_write_bytes;
-	sum->cpu_ns -= less->cpu_ns;
-	sum->major_faults -= less->major_faults;
-	sum->minor_faults -= less->minor_faults;
-	sum->cpu_wait_ns -= less->cpu_wait_ns;
+#define SUBTRACT(member) sum->member -= less->member;
+	WIRE_USAGE_MEMBERS(SUBTRACT)
+#undef SUBTRACT
 }
 
 /*
@@ -67,43 +51,71 @@ static __always_inline void keep_from_falling(struct wire_usage *usage, u64 *tol
 
 static __always_inline void atomic_add_usage(struct wire_usage *sum, const struct wire_usage *more)
 {
-	atomic_add(&sum->rchar, more->rchar);
-	atomic_add(&sum->wchar, more->wchar);
-	atomic_add(&sum->extra_read, more->extra_read);
-	atomic_add(&sum->extra_write, more->extra_write);
-	atomic_add(&sum->read_bytes, more->read_bytes);
-	atomic_add(&sum->write_bytes, more->write_bytes);
-	atomic_add(&sum->cancelled_write_bytes, more->cancelled_write_bytes);
-	atomic_add(&sum->cpu_ns, more->cpu_ns);
-	atomic_add(&sum->major_faults, more->major_faults);
-	atomic_add(&sum->minor_faults, more->minor_faults);
-	atomic_add(&sum->cpu_wait_ns, more->cpu_wait_ns);
+#define ADD(member) atomic_add(&sum->member, more->member);
+	WIRE_USAGE_MEMBERS(ADD)
+#undef ADD
 }
+
+static __always_inline void atomic_subtract_usage(struct wire_usage *sum,
+						  const struct wire_usage *less)
+{
+#define SUBTRACT(member) atomic_add(&sum->member, -less->member);
+	WIRE_USAGE_MEMBERS(SUBTRACT)
+#undef SUBTRACT
+}
+
+/* Kept with CONFIG_SCHED_INFO; a wait that goes on is added when it ends. */
+static __always_inline u64 cpu_wait_of(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->sched_info.run_delay)
+		       ? BPF_CORE_READ(t, sched_info.run_delay)
+		       : 0;
+}
+
+/* What the kernel keeps of a thread: F(member, its figure). */
+#define THREAD_USAGE(F, t)                                                                         \
+	F(rchar, BPF_CORE_READ(t, ioac.rchar))                                                     \
+	F(wchar, BPF_CORE_READ(t, ioac.wchar))                                                     \
+	F(read_bytes, BPF_CORE_READ(t, ioac.read_bytes))                                           \
+	F(write_bytes, BPF_CORE_READ(t, ioac.write_bytes))                                         \
+	F(cancelled_write_bytes, BPF_CORE_READ(t, ioac.cancelled_write_bytes))                     \
+	F(cpu_ns, BPF_CORE_READ(t, se.sum_exec_runtime) + not_yet_added(t))                        \
+	F(major_faults, BPF_CORE_READ(t, maj_flt))                                                 \
+	F(minor_faults, BPF_CORE_READ(t, min_flt))                                                 \
+	F(cpu_wait_ns, cpu_wait_of(t))
 
 static __always_inline void add_thread(struct wire_usage *sum, struct task_struct *t)
 {
-	sum->rchar += BPF_CORE_READ(t, ioac.rchar);
-	sum->wchar += BPF_CORE_READ(t, ioac.wchar);
-	sum->read_bytes += BPF_CORE_READ(t, ioac.read_bytes);
-	sum->write_bytes += BPF_CORE_READ(t, ioac.write_bytes);
-	sum->cancelled_write_bytes += BPF_CORE_READ(t, ioac.cancelled_write_bytes);
-	sum->cpu_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
-	sum->cpu_ns += not_yet_added(t);
-	sum->major_faults += BPF_CORE_READ(t, maj_flt);
-	sum->minor_faults += BPF_CORE_READ(t, min_flt);
-	/* Kept with CONFIG_SCHED_INFO; a wait that goes on is added when it ends. */
-	if (bpf_core_field_exists(t->sched_info.run_delay))
-		sum->cpu_wait_ns += BPF_CORE_READ(t, sched_info.run_delay);
+#define ADD(member, figure) sum->member += (figure);
+	THREAD_USAGE(ADD, t)
+#undef ADD
+}
+
+/* For the sums to which several CPUs add at a time. */
+static __always_inline void atomic_add_thread(struct wire_usage *sum, struct task_struct *t)
+{
+#define ADD(member, figure) atomic_add(&sum->member, figure);
+	THREAD_USAGE(ADD, t)
+#undef ADD
 }
 
 /*
- * Adds to *sum what the threads of a process have used since they began, those that have exited
- * while it was tracked included. The caller subtracts base. Returns how many threads were read.
+ * Says in *usage what a process has used since it was tracked. It is no variable of the stack where
+ * that can be helped: on 6.1 the frames of a function and all its callers share 512 bytes. Returns
+ * how many threads were read.
  */
-int add_process(struct wire_usage *sum, struct proc *proc);
+int read_process(struct wire_usage *usage, struct proc *proc);
 
 /* The same without a second try: returns -1 if a thread exited meanwhile. */
-int add_process_once(struct wire_usage *sum, struct proc *proc);
+int read_process_once(struct wire_usage *usage, struct proc *proc);
+
+/* What the process has used until now does not count. */
+static __always_inline void count_from_now(struct proc *proc)
+{
+	read_process(&proc->joined, proc);
+	atomic_subtract_usage(&proc->gone, &proc->joined);
+	__builtin_memset(&proc->joined, 0, sizeof(proc->joined));
+}
 
 /*
  * Adds a leader that exited before its process was tracked to `gone`: no event will do so. Returns
@@ -114,14 +126,11 @@ int bury_zombies(struct proc *proc);
 /* Returns 1 if every thread has passed its exit event, and `gone` has what they used. */
 int all_threads_gone(struct proc *proc);
 
-/* Says what the process has used since it was tracked. Returns how many threads were read. */
+/* As read_process(), and never less CPU time than it said before. */
 static __always_inline u32 used_by_process(struct proc *proc, struct wire_usage *usage)
 {
-	u32 threads;
+	u32 threads = read_process(usage, proc);
 
-	__builtin_memset(usage, 0, sizeof(*usage));
-	threads = add_process(usage, proc);
-	subtract_usage(usage, &proc->base);
 	keep_from_falling(usage, &proc->cpu_told);
 	return threads;
 }
@@ -133,10 +142,10 @@ static __always_inline u32 used_by_process(struct proc *proc, struct wire_usage 
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage);
 
 /*
- * Fills in what the tree of the process that hit a checkpoint has used since it was tracked, and
- * how much hugetlb memory it has, in one walk over the other processes: what this one has used, in
- * so many threads, is in c->own. Returns 1 if the usage of others may be config.stale_ns old.
+ * Fills in what the process that hit a checkpoint and its tree have used since they were tracked,
+ * and how much hugetlb memory the tree has, in one walk over its processes. Returns 1 if the usage
+ * of others may be config.stale_ns old.
  */
-int read_tree(struct wire_checkpoint *c, struct proc *proc, u32 threads);
+int read_tree(struct wire_checkpoint *c, struct proc *proc);
 
 #endif

@@ -83,16 +83,24 @@ struct wire_memory {
 	__u64 hugetlb; /* not in RSS; no event tells of it, so it is as of the look-up */
 };
 
-/* What was used, as totals; in bytes but for cpu_ns. */
+/* What was used, as totals: F(member). In bytes, but for what the name says. */
+#define WIRE_USAGE_MEMBERS(F)                                                                      \
+	F(rchar) /* through calls, as the kernel accounts them */                                  \
+	F(wchar)                                                                                   \
+	F(extra_read) /* what rchar and wchar leave out: splice, io_uring ... */                   \
+	F(extra_write)                                                                             \
+	F(read_bytes)		 /* from storage */                                                \
+	F(write_bytes)		 /* dirtied, to be written to storage */                           \
+	F(cancelled_write_bytes) /* part of write_bytes: truncated before it was written */        \
+	F(cpu_ns)		 /* user and system */                                             \
+	F(major_faults)		 /* page faults that waited for storage */                         \
+	F(minor_faults)		 /* those that did not */                                          \
+	F(cpu_wait_ns)		 /* ready to run, without a CPU */
+
 struct wire_usage {
-	__u64 rchar, wchar;	       /* through calls, as the kernel accounts them */
-	__u64 extra_read, extra_write; /* what rchar and wchar leave out: splice, io_uring ... */
-	__u64 read_bytes, write_bytes; /* from storage; dirtied, to be written to storage */
-	__u64 cancelled_write_bytes;   /* part of write_bytes: truncated before it was written */
-	__u64 cpu_ns;		       /* user and system */
-	__u64 major_faults;	       /* page faults that waited for storage */
-	__u64 minor_faults;	       /* those that did not */
-	__u64 cpu_wait_ns;	       /* ready to run, without a CPU */
+#define WIRE_USAGE_MEMBER(member) __u64 member;
+	WIRE_USAGE_MEMBERS(WIRE_USAGE_MEMBER)
+#undef WIRE_USAGE_MEMBER
 };
 
 /* A process as of an event. */

@@ -53,6 +53,12 @@ def program(name):
     return str(PROGRAMS / name)
 
 
+def undisturbed():
+    """What a command is run with so that no other program takes the CPU from it, where that may be."""
+    fifo = ["chrt", "--fifo", "1"]
+    return fifo if subprocess.run([*fifo, "true"], capture_output=True, check=False).returncode == 0 else []
+
+
 def parse(path):
     """The profile at path, whole or cut off. None where the file is empty or not there."""
     try:

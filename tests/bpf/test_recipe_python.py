@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from harness import PYTHON, QPROF_PACKAGE, assert_nothing_lost, quality, row_of, run_qprof, step_names
+from harness import PYTHON, QPROF_PACKAGE, assert_nothing_lost, quality, row_of, run_qprof, step_names, undisturbed
 
 ROUNDING_SECS = 0.000002  # of two times of the profile
 
@@ -107,6 +107,22 @@ def test_phases_by_wrapping_are_those_by_hand(profile, recipe, files):
     assert row_of(run.profile, "Save q.bin Start")["metrics"] == {"parts": 7}, "a list is no number"
     assert not run.stderr and not warnings(run.profile), run.stderr
     assert_nothing_lost(run.profile)
+
+
+def test_times_are_within_a_millisecond(profile, recipe, files, record_property):
+    """Of the median call: a machine may take the CPU away even from such a program."""
+    calls = 15
+    where = files({**QUANTIZER, "quantize.py": QUANTIZER["quantize.py"].replace("run(5)", f"run({calls})")})
+    run = profile(*undisturbed(), PYTHON, where / "quantize.py", "q", options=recipe(), env=QPROF_PACKAGE)
+    by_name = phases(run.profile)
+    pairs = [(by_name[f"Layer {i} blk.{i}.weight"], by_name[f"by hand {i}"]) for i in range(calls)]
+    late = sorted(hand["start_secs"] - call["start_secs"] for call, hand in pairs)
+    early = sorted(call["start_secs"] + call["duration_secs"] - hand["start_secs"] - hand["duration_secs"]
+                   for call, hand in pairs)
+    for what, times in (("begin", late), ("end", early)):
+        record_property(f"python_{what}_us", round(times[calls // 2] * 1e6))
+        record_property(f"python_{what}_worst_us", round(times[-1] * 1e6))
+        assert times[calls // 2] < 0.001, f"{what}: {times} s from the mark"
 
 
 def test_each_process_for_itself(profile, recipe, files):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (Audit, Target, assert_nothing_lost, holds_starts, job_of, program, quality, rows, run_qprof)
+from harness import (Audit, Target, assert_nothing_lost, holds_starts, job_of, program, quality, rows, run_qprof,
+                     undisturbed)
 
 RECIPE = """
 name: calls
@@ -19,8 +20,6 @@ checkpoints:
 LAYER = "- {symbol: quantize_layer, name: {arg: 1, type: string}}\n"
 STEPS = 5
 MS = 0.001
-# What the program touches between its function's begin and its mark: its stack and buffers.
-FEW_PAGES_MB = 16 * 4096 / 2**20
 ROUNDED = 2e-6  # times are given to a microsecond
 
 
@@ -48,8 +47,8 @@ def end_of(phase):
 
 
 def assert_as_by_hand(profile, steps=STEPS, at_once=False):
-    """The function begins before its mark and ends after it, by next to nothing. at_once: other
-    threads have their own memory at that time, so the peak may lie in what is next to nothing."""
+    """The function begins before its mark and ends after it, and has the same peak. at_once: other
+    threads have their own memory, so the peak may lie between the mark and the function's end."""
     by_recipe = {p["name"]: p for p in phases_of(profile, "layer.")}
     by_hand = {p["name"].replace("by hand ", "layer."): p for p in phases_of(profile, "by hand ")}
     names = {f"layer.{i}" for i in range(1, steps + 1)}
@@ -61,9 +60,9 @@ def assert_as_by_hand(profile, steps=STEPS, at_once=False):
         early = end_of(phase) - end_of(hand)
         assert -ROUNDED < late, f"{name}: begun by recipe {phase['start_secs']}, by hand {hand['start_secs']}"
         assert -ROUNDED < early, f"{name}: ended by recipe {end_of(phase)}, by hand {end_of(hand)}"
-        above = phase["peak_memory_mb"] - hand["peak_memory_mb"]
-        assert 0 <= above and (at_once or above <= FEW_PAGES_MB), (
-            f"{name}: peak {phase['peak_memory_mb']} by recipe, {hand['peak_memory_mb']} by hand")
+        by_both = phase["peak_memory_mb"], hand["peak_memory_mb"]  # exact to the byte
+        assert by_both[0] >= by_both[1] if at_once else by_both[0] == by_both[1], (
+            f"{name}: peak {by_both[0]} by recipe, {by_both[1]} by hand")
         assert phase["tid"] == hand["tid"], f"{name}: in thread {phase['tid']}, by hand in {hand['tid']}"
         assert phase.get("closed", True), name
     return by_recipe, by_hand
@@ -95,14 +94,16 @@ def test_phases_by_symbol_are_those_by_hand(unhurried, recipe, name, how):
 
 
 def test_times_are_within_a_millisecond(unhurried, recipe, record_property):
-    """Of the median step: the machine may take the CPU away from one."""
-    run = unhurried(program("calls"), "plain", STEPS, options=recipe())
-    by_recipe, by_hand = assert_as_by_hand(run.profile)
-    late = sorted(by_hand[n]["start_secs"] - p["start_secs"] for n, p in by_recipe.items())[STEPS // 2]
-    early = sorted(end_of(p) - end_of(by_hand[n]) for n, p in by_recipe.items())[STEPS // 2]
-    record_property("symbol_begin_us", round(late * 1e6))
-    record_property("symbol_end_us", round(early * 1e6))
-    assert late < MS and early < MS, f"begins {late} s before the mark, ends {early} s after it"
+    """Of the median step: a machine may take the CPU away even from such a program."""
+    steps = 15
+    run = unhurried(*undisturbed(), program("calls"), "plain", steps, options=recipe())
+    by_recipe, by_hand = assert_as_by_hand(run.profile, steps)
+    late = sorted(by_hand[n]["start_secs"] - p["start_secs"] for n, p in by_recipe.items())
+    early = sorted(end_of(p) - end_of(by_hand[n]) for n, p in by_recipe.items())
+    for what, times in (("begin", late), ("end", early)):
+        record_property(f"symbol_{what}_us", round(times[steps // 2] * 1e6))
+        record_property(f"symbol_{what}_worst_us", round(times[-1] * 1e6))
+        assert times[steps // 2] < MS, f"{what}: {times} s from the mark"
 
 
 def test_recursion_nests(unhurried, recipe):

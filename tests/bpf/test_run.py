@@ -430,67 +430,6 @@ def test_closed_pipe():
     assert process.returncode in (125, -signal.SIGPIPE), process.returncode
 
 
-# Under sudo.
-
-SUDO = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY), "SUDO_USER": "nobody"}
-
-
-def test_sudo_owner_and_user():
-    """The profile and the command are the invoking user's."""
-    with public_dir(NOBODY) as where:
-        path = where / "out.yaml"
-        run = run_qprof("-q", "-o", path, "--", "sh", "-c", "id -u; id -g; id -G", env=SUDO)
-        assert run.returncode == 0, run
-        assert run.stdout.split()[:2] == [str(NOBODY)] * 2, f"expected nobody; {run}"
-        assert "0" not in run.stdout.split()[2:], f"root's groups must not stay; {run}"
-        owner = path.stat()
-        assert (owner.st_uid, owner.st_gid) == (NOBODY, NOBODY), owner
-        assert not owner.st_mode & (stat.S_IWGRP | stat.S_IWOTH), oct(owner.st_mode)
-
-
-def test_sudo_command_cannot_get_back():
-    """No way back to root through saved ids or capabilities."""
-    with public_dir(NOBODY) as where:
-        run = run_qprof("-q", "-o", where / "out.yaml", "--", "grep", "-E", "^(Uid|Gid|Cap)",
-                        "/proc/self/status", env=SUDO)
-    fields = dict(line.split(":\t", 1) for line in run.stdout.splitlines())
-    assert set(fields["Uid"].split()) == {str(NOBODY)}, run
-    assert set(fields["Gid"].split()) == {str(NOBODY)}, run
-    assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == 0, run
-
-
-def test_sudo_keeps_what_others_own():
-    """In a folder where all may write, a file of somebody else's stays theirs; ours is the user's."""
-    with public_dir() as where:
-        where.chmod(0o1777)
-        path = where / "qprof.yaml"
-        path.write_text("root's")
-        path.chmod(0o600)
-        run = run_qprof("-q", "-o", path, "--", "true", env=SUDO)
-        assert run.returncode == 0, run
-        kept, new = old_of(path).stat(), path.stat()
-        assert (kept.st_uid, old_of(path).read_text()) == (0, "root's"), kept
-        assert (new.st_uid, new.st_gid) == (NOBODY, NOBODY), new
-        assert stat.S_IMODE(new.st_mode) == 0o600, oct(new.st_mode)
-
-
-def test_as_root():
-    with public_dir(NOBODY) as where:
-        path = where / "out.yaml"
-        run = run_qprof("-q", "--as-root", "-o", path, "--", "id", "-u", env=SUDO)
-        assert run.stdout.strip() == "0", run
-        assert path.stat().st_uid == NOBODY, path.stat()
-
-
-@pytest.mark.parametrize("broken", ["", "-1", "abc", "99999999999999"])
-def test_broken_sudo_uid(out, broken):
-    """An environment is no authority: nonsense in it must not be taken for root or anyone."""
-    run = run_qprof("-q", "-o", out, "--", "id", "-u", env={**SUDO, "SUDO_UID": broken})
-    assert run.returncode in (0, 125), run
-    if run.returncode == 0:
-        assert run.stdout.strip() == "0", f"expected to be taken for no sudo; {run}"
-
-
 # Several at once, and bad luck.
 
 def test_two_on_one_target(target, tmp_path, attach):

@@ -3,25 +3,59 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/invoker.h"
 
-int file_open(int dir, const char *path, int flags, mode_t mode)
+/* root may write to each of its names, and whose another is nobody knows. */
+static bool has_other_names(int fd)
+{
+	struct stat st;
+
+	return !geteuid() && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink > 1;
+}
+
+static int open_file(int dir, const char *path, int flags, mode_t mode)
 {
 	const int safely = O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	const int fd = openat(dir, path, flags | safely, mode);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if ((flags & O_ACCMODE) == O_RDONLY || !has_other_names(fd))
+		return fd;
+	close(fd);
+	return -EMLINK;
 }
 
-int file_give_to_invoker(int fd)
+int file_open(int dir, const char *path, int flags, mode_t mode)
 {
-	struct invoker who;
+	const int as = invoker_enter();
+	int fd;
 
-	return invoker_get(&who) && fchown(fd, who.uid, who.gid) ? -errno : 0;
+	if (as < 0)
+		return as;
+	fd = open_file(dir, path, flags, mode);
+	invoker_leave(as);
+	return fd;
+}
+
+const char *file_why(int failed)
+{
+	switch (-failed) {
+	case ELOOP:
+		return "it is a symbolic link, which is not followed";
+	case EMLINK:
+		return "it is a hard link, and root would write to its other names as well";
+	case EACCES:
+	case EPERM:
+		if (invoker_get())
+			return "the user who called sudo has no permission";
+	}
+	return strerror(-failed);
 }
 
 int file_write(int fd, const char *bytes, size_t len)
@@ -46,7 +80,7 @@ static int empty(int fd)
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
-	return ftruncate(fd, 0) ? -errno : file_give_to_invoker(fd);
+	return ftruncate(fd, 0) ? -errno : 0;
 }
 
 int output_open(const char *path, struct error *err)
@@ -58,14 +92,9 @@ int output_open(const char *path, struct error *err)
 		return fd >= 0 ? fd : error_set(err, "cannot write to stdout: %s", strerror(errno));
 	}
 	fd = file_open(AT_FDCWD, path, O_WRONLY | O_CREAT, 0644);
-	if (fd == -ELOOP)
-		return error_set(err,
-				 "cannot write '%s': it is a symbolic link, which is not followed; "
-				 "name the file itself with -o",
-				 path);
 	if (fd < 0)
 		return error_set(err, "cannot write '%s': %s; choose another file with -o", path,
-				 strerror(-fd));
+				 file_why(fd));
 	failed = empty(fd);
 	if (failed) {
 		close(fd);

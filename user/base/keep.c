@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/invoker.h"
 
 /* rename(2) follows no link in the last component: whatever the name leads to stays as it is. */
 static int move(const char *from, const char *to)
@@ -24,6 +25,17 @@ static char *with_suffix(const char *path, const char *suffix)
 	return asprintf(&text, "%s%s", path, suffix) < 0 ? NULL : text;
 }
 
+/* A folder may let its owner rename a file that is not theirs to write. */
+static int check_writable(const char *path)
+{
+	const int fd = file_open(AT_FDCWD, path, O_WRONLY, 0);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* Makes the name free that the old file is to get. Returns 0 or -errno. */
 static int move_older(struct keep *k)
 {
@@ -35,6 +47,9 @@ static int move_older(struct keep *k)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EEXIST;
+	failed = check_writable(k->old);
+	if (failed)
+		return failed;
 	older = with_suffix(k->old, "~");
 	failed = older ? move(k->old, older) : -ENOMEM;
 	if (failed)
@@ -58,20 +73,23 @@ static int move_old(struct keep *k)
 	return failed;
 }
 
-int keep_open(struct keep *k, const char *path, struct error *err)
+static int open_kept(struct keep *k, const char *path, struct error *err)
 {
 	struct stat st;
 	int failed, fd;
 
-	*k = (struct keep){.path = path};
 	if (!strcmp(path, "-") || lstat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
 		return output_open(path, err);
+	failed = check_writable(path);
+	if (failed)
+		return error_set(err, "cannot replace '%s': %s; choose another file with -o", path,
+				 file_why(failed));
 	failed = move_old(k);
 	if (failed)
 		return error_set(err,
 				 "cannot keep what '%s' has as '%s.old': %s; choose another file "
 				 "with -o",
-				 path, path, strerror(-failed));
+				 path, path, file_why(failed));
 	fd = output_open(path, err);
 	/* Who was not to read the old file is not to read the new one. */
 	if (fd >= 0 && fchmod(fd, st.st_mode & 0666)) {
@@ -82,19 +100,46 @@ int keep_open(struct keep *k, const char *path, struct error *err)
 	return fd;
 }
 
+int keep_open(struct keep *k, const char *path, struct error *err)
+{
+	const int as = invoker_enter();
+	int fd;
+
+	*k = (struct keep){.path = path};
+	if (as < 0)
+		return error_set(err, "cannot write '%s': %s", path, strerror(-as));
+	fd = open_kept(k, path, err);
+	invoker_leave(as);
+	return fd;
+}
+
 void keep_begun(struct keep *k)
 {
-	if (k->older && !k->begun)
-		unlink(k->older);
+	if (k->older && !k->begun) {
+		const int as = invoker_enter();
+
+		if (as >= 0)
+			unlink(k->older);
+		invoker_leave(as);
+	}
 	k->begun = true;
+}
+
+static void undo(struct keep *k)
+{
+	const int as = invoker_enter();
+
+	if (as >= 0 && k->moved)
+		move(k->old, k->path);
+	if (as >= 0 && k->older)
+		move(k->older, k->old);
+	invoker_leave(as);
 }
 
 void keep_close(struct keep *k)
 {
-	if (k->moved && !k->begun)
-		move(k->old, k->path);
-	if (k->older && !k->begun)
-		move(k->older, k->old);
+	if (!k->begun)
+		undo(k);
 	free(k->old);
 	free(k->older);
 	*k = (struct keep){0};

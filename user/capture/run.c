@@ -56,8 +56,7 @@ const struct profile *run_profile(const struct capture *c)
 
 static int prepare_command(struct run *r)
 {
-	struct invoker who;
-	bool other = !r->options->as_root && invoker_get(&who);
+	const struct invoker *as = r->options->as_root ? NULL : invoker_get();
 	struct error err = {0};
 	struct hooks hooks;
 	int code;
@@ -67,7 +66,7 @@ static int prepare_command(struct run *r)
 	if (!r->command_path)
 		return capture_fail(&r->capture, &err);
 	hooks_prepare(&hooks, r->options->hooks, r->options->recipes, capture_warn, &r->capture);
-	code = launch_prepare(&r->launch, r->options->command, other ? &who : NULL, &hooks, &err);
+	code = launch_prepare(&r->launch, r->options->command, as, &hooks, &err);
 	hooks_free(&hooks);
 	if (code)
 		return capture_fail(&r->capture, &err);

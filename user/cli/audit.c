@@ -6,6 +6,7 @@
 
 #include "audit/notify.h"
 #include "audit/report/audit_report.h"
+#include "base/invoker.h"
 #include "base/tty.h"
 #include "capture/audit.h"
 #include "cli/audit_options.h"
@@ -21,6 +22,7 @@ struct audit_command {
 	struct metrics_choice metrics;
 	struct event_options events;
 	struct view_options view;
+	bool as_root;
 };
 
 static const struct command_option options[] = {
@@ -38,6 +40,8 @@ static const struct command_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.checkpoint_limit)},
+	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
+	 INTO(struct audit_command, as_root)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
 	 INTO(struct audit_command, common.log_level), .set = LOG_QUIET},
 	{0},
@@ -138,6 +142,8 @@ static int audit_main(int argc, char **argv)
 
 	options_parse(&command_audit, argc, argv, &command);
 	log_set_level(command.common.log_level);
+	if (command.as_root)
+		invoker_forget();
 	status = run(&command);
 	audit_rules_free(&command.rules);
 	free(command.common.patterns.items);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/invoker.h"
 #include "audit/events/event_lines.h"
 #include "base/log.h"
 
@@ -112,25 +113,19 @@ static void end_cut_line(const char *path, int fd, off_t size)
 static int open_path(const char *path, bool *regular)
 {
 	struct stat st;
-	int fd = file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0640), err;
+	const int fd = file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0640);
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st)) {
-		err = -errno;
+		const int err = -errno;
+
 		close(fd);
 		return err;
 	}
 	*regular = S_ISREG(st.st_mode);
-	if (!*regular)
-		return fd;
-	err = 0;
-	if (st.st_size)
+	if (*regular && st.st_size)
 		end_cut_line(path, fd, st.st_size);
-	else
-		err = file_give_to_invoker(fd);
-	if (err)
-		log_verbose("%s stays root's: %s", path, strerror(-err));
 	return fd;
 }
 
@@ -207,8 +202,10 @@ static int shift_names(const struct event_log *l)
 /* If this fails, lines go on to the same file until it has grown by max_size again. */
 static void rotate(struct event_log *l)
 {
-	int err = shift_names(l);
+	const int as = invoker_enter();
+	int err = as < 0 ? as : shift_names(l);
 
+	invoker_leave(as);
 	if (!err)
 		err = open_anew(l);
 	if (!err)
@@ -405,14 +402,9 @@ static int open_target(struct event_log *l, struct error *err)
 
 	l->nonblocking = path;
 	l->fd = path ? open_path(path, &l->regular) : open_stdout(l);
-	if (l->fd == -ELOOP)
-		return error_set(err,
-				 "cannot write events to '%s': it is a symbolic link, which is not "
-				 "followed; name the file itself",
-				 path);
 	if (l->fd < 0)
 		return error_set(err, "cannot write events to '%s': %s; choose another file",
-				 path ? path : "stdout", strerror(-l->fd));
+				 path ? path : "stdout", file_why(l->fd));
 	l->wake = (struct wake){l->fd, reader_takes_more, l};
 	l->room = l->regular ? FILE_ROOM : STREAM_ROOM;
 	set_limit(l);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/invoker.h"
 
 /* The folder, held open, and the names of the file in it: its own, and one until it is whole. */
 struct place {
@@ -49,7 +50,7 @@ static int create(const struct place *place)
 	if (fd < 0)
 		return fd;
 	/* Whatever the umask is. */
-	err = fchmod(fd, 0644) ? -errno : file_give_to_invoker(fd);
+	err = fchmod(fd, 0644) ? -errno : 0;
 	if (!err)
 		return fd;
 	close(fd);
@@ -75,29 +76,48 @@ static int replace(const struct place *place, const char *text, size_t len)
 
 int metrics_file_write(const char *path, const char *text, size_t len)
 {
+	const int as = invoker_enter();
 	struct place place;
-	int err = open_place(&place, path);
+	int err;
 
-	if (err)
-		return err;
-	err = replace(&place, text, len);
-	close(place.dir);
+	if (as < 0)
+		return as;
+	err = open_place(&place, path);
+	if (!err) {
+		err = replace(&place, text, len);
+		close(place.dir);
+	}
+	invoker_leave(as);
 	return err;
 }
 
-static int check(const struct place *place)
+/* What is there is replaced, not written to: but who may not write to it is not to replace it. */
+static int check_old(const struct place *place)
 {
 	struct stat st;
 	int fd;
 
-	if (!fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW)) {
-		if (S_ISLNK(st.st_mode))
-			return -ELOOP;
-		if (S_ISDIR(st.st_mode))
-			return -EISDIR;
-		if (!S_ISREG(st.st_mode))
-			return -EINVAL;
-	}
+	if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	fd = file_open(place->dir, place->name, O_WRONLY, 0);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int check(const struct place *place)
+{
+	int fd = check_old(place);
+
+	if (fd)
+		return fd;
 	fd = create(place);
 	if (fd < 0)
 		return fd;
@@ -106,30 +126,29 @@ static int check(const struct place *place)
 	return 0;
 }
 
-int metrics_file_check(const char *path, struct error *err)
+static int check_path(const char *path)
 {
+	const int as = invoker_enter();
 	struct place place;
-	int failed = open_place(&place, path);
+	int failed;
 
+	if (as < 0)
+		return as;
+	failed = open_place(&place, path);
 	if (!failed) {
 		failed = check(&place);
 		close(place.dir);
 	}
-	switch (failed) {
-	case 0:
+	invoker_leave(as);
+	return failed;
+}
+
+int metrics_file_check(const char *path, struct error *err)
+{
+	const int failed = check_path(path);
+
+	if (!failed)
 		return 0;
-	case -ELOOP:
-		return error_set(err,
-				 "cannot write '%s': it is a symbolic link, which is not followed; "
-				 "name the file itself with --metrics-file",
-				 path);
-	case -EINVAL:
-		return error_set(err,
-				 "cannot write '%s': it is no regular file; choose another with "
-				 "--metrics-file",
-				 path);
-	default:
-		return error_set(err, "cannot write '%s': %s; choose another with --metrics-file",
-				 path, strerror(-failed));
-	}
+	return error_set(err, "cannot write '%s': %s; choose another file with --metrics-file",
+			 path, failed == -EINVAL ? "it is no regular file" : file_why(failed));
 }

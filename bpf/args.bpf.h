@@ -29,6 +29,16 @@ static __always_inline u64 cut_address(u64 at, const struct wire_arg *arg)
 	return arg->narrow ? (u32)at : at;
 }
 
+/*
+ * Brings the page of an address into memory, if its owner serves it: may sleep, for as long as the
+ * owner likes (userfaultfd, FUSE). Never in an audit, which a stranger could hold up: the kernel
+ * removes a probe only when no program sleeps in it. Returns true if the bytes were read.
+ */
+static __always_inline bool read_by_fault(void *to, u32 size, u64 at)
+{
+	return !config.audit && !bpf_copy_from_user(to, size, (void *)at);
+}
+
 /* Returns false if there is no such argument, or its memory cannot be read. May sleep. */
 static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg *arg, u64 *value)
 {
@@ -46,8 +56,7 @@ static __always_inline bool read_arg(struct pt_regs *ctx, const struct wire_arg 
 		at = read_reg(ctx, arg->reg) + arg->disp +
 		     (read_reg(ctx, arg->index) << (arg->scale_shift & 7));
 		at = cut_address(at, arg);
-		if (bpf_probe_read_user(&bits, size, (void *)at) &&
-		    bpf_copy_from_user(&bits, size, (void *)at))
+		if (bpf_probe_read_user(&bits, size, (void *)at) && !read_by_fault(&bits, size, at))
 			return false;
 		*value = narrow(bits, arg);
 		return true;

@@ -32,9 +32,9 @@ static __always_inline void touch_name(u64 at)
 	u64 last = (at + WIRE_NAME_MAX - 1) & ~4095ULL;
 	u8 byte;
 
-	bpf_copy_from_user(&byte, 1, (void *)at);
+	read_by_fault(&byte, 1, at);
 	if (last > at)
-		bpf_copy_from_user(&byte, 1, (void *)last);
+		read_by_fault(&byte, 1, last);
 }
 
 static __always_inline void fill_value(struct wire_checkpoint *c, const struct hit *hit)
@@ -130,9 +130,9 @@ static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 }
 
 /*
- * Sleepable, to read memory that is not resident. So it reads the name before it reserves a record:
- * a fault that its owner does not serve (userfaultfd) would hold up the ring. A long name is read
- * again into the record, without sleeping, once its pages are there.
+ * Sleepable, to read memory that is not resident (not in an audit). So it reads the name before it
+ * reserves a record: a fault that its owner does not serve (userfaultfd) would hold up the ring. A
+ * long name is read again into the record, without sleeping, once its pages are there.
  */
 SEC("uprobe.s")
 int site_hit(struct pt_regs *ctx)

@@ -101,9 +101,9 @@ static __always_inline void touch_text(u64 at)
 	u8 byte;
 
 	if (bpf_probe_read_user(&byte, 1, (void *)at))
-		bpf_copy_from_user(&byte, 1, (void *)at);
+		read_by_fault(&byte, 1, at);
 	if (last > at && bpf_probe_read_user(&byte, 1, (void *)last))
-		bpf_copy_from_user(&byte, 1, (void *)last);
+		read_by_fault(&byte, 1, last);
 }
 
 /* Reads what may be on pages that are not in memory before a record is reserved: a fault that its

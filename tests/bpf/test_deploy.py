@@ -161,6 +161,10 @@ def test_each_capability_is_needed(own_folder, missing, what_fails):
     there = {"job": any(job["pid"] == one.pid for job in report["jobs"]), "lease": leased,
              "container": "container" in process}
     assert {what for what, is_there in there.items() if not is_there} == what_fails
+    if missing == "checkpoint_restore":  # of all files of the machine, in one sentence
+        denied = [w for w in report["quality"]["warnings"] if f"CAP_{missing.upper()}" in w["why"]]
+        assert len(denied) == 1, report["quality"]["warnings"]
+        assert harness.quality(report)["unsearched_files"] > 1, report["quality"]
 
 
 # ---- The service manager

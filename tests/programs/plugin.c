@@ -8,6 +8,7 @@
 #include <sys/sdt.h>
 
 void plugin_emit(unsigned int count);
+void plugin_mark(const char *name);
 
 /* That many marks, "plugin 0" and on, without a pause. */
 void plugin_emit(unsigned int count)
@@ -18,4 +19,10 @@ void plugin_emit(unsigned int count)
 		snprintf(name, sizeof(name), "plugin %u", i);
 		DTRACE_PROBE1(qprof, mark, name);
 	}
+}
+
+/* A mark of that name, which nothing reads before the probe does. */
+void plugin_mark(const char *name)
+{
+	DTRACE_PROBE1(qprof, mark, name);
 }

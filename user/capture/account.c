@@ -135,6 +135,8 @@ const struct run_quality *capture_quality(struct capture *c)
 	struct run_quality *q = &c->quality;
 
 	q->warnings = c->warnings;
+	if (c->discovery)
+		q->unsearched_files = discovery_unsearched(c->discovery);
 	if (c->engine && !c->finishing) {
 		q->kernel = engine_quality(c->engine);
 		q->bad_records = rings_bad_records(c->rings);

@@ -34,6 +34,8 @@ static const struct {
 	 KERNEL(hasty_starts)},
 	{"late_probes", "time(s) that a program ran before its probes were found", AUDIT,
 	 LOADER(late_probes)},
+	{"unsearched_files", "time(s) that a mapped file could not be searched for probes", BOTH,
+	 LOADER(unsearched_files)},
 	{"bad_records", "record(s) of a size or kind that is not ours", BOTH, LOADER(bad_records)},
 	{"missed_events", "event(s) missed, as a program was busy with another on that CPU", BOTH,
 	 LOADER(missed_events)},

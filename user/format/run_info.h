@@ -54,7 +54,8 @@ struct run_quality {
 	uint64_t missed_events; /* see engine_missed_events() */
 	uint64_t dropped_rows;	/* for which the output had no room */
 	uint64_t late_probes;	/* of an audit: programs that ran before their probes were found */
-	uint64_t missed_joins;	/* of an audit: processes of a job that are not in its sums */
+	uint64_t unsearched_files; /* see discovery_unsearched() */
+	uint64_t missed_joins;	   /* of an audit: processes of a job that are not in its sums */
 	struct run_cost cost;
 	const struct recording_recipe *recipes; /* see recording.h; known at the end */
 	size_t n_recipes;

@@ -14,13 +14,13 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "kernel/digest.h"
+#include "kernel/content.h"
 #include "kernel/known_files.h"
 #include "kernel/mapping.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
-#include "kernel/sites.h"
 #include "kernel/python_marks.h"
+#include "kernel/sites.h"
 
 enum {
 	MAX_FILES = 100000,
@@ -36,14 +36,8 @@ struct discovery {
 	struct wishes wishes;
 	int lease_signal;
 	uint32_t groups;
-	/* Of the file that is being searched: */
-	uint32_t group;	 /* of what is attached in it */
-	uint64_t digest; /* of its probes */
-	bool comparing;	 /* it is searched for its digest alone */
-	bool attached;	 /* it has probes */
-	/* Of the process that is being searched: it has a dynamic linker that had no probe before,
-	 * so mappings may have come in unseen; the linker is of 32 bits. */
-	bool linker_added, narrow_added;
+	struct content content; /* of the file that is being searched */
+	uint64_t unsearched;	/* files that were not searched when a process had mapped them */
 };
 
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
@@ -59,6 +53,13 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	d->warn = warn;
 	d->context = context;
 	d->lease_signal = lease_signal;
+	d->content = (struct content){
+		.engine = e,
+		.sites = &d->sites,
+		.wishes = &d->wishes,
+		.warn = warn,
+		.context = context,
+	};
 	return d;
 }
 
@@ -200,242 +201,6 @@ static struct known_file *note_file(struct discovery *d, const char *path,
 	return file;
 }
 
-/* ---- Digest: whether the probes of a file are what they were ------------------------------- */
-
-static void digest_probe(struct discovery *d, int fd, const struct usdt_probe *probe)
-{
-	digest_place(&d->digest, fd, probe->offset);
-	digest_bytes(&d->digest, &probe->semaphore, sizeof(probe->semaphore));
-	digest_bytes(&d->digest, probe->provider, strlen(probe->provider) + 1);
-	digest_bytes(&d->digest, probe->name, strlen(probe->name) + 1);
-	for (size_t i = 0; i < WIRE_HIT_ARGS; i++)
-		digest_bytes(&d->digest, &probe->arg[i], sizeof(probe->arg[i]));
-}
-
-static void warn_of_probe(struct discovery *d, const struct usdt_probe *probe, const char *path,
-			  const char *why)
-{
-	char what[2 * USDT_NAME_LEN + 512 + sizeof(": in ")];
-
-	snprintf(what, sizeof(what), "%s:%s in %s", probe->provider, probe->name, path);
-	d->warn(d->context, what, why);
-}
-
-/* The places of a file's checkpoints, and the probe at each. */
-struct chosen {
-	struct probe_place *places;
-	const struct usdt_probe **probes;
-	size_t n;
-};
-
-static int choose_probes(struct discovery *d, const char *path, const struct usdt_file *file,
-			 struct chosen *chosen)
-{
-	*chosen = (struct chosen){
-		.places = calloc(file->count, sizeof(*chosen->places)),
-		.probes = calloc(file->count, sizeof(*chosen->probes)),
-	};
-	if (!chosen->places || !chosen->probes)
-		return -ENOMEM;
-	for (size_t i = 0; i < file->count; i++) {
-		const struct usdt_probe *probe = &file->probes[i];
-		const char *why;
-		int index = sites_add(&d->sites, d->engine, probe, &why);
-
-		if (why)
-			warn_of_probe(d, probe, path, why);
-		if (index < 0)
-			continue;
-		chosen->probes[chosen->n] = probe;
-		chosen->places[chosen->n++] = (struct probe_place){
-			.offset = probe->offset, .semaphore = probe->semaphore, .cookie = index};
-	}
-	return 0;
-}
-
-static int attach(struct discovery *d, enum probe probe, int fd, const struct probe_place *places,
-		  size_t n)
-{
-	int err = probes_attach(engine_probes(d->engine), probe, d->group, fd, places, n);
-
-	d->attached |= !err;
-	return err;
-}
-
-/* Attaches all at once; or, if the kernel refuses one of them, one by one, so that the rest work.
- */
-static void attach_chosen(struct discovery *d, int fd, const char *path,
-			  const struct chosen *chosen)
-{
-	if (!chosen->n || !attach(d, PROBE_SITE, fd, chosen->places, chosen->n))
-		return;
-	for (size_t i = 0; i < chosen->n; i++) {
-		int err = attach(d, PROBE_SITE, fd, &chosen->places[i], 1);
-
-		if (err)
-			warn_of_probe(d, chosen->probes[i], path, strerror(-err));
-	}
-}
-
-static void attach_probes(struct discovery *d, int fd, const char *path)
-{
-	struct usdt_file file;
-	struct chosen chosen;
-	const char *why = NULL;
-	int err = usdt_file_read(fd, &file, &why);
-
-	if (err == -ENOEXEC)
-		return;
-	if (err) {
-		d->warn(d->context, path, why ? why : strerror(-err));
-		return;
-	}
-	if (file.bad_notes)
-		d->warn(d->context, path, "some of its probe notes make no sense and were skipped");
-	if (file.truncated)
-		d->warn(d->context, path, "it has more probes than are read of one file");
-	for (size_t i = 0; i < file.count; i++)
-		digest_probe(d, fd, &file.probes[i]);
-	if (file.count && !d->comparing) {
-		err = choose_probes(d, path, &file, &chosen);
-		if (err)
-			d->warn(d->context, path, strerror(-err));
-		else
-			attach_chosen(d, fd, path, &chosen);
-		free(chosen.places);
-		free(chosen.probes);
-	}
-	usdt_file_free(&file);
-}
-
-static bool begins(const char *text, const char *start)
-{
-	return !strncmp(text, start, strlen(start));
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* glibc's, and musl's, which is both dynamic linker and libc. */
-static bool is_linker(const char *name)
-{
-	return begins(name, "ld-linux") || begins(name, "ld-musl") || begins(name, "ld64.so") ||
-	       begins(name, "ld.so") || begins(name, "ld-2.");
-}
-
-static bool is_libc(const char *name)
-{
-	return begins(name, "libc.so") || begins(name, "libc-2.") || begins(name, "libc.musl") ||
-	       begins(name, "ld-musl");
-}
-
-static bool is_libaio(const char *name)
-{
-	return begins(name, "libaio.so");
-}
-
-static void attach_function(struct discovery *d, enum probe probe, int fd, const char *path,
-			    const char *function)
-{
-	struct probe_place place = {0};
-	int err = usdt_find_function(fd, function, &place.offset);
-	char what[600];
-
-	if (!err)
-		digest_place(&d->digest, fd, place.offset);
-	if (d->comparing)
-		return;
-	if (!err)
-		err = attach(d, probe, fd, &place, 1);
-	if (!err)
-		return;
-	snprintf(what, sizeof(what), "%s in %s", function, path);
-	d->warn(d->context, what, strerror(-err));
-}
-
-/* With --count-splice. Attaches the begin first: a return without a begin is not counted. */
-static void attach_calls(struct discovery *d, int fd, const char *path, const char *name)
-{
-	static const struct {
-		bool (*is_in)(const char *name);
-		enum probe probe;
-		const char *function;
-	} calls[] = {
-		{is_libc, PROBE_CALL, "vmsplice"},
-		{is_libc, PROBE_LIBC_VMSPLICE, "vmsplice"},
-		{is_libc, PROBE_LIBC_SPLICE, "splice"},
-		{is_libc, PROBE_LIBC_SPLICE, "tee"},
-		{is_libc, PROBE_LIBC_VM_READ, "process_vm_readv"},
-		{is_libc, PROBE_LIBC_VM_WRITE, "process_vm_writev"},
-		{is_libaio, PROBE_CALL, "io_submit"},
-		{is_libaio, PROBE_LIBAIO_SUBMIT, "io_submit"},
-	};
-
-	if (!is_libc(name) && !is_libaio(name))
-		return;
-	/* The BPF side would misread what such a function returns: -1 as 4 GiB. */
-	if (usdt_is_narrow(fd)) {
-		d->warn(d->context, path,
-			"of 32 bits: splice, native AIO and their like of programs that use it are "
-			"not counted");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (calls[i].is_in(name))
-			attach_function(d, calls[i].probe, fd, path, calls[i].function);
-}
-
-static void attach_libraries(struct discovery *d, int fd, const char *path)
-{
-	const char *name = base_name(path);
-
-	if (is_linker(name)) {
-		attach_function(d, PROBE_LINKER, fd, path, "_dl_debug_state");
-		d->linker_added |= !d->comparing;
-		d->narrow_added |= !d->comparing && usdt_is_narrow(fd);
-	}
-	if (engine_features(d->engine)->calls == CALLS_PROBED)
-		attach_calls(d, fd, path, name);
-}
-
-/* Searches it for what lists of wishes want. Their digests are added, in whichever order they come.
- */
-static void search_wishes(struct discovery *d, int fd, const char *path, uint64_t lists)
-{
-	for (size_t i = 0; i < d->wishes.n; i++) {
-		uint64_t digest = digest_of_nothing;
-		struct wish_search search = {
-			.engine = d->engine,
-			.sites = &d->sites,
-			.fd = fd,
-			.group = d->group,
-			.path = path,
-			.digest = &digest,
-			.comparing = d->comparing,
-			.warn = d->warn,
-			.context = d->context,
-		};
-
-		if (!(lists & UINT64_C(1) << i))
-			continue;
-		wishes_search(&d->wishes, UINT64_C(1) << i, &search);
-		d->attached |= search.attached;
-		d->digest += digest;
-	}
-}
-
-static void search_content(struct discovery *d, int fd, const char *path, uint64_t lists)
-{
-	d->digest = digest_of_nothing;
-	attach_probes(d, fd, path);
-	attach_libraries(d, fd, path);
-	search_wishes(d, fd, path, lists);
-}
-
 /*
  * Returns the file if it has changed and has the same probes: ln, chmod, a rename and touch change
  * its times, not its content. Then its probes stay: to replace them would lose marks.
@@ -447,10 +212,10 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 
 	if (!file || !file->attached)
 		return NULL;
-	d->comparing = true;
-	search_content(d, fd, path, file->lists);
-	d->comparing = false;
-	if (d->digest != file->digest)
+	d->content.comparing = true;
+	content_search(&d->content, fd, path, file->lists);
+	d->content.comparing = false;
+	if (d->content.digest != file->digest)
 		return NULL;
 	note_version(file, m);
 	return file;
@@ -460,15 +225,15 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping *m,
 			  struct known_file *file)
 {
-	file->digest = d->digest;
-	file->attached |= d->attached;
-	if (d->attached && file->overlaid && !mapping_is_still(d->engine, fd, m)) {
+	file->digest = d->content.digest;
+	file->attached |= d->content.attached;
+	if (d->content.attached && file->overlaid && !mapping_is_still(d->engine, fd, m)) {
 		forget_file(d, file);
 		return false;
 	}
-	if (d->attached && file->lease < 0)
+	if (d->content.attached && file->lease < 0)
 		lease_file(d, file, fd, file->overlaid && m->read_only);
-	if (d->attached && file->linker)
+	if (d->content.attached && file->linker)
 		engine_know_linker(d->engine, &file->key);
 	return true;
 }
@@ -482,12 +247,12 @@ static bool search_anew(struct discovery *d, int fd, const char *path, const str
 	if (!file)
 		return true;
 	log_verbose("searching %s", path);
-	d->attached = false;
-	d->group = file->group;
+	d->content.attached = false;
+	d->content.group = file->group;
 	file->overlaid = mapping_is_overlaid(fd);
-	file->linker = is_linker(base_name(path));
+	file->linker = content_is_linker(path);
 	file->lists = lists;
-	search_content(d, fd, path, lists);
+	content_search(&d->content, fd, path, lists);
 	return keep_attached(d, fd, m, file);
 }
 
@@ -504,11 +269,11 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	if (!lists)
 		return true;
 	log_verbose("searching %s for what a recipe wants", path);
-	d->attached = false;
-	d->group = file->group;
-	d->digest = file->digest;
+	d->content.attached = false;
+	d->content.group = file->group;
+	d->content.digest = file->digest;
 	file->lists |= lists;
-	search_wishes(d, fd, path, lists);
+	content_search_wishes(&d->content, fd, path, lists);
 	return keep_attached(d, fd, m, file);
 }
 
@@ -531,6 +296,29 @@ static void search_open_file(struct discovery *d, int fd, const char *hostile_pa
 		if (search_identified(d, fd, path, &m, lists) ||
 		    mapping_identify(d->engine, fd, &m))
 			return;
+}
+
+/* Of whose programs something was left out: by the user, as one has any number of files. */
+static void warn_of_user(struct discovery *d, pid_t pid, const char *why)
+{
+	char what[64];
+	uid_t uid;
+
+	if (procfs_user(pid, &uid))
+		return;
+	snprintf(what, sizeof(what), "programs of user %u", uid);
+	d->warn(d->context, what, why);
+}
+
+/* Says it once: what one process is denied, all are. */
+static void warn_of_denial(struct discovery *d, int err)
+{
+	d->warn(d->context, "the search of new code for probes",
+		err == -EPERM
+			? "files that processes have mapped cannot be opened, and have no "
+			  "checkpoints: it needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"
+			: "files of some processes cannot be read, and have no checkpoints: it "
+			  "needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
 }
 
 /* The search of a process: its mappings of files that were not searched before. */
@@ -566,28 +354,54 @@ static void note_executable(void *context, const struct wire_mapping *m)
 	search->unknown[search->n++] = *m;
 }
 
+/* A mapped file was not opened: err says why. */
+static void note_unopened(struct search *search, const char *path, int err)
+{
+	struct discovery *d = search->discovery;
+
+	search->complete = false;
+	switch (err) {
+	case -EWOULDBLOCK:
+		d->unsearched++;
+		warn_of_user(d, search->pid,
+			     "a program holds a write lease on a file that they have mapped, and "
+			     "it was not searched: it is tried again when the next one maps it");
+		break;
+	case -EPERM:
+	case -EACCES:
+		d->unsearched++;
+		warn_of_denial(d, err);
+		break;
+	case -EMFILE:
+	case -ENFILE:
+		d->warn(d->context, path, strerror(-err));
+		break;
+	default: /* The mapping, or the process, is gone by now, and its code with it. */
+		break;
+	}
+}
+
 static void search_mapping(struct search *search, const struct wire_mapping *m, bool linkers_only)
 {
 	struct discovery *d = search->discovery;
 	char path[PATH_MAX + 16]; /* " (deleted)" */
+	ssize_t len = procfs_mapping_path(search->pid, m->start, m->end, path, sizeof(path));
 	int fd;
 
-	/* The mapping, or the process, may be gone by now, and its code with it. */
-	if (procfs_mapping_path(search->pid, m->start, m->end, path, sizeof(path)) < 0) {
-		search->complete = false;
+	if (len < 0) {
+		note_unopened(search, "", (int)len);
 		return;
 	}
-	if (linkers_only && !is_linker(base_name(path)))
+	if (linkers_only && !content_is_linker(path))
 		return;
-	search->has_linker |= is_linker(base_name(path));
+	search->has_linker |= content_is_linker(path);
 	if (python_marks_is_trace(path))
 		d->warn(d->context, "marks of the Python package qprof", PYTHON_NO_LIBRARY_WHY);
 	fd = procfs_open_mapping(search->pid, m->start, m->end);
-	if (fd == -EMFILE || fd == -ENFILE || fd == -EACCES || fd == -EPERM)
-		d->warn(d->context, path, strerror(-fd));
-	search->complete &= fd >= 0;
-	if (fd < 0)
+	if (fd < 0) {
+		note_unopened(search, path, fd);
 		return;
+	}
 	search_open_file(d, fd, path, m, search->lists);
 	close(fd);
 }
@@ -618,20 +432,21 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 	struct search search = {0};
 	bool waits = true, added = false;
 
-	d->narrow_added = false;
+	d->content.narrow_added = false;
 	do {
-		d->linker_added = false;
+		d->content.linker_added = false;
 		search_mappings(d, pid, &search);
-		waits &= search.has_linker && !d->linker_added;
-		added |= d->linker_added;
-	} while (d->linker_added);
+		waits &= search.has_linker && !d->content.linker_added;
+		added |= d->content.linker_added;
+	} while (d->content.linker_added);
 	if (starting && d->sites.n > sites && !waits && !engine_features(d->engine)->holds_starts)
 		d->warn(d->context, "the first run of a program that does not wait to be searched",
 			"static, or with a dynamic linker that was not known: its first "
 			"checkpoints "
 			"may be missing");
 	/* A new linker of 32 bits was seen to make no program wait in that run. */
-	if (starting && added && (d->narrow_added || !engine_features(d->engine)->holds_starts))
+	if (starting && added &&
+	    (d->content.narrow_added || !engine_features(d->engine)->holds_starts))
 		d->warn(d->context,
 			"the first run of a program with a dynamic linker that was not known",
 			"the first checkpoints of its libraries may be missing");
@@ -662,6 +477,11 @@ bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const 
 	}
 	wishes_use(&d->wishes, tgid, bits);
 	return room;
+}
+
+uint64_t discovery_unsearched(const struct discovery *d)
+{
+	return d->unsearched;
 }
 
 size_t discovery_sites(const struct discovery *d)

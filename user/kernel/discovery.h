@@ -51,6 +51,12 @@ void discovery_search_file(struct discovery *d, const char *path);
 /* Detaches what is in the file that a lease_signal is about, and lets the writer go on. */
 void discovery_release(struct discovery *d, int fd);
 
+/*
+ * Returns how often a file that a process had mapped was not searched: somebody holds a write lease
+ * on it, or we may not open it. It is tried again when a process maps it.
+ */
+uint64_t discovery_unsearched(const struct discovery *d);
+
 /* Returns how many probes are checkpoints so far. */
 size_t discovery_sites(const struct discovery *d);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PF_KTHREAD = 0x00200000 }; /* linux/sched.h; the ninth field of /proc/PID/stat */
@@ -322,6 +323,18 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
 	return err;
 }
 
+int procfs_user(pid_t pid, uid_t *uid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (stat(path, &st))
+		return -errno;
+	*uid = st.st_uid;
+	return 0;
+}
+
 /* A link straight to the file; following it needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN. */
 static void link_of(char *path, size_t size, pid_t pid, uint64_t start, uint64_t end)
 {
@@ -357,7 +370,7 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end)
 		return -EINVAL;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		fd = -errno;
 	close(found);

@@ -65,9 +65,13 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context);
 /* Stores the path of a mapped file, as the process sees it, and a NUL that is not counted. */
 ssize_t procfs_mapping_path(pid_t pid, uint64_t start, uint64_t end, char *path, size_t size);
 
+/* Finds whose process it is. Returns 0, or -errno. */
+int procfs_user(pid_t pid, uid_t *uid);
+
 /*
  * Opens a mapped file for reading if it is a regular file, even if it was deleted or is in another
- * mount namespace. Returns the descriptor, or -errno.
+ * mount namespace. Returns the descriptor; -EWOULDBLOCK: somebody holds a write lease on it, for
+ * which an open would wait (fcntl(2), F_SETLEASE); or -errno.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end);
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Any user may run programs that try to stall or to blind an audit. It goes on, has all that others did, and says
+what it left out. The bounds of time below are against a hang alone: what hangs takes 45 seconds or for ever."""
+
+import shutil
+import subprocess
+import time
+from contextlib import closing, contextmanager
+
+import pytest
+
+import harness
+from harness import (AS_NOBODY, CLEAN_ENV, NOBODY, PYTHON, Audit, Lines, Target, job_of, program, quality, step_names,
+                     wait_for)
+
+HANGS_SECS = 20  # one that stalls takes 45 s for each file (/proc/sys/fs/lease-break-time)
+
+
+@pytest.fixture
+def audit(tmp_path):
+    """with audit(*options) as running: every process is in."""
+    def start(*options):
+        return Audit(tmp_path / "audit.yaml", options)
+    return start
+
+
+@contextmanager
+def stranger(script, *arguments, who=AS_NOBODY):
+    """A program of another user, which says `ready` and goes on until its input ends."""
+    process = subprocess.Popen([*who, PYTHON, "-c", script, *map(str, arguments)], env=CLEAN_ENV,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    lines = Lines(process.stdout)
+    try:
+        lines.until("ready")
+        yield process, lines
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def assert_sees_others(running):
+    """What somebody else does meanwhile is in the report, all of it. Ends the audit; its report."""
+    with Target("mark:one", "touch:8", "mark:two") as one:
+        wait_for(lambda: all(byte != harness.NOP for byte in harness.probe_bytes(one.pid, program("idle"))),
+                 "probes in the program")
+        for _ in range(3):
+            one.go()
+        report = running.stop()
+    job = job_of(report, one.pid)
+    assert step_names(job) == ["one", "two"], f"expected both marks, got {step_names(job)}"
+    assert job["peak_memory_mb"] > 8, job["peak_memory_mb"]
+    return report
+
+
+def warnings_of(report):
+    return [f"{w['what']}: {w['why']}" for w in report["quality"]["warnings"]]
+
+
+# ---- Files
+
+LEASED = """
+import fcntl, mmap, os, shutil, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+kept = []
+for i in range(int(sys.argv[3])):
+    path = os.path.join(sys.argv[2], f"leased{i}")
+    shutil.copy(sys.argv[1], path)
+    fd = os.open(path, os.O_RDONLY)
+    kept.append(mmap.mmap(fd, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_files_with_a_write_lease(audit):
+    """The kernel makes who opens such a file wait until its holder has let go, for 45 s at most."""
+    count = 10
+    with harness.public_dir(NOBODY) as folder, stranger(LEASED, program("checkpoints"), folder, count):
+        began = time.monotonic()
+        with audit() as running:
+            there = time.monotonic() - began
+            report = assert_sees_others(running)
+        took = time.monotonic() - began
+    assert took < HANGS_SECS, (f"expected {count} files to hold up nobody; {there:.1f} s until it had begun, "
+                               f"{took:.1f} s in all")
+    got = quality(report)["unsearched_files"]
+    assert got >= count, f"expected {count} files that were not searched, got {got}"
+    said = [w for w in warnings_of(report) if "lease" in w]
+    assert len(said) == 1 and str(NOBODY) in said[0], f"expected one warning of user {NOBODY}; {warnings_of(report)}"
+
+
+# ---- Names
+
+UNSERVED = """
+import ctypes, fcntl, mmap, os, struct, sys
+PAGE, SYS_USERFAULTFD = mmap.PAGESIZE, 323
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.syscall(SYS_USERFAULTFD, os.O_CLOEXEC)
+if fd < 0:
+    print("cannot: userfaultfd:", os.strerror(ctypes.get_errno()), "ready", flush=True)
+    sys.exit()
+fcntl.ioctl(fd, 0xc018aa3f, struct.pack("<3Q", 0xaa, 0, 0))  # UFFDIO_API
+at = mmap.mmap(-1, PAGE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(at))
+fcntl.ioctl(fd, 0xc020aa00, bytearray(struct.pack("<4Q", address, PAGE, 1, 0)))  # UFFDIO_REGISTER: what is missing
+plugin = ctypes.CDLL(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+plugin.plugin_mark(ctypes.c_void_p(address))
+print("through", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def unserved_name(folder):
+    """A program with a mark whose name lies on a page that its owner does not serve. With it, its library."""
+    library = folder / "plugin.so"
+    shutil.copy(program("plugin.so"), library)
+    with stranger(UNSERVED, library, who=()) as (process, lines):
+        if "cannot" in lines.seen:
+            pytest.skip(lines.seen)
+        yield process, lines, library
+
+
+def hit(process, library):
+    """Once its probe is there, the program hits the mark."""
+    wait_for(lambda: any(byte != harness.NOP for byte in harness.probe_bytes(process.pid, library)),
+             "probes in the library")
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+
+
+def overwrite(path):
+    """In place; a lease of ours on it makes this wait until the probes are gone."""
+    subprocess.run(["dd", f"if={program('plugin.so')}", f"of={path}", "conv=notrunc", "status=none"],
+                   check=True, timeout=harness.DEADLINE)
+
+
+def test_name_that_its_owner_does_not_serve(tmp_path, exporter):
+    """No probe of an audit waits for a page, so its file can be written, and the audit can end."""
+    with exporter() as running, unserved_name(tmp_path) as (process, lines, library):
+        hit(process, library)
+        lines.until("through")
+        overwrite(library)
+        running.metrics()
+        began = time.monotonic()
+        report = assert_sees_others(running)
+        took = time.monotonic() - began
+    assert took < HANGS_SECS, f"{took:.1f} s until it had ended"
+    assert step_names(job_of(report, process.pid)) == ["(unreadable name)"], report["jobs"]
+    assert quality(report)["unreadable_names"] >= 1, report["quality"]

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/content.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/digest.h"
+
+static void digest_probe(struct content *c, int fd, const struct usdt_probe *probe)
+{
+	digest_place(&c->digest, fd, probe->offset);
+	digest_bytes(&c->digest, &probe->semaphore, sizeof(probe->semaphore));
+	digest_bytes(&c->digest, probe->provider, strlen(probe->provider) + 1);
+	digest_bytes(&c->digest, probe->name, strlen(probe->name) + 1);
+	for (size_t i = 0; i < WIRE_HIT_ARGS; i++)
+		digest_bytes(&c->digest, &probe->arg[i], sizeof(probe->arg[i]));
+}
+
+static void warn_of_probe(struct content *c, const struct usdt_probe *probe, const char *path,
+			  const char *why)
+{
+	char what[2 * USDT_NAME_LEN + 512 + sizeof(": in ")];
+
+	snprintf(what, sizeof(what), "%s:%s in %s", probe->provider, probe->name, path);
+	c->warn(c->context, what, why);
+}
+
+/* The places of a file's checkpoints, and the probe at each. */
+struct chosen {
+	struct probe_place *places;
+	const struct usdt_probe **probes;
+	size_t n;
+};
+
+static int choose_probes(struct content *c, const char *path, const struct usdt_file *file,
+			 struct chosen *chosen)
+{
+	*chosen = (struct chosen){
+		.places = calloc(file->count, sizeof(*chosen->places)),
+		.probes = calloc(file->count, sizeof(*chosen->probes)),
+	};
+	if (!chosen->places || !chosen->probes)
+		return -ENOMEM;
+	for (size_t i = 0; i < file->count; i++) {
+		const struct usdt_probe *probe = &file->probes[i];
+		const char *why;
+		int index = sites_add(c->sites, c->engine, probe, &why);
+
+		if (why)
+			warn_of_probe(c, probe, path, why);
+		if (index < 0)
+			continue;
+		chosen->probes[chosen->n] = probe;
+		chosen->places[chosen->n++] = (struct probe_place){
+			.offset = probe->offset, .semaphore = probe->semaphore, .cookie = index};
+	}
+	return 0;
+}
+
+static int attach(struct content *c, enum probe probe, int fd, const struct probe_place *places,
+		  size_t n)
+{
+	int err = probes_attach(engine_probes(c->engine), probe, c->group, fd, places, n);
+
+	c->attached |= !err;
+	return err;
+}
+
+/* Attaches all at once; or, if the kernel refuses one of them, one by one, so that the rest work.
+ */
+static void attach_chosen(struct content *c, int fd, const char *path, const struct chosen *chosen)
+{
+	if (!chosen->n || !attach(c, PROBE_SITE, fd, chosen->places, chosen->n))
+		return;
+	for (size_t i = 0; i < chosen->n; i++) {
+		int err = attach(c, PROBE_SITE, fd, &chosen->places[i], 1);
+
+		if (err)
+			warn_of_probe(c, chosen->probes[i], path, strerror(-err));
+	}
+}
+
+static void attach_probes(struct content *c, int fd, const char *path)
+{
+	struct usdt_file file;
+	struct chosen chosen;
+	const char *why = NULL;
+	int err = usdt_file_read(fd, &file, &why);
+
+	if (err == -ENOEXEC)
+		return;
+	if (err) {
+		c->warn(c->context, path, why ? why : strerror(-err));
+		return;
+	}
+	if (file.bad_notes)
+		c->warn(c->context, path, "some of its probe notes make no sense and were skipped");
+	if (file.truncated)
+		c->warn(c->context, path, "it has more probes than are read of one file");
+	for (size_t i = 0; i < file.count; i++)
+		digest_probe(c, fd, &file.probes[i]);
+	if (file.count && !c->comparing) {
+		err = choose_probes(c, path, &file, &chosen);
+		if (err)
+			c->warn(c->context, path, strerror(-err));
+		else
+			attach_chosen(c, fd, path, &chosen);
+		free(chosen.places);
+		free(chosen.probes);
+	}
+	usdt_file_free(&file);
+}
+
+static bool begins(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* glibc's, and musl's, which is both dynamic linker and libc. */
+static bool is_linker(const char *name)
+{
+	return begins(name, "ld-linux") || begins(name, "ld-musl") || begins(name, "ld64.so") ||
+	       begins(name, "ld.so") || begins(name, "ld-2.");
+}
+
+static bool is_libc(const char *name)
+{
+	return begins(name, "libc.so") || begins(name, "libc-2.") || begins(name, "libc.musl") ||
+	       begins(name, "ld-musl");
+}
+
+static bool is_libaio(const char *name)
+{
+	return begins(name, "libaio.so");
+}
+
+static void attach_function(struct content *c, enum probe probe, int fd, const char *path,
+			    const char *function)
+{
+	struct probe_place place = {0};
+	int err = usdt_find_function(fd, function, &place.offset);
+	char what[600];
+
+	if (!err)
+		digest_place(&c->digest, fd, place.offset);
+	if (c->comparing)
+		return;
+	if (!err)
+		err = attach(c, probe, fd, &place, 1);
+	if (!err)
+		return;
+	snprintf(what, sizeof(what), "%s in %s", function, path);
+	c->warn(c->context, what, strerror(-err));
+}
+
+/* With --count-splice. Attaches the begin first: a return without a begin is not counted. */
+static void attach_calls(struct content *c, int fd, const char *path, const char *name)
+{
+	static const struct {
+		bool (*is_in)(const char *name);
+		enum probe probe;
+		const char *function;
+	} calls[] = {
+		{is_libc, PROBE_CALL, "vmsplice"},
+		{is_libc, PROBE_LIBC_VMSPLICE, "vmsplice"},
+		{is_libc, PROBE_LIBC_SPLICE, "splice"},
+		{is_libc, PROBE_LIBC_SPLICE, "tee"},
+		{is_libc, PROBE_LIBC_VM_READ, "process_vm_readv"},
+		{is_libc, PROBE_LIBC_VM_WRITE, "process_vm_writev"},
+		{is_libaio, PROBE_CALL, "io_submit"},
+		{is_libaio, PROBE_LIBAIO_SUBMIT, "io_submit"},
+	};
+
+	if (!is_libc(name) && !is_libaio(name))
+		return;
+	/* The BPF side would misread what such a function returns: -1 as 4 GiB. */
+	if (usdt_is_narrow(fd)) {
+		c->warn(c->context, path,
+			"of 32 bits: splice, native AIO and their like of programs that use it are "
+			"not counted");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (calls[i].is_in(name))
+			attach_function(c, calls[i].probe, fd, path, calls[i].function);
+}
+
+static void attach_libraries(struct content *c, int fd, const char *path)
+{
+	const char *name = base_name(path);
+
+	if (is_linker(name)) {
+		attach_function(c, PROBE_LINKER, fd, path, "_dl_debug_state");
+		c->linker_added |= !c->comparing;
+		c->narrow_added |= !c->comparing && usdt_is_narrow(fd);
+	}
+	if (engine_features(c->engine)->calls == CALLS_PROBED)
+		attach_calls(c, fd, path, name);
+}
+
+/* Searches it for what lists of wishes want. Their digests are added, in whichever order they come.
+ */
+void content_search_wishes(struct content *c, int fd, const char *path, uint64_t lists)
+{
+	for (size_t i = 0; i < c->wishes->n; i++) {
+		uint64_t digest = digest_of_nothing;
+		struct wish_search search = {
+			.engine = c->engine,
+			.sites = c->sites,
+			.fd = fd,
+			.group = c->group,
+			.path = path,
+			.digest = &digest,
+			.comparing = c->comparing,
+			.warn = c->warn,
+			.context = c->context,
+		};
+
+		if (!(lists & UINT64_C(1) << i))
+			continue;
+		wishes_search(c->wishes, UINT64_C(1) << i, &search);
+		c->attached |= search.attached;
+		c->digest += digest;
+	}
+}
+
+void content_search(struct content *c, int fd, const char *path, uint64_t lists)
+{
+	c->digest = digest_of_nothing;
+	attach_probes(c, fd, path);
+	attach_libraries(c, fd, path);
+	content_search_wishes(c, fd, path, lists);
+}
+
+bool content_is_linker(const char *path)
+{
+	return is_linker(base_name(path));
+}

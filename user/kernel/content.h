@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * content.h - what one file has: probes that are checkpoints, functions of libraries that are
+ * watched, and what recipes wish for. Attaches it all, or only makes a digest of it.
+ */
+#ifndef QPROF_CONTENT_H
+#define QPROF_CONTENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/engine.h"
+#include "kernel/sites.h"
+#include "kernel/wishes.h"
+
+struct content {
+	struct engine *engine;
+	struct sites *sites;
+	struct wishes *wishes;
+	void (*warn)(void *context, const char *what, const char *why);
+	void *context;
+	uint32_t group; /* of what is attached */
+	bool comparing; /* attaches nothing: the digest alone is wanted */
+	/* Of what was searched: */
+	uint64_t digest; /* of its probes, and of the code where they are */
+	bool attached;	 /* something was */
+	/* It has a dynamic linker, to which a probe was attached; one of 32 bits. Set by a search,
+	 * never cleared. */
+	bool linker_added, narrow_added;
+};
+
+/* Searches the file that is open at fd, also for what lists of wishes want. path: to be shown. */
+void content_search(struct content *c, int fd, const char *path, uint64_t lists);
+
+/* For what these lists want alone; the digest grows by it. */
+void content_search_wishes(struct content *c, int fd, const char *path, uint64_t lists);
+
+/* Returns true if a file of that name is a dynamic linker. */
+bool content_is_linker(const char *path);
+
+#endif

@@ -1,61 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The model's door: each record goes to the subjects that it is about. Totals and getters. */
+/* The model's door: each record goes to the subjects that it is about. Totals. */
 #include "base/amounts.h"
-#include "model/curve.h"
-#include "model/deaths.h"
-#include "model/main_peak.h"
-#include "model/phases.h"
-#include "model/process_timeline.h"
 #include "model/profile_among.h"
-#include "model/row_metrics.h"
-#include "model/sharing.h"
-#include "model/summaries.h"
-#include "model/timeline.h"
+#include "model/profile_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct profile {
-	struct profile_config config;
-	struct names names;
-	struct processes own;	     /* empty if the processes are in a machine's table */
-	struct processes *processes; /* that table, or `own` */
-	struct process *first;	     /* who hit WIRE_START */
-	struct main_peak main_peak;  /* its highest, of a profile among others */
-	struct process *who;	     /* who hit the last checkpoint; NULL if there was no room */
-	struct process *last;	     /* who hit WIRE_FINISH, and what it had then; or NULL */
-	struct own_moment last_own;
-	struct phases phases;
-	struct timeline timeline;
-	struct process_timeline process_timeline;
-	struct curve curve;
-	struct sharing sharing;
-	struct row_metrics *metrics; /* NULL before the first */
-	struct summaries summaries;
-	struct deaths deaths;
-	struct profile_losses losses;
-	struct profile_totals totals;
-
-	/* The run. */
-	uint64_t start_ns, end_ns;
-	bool any_record, started, finished; /* there was a record, a WIRE_START, a WIRE_FINISH */
-
-	/* Checkpoints. */
-	uint64_t received;     /* how many */
-	uint64_t last_ns;      /* when the last was */
-	struct peak step_peak; /* since the last step, however many metrics came in between */
-	struct profile_usage usage;
-	struct profile_name name; /* of the checkpoint being fed */
-	char name_text[NAME_TEXT_MAX];
-	struct profile_checkpoint step;
-	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
-
-	/* The tree. */
-	struct peak peak;
-	struct peak tail; /* highest point since the last checkpoint */
-	uint64_t rss_now, rss_now_ns;
-};
 
 struct profile *profile_new_among(const struct profile_config *config, struct processes *ps)
 {
@@ -102,11 +53,6 @@ void profile_used(struct profile *p, const struct profile_usage *usage)
 {
 	if (!p->finished)
 		usage_raise(&p->usage, usage);
-}
-
-static bool is_among_others(const struct profile *p)
-{
-	return p->processes != &p->own;
 }
 
 void profile_free(struct profile *p)
@@ -185,7 +131,7 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 		peak_fold(&p->tail, &peak);
 	note_tree(p, &point);
 	sharing_note(&p->totals, &point, wire->inherited * page,
-		     is_among_others(p) ? 0 : p->own.live);
+		     profile_is_among_others(p) ? 0 : p->own.live);
 	return 0;
 }
 
@@ -536,13 +482,14 @@ static int finish_timeline(struct profile *p)
 static void finish_main_peak(struct profile *p)
 {
 	const struct main_peak *since_start = &p->main_peak;
-	const struct profile_process *main_process =
-		is_among_others(p) ? (p->first ? &p->first->pub : NULL) : processes_main(&p->own);
+	const struct profile_process *main_process = profile_is_among_others(p)
+							     ? (p->first ? &p->first->pub : NULL)
+							     : processes_main(&p->own);
 	struct profile_totals *totals = &p->totals;
 
 	totals->main_peak_rss = main_process ? main_process->memory.peak : 0;
 	totals->main_peak_known = true;
-	if (!is_among_others(p) || totals->main_peak_rss > since_start->before)
+	if (!profile_is_among_others(p) || totals->main_peak_rss > since_start->before)
 		return;
 	totals->main_peak_rss = since_start->told;
 	totals->main_peak_known =
@@ -559,13 +506,13 @@ static void finish_totals(struct profile *p)
 	finish_main_peak(p);
 	/* The tree had at least what each process had. This helps where the record of the tree's
 	 * peak was lost. A job's processes may have had their peaks before the job. */
-	if (!is_among_others(p)) {
+	if (!profile_is_among_others(p)) {
 		raise_to(&totals->peak_rss, processes_highest(&p->own));
 		raise_to(&totals->peak_hugetlb, processes_highest_hugetlb(&p->own));
 	}
 	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
-	if (p->finished || is_among_others(p))
+	if (p->finished || profile_is_among_others(p))
 		return;
 	/* WIRE_FINISH was lost. The last record of each process says what it has used. */
 	processes_usage(&p->own, &sum);
@@ -589,106 +536,4 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	phases_finish(&p->phases, &now, p->last, &p->last_own);
 	finish_totals(p);
 	return finish_timeline(p);
-}
-
-const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
-{
-	*count = p->own.n;
-	return (const struct profile_process *const *)p->own.list;
-}
-
-const struct profile_phase *profile_phases(const struct profile *p, size_t *count)
-{
-	*count = p->phases.n;
-	return p->phases.list;
-}
-
-const struct profile_outside *profile_outside(const struct profile *p, size_t *count)
-{
-	*count = p->phases.n_outside;
-	return p->phases.outside.parts;
-}
-
-const struct profile_point *profile_points(const struct profile *p, size_t *count)
-{
-	*count = p->timeline.n;
-	return p->timeline.points;
-}
-
-const struct profile_process_point *profile_process_points(const struct profile *p, size_t *count)
-{
-	*count = p->process_timeline.n;
-	return p->process_timeline.points;
-}
-
-const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count)
-{
-	*count = p->curve.n;
-	return p->curve.points;
-}
-
-struct profile_at_peak profile_at_peak(const struct profile *p)
-{
-	const struct process_timeline *t = &p->process_timeline;
-	struct profile_at_peak at = {
-		.tree = t->at_peak, .shares = t->shares, .n_shares = t->n_shares};
-
-	sharing_of_peak(&at, t->largest_file, t->largest_rss);
-	/* The point is near the peak; what each process had at its own highest is exact. */
-	if (at.tree.time_ns && !is_among_others(p))
-		raise_to(&at.least, processes_highest(&p->own));
-	return at;
-}
-
-const struct profile_totals *profile_totals(const struct profile *p)
-{
-	return &p->totals;
-}
-
-const struct profile_metric *profile_summaries(const struct profile *p, size_t *count)
-{
-	*count = p->summaries.n;
-	return p->summaries.list;
-}
-
-const struct profile_death *profile_deaths(const struct profile *p, size_t *count)
-{
-	*count = p->deaths.n;
-	return p->deaths.list;
-}
-
-const char *const *profile_definitions(const struct profile *p, size_t *count)
-{
-	*count = p->summaries.n_definitions;
-	return p->summaries.definitions;
-}
-
-const struct profile_losses *profile_losses(const struct profile *p)
-{
-	return &p->losses;
-}
-
-uint64_t profile_rss_now(const struct profile *p)
-{
-	return p->rss_now;
-}
-
-uint64_t profile_peak_so_far(const struct profile *p)
-{
-	return p->peak.rss;
-}
-
-uint64_t profile_peak_since_checkpoint(const struct profile *p)
-{
-	return p->tail.rss;
-}
-
-const char *profile_open_phase(const struct profile *p)
-{
-	return phases_innermost(&p->phases);
-}
-
-size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases, size_t max)
-{
-	return phases_open(&p->phases, phases, max);
 }

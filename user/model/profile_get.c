@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a profile tells of its subjects. */
+#include "base/amounts.h"
+#include "model/profile_state.h"
+
+const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
+{
+	*count = p->own.n;
+	return (const struct profile_process *const *)p->own.list;
+}
+
+const struct profile_phase *profile_phases(const struct profile *p, size_t *count)
+{
+	*count = p->phases.n;
+	return p->phases.list;
+}
+
+const struct profile_outside *profile_outside(const struct profile *p, size_t *count)
+{
+	*count = p->phases.n_outside;
+	return p->phases.outside.parts;
+}
+
+const struct profile_point *profile_points(const struct profile *p, size_t *count)
+{
+	*count = p->timeline.n;
+	return p->timeline.points;
+}
+
+const struct profile_process_point *profile_process_points(const struct profile *p, size_t *count)
+{
+	*count = p->process_timeline.n;
+	return p->process_timeline.points;
+}
+
+const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count)
+{
+	*count = p->curve.n;
+	return p->curve.points;
+}
+
+struct profile_at_peak profile_at_peak(const struct profile *p)
+{
+	const struct process_timeline *t = &p->process_timeline;
+	struct profile_at_peak at = {
+		.tree = t->at_peak, .shares = t->shares, .n_shares = t->n_shares};
+
+	sharing_of_peak(&at, t->largest_file, t->largest_rss);
+	/* The point is near the peak; what each process had at its own highest is exact. */
+	if (at.tree.time_ns && !profile_is_among_others(p))
+		raise_to(&at.least, processes_highest(&p->own));
+	return at;
+}
+
+const struct profile_totals *profile_totals(const struct profile *p)
+{
+	return &p->totals;
+}
+
+const struct profile_metric *profile_summaries(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n;
+	return p->summaries.list;
+}
+
+const struct profile_death *profile_deaths(const struct profile *p, size_t *count)
+{
+	*count = p->deaths.n;
+	return p->deaths.list;
+}
+
+const char *const *profile_definitions(const struct profile *p, size_t *count)
+{
+	*count = p->summaries.n_definitions;
+	return p->summaries.definitions;
+}
+
+const struct profile_losses *profile_losses(const struct profile *p)
+{
+	return &p->losses;
+}
+
+uint64_t profile_rss_now(const struct profile *p)
+{
+	return p->rss_now;
+}
+
+uint64_t profile_peak_so_far(const struct profile *p)
+{
+	return p->peak.rss;
+}
+
+uint64_t profile_peak_since_checkpoint(const struct profile *p)
+{
+	return p->tail.rss;
+}
+
+const char *profile_open_phase(const struct profile *p)
+{
+	return phases_innermost(&p->phases);
+}
+
+size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases, size_t max)
+{
+	return phases_open(&p->phases, phases, max);
+}

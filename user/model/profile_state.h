@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* profile_state.h - what a profile consists of: for profile.c, which feeds it, and profile_get.c,
+ * which tells it. */
+#ifndef QPROF_PROFILE_STATE_H
+#define QPROF_PROFILE_STATE_H
+
+#include "model/curve.h"
+#include "model/deaths.h"
+#include "model/main_peak.h"
+#include "model/phases.h"
+#include "model/process_timeline.h"
+#include "model/row_metrics.h"
+#include "model/sharing.h"
+#include "model/summaries.h"
+#include "model/timeline.h"
+
+struct profile {
+	struct profile_config config;
+	struct names names;
+	struct processes own;	     /* empty if the processes are in a machine's table */
+	struct processes *processes; /* that table, or `own` */
+	struct process *first;	     /* who hit WIRE_START */
+	struct main_peak main_peak;  /* its highest, of a profile among others */
+	struct process *who;	     /* who hit the last checkpoint; NULL if there was no room */
+	struct process *last;	     /* who hit WIRE_FINISH, and what it had then; or NULL */
+	struct own_moment last_own;
+	struct phases phases;
+	struct timeline timeline;
+	struct process_timeline process_timeline;
+	struct curve curve;
+	struct sharing sharing;
+	struct row_metrics *metrics; /* NULL before the first */
+	struct summaries summaries;
+	struct deaths deaths;
+	struct profile_losses losses;
+	struct profile_totals totals;
+
+	/* The run. */
+	uint64_t start_ns, end_ns;
+	bool any_record, started, finished; /* there was a record, a WIRE_START, a WIRE_FINISH */
+
+	/* Checkpoints. */
+	uint64_t received;     /* how many */
+	uint64_t last_ns;      /* when the last was */
+	struct peak step_peak; /* since the last step, however many metrics came in between */
+	struct profile_usage usage;
+	struct profile_name name; /* of the checkpoint being fed */
+	char name_text[NAME_TEXT_MAX];
+	struct profile_checkpoint step;
+	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
+
+	/* The tree. */
+	struct peak peak;
+	struct peak tail; /* highest point since the last checkpoint */
+	uint64_t rss_now, rss_now_ns;
+};
+
+static inline bool profile_is_among_others(const struct profile *p)
+{
+	return p->processes != &p->own;
+}
+
+#endif

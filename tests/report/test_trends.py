@@ -28,7 +28,7 @@ def profile(each, trends=None, anon=None, layers=LAYERS, limit=None):
         "memory_usage": [{"step": "Start", "timestamp": 1.0, "relative_time_secs": 0.0, "cpu_memory_mb": 1.0},
                          {"step": "End", "timestamp": 65.0, "relative_time_secs": 64.0, "cpu_memory_mb": 1.0}],
         "total_quantization_time_seconds": 64.0, "peak_memory_mb": 600.0, "phases": phases,
-        **({"trends": trends} if trends else {}),
+        **({"trends": trends} if trends is not None else {}),
         **({"timeline": {"columns": ["time_secs", "file_mb", "anon_mb", "shmem_mb", "swap_mb"], "rows": rows}} if rows else {}),
         "quality": {"lost_checkpoints": 0, "may_be_counted_more_than_once_mb": {"inherited_at_fork": 0.0}}}, sort_keys=False).encode()
 
@@ -90,6 +90,22 @@ def test_what_the_file_says_counts():
     document = json.loads(run("report", "-f", "json", "-", stdin=profile(10.0, said))[0])
     assert [trend["phase"] for trend in document["trends"]] == ["Block #"]
     assert "Block # (7 repeats): +2.5 s of time each" in run("report", "-", stdin=profile(10.0, said))[0].decode()
+
+
+def test_a_file_that_says_nothing_grows():
+    """It was looked for when the profile was written: nobody looks again."""
+    assert json.loads(run("report", "-f", "json", "-", stdin=profile(10.0, trends=[]))[0])["trends"] == []
+    assert "Grows:" not in run("report", "-", stdin=profile(10.0, trends=[]))[0].decode()
+
+
+def test_swap_and_io_in_words():
+    said = [{"phase": "Block #", "repeats": 7, "last_memory_mb": 1.0, "last_needs_mb": 9.0, "per_repeat_needs_mb": 3.0,
+             "per_repeat_swap_mb": 2.0, "per_repeat_io_read_mb": 64.0, "per_repeat_disk_write_mb": 32.0}]
+    text = " ".join(run("report", "--width", "160", "-", stdin=profile(0.0, said))[0].decode().split())
+    assert ("Block # (7 repeats): +3.00 MiB of memory each (2.00 MiB of it in swap), 9.00 MiB after the last, "
+            "+64.0 MiB read each, +32.0 MiB written to storage each") in text, text
+    trend, = json.loads(run("report", "-f", "json", "-", stdin=profile(0.0, said))[0])["trends"]
+    assert {key: trend[key] for key in said[0]} == said[0]
 
 
 @pytest.fixture

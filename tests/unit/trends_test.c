@@ -161,8 +161,22 @@ static void little_growth_is_nothing_to_speak_of(void **state)
 
 static struct trend_phase phase(const char *name, double memory, double peak)
 {
-	return (struct trend_phase){
-		name, {[TREND_MEMORY] = memory, [TREND_NEEDS] = NAN, [TREND_PEAK] = peak}};
+	return (struct trend_phase){.name = name,
+				    .is_pair = true,
+				    .figures = {[TREND_MEMORY] = memory,
+						[TREND_NEEDS] = NAN,
+						[TREND_SWAP] = NAN,
+						[TREND_PEAK] = peak}};
+}
+
+static void find(const struct trend_phase *phases, size_t n, struct trend **found, size_t *n_found)
+{
+	struct trends trends = {0};
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(trends_add(&trends, &phases[i]), 0);
+	assert_int_equal(trends_find(&trends, found, n_found), 0);
+	trends_free(&trends);
 }
 
 static void repeats_of_a_name(void **state)
@@ -178,7 +192,7 @@ static void repeats_of_a_name(void **state)
 		phases[2 * i] = phase(names[i], (100 + 10 * (double)i) * MIB, 900 * MIB);
 		phases[2 * i + 1] = phase("Pack", 50 * MIB, 900 * MIB);
 	}
-	assert_int_equal(trends_find(phases, 32, &found, &n), 0);
+	find(phases, 32, &found, &n);
 	assert_int_equal(n, 1);
 	assert_string_equal(found[0].name, "Layer #/#");
 	assert_int_equal(found[0].repeats, 16);
@@ -205,7 +219,7 @@ static void tensors_of_a_block_are_one_repeat(void **state)
 			 (char)('a' + i % 9));
 		phases[i] = phase(names[i], (100 + (double)i) * MIB, (200 + (double)i) * MIB);
 	}
-	assert_int_equal(trends_find(phases, 32 * 9, &found, &n), 0);
+	find(phases, 32 * 9, &found, &n);
 	assert_int_equal(n, 1);
 	assert_string_equal(found[0].name, "blk.#");
 	assert_int_equal(found[0].repeats, 32);
@@ -215,13 +229,45 @@ static void tensors_of_a_block_are_one_repeat(void **state)
 	free(found);
 }
 
+/* Gaps do not count beside pairs, whichever come first. Swap and I/O grow as memory does. */
+static void swap_and_io_of_pairs(void **state)
+{
+	static char names[16][16];
+	struct trend_phase phases[24];
+	struct trend *found;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < 24; i++) {
+		const struct profile_usage used = {.io_read = (i + 1) << 30,
+						   .disk_write = (i + 1) << 26};
+
+		snprintf(names[i % 16], sizeof(names[i % 16]), "Layer %zu", i);
+		phases[i] = phase(names[i % 16], 900 * MIB, 0);
+		phases[i].is_pair = i >= 8;
+		phases[i].figures[TREND_SWAP] = (double)i * 32 * MIB;
+		trend_used(&phases[i], &used);
+	}
+	find(phases, 24, &found, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(found[0].name, "Layer #");
+	assert_int_equal(found[0].repeats, 16);
+	assert_true(found[0].grows[TREND_SWAP] && found[0].grows[TREND_READ]);
+	assert_true(found[0].per_repeat[TREND_SWAP] == 32 * MIB);
+	assert_true(found[0].per_repeat[TREND_READ] == 1024 * MIB);
+	assert_true(found[0].per_repeat[TREND_STORAGE_WRITTEN] == 64 * MIB);
+	assert_false(found[0].grows[TREND_MEMORY] || found[0].grows[TREND_WRITTEN] ||
+		     found[0].grows[TREND_STORAGE_READ] || found[0].grows[TREND_TIME]);
+	free(found);
+}
+
 static void nothing_is_found_in_nothing(void **state)
 {
 	struct trend *found;
 	size_t n;
 
 	(void)state;
-	assert_int_equal(trends_find(NULL, 0, &found, &n), 0);
+	find(NULL, 0, &found, &n);
 	assert_int_equal(n, 0);
 	free(found);
 }
@@ -240,7 +286,7 @@ static void any_name(void **state)
 		memset(names[i] + 1, 0xff, 300);
 		phases[i] = phase(names[i], (double)i * 100 * MIB, 0);
 	}
-	assert_int_equal(trends_find(phases, 8, &found, &n), 0);
+	find(phases, 8, &found, &n);
 	for (size_t i = 0; i < n; i++)
 		assert_true(strlen(found[i].name) < TREND_NAME_MAX);
 	free(found);
@@ -257,6 +303,7 @@ int main(void)
 		cmocka_unit_test(little_growth_is_nothing_to_speak_of),
 		cmocka_unit_test(repeats_of_a_name),
 		cmocka_unit_test(tensors_of_a_block_are_one_repeat),
+		cmocka_unit_test(swap_and_io_of_pairs),
 		cmocka_unit_test(nothing_is_found_in_nothing),
 		cmocka_unit_test(any_name),
 	};

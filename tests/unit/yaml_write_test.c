@@ -25,6 +25,7 @@ static void expect_totals(yaml_document_t *doc, const yaml_node_t *root)
 					   "total_cpu_wait_secs",
 					   "phases",
 					   "outside_phases",
+					   "trends",
 					   "processes",
 					   "timeline",
 					   "process_timeline",

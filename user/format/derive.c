@@ -263,7 +263,7 @@ struct deriving {
 
 static struct moment moment_of(const struct recording_step *step)
 {
-	return (struct moment){step->rel_ns, step->rss, step->usage};
+	return (struct moment){.time_ns = step->rel_ns, .rss = step->rss, .usage = step->usage};
 }
 
 static int pair_step(struct deriving *d, struct recording *r, size_t i)
@@ -466,7 +466,7 @@ int derive(struct recording *r, bool cut, size_t lines)
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);
 	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
 	array_sort(r->curve, r->n_curve, sizeof(*r->curve), by_moment);
-	if (!r->n_trends && recording_find_trends(r))
+	if (!has(&record_recording, r, "trends") && recording_find_trends(r))
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n_processes; i++)
 		r->processes[i].ended = has(&record_process, &r->processes[i], "end_secs");

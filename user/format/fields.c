@@ -374,10 +374,14 @@ static const struct field trend_fields[] = {
 	{FIELD(trend, "limit_at_repeat", full_at, FIELD_COUNT),
 	 .means = "the repeat at about which that reaches the memory limit of the run, if there "
 		  "are so many and it goes on"},
+	{FIELD(trend, "per_repeat_swap_mb", swap, FIELD_BYTES), .since = 2,
+	 .means = "of that, in swap"},
 	{FIELD(trend, "per_repeat_peak_mb", peak, FIELD_BYTES)},
 	{FIELD(trend, "per_repeat_secs", ns, FIELD_NS)},
 	{FIELD(trend, "per_repeat_disk_read_mb", disk_read, FIELD_BYTES)},
 	{FIELD(trend, "per_repeat_io_write_mb", io_write, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_io_read_mb", io_read, FIELD_BYTES), .since = 2},
+	{FIELD(trend, "per_repeat_disk_write_mb", disk_write, FIELD_BYTES), .since = 2},
 };
 const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
 
@@ -429,9 +433,8 @@ static const struct field recording_fields[] = {
 	 .means = "the time in which no pair was open: before the first, between pairs, after the "
 		  "last; with outermost pairs that do not overlap it adds up to the run"},
 	{TOP_LIST("trends", trends, FIELD_LIST, record_trend, RECORDING_MAX_SMALL),
-	 .means =
-		 "what grows from one repeat of a phase to the next, by a robust estimate; absent: "
-		 "nothing, as far as can be told"},
+	 .means = "what grows from one repeat of a phase to the next, by a robust estimate; empty: "
+		  "nothing, as far as can be told"},
 	{TOP_LIST("ended", deaths, FIELD_LIST, record_death, RECORDING_MAX_SMALL),
 	 .means = "processes that did not end by themselves, in order of time; absent: none"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),

@@ -399,35 +399,13 @@ static int record_deaths(struct recording *r, const struct profile *p)
 	return 0;
 }
 
-static int add_trending(struct trending *t, const struct profile *p)
-{
-	size_t n_points, n_phases;
-	const struct profile_point *points = profile_points(p, &n_points);
-	const struct profile_phase *phases = profile_phases(p, &n_phases);
-
-	for (size_t i = 0; i < n_points; i++)
-		if (trending_point(t, profile_rel_ns(p, points[i].time_ns),
-				   points[i].anon + points[i].shmem + points[i].swap))
-			return -ENOMEM;
-	for (size_t i = 0; i < n_phases; i++) {
-		const struct recording_phase phase = recorded_phase(p, &phases[i]);
-
-		if (trending_add(t, &phase))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
 		    struct recording_trend **list, size_t *n)
 {
-	struct trending *t = trending_new(memory_limit);
-	int err = t ? add_trending(t, p) : -ENOMEM;
+	size_t n_found;
+	const struct trend *found = profile_trends(p, &n_found);
 
-	if (!err)
-		err = trending_find(t, arena, list, n);
-	trending_free(t);
-	return err;
+	return trending_record(found, n_found, memory_limit, arena, list, n);
 }
 
 int recorded_profile(struct recording *r, const struct profile *p, const struct run_info *info)

@@ -189,9 +189,10 @@ struct recording_trend {
 	uint64_t has;
 	char *phase; /* "Layer #" */
 	uint64_t repeats;
-	uint64_t rss, last_rss;			/* at the end: growth of each; of the last */
-	uint64_t needs, last_needs;		/* the same of anon, shmem and swap */
-	uint64_t peak, ns, disk_read, io_write; /* growth of each */
+	uint64_t rss, last_rss;	    /* at the end: growth of each; of the last */
+	uint64_t needs, last_needs; /* the same of anon, shmem and swap */
+	uint64_t swap, peak, ns;    /* growth of each */
+	uint64_t io_read, io_write, disk_read, disk_write;
 	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
 };
 

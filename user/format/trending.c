@@ -9,94 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/units.h"
 #include "format/fields.h"
 #include "model/trends.h"
-
-struct held {
-	uint64_t time_ns, needs;
-};
-
-struct trending {
-	struct held *held;
-	size_t n_held, cap_held;
-	struct trend_phase *phases;
-	size_t n, cap;
-	bool pairs; /* there is one: gaps are left out */
-	uint64_t memory_limit;
-};
-
-struct trending *trending_new(uint64_t memory_limit)
-{
-	struct trending *t = calloc(1, sizeof(*t));
-
-	if (t)
-		t->memory_limit = memory_limit;
-	return t;
-}
-
-void trending_free(struct trending *t)
-{
-	if (!t)
-		return;
-	free(t->held);
-	free(t->phases);
-	free(t);
-}
-
-int trending_point(struct trending *t, uint64_t time_ns, uint64_t needs)
-{
-	struct held *held = array_reserve(t->held, t->n_held, &t->cap_held, sizeof(*held));
-
-	if (!held)
-		return -ENOMEM;
-	t->held = held;
-	held[t->n_held++] = (struct held){time_ns, needs};
-	return 0;
-}
-
-/* At the last point up to that time. There is one at each checkpoint. */
-static double needs_at(const struct trending *t, uint64_t time_ns)
-{
-	size_t from = 0, to = t->n_held;
-
-	while (from < to) {
-		const size_t middle = from + (to - from) / 2;
-
-		if (t->held[middle].time_ns <= time_ns)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from ? (double)t->held[from - 1].needs : NAN;
-}
-
-int trending_add(struct trending *t, const struct recording_phase *phase)
-{
-	const bool pair = phase->kind == PROFILE_PHASE_PAIR;
-	struct trend_phase *phases;
-
-	if (!phase->closed || (t->pairs && !pair))
-		return 0;
-	if (pair && !t->pairs)
-		t->n = 0;
-	t->pairs |= pair;
-	phases = array_reserve(t->phases, t->n, &t->cap, sizeof(*phases));
-	if (!phases)
-		return -ENOMEM;
-	t->phases = phases;
-	phases[t->n++] = (struct trend_phase){
-		.name = phase->name,
-		.figures = {[TREND_MEMORY] = (double)phase->end_rss,
-			    [TREND_NEEDS] = needs_at(t, phase->start_ns + phase->duration_ns),
-			    [TREND_PEAK] = (double)phase->peak_rss,
-			    [TREND_TIME] = (double)phase->duration_ns,
-			    [TREND_STORAGE_READ] = (double)phase->usage.disk_read,
-			    [TREND_WRITTEN] = (double)phase->usage.io_write},
-	};
-	return 0;
-}
 
 static uint64_t rounded(double value)
 {
@@ -125,10 +40,13 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 	static const char *const keys[TREND_FIGURES] = {
 		[TREND_MEMORY] = "per_repeat_mb",
 		[TREND_NEEDS] = "per_repeat_needs_mb",
+		[TREND_SWAP] = "per_repeat_swap_mb",
 		[TREND_PEAK] = "per_repeat_peak_mb",
 		[TREND_TIME] = "per_repeat_secs",
-		[TREND_STORAGE_READ] = "per_repeat_disk_read_mb",
+		[TREND_READ] = "per_repeat_io_read_mb",
 		[TREND_WRITTEN] = "per_repeat_io_write_mb",
+		[TREND_STORAGE_READ] = "per_repeat_disk_read_mb",
+		[TREND_STORAGE_WRITTEN] = "per_repeat_disk_write_mb",
 	};
 
 	*to = (struct recording_trend){
@@ -142,8 +60,11 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 		.full_at = full_at(trend, limit),
 		.peak = rounded(trend->per_repeat[TREND_PEAK]),
 		.ns = rounded(trend->per_repeat[TREND_TIME]),
-		.disk_read = rounded(trend->per_repeat[TREND_STORAGE_READ]),
+		.swap = rounded(trend->per_repeat[TREND_SWAP]),
+		.io_read = rounded(trend->per_repeat[TREND_READ]),
 		.io_write = rounded(trend->per_repeat[TREND_WRITTEN]),
+		.disk_read = rounded(trend->per_repeat[TREND_STORAGE_READ]),
+		.disk_write = rounded(trend->per_repeat[TREND_STORAGE_WRITTEN]),
 	};
 	for (size_t i = 0; i < TREND_FIGURES; i++)
 		field_put(&record_trend, to, keys[i], trend->grows[i]);
@@ -152,44 +73,74 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 	return to->phase ? 0 : -ENOMEM;
 }
 
-int trending_find(struct trending *t, struct arena *arena, struct recording_trend **list, size_t *n)
+int trending_record(const struct trend *found, size_t n_found, uint64_t memory_limit,
+		    struct arena *arena, struct recording_trend **list, size_t *n)
 {
-	struct trend *found;
-	size_t n_found;
-	int err = trends_find(t->phases, t->n, &found, &n_found);
-
 	*list = NULL;
-	*n = 0;
-	while (!err && *n < n_found) {
+	for (*n = 0; *n < n_found; ++*n) {
 		struct recording_trend *grown = arena_grow(arena, *list, *n, sizeof(*grown));
 
-		if (!grown) {
-			err = -ENOMEM;
-			break;
-		}
+		if (!grown || record(&found[*n], memory_limit, arena, &grown[*n]))
+			return -ENOMEM;
 		*list = grown;
-		err = record(&found[*n], t->memory_limit, arena, &grown[*n]);
-		++*n;
 	}
-	free(found);
-	return err;
+	return 0;
+}
+
+/* ---- Of a file that does not say them ---- */
+
+/* Returns the last point up to that time: there is one at each checkpoint. NULL: there is none. */
+static const struct recording_point *point_at(const struct recording *r, uint64_t time_ns)
+{
+	size_t from = 0, to = r->n_points;
+
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+
+		if (r->points[middle].time_ns <= time_ns)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	/* Points that were derived from rows do not say what kind of memory it was. */
+	return from && !r->derived.points ? &r->points[from - 1] : NULL;
+}
+
+static int add_phase(struct trends *trends, const struct recording *r,
+		     const struct recording_phase *phase)
+{
+	const struct recording_point *at = point_at(r, phase->start_ns + phase->duration_ns);
+	struct trend_phase repeat = {
+		.name = phase->name,
+		.is_pair = phase->kind == PROFILE_PHASE_PAIR,
+		.figures = {[TREND_MEMORY] = (double)phase->end_rss,
+			    [TREND_NEEDS] = at ? (double)(at->anon + at->shmem + at->swap) : NAN,
+			    [TREND_SWAP] = at ? (double)at->swap : NAN,
+			    [TREND_PEAK] = (double)phase->peak_rss,
+			    [TREND_TIME] = (double)phase->duration_ns},
+	};
+
+	trend_used(&repeat, &phase->usage);
+	return phase->closed ? trends_add(trends, &repeat) : 0;
 }
 
 int recording_find_trends(struct recording *r)
 {
-	struct trending *t = trending_new(r->run.memory_limit);
-	int err = t ? 0 : -ENOMEM;
+	struct trends trends = {0};
+	struct trend *found = NULL;
+	size_t n_found = 0;
+	int err = 0;
 
-	/* Points that were derived from rows do not say what kind of memory it was. */
-	for (size_t i = 0; !err && !r->derived.points && i < r->n_points; i++)
-		err = trending_point(t, r->points[i].time_ns,
-				     r->points[i].anon + r->points[i].shmem + r->points[i].swap);
 	for (size_t i = 0; !err && i < r->n_phases; i++)
-		err = trending_add(t, &r->phases[i]);
+		err = add_phase(&trends, r, &r->phases[i]);
 	if (!err)
-		err = trending_find(t, r->arena, &r->trends, &r->n_trends);
+		err = trends_find(&trends, &found, &n_found);
+	if (!err)
+		err = trending_record(found, n_found, r->run.memory_limit, r->arena, &r->trends,
+				      &r->n_trends);
+	free(found);
+	trends_free(&trends);
 	field_put(&record_recording, r, "trends", r->n_trends);
-	trending_free(t);
 	return err;
 }
 
@@ -240,6 +191,22 @@ static void say_limit(struct sentence *s, const struct recording *r,
 	    trend->full_at);
 }
 
+static void say_io(struct sentence *s, const struct recording_trend *trend)
+{
+	const struct {
+		uint64_t bytes;
+		const char *what;
+	} all[] = {{trend->io_read, " read"},
+		   {trend->disk_read, " read from storage"},
+		   {trend->io_write, " written"},
+		   {trend->disk_write, " written to storage"}};
+	char text[UNITS_TEXT_MAX];
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i].bytes)
+			say_growth(s, units_bytes_for_people(text, all[i].bytes), all[i].what);
+}
+
 char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
 			const struct recording_trend *trend)
 {
@@ -250,6 +217,8 @@ char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
 	say(&s, "%s (%" PRIu64 " repeats): ", trend->phase, trend->repeats);
 	if (trend->needs) {
 		say_growth(&s, units_bytes_for_people(text, trend->needs), " of memory");
+		if (trend->swap)
+			say(&s, " (%s of it in swap)", units_bytes_for_people(text, trend->swap));
 		say(&s, ", %s after the last", units_bytes_for_people(last, trend->last_needs));
 	} else if (trend->rss) {
 		say_growth(&s, units_bytes_for_people(text, trend->rss),
@@ -260,11 +229,7 @@ char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
 	}
 	if (trend->ns)
 		say_growth(&s, units_time_for_people(text, trend->ns), " of time");
-	if (trend->disk_read)
-		say_growth(&s, units_bytes_for_people(text, trend->disk_read),
-			   " read from storage");
-	if (trend->io_write)
-		say_growth(&s, units_bytes_for_people(text, trend->io_write), " written");
+	say_io(&s, trend);
 	say_limit(&s, r, trend);
 	return out;
 }

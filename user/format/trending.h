@@ -5,25 +5,16 @@
 
 #include "base/arena.h"
 #include "format/recording.h"
+#include "model/trends.h"
 
-/* What trends are found in: pairs, or gaps if there is no pair. */
-struct trending;
-
-/* memory_limit: of the run, in bytes; 0: not known. Returns NULL when out of memory. */
-struct trending *trending_new(uint64_t memory_limit);
-void trending_free(struct trending *t);
 /*
- * What the tree held at a time, without mapped files; points are in order of time, and come before
- * phases. Phases come in the order in which they began; their names must live until
- * trending_find(). Both return 0 or -ENOMEM.
+ * Writes what was found. memory_limit: of the run, in bytes; 0: not known. The list and its texts
+ * are the arena's. Returns 0 or -ENOMEM.
  */
-int trending_point(struct trending *t, uint64_t time_ns, uint64_t needs);
-int trending_add(struct trending *t, const struct recording_phase *phase);
-/* Finds them; the list and its texts are the arena's. Returns 0 or -ENOMEM. */
-int trending_find(struct trending *t, struct arena *arena, struct recording_trend **list,
-		  size_t *n);
+int trending_record(const struct trend *found, size_t n_found, uint64_t memory_limit,
+		    struct arena *arena, struct recording_trend **list, size_t *n);
 
-/* Fills in r->trends from its phases. Returns 0 or -ENOMEM. */
+/* Fills in r->trends from its phases and points. Returns 0 or -ENOMEM. */
 int recording_find_trends(struct recording *r);
 
 /* Returns false if only RSS is known, of which mapped files may be a part. */

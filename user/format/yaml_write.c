@@ -114,9 +114,9 @@ static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_
 	struct recording_trend *trends;
 	size_t n;
 
-	if (arena && !recorded_trends(p, memory_limit, arena, &trends, &n) && n) {
+	if (arena && !recorded_trends(p, memory_limit, arena, &trends, &n)) {
 		emit_plain(e, "trends");
-		emit_list(e, EMIT_BLOCK);
+		emit_list(e, n ? EMIT_BLOCK : EMIT_FLOW);
 		for (size_t i = 0; i < n; i++)
 			yaml_item(e, &record_trend, &trends[i]);
 		emit_list_end(e);

@@ -16,6 +16,8 @@
 struct moment {
 	uint64_t time_ns;
 	uint64_t rss;
+	uint64_t needs; /* anon, shmem and swap */
+	uint64_t swap;
 	struct profile_usage usage;
 };
 

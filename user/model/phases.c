@@ -166,6 +166,8 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->closed = true;
 	phase->end_ns = now->time_ns > phase->start_ns ? now->time_ns : phase->start_ns;
 	phase->end_rss = now->rss;
+	phase->end_needs = now->needs;
+	phase->end_swap = now->swap;
 	phase->peak_rss = open->peak.rss;
 	phase->usage = usage_between(&phase->usage, &now->usage);
 	phases->peaks[open->index] = open->peak;

@@ -3,6 +3,7 @@
 #include "base/amounts.h"
 #include "model/profile_among.h"
 #include "model/profile_state.h"
+#include "model/trends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void profile_free(struct profile *p)
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	deaths_free(&p->deaths);
+	free(p->trends);
 	names_free(&p->names);
 	free(p->metrics);
 	free(p);
@@ -93,6 +95,8 @@ static void note_tree(struct profile *p, const struct profile_point *point)
 		return;
 	p->rss_now = point_rss(point);
 	p->rss_now_ns = point->time_ns;
+	p->swap_now = point->swap;
+	p->needs_now = point->anon + point->shmem + point->swap;
 }
 
 static int feed_point(struct profile *p, const struct wire_point *wire)
@@ -342,7 +346,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.text_state = cp->text_state,
 		.name = &p->name,
 		.number = pairing_number(cp),
-		.now = {time_ns, tree.rss, usage_from_wire(&cp->tree.usage)},
+		.now = {time_ns, tree.rss, tree.anon + tree.shmem + tree.swap, tree.swap,
+			usage_from_wire(&cp->tree.usage)},
 		.own = own_moment(cp, p->config.page_size),
 	};
 	char renamed_text[NAME_TEXT_MAX];
@@ -519,9 +524,42 @@ static void finish_totals(struct profile *p)
 	usage_raise(&totals->usage, &sum);
 }
 
+static int find_trends(struct profile *p)
+{
+	struct trends trends = {0};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < p->phases.n; i++) {
+		const struct profile_phase *phase = &p->phases.list[i];
+		struct trend_phase repeat = {
+			.name = phase->name,
+			.is_pair = phase->kind == PROFILE_PHASE_PAIR,
+			.figures = {[TREND_MEMORY] = (double)phase->end_rss,
+				    [TREND_NEEDS] = (double)phase->end_needs,
+				    [TREND_SWAP] = (double)phase->end_swap,
+				    [TREND_PEAK] = (double)phase->peak_rss,
+				    [TREND_TIME] = (double)(phase->end_ns - phase->start_ns)},
+		};
+
+		trend_used(&repeat, &phase->usage);
+		if (phase->closed)
+			err = trends_add(&trends, &repeat);
+	}
+	if (!err)
+		err = trends_find(&trends, &p->trends, &p->n_trends);
+	trends_free(&trends);
+	return err;
+}
+
 int profile_finish(struct profile *p, uint64_t now_ns)
 {
-	struct moment now = {.rss = p->rss_now, .usage = p->usage};
+	struct moment now = {
+		.rss = p->rss_now,
+		.needs = p->needs_now,
+		.swap = p->swap_now,
+		.usage = p->usage,
+	};
+	int err;
 
 	if (!p->finished) {
 		p->end_ns = now_ns;
@@ -535,5 +573,6 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	}
 	phases_finish(&p->phases, &now, p->last, &p->last_own);
 	finish_totals(p);
-	return finish_timeline(p);
+	err = finish_timeline(p);
+	return err || p->config.no_timeline ? err : find_trends(p);
 }

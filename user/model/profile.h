@@ -130,6 +130,7 @@ struct profile_phase {
 	bool buffered; /* its begin or its end is late: see struct profile_checkpoint */
 	uint64_t start_ns, end_ns;
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
+	uint64_t end_needs, end_swap;	       /* its anon, shmem and swap; swap alone */
 	struct profile_usage usage;	       /* of the tree, during the phase */
 	struct profile_own own;		       /* of a pair */
 	/*
@@ -243,6 +244,7 @@ struct profile_totals {
 };
 
 struct profile;
+struct trend;
 
 /* Returns NULL when out of memory. Free with profile_free(). */
 struct profile *profile_new(const struct profile_config *config);
@@ -285,6 +287,9 @@ const struct profile_process_point *profile_process_points(const struct profile 
 const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count);
 /* After profile_finish(). */
 struct profile_at_peak profile_at_peak(const struct profile *p);
+/* After profile_finish(): what grows from one repeat of a phase to the next. None without a
+ * timeline. */
+const struct trend *profile_trends(const struct profile *p, size_t *count);
 const struct profile_totals *profile_totals(const struct profile *p);
 /* What programs reported of the whole run, in order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);

@@ -52,6 +52,12 @@ struct profile_at_peak profile_at_peak(const struct profile *p)
 	return at;
 }
 
+const struct trend *profile_trends(const struct profile *p, size_t *count)
+{
+	*count = p->n_trends;
+	return p->trends;
+}
+
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;

@@ -32,6 +32,8 @@ struct profile {
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct deaths deaths;
+	struct trend *trends; /* found at the end */
+	size_t n_trends;
 	struct profile_losses losses;
 	struct profile_totals totals;
 
@@ -53,6 +55,7 @@ struct profile {
 	struct peak peak;
 	struct peak tail; /* highest point since the last checkpoint */
 	uint64_t rss_now, rss_now_ns;
+	uint64_t needs_now, swap_now;
 };
 
 static inline bool profile_is_among_others(const struct profile *p)

@@ -24,9 +24,15 @@ static const struct {
 	double least;
 	double part; /* of the median */
 } floors[TREND_FIGURES] = {
-	[TREND_MEMORY] = {4 << 20, 0.02},	[TREND_NEEDS] = {4 << 20, 0.02},
-	[TREND_PEAK] = {4 << 20, 0.02},		[TREND_TIME] = {50e6, 0.5},
-	[TREND_STORAGE_READ] = {16 << 20, 0.5}, [TREND_WRITTEN] = {16 << 20, 0.5},
+	[TREND_MEMORY] = {4 << 20, 0.02},
+	[TREND_NEEDS] = {4 << 20, 0.02},
+	[TREND_SWAP] = {4 << 20, 0.02},
+	[TREND_PEAK] = {4 << 20, 0.02},
+	[TREND_TIME] = {50e6, 0.5},
+	[TREND_READ] = {16 << 20, 0.5},
+	[TREND_WRITTEN] = {16 << 20, 0.5},
+	[TREND_STORAGE_READ] = {16 << 20, 0.5},
+	[TREND_STORAGE_WRITTEN] = {16 << 20, 0.5},
 };
 
 /* ---- A series ---- */
@@ -179,17 +185,12 @@ bool trend_grows(const double *values, size_t n, enum trend_figure figure, doubl
 /* ---- Names ---- */
 
 /* The repeats of a name. */
-struct group {
+struct trend_group {
 	char name[TREND_NAME_MAX];
 	char repeat[TREND_NAME_MAX]; /* of a part of names: that of the last repeat, "blk.7" */
 	double *figures;	     /* TREND_FIGURES a repeat */
 	size_t n, cap;
 	UT_hash_handle hh;
-};
-
-struct groups {
-	struct group *all;
-	bool failed; /* out of memory */
 };
 
 /* Writes a name, or the first len bytes of it, with '#' for each number. */
@@ -219,47 +220,43 @@ static size_t part_of(const char *name)
 		       : 0;
 }
 
-static struct group *group_of(struct groups *g, const char *name)
+static struct trend_group *group_of(struct trends *t, const char *name)
 {
-	struct group *group;
+	struct trend_group *group;
 
-	HASH_FIND_STR(g->all, name, group);
+	HASH_FIND_STR(t->all, name, group);
 	if (group)
 		return group;
 	group = calloc(1, sizeof(*group));
-	if (!group) {
-		g->failed = true;
+	if (!group)
 		return NULL;
-	}
 	memcpy(group->name, name, TREND_NAME_MAX);
-	HASH_ADD_STR(g->all, name, group);
+	HASH_ADD_STR(t->all, name, group);
 	if (group->hh.tbl)
 		return group;
 	free(group);
-	g->failed = true;
 	return NULL;
 }
 
-static void add_repeat(struct groups *g, struct group *group, const double figures[TREND_FIGURES])
+static int add_repeat(struct trend_group *group, const double figures[TREND_FIGURES])
 {
 	const size_t size = TREND_FIGURES * sizeof(*figures);
 	double *all = array_reserve(group->figures, group->n, &group->cap, size);
 
-	if (!all) {
-		g->failed = true;
-		return;
-	}
+	if (!all)
+		return -ENOMEM;
 	group->figures = all;
 	memcpy(all + group->n++ * TREND_FIGURES, figures, size);
+	return 0;
 }
 
 /* A part of a repeat more: memory is what there is at last, peaks are the highest. */
-static void extend_repeat(struct group *group, const double figures[TREND_FIGURES])
+static void extend_repeat(struct trend_group *group, const double figures[TREND_FIGURES])
 {
 	double *last = group->figures + (group->n - 1) * TREND_FIGURES;
 
 	for (size_t i = 0; i < TREND_FIGURES; i++) {
-		if (i == TREND_MEMORY || i == TREND_NEEDS)
+		if (i == TREND_MEMORY || i == TREND_NEEDS || i == TREND_SWAP)
 			last[i] = figures[i];
 		else if (i == TREND_PEAK)
 			last[i] = fmax(last[i], figures[i]);
@@ -268,55 +265,67 @@ static void extend_repeat(struct group *group, const double figures[TREND_FIGURE
 	}
 }
 
-static void add_part(struct groups *g, const struct trend_phase *phase, size_t len)
+static int add_part(struct trends *t, const struct trend_phase *phase, size_t len)
 {
 	char name[TREND_NAME_MAX];
-	struct group *group;
+	struct trend_group *group;
 
 	if (len >= TREND_NAME_MAX)
-		return;
+		return 0;
 	put_pattern(name, phase->name, len);
-	group = group_of(g, name);
+	group = group_of(t, name);
 	if (!group)
-		return;
+		return -ENOMEM;
 	if (group->n && strlen(group->repeat) == len && !memcmp(group->repeat, phase->name, len)) {
 		extend_repeat(group, phase->figures);
-		return;
+		return 0;
 	}
 	memcpy(group->repeat, phase->name, len);
 	group->repeat[len] = '\0';
-	add_repeat(g, group, phase->figures);
+	return add_repeat(group, phase->figures);
 }
 
-static void add_phase(struct groups *g, const struct trend_phase *phase)
+void trends_free(struct trends *t)
 {
-	const size_t part = part_of(phase->name);
-	char name[TREND_NAME_MAX];
-	struct group *group;
+	struct trend_group *group, *next;
 
-	put_pattern(name, phase->name, strlen(phase->name));
-	group = group_of(g, name);
-	if (group)
-		add_repeat(g, group, phase->figures);
-	if (part)
-		add_part(g, phase, part);
-}
-
-static void free_groups(struct groups *g)
-{
-	struct group *group, *next;
-
-	HASH_ITER (hh, g->all, group, next) {
-		HASH_DEL(g->all, group);
+	HASH_ITER (hh, t->all, group, next) {
+		HASH_DEL(t->all, group);
 		free(group->figures);
 		free(group);
 	}
 }
 
+int trends_add(struct trends *t, const struct trend_phase *phase)
+{
+	const size_t part = part_of(phase->name);
+	char name[TREND_NAME_MAX];
+	struct trend_group *group;
+
+	if (t->any_pair && !phase->is_pair)
+		return 0;
+	if (phase->is_pair && !t->any_pair)
+		trends_free(t);
+	t->any_pair |= phase->is_pair;
+	put_pattern(name, phase->name, strlen(phase->name));
+	group = group_of(t, name);
+	if (!group || add_repeat(group, phase->figures))
+		return -ENOMEM;
+	return part ? add_part(t, phase, part) : 0;
+}
+
+void trend_used(struct trend_phase *phase, const struct profile_usage *used)
+{
+	phase->figures[TREND_READ] = (double)used->io_read;
+	phase->figures[TREND_WRITTEN] = (double)used->io_write;
+	phase->figures[TREND_STORAGE_READ] = (double)used->disk_read;
+	phase->figures[TREND_STORAGE_WRITTEN] = (double)used->disk_write;
+}
+
 /* ---- Trends ---- */
 
 /* Returns whether anything grows. */
-static bool look(const struct group *group, double *values, struct trend *trend)
+static bool look(const struct trend_group *group, double *values, struct trend *trend)
 {
 	bool any = false;
 
@@ -371,41 +380,28 @@ static size_t without_parts(struct trend *trends, size_t n)
 	return kept;
 }
 
-static int collect(const struct groups *g, struct trend **found, size_t *n_found)
+int trends_find(const struct trends *t, struct trend **found, size_t *n_found)
 {
 	size_t most = 1;
 	double *values;
-	struct group *group, *next;
+	struct trend_group *group, *next;
 
-	HASH_ITER (hh, g->all, group, next)
+	*n_found = 0;
+	HASH_ITER (hh, t->all, group, next)
 		most = group->n > most ? group->n : most;
 	values = calloc(most, sizeof(*values));
-	*found = calloc(HASH_COUNT(g->all) + 1, sizeof(**found));
+	*found = calloc(HASH_COUNT(t->all) + 1, sizeof(**found));
 	if (!values || !*found) {
 		free(values);
 		free(*found);
 		*found = NULL;
 		return -ENOMEM;
 	}
-	HASH_ITER (hh, g->all, group, next)
+	HASH_ITER (hh, t->all, group, next)
 		*n_found += look(group, values, &(*found)[*n_found]);
 	free(values);
 	*n_found = without_parts(*found, *n_found);
 	array_sort(*found, *n_found, sizeof(**found), by_memory);
 	*n_found = *n_found < TRENDS_MAX ? *n_found : TRENDS_MAX;
 	return 0;
-}
-
-int trends_find(const struct trend_phase *phases, size_t n, struct trend **found, size_t *n_found)
-{
-	struct groups groups = {0};
-	int code;
-
-	*found = NULL;
-	*n_found = 0;
-	for (size_t i = 0; i < n && !groups.failed; i++)
-		add_phase(&groups, &phases[i]);
-	code = groups.failed ? -ENOMEM : collect(&groups, found, n_found);
-	free_groups(&groups);
-	return code;
 }

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/usage.h"
+
 enum {
 	TREND_LEAST_REPEATS = 5,
 	TREND_NAME_MAX = 128, /* bytes, with the NUL; longer names are cut */
@@ -25,18 +27,22 @@ enum {
 
 /* What may grow. */
 enum trend_figure {
-	TREND_MEMORY,	    /* RSS at the end of the repeat, bytes */
-	TREND_NEEDS,	    /* anon, shmem and swap at its end, bytes; NAN: not known */
-	TREND_PEAK,	    /* peak RSS in it, bytes */
-	TREND_TIME,	    /* ns */
+	TREND_MEMORY, /* RSS at the end of the repeat, bytes */
+	TREND_NEEDS,  /* anon, shmem and swap at its end, bytes; NAN: not known */
+	TREND_SWAP,   /* of that: what is in swap; NAN: not known */
+	TREND_PEAK,   /* peak RSS in it, bytes */
+	TREND_TIME,   /* ns */
+	TREND_READ,   /* bytes, through calls */
+	TREND_WRITTEN,
 	TREND_STORAGE_READ, /* bytes */
-	TREND_WRITTEN,	    /* bytes, through calls */
+	TREND_STORAGE_WRITTEN,
 	TREND_FIGURES,
 };
 
-/* A phase, in the order in which they began. */
+/* A phase that has ended. */
 struct trend_phase {
 	const char *name;
+	bool is_pair;
 	double figures[TREND_FIGURES];
 };
 
@@ -51,10 +57,21 @@ struct trend {
 /* Looks at a series. Returns whether it grows, and the slope per item. n may be any. */
 bool trend_grows(const double *values, size_t n, enum trend_figure figure, double *per_item);
 
+/* What repeats, by name; all zero at first. */
+struct trends {
+	struct trend_group *all;
+	bool any_pair; /* gaps do not count */
+};
+
+/* Sets the figures of I/O. */
+void trend_used(struct trend_phase *phase, const struct profile_usage *used);
+/* Phases come in the order in which they began. Returns 0 or -ENOMEM. */
+int trends_add(struct trends *t, const struct trend_phase *phase);
 /*
  * Finds the names of which something grows. Returns 0; or -ENOMEM, and *found is NULL. *found is to
  * be freed.
  */
-int trends_find(const struct trend_phase *phases, size_t n, struct trend **found, size_t *n_found);
+int trends_find(const struct trends *t, struct trend **found, size_t *n_found);
+void trends_free(struct trends *t);
 
 #endif

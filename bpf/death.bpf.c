@@ -15,14 +15,13 @@
  * asker, the topmost of those with oom_lock is the one. Nothing is locked when memory.max is
  * lowered (v2): then a cgroup above the victim has more than it may have. Else it is the machine.
  */
+#include "ending.bpf.h"
 #include "mms.bpf.h"
 #include "pids.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 
 enum {
-	SIGKILL = 9,
-	BY_KERNEL = 1,	 /* SEND_SIG_PRIV */
 	DELIVERED = 0,	 /* TRACE_SIGNAL_DELIVERED: nothing else was about to end the task */
 	MAX_LEVELS = 16, /* of cgroups */
 	NAME_BYTES = 256,
@@ -33,6 +32,8 @@ enum {
  * the kernel holds a spin lock meanwhile. */
 struct kill {
 	u64 sender, victim; /* struct task_struct * */
+	volatile u64 task,
+		info; /* of the last signal: read back, they are numbers to the verifier */
 };
 
 struct {
@@ -49,20 +50,27 @@ static __always_inline struct kill *last_kill_here(void)
 	return bpf_map_lookup_elem(&last_kill, &zero);
 }
 
-/* All signals of the machine come here: what is none of ours leaves at the first comparison. */
+/* All signals of the machine come here: what ends nobody leaves at the first comparison. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(signal_is_sent, int signal, struct kernel_siginfo *info, struct task_struct *task,
 	     int group, int result)
 {
 	struct kill *kill;
 
-	if (signal != SIGKILL || (u64)info != BY_KERNEL || result != DELIVERED)
+	if (result != DELIVERED || !ends_by_default(signal))
 		return 0;
 	kill = last_kill_here();
 	if (!kill)
 		return 0;
-	kill->sender = (u64)bpf_get_current_task();
-	kill->victim = (u64)task;
+	if (signal == SIGKILL && (u64)info == BY_KERNEL) {
+		kill->sender = (u64)bpf_get_current_task();
+		kill->victim = (u64)task;
+	}
+	if (!find_proc(tgid_of(task)))
+		return 0;
+	kill->task = (u64)task;
+	kill->info = (u64)info;
+	tell_signal(kill->task, kill->info, signal);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  * the verifier looks up the struct's name among all types of the kernel (from 6.4 on, 6fcd486b3a0a
  * "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
+#include "ending.bpf.h"
 #include "job.bpf.h"
 #include "log.bpf.h"
 #include "pids.bpf.h"
@@ -332,6 +333,8 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	const u32 code = exit_code(task);
 
 	end_texts(proc, code & 0x7f ? WIRE_TEXT_DEATH : WIRE_TEXT_END, tid_of(task));
+	if (code & 0xff00 && !proc->waiting)
+		tell_failure(proc, tid_of(task));
 	if (last_target && !proc->waiting)
 		finish_run(proc, tid_of(task));
 	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task), code);

@@ -55,6 +55,7 @@ enum wire_kind {
 	WIRE_POINT = 6,	     /* struct wire_point: RSS has moved by a step */
 	WIRE_USAGE = 7,	     /* struct wire_usage_point: a timer found the tree running */
 	WIRE_DEATH = 8,	     /* struct wire_death: the kernel kills a process, which is whole yet */
+	WIRE_ENDING = 9,     /* struct wire_ending: a process is about to end badly */
 };
 
 struct wire_header {
@@ -295,6 +296,43 @@ struct wire_death {
 	char path[WIRE_PATH_MAX];
 };
 
+/* How much address space a process has, and may have. */
+struct wire_room {
+	__u64 mappings, mappings_max; /* how many; vm.max_map_count, 0: not known */
+	__u64 total, data;	      /* pages that are mapped; of these, private and writable */
+	__u64 as_max, data_max;	      /* RLIMIT_AS and RLIMIT_DATA, in bytes; ~0: no limit */
+};
+
+/* Who sent a signal. */
+enum wire_sender {
+	WIRE_BY_KERNEL = 0, /* for a fault, or by itself */
+	WIRE_BY_PROCESS = 1,
+	WIRE_BY_TREE = 2, /* a process of the same tree, or the process itself */
+};
+
+/*
+ * A process, which is h's, will end: by a signal that it was sent and does not handle, or by itself
+ * without success while it has nearly as much address space as it may have. It is whole yet. A
+ * debugger may keep a signal from it, so only its WIRE_EXIT says that it has ended so.
+ */
+struct wire_ending {
+	struct wire_header h;
+	__u32 signal;	      /* 0: it exits by itself */
+	__s32 code;	      /* si_code */
+	__u64 address;	      /* of a fault */
+	__u32 by;	      /* enum wire_sender */
+	__u32 sender;	      /* tgid; 0: none, or it is outside of the loader's pid namespace */
+	__u32 stack_overflow; /* 1: the address is where the stack may not grow */
+	__u32 components;     /* of path; 0: the address is not of a file's mapping */
+	__u32 cut;	      /* 1: path lacks its beginning */
+	__u32 reserved;
+	struct wire_room room;
+	struct wire_memory tree, own;
+	char sender_comm[WIRE_COMM_LEN];
+	/* Of the file that is mapped at the address: as in wire_death. */
+	char path[WIRE_PATH_MAX];
+};
+
 /* Identifies the executable mappings of a process, as far as possible without a look at each. */
 struct wire_code {
 	__u64 device, inode;   /* of the program's file */
@@ -511,9 +549,9 @@ struct wire_config {
 	__u32 checkpoint_limit; /* checkpoints of a process in a second; 0: no limit */
 	__u32 nested;		/* 1: the loader is in a nested pid namespace: see pids.bpf.h */
 	__u32 lone_target;	/* 1: the user named one process, and no other */
-	__u32 reserved;
-	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;	/* of the scheduler */
+	__u32 max_mappings;	/* of a process: vm.max_map_count; 0: not known */
+	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
+	__u64 tick_ns;		/* of the scheduler */
 };
 
 /* Counts everything that went wrong on the BPF side: no loss is silent. */
@@ -552,6 +590,7 @@ _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 144 + 16, "w
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 88, "wire_usage_point");
 _Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
+_Static_assert(sizeof(struct wire_ending) == 32 + 40 + 48 + 2 * 56 + 16 + 1024, "wire_ending");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

@@ -95,7 +95,9 @@ struct mm_struct {
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 	atomic_t mm_users;
 	unsigned long start_code, arg_start, arg_end;
-	unsigned long exec_vm, total_vm;
+	unsigned long exec_vm, total_vm, data_vm;
+	int map_count;
+	unsigned long start_stack, env_end;
 	struct file *exe_file;
 	struct kioctx_table *ioctx_table;
 	unsigned long saved_auxv[1];
@@ -173,11 +175,18 @@ struct pid {
 /* linux/pid.h */
 enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID, PIDTYPE_MAX };
 
+enum { RLIMIT_DATA = 2, RLIMIT_STACK = 3, RLIMIT_AS = 9, RLIM_NLIMITS = 16 };
+
+struct rlimit {
+	unsigned long rlim_cur;
+};
+
 struct signal_struct {
 	atomic_t live;
 	int nr_threads;
 	struct pid *pids[PIDTYPE_MAX];
 	struct list_head thread_head;
+	struct rlimit rlim[RLIM_NLIMITS];
 	int group_exit_code;
 	unsigned int flags;
 };
@@ -218,8 +227,25 @@ struct vfsmount {
 	int mnt_flags;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+/* fs/mount.h */
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
 struct path {
 	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
@@ -295,7 +321,32 @@ struct mem_cgroup {
 	bool oom_lock;		   /* from 6.12 on only with CONFIG_MEMCG_V1 */
 };
 
-struct kernel_siginfo;
+union __sifields {
+	struct {
+		void *_addr;
+	} _sigfault;
+};
+
+struct kernel_siginfo {
+	int si_code;
+	union __sifields _sifields;
+};
+
+struct sigaction {
+	void *sa_handler;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[1];
+};
+
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
 
 struct task_struct {
 	unsigned int __state; /* `state` until 5.13 */
@@ -317,6 +368,8 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	sigset_t blocked;
 	struct task_io_accounting ioac;
 };
 
@@ -448,6 +501,8 @@ struct pt_regs {
 #define TASK_UNINTERRUPTIBLE 0x00000002
 
 /* linux/mm.h, uapi/linux/stat.h, linux/mount.h, linux/fs.h */
+#define VM_READ		0x00000001
+#define VM_WRITE	0x00000002
 #define VM_EXEC		0x00000004
 #define S_IFMT		00170000
 #define S_IFREG		0100000

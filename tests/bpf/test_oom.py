@@ -121,7 +121,7 @@ def test_somebody_else(out, limited, truth, tmp_path):
     Lines(other.stdout).until("holds")
     run = profile_command(out, *taken(limited, truth, "kill", 30), status=-signal.SIGKILL)
     assert other.wait() == -signal.SIGKILL
-    assert "ended" not in run.profile, run.profile["ended"]
+    assert {end["how"] for end in run.profile["ended"]} == {"signal"}, run.profile["ended"]
 
 
 @pytest.mark.parametrize("how", ["inside", "outside"])
@@ -133,7 +133,8 @@ def test_kill_9(out, limited, truth, how):
         command = ("bash", "-c", 'coproc "$@"; read -u ${COPROC[0]}; kill -9 $COPROC_PID; wait $COPROC_PID; kill -9 $$',
                    "bash", *taken(limited, truth, "hold", 55))
     run = profile_command(out, *command, status=-signal.SIGKILL)
-    assert "ended" not in run.profile, run.profile["ended"]
+    end, = run.profile["ended"]  # of the command itself; a child that its parent kills is none
+    assert (end["how"], end["signal"], end["sent_by_pid"]) == ("signal", "SIGKILL", end["victim_pid"]), end
     assert ending(process_of(run.profile, victim_of(truth)[0])[-1]) == -signal.SIGKILL
     text = run_qprof("report", out).stdout
     assert "Ended by SIGKILL (kill -9, not out of memory)" in text, text

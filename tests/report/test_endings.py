@@ -151,6 +151,52 @@ def test_oom():
     assert document["ended"][0]["path"] == "/job" and document["ended"][0]["usage_mb"] == 499.99, document["ended"]
 
 
+HELD_ALONE = HELD.split(", the whole")[0]
+SIGNAL = OOM.replace("how: oom", "how: signal, WHAT").replace(
+    """scope: cgroup, path: "/job", limit_mb: 500.0, usage_mb: 499.99, """, "").replace(
+    """   asked_by_pid: 701, asked_by: "worker", """, "   ").replace("470.0", "446.0")
+
+
+@pytest.mark.parametrize("what,words", [
+    ('signal: SIGSEGV, fault: "stack overflow", address: "0x7f00"', "Ended by SIGSEGV (stack overflow)"),
+    ('signal: SIGBUS, fault: "beyond the end of a mapped file", mapped_file: "/a/b"',
+     "Ended by SIGBUS (beyond the end of a mapped file: /a/b)"),
+    ("signal: SIGABRT, sent_by_pid: 700, sent_by: python3", "Ended by SIGABRT"),
+    ("signal: SIGTERM, sent_by_pid: 812, sent_by: bash", "Ended by SIGTERM (sent by process 812 bash)"),
+    ("signal: SIGKILL, sent_by_pid: 812, sent_by: bash",
+     "Ended by SIGKILL (kill -9 by process 812 bash, not out of memory)"),
+    ("signal: SIGKILL", KILLED),
+])
+def test_signal(what, words):
+    text, _ = told("crashed", ended=SIGNAL.replace("WHAT", what))
+    held = HELD_ALONE.replace("and 1.00 MiB in swap", "and 1.00 MiB in swap, the whole tree 446 MiB")
+    assert text.startswith(f"! {words} at 1.0 s, in Calibration: {held}"), text
+
+
+@pytest.mark.parametrize("what,words,tail", [
+    ("signal: SIGABRT, refused_by: vm.max_map_count, mappings: 65531, max_mappings: 65530",
+     "Ended by SIGABRT", "65531 mappings, where vm.max_map_count allows 65530"),
+    ("exit_code: 3, refused_by: RLIMIT_AS, limit_mb: 500.0, usage_mb: 499.5",
+     "Failed with exit status 3", "500 MiB of address space, where RLIMIT_AS allows 500 MiB"),
+    ("exit_code: 3, refused_by: RLIMIT_DATA, limit_mb: 500.0, usage_mb: 490.0",
+     "Failed with exit status 3", "490 MiB of data, where RLIMIT_DATA allows 500 MiB"),
+])
+def test_refused(what, words, tail):
+    """A run that was refused memory might have needed more, as one that was killed for want of it."""
+    text, _ = told("exit3", ended=SIGNAL.replace("how: signal, WHAT", "how: refused, " + what))
+    assert text.startswith(f"! {words}, refused more memory, at 1.0 s, in Calibration: {HELD_ALONE}"), text
+    assert f" and had {tail}" in text, text
+
+
+def test_child_that_crashed_fails_no_run():
+    """A limit holds for a run that ended well, though one of its helpers crashed."""
+    ended = SIGNAL.replace("WHAT", "signal: SIGSEGV").replace("victim_pid: 700", "victim_pid: 702")
+    text, profile = told("good", ended=ended)
+    assert text.startswith("! Ended by SIGSEGV at 1.0 s"), text
+    out = run("diff", "--budget", "peak=4G", GOOD, "-", stdin=profile.encode())[0]
+    assert b"All limits hold." in out, out
+
+
 def test_kill_9_is_no_oom():
     """Where the kernel tells whom its OOM killer takes, a kill without that is somebody's."""
     text = (ENDINGS / "killed.yaml").read_text().replace('  kernel: "6.18.44"', '  kernel: "6.18.44"\n  backends: {oom_kills: "mark_victim"}')

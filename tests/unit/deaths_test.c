@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The path of a cgroup, which comes name by name, the last first. */
+/* The path of a cgroup, which comes name by name, the last first; which ends of processes are bad.
+ */
 #include "model/deaths.h"
 
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +52,179 @@ static void names_that_do_not_end(void **state)
 	free(path);
 }
 
+/* ---- Signals ----------------------------------------------------------------------------------
+ */
+
+enum { PAGE = 4096, TARGET = WIRE_PROCESS_TARGET };
+
+static struct profile_losses losses;
+
+static struct wire_ending signal_to(uint32_t tgid, uint32_t signal, enum wire_sender by,
+				    uint64_t time_ns)
+{
+	return (struct wire_ending){
+		.h = {.kind = WIRE_ENDING, .tgid = tgid, .time_ns = time_ns},
+		.signal = signal,
+		.by = by,
+		.sender = by == WIRE_BY_KERNEL ? 0 : 900,
+		.room = {.mappings = 10,
+			 .mappings_max = 100,
+			 .total = 1000,
+			 .data = 500,
+			 .as_max = ~0ull,
+			 .data_max = ~0ull},
+	};
+}
+
+static void await(struct deaths *d, const struct wire_ending *ending)
+{
+	assert_int_equal(deaths_feed(d, &ending->h, NULL, PAGE, &losses), 0);
+}
+
+/* status: as wait(2) has it. */
+static void ends(struct deaths *d, uint32_t tgid, uint32_t status, uint32_t flags)
+{
+	const struct wire_process exit = {
+		.h = {.kind = WIRE_EXIT, .tgid = tgid}, .exit_code = status, .flags = flags};
+
+	deaths_exit(d, &exit, &losses);
+	assert_int_equal(d->awaited.n, 0);
+}
+
+static size_t told(uint32_t signal, enum wire_sender by, uint32_t status, uint32_t flags)
+{
+	struct wire_ending sent = signal_to(7, signal, by, 1);
+	struct deaths d = {0};
+	size_t n;
+
+	await(&d, &sent);
+	ends(&d, 7, status, flags);
+	n = d.sure.n;
+	deaths_free(&d);
+	return n;
+}
+
+static void only_bad_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(told(SIGSEGV, WIRE_BY_KERNEL, SIGSEGV, 0), 1);
+	assert_int_equal(told(SIGSEGV, WIRE_BY_KERNEL, SIGSEGV | 0x80, 0), 1); /* with a core */
+	assert_int_equal(told(SIGABRT, WIRE_BY_TREE, SIGABRT, 0), 1);
+	assert_int_equal(told(SIGTERM, WIRE_BY_TREE, SIGTERM, 0), 0);
+	assert_int_equal(told(SIGTERM, WIRE_BY_TREE, SIGTERM, TARGET), 1);
+	assert_int_equal(told(SIGTERM, WIRE_BY_PROCESS, SIGTERM, 0), 1);
+	assert_int_equal(told(SIGKILL, WIRE_BY_TREE, SIGKILL, 0), 0);
+	assert_int_equal(told(SIGKILL, WIRE_BY_KERNEL, SIGKILL, 0), 1);
+	assert_int_equal(told(SIGINT, WIRE_BY_PROCESS, SIGINT, TARGET), 0);
+}
+
+/* A debugger kept the signal, or another one was faster. */
+static void other_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(told(SIGSEGV, WIRE_BY_KERNEL, 0, TARGET), 0);
+	assert_int_equal(told(SIGSEGV, WIRE_BY_KERNEL, 3 << 8, TARGET), 0);
+	assert_int_equal(told(SIGSEGV, WIRE_BY_KERNEL, SIGKILL, TARGET), 0);
+}
+
+static void in_order_of_time(void **state)
+{
+	struct wire_ending first = signal_to(7, SIGSEGV, WIRE_BY_KERNEL, 1);
+	struct wire_ending again = signal_to(7, SIGSEGV, WIRE_BY_KERNEL, 2);
+	struct wire_ending second = signal_to(8, SIGBUS, WIRE_BY_KERNEL, 3);
+	struct deaths d = {0};
+
+	(void)state;
+	await(&d, &first);
+	await(&d, &again);
+	await(&d, &second);
+	assert_int_equal(d.awaited.n, 2);
+	deaths_exit(&d, &(struct wire_process){.h.tgid = 8, .exit_code = SIGBUS}, &losses);
+	ends(&d, 7, SIGSEGV, 0);
+	assert_int_equal(d.sure.n, 2);
+	assert_int_equal(d.sure.deaths[0].time_ns, 1);
+	assert_int_equal(d.sure.deaths[1].time_ns, 3);
+	deaths_free(&d);
+}
+
+/* The OOM killer sends a SIGKILL, too: one death, not two. */
+static void oom_is_told_once(void **state)
+{
+	const struct wire_death oom = {.h = {.kind = WIRE_DEATH, .tgid = 7, .time_ns = 2},
+				       .scope = WIRE_SCOPE_MACHINE};
+	struct wire_ending sent = signal_to(7, SIGKILL, WIRE_BY_KERNEL, 1);
+	struct deaths d = {0};
+
+	(void)state;
+	await(&d, &sent);
+	assert_int_equal(deaths_feed(&d, &oom.h, NULL, PAGE, &losses), 0);
+	ends(&d, 7, SIGKILL, TARGET);
+	assert_int_equal(d.sure.n, 1);
+	assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_OOM);
+	deaths_free(&d);
+}
+
+static enum profile_limit refused(struct wire_room room, uint32_t signal, uint32_t status)
+{
+	struct wire_ending sent = signal_to(7, signal, WIRE_BY_KERNEL, 1);
+	enum profile_limit limit = PROFILE_NO_LIMIT;
+	struct deaths d = {0};
+
+	sent.room = room;
+	await(&d, &sent);
+	ends(&d, 7, status, TARGET);
+	if (d.sure.n && d.sure.deaths[0].how == PROFILE_BY_REFUSAL)
+		limit = d.sure.deaths[0].refused_by;
+	deaths_free(&d);
+	return limit;
+}
+
+static void refusals(void **state)
+{
+	const struct wire_room plenty = {99, 100, 1000, 500, 2000 * PAGE, 2000 * PAGE};
+	struct wire_room mappings = plenty, space = plenty, data = plenty, unknown = plenty;
+
+	(void)state;
+	mappings.mappings = 100;
+	space.as_max = 1066 * PAGE;
+	data.data_max = 533 * PAGE;
+	unknown.mappings_max = 0;
+	assert_int_equal(refused(plenty, 0, 1 << 8), PROFILE_NO_LIMIT);
+	assert_int_equal(refused(unknown, 0, 1 << 8), PROFILE_NO_LIMIT);
+	assert_int_equal(refused(mappings, 0, 1 << 8), PROFILE_MAPPINGS);
+	assert_int_equal(refused(space, 0, 1 << 8), PROFILE_ADDRESS_SPACE);
+	assert_int_equal(refused(data, 0, 1 << 8), PROFILE_DATA);
+	assert_int_equal(refused(mappings, SIGABRT, SIGABRT), PROFILE_MAPPINGS);
+	assert_int_equal(refused(mappings, SIGKILL, SIGKILL), PROFILE_NO_LIMIT);
+	assert_int_equal(refused(mappings, 0, 0), PROFILE_NO_LIMIT);
+}
+
+static void no_more_than_the_most(void **state)
+{
+	const uint64_t before = losses.dropped_processes;
+	struct deaths d = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i <= PROFILE_MAX_DEATHS; i++) {
+		struct wire_ending sent = signal_to(1000 + i, SIGSEGV, WIRE_BY_KERNEL, i);
+
+		await(&d, &sent);
+	}
+	assert_int_equal(losses.dropped_processes, before + 1);
+	deaths_free(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths),
 		cmocka_unit_test(names_that_do_not_end),
+		cmocka_unit_test(only_bad_ends),
+		cmocka_unit_test(other_ends),
+		cmocka_unit_test(in_order_of_time),
+		cmocka_unit_test(oom_is_told_once),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(no_more_than_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

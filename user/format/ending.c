@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "format/ending.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,9 +15,7 @@ enum { SHELL_SIGNAL = 128 }; /* a shell whose command ends by signal n exits wit
  */
 static const char *kill_words(const struct recording *r, const struct recording_process *process)
 {
-	if (process->exit_signal != SIGKILL)
-		return "";
-	if (!r->run.backends.oom_kills || process->flags & WIRE_PROCESS_SHARES_MM)
+	if (!r->run.backends.oom_kills || !process || process->flags & WIRE_PROCESS_SHARES_MM)
 		return " (out of memory, or kill -9)";
 	return " (kill -9, not out of memory)";
 }
@@ -33,7 +32,8 @@ static void ending_words(char *out, size_t size, const struct recording *r,
 	else if (!signal)
 		snprintf(out, size, "Failed with exit status %u", process->exit_code);
 	else if (name)
-		snprintf(out, size, "Ended by SIG%s%s", name, kill_words(r, process));
+		snprintf(out, size, "Ended by SIG%s%s", name,
+			 signal == SIGKILL ? kill_words(r, process) : "");
 	else
 		snprintf(out, size, "Ended by signal %u", signal);
 }
@@ -158,7 +158,8 @@ static const struct recording_death *death_of(const struct recording *r,
 	return NULL;
 }
 
-static void say_held(struct ending *ending, const struct recording_death *death)
+/* goes_on: more follows. */
+static void say_held(struct ending *ending, const struct recording_death *death, bool goes_on)
 {
 	const uint64_t rss = death->file + death->anon + death->shmem;
 	char all[UNITS_TEXT_MAX], file[UNITS_TEXT_MAX], anon[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX];
@@ -171,7 +172,8 @@ static void say_held(struct ending *ending, const struct recording_death *death)
 	if (death->swap)
 		say(ending, " and %s in swap", units_bytes_for_people(other, death->swap));
 	if (death->tree_rss > rss)
-		say(ending, ", the whole tree %s,", units_bytes_for_people(other, death->tree_rss));
+		say(ending, ", the whole tree %s%s", units_bytes_for_people(other, death->tree_rss),
+		    goes_on ? "," : "");
 }
 
 static void say_limit(struct ending *ending, const struct recording_death *death)
@@ -187,21 +189,13 @@ static void say_limit(struct ending *ending, const struct recording_death *death
 	    units_bytes_for_people(usage, death->usage));
 }
 
-/*
- * "Killed by the OOM killer at 1.3 s, in Layer 22: process 700 python3 held 245 MiB (anon 240 MiB,
- * file 5 MiB) when it asked for more than cgroup /job may have: 300 MiB, of which 300 MiB were in
- * use"
- */
-static void say_death(struct ending *ending, const struct recording *r,
-		      const struct recording_death *death)
+static bool is_how(const struct recording_death *death, const char *how)
 {
-	const struct recording_process *process = process_at(r, death->pid, death->time_ns);
+	return death->how && !strcmp(death->how, how);
+}
 
-	say(ending, "Killed by the OOM killer");
-	add_where(ending, r, death->time_ns, process);
-	say(ending, ": process %u %.100s", death->pid,
-	    process ? short_command(process->cmdline, process->comm) : "");
-	say_held(ending, death);
+static void say_asker(struct ending *ending, const struct recording_death *death)
+{
 	if (death->asked_by == death->pid)
 		say(ending, " when it asked for more than ");
 	else if (death->asked_by)
@@ -209,9 +203,83 @@ static void say_death(struct ending *ending, const struct recording *r,
 		    death->asked_by_comm ? death->asked_by_comm : "");
 	else
 		say(ending, " when another process asked for more than ");
-	say_limit(ending, death);
+}
+
+static void say_refusal(struct ending *ending, const struct recording_death *death)
+{
+	char usage[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX];
+
+	if (death->mappings_max)
+		say(ending, " and had %" PRIu64 " mappings, where %.32s allows %" PRIu64,
+		    death->mappings, death->refused_by, death->mappings_max);
+	else
+		say(ending, " and had %s of %s, where %.32s allows %s",
+		    units_bytes_for_people(usage, death->usage),
+		    !strcmp(death->refused_by, "RLIMIT_AS") ? "address space" : "data",
+		    death->refused_by, units_bytes_for_people(limit, death->limit));
+}
+
+/* " (stack overflow)", " (kill -9 by process 12 bash, not out of memory)". */
+static void say_cause(struct ending *ending, const struct recording *r,
+		      const struct recording_death *death)
+{
+	const bool is_kill = death->signal && !strcmp(death->signal, "SIGKILL");
+
+	if (death->fault && death->mapped_file)
+		say(ending, " (%.64s: %.300s)", death->fault, death->mapped_file);
+	else if (death->fault)
+		say(ending, " (%.64s)", death->fault);
+	else if (death->sender && death->sender != death->pid)
+		say(ending, " (%s by process %u %.48s%s)", is_kill ? "kill -9" : "sent",
+		    death->sender, death->sender_comm ? death->sender_comm : "",
+		    is_kill ? ", not out of memory" : "");
+	else if (is_kill)
+		say(ending, "%s", kill_words(r, process_at(r, death->pid, death->time_ns)));
+}
+
+/*
+ * "Killed by the OOM killer at 1.3 s, in Layer 22: process 700 python3 held 245 MiB (anon 240 MiB,
+ * file 5 MiB) when it asked for more than cgroup /job may have: 300 MiB, of which 300 MiB were in
+ * use"
+ * "Ended by SIGSEGV (stack overflow) at 1.3 s, in Layer 22: process 700 python3 held 245 MiB (...)"
+ */
+static void say_death(struct ending *ending, const struct recording *r,
+		      const struct recording_death *death)
+{
+	const struct recording_process *process = process_at(r, death->pid, death->time_ns);
+	const bool is_oom = is_how(death, "oom");
+
+	if (is_oom)
+		say(ending, "Killed by the OOM killer");
+	else if (death->signal)
+		say(ending, "Ended by %.32s", death->signal);
+	else
+		say(ending, "Failed with exit status %u", death->exit_code);
+	if (!is_oom)
+		say_cause(ending, r, death);
+	if (death->refused_by)
+		say(ending, ", refused more memory,");
+	add_where(ending, r, death->time_ns, process);
+	say(ending, ": process %u %.100s", death->pid,
+	    process ? short_command(process->cmdline, process->comm) : "");
+	say_held(ending, death, is_oom || death->refused_by);
+	if (is_oom) {
+		say_asker(ending, death);
+		say_limit(ending, death);
+	} else if (death->refused_by) {
+		say_refusal(ending, death);
+	}
 	if (r->n_deaths > 1)
-		say(ending, " (%zu processes were killed so)", r->n_deaths);
+		say(ending, " (%zu processes ended badly)", r->n_deaths);
+}
+
+/* For want of memory. */
+static bool was_starved(const struct recording *r)
+{
+	for (size_t i = 0; i < r->n_deaths; i++)
+		if (is_how(&r->deaths[i], "oom") || is_how(&r->deaths[i], "refused"))
+			return true;
+	return false;
 }
 
 /* Returns whether the death of the process was told. */
@@ -255,6 +323,6 @@ void recording_ending(const struct recording *r, struct ending *ending)
 		say(ending, "%s", ending->text[0] ? ". " : "");
 		say_death(ending, r, &r->deaths[r->n_deaths - 1]);
 	}
-	ending->is_killed |= r->partial || r->n_deaths;
-	ending->is_failed |= r->partial || r->n_deaths;
+	ending->is_killed |= r->partial || was_starved(r);
+	ending->is_failed |= r->partial || was_starved(r);
 }

@@ -387,7 +387,18 @@ const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
 
 static const struct field death_fields[] = {
 	{FIELD(death, "how", how, FIELD_TEXT), .required = true,
-	 .means = "oom: the kernel's OOM killer took it"},
+	 .means = "oom: the kernel's OOM killer took it; signal: it was sent one that it does not "
+		  "handle; refused: it could have no more memory"},
+	{FIELD(death, "signal", signal, FIELD_TEXT)},
+	{FIELD(death, "fault", fault, FIELD_TEXT), .means = "what its own error was, if any"},
+	{FIELD(death, "address", address, FIELD_TEXT), .means = "that it used"},
+	{FIELD(death, "mapped_file", mapped_file, FIELD_TEXT), .means = "at that address"},
+	{FIELD(death, "sent_by_pid", sender, FIELD_U32)},
+	{FIELD(death, "sent_by", sender_comm, FIELD_TEXT)},
+	{FIELD(death, "exit_code", exit_code, FIELD_U32)},
+	{FIELD(death, "refused_by", refused_by, FIELD_TEXT), .means = "the limit that it was at"},
+	{FIELD(death, "mappings", mappings, FIELD_COUNT)},
+	{FIELD(death, "max_mappings", mappings_max, FIELD_COUNT)},
 	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
 	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
 	{FIELD(death, "scope", scope, FIELD_TEXT),
@@ -395,7 +406,8 @@ static const struct field death_fields[] = {
 	{FIELD(death, "path", path, FIELD_TEXT), .means = "of the cgroup, from the root"},
 	{FIELD(death, "limit_mb", limit, FIELD_BYTES)},
 	{FIELD(death, "usage_mb", usage, FIELD_BYTES),
-	 .means = "what the kernel had charged to the cgroup, page cache and its own included"},
+	 .means = "what the kernel had charged to the cgroup, page cache and its own included; or "
+		  "what the process had of refused_by, whose limit is limit_mb"},
 	{FIELD(death, "with_swap", with_swap, FIELD_BOOL),
 	 .means = "true: both are of memory and swap together"},
 	{FIELD(death, "victim_pid", pid, FIELD_U32), .required = true},

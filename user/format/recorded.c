@@ -281,39 +281,6 @@ struct recording_peak recorded_peak(const struct profile *p,
 	return peak;
 }
 
-struct recording_death recorded_death(const struct profile *p, const struct profile_death *death)
-{
-	static char how[] = "oom", cgroup[] = "cgroup", machine[] = "machine";
-	const bool by_cgroup = death->scope == WIRE_SCOPE_CGROUP;
-	struct recording_death recorded = {
-		.has = field_all(&record_death),
-		.how = how,
-		.time_ns = profile_rel_ns(p, death->time_ns),
-		.pid = death->tgid,
-		.scope = by_cgroup ? cgroup : machine,
-		.path = death->path,
-		.limit = death->limit,
-		.usage = death->usage,
-		.with_swap = death->with_swap,
-		.asked_by = death->asked_by,
-		.asked_by_comm = (char *)death->asked_by_comm,
-		.phase = (char *)death->phase,
-		.file = death->own.file,
-		.anon = death->own.anon,
-		.shmem = death->own.shmem,
-		.swap = death->own.swap,
-		.tree_rss = death->tree.rss,
-	};
-
-	field_put(&record_death, &recorded, "phase", death->phase);
-	field_put(&record_death, &recorded, "path", by_cgroup);
-	field_put(&record_death, &recorded, "limit_mb", by_cgroup);
-	field_put(&record_death, &recorded, "usage_mb", by_cgroup);
-	field_put(&record_death, &recorded, "with_swap", death->with_swap);
-	field_put(&record_death, &recorded, "asked_by_pid", death->asked_by);
-	return recorded;
-}
-
 struct recording_shared recorded_shared(const struct profile_totals *totals)
 {
 	static char note[] =
@@ -394,7 +361,8 @@ static int record_deaths(struct recording *r, const struct profile *p)
 		if (!list)
 			return -ENOMEM;
 		r->deaths = list;
-		list[r->n_deaths] = recorded_death(p, &deaths[r->n_deaths]);
+		if (recorded_death(p, &deaths[r->n_deaths], r->arena, &list[r->n_deaths]))
+			return -ENOMEM;
 	}
 	return 0;
 }

@@ -37,6 +37,8 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
 		    struct recording_trend **list, size_t *n);
 /* The texts are the profile's. */
-struct recording_death recorded_death(const struct profile *p, const struct profile_death *death);
+/* Returns 0 or -ENOMEM. */
+int recorded_death(const struct profile *p, const struct profile_death *death, struct arena *arena,
+		   struct recording_death *into);
 
 #endif

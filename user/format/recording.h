@@ -196,15 +196,23 @@ struct recording_trend {
 	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
 };
 
-/* A process that the kernel's OOM killer took, in the order of time. */
+/* A process that ended badly, in the order of time. Texts are NULL where they say nothing. */
 struct recording_death {
 	uint64_t has;
-	char *how; /* "oom" */
+	char *how;	      /* "oom", "signal", "refused" */
+	char *signal, *fault; /* "SIGSEGV", "stack overflow" */
+	char *address;	      /* of the fault: "0x7ffe0010" */
+	char *mapped_file;    /* at that address */
+	uint32_t sender;      /* pid of who sent the signal; 0: nobody, or not known here */
+	char *sender_comm;
+	uint32_t exit_code; /* not 0: of one that failed by itself */
+	char *refused_by;   /* "vm.max_map_count", "RLIMIT_AS", "RLIMIT_DATA" */
+	uint64_t mappings, mappings_max;
 	uint64_t time_ns;
 	uint32_t pid;
 	char *scope;	       /* "cgroup" or "machine" */
 	char *path;	       /* of the memory cgroup at its limit; NULL: none */
-	uint64_t limit, usage; /* its */
+	uint64_t limit, usage; /* of that, or of what refused memory */
 	bool with_swap;	       /* both are of memory and swap */
 	uint32_t asked_by;     /* pid of who wanted more; 0: not known here */
 	char *asked_by_comm;

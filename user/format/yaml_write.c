@@ -125,22 +125,26 @@ static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_
 	arena_free(arena);
 }
 
+/* What there is no memory for is left out. */
 static void put_deaths(struct emit *e, const struct profile *p)
 {
 	size_t n;
 	const struct profile_death *deaths = profile_deaths(p, &n);
+	struct arena *arena = n ? arena_new() : NULL;
 
-	if (!n)
+	if (!arena)
 		return;
 	emit_plain(e, "ended");
 	emit_list(e, EMIT_BLOCK);
 	for (size_t i = 0; i < n; i++) {
-		const struct recording_death death = recorded_death(p, &deaths[i]);
+		struct recording_death death;
 
-		yaml_item(e, &record_death, &death);
+		if (!recorded_death(p, &deaths[i], arena, &death))
+			yaml_item(e, &record_death, &death);
 	}
 	emit_list_end(e);
 	emit_boundary(e);
+	arena_free(arena);
 }
 
 static void put_processes(struct emit *e, const struct profile *p)

@@ -41,6 +41,11 @@ static bool death_ok(const struct wire_death *death, size_t size)
 	       death->scope <= WIRE_SCOPE_CGROUP;
 }
 
+static bool ending_ok(const struct wire_ending *ending, size_t size)
+{
+	return size >= sizeof(*ending) && ending->by <= WIRE_BY_TREE && ending->signal <= 64;
+}
+
 bool wire_record_ok(const void *data, size_t size)
 {
 	const struct wire_header *h = data;
@@ -62,6 +67,8 @@ bool wire_record_ok(const void *data, size_t size)
 		return size >= sizeof(struct wire_usage_point);
 	case WIRE_DEATH:
 		return death_ok(data, size);
+	case WIRE_ENDING:
+		return ending_ok(data, size);
 	}
 	return false;
 }

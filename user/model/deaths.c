@@ -2,6 +2,7 @@
 #include "model/deaths.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,11 +50,39 @@ char *deaths_path(const char *names, size_t size, uint32_t n, bool cut)
 	return path;
 }
 
-int deaths_add(struct deaths *d, const struct wire_death *wire, const char *phase,
-	       uint64_t page_size)
+/* Returns room for one more at the end of `list`, or NULL and *err. */
+static struct profile_death *new_death(struct death_list *list, int *err)
 {
-	struct profile_death *list;
+	struct profile_death *deaths;
+
+	*err = -ENOSPC;
+	if (list->n == PROFILE_MAX_DEATHS)
+		return NULL;
+	*err = -ENOMEM;
+	deaths = array_reserve(list->deaths, list->n, &list->cap, sizeof(*deaths));
+	if (!deaths)
+		return NULL;
+	list->deaths = deaths;
+	*err = 0;
+	return &deaths[list->n++];
+}
+
+static void free_death(struct profile_death *death)
+{
+	free(death->path);
+	free(death->file);
+}
+
+static void repair_comm(char (*to)[WIRE_COMM_LEN * 3], const char comm[WIRE_COMM_LEN])
+{
+	text_repair(*to, sizeof(*to), comm, strnlen(comm, WIRE_COMM_LEN), NULL);
+}
+
+static int add_oom(struct deaths *d, const struct wire_death *wire, const char *phase,
+		   uint64_t page_size)
+{
 	struct profile_death death = {
+		.how = PROFILE_BY_OOM,
 		.time_ns = wire->h.time_ns,
 		.tgid = wire->h.tgid,
 		.asked_by = wire->asked_by,
@@ -65,28 +94,237 @@ int deaths_add(struct deaths *d, const struct wire_death *wire, const char *phas
 		.own = memory_from_wire(&wire->own, page_size),
 		.phase = phase,
 	};
+	struct profile_death *new;
+	int err;
 
-	if (d->n == PROFILE_MAX_DEATHS)
-		return -ENOSPC;
-	list = array_reserve(d->list, d->n, &d->cap, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	d->list = list;
 	if (wire->scope == WIRE_SCOPE_CGROUP) {
 		death.path =
 			deaths_path(wire->path, sizeof(wire->path), wire->components, wire->cut);
 		if (!death.path)
 			return -ENOMEM;
 	}
-	text_repair(death.asked_by_comm, sizeof(death.asked_by_comm), wire->asked_by_comm,
-		    strnlen(wire->asked_by_comm, sizeof(wire->asked_by_comm)), NULL);
-	d->list[d->n++] = death;
-	return 0;
+	repair_comm(&death.asked_by_comm, wire->asked_by_comm);
+	new = new_death(&d->sure, &err);
+	if (new)
+		*new = death;
+	else
+		free_death(&death);
+	return err;
+}
+
+/* ---- Signals and failures ---------------------------------------------------------------------
+ */
+
+/* Whether less than a 16th is left: what one large piece of memory may want. */
+static bool is_scarce(uint64_t used, uint64_t most)
+{
+	return used >= most - most / 16;
+}
+
+static void find_refusal(struct profile_death *death, const struct wire_room *room,
+			 uint64_t page_size)
+{
+	const uint64_t total = room->total * page_size, data = room->data * page_size;
+
+	if (room->mappings_max && room->mappings >= room->mappings_max) {
+		death->refused_by = PROFILE_MAPPINGS;
+		death->mappings = room->mappings;
+		death->mappings_max = room->mappings_max;
+	} else if (is_scarce(total, room->as_max)) {
+		death->refused_by = PROFILE_ADDRESS_SPACE;
+		death->usage = total;
+		death->limit = room->as_max;
+	} else if (is_scarce(data, room->data_max)) {
+		death->refused_by = PROFILE_DATA;
+		death->usage = data;
+		death->limit = room->data_max;
+	}
+}
+
+/* A program that is refused memory, and does not check it, is aborted or uses a null pointer. */
+static bool may_be_refused(const struct wire_ending *wire)
+{
+	const bool own = wire->by == WIRE_BY_KERNEL || wire->sender == wire->h.tgid;
+
+	switch (wire->signal) {
+	case 0:
+		return true;
+	case SIGABRT:
+	case SIGSEGV:
+	case SIGTRAP:
+	case SIGILL:
+		return own && !wire->stack_overflow;
+	default:
+		return false;
+	}
+}
+
+static struct profile_death *awaited(struct deaths *d, uint32_t tgid, uint32_t signal)
+{
+	for (size_t i = 0; i < d->awaited.n; i++)
+		if (d->awaited.deaths[i].tgid == tgid && d->awaited.deaths[i].signal == signal)
+			return &d->awaited.deaths[i];
+	return NULL;
+}
+
+static int await(struct deaths *d, const struct wire_ending *wire, const char *phase,
+		 uint64_t page_size)
+{
+	struct profile_death death = {
+		.how = PROFILE_BY_SIGNAL,
+		.time_ns = wire->h.time_ns,
+		.tgid = wire->h.tgid,
+		.signal = wire->signal,
+		.code = wire->code,
+		.address = wire->address,
+		.stack_overflow = wire->stack_overflow,
+		.by = wire->by,
+		.sender = wire->sender,
+		.tree = memory_from_wire(&wire->tree, page_size),
+		.own = memory_from_wire(&wire->own, page_size),
+		.phase = phase,
+	};
+	struct profile_death *new;
+	int err;
+
+	if (awaited(d, wire->h.tgid, wire->signal))
+		return 0;
+	if (may_be_refused(wire))
+		find_refusal(&death, &wire->room, page_size);
+	if (death.refused_by)
+		death.how = PROFILE_BY_REFUSAL;
+	else if (!wire->signal)
+		return 0;
+	if (wire->components) {
+		death.file =
+			deaths_path(wire->path, sizeof(wire->path), wire->components, wire->cut);
+		if (!death.file)
+			return -ENOMEM;
+	}
+	repair_comm(&death.sender_comm, wire->sender_comm);
+	new = new_death(&d->awaited, &err);
+	if (new)
+		*new = death;
+	else
+		free_death(&death);
+	return err;
+}
+
+int deaths_feed(struct deaths *d, const struct wire_header *record, const char *phase,
+		uint64_t page_size, struct profile_losses *losses)
+{
+	const void *data = record;
+	const int err = record->kind == WIRE_DEATH ? add_oom(d, data, phase, page_size)
+						   : await(d, data, phase, page_size);
+
+	losses->dropped_processes += err == -ENOSPC;
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* Signals by which the kernel or the program itself says that it has gone wrong. */
+static bool is_of_an_error(uint32_t signal)
+{
+	switch (signal) {
+	case SIGILL:
+	case SIGTRAP:
+	case SIGABRT:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGSEGV:
+	case SIGSYS:
+	case SIGXCPU:
+	case SIGXFSZ:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * A ^C is what the user wanted. And programs end their helpers by signals: a pool its workers by
+ * SIGTERM, `yes | head` the first by SIGPIPE.
+ */
+static bool is_bad(const struct profile_death *death, bool is_target)
+{
+	if (!death->signal || is_of_an_error(death->signal))
+		return true;
+	return death->signal != SIGINT && (is_target || death->by != WIRE_BY_TREE);
+}
+
+/* Returns whether the OOM killer took it, of whose SIGKILL nothing more is to be told. */
+static bool is_told(const struct deaths *d, uint32_t tgid, uint64_t from_ns)
+{
+	for (size_t i = d->sure.n; i-- > 0;)
+		if (d->sure.deaths[i].tgid == tgid && d->sure.deaths[i].time_ns >= from_ns)
+			return true;
+	return false;
+}
+
+/* In order of time. */
+static int make_sure(struct deaths *d, const struct profile_death *death)
+{
+	struct profile_death *list;
+	int err;
+
+	if (!new_death(&d->sure, &err))
+		return err;
+	list = d->sure.deaths;
+	for (size_t i = d->sure.n - 1;; i--) {
+		if (!i || list[i - 1].time_ns <= death->time_ns) {
+			list[i] = *death;
+			return 0;
+		}
+		list[i] = list[i - 1];
+	}
+}
+
+/* Takes what is awaited of the process. Returns true and fills in *ended if one is how it ended. */
+static bool take_awaited(struct deaths *d, uint32_t tgid, uint32_t signal,
+			 struct profile_death *ended)
+{
+	struct death_list *list = &d->awaited;
+	bool found = false;
+
+	for (size_t i = list->n; i-- > 0;) {
+		if (list->deaths[i].tgid != tgid)
+			continue;
+		if (list->deaths[i].signal == signal && !found) {
+			*ended = list->deaths[i];
+			found = true;
+		} else {
+			free_death(&list->deaths[i]);
+		}
+		list->deaths[i] = list->deaths[--list->n];
+	}
+	return found;
+}
+
+void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses)
+{
+	const uint32_t signal = event->exit_code & 0x7f, code = event->exit_code >> 8 & 0xff;
+	struct profile_death ended;
+
+	if (!take_awaited(d, event->h.tgid, signal, &ended))
+		return;
+	ended.exit_code = signal ? 0 : code;
+	if (is_bad(&ended, event->flags & WIRE_PROCESS_TARGET) && (signal || code) &&
+	    !is_told(d, ended.tgid, ended.time_ns)) {
+		if (!make_sure(d, &ended))
+			return;
+		losses->dropped_processes++;
+	}
+	free_death(&ended);
+}
+
+static void free_list(struct death_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free_death(&list->deaths[i]);
+	free(list->deaths);
 }
 
 void deaths_free(struct deaths *d)
 {
-	for (size_t i = 0; i < d->n; i++)
-		free(d->list[i].path);
-	free(d->list);
+	free_list(&d->sure);
+	free_list(&d->awaited);
 }

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* deaths.h - whom the kernel killed for want of memory, and why. */
+/*
+ * deaths.h - which processes ended badly, and why.
+ *
+ * The OOM killer's choice is sure. A signal is awaited, until the exit of its process says that it
+ * ended so.
+ */
 #ifndef QPROF_DEATHS_H
 #define QPROF_DEATHS_H
 
 #include "model/profile.h"
 
-struct deaths {
-	struct profile_death *list;
+struct death_list {
+	struct profile_death *deaths;
 	size_t n, cap;
 };
 
-/* phase: of the process, or NULL; it must outlive the deaths. Returns 0; -ENOSPC: there are as many
- * as are kept; or -ENOMEM. */
-int deaths_add(struct deaths *d, const struct wire_death *wire, const char *phase,
-	       uint64_t page_size);
+struct deaths {
+	struct death_list sure;	   /* in order of time */
+	struct death_list awaited; /* each process by each signal at most once */
+};
+
+/*
+ * Takes a WIRE_DEATH, or a WIRE_ENDING, which may come to be how its process ends. phase: of the
+ * process, or NULL; it must outlive the deaths. Counts what there is no room for. Returns 0, or
+ * -ENOMEM.
+ */
+int deaths_feed(struct deaths *d, const struct wire_header *record, const char *phase,
+		uint64_t page_size, struct profile_losses *losses);
+/* A process has ended: decides about what was awaited of it. */
+void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses);
 void deaths_free(struct deaths *d);
 
 /*

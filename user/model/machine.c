@@ -119,7 +119,7 @@ static int feed_point(struct machine *m, const struct wire_point *point, struct 
 	return 0;
 }
 
-/* The OOM killer took a process: the profile of its job tells of it. */
+/* A process is about to end badly: the profile of its job tells of it. */
 static int feed_death(struct machine *m, const struct wire_header *h, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, h, news);
@@ -145,6 +145,7 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_POINT:
 		return feed_point(m, data, news);
 	case WIRE_DEATH:
+	case WIRE_ENDING:
 		return feed_death(m, record, news);
 	case WIRE_MAPPED:
 		find_subject(m, record, news);

@@ -400,6 +400,7 @@ void profile_exit(struct profile *p, const struct process *process,
 	const uint64_t step_peak = event->memory.step_peak * p->config.page_size;
 
 	phases_exit(&p->phases, process, step_peak);
+	deaths_exit(&p->deaths, event, &p->losses);
 	if (process != p->first)
 		return;
 	main_peak_exit(&p->main_peak, step_peak);
@@ -412,6 +413,7 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 
 	if (event->h.kind == WIRE_EXIT && p->finished && event->h.time_ns > p->end_ns) {
 		processes_ended_later(p->processes, event);
+		deaths_exit(&p->deaths, event, &p->losses);
 		return 0;
 	}
 	err = processes_event(p->processes, event, p->config.page_size, &process);
@@ -425,13 +427,11 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 	return 0;
 }
 
-static int feed_death(struct profile *p, const struct wire_death *death)
+static int feed_death(struct profile *p, const struct wire_header *record)
 {
-	const char *phase = phases_of(&p->phases, death->h.tgid);
-	const int err = deaths_add(&p->deaths, death, phase, p->config.page_size);
+	const char *phase = phases_of(&p->phases, record->tgid);
 
-	p->losses.dropped_processes += err == -ENOSPC;
-	return err == -ENOSPC ? 0 : err;
+	return deaths_feed(&p->deaths, record, phase, p->config.page_size, &p->losses);
 }
 
 int profile_feed(struct profile *p, const struct wire_header *record,
@@ -449,7 +449,8 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_EXIT:
 		return feed_process(p, data);
 	case WIRE_DEATH:
-		return feed_death(p, data);
+	case WIRE_ENDING:
+		return feed_death(p, record);
 	case WIRE_POINT:
 		err = feed_point(p, data);
 		if (!err)

@@ -193,15 +193,36 @@ struct profile_at_peak {
 	size_t n_shares;
 };
 
-/* The kernel's OOM killer took a process. */
+/* How a process came to a bad end. */
+enum profile_how {
+	PROFILE_BY_OOM,	    /* the kernel's OOM killer took it */
+	PROFILE_BY_SIGNAL,  /* that it did not handle */
+	PROFILE_BY_REFUSAL, /* it could have no more memory; then it ended by a signal, or failed */
+};
+
+/* Which limit refused memory. */
+enum profile_limit { PROFILE_NO_LIMIT, PROFILE_MAPPINGS, PROFILE_ADDRESS_SPACE, PROFILE_DATA };
+
+/* A process ended badly. Some is known of PROFILE_BY_OOM only: scope, path, with_swap, asked_by. */
 struct profile_death {
+	enum profile_how how;
 	uint64_t time_ns;
 	uint32_t tgid;
+	uint32_t signal, exit_code; /* how it ended; of PROFILE_BY_OOM not set */
+	int32_t code;		    /* si_code */
+	uint64_t address;	    /* of a fault */
+	bool stack_overflow;
+	enum wire_sender by;
+	uint32_t sender;		     /* tgid of who sent the signal; 0: nobody known */
+	char sender_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
+	enum profile_limit refused_by;
+	uint64_t mappings, mappings_max; /* of PROFILE_MAPPINGS */
 	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
 	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
 	enum wire_scope scope;
 	char *path; /* of the memory cgroup whose limit was reached, valid UTF-8; else NULL */
-	uint64_t usage, limit;		 /* its */
+	char *file; /* of a fault: the file that is mapped there, valid UTF-8; else NULL */
+	uint64_t usage, limit;		 /* of that cgroup, or of refused_by; in bytes */
 	bool with_swap;			 /* both are of memory and swap */
 	struct profile_memory tree, own; /* before anything was freed */
 	const char *phase; /* its own that began last, or else of another process; may be NULL */

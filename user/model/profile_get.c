@@ -71,8 +71,8 @@ const struct profile_metric *profile_summaries(const struct profile *p, size_t *
 
 const struct profile_death *profile_deaths(const struct profile *p, size_t *count)
 {
-	*count = p->deaths.n;
-	return p->deaths.list;
+	*count = p->deaths.sure.n;
+	return p->deaths.sure.deaths;
 }
 
 const char *const *profile_definitions(const struct profile *p, size_t *count)

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ending.bpf.c - a process is about to end badly: by a signal, or by itself while it has as much
+ * address space as it may have. What it holds then, who sent the signal, what a fault was about.
+ *
+ * A signal is looked at when it is sent. One that the process blocks is left out, for it may wait
+ * for ever; then the exit alone says that it came.
+ */
+#include "ending.bpf.h"
+#include "mms.bpf.h"
+#include "pids.bpf.h"
+#include "rss.bpf.h"
+#include "snapshot.bpf.h"
+
+enum {
+	SI_TIMER = -2,
+	PAGE = 4096,	      /* a guard of a stack has one at least */
+	FRAME_MAX = 64 << 20, /* by which one function moves the stack pointer, at most */
+	MAX_DEPTH = 24,	      /* directories of a path */
+	PATH_PART = 256,
+	PATH_AT = sizeof(struct wire_ending) - WIRE_PATH_MAX,
+};
+
+/* ---- Faults -----------------------------------------------------------------------------------
+ */
+
+/* A record in the making: too large for the stack, and a look at a mapping finds it here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_ending);
+} ending_draft SEC(".maps");
+
+static __always_inline struct wire_ending *draft(void)
+{
+	const u32 zero = 0;
+
+	return bpf_map_lookup_elem(&ending_draft, &zero);
+}
+
+static __always_inline struct mount *mount_of(struct vfsmount *vfs)
+{
+	return (void *)vfs - bpf_core_field_offset(struct mount, mnt);
+}
+
+/* The path is of what the process's namespace has mounted where; a lazily unmounted one is cut. */
+static __always_inline void fill_path(struct wire_ending *e, struct file *file)
+{
+	struct mount *mount = mount_of(BPF_CORE_READ(file, f_path.mnt));
+	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry), *parent;
+	u32 at = 0;
+	long len;
+
+	for (u32 i = 0; i < MAX_DEPTH; i++) {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		if (parent == dentry) {
+			struct mount *outer = BPF_CORE_READ(mount, mnt_parent);
+
+			if (outer == mount)
+				return;
+			dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+			mount = outer;
+			continue;
+		}
+		if (at > WIRE_PATH_MAX - PATH_PART)
+			break;
+		len = bpf_probe_read_kernel_str(e->path + at, PATH_PART,
+						BPF_CORE_READ(dentry, d_name.name));
+		if (len < 0)
+			break;
+		at += len;
+		e->components++;
+		dentry = parent;
+	}
+	e->cut = 1;
+}
+
+/* The page below a thread's stack is mapped without any right. */
+static long look_at_mapping(struct task_struct *task, struct vm_area_struct *vma, void *context)
+{
+	const u64 rights = VM_READ | VM_WRITE | VM_EXEC, stack = *(u64 *)context;
+	struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct wire_ending *e = draft();
+
+	if (!e)
+		return 0;
+	if (file && e->signal == SIGBUS)
+		fill_path(e, file);
+	e->stack_overflow = !file && e->signal == SIGSEGV &&
+			    !(BPF_CORE_READ(vma, vm_flags) & rights) &&
+			    stack < BPF_CORE_READ(vma, vm_end) + PAGE &&
+			    stack + FRAME_MAX > BPF_CORE_READ(vma, vm_start);
+	return 0;
+}
+
+/* The stack of the first thread grows until RLIMIT_STACK. Its top is behind the environment. */
+static __always_inline bool is_beyond_stack(struct task_struct *task, u64 address, u64 stack)
+{
+	const u64 top = (BPF_CORE_READ(task, mm, env_end) + 2 * PAGE) & ~(PAGE - 1ULL);
+	const u64 limit = BPF_CORE_READ(task, signal, rlim[RLIMIT_STACK].rlim_cur);
+
+	return limit < top && address < top - limit + 2 * PAGE && address + PAGE > stack &&
+	       stack + FRAME_MAX > top - limit;
+}
+
+/* The task is the one that runs: the kernel sends the signal on its behalf. */
+static __always_inline void fill_fault(struct wire_ending *e)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 stack = PT_REGS_SP_CORE((struct pt_regs *)bpf_task_pt_regs(task));
+
+	bpf_find_vma(task, e->address, look_at_mapping, &stack, 0);
+	if (e->signal == SIGSEGV && is_beyond_stack(task, e->address, stack))
+		e->stack_overflow = 1;
+}
+
+/* ---- Signals ----------------------------------------------------------------------------------
+ */
+
+static __always_inline bool is_handled(struct task_struct *task, u32 signal)
+{
+	void *action = (void *)BPF_CORE_READ(task, sighand) +
+		       bpf_core_field_offset(struct sighand_struct, action) +
+		       (signal - 1) * bpf_core_type_size(struct k_sigaction) +
+		       bpf_core_field_offset(struct k_sigaction, sa) +
+		       bpf_core_field_offset(struct sigaction, sa_handler);
+	void *handler = NULL;
+
+	return bpf_probe_read_kernel(&handler, sizeof(handler), action) || handler;
+}
+
+static __always_inline bool is_fault(u32 signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS;
+}
+
+static __always_inline void fill_sender(struct wire_ending *e, u64 info, u32 job)
+{
+	struct proc *sender;
+
+	if (info > BY_KERNEL) {
+		const struct kernel_siginfo *i = (void *)info;
+
+		e->code = BPF_CORE_READ(i, si_code);
+		if (e->code > 0 && is_fault(e->signal))
+			e->address = (u64)BPF_CORE_READ(i, _sifields._sigfault._addr);
+	}
+	if (info == BY_KERNEL || e->code > 0 || e->code == SI_TIMER)
+		return;
+	e->sender = current_id() >> 32;
+	sender = find_proc(e->sender);
+	e->by = sender && sender->job == job ? WIRE_BY_TREE : WIRE_BY_PROCESS;
+	bpf_get_current_comm(e->sender_comm, sizeof(e->sender_comm));
+}
+
+/* ---- The record -------------------------------------------------------------------------------
+ */
+
+static __always_inline void fill_room(struct wire_room *room, struct task_struct *task)
+{
+	room->mappings = BPF_CORE_READ(task, mm, map_count);
+	room->mappings_max = config.max_mappings;
+	room->total = BPF_CORE_READ(task, mm, total_vm);
+	room->data = BPF_CORE_READ(task, mm, data_vm);
+	room->as_max = BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur);
+	room->data_max = BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur);
+}
+
+static __always_inline void emit(struct wire_ending *e, struct proc *proc, u32 tid)
+{
+	recount(memory_of(proc));
+	fill_header(&e->h, WIRE_ENDING, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);
+	memory_of_tree(proc->job, &e->tree);
+	process_memory(proc, false, &e->own);
+	if (bpf_ringbuf_output(&control, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
+		count(lost_process_events);
+}
+
+int tell_signal(u64 at, u64 info, u32 signal)
+{
+	struct task_struct *task = (struct task_struct *)at;
+	struct proc *proc = find_proc(tgid_of(task));
+	struct wire_ending *e = draft();
+
+	if (!e || !proc || proc->waiting || !ends_by_default(signal) || is_handled(task, signal) ||
+	    BPF_CORE_READ(task, blocked.sig[0]) & SIGNAL_BIT(signal))
+		return 0;
+	__builtin_memset(e, 0, PATH_AT);
+	e->signal = signal;
+	fill_sender(e, info, proc->job);
+	if (e->code > 0 && is_fault(signal))
+		fill_fault(e);
+	fill_room(&e->room, task);
+	emit(e, proc, tid_of(task));
+	return 0;
+}
+
+/* ---- Exits ------------------------------------------------------------------------------------
+ */
+
+int tell_failure(struct proc *proc, u32 tid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct wire_ending *e = draft();
+
+	if (!e || !proc || !BPF_CORE_READ(task, mm))
+		return 0;
+	__builtin_memset(e, 0, PATH_AT);
+	fill_room(&e->room, task);
+	emit(e, proc, tid);
+	return 0;
+}

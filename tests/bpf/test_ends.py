@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How processes end badly: by which signal, from whom, for which fault; and what refused them memory."""
+
+import platform
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import CLEAN_ENV, Lines, MIB, QPROF, ending, parse, process_of, profile_command, program, run_qprof
+
+HELD = 16 * MIB
+LIMIT = 256 * MIB
+ON_X86 = platform.machine() == "x86_64"
+
+
+def ends(out, *how, status):
+    return profile_command(out, program("ends"), *how, status=status)
+
+
+def only_end(run):
+    return only_end_of(run.profile)
+
+
+def only_end_of(profile):
+    """The one entry of `ended`, with what all of them must say."""
+    found = profile.get("ended", [])
+    assert len(found) == 1, f"expected one process to have ended badly, got {found}"
+    victim = process_of(profile, found[0]["victim_pid"])[-1]
+    assert "ends" in victim["cmdline"], victim
+    assert found[0]["phase"] == "Layer 3", found
+    assert HELD <= found[0]["anon_mb"] * MIB <= HELD + 10 * MIB, found
+    assert found[0]["tree_memory_mb"] >= found[0]["anon_mb"] + found[0]["file_mb"] - 0.01, found
+    return found[0]
+
+
+def text_of(out):
+    return " ".join(run_qprof("report", "--width", "200", out).stdout.split("\n  ran")[0].split())
+
+
+FAULTS = {
+    "null": (signal.SIGSEGV, "null pointer", "0x8"),
+    "stack": (signal.SIGSEGV, "stack overflow", r"0x[0-9a-f]+"),
+    "thread": (signal.SIGSEGV, "stack overflow", r"0x[0-9a-f]+"),
+    "read_only": (signal.SIGSEGV, "no right to use the address so", r"0x[0-9a-f]+000"),
+    "illegal": (signal.SIGILL if ON_X86 else signal.SIGTRAP, "illegal instruction" if ON_X86 else None, None),
+}
+if ON_X86:
+    FAULTS["wild"] = (signal.SIGSEGV, "an address that no process can have", None)
+    FAULTS["divide"] = (signal.SIGFPE, "division by zero", None)
+
+
+@pytest.mark.parametrize("how", FAULTS)
+def test_fault(out, how):
+    number, words, address = FAULTS[how]
+    end = only_end(ends(out, how, status=-number))
+    assert (end["how"], end["signal"], end.get("fault")) == ("signal", number.name, words), end
+    assert "sent_by_pid" not in end and "refused_by" not in end, end
+    assert re.fullmatch(address, end["address"]) if address else "address" not in end, end
+    expected = f"! Ended by {number.name}" + (f" ({words})" if words else "") + " at "
+    text = text_of(out)
+    assert text.startswith(expected) and f"process {end['victim_pid']} " in text and ", in Layer 3" in text, text
+
+
+def test_truncated_file(out, tmp_path):
+    file = tmp_path / "model.bin"
+    end = only_end(ends(out, "bus", file, status=-signal.SIGBUS))
+    assert (end["how"], end["signal"], end["mapped_file"]) == ("signal", "SIGBUS", str(file)), end
+    assert f"! Ended by SIGBUS (beyond the end of a mapped file: {file}) at " in text_of(out), text_of(out)
+
+
+def test_abort(out):
+    end = only_end(ends(out, "abort", status=-signal.SIGABRT))
+    assert (end["how"], end["signal"], end["sent_by_pid"]) == ("signal", "SIGABRT", end["victim_pid"]), end
+    assert text_of(out).startswith("! Ended by SIGABRT at "), text_of(out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1], ids=lambda n: n.name)
+def test_sent_by_somebody(out, number):
+    """Who sent it: a process that is not of the tree."""
+    command = subprocess.Popen([str(part) for part in (
+        QPROF, "-q", "-o", out, "--", program("ends"), "wait")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN_ENV)
+    Lines(command.stdout).until("waits")
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text(encoding="ascii").split()
+    victim = next(pid for pid in children if "ends" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8"))
+    killer = subprocess.Popen(["bash", "-c", f"kill -{number} {victim}; true"])
+    killer.wait()
+    command.communicate()
+    assert command.returncode == -number, command
+    end = only_end_of(parse(out))
+    assert (end["how"], end["signal"], end["victim_pid"]) == ("signal", number.name, int(victim)), end
+    assert (end["sent_by_pid"], end["sent_by"]) == (killer.pid, "bash"), end
+    words = "kill -9" if number == signal.SIGKILL else "sent"
+    assert f"! Ended by {number.name} ({words} by process {killer.pid} bash" in text_of(out), text_of(out)
+
+
+@pytest.mark.parametrize("script,status", [
+    ("{ends} wait > /dev/null & sleep 0; kill -TERM $!; wait $!; true", 0),  # as a pool ends its workers
+    ("yes | head -n 1 > /dev/null", 0),
+    ("{ends} swallow", 0),
+    ("{ends} status 3", 3),
+    ("{ends} mappings 0", 0),
+    ("false", 1),
+], ids=["pool", "pipe", "swallowed", "status", "mappings", "false"])
+def test_no_bad_end(out, script, status):
+    """With nothing wrong, nothing is said; a status of its own is no more than that."""
+    run = profile_command(out, "bash", "-c", script.format(ends=program("ends")), status=status)
+    assert "ended" not in run.profile, run.profile["ended"]
+    assert run.profile["quality"].get("dropped_processes", 0) == 0, run.profile["quality"]
+
+
+def test_interrupted(out):
+    """A ^C is what its user wanted."""
+    run = ends(out, "signal", signal.SIGINT, status=-signal.SIGINT)
+    assert "ended" not in run.profile, run.profile["ended"]
+
+
+def test_child_crashes(out):
+    """The run goes on, and ends well: the crash is told nevertheless."""
+    run = profile_command(out, "bash", "-c", f"{program('ends')} null; true")
+    end = only_end(run)
+    assert (end["how"], end["signal"]) == ("signal", "SIGSEGV"), end
+    assert ending(process_of(run.profile, end["victim_pid"])[-1]) == -signal.SIGSEGV, run.profile["processes"]
+    assert text_of(out).startswith("! Ended by SIGSEGV (null pointer)"), text_of(out)
+
+
+def test_behind_a_shell(out):
+    """A shell passes the signal on as a status: what is told is the process that it killed."""
+    run = profile_command(out, "bash", "-c", f"{program('ends')} abort; exit $?", status=128 + signal.SIGABRT)
+    assert only_end(run)["signal"] == "SIGABRT", run.profile["ended"]
+    assert text_of(out).startswith("! Ended by SIGABRT at "), text_of(out)
+
+
+def assert_refused(out, end, what):
+    most = int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+    text = text_of(out)
+    assert end["how"] == "refused", end
+    if what == "mappings":
+        assert (end["refused_by"], end["max_mappings"]) == ("vm.max_map_count", most), end
+        assert most <= end["mappings"] <= most + 1, end
+        assert f"had {end['mappings']} mappings, where vm.max_map_count allows {most}" in text, text
+        return
+    name = {"address_space": "RLIMIT_AS", "data": "RLIMIT_DATA"}[what]
+    assert (end["refused_by"], end["limit_mb"] * MIB) == (name, LIMIT), end
+    assert LIMIT - 2 * MIB <= end["usage_mb"] * MIB <= LIMIT, end
+    assert f"where {name} allows 256 MiB" in text and "refused more memory" in text, text
+
+
+@pytest.mark.parametrize("what", ["mappings", "address_space", "data"])
+def test_refused_and_aborts(out, what):
+    end = only_end(ends(out, what, "abort", status=-signal.SIGABRT))
+    assert end["signal"] == "SIGABRT" and "exit_code" not in end, end
+    assert_refused(out, end, what)
+
+
+@pytest.mark.parametrize("what", ["mappings", "address_space", "data"])
+def test_refused_and_exits(out, what):
+    end = only_end(ends(out, what, 3, status=3))
+    assert end["exit_code"] == 3 and "signal" not in end, end
+    assert_refused(out, end, what)
+    assert text_of(out).startswith("! Failed with exit status 3, refused more memory, at "), text_of(out)

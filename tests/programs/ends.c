@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ends.c - takes 16 MiB in "Layer 3", and comes to a bad end there:
+ *
+ *   ends null | stack | thread | wild     uses a null pointer; all of its stack, or of a thread's;
+ * an address that no process can have ends read_only                        writes to what it may
+ * only read ends bus FILE                         reads beyond the end of FILE, which it has mapped
+ *   ends abort | divide | illegal
+ *   ends signal NUMBER                    sends itself that signal
+ *   ends wait                             says so, and waits for a signal
+ *   ends swallow                          blocks SIGTERM, sends itself one, and takes it from the
+ * queue ends mappings END                     makes mappings until it may have no more, ends
+ * address_space END                memory until RLIMIT_AS, ends data END                         or
+ * RLIMIT_DATA; END: abort, or a status to exit with ends status NUMBER                    exits
+ * with that, and nothing was refused
+ *
+ * gcc -O2 -Wall -Wextra -Werror ends.c -o ends -pthread
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/sdt.h>
+
+#include "truth.h"
+
+enum { HELD = 16 << 20, LIMIT = 256 << 20 };
+
+static volatile int sink;
+
+/* Bigger than what a guard has, so that it is passed by no step. */
+static __attribute__((noinline)) int deeper(int depth)
+{
+	volatile char frame[512];
+
+	frame[0] = (char)depth;
+	if (depth < 0)
+		return frame[0];
+	return deeper(depth + 1) + frame[0];
+}
+
+static void *deeper_in_thread(void *unused)
+{
+	sink = deeper(1);
+	return unused;
+}
+
+static void use_up_a_threads_stack(void)
+{
+	pthread_t thread;
+
+	must(!pthread_create(&thread, NULL, deeper_in_thread, NULL));
+	pthread_join(thread, NULL);
+}
+
+static void read_beyond(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	volatile char *at;
+
+	must(fd >= 0 && !ftruncate(fd, 2 * TRUTH_PAGE));
+	at = mmap(NULL, 2 * TRUTH_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	must(at != MAP_FAILED && !ftruncate(fd, 0));
+	sink = at[TRUTH_PAGE];
+}
+
+static void write_to_read_only(void)
+{
+	volatile char *at = mmap(NULL, TRUTH_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(at != MAP_FAILED);
+	*at = 1;
+}
+
+static void swallow_signal(void)
+{
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	must(!sigprocmask(SIG_BLOCK, &term, NULL) && !raise(SIGTERM));
+	must(sigwaitinfo(&term, NULL) == SIGTERM);
+}
+
+/* Two that are alike would become one. */
+static void make_mappings(void)
+{
+	for (int i = 0;; i ^= PROT_WRITE)
+		if (mmap(NULL, TRUTH_PAGE, PROT_READ | i, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+		    MAP_FAILED)
+			return;
+}
+
+static void map_memory(int resource)
+{
+	const struct rlimit limit = {LIMIT, LIMIT};
+
+	must(!setrlimit(resource, &limit));
+	while (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	       MAP_FAILED)
+		;
+}
+
+static int ends(const char *how)
+{
+	if (!strcmp(how, "abort"))
+		abort();
+	return atoi(how);
+}
+
+static void fault(const char *how, const char *with)
+{
+	volatile int zero = 0;
+
+	if (!strcmp(how, "null"))
+		*(volatile int *)(uintptr_t)(zero + 8) = 1;
+	if (!strcmp(how, "wild"))
+		*(volatile int *)(uintptr_t)(0x6666666666666666ull + (unsigned int)zero) = 1;
+	if (!strcmp(how, "stack"))
+		sink = deeper(1);
+	if (!strcmp(how, "thread"))
+		use_up_a_threads_stack();
+	if (!strcmp(how, "read_only"))
+		write_to_read_only();
+	if (!strcmp(how, "bus"))
+		read_beyond(with);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "divide"))
+		sink = sink / zero;
+	if (!strcmp(how, "illegal"))
+		__builtin_trap();
+}
+
+static int end(const char *how, const char *with)
+{
+	fault(how, with);
+	if (!strcmp(how, "signal"))
+		raise(atoi(with));
+	if (!strcmp(how, "swallow"))
+		swallow_signal();
+	if (!strcmp(how, "wait")) {
+		puts("waits");
+		fflush(stdout);
+		pause();
+	}
+	if (!strcmp(how, "mappings"))
+		make_mappings();
+	if (!strcmp(how, "address_space"))
+		map_memory(RLIMIT_AS);
+	if (!strcmp(how, "data"))
+		map_memory(RLIMIT_DATA);
+	return ends(with);
+}
+
+int main(int argc, char **argv)
+{
+	char *held = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status;
+
+	must(argc > 1 && held != MAP_FAILED);
+	DTRACE_PROBE1(qprof, begin, "Layer 3");
+	memset(held, 1, HELD);
+	status = end(argv[1], argc > 2 ? argv[2] : "");
+	if (!status)
+		DTRACE_PROBE1(qprof, end, "Layer 3");
+	return status;
+}

@@ -2,6 +2,7 @@
 """Any user may run programs that try to stall or to blind an audit. It goes on, has all that others did, and says
 what it left out. The bounds of time below are against a hang alone: what hangs takes 45 seconds or for ever."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -153,3 +154,21 @@ def test_name_that_its_owner_does_not_serve(tmp_path, exporter):
     assert took < HANGS_SECS, f"{took:.1f} s until it had ended"
     assert step_names(job_of(report, process.pid)) == ["(unreadable name)"], report["jobs"]
     assert quality(report)["unreadable_names"] >= 1, report["quality"]
+
+
+# ---- Users
+
+def test_users_whose_directory_does_not_answer(tmp_path):
+    """Their numbers stand for their names. Here it is a file that nobody writes to."""
+    hangs = tmp_path / "passwd"
+    os.mkfifo(hangs)
+    began = time.monotonic()
+    running = Audit(tmp_path / "audit.yaml", ("--events-file", tmp_path / "events"))
+    running.args = ["unshare", "-m", "--propagation", "private", "sh", "-ec",
+                    'mount --bind "$1" /etc/passwd; shift; exec "$@"', "sh", str(hangs), *running.args]
+    with running:
+        report = assert_sees_others(running)
+    took = time.monotonic() - began
+    assert took < HANGS_SECS, f"{took:.1f} s until it had ended"
+    names = [user["user"] for user in report["users"]]
+    assert str(os.getuid()) in map(str, names), f"expected the number of each user, got {names}"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -230,14 +231,18 @@ static void test_an_id_of_a_container_is_cut_and_a_name_is_not(void **state)
 
 /* ---- Users ---- */
 
-static unsigned int look_ups;
+static const uint32_t hangs = 4000000000u;
+
+static unsigned int *look_ups; /* shared with the child that looks up */
 static const char *name_of_7;
 
 /* Takes the place of the one in the C library, which may ask a server. */
 int getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size, struct passwd **found)
 {
-	look_ups++;
+	++*look_ups;
 	*found = NULL;
+	while (uid == hangs)
+		pause();
 	if (uid == 7 && name_of_7) {
 		snprintf(room, size, "%s", name_of_7);
 		entry->pw_name = room;
@@ -248,7 +253,10 @@ int getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size, struct 
 
 static int make_users(void **state)
 {
-	look_ups = 0;
+	look_ups = mmap(NULL, sizeof(*look_ups), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	if (look_ups == MAP_FAILED)
+		return -1;
 	name_of_7 = "ada";
 	*state = user_names_new();
 	return *state ? 0 : -1;
@@ -257,7 +265,7 @@ static int make_users(void **state)
 static int free_users(void **state)
 {
 	user_names_free(*state);
-	return 0;
+	return munmap(look_ups, sizeof(*look_ups));
 }
 
 static void test_a_user_without_a_name_is_a_number(void **state)
@@ -273,7 +281,7 @@ static void test_each_user_is_looked_up_once_with_or_without_a_name(void **state
 		assert_string_equal(user_names_get(*state, 7), "ada");
 		assert_string_equal(user_names_get(*state, 8), "8");
 	}
-	assert_int_equal(look_ups, 2);
+	assert_int_equal(*look_ups, 2);
 }
 
 static void test_a_user_that_is_forgotten_is_looked_up_again(void **state)
@@ -288,6 +296,17 @@ static void test_a_user_that_is_forgotten_is_looked_up_again(void **state)
 	assert_string_equal(user_names_get(*state, 7), "7");
 }
 
+/* Not even the next is asked about then: each would take as long. */
+static void test_a_directory_that_hangs_leaves_numbers(void **state)
+{
+	assert_string_equal(user_names_get(*state, 7), "ada");
+	assert_string_equal(user_names_get(*state, hangs), "4000000000");
+	assert_string_equal(user_names_get(*state, 7), "ada");
+	assert_string_equal(user_names_get(*state, 8), "8");
+	assert_string_equal(user_names_get(*state, hangs), "4000000000");
+	assert_int_equal(*look_ups, 2);
+}
+
 static void test_any_number_of_users_have_their_names_and_few_are_remembered(void **state)
 {
 	enum { USERS = 10000, REMEMBERED = 4096 };
@@ -298,13 +317,13 @@ static void test_any_number_of_users_have_their_names_and_few_are_remembered(voi
 		snprintf(number, sizeof(number), "%u", uid);
 		assert_string_equal(user_names_get(*state, uid), number);
 	}
-	assert_int_equal(look_ups, USERS);
+	assert_int_equal(*look_ups, USERS);
 	/* The latest are remembered, the first are not. */
 	user_names_get(*state, USERS - 1);
 	user_names_get(*state, USERS - USERS % REMEMBERED);
-	assert_int_equal(look_ups, USERS);
+	assert_int_equal(*look_ups, USERS);
 	user_names_get(*state, 0);
-	assert_int_equal(look_ups, USERS + 1);
+	assert_int_equal(*look_ups, USERS + 1);
 }
 
 /* ---- Files ---- */
@@ -384,6 +403,8 @@ int main(void)
 			test_each_user_is_looked_up_once_with_or_without_a_name, make_users,
 			free_users),
 		cmocka_unit_test_setup_teardown(test_a_user_that_is_forgotten_is_looked_up_again,
+						make_users, free_users),
+		cmocka_unit_test_setup_teardown(test_a_directory_that_hangs_leaves_numbers,
 						make_users, free_users),
 		cmocka_unit_test_setup_teardown(
 			test_any_number_of_users_have_their_names_and_few_are_remembered,

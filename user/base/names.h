@@ -6,15 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Remembers the names of users: a look-up may read a file or ask a server. */
+/*
+ * Remembers the names of users. A look-up may read a file or ask a server, which may hang: a child
+ * process does it, which nobody waits for longer than a moment.
+ */
 struct user_names;
 
 /* Returns NULL when out of memory. */
 struct user_names *user_names_new(void);
 void user_names_free(struct user_names *users);
 
-/* Returns the user's login name, or the number if there is none; never NULL. The text is valid
- * until the next call. */
+/*
+ * Returns the user's login name; or the number if there is none, or none is known yet, since the
+ * look-up takes long. Never NULL. The text is valid until the next call.
+ */
 const char *user_names_get(struct user_names *users, uint32_t uid);
 
 /* Names may have changed: each is looked up again when it is asked for. */

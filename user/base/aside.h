@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * aside.h - work that may hang in the kernel or in somebody's server, done by a child process.
+ *
+ * Who waits for a file system or a directory of users that does not answer cannot be woken up, and
+ * at times not even be killed. So a child does it, and we wait for its answer only so long. A child
+ * that hangs is killed; if that takes effect only later, it is left behind until then. There are
+ * ASIDE_MAX children at most, those left behind included: then nothing is begun any more.
+ *
+ * For the main thread alone.
+ */
+#ifndef QPROF_ASIDE_H
+#define QPROF_ASIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { ASIDE_MAX = 16 };
+
+struct aside {
+	pid_t child; /* 0: none */
+	int fd;	     /* our end of a socket of packets; the work has the other end */
+};
+
+/* The work; what it sends to fd is its answer. It has no other descriptors, but those it kept. */
+typedef void (*aside_work_fn)(void *context, int fd);
+/* Says which descriptors the work needs, by what /proc/self/fd says of each. NULL: none. */
+typedef bool (*aside_keep_fn)(void *context, int fd, const char *link);
+
+/* Begins the work. Returns 0; -EAGAIN: too many hang; or -errno. */
+int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *context);
+
+/* Returns true once there is an answer, or the child has ended without one. */
+bool aside_has_answered(const struct aside *a, int timeout_ms);
+
+/* Ends it: closes fd, and kills the child if it is still there. May be called twice. */
+void aside_end(struct aside *a);
+
+#endif

@@ -16,14 +16,14 @@
  * lowered (v2): then a cgroup above the victim has more than it may have. Else it is the machine.
  */
 #include "ending.bpf.h"
+#include "memcg.bpf.h"
 #include "mms.bpf.h"
 #include "pids.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 
 enum {
-	DELIVERED = 0,	 /* TRACE_SIGNAL_DELIVERED: nothing else was about to end the task */
-	MAX_LEVELS = 16, /* of cgroups */
+	DELIVERED = 0, /* TRACE_SIGNAL_DELIVERED: nothing else was about to end the task */
 	NAME_BYTES = 256,
 	CHARGE_BATCH = 64, /* MEMCG_CHARGE_BATCH: pages that a CPU takes in advance */
 };
@@ -77,23 +77,6 @@ int BPF_PROG(signal_is_sent, int signal, struct kernel_siginfo *info, struct tas
 /* ---- Which limit ------------------------------------------------------------------------------
  */
 
-static __always_inline struct mem_cgroup *memcg_of(struct task_struct *task)
-{
-	const u32 id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	void *css_set = BPF_CORE_READ(task, cgroups);
-	struct mem_cgroup *memcg = NULL;
-
-	bpf_probe_read_kernel(&memcg, sizeof(memcg),
-			      css_set + bpf_core_field_offset(struct css_set, subsys) +
-				      id * sizeof(memcg));
-	return memcg;
-}
-
-static __always_inline struct mem_cgroup *above(struct mem_cgroup *memcg)
-{
-	return (struct mem_cgroup *)BPF_CORE_READ(memcg, css.parent);
-}
-
 static __always_inline bool is_full(u64 usage, u64 max)
 {
 	return usage + CHARGE_BATCH * config.nr_cpus >= max;
@@ -110,7 +93,7 @@ static __always_inline struct mem_cgroup *refusing(struct mem_cgroup *memcg)
 {
 	struct mem_cgroup *found = NULL;
 
-	for (u32 i = 0; i < MAX_LEVELS && memcg; i++, memcg = above(memcg)) {
+	for (u32 i = 0; i < MEMCG_MAX_LEVELS && memcg; i++, memcg = above(memcg)) {
 		if (bpf_core_field_exists(memcg->oom_lock)) {
 			if (BPF_CORE_READ(memcg, oom_lock))
 				found = memcg;
@@ -125,7 +108,7 @@ static __always_inline struct mem_cgroup *refusing(struct mem_cgroup *memcg)
 
 static __always_inline struct mem_cgroup *overfull(struct mem_cgroup *memcg)
 {
-	for (u32 i = 0; i < MAX_LEVELS && memcg; i++, memcg = above(memcg))
+	for (u32 i = 0; i < MEMCG_MAX_LEVELS && memcg; i++, memcg = above(memcg))
 		if ((u64)BPF_CORE_READ(memcg, memory.usage.counter) >
 		    BPF_CORE_READ(memcg, memory.max))
 			return memcg;
@@ -158,7 +141,7 @@ static __always_inline void fill_path(struct wire_death *d, struct mem_cgroup *m
 	u32 at = 0;
 	long len;
 
-	for (u32 i = 0; i < MAX_LEVELS && node; i++) {
+	for (u32 i = 0; i < MEMCG_MAX_LEVELS && node; i++) {
 		parent = parent_of(node);
 		if (!parent)
 			return;

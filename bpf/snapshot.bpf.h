@@ -11,6 +11,7 @@
 #ifndef QPROF_SNAPSHOT_BPF_H
 #define QPROF_SNAPSHOT_BPF_H
 
+#include "memcg.bpf.h"
 #include "state.bpf.h"
 #include "usage.bpf.h"
 
@@ -22,7 +23,7 @@ int memory_of_tree(u32 job, struct wire_memory *to);
 
 /*
  * Begins a new epoch, so that changes from now on belong to the next step. Then fills in everything
- * but usage, the name, the value and h.size.
+ * but the charge, usage, the name, the value and h.size.
  */
 int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 site, u32 tid);
 
@@ -37,6 +38,7 @@ static __always_inline void fill_checkpoint(struct wire_checkpoint *c, struct pr
 					    u32 site, u32 tid)
 {
 	begin_checkpoint(c, proc, what, site, tid);
+	read_charge(c, proc);
 	if (config.audit && is_alone(proc)) {
 		used_by_process(proc, &c->own.usage);
 		c->usage_stale = used_alone(proc, &c->own.usage, &c->tree.usage);

@@ -245,6 +245,11 @@ struct wire_checkpoint {
 	 */
 	__u64 inherited;
 	struct wire_shared most; /* so far */
+	/*
+	 * What the kernel charges to the memory cgroup that the tree began in, in pages, and the
+	 * most that it ever has. 0: not known, or nothing is charged to it.
+	 */
+	__u64 charged, most_charged;
 	struct wire_snapshot tree;
 	struct wire_snapshot own; /* the process that hit the probe */
 	char comm[WIRE_COMM_LEN];
@@ -512,6 +517,7 @@ struct wire_tree {
 	__u32 targets;	       /* alive, and named by the user */
 	__u32 finished;	       /* 1: WIRE_FINISH was sent */
 	__u32 reserved;
+	__u64 memcg;	    /* the serial number of the memory cgroup that it began in; 0: none */
 	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
 	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */
 };
@@ -586,7 +592,8 @@ _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 88, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 88 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 2 * 144 + 16, "wire_checkpoint");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 2 * 144 + 16,
+	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 88, "wire_usage_point");
 _Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");

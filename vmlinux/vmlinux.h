@@ -297,6 +297,7 @@ enum cgroup_subsys_id { memory_cgrp_id };
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 	struct cgroup_subsys_state *parent;
+	u64 serial_nr; /* no other ever has the same */
 };
 
 struct css_set {
@@ -312,6 +313,7 @@ struct sched_info {
 struct page_counter {
 	atomic64_t usage; /* atomic_long_t */
 	unsigned long max;
+	unsigned long watermark; /* the highest usage */
 };
 
 struct mem_cgroup {

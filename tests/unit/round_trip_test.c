@@ -70,6 +70,9 @@ static void hit(struct run *run, enum wire_what what, struct record_who who, con
 	fill_snapshot(&r.cp.tree, run->seq);
 	fill_snapshot(&r.cp.own, run->seq);
 	r.cp.inherited = 11 + run->seq;
+	r.cp.charged = 900 + run->seq;
+	r.cp.most_charged = 1000 + run->seq / 4;
+	profile_charged(run->p, &(struct profile_charged){PAGE, 2 * PAGE, 3 * PAGE, run->seq});
 	r.cp.most = (struct wire_shared){.inherited = 50, .shmem = 12, .file = 13};
 	run->seq++;
 	feed(run, &r);
@@ -220,6 +223,8 @@ static int set_up(void **state)
 		.backend_io_storage = "c",
 		.backend_checkpoints = "d",
 		.backend_oom_kills = "e",
+		.memory_cgroup = "/job",
+		.memory_cgroup_is_own = true,
 	};
 	const struct profile_config config = {.page_size = PAGE,
 					      .realtime_offset_ns = 1700000000000000000,
@@ -288,6 +293,8 @@ static void test_run(void **state)
 	assert_string_equal(r.run.backends.io_storage, "c");
 	assert_string_equal(r.run.backends.checkpoints, "d");
 	assert_string_equal(r.run.backends.oom_kills, "e");
+	assert_string_equal(r.run.memory_cgroup, "/job");
+	assert_true(r.run.memory_cgroup_is_own);
 }
 
 static void test_deaths(void **state)
@@ -342,6 +349,11 @@ static void test_rows(void **state)
 		assert_int_equal(step->rss, (115 + 3 * seq) * PAGE);
 		assert_int_equal(step->peak, (400 + 5 * seq) * PAGE);
 		assert_int_equal(step->hugetlb, (7 + seq) * PAGE);
+		assert_int_equal(step->charge, (900 + seq) * PAGE);
+		assert_int_equal(step->charged.anon, PAGE);
+		assert_int_equal(step->charged.shmem, 2 * PAGE);
+		assert_int_equal(step->charged.file, 3 * PAGE);
+		assert_int_equal(step->charged.kernel, seq);
 		assert_int_equal(step->usage.io_read, (21 + seq) * UNIT);
 		assert_int_equal(step->usage.io_write, (42 + 2 * seq) * UNIT);
 		assert_int_equal(step->usage.disk_read, (60 + 3 * seq) * UNIT);
@@ -391,6 +403,11 @@ static void test_totals(void **state)
 	assert_int_equal(r.totals.main_peak_rss, t->main_peak_rss);
 	assert_int_equal(t->peak_hugetlb, 27 * PAGE);
 	assert_int_equal(r.totals.peak_hugetlb, t->peak_hugetlb);
+	assert_int_equal(t->charge_peak.bytes, 1005 * PAGE);
+	assert_int_equal(r.totals.charge_peak.bytes, t->charge_peak.bytes);
+	assert_int_equal(r.totals.charge_peak.at_least, t->charge_peak.at_least);
+	assert_int_equal(t->max_charged, 3 * PAGE + 20);
+	assert_int_equal(r.totals.max_charged, t->max_charged);
 	assert_int_equal(r.totals.usage.disk_write_cancelled, 20 * UNIT);
 	same_usage(&r.totals.usage, &t->usage);
 }
@@ -420,6 +437,9 @@ static void test_phases(void **state)
 		assert_int_equal(read->duration_ns, had->end_ns - had->start_ns);
 		assert_int_equal(read->start_rss, had->start_rss);
 		assert_int_equal(read->end_rss, had->end_rss);
+		assert_int_equal(read->end_charge, had->charge.now);
+		assert_int_equal(read->charge_peak.bytes, had->charge_peak.bytes);
+		assert_int_equal(read->charge_peak.at_least, had->charge_peak.at_least);
 		assert_int_equal(read->peak_rss, had->peak_rss);
 		assert_int_equal(read->delta_rss, had->end_rss - had->start_rss);
 		same_usage(&read->usage, &had->usage);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "kernel/launch.h"
+#include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
@@ -33,7 +34,8 @@ struct run {
 	struct wake *exits; /* their pidfds, -1 when that target has exited */
 	size_t n_targets, n_alive;
 
-	struct memory_limit limit; /* of the first target */
+	struct memory_limit limit;   /* of the first target */
+	struct memory_cgroup cgroup; /* the same */
 
 	bool started;	      /* WIRE_START came through */
 	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
@@ -156,6 +158,8 @@ static int follow_targets(struct run *r)
 	memory_limit_of(r->targets[0], &r->limit);
 	r->capture.info.memory_limit = r->limit.bytes;
 	r->capture.info.memory_limit_of = r->limit.of;
+	if (memory_cgroup_of(r->targets[0], &r->cgroup))
+		r->capture.info.memory_cgroup = r->cgroup.path;
 	for (size_t i = 0; i < r->n_targets; i++) {
 		struct wake *wake = &r->exits[i];
 		int err;

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "format/fields.h"
 #include "format/trending.h"
+#include "model/charge.h"
 #include "model/outside.h"
 #include "model/pairing.h"
 
@@ -58,6 +59,25 @@ static void derive_memory_beside(struct recording *r)
 	MEMORY_BESIDE(DERIVE, )
 }
 
+/* No row says what there was between two rows. */
+static void derive_charge(struct recording *r)
+{
+	struct recording_totals *t = &r->totals;
+
+	if (has(&record_totals, t, "cgroup_peak_memory_mb"))
+		return;
+	for (size_t i = 0; i < r->n_steps; i++) {
+		const struct profile_charged *parts = &r->steps[i].charged;
+
+		raise_to(&t->charge_peak.bytes, r->steps[i].charge);
+		raise_to(&t->max_charged, parts->anon + parts->shmem + parts->kernel);
+	}
+	t->charge_peak.at_least = t->charge_peak.bytes;
+	field_put(&record_totals, t, "cgroup_peak_memory_mb", t->charge_peak.bytes);
+	field_put(&record_totals, t, "cgroup_peak_at_least", t->charge_peak.bytes);
+	field_put(&record_totals, t, "cgroup_needs_mb", t->max_charged);
+}
+
 /* Whether the file names bytes: Quark's and those of earlier versions do not. */
 static bool is_exact(const struct recording *r)
 {
@@ -99,6 +119,7 @@ static void derive_totals(struct recording *r)
 		r->derived.totals = true;
 	}
 	derive_memory_beside(r);
+	derive_charge(r);
 	if (!has(&record_totals, t, "total_io_read_mb") &&
 	    !has(&record_totals, t, "total_cpu_time_secs"))
 		t->usage = last->usage;
@@ -200,7 +221,7 @@ static uint64_t phase_has(const struct recording_step *step)
 	return bits;
 }
 
-/* Until the phase ends, its usage is what the tree had used when it began. 0 or -ENOMEM. */
+/* Until the phase ends, its usage and charge are as they were when it began. 0 or -ENOMEM. */
 static int begin_phase(struct recording *r, const struct pairing *pairing, struct open_phase *open,
 		       char *name, const struct recording_step *step)
 {
@@ -224,6 +245,7 @@ static int begin_phase(struct recording *r, const struct pairing *pairing, struc
 		.start_ns = step->rel_ns,
 		.start_rss = step->rss,
 		.usage = step->usage,
+		.end_charge = step->charge,
 	};
 	if (open->kind == PROFILE_PHASE_PAIR)
 		outer = pairing_outer(pairing, open);
@@ -232,6 +254,17 @@ static int begin_phase(struct recording *r, const struct pairing *pairing, struc
 		set(&record_phase, &list[open->index], "parent");
 	}
 	return 0;
+}
+
+static void end_charge(struct recording_phase *phase, uint64_t now, uint64_t seen)
+{
+	const struct profile_charge begin = {.now = phase->end_charge}, end = {.now = now};
+
+	phase->end_charge = now;
+	phase->charge_peak = charge_peak(&begin, &end, seen);
+	field_put(&record_phase, phase, "end_cgroup_memory_mb", now);
+	field_put(&record_phase, phase, "cgroup_peak_memory_mb", phase->charge_peak.bytes);
+	field_put(&record_phase, phase, "cgroup_peak_at_least", phase->charge_peak.at_least);
 }
 
 /* A gap ends at `to`. */
@@ -246,6 +279,7 @@ static void end_phase(struct recording *r, const struct open_phase *open, char *
 	phase->delta_rss = (int64_t)step->rss - (int64_t)phase->start_rss;
 	phase->peak_rss = open->peak.rss;
 	phase->usage = usage_between(&phase->usage, &step->usage);
+	end_charge(phase, step->charge, open->peak.charge);
 	phase->buffered |= step->buffered;
 	if (phase->buffered)
 		set(&record_phase, phase, "buffered");
@@ -263,7 +297,12 @@ struct deriving {
 
 static struct moment moment_of(const struct recording_step *step)
 {
-	return (struct moment){.time_ns = step->rel_ns, .rss = step->rss, .usage = step->usage};
+	return (struct moment){
+		.time_ns = step->rel_ns,
+		.rss = step->rss,
+		.usage = step->usage,
+		.charge.now = step->charge,
+	};
 }
 
 static int pair_step(struct deriving *d, struct recording *r, size_t i)
@@ -287,7 +326,7 @@ static int pair_step(struct deriving *d, struct recording *r, size_t i)
 	if (!name)
 		return -ENOMEM;
 	hit.name.raw = hit.name.text = name;
-	pairing_fold(pairing, &(struct peak){.rss = step->peak});
+	pairing_fold(pairing, &(struct peak){.rss = step->peak, .charge = step->charge});
 	outside_fold(&d->outside, step->peak);
 	err = pairing_step(pairing, &hit, &change);
 	if (!err)

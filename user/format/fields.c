@@ -60,6 +60,10 @@ static const struct field run_fields[] = {
 	 .means = "the lowest limit of the memory cgroups that the run began in, or what the "
 		  "machine has"},
 	{FIELD(run, "memory_limit_of", memory_limit_of, FIELD_TEXT)},
+	{FIELD(run, "memory_cgroup", memory_cgroup, FIELD_TEXT),
+	 .means = "the memory cgroup that the run began in: cgroup_ figures are of it"},
+	{FIELD(run, "memory_cgroup_is_own", memory_cgroup_is_own, FIELD_BOOL),
+	 .means = "true: of the command and its descendants alone (--scope)"},
 	{FIELD(run, "backends", backends, FIELD_MAP), .of = &record_backends},
 };
 const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
@@ -130,6 +134,17 @@ static const struct field step_fields[] = {
 	 .means = "true if it was made of a line that shared a write with others: it is late"},
 	{LIST(struct recording_step, "metrics", metrics, FIELD_METRICS, RECORDING_MAX_SMALL),
 	 .means = "values reported since the row before; null: could not be read"},
+	{FIELD(step, "cgroup_memory_mb", charge, FIELD_BYTES), .since = 3,
+	 .means = "what the kernel charges to the memory cgroup that the run began in: shared "
+		  "pages once, page cache and the kernel's own memory too; absent: not known"},
+	{FIELD(step, "cgroup_anon_mb", charged.anon, FIELD_BYTES), .since = 3,
+	 .means = "of that, anonymous memory; this and the next three as the kernel's memory.stat "
+		  "said a moment after the end of a phase, and it lags"},
+	{FIELD(step, "cgroup_shmem_mb", charged.shmem, FIELD_BYTES), .since = 3},
+	{FIELD(step, "cgroup_file_mb", charged.file, FIELD_BYTES), .since = 3,
+	 .means = "page cache of files"},
+	{FIELD(step, "cgroup_kernel_mb", charged.kernel, FIELD_BYTES), .since = 3,
+	 .means = "the kernel's own: page tables, stacks, caches of names"},
 	MEMORY_BESIDE(ROW_BESIDE, )};
 /* Quark's keys come first in a file. */
 static const char *const step_first[] = {"step",	  "timestamp",	"relative_time_secs",
@@ -153,6 +168,12 @@ static const struct field phase_fields[] = {
 	 .means = "highest RSS of the tree during the phase"},
 	{FIELD(phase, "delta_memory_mb", delta_rss, FIELD_DELTA),
 	 .means = "RSS of the tree at its end less RSS at its begin"},
+	{FIELD(phase, "end_cgroup_memory_mb", end_charge, FIELD_BYTES), .since = 3},
+	{FIELD(phase, "cgroup_peak_memory_mb", charge_peak.bytes, FIELD_BYTES), .since = 3,
+	 .means = "the highest charge of the memory cgroup during the phase"},
+	{FIELD(phase, "cgroup_peak_at_least", charge_peak.at_least, FIELD_BOOL), .since = 3,
+	 .means =
+		 "true: it was higher before, so the phase may have had more than checkpoints saw"},
 	USAGE_QUANTITIES(USAGE_FIELD, phase){FIELD(phase, "closed", closed, FIELD_BOOL),
 					     .absent = true,
 					     .means = "false if the run ended first, or the "
@@ -278,6 +299,13 @@ static const struct field totals_fields[] = {
 		     "highest RSS of the tree at any time",
 		     false){FIELD(totals, "main_peak_memory_mb", main_peak_rss, FIELD_BYTES),
 			    .means = "highest RSS of the first process alone"},
+	{FIELD(totals, "cgroup_peak_memory_mb", charge_peak.bytes, FIELD_BYTES), .since = 3,
+	 .means = "the highest charge of the memory cgroup"},
+	{FIELD(totals, "cgroup_peak_at_least", charge_peak.at_least, FIELD_BOOL), .since = 3,
+	 .means = "true: it was higher before the run, which may have had more than checkpoints "
+		  "saw"},
+	{FIELD(totals, "cgroup_needs_mb", max_charged, FIELD_BYTES), .since = 3,
+	 .means = "the most of anon, shmem and kernel together that a row has: what is no cache"},
 	MEMORY_BESIDE(TOTAL_BESIDE, ){
 		FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_QUARK_MB)},
 	USAGE_QUANTITIES(ONLY_TOTAL_FIELD, ) USAGE_QUANTITIES(TOTAL_FIELD, )};

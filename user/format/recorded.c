@@ -35,6 +35,8 @@ struct recording_run recorded_run(const struct run_info *info)
 		.started_at = info->started_at,
 		.memory_limit = info->memory_limit,
 		.memory_limit_of = (char *)info->memory_limit_of,
+		.memory_cgroup = (char *)info->memory_cgroup,
+		.memory_cgroup_is_own = info->memory_cgroup_is_own,
 		.command = (char **)info->command,
 		.pids = (uint32_t *)info->pids,
 		.n_pids = info->n_pids,
@@ -54,9 +56,24 @@ struct recording_run recorded_run(const struct run_info *info)
 	field_put(&record_backends, &run.backends, "oom_kills", info->backend_oom_kills);
 	field_put(&record_run, &run, "memory_limit_mb", info->memory_limit);
 	field_put(&record_run, &run, "memory_limit_of", info->memory_limit);
+	field_put(&record_run, &run, "memory_cgroup", info->memory_cgroup);
+	field_put(&record_run, &run, "memory_cgroup_is_own", info->memory_cgroup_is_own);
 	field_put(&record_run, &run, "command", info->command);
 	field_put(&record_run, &run, "pids", !info->command && info->n_pids);
 	return run;
+}
+
+/* Nothing is 0: a group whose processes have nothing is not looked at. */
+static void put_charge(struct recording_step *row)
+{
+	const struct profile_charged *parts = &row->charged;
+	const bool known = parts->anon || parts->shmem || parts->file || parts->kernel;
+
+	field_put(&record_step, row, "cgroup_memory_mb", row->charge);
+	field_put(&record_step, row, "cgroup_anon_mb", known);
+	field_put(&record_step, row, "cgroup_shmem_mb", known);
+	field_put(&record_step, row, "cgroup_file_mb", known);
+	field_put(&record_step, row, "cgroup_kernel_mb", known);
 }
 
 struct recording_step recorded_step(const struct profile_checkpoint *step)
@@ -71,6 +88,8 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 		.rss = step->tree.rss,
 		.peak = step->tree.step_peak,
 		.usage = step->tree_usage,
+		.charge = step->charge.now,
+		.charged = step->charged,
 		.metrics = (struct profile_metric *)step->metrics,
 		.n_metrics = step->n_metrics,
 		.buffered = step->buffered,
@@ -81,6 +100,7 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 	PUT_EXACT(&record_step, row, "disk_write_bytes", row.usage.disk_write)
 	field_put(&record_step, &row, "gpu_memory_mb", false);
 	MEMORY_BESIDE(PUT_NOW, &record_step, row, step->tree)
+	put_charge(&row);
 	field_put(&record_step, &row, "metrics", row.n_metrics);
 	field_put(&record_step, &row, "buffered", row.buffered);
 	return row;
@@ -93,12 +113,17 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 		.duration_ns = totals->duration_ns,
 		.peak_rss = totals->peak_rss,
 		.main_peak_rss = totals->main_peak_rss,
+		.charge_peak = totals->charge_peak,
+		.max_charged = totals->max_charged,
 		.usage = totals->usage,
 	};
 
 	field_put(&record_totals, &t, "main_peak_memory_mb", totals->main_peak_known);
 	PUT_EXACT(&record_totals, t, "peak_memory_bytes", t.peak_rss)
 	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
+	field_put(&record_totals, &t, "cgroup_peak_memory_mb", t.charge_peak.bytes);
+	field_put(&record_totals, &t, "cgroup_peak_at_least", t.charge_peak.at_least);
+	field_put(&record_totals, &t, "cgroup_needs_mb", t.max_charged);
 	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
 	return t;
 }
@@ -137,6 +162,8 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 		.end_rss = phase->end_rss,
 		.peak_rss = phase->peak_rss,
 		.delta_rss = (int64_t)(phase->end_rss - phase->start_rss),
+		.end_charge = phase->charge.now,
+		.charge_peak = phase->charge_peak,
 		.usage = phase->usage,
 		.parent = phase->parent,
 		.own_peak = phase->own.peak_rss,
@@ -145,6 +172,9 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	};
 
 	field_put(&record_phase, &recorded, "to", phase->to);
+	field_put(&record_phase, &recorded, "end_cgroup_memory_mb", recorded.end_charge);
+	field_put(&record_phase, &recorded, "cgroup_peak_memory_mb", recorded.charge_peak.bytes);
+	field_put(&record_phase, &recorded, "cgroup_peak_at_least", recorded.charge_peak.at_least);
 	field_put(&record_phase, &recorded, "closed", !phase->closed);
 	field_put(&record_phase, &recorded, "buffered", phase->buffered);
 	field_put(&record_phase, &recorded, "parent", phase->parent != PROFILE_NO_PARENT);

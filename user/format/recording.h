@@ -56,10 +56,12 @@ struct recording_run {
 	char *version; /* NULL, as the following texts: not said */
 	char *hostname, *kernel;
 	uint64_t schema_version;
-	double started_at;     /* Unix seconds; 0: not said */
-	uint64_t memory_limit; /* of the run; 0: not said */
-	char *memory_limit_of; /* "machine", or "cgroup /path" */
-	char **command;	       /* of a launch */
+	double started_at;	   /* Unix seconds; 0: not said */
+	uint64_t memory_limit;	   /* of the run; 0: not said */
+	char *memory_limit_of;	   /* "machine", or "cgroup /path" */
+	char *memory_cgroup;	   /* whose charge the rows have */
+	bool memory_cgroup_is_own; /* of the command alone */
+	char **command;		   /* of a launch */
 	size_t n_command;
 	uint32_t *pids; /* of an attach */
 	size_t n_pids;
@@ -77,6 +79,8 @@ struct recording_step {
 	uint64_t peak;		    /* of the tree since the row before; not said: rss */
 	struct profile_usage usage; /* of the tree since the start */
 	uint64_t gpu;		    /* bytes of GPU memory, where Quark saw one */
+	uint64_t charge;	    /* of the memory cgroup; 0: not said, as in what follows */
+	struct profile_charged charged;
 	MEMORY_BESIDE(MEMORY_NOW, ) /* of the tree */
 	struct profile_metric *metrics;
 	size_t n_metrics;
@@ -99,6 +103,8 @@ struct recording_phase {
 	uint64_t start_rss, end_rss, peak_rss;
 	int64_t delta_rss;	    /* from its begin to its end */
 	struct profile_usage usage; /* of the tree, during it */
+	uint64_t end_charge;	    /* of the memory cgroup; 0: not said */
+	struct profile_charge_peak charge_peak;
 	uint64_t stretches; /* of PROFILE_PHASE_OUTSIDE: of time, that the rest is the sum of */
 	uint32_t parent;    /* index of the phase that it is in, if the file says so */
 	uint32_t level;	    /* how many phases it is in; in no file */
@@ -177,9 +183,11 @@ struct recording_peak {
 struct recording_totals {
 	uint64_t has;
 	uint64_t duration_ns;
-	uint64_t peak_rss;		/* of the tree's sum */
-	uint64_t main_peak_rss;		/* of the first process alone; 0: not said */
-	uint64_t gpu_peak;		/* where Quark saw a GPU */
+	uint64_t peak_rss;	/* of the tree's sum */
+	uint64_t main_peak_rss; /* of the first process alone; 0: not said */
+	uint64_t gpu_peak;	/* where Quark saw a GPU */
+	struct profile_charge_peak charge_peak;
+	uint64_t max_charged;		/* see profile.h */
 	MEMORY_BESIDE(MEMORY_HIGHEST, ) /* of the tree, as seen */
 	struct profile_usage usage;	/* of the tree */
 };

@@ -20,6 +20,8 @@ struct run_info {
 	double started_at;	     /* Unix seconds */
 	uint64_t memory_limit;	     /* bytes that the run may have; 0: not known */
 	const char *memory_limit_of; /* "machine", or "cgroup /path" */
+	const char *memory_cgroup;   /* whose charge checkpoints have; NULL: none has any */
+	bool memory_cgroup_is_own;   /* of the command and its descendants alone */
 	const char *backend_rss;     /* which event source gave it, e.g. "tp_btf/rss_stat" */
 	const char *backend_io_calls;
 	const char *backend_io_storage;

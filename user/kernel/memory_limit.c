@@ -50,6 +50,7 @@ static bool find_path(FILE *cgroups, struct memory_hierarchy *h)
 		if (strlen(path) >= sizeof(h->path))
 			return false;
 		memcpy(h->path, path, strlen(path) + 1);
+		h->v1 = v1;
 		h->file = v1 ? "memory.limit_in_bytes" : "memory.max";
 		any = true;
 	}
@@ -99,7 +100,7 @@ bool memory_hierarchy_find(FILE *cgroups, FILE *mounts, struct memory_hierarchy 
 	if (!find_path(cgroups, h))
 		return false;
 	while (fgets(line, sizeof(line), mounts))
-		if (read_mount(line, !strcmp(h->file, "memory.limit_in_bytes"), h))
+		if (read_mount(line, h->v1, h))
 			return true;
 	return false;
 }
@@ -147,30 +148,32 @@ static void look_upwards(const struct memory_hierarchy *h, struct memory_limit *
 	} while (slash);
 }
 
-static void look_at_cgroups(uint32_t pid, struct memory_limit *limit)
+bool memory_hierarchy_of(uint32_t pid, struct memory_hierarchy *h)
 {
 	char name[64];
-	struct memory_hierarchy h;
 	FILE *cgroups, *mounts;
+	bool found;
 
 	snprintf(name, sizeof(name), "/proc/%u/cgroup", pid);
 	cgroups = fopen(name, "re");
 	mounts = fopen("/proc/self/mountinfo", "re");
-	if (cgroups && mounts && memory_hierarchy_find(cgroups, mounts, &h))
-		look_upwards(&h, limit);
+	found = cgroups && mounts && memory_hierarchy_find(cgroups, mounts, h);
 	if (cgroups)
 		fclose(cgroups);
 	if (mounts)
 		fclose(mounts);
+	return found;
 }
 
 void memory_limit_of(uint32_t pid, struct memory_limit *limit)
 {
 	struct procfs_memory machine = {0};
+	struct memory_hierarchy h;
 
 	limit->bytes = 0;
 	limit->of[0] = '\0';
-	look_at_cgroups(pid, limit);
+	if (memory_hierarchy_of(pid, &h))
+		look_upwards(&h, limit);
 	if (procfs_memory(&machine) || (limit->bytes && limit->bytes <= machine.total))
 		return;
 	limit->bytes = machine.total;

@@ -23,7 +23,11 @@ struct memory_hierarchy {
 	char mount[PATH_MAX]; /* where it is mounted */
 	char path[PATH_MAX];  /* of the process below that; "": there */
 	const char *file;     /* that has the limit of a cgroup */
+	bool v1;
 };
+
+/* Finds the memory hierarchy of a process, as far as our mounts show it. Returns false if not. */
+bool memory_hierarchy_of(uint32_t pid, struct memory_hierarchy *h);
 
 /*
  * Finds the memory hierarchy of a process by the text of its /proc/PID/cgroup and of

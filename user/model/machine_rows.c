@@ -95,6 +95,7 @@ void rows_keep(struct machine *m, struct job *job, const struct profile_checkpoi
 		.rss = step->tree.rss,
 		.step_peak = step->tree.step_peak,
 		.hugetlb = step->tree.hugetlb,
+		.charge = step->charge.now,
 		.usage = step->tree_usage,
 		.seq = step->seq,
 		.tgid = step->tgid,
@@ -138,6 +139,7 @@ void machine_row(const struct machine_job *job, size_t i, struct profile_checkpo
 		.tid = kept->tid,
 		.tree = {.rss = kept->rss, .step_peak = kept->step_peak, .hugetlb = kept->hugetlb},
 		.tree_usage = kept->usage,
+		.charge.now = kept->charge,
 		.metrics = kept->metrics,
 		.n_metrics = kept->n_metrics,
 	};

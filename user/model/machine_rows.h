@@ -8,7 +8,7 @@
 struct row {
 	const char *step;		/* the string of a struct text */
 	struct profile_metric *metrics; /* their names are strings of struct text, too */
-	uint64_t time_ns, rss, step_peak, hugetlb;
+	uint64_t time_ns, rss, step_peak, hugetlb, charge;
 	struct profile_usage usage;
 	uint32_t seq, tgid, tid, n_metrics;
 	uint8_t what;

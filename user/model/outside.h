@@ -19,6 +19,7 @@ struct moment {
 	uint64_t needs; /* anon, shmem and swap */
 	uint64_t swap;
 	struct profile_usage usage;
+	struct profile_charge charge;
 };
 
 struct outside {

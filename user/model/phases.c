@@ -8,6 +8,7 @@
 
 #include "base/amounts.h"
 #include "base/array.h"
+#include "model/charge.h"
 
 enum { MAX_ANCESTORS = 64 }; /* that are asked for a phase */
 
@@ -130,7 +131,7 @@ static uint32_t parent_of(const struct phases *phases, const struct open_phase *
 
 /* ---- Begin and end ---- */
 
-/* In the room that reserve() made. Until the phase ends, its usage is what the tree had used when
+/* In the room that reserve() made. Until the phase ends, its usage and charge are as they were when
  * it began. */
 static void begin(struct phases *phases, struct open_phase *open, const char *name,
 		  const struct phase_event *event)
@@ -144,6 +145,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_ns = event->now.time_ns,
 		.start_rss = event->now.rss,
 		.usage = event->now.usage,
+		.charge = event->now.charge,
 		.parent = PROFILE_NO_PARENT,
 		.buffered = event->text_state & WIRE_TEXT_BUFFERED,
 	};
@@ -170,6 +172,8 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->end_swap = now->swap;
 	phase->peak_rss = open->peak.rss;
 	phase->usage = usage_between(&phase->usage, &now->usage);
+	phase->charge_peak = charge_peak(&phase->charge, &now->charge, open->peak.charge);
+	phase->charge = now->charge;
 	phases->peaks[open->index] = open->peak;
 	if (open->kind != PROFILE_PHASE_PAIR) {
 		phase->to = to;

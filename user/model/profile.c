@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The model's door: each record goes to the subjects that it is about. Totals. */
 #include "base/amounts.h"
+#include "model/charge.h"
 #include "model/profile_among.h"
 #include "model/profile_state.h"
 #include "model/trends.h"
@@ -232,6 +233,8 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 		.tree_usage = p->usage,
 		.own_usage = usage_from_wire(&cp->own.usage),
 		.inherited = cp->inherited * page,
+		.charge = p->charge,
+		.charged = p->charged,
 		.processes = cp->processes,
 		.buffered = cp->text_state & WIRE_TEXT_BUFFERED,
 		.metrics = p->metrics ? p->metrics->list : NULL,
@@ -239,6 +242,7 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 	};
 	p->step.tree.step_peak = p->step_peak.rss;
 	p->step_peak = (struct peak){0};
+	p->charged = (struct profile_charged){0};
 	if (p->metrics)
 		p->metrics->joined = true;
 	p->totals.checkpoints++;
@@ -270,12 +274,16 @@ static void note_seq(struct profile *p, uint32_t seq)
 }
 
 /* Returns a peak that a checkpoint tells of: it was at some time since the last checkpoint. */
-static struct peak peak_before(const struct profile *p, uint64_t time_ns, uint64_t rss)
+static struct peak peak_before(const struct profile *p, const struct wire_checkpoint *cp,
+			       uint64_t rss)
 {
+	const uint64_t time_ns = cp->h.time_ns;
+
 	return (struct peak){
 		.rss = rss,
 		.from_ns = p->last_ns && p->last_ns < time_ns ? p->last_ns : time_ns,
 		.to_ns = time_ns,
+		.charge = cp->charged * p->config.page_size,
 	};
 }
 
@@ -337,8 +345,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 {
 	const struct profile_memory tree = memory_from_wire(&cp->tree.memory, p->config.page_size);
 	const uint64_t time_ns = cp->h.time_ns;
-	const struct peak step_peak = peak_before(p, time_ns, tree.step_peak);
-	const struct peak overall = peak_before(p, time_ns, tree.peak);
+	const struct peak step_peak = peak_before(p, cp, tree.step_peak);
+	const struct peak overall = peak_before(p, cp, tree.peak);
 	struct phase_event event = {
 		.what = cp->what,
 		.tgid = cp->h.tgid,
@@ -347,7 +355,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.name = &p->name,
 		.number = pairing_number(cp),
 		.now = {time_ns, tree.rss, tree.anon + tree.shmem + tree.swap, tree.swap,
-			usage_from_wire(&cp->tree.usage)},
+			usage_from_wire(&cp->tree.usage),
+			charge_from_wire(cp, p->config.page_size)},
 		.own = own_moment(cp, p->config.page_size),
 	};
 	char renamed_text[NAME_TEXT_MAX];
@@ -375,6 +384,11 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	note_name(&p->losses, &p->name);
 	note_peaks(p, time_ns, &step_peak, &overall);
 	note_checkpoint_tree(p, cp, &tree);
+	p->charge = event.now.charge;
+	if (p->charge.now)
+		p->last_charge = p->charge;
+	if (!p->first_charge.now)
+		p->first_charge = p->charge;
 	p->who = event.process;
 	if (cp->what == WIRE_START && !p->first)
 		p->first = event.process;
@@ -466,6 +480,12 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	return 0;
 }
 
+void profile_charged(struct profile *p, const struct profile_charged *charged)
+{
+	p->charged = *charged;
+	raise_to(&p->totals.max_charged, charged->anon + charged->shmem + charged->kernel);
+}
+
 void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
 {
 	processes_mark_gone(p->processes, is_there, context);
@@ -516,6 +536,9 @@ static void finish_totals(struct profile *p)
 		raise_to(&totals->peak_rss, processes_highest(&p->own));
 		raise_to(&totals->peak_hugetlb, processes_highest_hugetlb(&p->own));
 	}
+	totals->charge_peak = charge_peak(&p->first_charge, &p->last_charge, p->peak.charge);
+	totals->charge_peak.at_least |=
+		totals->charge_peak.bytes && (!p->finished || !p->charge.now);
 	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
 	if (p->finished || profile_is_among_others(p))
@@ -565,6 +588,8 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	if (!p->finished) {
 		p->end_ns = now_ns;
 		phases_fold(&p->phases, &p->tail);
+	} else {
+		now.charge = p->charge;
 	}
 	now.time_ns = p->end_ns;
 	row_metrics_drop_joined(p->metrics);

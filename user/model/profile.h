@@ -38,6 +38,23 @@ struct profile_memory {
 	uint64_t peak_hugetlb;		  /* the highest that was looked up: a lower bound */
 };
 
+/* What the kernel charges to the memory cgroup that the run began in. 0: not known. */
+struct profile_charge {
+	uint64_t now;
+	uint64_t most; /* since the cgroup is there */
+};
+
+/* How high that was in a stretch of time. bytes is 0 if that is not known. */
+struct profile_charge_peak {
+	uint64_t bytes;
+	bool at_least; /* there may have been more between two checkpoints */
+};
+
+/* What a charge is made of, in bytes; as user space reads it, a moment after a checkpoint. */
+struct profile_charged {
+	uint64_t anon, shmem, file, kernel;
+};
+
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };
 
 struct profile_metric {
@@ -71,7 +88,9 @@ struct profile_checkpoint {
 	struct profile_memory tree, own;
 	struct profile_usage tree_usage, own_usage;
 	uint64_t inherited; /* bytes of tree.rss inherited at fork */
-	uint32_t processes; /* how many are alive */
+	struct profile_charge charge;
+	struct profile_charged charged; /* all 0: nobody looked */
+	uint32_t processes;		/* how many are alive */
 	bool buffered; /* its time is late: what it was made of shared a write with other lines */
 	const struct profile_metric *metrics; /* reported since the last row */
 	size_t n_metrics;
@@ -132,7 +151,9 @@ struct profile_phase {
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
 	uint64_t end_needs, end_swap;	       /* its anon, shmem and swap; swap alone */
 	struct profile_usage usage;	       /* of the tree, during the phase */
-	struct profile_own own;		       /* of a pair */
+	struct profile_charge charge;	       /* at the end of the phase */
+	struct profile_charge_peak charge_peak;
+	struct profile_own own; /* of a pair */
 	/*
 	 * Of a pair: index of the pair that it is in. That is the innermost of its thread, or else
 	 * of the nearest ancestor of its process that was in one. Or PROFILE_NO_PARENT.
@@ -259,6 +280,9 @@ struct profile_totals {
 	/* The most of the tree's RSS that may be counted twice: inherited at fork; shmem and file
 	 * pages while more than one process was alive. */
 	uint64_t max_inherited, max_shared_shmem, max_shared_file;
+	struct profile_charge_peak charge_peak;
+	/* The most of anon, shmem and kernel together that was seen: what is not cache. */
+	uint64_t max_charged;
 	struct profile_usage usage; /* of the whole tree */
 	uint32_t checkpoints;	    /* rows of memory_usage */
 	uint32_t processes;
@@ -283,6 +307,9 @@ int profile_feed(struct profile *p, const struct wire_header *record,
  * its exit was lost (WIRE_PROCESS_EXIT_LOST). A later record of the process takes that back. */
 typedef bool (*profile_is_there_fn)(void *context, const struct profile_process *process);
 void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context);
+
+/* The checkpoint that is fed next has this, if it makes a row. */
+void profile_charged(struct profile *p, const struct profile_charged *charged);
 
 /*
  * Ends the run: closes open phases, and sorts the timeline. The run ended with WIRE_FINISH, or at

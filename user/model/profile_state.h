@@ -46,7 +46,10 @@ struct profile {
 	uint64_t last_ns;      /* when the last was */
 	struct peak step_peak; /* since the last step, however many metrics came in between */
 	struct profile_usage usage;
-	struct profile_name name; /* of the checkpoint being fed */
+	struct profile_charge charge;			 /* of the last; 0 if it did not say */
+	struct profile_charge first_charge, last_charge; /* of those that did */
+	struct profile_charged charged;			 /* for the next row */
+	struct profile_name name;			 /* of the checkpoint being fed */
 	char name_text[NAME_TEXT_MAX];
 	struct profile_checkpoint step;
 	char step_text[NAME_TEXT_MAX + sizeof(" Start")];

@@ -10,6 +10,7 @@
  * libaio's io_submit(), with the bytes it asked for: a program can read results from memory without
  * a call.
  */
+#include "aio.bpf.h"
 #include "io.bpf.h"
 
 enum { MAX_CONTEXTS = 4096 };
@@ -133,26 +134,6 @@ int BPF_PROG(aio_completes, struct kiocb *kiocb, long bytes)
 	return 0;
 }
 
-/* include/uapi/linux/aio_abi.h */
-struct iocb_head {
-	u64 data;
-	u32 key, flags;
-	u16 opcode;
-	s16 priority;
-	u32 fd;
-	u64 buffer, bytes;
-};
-
-enum {
-	IOCB_CMD_PREAD = 0,
-	IOCB_CMD_PWRITE = 1,
-	IOCB_CMD_PREADV = 7,
-	IOCB_CMD_PWRITEV = 8,
-};
-
-/* Requests and buffers of a call that are looked at: its list may be hostile. */
-enum { MAX_LOOKS = 65536 };
-
 /* Added to atomically: so the verifier assumes no bounds, and checks the loop's body once. */
 struct submission {
 	u64 requests; /* the program's struct iocb *[] */
@@ -177,10 +158,8 @@ static __always_inline u64 requested_vectors(const struct iocb_head *head, struc
 static long add_request(u32 i, struct submission *s)
 {
 	struct iocb_head head;
-	u64 at;
 
-	if (bpf_probe_read_user(&at, sizeof(at), (void *)(s->requests + i * sizeof(at))) ||
-	    bpf_probe_read_user(&head, sizeof(head), (void *)at)) {
+	if (!read_request(s->requests, i, &head)) {
 		count(unknown_requests);
 		return 0;
 	}

@@ -1,430 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * file.bpf.c - which files of certain names chosen processes read and write: a snapshot where that
- * begins, and one where it ends.
+ * file.bpf.c - files that chosen processes use by system calls; by io_uring: file_uring.bpf.c.
  *
  * Both hooks slow every system call of the machine a little. So their programs are loaded and
  * attached once a process is chosen, not before (user/kernel/late_programs.h).
- *
- * A file is known by the name that it was opened by: a model of huggingface's cache is a link to a
- * file whose name is its hash. Example, of a program that looks at a model and maps it:
- *   openat("/m/x.gguf") = 3     one of the names: the handle is remembered
- *   read(3, ...)                a record: x.gguf begins to be read (use 1)
- *   mmap(..., 3) = [a, b)
- *   close(3)                    the mapping is still there: nothing
- *   munmap(a, b - a)            a record: use 1 ends
- *
- * The use of a file begins with the first read or mapping by any of the process's handles, and ends
- * when the last of them is closed. The kernel tells of no read of a mapping. So the mapping that
- * was made last keeps the use going after its handle is closed: until it is unmapped, or the
- * process begins to read another of these files.
- *
- * Threads that race for one handle may lose the end of a use. The loader ends it with the process.
  */
-#include "pids.bpf.h"
-#include "snapshot.bpf.h"
+#include "aio.bpf.h"
+#include "file.bpf.h"
+#include "file_calls.bpf.h"
 
 enum {
-	MAX_WATCHED = 1024,	/* processes */
-	MAX_HANDLES = 4096,	/* files that they have open */
-	MAX_USES = 1024,	/* files in use, in each direction */
-	MAX_DESCRIPTORS = 4096, /* of a process, that are searched for a duplicate */
-	PATH_BYTES = 4096,
-	USES_A_SECOND = 100, /* of a process: so that it cannot push out the records of others */
-	MAP_SHARED_BIT = 1,  /* in MAP_SHARED and MAP_SHARED_VALIDATE, not in MAP_PRIVATE */
+	USES_A_CALL = 8,    /* of native AIO */
+	MAP_SHARED_BIT = 1, /* in MAP_SHARED and MAP_SHARED_VALIDATE, not in MAP_PRIVATE */
 	MAP_ANONYMOUS = 0x20,
 	PROT_WRITE = 2,
 };
-
-/* ---- System calls -----------------------------------------------------------------------------
- */
-
-/* What a call does to files. Numbers are those of 64-bit programs. */
-enum act {
-	NOTHING,
-	READS,	/* its first argument */
-	WRITES, /* its first argument */
-	COPIES, /* its first argument to its third */
-	SENDS,	/* its second argument to its first */
-	MAPS,
-	UNMAPS,
-	CLOSES,
-	OPENS,	  /* its first argument */
-	OPENS_AT, /* its second argument */
-	ENDS,
-};
-
-enum { CALLS = 512 };
-
-static const u8 acts[CALLS] = {
-#if defined(__TARGET_ARCH_x86)
-	[0] = READS,	  /* read */
-	[1] = WRITES,	  /* write */
-	[2] = OPENS,	  /* open */
-	[3] = CLOSES,	  /* close */
-	[9] = MAPS,	  /* mmap */
-	[11] = UNMAPS,	  /* munmap */
-	[17] = READS,	  /* pread64 */
-	[18] = WRITES,	  /* pwrite64 */
-	[19] = READS,	  /* readv */
-	[20] = WRITES,	  /* writev */
-	[40] = SENDS,	  /* sendfile */
-	[85] = OPENS,	  /* creat */
-	[231] = ENDS,	  /* exit_group */
-	[257] = OPENS_AT, /* openat */
-	[275] = COPIES,	  /* splice */
-	[295] = READS,	  /* preadv */
-	[296] = WRITES,	  /* pwritev */
-	[326] = COPIES,	  /* copy_file_range */
-	[327] = READS,	  /* preadv2 */
-	[328] = WRITES,	  /* pwritev2 */
-#else
-	[56] = OPENS_AT,  [57] = CLOSES, [63] = READS,	 [64] = WRITES,	 [65] = READS,
-	[66] = WRITES,	  [67] = READS,	 [68] = WRITES,	 [69] = READS,	 [70] = WRITES,
-	[71] = SENDS,	  [76] = COPIES, [94] = ENDS,	 [215] = UNMAPS, [222] = MAPS,
-	[285] = COPIES,	  [286] = READS, [287] = WRITES,
-#endif
-	[437] = OPENS_AT, /* openat2 */
-};
-
-static __always_inline enum act act_of(u64 number)
-{
-	return number < CALLS ? acts[number] : NOTHING;
-}
-
-/* At the end of a call the first argument is lost on arm64, and the number is in a register. */
-static __always_inline u64 number_of_ended(struct pt_regs *regs)
-{
-#if defined(__TARGET_ARCH_x86)
-	return regs->orig_ax;
-#else
-	return regs->regs[8];
-#endif
-}
-
-/* ---- What is known ----------------------------------------------------------------------------
- */
-
-/* What the loader asks for. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_WATCHED);
-	__type(key, u32); /* tgid */
-	__type(value, struct wire_watching);
-} watching SEC(".maps");
-
-/* A process that has opened one of the files. */
-struct reader {
-	u64 started_ns;
-	u64 last;      /* inode of the file that it began to read last */
-	u64 from, to;  /* where it mapped that; empty: nowhere */
-	u32 held;      /* bits of uses that the mapping keeps, as its handle is closed */
-	u32 handles;   /* open */
-	u64 window_ns; /* begin of the second in which its uses are counted */
-	u32 uses;      /* since then */
-	u32 any;       /* 1: a use has begun, ever */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_WATCHED);
-	__type(key, u32); /* tgid */
-	__type(value, struct reader);
-} readers SEC(".maps");
-
-/* Bits: in which directions a file is used. */
-enum { USE_READ = 1, USE_WRITE = 2 };
-
-struct handle {
-	u64 inode;
-	u32 met;    /* bits: it was read, written */
-	u32 shares; /* bits of the uses that it is part of: not one of too many */
-	u32 name_len;
-	u32 unused;
-	char name[WIRE_NAME_MAX]; /* the end of its path */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_HANDLES);
-	__type(key, struct wire_handle_key); /* at: struct file */
-	__type(value, struct handle);
-} handles SEC(".maps");
-
-struct use {
-	u32 id;
-	u32 shares; /* handles and mappings that keep it going */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_USES);
-	__type(key, struct wire_handle_key); /* at: struct inode; bits: one of them */
-	__type(value, struct use);
-} uses SEC(".maps");
-
-u32 last_use; /* number of the use that began last */
-
-/* Room for one program at a time: nothing else of ours opens a file on this CPU meanwhile. */
-struct opening {
-	char before[8]; /* of a short path: zeros */
-	char path[PATH_BYTES];
-	char beyond[WIRE_NAME_MAX];
-	struct handle handle;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct opening);
-} openings SEC(".maps");
-
-/* Who makes a call, and what is to be told of it. That is told last: calls nest only so deep. */
-struct caller {
-	u32 tgid, tid;
-	struct reader *reader;
-	u32 ended[2]; /* numbers of uses, read and written; 0: none */
-	u32 begun;    /* the same, after those have ended */
-	u32 bit;      /* of what has begun */
-	const struct handle *handle;
-};
-
-/* Returns false if the running process has opened none of the files. */
-static __always_inline bool is_reader(struct caller *c)
-{
-	const u64 id = current_id();
-
-	*c = (struct caller){.tgid = id >> 32, .tid = id};
-	c->reader = bpf_map_lookup_elem(&readers, &c->tgid);
-	return c->reader;
-}
-
-/* ---- Descriptors ------------------------------------------------------------------------------
- */
-
-struct descriptors {
-	struct file **files, *file;
-	u32 except, found;
-};
-
-static __always_inline struct file *file_at(struct file **files, u32 fd)
-{
-	struct file *file = NULL;
-
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	return file;
-}
-
-/* Returns NULL if there is no such descriptor; else also where they are, and how many there is
- * room for. */
-static __always_inline struct file *file_of(u32 fd, struct file ***files, u32 *max)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-
-	*files = BPF_CORE_READ(table, fd);
-	*max = BPF_CORE_READ(table, max_fds);
-	return fd < *max ? file_at(*files, fd) : NULL;
-}
-
-static long is_duplicate(u32 fd, struct descriptors *d)
-{
-	if (fd == d->except || file_at(d->files, fd) != d->file)
-		return 0;
-	d->found = 1;
-	return 1;
-}
-
-static __always_inline struct handle *handle_of(const struct caller *c, u32 fd)
-{
-	struct wire_handle_key key = {.tgid = c->tgid};
-	struct file **files;
-	u32 max;
-
-	key.at = (u64)file_of(fd, &files, &max);
-	return key.at ? bpf_map_lookup_elem(&handles, &key) : NULL;
-}
-
-/* ---- Records ----------------------------------------------------------------------------------
- */
-
-static __always_inline struct proc *proc_of(const struct caller *c)
-{
-	struct proc *proc = find_proc(c->tgid);
-
-	return proc && proc->started_ns == c->reader->started_ns && !tree_of(proc->job)->finished
-		       ? proc
-		       : NULL;
-}
-
-static __always_inline void lose_record(struct proc *proc)
-{
-	atomic_add(&tree_of(proc->job)->epoch, 1); /* a hole in the sequence */
-	count(lost_checkpoints);
-}
-
-static __always_inline void fill_begin(struct wire_checkpoint *cp, const struct caller *c)
-{
-	struct wire_opened *opened = (void *)cp->name;
-
-	cp->h.size = sizeof(*cp) + sizeof(*opened);
-	cp->name_state = WIRE_NAME_OK;
-	cp->name_len = sizeof(opened->file) + (c->handle->name_len & (WIRE_NAME_MAX - 1));
-	cp->value = c->begun;
-	opened->file = c->handle->inode;
-	bpf_probe_read_kernel(opened->path, sizeof(opened->path), c->handle->name);
-}
-
-static __noinline int tell_begin(const struct caller *c)
-{
-	struct proc *proc = proc_of(c);
-	struct wire_checkpoint *cp;
-
-	if (!proc)
-		return 0;
-	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + sizeof(struct wire_opened), 0);
-	if (!cp) {
-		lose_record(proc);
-		return 0;
-	}
-	fill_checkpoint(cp, proc, WIRE_FILE,
-			c->bit == USE_WRITE ? WIRE_FILE_WRITTEN : WIRE_FILE_READ, c->tid);
-	fill_begin(cp, c);
-	bpf_ringbuf_submit(cp, 0);
-	return 0;
-}
-
-/* id: the use that ends; 0: the process does. */
-static __noinline int tell_end(const struct caller *c, u32 id)
-{
-	struct proc *proc = proc_of(c);
-	struct wire_checkpoint *cp;
-
-	if (!proc)
-		return 0;
-	cp = bpf_ringbuf_reserve(&control, sizeof(*cp), 0);
-	if (!cp) {
-		lose_record(proc);
-		return 0;
-	}
-	fill_checkpoint(cp, proc, WIRE_FILE, WIRE_FILE_DONE, c->tid);
-	cp->h.size = sizeof(*cp);
-	cp->value = id;
-	bpf_ringbuf_submit(cp, 0);
-	return 0;
-}
-
-static __always_inline void tell(struct caller *c)
-{
-	for (u32 i = 0; i < 2; i++)
-		if (c->ended[i])
-			tell_end(c, c->ended[i]);
-	if (c->begun)
-		tell_begin(c);
-	c->ended[0] = 0;
-	c->ended[1] = 0;
-	c->begun = 0;
-}
-
-/* ---- Uses -------------------------------------------------------------------------------------
- */
-
-/* Returns the number of the use, if that ends it; or 0. */
-static __always_inline u32 end_share(const struct caller *c, u64 inode, u32 bit)
-{
-	const struct wire_handle_key key = {.at = inode, .tgid = c->tgid, .bits = bit};
-	struct use *use = bpf_map_lookup_elem(&uses, &key);
-	u32 id;
-
-	if (!use || __sync_fetch_and_add(&use->shares, -1) != 1)
-		return 0;
-	id = use->id;
-	bpf_map_delete_elem(&uses, &key);
-	return id;
-}
-
-static __noinline int end_shares(struct caller *c, u64 inode, u32 bits)
-{
-	if (bits & USE_READ)
-		c->ended[0] = end_share(c, inode, USE_READ);
-	if (bits & USE_WRITE)
-		c->ended[1] = end_share(c, inode, USE_WRITE);
-	return 0;
-}
-
-/* The mapping counts no more. */
-static __always_inline void leave_mapping(struct caller *c)
-{
-	struct reader *r = c->reader;
-	const u32 held = r->held;
-
-	r->held = 0;
-	r->from = 0;
-	r->to = 0;
-	if (held)
-		end_shares(c, r->last, held);
-}
-
-static __always_inline bool may_begin(struct reader *r)
-{
-	const u64 now = bpf_ktime_get_ns();
-
-	if (now - r->window_ns > 1000000000) {
-		r->window_ns = now;
-		r->uses = 0;
-	}
-	return r->uses++ < USES_A_SECOND;
-}
-
-/* Returns false if there is no room for another use. */
-static __always_inline bool begin_use(struct caller *c, const struct handle *h,
-				      const struct wire_handle_key *key)
-{
-	const struct use new = {.id = atomic_add(&last_use, 1) + 1, .shares = 1};
-
-	if (!may_begin(c->reader) || bpf_map_update_elem(&uses, key, &new, BPF_NOEXIST)) {
-		count(unwatched_files);
-		return false;
-	}
-	c->reader->any = 1;
-	c->begun = new.id;
-	c->bit = key->bits;
-	c->handle = h;
-	return true;
-}
-
-/* A handle is used in this direction for the first time. */
-static __noinline int join_use(struct caller *c, struct handle *h, u32 bit)
-{
-	const struct wire_handle_key key = {.at = h->inode, .tgid = c->tgid, .bits = bit};
-	struct use *use;
-
-	if (bit == USE_READ && c->reader->last != h->inode) {
-		leave_mapping(c);
-		c->reader->last = h->inode;
-	}
-	use = bpf_map_lookup_elem(&uses, &key);
-	if (use)
-		atomic_add(&use->shares, 1);
-	else if (!begin_use(c, h, &key))
-		return 0;
-	__sync_fetch_and_or(&h->shares, bit);
-	return 0;
-}
-
-static __always_inline void use_handle(struct caller *c, u32 fd, u32 bit)
-{
-	struct handle *h = c->reader->handles ? handle_of(c, fd) : NULL;
-
-	if (!h || h->met & bit || __sync_fetch_and_or(&h->met, bit) & bit)
-		return;
-	join_use(c, h, bit);
-	tell(c);
-}
 
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
@@ -438,7 +28,7 @@ static __always_inline u32 bit_of_mapping(u64 prot, u64 flags)
 static __always_inline void map_file(struct caller *c, u64 prot, u64 flags, u32 fd)
 {
 	if (!(flags & MAP_ANONYMOUS))
-		use_handle(c, fd, bit_of_mapping(prot, flags));
+		use_descriptor(c, fd, bit_of_mapping(prot, flags));
 }
 
 static __always_inline void has_mapped(const struct caller *c, u64 at, u64 len, u64 flags, u32 fd)
@@ -447,7 +37,7 @@ static __always_inline void has_mapped(const struct caller *c, u64 at, u64 len, 
 
 	if (flags & MAP_ANONYMOUS || !c->reader->handles || at > -4096ull)
 		return;
-	h = handle_of(c, fd);
+	h = handle_at(c, fd);
 	if (!h || h->inode != c->reader->last)
 		return;
 	c->reader->from = at;
@@ -475,171 +65,78 @@ static __always_inline void unmap(struct caller *c, u64 from, u64 len)
 /* ---- Opened and closed ------------------------------------------------------------------------
  */
 
-/* The mapping that this process made last takes over what its handle had a share in. */
-static __always_inline u32 hand_over(struct reader *r, const struct handle *h)
-{
-	if (r->last != h->inode || r->from == r->to || r->held)
-		return h->shares;
-	r->held = h->shares;
-	return 0;
-}
-
-static __noinline int forget_handle(struct caller *c, const struct wire_handle_key *key)
-{
-	struct handle *h = bpf_map_lookup_elem(&handles, key);
-	u32 shares;
-	u64 inode;
-
-	if (!h)
-		return 0;
-	shares = hand_over(c->reader, h);
-	inode = h->inode;
-	bpf_map_delete_elem(&handles, key);
-	atomic_add(&c->reader->handles, -1);
-	end_shares(c, inode, shares);
-	return 0;
-}
-
 static __always_inline void close_file(struct caller *c, u32 fd)
 {
-	struct wire_handle_key key = {.tgid = c->tgid};
-	struct descriptors d = {.except = fd};
-	u32 max;
-
-	if (!c->reader->handles)
-		return;
-	d.file = file_of(fd, &d.files, &max);
-	key.at = (u64)d.file;
-	if (!d.file || !bpf_map_lookup_elem(&handles, &key))
-		return;
-	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, is_duplicate, &d, 0);
-	if (!d.found)
-		forget_handle(c, &key);
-	tell(c);
-}
-
-struct search {
-	const struct wire_watching *how;
-	const struct opening *o;
-	u32 from; /* where the search begins in the path */
-	u32 found;
-};
-
-/* Each position from the `from`-th on. */
-static long compare_at(u32 i, struct search *s)
-{
-	const u32 at = s->from + i;
-	u64 here;
-
-	if (at >= PATH_BYTES)
-		return 1;
-	__builtin_memcpy(&here, s->o->path + at, sizeof(here));
-	for (u32 k = 0; k < WIRE_MAX_NAME_PARTS; k++) {
-		const struct wire_name_part *part = &s->how->parts[k];
-
-		if (part->anywhere && ((here ^ part->bytes) & part->mask) == 0)
-			s->found = 1;
-	}
-	return s->found ? 1 : 0;
-}
-
-/* A part may reach beyond the end of the path, where an earlier one lies: the loader matches the
- * whole name. */
-static __noinline int is_wanted(const struct wire_watching *how, const struct opening *o, u32 len)
-{
-	struct search s = {.how = how, .o = o};
-	bool anywhere = false;
-	u64 end;
-
-	barrier_var(len); /* for the verifier: the bound is on the register that is used */
-	if (len >= PATH_BYTES)
-		return 0;
-	__builtin_memcpy(&end, o->path + len - sizeof(end), sizeof(end));
-	for (u32 k = 0; k < WIRE_MAX_NAME_PARTS; k++) {
-		const struct wire_name_part *part = &how->parts[k];
-
-		if (part->anywhere)
-			anywhere = true;
-		else if (part->mask && ((end ^ part->bytes) & part->mask) == 0)
-			return 1;
-	}
-	if (!anywhere)
-		return 0;
-	s.from = len > WIRE_NAME_MAX - 1 ? len - (WIRE_NAME_MAX - 1) : 0;
-	bpf_loop(len - s.from, compare_at, &s, 0);
-	return s.found;
-}
-
-static __always_inline bool is_regular(struct file *file)
-{
-	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG;
-}
-
-static __always_inline struct reader *find_or_add_reader(u32 tgid, u64 started_ns)
-{
-	const struct reader new = {.started_ns = started_ns};
-
-	bpf_map_update_elem(&readers, &tgid, &new, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&readers, &tgid);
-}
-
-/* o->path has the path, of len bytes. */
-static __noinline int add_handle(const struct wire_watching *how, struct opening *o, u32 len,
-				 u32 fd)
-{
-	const u64 id = current_id();
-	struct caller c = {.tgid = id >> 32, .tid = id};
-	struct wire_handle_key key = {.tgid = c.tgid};
-	u32 max, from = len > WIRE_NAME_MAX - 1 ? len - (WIRE_NAME_MAX - 1) : 0;
-	struct file **files, *file = file_of(fd, &files, &max);
-
-	barrier_var(from);
-	if (!file || !is_regular(file) || from > PATH_BYTES)
-		return 0;
-	c.reader = find_or_add_reader(c.tgid, how->started_ns);
-	if (!c.reader) {
-		count(unwatched_files);
-		return 0;
-	}
-	key.at = (u64)file;
-	o->handle.inode = (u64)BPF_CORE_READ(file, f_inode);
-	o->handle.name_len = len - from;
-	bpf_probe_read_kernel(o->handle.name, WIRE_NAME_MAX, o->path + from);
-	if (bpf_map_update_elem(&handles, &key, &o->handle, BPF_NOEXIST))
-		count(unwatched_files);
-	else
-		atomic_add(&c.reader->handles, 1);
-	return 0;
-}
-
-/* A handle may have ended otherwise than by close(): then its address is used again. */
-static __always_inline void forget_former(struct caller *c, u32 fd)
-{
-	struct wire_handle_key key = {};
 	struct file **files;
 	u32 max;
 
-	if (!is_reader(c) || !c->reader->handles)
-		return;
-	key.tgid = c->tgid;
-	key.at = (u64)file_of(fd, &files, &max);
-	forget_handle(c, &key);
-	tell(c);
+	if (c->reader->handles)
+		close_handle(c, (u64)file_of(fd, &files, &max), fd);
 }
 
 static __always_inline void has_opened(struct caller *c, u64 path, long fd)
 {
-	const u32 zero = 0, tgid = current_id() >> 32;
-	const struct wire_watching *how = bpf_map_lookup_elem(&watching, &tgid);
-	struct opening *o = bpf_map_lookup_elem(&openings, &zero);
+	struct opening *o;
+	const struct wire_watching *how = watched(&o);
+	struct file **files, *file;
+	u32 max;
 	long len;
 
-	if (!how || !o || fd < 0)
+	if (!how || fd < 0)
 		return;
-	forget_former(c, fd);
-	len = bpf_probe_read_user_str(o->path, PATH_BYTES, (void *)path);
-	if (len > 1 && len < PATH_BYTES && is_wanted(how, o, len - 1))
-		add_handle(how, o, len - 1, fd);
+	file = file_of(fd, &files, &max);
+	forget_former(c, file);
+	len = bpf_probe_read_user_str(o->room.path, PATH_BYTES, (void *)path);
+	if (len > 1 && len < PATH_BYTES && is_wanted(how, &o->room, len - 1))
+		add_handle(how, o, len - 1, file, 0);
+}
+
+/* ---- Native AIO -------------------------------------------------------------------------------
+ */
+
+/* The first request of a list that uses a file in a direction that was not met. */
+struct unmet {
+	const struct caller *c;
+	u64 requests;
+	struct handle *handle;
+	u32 bit; /* 0: there is none */
+};
+
+static __always_inline u32 bit_of_request(const struct iocb_head *head)
+{
+	if (head->opcode == IOCB_CMD_PREAD || head->opcode == IOCB_CMD_PREADV)
+		return USE_READ;
+	return head->opcode == IOCB_CMD_PWRITE || head->opcode == IOCB_CMD_PWRITEV ? USE_WRITE : 0;
+}
+
+static long look_at_request(u32 i, struct unmet *unmet)
+{
+	struct iocb_head head;
+	struct handle *h;
+	u32 bit;
+
+	if (!read_request(unmet->requests, i, &head))
+		return 1;
+	bit = bit_of_request(&head);
+	h = bit ? handle_at(unmet->c, head.fd) : NULL;
+	if (!h || h->met & bit)
+		return 0;
+	unmet->handle = h;
+	unmet->bit = bit;
+	return 1;
+}
+
+/* Files that are used for the first time are few. What one call leaves is for the next. */
+static __always_inline void use_requests(struct caller *c, u64 n, u64 requests)
+{
+	for (u32 i = 0; c->reader->handles && i < USES_A_CALL; i++) {
+		struct unmet unmet = {.c = c, .requests = requests};
+
+		bpf_loop(n < MAX_LOOKS ? n : MAX_LOOKS, look_at_request, &unmet, 0);
+		if (!unmet.bit || !unmet.handle)
+			return;
+		use_handle(c, unmet.handle, unmet.bit);
+	}
 }
 
 /* ---- Hooks ------------------------------------------------------------------------------------
@@ -661,21 +158,23 @@ int BPF_PROG(file_call_enters, struct pt_regs *regs, long number)
 	if (act == NOTHING || act == OPENS || act == OPENS_AT || !is_reader(&c))
 		return 0;
 	if (act == READS) {
-		use_handle(&c, PT_REGS_PARM1(regs), USE_READ);
+		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
 	} else if (act == WRITES) {
-		use_handle(&c, PT_REGS_PARM1(regs), USE_WRITE);
+		use_descriptor(&c, PT_REGS_PARM1(regs), USE_WRITE);
 	} else if (act == COPIES) {
-		use_handle(&c, PT_REGS_PARM1(regs), USE_READ);
-		use_handle(&c, PT_REGS_PARM3(regs), USE_WRITE);
+		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
+		use_descriptor(&c, PT_REGS_PARM3(regs), USE_WRITE);
 	} else if (act == SENDS) {
-		use_handle(&c, PT_REGS_PARM2(regs), USE_READ);
-		use_handle(&c, PT_REGS_PARM1(regs), USE_WRITE);
+		use_descriptor(&c, PT_REGS_PARM2(regs), USE_READ);
+		use_descriptor(&c, PT_REGS_PARM1(regs), USE_WRITE);
 	} else if (act == MAPS) {
 		map_file(&c, PT_REGS_PARM3(regs), PT_REGS_PARM4_SYSCALL(regs), PT_REGS_PARM5(regs));
 	} else if (act == UNMAPS) {
 		unmap(&c, PT_REGS_PARM1(regs), PT_REGS_PARM2(regs));
 	} else if (act == CLOSES) {
 		close_file(&c, PT_REGS_PARM1(regs));
+	} else if (act == SUBMITS) {
+		use_requests(&c, PT_REGS_PARM2(regs), PT_REGS_PARM3(regs));
 	} else if (act == ENDS) {
 		end_reader(&c);
 	}

@@ -20,29 +20,7 @@
  * kinds, the completion counts as the latest, and `ambiguous_requests` goes up.
  */
 #include "io.bpf.h"
-
-/* include/uapi/linux/io_uring.h */
-enum {
-	IORING_OP_READV = 1,
-	IORING_OP_WRITEV = 2,
-	IORING_OP_READ_FIXED = 4,
-	IORING_OP_WRITE_FIXED = 5,
-	IORING_OP_READ = 22,
-	IORING_OP_WRITE = 23,
-	IORING_OP_SPLICE = 30,
-	IORING_OP_TEE = 33,
-	IORING_OP_READ_MULTISHOT = 49,
-	IORING_OP_READV_FIXED = 60,
-	IORING_OP_WRITEV_FIXED = 61,
-};
-
-enum {
-	IORING_CQE_F_BUFFER = 1 << 0,
-	IORING_CQE_F_MORE = 1 << 1,
-	/* The flags of a request begin with those of its submission. */
-	IOSQE_BUFFER_SELECT = 1 << 5,
-	IOSQE_CQE_SKIP_SUCCESS = 1 << 6,
-};
+#include "uring.bpf.h"
 
 enum {
 	MAX_NOTED = 4096, /* a power of two */
@@ -50,9 +28,6 @@ enum {
 	MAX_SKIPPED = 16384,
 	MAX_RINGS = 4096,
 };
-
-/* What a request does, as bits. */
-enum { READS = 1, WRITES = 2, ELSE = 4 };
 
 struct request {
 	u64 ring; /* struct io_ring_ctx * */
@@ -122,27 +97,6 @@ struct {
 
 /* Set by the first such request. Until then no completion looks into the maps. */
 bool multishot_seen, skip_seen;
-
-static __always_inline u32 kind_of(u8 opcode)
-{
-	switch (opcode) {
-	case IORING_OP_READ:
-	case IORING_OP_READV:
-	case IORING_OP_READ_FIXED:
-	case IORING_OP_READV_FIXED:
-	case IORING_OP_READ_MULTISHOT:
-		return READS;
-	case IORING_OP_WRITE:
-	case IORING_OP_WRITEV:
-	case IORING_OP_WRITE_FIXED:
-	case IORING_OP_WRITEV_FIXED:
-		return WRITES;
-	case IORING_OP_SPLICE:
-	case IORING_OP_TEE:
-		return READS | WRITES;
-	}
-	return ELSE;
-}
 
 static __always_inline void account_kind(u32 tgid, u32 kind, s64 bytes)
 {

@@ -585,7 +585,9 @@ struct wire_quality {
 	__u64 untaken_usage;	  /* points of curves left out: the tree had too many threads */
 	__u64 limited_texts;	  /* left out: a process wrote too many in a time */
 	__u64 unheard_processes;  /* children whose texts are not told of: no room */
-	__u64 unwatched_files;	  /* used, and not told of: too many at once, or in a second */
+	/* Used, and not told of: too many at once or in a second, or closed before an io_uring used
+	 * them. */
+	__u64 unwatched_files;
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

@@ -393,10 +393,40 @@ struct io_uring_task {
 
 struct io_cqe {
 	u64 user_data;
+	int fd; /* until the request has completed */
+};
+
+/* Files that are registered with a ring, from 6.13 */
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+};
+
+struct io_file_table {
+	struct io_rsrc_data data;
 };
 
 struct io_ring_ctx {
 	unsigned int compat : 1;
+	struct io_file_table file_table;
+};
+
+/* Until 6.12. */
+struct io_fixed_file {
+	unsigned long file_ptr;
+};
+
+struct io_file_table___until_6_12 {
+	struct io_fixed_file *files;
+};
+
+struct io_ring_ctx___until_6_12 {
+	struct io_file_table___until_6_12 file_table;
+	unsigned int nr_user_files;
 };
 
 struct io_kiocb {
@@ -428,6 +458,17 @@ struct io_rw {
 
 struct io_splice {
 	u64 len;
+	int splice_fd_in;
+	unsigned int flags;
+};
+
+struct io_open {
+	u32 file_slot;
+};
+
+struct io_close {
+	int fd;
+	u32 file_slot;
 };
 
 /* fs/aio.c */

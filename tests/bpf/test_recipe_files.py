@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness import assert_nothing_lost, losses, quality
+from harness import assert_nothing_lost, losses, program, quality
 
 MIB = 1 << 20
 SIZE = 4 * MIB
@@ -134,6 +134,50 @@ os.close(fd)
 """)
     phase = only(profile, "write q.safetensors")
     assert phase["io_write_mb"] == 4, f"{how}: expected all 4 MiB, got {phase}"
+
+
+@pytest.fixture
+def requests(profile, disk, tmp_path):
+    """requests(how): the profile of tests/programs/requests.c, which moves a file of 1 MiB by requests."""
+    def run(how, lost=()):
+        recipe = tmp_path / "recipe.yaml"
+        recipe.write_text(RECIPE.replace("python*", "requests").replace('"*.gguf"', '"*.gguf*"'))
+        for name in ("m.gguf", "m.gguf.2"):
+            (disk / name).write_bytes(b"x" * MIB)
+        done = profile(program("requests"), how, disk / "m.gguf",
+                       options=["--recipe", "none", "--recipe", recipe])
+        assert set(losses(done.profile)) == set(lost), losses(done.profile)
+        return done.profile
+    return run
+
+
+@pytest.mark.parametrize("how", ["read", "readv", "fixed", "worker", "splice", "opens", "skips"])
+def test_a_file_that_is_read_by_io_uring(requests, how):
+    """It ends as it is closed, 100 ms before the process does."""
+    profile = requests(how)
+    phase = only(profile, "read m.gguf")
+    moved = 2 if how in ("fixed", "splice") else 1  # twice; from the file, and from the pipe
+    assert phase["io_read_mb"] == moved, f"{how}: expected {moved} MiB, got {phase}"
+    end = profile["memory_usage"][-1]["relative_time_secs"]
+    assert end - end_secs(phase) >= 0.099, f"{how}: expected its end as it was closed, before {end}: {phase}"
+
+
+def test_a_file_that_is_written_by_io_uring(requests):
+    assert only(requests("write"), "write m.gguf")["io_write_mb"] == 1
+
+
+def test_a_registered_file_whose_descriptor_is_closed_is_counted(requests):
+    """Once, although it is read twice: nobody is told when it goes."""
+    profile = requests("registered", lost=["unwatched_files"])
+    assert names(profile) == [] and quality(profile)["unwatched_files"] == 1, quality(profile)
+
+
+@pytest.mark.parametrize("how, expected", [
+    ("aio-read", ["read m.gguf"]), ("aio-write", ["write m.gguf"]),
+    ("aio-both", ["read m.gguf", "read m.gguf.2"])])
+def test_files_that_are_used_by_native_aio(requests, how, expected):
+    profile = requests(how)
+    assert names(profile) == expected and all(p.get("closed", True) for p in profile["phases"]), profile["phases"]
 
 
 def test_a_mapping_is_read_until_it_is_unmapped(files):

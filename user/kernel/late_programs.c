@@ -12,7 +12,7 @@
 #include "kernel/late_load.h"
 #include "kernel/skeleton.h"
 
-enum { MAX_LATE = 2 /* programs of a subject */ };
+enum { MAX_LATE = 4 /* programs of a subject */ };
 
 /* Of an entry of a process. */
 union late_entry {
@@ -33,11 +33,25 @@ struct late_programs {
 	struct bpf_link *links[MAX_LATE]; /* NULL: it is not attached */
 };
 
-static struct late_list programs_of(const struct qprof_bpf *bpf, enum late_subject subject)
+/* Of the programs for io_uring, those are taken whose like features_find() has chosen. */
+static struct late_list programs_of(const struct qprof_bpf *engines, enum late_subject subject)
 {
+	struct late_list list = {{engines->progs.call_enters}};
+	struct bpf_program **at = list.at;
+
 	if (subject == LATE_LOGS)
-		return (struct late_list){{bpf->progs.call_enters}};
-	return (struct late_list){{bpf->progs.file_call_enters, bpf->progs.file_call_leaves}};
+		return list;
+	*at++ = engines->progs.file_call_enters;
+	*at++ = engines->progs.file_call_leaves;
+	if (bpf_program__autoload(engines->progs.io_uring_submitted))
+		*at++ = engines->progs.file_submitted;
+	else if (bpf_program__autoload(engines->progs.io_uring_submitted_old))
+		*at++ = engines->progs.file_submitted_old;
+	if (bpf_program__autoload(engines->progs.io_uring_done))
+		*at = engines->progs.file_completed;
+	else if (bpf_program__autoload(engines->progs.io_uring_done_old))
+		*at = engines->progs.file_completed_old;
+	return list;
 }
 
 void late_programs_expect(struct qprof_bpf *engines, enum late_subject subject, bool expected)
@@ -66,6 +80,8 @@ static int open_alone(struct late_programs *late, const struct qprof_bpf *engine
 	for (size_t i = 0; i < MAX_LATE && late->programs.at[i]; i++)
 		names[i] = bpf_program__name(late->programs.at[i]);
 	late->own = late_load(engines, names, &code);
+	for (size_t i = 0; late->own && i < MAX_LATE && names[i]; i++)
+		late->programs.at[i] = bpf_object__find_program_by_name(late->own->obj, names[i]);
 	return code;
 }
 
@@ -93,8 +109,6 @@ struct late_programs *late_programs_new(const struct qprof_bpf *engines, enum la
 	late->programs = programs_of(engines, subject);
 	if (bpf_program__fd(late->programs.at[0]) < 0)
 		code = open_alone(late, engines);
-	if (late->own)
-		late->programs = programs_of(late->own, subject);
 	if (!code)
 		return late;
 	late_programs_free(late);

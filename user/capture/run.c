@@ -17,6 +17,12 @@
 #include "kernel/memory_limit.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
+#include "kernel/scope.h"
+
+enum {
+	PARTS_MAX_AGE_NS = 20000000, /* older checkpoints would get what is there by now */
+	PARTS_REST = 50,	     /* a look that takes 1 ms has none follow for 50 ms */
+};
 
 struct run {
 	struct capture capture; /* first: see run_of() */
@@ -36,6 +42,8 @@ struct run {
 
 	struct memory_limit limit;   /* of the first target */
 	struct memory_cgroup cgroup; /* the same */
+	struct scope scope;	     /* which is this, if it was asked for */
+	uint64_t parts_due_ns;	     /* the earliest time of the next look at what is charged */
 
 	bool started;	      /* WIRE_START came through */
 	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
@@ -67,12 +75,16 @@ static int prepare_command(struct run *r)
 	r->command_path = launch_find(r->options->command[0], &err);
 	if (!r->command_path)
 		return capture_fail(&r->capture, &err);
+	if (r->options->scope && scope_make(&r->scope, &err))
+		return capture_fail(&r->capture, &err);
 	hooks_prepare(&hooks, r->options->hooks, r->options->recipes, capture_warn, &r->capture);
 	code = launch_prepare(&r->launch, r->options->command, as, &hooks, &err);
 	hooks_free(&hooks);
 	if (code)
 		return capture_fail(&r->capture, &err);
 	r->launched = true;
+	if (r->options->scope && scope_take(&r->scope, r->launch.pid, &err))
+		return capture_fail(&r->capture, &err);
 	return 0;
 }
 
@@ -160,6 +172,7 @@ static int follow_targets(struct run *r)
 	r->capture.info.memory_limit_of = r->limit.of;
 	if (memory_cgroup_of(r->targets[0], &r->cgroup))
 		r->capture.info.memory_cgroup = r->cgroup.path;
+	r->capture.info.memory_cgroup_is_own = r->options->scope;
 	for (size_t i = 0; i < r->n_targets; i++) {
 		struct wake *wake = &r->exits[i];
 		int err;
@@ -211,6 +224,24 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	}
 }
 
+/* What the charge is made of, as a phase ends. In a cgroup of others it would be theirs, too. */
+static void look_at_parts(struct run *r, const struct wire_checkpoint *checkpoint)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct memory_parts parts;
+
+	if (!r->options->scope || (checkpoint->what != WIRE_END && checkpoint->what != WIRE_MARK))
+		return;
+	if (now < r->parts_due_ns || now > checkpoint->h.time_ns + PARTS_MAX_AGE_NS ||
+	    !memory_cgroup_parts(&r->cgroup, &parts))
+		return;
+	r->parts_due_ns = now + PARTS_REST * (clock_ns(CLOCK_MONOTONIC) - now);
+	profile_charged(r->profile, &(struct profile_charged){.anon = parts.anon,
+							      .shmem = parts.shmem,
+							      .file = parts.file,
+							      .kernel = parts.kernel});
+}
+
 static int feed(struct capture *c, const struct wire_header *h)
 {
 	struct run *r = run_of(c);
@@ -222,6 +253,8 @@ static int feed(struct capture *c, const struct wire_header *h)
 		return 0;
 	if (h->kind == WIRE_MAPPED)
 		return 0;
+	if (h->kind == WIRE_CHECKPOINT)
+		look_at_parts(r, (const struct wire_checkpoint *)h);
 	err = profile_feed(r->profile, h, &news.step);
 	if (err)
 		return err;
@@ -478,6 +511,7 @@ int capture_run(const struct run_options *options, int *signal)
 	/* Signals work as usual again: a command that is waited for can still be interrupted, and
 	 * so can we. */
 	wait_for_command(r);
+	scope_remove(&r->scope);
 	if (!r->capture.failed && r->reaped) {
 		if (WIFSIGNALED(r->wait_status))
 			*signal = WTERMSIG(r->wait_status);

@@ -18,6 +18,7 @@ struct run_options {
 	const uint32_t *pids;
 	size_t n_pids;
 	bool as_root;		 /* the command stays root under sudo */
+	bool scope;		 /* the command has a memory cgroup of its own */
 	enum hooks_extent hooks; /* what the command is given in its environment */
 	const char *recipes;	 /* and what its hooks are to know of recipes; NULL: nothing */
 };

@@ -39,6 +39,9 @@ static const struct command_option options[] = {
 	 OPT_NO_FLAG, INTO(struct run_command, common.capture.engine.curves)},
 	{0, "as-root", NULL, "Under sudo, run the command as root, not as the invoking user",
 	 OPT_FLAG, INTO(struct run_command, run.as_root)},
+	{0, "scope", NULL,
+	 "Give the command a memory cgroup of its own, so that what is charged is its tree's alone",
+	 OPT_FLAG, INTO(struct run_command, run.scope)},
 	{0, "python-hooks", "WHOSE",
 	 "Take marks that others put into Python programs: quark (AMD Quark's, the default), all "
 	 "(also PyTorch's record_function, NVTX ranges, cProfile; meant without WHOSE), or none",
@@ -109,6 +112,11 @@ static int run(struct run_command *command, int *killed_by)
 	int status;
 
 	*killed_by = 0;
+	if (command->run.scope && !command->run.command) {
+		log_error("--scope is for a command that is started: a process that runs is in a "
+			  "cgroup already");
+		return 125;
+	}
 	if (chosen_recipes_marker(&command->recipes, command->run.command, &command->common.capture,
 				  &err)) {
 		log_error("%s", err.text);

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much memory a run may have: its cgroup's limit, or the machine's."""
+"""How much memory a run may have: its cgroup's limit, or the machine's; and how close it comes to it."""
 
+import json
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import MIB, meminfo, parse, run_qprof, wait_for
+from harness import (Attached, CLEAN_ENV, Lines, MIB, PAGE, meminfo, parse, program, run_qprof, wait_for)
 
 
 def hierarchy():
@@ -57,3 +60,130 @@ def test_limit_of_the_machine(out, limited):
     assert run_qprof("-q", "-o", out, "--", "true", through=before).returncode == 0
     said = parse(out)["qprof"]
     assert said["memory_limit_of"] == "machine" and round(said["memory_limit_mb"] * 1024) == meminfo("MemTotal"), said
+
+
+NO_SWAP = {"memory.limit_in_bytes": ("memory.swappiness", "0"), "memory.max": ("memory.swap.max", "0")}
+# What a cgroup is charged for beside the memory of programs: page tables, stacks, and the like.
+KERNEL = 4 * MIB
+# A CPU takes charges in advance.
+SLACK = 64 * PAGE * os.cpu_count()
+
+
+def warnings_of(text):
+    return [line for line in " ".join(text.split()).split("qprof-bpf: ") if line.startswith("warning: ")]
+
+
+def grows(layers, mib, *stops):
+    return program("grows"), str(layers), str(mib), *map(str, stops)
+
+
+class Stepwise:
+    """A program that waits before some of its layers, in a cgroup."""
+
+    def __init__(self, before, layers, mib, *stops):
+        self.process = subprocess.Popen([*before, *grows(layers, mib, *stops)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=CLEAN_ENV)
+        self.pid = self.process.pid
+        self.lines = Lines(self.process.stdout)
+
+    def wait_before(self, layer):
+        self.lines.until(str(layer))
+
+    def go(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_warning_in_a_cgroup(out, limited):
+    """At 90 %: 27 layers of 10 MiB and what the kernel has for them are more than that of 300 MiB, 26 are not."""
+    before, path = limited(300 * MIB)
+    run = run_qprof("-o", out, "--warn-at", "90%", "--", *before, *grows(29, 10))
+    assert run.returncode == 0, run
+    said, = warnings_of(run.stderr)
+    assert re.fullmatch(rf"warning: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\), in Layer (26|27|28)", said.strip()), said
+    closest = parse(out)["closest_to_limit"]
+    assert (closest["of"], closest["limit_mb"], closest["phase"]) == (f"cgroup {path}", 300, "Layer 28"), closest
+    assert 300 * MIB - 290 * MIB - KERNEL - SLACK <= closest["left_mb"] * MIB <= 10 * MIB, closest
+    sentence = rf"closest to its limit in Layer 28: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\)"
+    assert re.search(sentence, " ".join(run.stderr.split())), run.stderr
+    assert re.search("C" + sentence[1:], " ".join(run_qprof("report", "--width", "160", out).stdout.split()))
+    assert re.search('"closest":"' + sentence[8:], run_qprof("report", "-f", "html", "-o", "-", out).stdout)
+    assert json.loads(run_qprof("report", "-f", "json", out).stdout)["closest_to_limit"] == closest
+
+
+def test_left_is_what_the_cgroup_has_left(out, limited):
+    """Attached from outside: while the program waits, the cgroup says the same."""
+    before, path = limited(300 * MIB)
+    root, _ = hierarchy()
+    with Stepwise(before, 20, 10, 0, 20) as target:
+        target.wait_before(0)
+        with Attached(out, target.pid, options=("--warn-at", "50%")) as attached:
+            target.go()
+            target.wait_before(20)
+            said = attached.stderr.until("warning: ")
+            left = 300 * MIB - used(root / path[1:])
+            target.go()
+            closest = attached.finished()["closest_to_limit"]
+    assert f"(cgroup {path}), in Layer 1" in said, said
+    assert (closest["of"], closest["phase"]) == (f"cgroup {path}", "Layer 19"), closest
+    # Between two looks page tables are not counted: 2 KiB a MiB, and a few more of the kernel's own.
+    assert abs(closest["left_mb"] * MIB - left) <= SLACK + MIB, (closest, left / MIB)
+
+
+def used(group):
+    """What is in use in a cgroup, without page cache."""
+    stat = dict(line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
+    kind = "total_" if "total_cache" in stat else ""
+    now = group / ("memory.usage_in_bytes" if kind else "memory.current")
+    return int(now.read_text(encoding="ascii")) - int(stat[kind + "inactive_file"]) - int(stat[kind + "active_file"])
+
+
+def test_limit_of_an_address_space(out):
+    with Stepwise(("bash", "-c", f'ulimit -v {300 << 10}; exec "$@"', "bash"), 29, 10, 0, 29) as target:
+        target.wait_before(0)
+        with Attached(out, target.pid, options=("--warn-at", "25M")) as attached:
+            target.go()
+            said = attached.stderr.until("warning: ")
+            target.wait_before(29)
+            target.go()
+            closest = attached.finished()["closest_to_limit"]
+    left = re.search(r"warning: ([0-9.]+) MiB left of 300 MiB \(RLIMIT_AS\), in Layer ", said)
+    assert left and float(left[1]) < 25, said
+    assert (closest["of"], closest["limit_mb"]) == ("RLIMIT_AS", 300) and closest["left_mb"] < 25, closest
+
+
+def test_nothing_near(out, limited):
+    """No word of a limit of which more than half is left; the profile has it."""
+    before, path = limited(300 * MIB)
+    run = run_qprof("-o", out, "--", *grows(4, 10), through=before)
+    assert "limit" not in run.stderr and "warning" not in run.stderr, run.stderr
+    closest = parse(out)["closest_to_limit"]
+    assert closest["of"] == f"cgroup {path}" and closest["left_mb"] > 150, closest
+
+
+def test_page_cache_is_left(out, limited, tmp_path):
+    """A file of twice the limit is written and read: the cgroup is full of it, and nothing is wrong."""
+    before, _ = limited(64 * MIB)
+    file = tmp_path / "file"
+    run = run_qprof("-o", out, "--warn-at", "80%", "--", *before, "bash", "-c",
+                    f"head -c {128 * MIB} /dev/zero > {file}; cat {file} > /dev/null; cat {file} > /dev/null")
+    assert run.returncode == 0 and not warnings_of(run.stderr), run.stderr
+
+
+def test_no_warning_is_wanted(out, limited):
+    before, _ = limited(300 * MIB)
+    run = run_qprof("-o", out, "--warn-at", "none", "--", *before, *grows(29, 10))
+    assert run.returncode == 0 and not warnings_of(run.stderr), run
+
+
+@pytest.mark.parametrize("value", ["0", "0%", "101%", "-5%", "much"])
+def test_bad_limit(value, out):
+    run = run_qprof("-o", out, "--warn-at", value, "--", "true")
+    assert run.returncode == 125 and "--warn-at" in run.stderr, run

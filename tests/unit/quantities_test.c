@@ -261,6 +261,7 @@ static const struct {
 	{"## Totals", &record_totals},
 	{"## `peak`", &record_peak},
 	{"## `phases`", &record_phase},
+	{"## `closest_to_limit`", &record_closest},
 	{"## `ended`", &record_death},
 	{"## `processes`", &record_process},
 	{"## `timeline`", &record_point},

@@ -61,6 +61,16 @@ const struct profile *run_profile(const struct capture *c)
 	return run_of(c)->profile;
 }
 
+uint32_t run_target(const struct capture *c)
+{
+	return run_of(c)->targets[0];
+}
+
+void run_note_closest(struct capture *c, const struct run_closest *closest)
+{
+	c->info.closest = *closest;
+}
+
 /* ---- Prepare ----------------------------------------------------------------------------------
  */
 

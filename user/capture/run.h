@@ -30,7 +30,10 @@ struct run_options {
  */
 int capture_run(const struct run_options *options, int *signal);
 
-/* For listeners: the model of the run that c is. */
+/* For listeners: the model of the run that c is, its first target, and how close it came to a
+ * limit, whose text must be valid as long as the listeners. */
 const struct profile *run_profile(const struct capture *c);
+uint32_t run_target(const struct capture *c);
+void run_note_closest(struct capture *c, const struct run_closest *closest);
 
 #endif

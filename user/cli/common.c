@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/common.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "cli/parse.h"
 
 static bool is_pattern(const char *text)
 {
 	return strchr(text, ':');
+}
+
+static int parse_warn_at(const struct command_option *option, const char *text, void *member)
+{
+	struct common_options *common = member;
+	double percent;
+	uint64_t left;
+
+	(void)option;
+	common->warns_promptly = strcmp(text, "none") != 0;
+	if (!common->warns_promptly)
+		common->warn_at = (struct headroom_warning){0};
+	else if (!parse_percent(text, &percent) && percent > 0 && percent <= 100)
+		common->warn_at = (struct headroom_warning){.used_percent = percent};
+	else if (!parse_bytes(text, &left) && left)
+		common->warn_at = (struct headroom_warning){.left = left};
+	else
+		return -EINVAL;
+	return 0;
 }
 
 const struct command_option common_options[] = {
@@ -19,6 +41,11 @@ const struct command_option common_options[] = {
 	 "Count splice and its like and native AIO also where only probes in libc and libaio can: "
 	 "each fork of the machine takes longer meanwhile",
 	 OPT_FLAG, INTO(struct common_options, capture.engine.count_splice)},
+	{0, "warn-at", "LIMIT",
+	 "Warn when so much of a memory limit is in use (90%, the default) or so little of it left "
+	 "(2G), of a cgroup, RLIMIT_AS, RLIMIT_DATA or the machine; given, at once; or none",
+	 OPT_OWN, .at = 0, .size = sizeof(struct common_options), .parse = parse_warn_at,
+	 .wrong = "say a share in use such as 90%, an amount left such as 2G, or none"},
 	{'v', "verbose", NULL, "Say what is done, and what libbpf says", OPT_SET,
 	 INTO(struct common_options, log_level), .set = LOG_VERBOSE},
 	{'V', "version", NULL, "Print the version", .type = OPT_VERSION},

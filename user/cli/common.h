@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "capture/capture.h"
 #include "cli/options.h"
+#include "model/headroom.h"
 
 /* Where a run writes its profile and where reports look for it, if nothing else is said. */
 #define DEFAULT_PROFILE "qprof.yaml"
@@ -15,11 +16,19 @@ struct common_options {
 	struct texts patterns;		/* of --usdt */
 	struct capture_options capture; /* with patterns: common_capture() */
 	enum log_level log_level;
+	struct headroom_warning warn_at;
+	bool warns_promptly; /* --warn-at was given */
 };
 
 /* Of a struct common_options. The rows of -o, -q and --max-processes are each command's own: their
  * help differs. */
 extern const struct command_option common_options[];
+
+/* Unless something else is said. */
+#define WARN_AT                                                                                    \
+	{                                                                                          \
+		.used_percent = 90                                                                 \
+	}
 
 /* What the options say of the capture, listeners included. */
 struct capture_options common_capture(const struct common_options *common);

@@ -10,6 +10,7 @@
 #include "cli/chosen_recipes.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "kernel/memory_limit.h"
 #include "recipes/recipe_marker.h"
 #include "run/listeners.h"
 
@@ -79,21 +80,30 @@ static int make_listeners(struct run_command *command)
 {
 	struct listener **listeners = &command->common.capture.listeners;
 	struct listener *profile = profile_listener_new(command->common.output);
+	/* A warning that comes when the memory is gone is of no use. A command has our limits. */
+	const bool is_prompt =
+		command->common.warns_promptly ||
+		memory_is_limited(command->pids.n ? command->pids.items[0] : (uint32_t)getpid());
+	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
 
+	listener_append(listeners, headroom);
 	listener_append(listeners, profile);
+	command->common.capture.engine.wake_points = is_prompt;
+	if (!headroom || !profile)
+		return -1;
 	if (command->common.log_level == LOG_QUIET)
-		return profile ? 0 : -1;
+		return 0;
 	if (wants_live)
-		live = live_listener_new();
+		live = live_listener_new(headroom);
 	listener_append(listeners, live);
 	/* The line follows the memory between two checkpoints, too. */
-	command->common.capture.engine.wake_points = wants_live;
-	table = profile ? summary_listener_new(profile) : NULL;
+	command->common.capture.engine.wake_points |= wants_live;
+	table = summary_listener_new(profile);
 	listener_append(listeners, table);
-	return profile && (live || !wants_live) && table ? 0 : -1;
+	return (live || !wants_live) && table ? 0 : -1;
 }
 
 /* The hooks of Python are to know the recipes. Returns 0, or -1: out of memory. */
@@ -144,6 +154,7 @@ static int run_main(int argc, char **argv)
 	struct run_command command = {
 		.common = {.output = DEFAULT_PROFILE,
 			   .log_level = LOG_NORMAL,
+			   .warn_at = WARN_AT,
 			   .capture.engine = {.follow = true, .curves = true}},
 	};
 	int status, killed_by;

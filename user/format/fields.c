@@ -448,6 +448,17 @@ static const struct field death_fields[] = {
 };
 const struct record record_death = RECORD(death, "a process that was killed", death_fields, NULL);
 
+static const struct field closest_fields[] = {
+	{FIELD(closest, "phase", phase, FIELD_TEXT)},
+	{FIELD(closest, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(closest, "left_mb", left, FIELD_BYTES), .required = true,
+	 .means = "page cache counts as left"},
+	{FIELD(closest, "limit_mb", limit, FIELD_BYTES), .required = true},
+	{FIELD(closest, "of", of, FIELD_TEXT), .required = true,
+	 .means = "a cgroup, the machine, or a process's RLIMIT_AS or RLIMIT_DATA"},
+};
+const struct record record_closest = RECORD(closest, "a limit", closest_fields, NULL);
+
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
 	.of = &(record_)
@@ -464,6 +475,8 @@ static const struct field recording_fields[] = {
 	{LIST(struct recording, "metric_definitions", definitions, FIELD_TEXTS,
 	      RECORDING_MAX_SUMMARIES),
 	 .means = "what the program says of its own metrics, which follow the totals"},
+	{TOP("closest_to_limit", closest, record_closest),
+	 .means = "when the least was left of what the tree may have"},
 	{TOP("peak", peak, record_peak),
 	 .means = "what the peak was made of, at the event nearest to it"},
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),

@@ -70,7 +70,7 @@ enum { SECS_DECIMALS = 6 };
 extern const struct record record_recording, record_run, record_backends, record_step, record_phase,
 	record_outside, record_process, record_point, record_track_point, record_usage_point,
 	record_peak, record_totals, record_shared, record_recipe, record_recipe_item,
-	record_quality, record_named, record_trend, record_death;
+	record_quality, record_named, record_trend, record_death, record_closest;
 
 /* Names of enum profile_phase_kind, and of process flags. */
 struct flag_name {

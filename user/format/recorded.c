@@ -406,6 +406,22 @@ int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena
 	return trending_record(found, n_found, memory_limit, arena, list, n);
 }
 
+struct recording_closest recorded_closest(const struct profile *p, const struct run_info *info)
+{
+	const struct run_closest *closest = &info->closest;
+	struct recording_closest recorded = {
+		.has = closest->limit ? field_all(&record_closest) : 0,
+		.phase = (char *)profile_phase_at(p, closest->time_ns),
+		.time_ns = profile_rel_ns(p, closest->time_ns),
+		.left = closest->left,
+		.limit = closest->limit,
+		.of = (char *)closest->of,
+	};
+
+	field_put(&record_closest, &recorded, "phase", closest->limit && recorded.phase);
+	return recorded;
+}
+
 int recorded_profile(struct recording *r, const struct profile *p, const struct run_info *info)
 {
 	if (!r->arena)
@@ -415,6 +431,7 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
 	if (record_phases(r, p) || record_processes(r, p) || record_deaths(r, p))
 		return -ENOMEM;
+	r->closest = recorded_closest(p, info);
 	r->run.memory_limit = info->memory_limit;
 	r->run.memory_limit_of = (char *)info->memory_limit_of;
 	r->run.backends.oom_kills = (char *)info->backend_oom_kills;

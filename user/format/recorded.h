@@ -36,6 +36,8 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
  * Returns 0 or -ENOMEM. */
 int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
 		    struct recording_trend **list, size_t *n);
+/* Whose `has` is 0 if it is not known. */
+struct recording_closest recorded_closest(const struct profile *p, const struct run_info *info);
 /* The texts are the profile's. */
 /* Returns 0 or -ENOMEM. */
 int recorded_death(const struct profile *p, const struct profile_death *death, struct arena *arena,

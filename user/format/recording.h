@@ -204,6 +204,15 @@ struct recording_trend {
 	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
 };
 
+/* When the least was left of a limit of memory. */
+struct recording_closest {
+	uint64_t has;
+	char *phase; /* NULL: none */
+	uint64_t time_ns;
+	uint64_t left, limit; /* limit is 0: not known */
+	char *of;
+};
+
 /* A process that ended badly, in the order of time. Texts are NULL where they say nothing. */
 struct recording_death {
 	uint64_t has;
@@ -291,6 +300,7 @@ struct recording {
 	size_t n_outside;
 	struct recording_trend *trends; /* the largest growth of memory first */
 	size_t n_trends;
+	struct recording_closest closest;
 	struct recording_death *deaths;
 	size_t n_deaths;
 	struct recording_process *processes;

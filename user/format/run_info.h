@@ -9,6 +9,13 @@
 
 #include "model/profile.h"
 
+/* The moment at which the least was left of a limit of memory. */
+struct run_closest {
+	uint64_t time_ns;     /* CLOCK_MONOTONIC */
+	uint64_t left, limit; /* bytes; limit is 0 if nobody knows */
+	const char *of;	      /* as memory_limit_of; or "RLIMIT_AS" */
+};
+
 /* Who measured, where and since when. Texts may be no UTF-8. */
 struct run_info {
 	const char *version;
@@ -22,6 +29,7 @@ struct run_info {
 	const char *memory_limit_of; /* "machine", or "cgroup /path" */
 	const char *memory_cgroup;   /* whose charge checkpoints have; NULL: none has any */
 	bool memory_cgroup_is_own;   /* of the command and its descendants alone */
+	struct run_closest closest;  /* known at the end */
 	const char *backend_rss;     /* which event source gave it, e.g. "tp_btf/rss_stat" */
 	const char *backend_io_calls;
 	const char *backend_io_storage;

@@ -13,8 +13,8 @@
 /* All is zero before, but for the emitter, which stays the caller's. */
 struct yaml {
 	struct emit *e;
-	bool has_rows;	       /* memory_usage was begun */
-	uint64_t memory_limit; /* as yaml_begin() was told */
+	bool has_rows;		     /* memory_usage was begun */
+	const struct run_info *info; /* as yaml_begin() was told: valid until yaml_finish() */
 };
 
 /* Each returns 0, or -errno. What a row gives reaches the file with the next emit_flush(). */

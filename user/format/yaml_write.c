@@ -48,7 +48,7 @@ int yaml_begin(struct yaml *y, const struct run_info *info)
 	yaml_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
 	put_run(e, info);
-	y->memory_limit = info->memory_limit;
+	y->info = info;
 	return emit_flush(e);
 }
 
@@ -105,6 +105,16 @@ static void put_peak(struct emit *e, const struct profile *p)
 		return;
 	emit_plain(e, "peak");
 	yaml_item(e, &record_peak, &peak);
+}
+
+static void put_closest(struct emit *e, const struct profile *p, const struct run_info *info)
+{
+	const struct recording_closest closest = recorded_closest(p, info);
+
+	if (!closest.has)
+		return;
+	emit_plain(e, "closest_to_limit");
+	yaml_item(e, &record_closest, &closest);
 }
 
 /* Readers find them by themselves if there was no memory for them. */
@@ -334,9 +344,10 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	yaml_totals(e, profile_totals(p));
 	put_summaries(e, p);
 	put_definitions(e, p);
+	put_closest(e, p, y->info);
 	put_peak(e, p);
 	yaml_phases(e, p);
-	put_trends(e, p, y->memory_limit);
+	put_trends(e, p, y->info->memory_limit);
 	put_deaths(e, p);
 	put_processes(e, p);
 	put_timeline(e, p);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/memory_limit.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "kernel/procfs.h"
 
 /* PAGE_COUNTER_MAX in bytes is what v1 writes for no limit: somewhat less than 2^63. */
 static const uint64_t NO_LIMIT = 1ull << 62;
+
+/* Gets the path of a cgroup below the mount. */
+typedef void (*each_cgroup_fn)(void *context, const struct memory_hierarchy *h, const char *path);
 
 /* ---- Where -------------------------------------------------------------------------------------
  */
@@ -129,19 +135,13 @@ static uint64_t read_limit(const struct memory_hierarchy *h, const char *path)
  * Each cgroup is within the limits of those above it. In a container the mount itself is a cgroup
  * with a limit, perhaps: its path is "".
  */
-static void look_upwards(const struct memory_hierarchy *h, struct memory_limit *limit)
+static void each_upwards(const struct memory_hierarchy *h, each_cgroup_fn each, void *context)
 {
 	char path[PATH_MAX], *slash;
 
 	memcpy(path, h->path, sizeof(path));
 	do {
-		const uint64_t bytes = read_limit(h, path);
-
-		if (bytes < NO_LIMIT && (!limit->bytes || bytes < limit->bytes)) {
-			limit->bytes = bytes;
-			snprintf(limit->of, sizeof(limit->of), "cgroup %.4000s",
-				 path[0] ? path : "/");
-		}
+		each(context, h, path);
 		slash = strrchr(path, '/');
 		if (slash)
 			*slash = '\0';
@@ -165,17 +165,280 @@ bool memory_hierarchy_of(uint32_t pid, struct memory_hierarchy *h)
 	return found;
 }
 
+/* Calls each() for the memory cgroups of a process, the innermost first. */
+static void each_cgroup(uint32_t pid, each_cgroup_fn each, void *context)
+{
+	struct memory_hierarchy h;
+
+	if (memory_hierarchy_of(pid, &h))
+		each_upwards(&h, each, context);
+}
+
+static void note_lowest(void *context, const struct memory_hierarchy *h, const char *path)
+{
+	struct memory_limit *limit = context;
+	const uint64_t bytes = read_limit(h, path);
+
+	if (bytes >= NO_LIMIT || (limit->bytes && bytes >= limit->bytes))
+		return;
+	limit->bytes = bytes;
+	snprintf(limit->of, sizeof(limit->of), "cgroup %.4000s", path[0] ? path : "/");
+}
+
 void memory_limit_of(uint32_t pid, struct memory_limit *limit)
 {
 	struct procfs_memory machine = {0};
-	struct memory_hierarchy h;
 
 	limit->bytes = 0;
 	limit->of[0] = '\0';
-	if (memory_hierarchy_of(pid, &h))
-		look_upwards(&h, limit);
+	each_cgroup(pid, note_lowest, limit);
 	if (procfs_memory(&machine) || (limit->bytes && limit->bytes <= machine.total))
 		return;
 	limit->bytes = machine.total;
 	snprintf(limit->of, sizeof(limit->of), "machine");
+}
+
+/* ---- What is left ------------------------------------------------------------------------------
+ */
+
+enum { LEVELS = MEMORY_ROOMS - 3, STAT_MAX = 16384 };
+
+/* A memory cgroup that the process is in. */
+struct level {
+	char *of;		/* "cgroup /job" */
+	int limit, usage, stat; /* its files */
+};
+
+struct memory_limits {
+	uint32_t pid;
+	char cgroups[2 * PATH_MAX]; /* its /proc/PID/cgroup, which the levels were found by */
+	struct level levels[LEVELS];
+	unsigned int n_levels;
+};
+
+static int open_beside(const struct memory_hierarchy *h, const char *path, const char *name)
+{
+	char file[3 * PATH_MAX];
+
+	snprintf(file, sizeof(file), "%s%s/%s", h->mount, path, name);
+	return open(file, O_RDONLY | O_CLOEXEC);
+}
+
+static void close_level(struct level *level)
+{
+	if (level->limit >= 0)
+		close(level->limit);
+	if (level->usage >= 0)
+		close(level->usage);
+	if (level->stat >= 0)
+		close(level->stat);
+	free(level->of);
+}
+
+/* The root has no limit. */
+static void add_level(void *context, const struct memory_hierarchy *h, const char *path)
+{
+	struct memory_limits *limits = context;
+	struct level *level;
+
+	if (limits->n_levels == LEVELS)
+		return;
+	level = &limits->levels[limits->n_levels];
+	level->limit = open_beside(h, path, h->file);
+	level->usage = open_beside(h, path, h->v1 ? "memory.usage_in_bytes" : "memory.current");
+	level->stat = open_beside(h, path, "memory.stat");
+	if (asprintf(&level->of, "cgroup %s", path[0] ? path : "/") < 0)
+		level->of = NULL;
+	if (level->limit < 0 || level->usage < 0 || level->stat < 0 || !level->of)
+		close_level(level);
+	else
+		limits->n_levels++;
+}
+
+struct memory_limits *memory_limits_new(uint32_t pid)
+{
+	struct memory_limits *limits = calloc(1, sizeof(*limits));
+
+	if (limits)
+		limits->pid = pid;
+	return limits;
+}
+
+static void close_levels(struct memory_limits *limits)
+{
+	while (limits->n_levels)
+		close_level(&limits->levels[--limits->n_levels]);
+}
+
+void memory_limits_free(struct memory_limits *limits)
+{
+	if (!limits)
+		return;
+	close_levels(limits);
+	free(limits);
+}
+
+/* A process may be moved, as by the shell that starts it. Its cgroups outlive it. */
+static void follow(struct memory_limits *limits)
+{
+	char name[64], now[sizeof(limits->cgroups)];
+	FILE *file;
+	size_t len;
+
+	snprintf(name, sizeof(name), "/proc/%u/cgroup", limits->pid);
+	file = fopen(name, "re");
+	if (!file)
+		return;
+	len = fread(now, 1, sizeof(now) - 1, file);
+	fclose(file);
+	now[len] = '\0';
+	if (!len || !strcmp(now, limits->cgroups))
+		return;
+	memcpy(limits->cgroups, now, len + 1);
+	close_levels(limits);
+	each_cgroup(limits->pid, add_level, limits);
+}
+
+/* Returns false if there is no number: "max", or the cgroup is gone. */
+static bool read_number(int file, uint64_t *number)
+{
+	char text[32];
+	const ssize_t len = pread(file, text, sizeof(text) - 1, 0);
+
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	return sscanf(text, "%" SCNu64, number) == 1;
+}
+
+uint64_t memory_stat_cache(char *stat)
+{
+	uint64_t own = 0, total = 0, number;
+	bool has_total = false;
+	char *line;
+
+	while ((line = strsep(&stat, "\n"))) {
+		if (sscanf(line, "total_inactive_file %" SCNu64, &number) == 1 ||
+		    sscanf(line, "total_active_file %" SCNu64, &number) == 1) {
+			has_total = true;
+			total += number;
+		} else if (sscanf(line, "inactive_file %" SCNu64, &number) == 1 ||
+			   sscanf(line, "active_file %" SCNu64, &number) == 1) {
+			own += number;
+		}
+	}
+	return has_total ? total : own;
+}
+
+/* Page cache goes before anybody is killed. */
+static bool read_level(const struct level *level, struct memory_room *room)
+{
+	uint64_t limit, used, cache;
+	char stat[STAT_MAX];
+	ssize_t len;
+
+	if (!read_number(level->limit, &limit) || limit >= NO_LIMIT ||
+	    !read_number(level->usage, &used))
+		return false;
+	len = pread(level->stat, stat, sizeof(stat) - 1, 0);
+	if (len <= 0)
+		return false;
+	stat[len] = '\0';
+	cache = memory_stat_cache(stat);
+	used = used > cache ? used - cache : 0;
+	*room = (struct memory_room){
+		.of = level->of, .limit = limit, .left = used < limit ? limit - used : 0};
+	room->least = room->left;
+	return true;
+}
+
+/* Of /proc/PID/status, in bytes; 0: not known. */
+struct address_space {
+	uint64_t size, peak, data;
+};
+
+static void read_address_space(uint32_t pid, struct address_space *space)
+{
+	char name[64], line[256];
+	uint64_t kib;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/proc/%u/status", pid);
+	file = fopen(name, "re");
+	while (file && !space->data && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "VmPeak: %" SCNu64, &kib) == 1)
+			space->peak = kib << 10;
+		else if (sscanf(line, "VmSize: %" SCNu64, &kib) == 1)
+			space->size = kib << 10;
+		else if (sscanf(line, "VmData: %" SCNu64, &kib) == 1)
+			space->data = kib << 10;
+	}
+	if (file)
+		fclose(file);
+}
+
+static bool room_of_process(const char *of, uint64_t limit, uint64_t used, uint64_t most,
+			    struct memory_room *room)
+{
+	if (limit == RLIM_INFINITY || !used)
+		return false;
+	*room = (struct memory_room){.of = of,
+				     .limit = limit,
+				     .left = used < limit ? limit - used : 0,
+				     .least = most < limit ? limit - most : 0,
+				     .of_process = true};
+	return true;
+}
+
+/* Returns how many there are in rooms. */
+static size_t read_process(uint32_t pid, struct memory_room *rooms)
+{
+	struct rlimit as, data;
+	struct address_space space = {0};
+	size_t n = 0;
+
+	if (prlimit((pid_t)pid, RLIMIT_AS, NULL, &as) ||
+	    prlimit((pid_t)pid, RLIMIT_DATA, NULL, &data) ||
+	    (as.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY))
+		return 0;
+	read_address_space(pid, &space);
+	if (room_of_process("RLIMIT_AS", as.rlim_cur, space.size, space.peak, &rooms[n]))
+		rooms[n++].index = LEVELS;
+	if (room_of_process("RLIMIT_DATA", data.rlim_cur, space.data, space.data, &rooms[n]))
+		rooms[n++].index = LEVELS + 1;
+	return n;
+}
+
+size_t memory_limits_read(struct memory_limits *limits, uint32_t pid,
+			  struct memory_room rooms[MEMORY_ROOMS])
+{
+	struct procfs_memory machine;
+	size_t n = 0;
+
+	follow(limits);
+	for (unsigned int i = 0; i < limits->n_levels; i++)
+		if (read_level(&limits->levels[i], &rooms[n]))
+			rooms[n++].index = i;
+	n += read_process(pid, &rooms[n]);
+	if (!procfs_memory(&machine))
+		rooms[n++] = (struct memory_room){.of = "machine",
+						  .limit = machine.total,
+						  .left = machine.available,
+						  .least = machine.available,
+						  .index = LEVELS + 2};
+	return n;
+}
+
+bool memory_is_limited(uint32_t pid)
+{
+	struct memory_limits *limits = memory_limits_new(pid);
+	struct memory_room rooms[MEMORY_ROOMS];
+	const size_t n = limits ? memory_limits_read(limits, pid, rooms) : 0;
+	struct procfs_memory machine = {0};
+	bool is_limited = false;
+
+	for (size_t i = 0; i < n && !procfs_memory(&machine); i++)
+		is_limited |= rooms[i].of_process || rooms[i].limit < machine.total;
+	memory_limits_free(limits);
+	return is_limited;
 }

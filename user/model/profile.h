@@ -351,6 +351,9 @@ const struct profile_losses *profile_losses(const struct profile *p);
 uint64_t profile_rss_now(const struct profile *p);
 uint64_t profile_peak_so_far(const struct profile *p);
 const char *profile_open_phase(const struct profile *p);
+/* Returns the name of the pair that was open at that time, the last to begin; if none was, of the
+ * gap between marks; or NULL. */
+const char *profile_phase_at(const struct profile *p, uint64_t time_ns);
 /* Highest RSS of the tree since the last checkpoint, as far as points tell. */
 uint64_t profile_peak_since_checkpoint(const struct profile *p);
 /*

@@ -101,6 +101,28 @@ uint64_t profile_peak_since_checkpoint(const struct profile *p)
 	return p->tail.rss;
 }
 
+static bool was_open(const struct profile_phase *phase, uint64_t time_ns)
+{
+	return phase->start_ns <= time_ns && (!phase->end_ns || time_ns <= phase->end_ns);
+}
+
+const char *profile_phase_at(const struct profile *p, uint64_t time_ns)
+{
+	const struct profile_phase *gap = NULL;
+
+	for (size_t i = p->phases.n; i > 0; i--) {
+		const struct profile_phase *phase = &p->phases.list[i - 1];
+
+		if (!was_open(phase, time_ns))
+			continue;
+		if (phase->kind == PROFILE_PHASE_PAIR)
+			return phase->name;
+		gap = gap ? gap : phase;
+	}
+	/* The gap that begins with the run is one only once a mark has come. */
+	return gap && (gap->to || p->phases.pairing.any_mark) ? gap->name : NULL;
+}
+
 const char *profile_open_phase(const struct profile *p)
 {
 	return phases_innermost(&p->phases);

@@ -8,6 +8,7 @@
 #include "report/markup.h"
 #include "base/units.h"
 #include "format/least.h"
+#include "format/headroom.h"
 #include "format/trending.h"
 #include "format/waits.h"
 
@@ -29,10 +30,12 @@ static const char *source_name(const struct html_page *page)
 static void put_reasons(struct json_writer *j, const struct recording *r)
 {
 	enum { SHOWN = 5 };
-	char sentence[TRENDING_TEXT_MAX], slow[WAITS_TEXT_MAX];
+	char sentence[TRENDING_TEXT_MAX], slow[WAITS_TEXT_MAX], closest[HEADROOM_TEXT_MAX];
 
 	if (waits_sentence(slow, r))
 		html_member_shown(j, "slow", slow);
+	if (headroom_sentence(closest, r))
+		html_member_shown(j, "closest", closest);
 	if (!r->n_trends)
 		return;
 	html_member_array(j, "trends");

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "format/quality.h"
 #include "format/quantities.h"
+#include "format/headroom.h"
 #include "format/trending.h"
 #include "format/waits.h"
 #include "report/select.h"
@@ -144,6 +145,14 @@ static void put_trends(const struct text_report *t)
 			     trending_sentence(sentence, t->r, &t->r->trends[i]));
 }
 
+static void put_headroom(const struct text_report *t)
+{
+	char sentence[HEADROOM_TEXT_MAX];
+
+	if (headroom_sentence(sentence, t->r))
+		text_wrapped(t, "Closest ", sentence);
+}
+
 /* ---- Quality ---- */
 
 static void put_doubt(const struct text_report *t, const char *line, bool *any_said)
@@ -198,6 +207,7 @@ static int put_page(const struct text_report *t)
 	put_totals(t);
 	put_waits(t);
 	put_trends(t);
+	put_headroom(t);
 	if (!t->options->by_name)
 		text_phases(t, phases, n);
 	if ((t->options->by_name && text_by_name(t)) || text_processes(t) || text_metrics(t))

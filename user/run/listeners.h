@@ -4,6 +4,13 @@
 #define QPROF_RUN_LISTENERS_H
 
 #include "capture/listener.h"
+#include "model/headroom.h"
+
+/* Warns when the run comes to a limit of memory, and notes how close it came: before the listener
+ * that writes the profile. `at` must outlive the listener. is_prompt: points wake the program; else
+ * what a process has of its address space is told too late to count. */
+struct listener *headroom_listener_new(const struct headroom_warning *at, bool is_prompt);
+const struct headroom *headroom_listener_get(const struct listener *l);
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);
@@ -11,8 +18,9 @@ struct listener *profile_listener_new(const char *path);
 const char *profile_listener_path(const struct listener *profile, const char **old);
 
 /* Shows one line on the terminal at stderr while the run goes on, unless a process that was
- * attached to has that terminal, too. A command that we start always has. */
-struct listener *live_listener_new(void);
+ * attached to has that terminal, too. A command that we start always has. headroom: a
+ * headroom_listener_new(), which must come before it. */
+struct listener *live_listener_new(const struct listener *headroom);
 
 /* Writes a table for people to stderr at the end: totals, phases, processes, and the file of
  * `profile`, a profile_listener_new(), which must come before it. */

@@ -22,6 +22,7 @@ enum { SHOW_AFTER_NS = 100000000 };
 struct live {
 	struct listener listener; /* first */
 	struct capture *capture;  /* NULL before start() */
+	const struct headroom *headroom;
 	struct wake timer;
 	bool stays_away; /* a target has the terminal, too */
 	bool armed;	 /* the timer runs */
@@ -41,20 +42,34 @@ static bool terminal_takes_more(void)
 	return poll(&terminal, 1, 0) > 0 && terminal.revents & POLLOUT;
 }
 
+/* "  left 2.10 GiB", if that is little. */
+static const char *left_words(const struct headroom *headroom, char out[64])
+{
+	char bytes[UNITS_TEXT_MAX];
+	uint64_t left;
+	const struct headroom_limit *limit = headroom_now(headroom, &left);
+
+	out[0] = '\0';
+	if (limit && headroom_is_short(limit->now.limit, left))
+		snprintf(out, 64, "  left %s", units_bytes_for_people(bytes, left));
+	return out;
+}
+
 static void show(struct live *live)
 {
 	const struct profile *p = run_profile(live->capture);
 	const char *phase = profile_open_phase(p);
 	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
-	char line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	char left[64], line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
 
 	/* In the background, the terminal is another's. */
 	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !terminal_takes_more())
 		return;
-	snprintf(line, sizeof(line), "%s  RSS %s  peak %s  %s",
+	snprintf(line, sizeof(line), "%s  RSS %s  peak %s%s  %s",
 		 units_time_for_people(time, profile_rel_ns(p, clock_ns(CLOCK_MONOTONIC))),
 		 units_bytes_for_people(rss, profile_rss_now(p)),
-		 units_bytes_for_people(peak, profile_peak_so_far(p)), phase ? phase : "");
+		 units_bytes_for_people(peak, profile_peak_so_far(p)),
+		 left_words(live->headroom, left), phase ? phase : "");
 	text_for_terminal(safe, sizeof(safe), line, tty_width(STDERR_FILENO) - 1);
 	fprintf(stderr, "\r%s\033[K", safe);
 	fflush(stderr);
@@ -157,7 +172,7 @@ static void close_live(struct listener *l)
 	free(live);
 }
 
-struct listener *live_listener_new(void)
+struct listener *live_listener_new(const struct listener *headroom)
 {
 	struct live *live = calloc(1, sizeof(*live));
 
@@ -165,6 +180,7 @@ struct listener *live_listener_new(void)
 		return NULL;
 	live->listener = (struct listener){
 		.start = start, .record = record, .finish = finish, .close = close_live};
+	live->headroom = headroom_listener_get(headroom);
 	log_set_hook(hide, live);
 	return &live->listener;
 }

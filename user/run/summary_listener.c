@@ -19,6 +19,7 @@
 #include "capture/run.h"
 #include "format/by_name.h"
 #include "format/ending.h"
+#include "format/headroom.h"
 #include "format/least.h"
 #include "format/quality_table.h"
 #include "format/recorded.h"
@@ -460,6 +461,14 @@ static void put_trend(const struct table *table, const struct recording *r)
 		table_wrapped(table, "  grows: ", trending_sentence(sentence, r, &r->trends[0]));
 }
 
+static void put_headroom(const struct table *table, const struct recording *r)
+{
+	char sentence[HEADROOM_TEXT_MAX];
+
+	if (headroom_sentence(sentence, r))
+		table_wrapped(table, "  closest ", sentence);
+}
+
 static int put_summary(const struct recording *r, const struct profile *p,
 		       const struct run_quality *quality, int fd, const struct summary_page *page)
 {
@@ -479,6 +488,7 @@ static int put_summary(const struct recording *r, const struct profile *p,
 	put_usage(&table, &r->totals.usage);
 	put_waits(&table, r);
 	put_trend(&table, r);
+	put_headroom(&table, r);
 	put_phases(&table, r);
 	put_processes(&table, r);
 	put_cost(&table, p, quality);

@@ -37,7 +37,8 @@ function showRun() {
 	byId("footer").append("Made by qprof-bpf", ...(version ? [" ", named(version)] : []), " of ", named(source),
 		". This page is one file and loads nothing.");
 	for (const [title, sentence] of [...(profile.slow ? [["Slow: ", profile.slow]] : []),
-		...(profile.trends || []).map(trend => ["Grows: ", trend])]) {
+		...(profile.trends || []).map(trend => ["Grows: ", trend]),
+		...(profile.closest ? [["Closest ", profile.closest]] : [])]) {
 		const item = document.createElement("li");
 
 		item.append(title, named(sentence));

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How close the run comes to a limit of memory: a warning when it does, and a note for its profile.
+ * Looks only when something else has woken the program. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "capture/run.h"
+#include "format/headroom.h"
+#include "kernel/memory_limit.h"
+#include "run/listeners.h"
+
+enum { LOOK_AFTER_NS = 100000000 };
+
+struct headroom_listener {
+	struct listener listener; /* first */
+	struct capture *capture;
+	const struct headroom_warning *at;
+	struct memory_limits *limits;
+	struct headroom headroom;
+	uint64_t looked_ns, page_size;
+	uint32_t tgid; /* whose memory moved last */
+	bool moved, is_prompt;
+	bool armed;	   /* the timer runs */
+	struct wake timer; /* if prompt: for points that came too soon after others to wake us */
+};
+
+static struct headroom_listener *of(struct listener *l)
+{
+	return (struct headroom_listener *)l;
+}
+
+const struct headroom *headroom_listener_get(const struct listener *l)
+{
+	return &((const struct headroom_listener *)l)->headroom;
+}
+
+static void look(struct headroom_listener *h, uint64_t now_ns)
+{
+	struct memory_room rooms[MEMORY_ROOMS];
+	const size_t n = memory_limits_read(h->limits, h->tgid, rooms);
+
+	/* It has been so since memory moved last. */
+	for (size_t i = 0; i < n; i++) {
+		if (rooms[i].of_process && !h->is_prompt)
+			continue;
+		headroom_look(&h->headroom, h->headroom.held_ns,
+			      &(struct headroom_look){.index = rooms[i].index,
+						      .of = rooms[i].of,
+						      .limit = rooms[i].limit,
+						      .left = rooms[i].left,
+						      .least = rooms[i].least,
+						      .of_process = rooms[i].of_process});
+	}
+	h->looked_ns = now_ns;
+	h->moved = false;
+}
+
+static void warn(struct headroom_listener *h)
+{
+	const struct profile *p = run_profile(h->capture);
+	const struct headroom_limit *limit;
+	char text[HEADROOM_TEXT_MAX];
+
+	while ((limit = headroom_warns(&h->headroom, h->at)))
+		log_info("warning: %s",
+			 headroom_words(text, limit->least, limit->least_limit, limit->of,
+					profile_phase_at(p, limit->least_ns)));
+}
+
+/* The rings are read after that. */
+static void timer_fired(struct wake *wake)
+{
+	struct headroom_listener *h = wake->context;
+
+	timer_clear(wake->fd);
+	h->armed = false;
+}
+
+static int start(struct listener *l, struct capture *c, struct error *err)
+{
+	struct headroom_listener *h = of(l);
+
+	h->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+	h->tgid = run_target(c);
+	h->limits = memory_limits_new(h->tgid);
+	if (!h->limits)
+		return error_set(err, "out of memory");
+	h->capture = c;
+	h->timer = (struct wake){timer_new(), timer_fired, h};
+	if (h->timer.fd < 0 || capture_add(c, &h->timer))
+		return error_set(err, "cannot set up a timer: %s", strerror(errno));
+	return 0;
+}
+
+static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
+{
+	struct headroom_listener *own = of(l);
+
+	(void)news;
+	if (!headroom_record(&own->headroom, h, own->page_size))
+		return;
+	own->tgid = h->tgid;
+	own->moved = true;
+}
+
+static void batch(struct listener *l)
+{
+	struct headroom_listener *h = of(l);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!h->moved || capture_is_behind(h->capture))
+		return;
+	if (h->is_prompt && !h->armed)
+		timer_set(h->timer.fd, LOOK_AFTER_NS);
+	h->armed = h->is_prompt;
+	if (now - h->looked_ns >= LOOK_AFTER_NS)
+		look(h, now);
+	warn(h);
+}
+
+static void finish(struct listener *l)
+{
+	struct headroom_listener *h = of(l);
+	const struct headroom_limit *closest = headroom_closest(&h->headroom);
+
+	warn(h);
+	if (!closest)
+		return;
+	run_note_closest(h->capture, &(struct run_closest){.time_ns = closest->least_ns,
+							   .left = closest->least,
+							   .limit = closest->least_limit,
+							   .of = closest->of});
+}
+
+static void close_listener(struct listener *l)
+{
+	if (of(l)->capture)
+		close(of(l)->timer.fd);
+	memory_limits_free(of(l)->limits);
+	free(l);
+}
+
+struct listener *headroom_listener_new(const struct headroom_warning *at, bool is_prompt)
+{
+	struct headroom_listener *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->listener = (struct listener){.start = start,
+					.record = record,
+					.batch = batch,
+					.finish = finish,
+					.close = close_listener};
+	h->at = at;
+	h->is_prompt = is_prompt;
+	return &h->listener;
+}

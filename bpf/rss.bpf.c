@@ -230,19 +230,19 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
 }
 
 /*
- * Returns how many pages RSS must move for another point: at least 64 (256 KiB), and a 256th of the
- * tree's RSS. An mm that has sent many points gets coarser ones, so that memory that rises and
+ * Returns how many pages RSS must move for another point: at least 256 KiB of them, and a 256th of
+ * the tree's RSS. An mm that has sent many points gets coarser ones, so that memory that rises and
  * falls for hours cannot flood the ring.
  *
- * Example: a tree of 1 GiB (262144 pages) gets a point each 1024 pages (4 MiB). From an mm's 4096th
- * point on, each 4096 pages; from the 65536th on, each 16384.
+ * Example: a tree of 1 GiB (262144 pages of 4 KiB) gets a point each 1024 pages (4 MiB). From an
+ * mm's 4096th point on, each 4096 pages; from the 65536th on, each 16384.
  */
 static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 {
 	u32 shift = m->points < 4096 ? 8 : m->points < 16384 ? 6 : m->points < 65536 ? 5 : 4;
 	s64 step = tree_rss >> shift;
 
-	return step > 64 ? step : 64;
+	return step > config.point_pages ? step : config.point_pages;
 }
 
 /*

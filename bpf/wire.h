@@ -556,9 +556,19 @@ struct wire_config {
 	__u32 nested;		/* 1: the loader is in a nested pid namespace: see pids.bpf.h */
 	__u32 lone_target;	/* 1: the user named one process, and no other */
 	__u32 max_mappings;	/* of a process: vm.max_map_count; 0: not known */
+	__u32 point_pages;	/* RSS of a process moves by so many at least between two points */
+	__u32 reserved;
 	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
 	__u64 tick_ns;		/* of the scheduler */
 };
+
+/* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */
+enum { WIRE_POINT_BYTES = 256 << 10 };
+
+static inline __u32 wire_point_pages(__u64 page_size)
+{
+	return page_size < WIRE_POINT_BYTES ? (__u32)(WIRE_POINT_BYTES / page_size) : 1;
+}
 
 /* Counts everything that went wrong on the BPF side: no loss is silent. */
 struct wire_quality {

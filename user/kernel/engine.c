@@ -247,6 +247,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	e->bpf->rodata->config.tick_ns = tick_ns();
 	e->bpf->rodata->config.max_mappings = max_mappings();
+	e->bpf->rodata->config.point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
 	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;

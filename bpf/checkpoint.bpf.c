@@ -120,13 +120,15 @@ static __always_inline long read_name(char *text, u64 name)
 /* In an audit: returns false if it is a checkpoint too many, or no job is free for its tree. */
 static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 {
+	u32 uid = bpf_get_current_uid_gid();
+	int refusal;
+
 	if (!is_within_limit(proc))
 		return false;
-	if (!proc->job && begin_job(proc, tid)) {
-		count(untracked_jobs);
-		return false;
-	}
-	return true;
+	refusal = proc->job ? 0 : begin_job(proc, tid, uid);
+	if (refusal)
+		count_refusal(refusal, uid);
+	return !refusal;
 }
 
 /*

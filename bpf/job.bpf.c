@@ -5,19 +5,67 @@
 #include "pids.bpf.h"
 
 struct wire_free_jobs free_jobs;
+struct wire_job_shares job_shares;
 
-/* Returns a free job, or 0 if there is none. */
-static __always_inline u32 claim_job(void)
+struct counting {
+	u32 user, jobs;
+};
+
+static long count_job(u32 i, struct counting *c)
 {
-	u64 at = atomic_add(&free_jobs.taken, 1);
-	u32 job;
+	c->jobs += job_shares.user[i & (WIRE_MAX_JOBS - 1)] == c->user;
+	return 0;
+}
 
+/*
+ * One user gets no more jobs than are left for all others: the first half of them, the next half of
+ * the rest, and so on. Trees that begin jobs at the same moment may all be let in.
+ */
+static __noinline bool has_share(u32 user)
+{
+	s64 left = *(volatile u64 *)&free_jobs.given - *(volatile u64 *)&free_jobs.taken;
+	struct counting c = {.user = user};
+
+	bpf_loop(WIRE_MAX_JOBS, count_job, &c, 0);
+	return !c.jobs || c.jobs < left;
+}
+
+/* Takes a free job for the user. Returns 0 or enum job_refusal. */
+static __noinline int claim_job(u32 user, u32 *job)
+{
+	u64 at;
+
+	if (!has_share(user))
+		return NO_SHARE;
+	at = atomic_add(&free_jobs.taken, 1);
 	if (at < *(volatile u64 *)&free_jobs.given) {
-		job = free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
-		if (job < WIRE_MAX_JOBS)
-			return job;
+		u32 index = free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
+
+		if (index < WIRE_MAX_JOBS) {
+			job_shares.user[index] = user;
+			*job = index;
+			return 0;
+		}
 	}
 	atomic_add(&free_jobs.taken, -1);
+	return NO_JOB;
+}
+
+int count_refusal(int refusal, u32 uid)
+{
+	if (refusal != NO_SHARE) {
+		count(untracked_jobs);
+		return 0;
+	}
+	count(limited_jobs);
+	for (u32 i = 0; i < WIRE_REFUSED_USERS; i++) {
+		u32 was = __sync_val_compare_and_swap(&job_shares.refused[i].user, 0, uid + 1);
+
+		if (was && was != uid + 1)
+			continue;
+		atomic_add(&job_shares.refused[i].checkpoints, 1);
+		return 0;
+	}
 	return 0;
 }
 
@@ -69,18 +117,19 @@ static __always_inline bool job_begun_by_another(struct proc *proc)
 	return proc->job;
 }
 
-int begin_job(struct proc *proc, u32 tid)
+int begin_job(struct proc *proc, u32 tid, u32 uid)
 {
-	u32 job;
+	u32 job = 0;
+	int refusal;
 
 	if (!proc || proc->job)
 		return 0;
 	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
-		return !job_begun_by_another(proc);
-	job = claim_job();
-	if (!job) {
+		return job_begun_by_another(proc) ? 0 : NO_JOB;
+	refusal = claim_job(uid + 1, &job);
+	if (refusal) {
 		proc->begins_job = 0;
-		return 1;
+		return refusal;
 	}
 	*tree_of(job) = new_tree;
 	if (move_process(proc, job))
@@ -95,9 +144,11 @@ int begin_job(struct proc *proc, u32 tid)
 struct job_args {
 	u32 tgid;
 	u32 root; /* tgid of a process whose job it joins; 0: it begins one */
+	u32 uid;  /* of the process, if it begins one */
 };
 
-/* Returns 0: the process is in a job now, or was before; 1: no such process; 2: no job is free. */
+/* Returns 0: the process is in a job now, or was before; 1: no such process; or why it begins none,
+ * an enum job_refusal. */
 SEC("syscall")
 int join_job(struct job_args *args)
 {
@@ -106,7 +157,7 @@ int join_job(struct job_args *args)
 	if (!proc)
 		return 1;
 	if (!args->root)
-		return begin_job(proc, args->tgid) ? 2 : 0;
+		return begin_job(proc, args->tgid, args->uid);
 	root = find_proc(args->root);
 	if (!root)
 		return 1;

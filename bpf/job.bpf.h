@@ -15,8 +15,17 @@
 
 #include "snapshot.bpf.h"
 
-/* Makes a process the root of a job, unless it is in one. Returns 0; else no job is free. */
-int begin_job(struct proc *proc, u32 tid);
+enum job_refusal {
+	NO_JOB = 2, /* is free */
+	NO_SHARE,   /* is left of the user's */
+};
+
+/* Makes a process of that user the root of a job, unless it is in one. Returns 0 or enum
+ * job_refusal. */
+int begin_job(struct proc *proc, u32 tid, u32 uid);
+
+/* Counts a checkpoint of a tree that became no job. Returns 0, as a global function has to. */
+int count_refusal(int refusal, u32 uid);
 
 /* Returns false if the process had its share of checkpoints in this second: it must not push out
  * the records of others. */

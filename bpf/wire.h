@@ -532,6 +532,18 @@ struct wire_free_jobs {
 	__u32 job[WIRE_MAX_JOBS];
 };
 
+enum { WIRE_REFUSED_USERS = 16 };
+
+/* Whose jobs there are, so that no user takes them all; see claim_job(). A user is a uid + 1. */
+struct wire_job_shares {
+	__u32 user[WIRE_MAX_JOBS]; /* of each job; 0: it is free */
+	struct {
+		__u32 user; /* 0: from here on there is none */
+		__u32 reserved;
+		__u64 checkpoints;     /* left out: of trees beyond the user's share */
+	} refused[WIRE_REFUSED_USERS]; /* the first that there were */
+};
+
 /* State of the BPF side that belongs to no job. */
 struct wire_machine {
 	__u32 slots;	    /* slots of processes that were ever in use */
@@ -558,8 +570,8 @@ struct wire_config {
 	__u32 max_mappings;	/* of a process: vm.max_map_count; 0: not known */
 	__u32 point_pages;	/* RSS of a process moves by so many at least between two points */
 	__u32 reserved;
-	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;		/* of the scheduler */
+	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
+	__u64 tick_ns;	/* of the scheduler */
 };
 
 /* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */
@@ -598,6 +610,7 @@ struct wire_quality {
 	/* Used, and not told of: too many at once or in a second, or closed before an io_uring used
 	 * them. */
 	__u64 unwatched_files;
+	__u64 limited_jobs; /* checkpoints left out: their user had its share of jobs */
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");

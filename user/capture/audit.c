@@ -151,7 +151,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 
 	if (machine_job_of(process) || is_pending(a, process))
 		return -EALREADY;
-	err = engine_join_job(a->capture.engine, process->tgid, 0);
+	err = engine_begin_job(a->capture.engine, process->tgid, process->uid);
 	if (err)
 		return err;
 	/* The oldest has joined another job meanwhile, or its start was lost. */
@@ -347,10 +347,26 @@ static int mark_gone(struct capture *c)
 	return machine_mark_gone(audit_of(c)->machine, is_tracked, c->engine);
 }
 
+/* Whose trees became no jobs. */
+static void name_refused(struct audit *a)
+{
+	const struct wire_job_shares *shares = engine_job_shares(a->capture.engine);
+	char who[128], what[UNITS_TEXT_MAX], why[UNITS_TEXT_MAX + 64];
+
+	for (size_t i = 0; i < WIRE_REFUSED_USERS && shares->refused[i].user; i++) {
+		snprintf(who, sizeof(who), "jobs of %s",
+			 user_names_get(a->users, shares->refused[i].user - 1));
+		units_counted(what, sizeof(what), shares->refused[i].checkpoints, "checkpoint(s)");
+		snprintf(why, sizeof(why), "%s left out: the user had its share of jobs", what);
+		capture_warn(&a->capture, who, why);
+	}
+}
+
 static int finish(struct capture *c)
 {
 	struct audit *a = audit_of(c);
 
+	name_refused(a);
 	audit_refresh(a, 0);
 	a->finished_ns = clock_ns(CLOCK_MONOTONIC);
 	return machine_finish(a->machine, a->finished_ns);

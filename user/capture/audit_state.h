@@ -44,7 +44,7 @@ size_t audit_counts(struct audit *a, struct quality_count counts[QUALITY_MAX_COU
 /*
  * Takes a process, with its descendants, for a job because of a rule. The job's WIRE_START comes as
  * a record then, and the job has the texts. Returns 0; -EALREADY: the process is in a job, or it or
- * an ancestor is about to be; or as engine_join_job(). Not before the first batch: descendants
+ * an ancestor is about to be; or as engine_begin_job(). Not before the first batch: descendants
  * would be missed.
  */
 int audit_begin_job(struct audit *a, const struct profile_process *process, const char *rule,

@@ -36,6 +36,12 @@ static const struct command_option options[] = {
 	 "65536); more are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 262144},
+	{0, "max-jobs", "N",
+	 "Have at most N jobs at a time (default and most: 1023), of one user half of them at "
+	 "most; "
+	 "checkpoints of others are counted",
+	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.max_jobs), .least = 1,
+	 .most = WIRE_MAX_JOBS - 1},
 	{0, "checkpoint-limit", "N",
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",

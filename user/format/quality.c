@@ -45,6 +45,8 @@ static const struct {
 	 KERNEL(untracked_memory)},
 	{"untracked_jobs", "checkpoint(s) of trees for which there was no job left", AUDIT,
 	 KERNEL(untracked_jobs)},
+	{"limited_jobs", "checkpoint(s) of trees beyond their user's share of the jobs", AUDIT,
+	 KERNEL(limited_jobs)},
 	{"missed_joins", "process(es) missing from the sums of a job", AUDIT, LOADER(missed_joins)},
 	{"dropped_processes", "record(s) of processes beyond those kept", BOTH,
 	 PROFILE(dropped_processes)},

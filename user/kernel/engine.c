@@ -205,9 +205,9 @@ static uint32_t max_mappings(void)
 }
 
 /* All but job 0, which is for processes in no job. */
-static void fill_free_jobs(struct engine *e)
+static void fill_free_jobs(struct engine *e, uint32_t most)
 {
-	for (uint32_t job = 1; job < WIRE_MAX_JOBS; job++)
+	for (uint32_t job = 1; job < WIRE_MAX_JOBS && job <= most; job++)
 		engine_free_job(e, job);
 }
 
@@ -299,7 +299,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 		goto fail;
 	open_cpu_clocks(e);
 	if (config->audit)
-		fill_free_jobs(e);
+		fill_free_jobs(e, config->max_jobs ? config->max_jobs : UINT32_MAX);
 	*engine = e;
 	return 0;
 fail:
@@ -439,7 +439,16 @@ static int ask(struct bpf_program *program, void *args, uint32_t size)
 
 	if (code)
 		return code;
-	return answer == 1 ? -ESRCH : answer ? -ENOSPC : 0;
+	switch (answer) {
+	case 0:
+		return 0;
+	case 1:
+		return -ESRCH;
+	case 3:
+		return -EDQUOT;
+	default:
+		return -ENOSPC;
+	}
 }
 
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
@@ -451,10 +460,19 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
 	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
 
+int engine_begin_job(struct engine *e, uint32_t tgid, uint32_t uid)
+{
+	struct {
+		uint32_t tgid, root, uid;
+	} args = {.tgid = tgid, .uid = uid};
+
+	return ask(e->bpf->progs.join_job, &args, sizeof(args));
+}
+
 int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
 {
 	struct {
-		uint32_t tgid, root;
+		uint32_t tgid, root, uid;
 	} args = {.tgid = tgid, .root = root};
 
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
@@ -464,6 +482,7 @@ void engine_free_job(struct engine *e, uint32_t job)
 {
 	struct wire_free_jobs *jobs = &e->bpf->bss->free_jobs;
 
+	e->bpf->bss->job_shares.user[job % WIRE_MAX_JOBS] = 0;
 	jobs->job[jobs->given % WIRE_MAX_JOBS] = job;
 	__atomic_store_n(&jobs->given, jobs->given + 1, __ATOMIC_RELEASE);
 }
@@ -673,6 +692,11 @@ struct engine_cost engine_cost(const struct engine *e)
 		cost.runs += programs[i].runs;
 	}
 	return cost;
+}
+
+const struct wire_job_shares *engine_job_shares(const struct engine *e)
+{
+	return &e->bpf->bss->job_shares;
 }
 
 struct wire_quality engine_quality(const struct engine *e)

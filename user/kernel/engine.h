@@ -37,6 +37,7 @@ struct engine_config {
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
 	bool items;		       /* the same of engine_items() */
+	unsigned int max_jobs;	       /* at a time, in an audit; 0: as many as there may be */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
 
@@ -69,11 +70,15 @@ bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job);
 
 /*
- * In an audit: makes a process join the job of the process root or, if root is 0, makes it the root
- * of a new job, which emits WIRE_START. A process that is in a job stays there. Returns 0; -ESRCH:
- * one of them is not tracked; -ENOSPC: there are WIRE_MAX_JOBS jobs; or -errno.
+ * In an audit: makes a process the root of a new job, which emits WIRE_START. A process that is in
+ * a job stays there. Returns 0; -ESRCH: it is not tracked; -ENOSPC: no job is free; -EDQUOT: its
+ * user has no more jobs than are left for all others; or -errno.
  */
+int engine_begin_job(struct engine *e, uint32_t tgid, uint32_t uid);
+/* Makes a process join the job of the process root. Returns 0, -ESRCH or -errno. */
 int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root);
+/* The users that were refused a job, uid + 1 each, and how many checkpoints that left out. */
+const struct wire_job_shares *engine_job_shares(const struct engine *e);
 /* Gives the index of a job that has ended to another. */
 void engine_free_job(struct engine *e, uint32_t job);
 

@@ -65,6 +65,7 @@ struct rules_listener {
 	uint64_t left_out;    /* times that a process was not looked at, for there were too many */
 	uint64_t cut;	      /* looks that did not see all */
 	uint64_t refused;     /* jobs that there was no room for */
+	uint64_t unshared;    /* jobs beyond the share of their user */
 };
 
 static struct rules_listener *of(struct listener *listener)
@@ -89,6 +90,8 @@ static bool begin_job(struct rules_listener *p, const struct profile_process *pr
 	if (!err) {
 		p->jobs++;
 		log_verbose("process %u is a job: %s", process->tgid, rule->name);
+	} else if (err == -EDQUOT) {
+		p->unshared++;
 	} else if (err != -EALREADY && err != -ESRCH) {
 		p->refused++;
 	}
@@ -400,7 +403,9 @@ static void finish(struct listener *listener)
 	     "time(s) that a process was not looked at: more than 16384 have 32 MiB");
 	warn(p, p->cut,
 	     "look(s) did not see all: more than 8192 files mapped, 2048 open, or 20 ms");
-	warn(p, p->refused, "process(es) matched and could not become jobs: 1023 run already");
+	warn(p, p->refused, "process(es) matched and could not become jobs: too many run already");
+	warn(p, p->unshared,
+	     "process(es) matched and could not become jobs: their users had their share");
 	log_verbose("rules: %s, %s", units_counted(looks, sizeof(looks), p->looks, "look(s)"),
 		    units_counted(jobs, sizeof(jobs), p->jobs, "job(s)"));
 }

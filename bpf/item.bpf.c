@@ -11,6 +11,10 @@
  * is called with the stack ending at 7ffc10, calls itself at 7ffb80, and both return; `open_calls`
  * has first 7ffc10, then 7ffb80, too. A call that is left by longjmp() or an exception stays in
  * `open_calls` until there is another call at that place of the stack.
+ *
+ * What runs more than TOO_OFTEN times in each of BUSY_SECONDS in a row is told of once more, as
+ * WIRE_TOO_OFTEN, and the loader removes its probes. That is told at the begin of a second, when
+ * the calls that were told of in the seconds before have returned, unless they take long.
  */
 #include "args.bpf.h"
 #include "job.bpf.h"
@@ -18,8 +22,10 @@
 
 enum {
 	MAX_USES = 8192,
-	MAX_CALLS = 8192, /* at a time */
-	MOST_HITS = 1000, /* of an item by a process in a second */
+	MAX_CALLS = 8192,  /* at a time */
+	MOST_HITS = 1000,  /* of an item by a process in a second */
+	TOO_OFTEN = 10000, /* of a place by all that use its item, in a second */
+	BUSY_SECONDS = 2,
 	SECOND = 1000000000,
 };
 
@@ -54,7 +60,7 @@ struct {
 
 struct coming_by {
 	struct proc *proc;
-	const struct wire_item_site *site;
+	struct wire_item_site *site;
 	struct wire_item_use *use;
 	struct open_call call;
 	u32 index; /* of the site */
@@ -83,15 +89,28 @@ static __always_inline bool is_used(struct coming_by *by)
 }
 
 /* Returns false if the item had its share of this second. */
-static __always_inline bool has_share(struct wire_item_use *use)
+static __always_inline bool has_share(struct wire_item_use *use, u64 now)
 {
-	const u64 now = bpf_ktime_get_ns();
-
 	if (now - use->window_ns > SECOND) {
 		use->window_ns = now;
 		use->hits = 0;
 	}
 	return atomic_add(&use->hits, 1) < MOST_HITS;
+}
+
+/* Counts a call. Returns true if it begins a second, and those before were too busy. */
+static __always_inline bool is_too_often(struct wire_item_site *site, u64 now)
+{
+	const u64 since = site->window_ns;
+
+	if (now - since <= SECOND ||
+	    __sync_val_compare_and_swap(&site->window_ns, since, now) != since) {
+		atomic_add(&site->calls, 1);
+		return false;
+	}
+	site->busy = site->calls > TOO_OFTEN && now - since < 2 * SECOND ? site->busy + 1 : 0;
+	site->calls = 1;
+	return site->busy >= BUSY_SECONDS;
 }
 
 /* Brings in the pages of a text. May sleep. */
@@ -160,36 +179,54 @@ static __always_inline bool tell(const struct coming_by *by, u8 what)
 	return true;
 }
 
-static __always_inline void begins(struct pt_regs *ctx, struct coming_by *by)
+/* Returns what is told of a begin; 0: nothing. */
+static __always_inline u8 begins(struct pt_regs *ctx, struct coming_by *by)
 {
+	const u64 now = bpf_ktime_get_ns();
 	const u8 yes = 1;
 
-	if (!has_share(by->use)) {
+	if (config.audit && !by->proc->job)
+		return 0;
+	if (!by->site->stopped && is_too_often(by->site, now))
+		return WIRE_TOO_OFTEN;
+	if (by->site->stopped || !has_share(by->use, now)) {
 		atomic_add(&by->use->limited, 1);
-		return;
+		return 0;
 	}
-	if (config.audit && (!by->proc->job || !is_within_limit(by->proc)))
-		return;
+	if (config.audit && !is_within_limit(by->proc))
+		return 0;
 	if (by->site->phase && bpf_map_update_elem(&open_calls, &by->call, &yes, BPF_ANY)) {
 		atomic_add(&by->use->limited, 1);
-		return;
+		return 0;
 	}
 	read_args(ctx, by);
-	if (!tell(by, WIRE_HIT) && by->site->phase)
-		bpf_map_delete_elem(&open_calls, &by->call);
+	return WIRE_HIT;
+}
+
+static __always_inline u8 returns(struct coming_by *by)
+{
+	return bpf_map_delete_elem(&open_calls, &by->call) ? 0 : WIRE_RETURN;
 }
 
 SEC("?uprobe.s")
 int item_hit(struct pt_regs *ctx)
 {
 	struct coming_by by = {.index = bpf_get_attach_cookie(ctx)};
+	u8 what;
+	bool told;
 
 	if (!is_used(&by))
 		return 0;
 	by.call.stack = PT_REGS_SP(ctx);
-	if (!by.site->returns)
-		begins(ctx, &by);
-	else if (!bpf_map_delete_elem(&open_calls, &by.call))
-		tell(&by, WIRE_RETURN);
+	what = by.site->returns ? returns(&by) : begins(ctx, &by);
+	if (!what)
+		return 0;
+	told = tell(&by, what);
+	if (what == WIRE_HIT && !told && by.site->phase)
+		bpf_map_delete_elem(&open_calls, &by.call);
+	if (what == WIRE_TOO_OFTEN) {
+		atomic_add(&by.use->limited, 1);
+		by.site->stopped = told;
+	}
 	return 0;
 }

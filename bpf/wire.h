@@ -150,6 +150,9 @@ enum wire_what {
 	/* It begins or ends to use a file: see enum wire_file_use. value is the number of the use,
 	 * name the end of the path that the file was opened by. */
 	WIRE_FILE = 10,
+	/* Processes come by a place so often that its probes are to be removed: as WIRE_HIT,
+	 * without arguments. No begin there is told of after it. */
+	WIRE_TOO_OFTEN = 11,
 };
 
 /* The site of a WIRE_FILE. */
@@ -182,7 +185,8 @@ enum wire_text_state {
 	WIRE_TEXT_OPEN = 8,
 	/* The loader made this of a line that shared its write with others: the time is late. */
 	WIRE_TEXT_BUFFERED = 16,
-	/* The loader made this WIRE_END, as a signal killed the process: it begins no step. */
+	/* The loader made this WIRE_END of a phase that did not end there, as far as is known: a
+	 * signal killed the process, or nobody watches it any longer. It begins no step. */
 	WIRE_TEXT_DIED = 32,
 	/* The loader made this WIRE_END: behind the name and a NUL is what the phase is called from
 	 * now on. */
@@ -415,6 +419,12 @@ struct wire_item_site {
 	__u8 text[WIRE_HIT_TEXTS]; /* which arguments are texts; WIRE_HIT_ARGS: none */
 	__u8 reserved[2];
 	struct wire_arg arg[WIRE_HIT_ARGS]; /* those that the item uses */
+	/* The BPF side counts how often processes that use the item come by: */
+	__u64 window_ns; /* begin of a second */
+	__u32 calls;	 /* in it */
+	__u32 busy;	 /* seconds before it, in a row, that had too many */
+	__u32 stopped;	 /* 1: WIRE_TOO_OFTEN was told */
+	__u32 reserved2;
 };
 
 /* An item that a process uses. */
@@ -626,7 +636,7 @@ _Static_assert(sizeof(struct wire_ending) == 32 + 40 + 48 + 2 * 56 + 16 + 1024, 
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
-_Static_assert(sizeof(struct wire_item_site) == 16 + 144, "wire_item_site");
+_Static_assert(sizeof(struct wire_item_site) == 16 + 144 + 24, "wire_item_site");
 _Static_assert(sizeof(struct wire_hit) == 16 + 48 + 8 + 256, "wire_hit");
 _Static_assert(sizeof(struct wire_site) == 8 + 48, "wire_site");
 

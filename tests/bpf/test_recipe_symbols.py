@@ -224,7 +224,7 @@ def test_several_at_once_do_not_mix(unhurried, recipe):
 
 
 def test_many_calls_are_limited_and_counted(unhurried, recipe):
-    calls = 200000
+    calls = 20000  # too few for them to be too many in each of two seconds
     run = unhurried(program("calls"), "many", calls, options=recipe("- symbol: count_one\n"))
     item = items_of(run.profile)[0]
     assert item["matched"] + item["limited"] == calls, item
@@ -232,6 +232,40 @@ def test_many_calls_are_limited_and_counted(unhurried, recipe):
     assert len(phases_of(run.profile, "count_one")) == item["matched"]
     assert all(p.get("closed", True) for p in phases_of(run.profile, "count_one"))
     assert_nothing_lost(run.profile)
+
+
+CALLS = 20_000_000
+TOO_OFTEN = "was met more than 10,000 times in each of two seconds: its probes were removed"
+
+
+def test_a_function_that_is_called_all_the_time_loses_its_probes(unhurried, recipe):
+    """Each call that goes through a probe is counted, so calls in no count had none."""
+    run = unhurried(program("calls"), "many", CALLS, options=recipe("- symbol: count_one\n- symbol: main\n"))
+    item, main = items_of(run.profile)
+    assert item["stopped"] == 1, item
+    counted = item["matched"] + item["limited"]
+    assert 20000 < counted < CALLS // 2, f"{counted} of {CALLS} calls went through the probes: {item}"
+    assert 2000 <= item["matched"], item
+    told = phases_of(run.profile, "count_one")
+    assert len(told) == item["matched"] and all(p.get("closed", True) for p in told)
+    said = [w for w in why_of(run.profile) if TOO_OFTEN in w]
+    assert len(said) == 1 and said[0].startswith("'count_one' "), why_of(run.profile)
+    assert "stopped" not in main and len(phases_of(run.profile, "main")) == 1, "others keep theirs"
+    assert_nothing_lost(run.profile)
+
+
+def test_a_call_that_lasts_as_its_probes_go(unhurried, recipe):
+    """Nobody knows when it ends: its phase ends there, is not closed, and has nothing within it after that."""
+    run = unhurried(program("calls"), "within", CALLS, options=recipe(
+        "- {symbol: repeat, phase: 'repeat {arg1:ulong}'}\n" + LAYER))
+    assert items_of(run.profile)[0]["stopped"] == 1, items_of(run.profile)
+    outer, = phases_of(run.profile, f"repeat {CALLS}")
+    inner = phases_of(run.profile, "repeat 0")
+    layer, = phases_of(run.profile, "layer.1")
+    assert not outer.get("closed", True) and all(p.get("closed", True) for p in inner), outer
+    assert end_of(outer) < layer["start_secs"] and layer.get("depth", 0) == 0, (outer, layer)
+    assert end_of(inner[-1]) <= end_of(outer) + ROUNDED, (inner[-1], outer)
+    assert quality(run.profile)["unclosed_phases"] == 1
 
 
 def test_a_function_that_is_nowhere_is_a_warning(unhurried, recipe):

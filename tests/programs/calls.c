@@ -18,6 +18,7 @@
  *   coroutines two stacks take turns within wait_for_turn(), and then all the steps
  *   exit       the last step is within leave(), which exits
  *   many       STEPS calls of count_one(), and nothing else
+ *   within     repeat(STEPS) calls itself so often, and then a single step
  *   dlopen     plugin_emit() of plugin.so beside the program, STEPS marks, and then all the steps
  */
 #include <dlfcn.h>
@@ -41,6 +42,7 @@ void descend(unsigned int depth);
 void leave(int step);
 void wait_for_turn(int who);
 void count_one(unsigned long *sum);
+void repeat(unsigned long times);
 
 static const char *how;
 static int steps;
@@ -99,6 +101,13 @@ FUNCTION void leave(int step)
 FUNCTION void count_one(unsigned long *sum)
 {
 	++*sum;
+}
+
+FUNCTION void repeat(unsigned long times)
+{
+	for (unsigned long i = 0; i < times; i++)
+		repeat(0);
+	sink = (int)times;
 }
 
 static void *step_in_thread(void *step)
@@ -224,6 +233,10 @@ int main(int argc, char **argv)
 			count_one(&sum);
 		printf("{\"case\": \"calls\", \"sum\": %lu}\n", sum);
 		return 0;
+	}
+	if (!strcmp(how, "within")) {
+		repeat((unsigned long)steps);
+		steps = 1;
 	}
 	if (!strcmp(how, "coroutines"))
 		in_coroutines();

@@ -133,7 +133,7 @@ static void arguments_show_by_their_type(void **state)
 
 static void call(struct calls *c, uint32_t tid, uint32_t item, uint64_t stack, const char *name)
 {
-	char *to = calls_begin(c, &(struct call_place){tid, item, stack});
+	char *to = calls_begin(c, &(struct call_place){tid, item, stack, 0});
 
 	assert_non_null(to);
 	snprintf(to, MARK_NAME_MAX, "%s", name);
@@ -142,7 +142,7 @@ static void call(struct calls *c, uint32_t tid, uint32_t item, uint64_t stack, c
 static void expect_left(struct calls *c, uint32_t tid, uint32_t item, uint64_t stack,
 			const char *names)
 {
-	const struct call_place at = {tid, item, stack};
+	const struct call_place at = {tid, item, stack, 0};
 	char name[MARK_NAME_MAX], all[4 * MARK_NAME_MAX] = "";
 
 	while (calls_take_left(c, &at, name))
@@ -152,7 +152,7 @@ static void expect_left(struct calls *c, uint32_t tid, uint32_t item, uint64_t s
 
 static void expect_return(struct calls *c, uint32_t item, uint64_t stack, const char *names)
 {
-	const struct call_place at = {1, item, stack};
+	const struct call_place at = {1, item, stack, 0};
 	char name[MARK_NAME_MAX], all[4 * MARK_NAME_MAX] = "";
 	bool last = false;
 
@@ -217,9 +217,29 @@ static void another_stack_ends_no_call(void **state)
 	calls_free(&c);
 }
 
+static void calls_of_a_place_are_taken(void **state)
+{
+	const struct call_place hot = {.tid = 1, .item = 7, .stack = 500, .site = 3};
+	struct calls c = {0};
+	char name[MARK_NAME_MAX];
+
+	(void)state;
+	call(&c, 1, 7, 900, "of another place");
+	snprintf(calls_begin(&c, &hot), MARK_NAME_MAX, "outer");
+	call(&c, 1, 8, 400, "of another item");
+	snprintf(calls_begin(&c, &hot), MARK_NAME_MAX, "inner");
+	assert_true(calls_take_at(&c, 3, name));
+	assert_string_equal(name, "inner");
+	assert_true(calls_take_at(&c, 3, name));
+	assert_string_equal(name, "outer");
+	assert_false(calls_take_at(&c, 3, name));
+	assert_int_equal(c.n, 2);
+	calls_free(&c);
+}
+
 static void there_is_an_end_to_depth(void **state)
 {
-	const struct call_place at = {1, 7, 5};
+	const struct call_place at = {1, 7, 5, 0};
 	struct calls c = {0};
 
 	(void)state;
@@ -241,6 +261,7 @@ int main(void)
 		cmocka_unit_test(calls_that_were_left_are_over),
 		cmocka_unit_test(what_returns_together_ends_together),
 		cmocka_unit_test(another_stack_ends_no_call),
+		cmocka_unit_test(calls_of_a_place_are_taken),
 		cmocka_unit_test(there_is_an_end_to_depth),
 	};
 

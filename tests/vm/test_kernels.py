@@ -54,7 +54,11 @@ ANYWHERE = {
     "emulated, a thread's teardown is a tenth of its life of 0.1 ms, and no two marks are within 1 ms": [
         "test_processes.py::test_cpu_time_of_short_lives[threads-1000-",
         "test_processes.py::test_cpu_time_of_a_crowd",
-        "test_curves.py::test_several_at_a_time[fork:400:4]"],
+        "test_curves.py::test_several_at_a_time[fork:400:4]",
+        "test_recipe_python.py::test_times_are_within_a_millisecond"],
+    "emulated, no function with a probe is called 10,000 times in a second": [
+        "test_recipe_symbols.py::test_a_function_that_is_called_all_the_time",
+        "test_recipe_symbols.py::test_a_call_that_lasts_as_its_probes_go"],
     "emulated, a look at a tree takes milliseconds, and the next comes later for that": [
         "test_curves.py::test_busy_and_idle", "test_curves.py::test_short_program",
         "test_curves.py::test_too_many_threads"],

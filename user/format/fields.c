@@ -359,6 +359,9 @@ static const struct field recipe_item_fields[] = {
 	 .means = "how often it did, or was called or hit"},
 	{FIELD(recipe_item, "limited", limited, FIELD_COUNT),
 	 .means = "calls or hits that were left out: more than 1,000 in a second"},
+	{FIELD(recipe_item, "stopped", stopped, FIELD_COUNT),
+	 .means = "functions or probes that are heard no more: more than 10,000 calls in each of "
+		  "two seconds; limited has none after that"},
 };
 const struct record record_recipe_item =
 	RECORD(recipe_item, "a checkpoint of a recipe", recipe_item_fields, NULL);

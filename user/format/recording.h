@@ -269,7 +269,7 @@ struct recording_quality {
 struct recording_recipe_item {
 	uint64_t has;
 	char *log, *symbol, *python, *file, *usdt;
-	uint64_t matched, limited;
+	uint64_t matched, limited, stopped;
 };
 
 /* A recipe that recognised processes. */

@@ -62,7 +62,8 @@ static int choose_probes(struct content *c, const char *path, const struct usdt_
 static int attach(struct content *c, enum probe probe, int fd, const struct probe_place *places,
 		  size_t n)
 {
-	int err = probes_attach(engine_probes(c->engine), probe, c->group, fd, places, n);
+	const struct probe_owner owner = {.group = c->group};
+	int err = probes_attach(engine_probes(c->engine), probe, owner, fd, places, n);
 
 	c->attached |= !err;
 	return err;

@@ -479,6 +479,11 @@ bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const 
 	return room;
 }
 
+void discovery_stop_item(struct discovery *d, uint32_t site)
+{
+	probes_detach_item(engine_probes(d->engine), site);
+}
+
 uint64_t discovery_unsearched(const struct discovery *d)
 {
 	return d->unsearched;

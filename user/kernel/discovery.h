@@ -45,6 +45,9 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
  * lists outlive the discovery. Returns false if there are too many different ones.
  */
 bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const *lists, size_t n);
+/* Removes the probes of a function or USDT probe that a recipe wished for, by the site where it
+ * begins: for all processes, and for good. */
+void discovery_stop_item(struct discovery *d, uint32_t site);
 /* Searches one file, before a process maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 

@@ -24,7 +24,8 @@ enum { DETACH_THREADS = 32, DETACH_MS = 2000, RELEASE_NS = 50000000 };
 struct attached {
 	struct bpf_link *link;
 	int fd;
-	uint32_t group;
+	enum probe probe;
+	struct probe_owner owner;
 };
 
 struct probes {
@@ -93,8 +94,8 @@ static int make_room(struct probes *p, size_t more)
 }
 
 /* One link for all places. */
-static int attach_multi(struct probes *p, enum probe probe, uint32_t group, const char *path,
-			const struct probe_place *places, size_t n)
+static int attach_multi(struct probes *p, enum probe probe, struct probe_owner owner,
+			const char *path, const struct probe_place *places, size_t n)
 {
 	uint64_t *words = calloc(3 * n, sizeof(*words));
 	uint64_t *offsets, *semaphores, *cookies;
@@ -115,13 +116,13 @@ static int attach_multi(struct probes *p, enum probe probe, uint32_t group, cons
 	free(words);
 	if (fd < 0)
 		return fd;
-	p->attached[p->n++] = (struct attached){.fd = fd, .group = group};
+	p->attached[p->n++] = (struct attached){.fd = fd, .probe = probe, .owner = owner};
 	return 0;
 }
 
 /* A perf event for each place, as kernels before 6.6 have it. */
-static int attach_singly(struct probes *p, enum probe probe, uint32_t group, const char *path,
-			 const struct probe_place *places, size_t n)
+static int attach_singly(struct probes *p, enum probe probe, struct probe_owner owner,
+			 const char *path, const struct probe_place *places, size_t n)
 {
 	const size_t before = p->n;
 
@@ -133,8 +134,8 @@ static int attach_singly(struct probes *p, enum probe probe, uint32_t group, con
 		int err = -errno;
 
 		if (link) {
-			p->attached[p->n++] =
-				(struct attached){.link = link, .fd = -1, .group = group};
+			p->attached[p->n++] = (struct attached){
+				.link = link, .fd = -1, .probe = probe, .owner = owner};
 			continue;
 		}
 		while (p->n > before)
@@ -144,7 +145,7 @@ static int attach_singly(struct probes *p, enum probe probe, uint32_t group, con
 	return 0;
 }
 
-int probes_attach(struct probes *p, enum probe probe, uint32_t group, int fd,
+int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, int fd,
 		  const struct probe_place *places, size_t n)
 {
 	int err = make_room(p, p->multi ? 1 : n);
@@ -154,8 +155,8 @@ int probes_attach(struct probes *p, enum probe probe, uint32_t group, int fd,
 		return err;
 	/* By descriptor: the file's name may mean another file by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return p->multi ? attach_multi(p, probe, group, path, places, n)
-			: attach_singly(p, probe, group, path, places, n);
+	return p->multi ? attach_multi(p, probe, owner, path, places, n)
+			: attach_singly(p, probe, owner, path, places, n);
 }
 
 /* ---- Detach ------------------------------------------------------------------------------------
@@ -204,7 +205,19 @@ static void detach_aside(struct released *released)
 		pthread_detach(thread);
 }
 
-void probes_detach(struct probes *p, uint32_t group)
+typedef bool (*whose_fn)(const struct attached *a, uint32_t number);
+
+static bool is_of_group(const struct attached *a, uint32_t group)
+{
+	return a->owner.group == group;
+}
+
+static bool is_of_item(const struct attached *a, uint32_t item)
+{
+	return a->probe == PROBE_ITEM && a->owner.item == item;
+}
+
+static void detach_those(struct probes *p, whose_fn is_its, uint32_t number)
 {
 	struct released *released = malloc(sizeof(*released) + p->n * sizeof(*p->attached));
 	size_t kept = 0;
@@ -212,7 +225,7 @@ void probes_detach(struct probes *p, uint32_t group)
 	if (released)
 		released->n = 0;
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->attached[i].group != group)
+		if (!is_its(&p->attached[i], number))
 			p->attached[kept++] = p->attached[i];
 		else if (released)
 			released->attached[released->n++] = p->attached[i];
@@ -224,6 +237,16 @@ void probes_detach(struct probes *p, uint32_t group)
 		detach_aside(released);
 	else
 		free(released);
+}
+
+void probes_detach(struct probes *p, uint32_t group)
+{
+	detach_those(p, is_of_group, group);
+}
+
+void probes_detach_item(struct probes *p, uint32_t item)
+{
+	detach_those(p, is_of_item, item);
 }
 
 /* ---- The end: all of them ----------------------------------------------------------------------

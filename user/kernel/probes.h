@@ -31,6 +31,12 @@ struct probe_place {
 	uint32_t cookie;    /* what the program is told */
 };
 
+/* By which it is detached. */
+struct probe_owner {
+	uint32_t group;
+	uint32_t item; /* of PROBE_ITEM: the site where a function begins, or of a USDT probe */
+};
+
 struct bpf_program;
 struct qprof_bpf;
 struct probes;
@@ -53,13 +59,15 @@ void probes_free(struct probes *p);
 
 /*
  * Attaches a program to n places in the file that is open at fd, for all processes that map it, now
- * and later. The caller may close fd afterwards. group is a number by which to detach them. Returns
- * 0 if all are attached; or -errno, and none is.
+ * and later. The caller may close fd afterwards. Returns 0 if all are attached; or -errno, and none
+ * is.
  */
-int probes_attach(struct probes *p, enum probe probe, uint32_t group, int fd,
+int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, int fd,
 		  const struct probe_place *places, size_t n);
 
 /* Detaches what was attached as that group. Returns after 50 ms even if the kernel still waits. */
 void probes_detach(struct probes *p, uint32_t group);
+/* Detaches what was attached as PROBE_ITEM with that item. Returns likewise. */
+void probes_detach_item(struct probes *p, uint32_t item);
 
 #endif

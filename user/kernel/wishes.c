@@ -88,12 +88,12 @@ void wishes_free(struct wishes *w)
 /* ---- Places -----------------------------------------------------------------------------------
  */
 
-/* The places that were found in a file. */
+/* The search of a file. */
 struct places {
 	struct wish_search *search;
 	struct item_source *source;
 	struct wish *wish;
-	struct probe_place *list;
+	struct probe_place *list; /* of a function or probe */
 	size_t n, room;
 	int err;
 };
@@ -157,6 +157,32 @@ static struct wire_item_site site_of(const struct wish *wish)
 	return site;
 }
 
+static int attach_some(struct places *p, const struct probe_place *list, size_t n)
+{
+	struct wish_search *s = p->search;
+	const struct probe_owner owner = {s->group, p->list->cookie};
+	const int err = probes_attach(engine_probes(s->engine), PROBE_ITEM, owner, s->fd, list, n);
+
+	s->attached |= !err;
+	return err;
+}
+
+/*
+ * Each function has its own, so that they can be removed without those of others. All of its places
+ * at once; or, if the kernel refuses one of them, one by one, so that the rest work.
+ */
+static void attach(struct places *p)
+{
+	int err = p->n ? attach_some(p, p->list, p->n) : 0;
+
+	for (size_t i = 0; err && i < p->n; i++) {
+		const int one = attach_some(p, &p->list[i], 1);
+
+		p->err = one ? one : p->err;
+	}
+	p->n = 0;
+}
+
 static void add_function(void *context, const struct function *function)
 {
 	struct places *p = context;
@@ -179,6 +205,7 @@ static void add_function(void *context, const struct function *function)
 	for (size_t i = 0; p->wish->returns && i < function->n_returns; i++)
 		add_place(p, function->returns[i], 0, index);
 	p->wish->places += !p->search->comparing;
+	attach(p);
 }
 
 static void add_probe(struct places *p, const struct usdt_probe *probe)
@@ -199,6 +226,7 @@ static void add_probe(struct places *p, const struct usdt_probe *probe)
 		index = add_site(p, name, &site);
 	add_place(p, probe->offset, probe->semaphore, index);
 	p->wish->places += !p->search->comparing;
+	attach(p);
 }
 
 /* ---- Search -----------------------------------------------------------------------------------
@@ -252,29 +280,6 @@ static void search_probes(struct places *p, const struct wish_list *list)
 	usdt_file_free(&file);
 }
 
-/* All at once; or, if the kernel refuses one of them, one by one, so that the rest work. */
-static void attach(struct places *p)
-{
-	struct wish_search *s = p->search;
-	struct probes *probes = engine_probes(s->engine);
-	size_t refused = 0;
-	int err;
-
-	if (!p->n)
-		return;
-	err = probes_attach(probes, PROBE_ITEM, s->group, s->fd, p->list, p->n);
-	s->attached |= !err;
-	for (size_t i = 0; err && i < p->n; i++) {
-		const int one = probes_attach(probes, PROBE_ITEM, s->group, s->fd, &p->list[i], 1);
-
-		s->attached |= !one;
-		refused += one != 0;
-		p->err = one ? one : p->err;
-	}
-	if (refused)
-		warn(p, "places of recipes", strerror(-p->err));
-}
-
 void wishes_search(struct wishes *w, uint64_t lists, struct wish_search *search)
 {
 	struct places p = {.search = search};
@@ -289,6 +294,5 @@ void wishes_search(struct wishes *w, uint64_t lists, struct wish_search *search)
 	}
 	if (p.err)
 		warn(&p, "places of recipes", strerror(-p.err));
-	attach(&p);
 	free(p.list);
 }

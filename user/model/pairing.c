@@ -201,6 +201,7 @@ int pairing_step(struct pairing *p, const struct pairing_hit *hit, struct pairin
 	case WIRE_HIT:
 	case WIRE_RETURN:
 	case WIRE_FILE:
+	case WIRE_TOO_OFTEN:
 	case WIRE_FINISH:
 		break;
 	}

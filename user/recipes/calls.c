@@ -78,6 +78,17 @@ bool calls_take(struct calls *c, const struct call_place *at, char name[MARK_NAM
 	return true;
 }
 
+bool calls_take_at(struct calls *c, uint32_t site, char name[MARK_NAME_MAX])
+{
+	size_t i = c->n;
+
+	while (i > 0 && c->list[i - 1].place.site != site)
+		i--;
+	if (i > 0)
+		take(c, i - 1, name);
+	return i > 0;
+}
+
 void calls_free(struct calls *c)
 {
 	free(c->list);

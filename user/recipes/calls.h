@@ -27,6 +27,7 @@ enum {
 struct call_place {
 	uint32_t tid, item;
 	uint64_t stack;
+	uint32_t site; /* where it began; of no meaning at its return */
 };
 
 struct call {
@@ -50,6 +51,8 @@ bool calls_take_left(struct calls *c, const struct call_place *at, char name[MAR
  * is set. Returns false if the call is not known.
  */
 bool calls_take(struct calls *c, const struct call_place *at, char name[MARK_NAME_MAX], bool *last);
+/* Takes out the youngest call that began at a site. Returns false if there is none. */
+bool calls_take_at(struct calls *c, uint32_t site, char name[MARK_NAME_MAX]);
 void calls_free(struct calls *c);
 
 #endif

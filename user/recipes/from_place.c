@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* from_place.c - checkpoints from functions that a process calls, and USDT probes that it hits. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,6 +207,29 @@ static int call_returns(const struct coming_by *by)
 	return 0;
 }
 
+void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp)
+{
+	if (cp->what == WIRE_TOO_OFTEN)
+		discovery_stop_item(m->capture->discovery, cp->site);
+}
+
+/* Its probes are gone. Calls that have not returned may last, but nobody is told when they end. */
+static int stopped(const struct coming_by *by, struct recipe_marker *m)
+{
+	char why[2 * USDT_NAME_LEN + 256], name[MARK_NAME_MAX];
+
+	snprintf(why, sizeof(why),
+		 "'%s' was met more than 10,000 times in each of two seconds: its probes were "
+		 "removed, since they slow the program, and what comes later is in no count",
+		 by->met.name);
+	capture_warn(m->capture, teller_recipe(by->teller)->name, why);
+	teller_use(by->teller)->stopped[by->item]++;
+	while (calls_take_at(&by->user->calls, by->at.site, name))
+		if (teller_lose(name, by->tell))
+			return -1;
+	return 0;
+}
+
 static int place_met(const struct coming_by *by, bool returns)
 {
 	const struct recipe_item *item = &teller_recipe(by->teller)->items[by->item];
@@ -236,7 +260,7 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 		.user = user,
 		.teller = teller_of(m, user, recipe),
 		.item = hit.item % RECIPE_MAX_ITEMS,
-		.at = {cp->h.tid, hit.item, hit.stack},
+		.at = {cp->h.tid, hit.item, hit.stack, cp->site},
 		.tell = &tell,
 	};
 	if (!by.teller || by.item >= recipe->n_items)
@@ -244,5 +268,7 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 	by.met = (struct args_met){&recipe->items[by.item].args, &hit,
 				   discovery_site_name(m->capture->discovery, cp->site)};
 	to->of_thread = true;
+	if (cp->what == WIRE_TOO_OFTEN)
+		return stopped(&by, m);
 	return place_met(&by, cp->what == WIRE_RETURN);
 }

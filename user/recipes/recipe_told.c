@@ -146,7 +146,7 @@ static bool is_worth_telling(const struct recipe *recipe, const struct recipe_us
 	return recipe->beside ? use->too_costly || any_matched(recipe, use) : use->processes;
 }
 
-static void tell_item(const struct recipe_item *item, uint64_t matched, uint64_t limited,
+static void tell_item(const struct recipe_item *item, const struct recipe_use *use, size_t at,
 		      struct recording_recipe_item *told)
 {
 	char **const texts[RECIPE_SOURCES] = {
@@ -155,11 +155,16 @@ static void tell_item(const struct recipe_item *item, uint64_t matched, uint64_t
 		[RECIPE_USDT] = &told->usdt,
 	};
 
-	*told = (struct recording_recipe_item){.matched = matched, .limited = limited};
+	*told = (struct recording_recipe_item){
+		.matched = use->matched[at],
+		.limited = use->left_out[at],
+		.stopped = use->stopped[at],
+	};
 	*texts[item->source] = (char *)item->text;
 	field_put(&record_recipe_item, told, recipe_source_key(item->source), true);
 	field_put(&record_recipe_item, told, "matched", true);
-	field_put(&record_recipe_item, told, "limited", limited);
+	field_put(&record_recipe_item, told, "limited", told->limited);
+	field_put(&record_recipe_item, told, "stopped", told->stopped);
 }
 
 static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_recipe *told)
@@ -169,7 +174,7 @@ static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_rec
 	struct recording_recipe_item *items = m->items + at * RECIPE_MAX_ITEMS;
 
 	for (size_t i = 0; i < recipe->n_items; i++)
-		tell_item(&recipe->items[i], use->matched[i], use->left_out[i], &items[i]);
+		tell_item(&recipe->items[i], use, i, &items[i]);
 	*told = (struct recording_recipe){
 		.has = field_all(&record_recipe),
 		.name = (char *)recipe->name,

@@ -322,6 +322,11 @@ int teller_leave(const char *name, const struct recipe_tell *to)
 	return tell(&(struct telling){.tell = to}, RECIPE_END, name);
 }
 
+int teller_lose(const char *name, const struct recipe_tell *to)
+{
+	return tell(&(struct telling){.died = true, .tell = to}, RECIPE_END, name);
+}
+
 int teller_end(struct teller *t, const struct recipe_tell *to)
 {
 	const struct telling m = {.t = t, .tell = to};

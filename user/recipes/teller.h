@@ -32,6 +32,7 @@ struct recipe_use {
 	uint64_t too_costly; /* matches given up */
 	uint64_t undrawn;    /* steps that a progress bar passed over: part of the phase before */
 	uint64_t left_out[RECIPE_MAX_ITEMS]; /* calls and hits: there were too many in a second */
+	uint64_t stopped[RECIPE_MAX_ITEMS];  /* functions and probes, no longer listened to */
 };
 
 /* What an item means. */
@@ -40,7 +41,7 @@ struct recipe_mark {
 	bool summary;
 	bool has_value;	 /* the metric's text was a number */
 	bool buffered;	 /* it is late: see struct recipe_words */
-	bool died;	 /* of RECIPE_END: the process was killed in this phase */
+	bool died;	 /* of RECIPE_END: the phase did not end there, as far as is known */
 	uint64_t number; /* of RECIPE_BEGIN and RECIPE_END: of the phase; 0: it has none */
 	double value;
 	const char *name; /* UTF-8 as far as its source is; valid until the function returns */
@@ -85,6 +86,8 @@ int teller_act(struct teller *t, size_t at, const struct recipe_words *words,
 int teller_enter(struct teller *t, size_t at, const struct recipe_words *words,
 		 const struct recipe_tell *to, char name[MARK_NAME_MAX]);
 int teller_leave(const char *name, const struct recipe_tell *to);
+/* The same, but nobody will know when it ends: it is not watched any longer. */
+int teller_lose(const char *name, const struct recipe_tell *to);
 /* The process ends: ends the phases that are open. */
 int teller_end(struct teller *t, const struct recipe_tell *to);
 /* As teller_end(), but a signal has killed the process. */

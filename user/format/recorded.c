@@ -434,6 +434,7 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 	r->closest = recorded_closest(p, info);
 	r->run.memory_limit = info->memory_limit;
 	r->run.memory_limit_of = (char *)info->memory_limit_of;
+	r->run.memory_cgroup_is_own = info->memory_cgroup_is_own;
 	r->run.backends.oom_kills = (char *)info->backend_oom_kills;
 	return recorded_trends(p, info->memory_limit, r->arena, &r->trends, &r->n_trends);
 }

@@ -110,8 +110,19 @@ void fits_free(struct fits *f)
 	free(f);
 }
 
+/*
+ * Returns how much there was at most, by what was charged to a cgroup of the run alone. That has
+ * all that a process touches first, each page once, but not what is in swap.
+ */
+static uint64_t most_charged(const struct fits *f, const struct profile_charge_peak *peak)
+{
+	if (f->any_swap || !f->r->run.memory_cgroup_is_own || !peak->bytes || peak->at_least)
+		return UINT64_MAX;
+	return peak->bytes;
+}
+
 static struct judged judge(const struct fits *f, uint64_t from_ns, uint64_t to_ns,
-			   uint64_t peak_rss, bool to_its_end)
+			   uint64_t peak_rss, uint64_t charged, bool to_its_end)
 {
 	struct judged judged = {.answer = FITS_UNKNOWN};
 	uint64_t most;
@@ -122,6 +133,10 @@ static struct judged judge(const struct fits *f, uint64_t from_ns, uint64_t to_n
 	/* The peak is exact, and without swap there was no more than that. */
 	if (!f->any_swap && peak_rss >= judged.need.most)
 		most = smaller_of(most, peak_rss);
+	most = smaller_of(most, charged);
+	/* Shared memory of other programs, say, is charged to those. */
+	if (judged.need.knows_least)
+		raise_to(&most, judged.need.least);
 	judged.need.most = most;
 	if (judged.need.knows_least && judged.need.least > f->budget)
 		judged.answer = FITS_NO;
@@ -136,13 +151,16 @@ static struct judged judge(const struct fits *f, uint64_t from_ns, uint64_t to_n
 
 static struct judged judge_run(const struct fits *f)
 {
-	return judge(f, 0, UINT64_MAX, f->r->totals.peak_rss, false);
+	const struct recording_totals *totals = &f->r->totals;
+
+	return judge(f, 0, UINT64_MAX, totals->peak_rss, most_charged(f, &totals->charge_peak),
+		     false);
 }
 
 static struct judged judge_phase(const struct fits *f, const struct recording_phase *phase)
 {
 	return judge(f, phase->start_ns, phase->start_ns + phase->duration_ns, phase->peak_rss,
-		     phase->closed);
+		     most_charged(f, &phase->charge_peak), phase->closed);
 }
 
 enum fits_answer fits_answer(const struct fits *f)

@@ -7,6 +7,7 @@
 #include "report/html_parts.h"
 #include "report/markup.h"
 #include "base/units.h"
+#include "format/charged.h"
 #include "format/least.h"
 #include "format/headroom.h"
 #include "format/trending.h"
@@ -78,6 +79,7 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	const struct recording_totals *totals = &page->r->totals;
 	struct recording_need need;
 	const bool is_known = recording_need(page->needs, 0, UINT64_MAX, &need);
+	char charged[CHARGED_WORDS_MAX];
 
 	html_member_object(j, "totals");
 	html_member_secs(j, "duration", totals->duration_ns);
@@ -85,6 +87,8 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	json_member_u64(j, "gpu_peak", totals->gpu_peak);
 	if (totals->peak_hugetlb)
 		json_member_u64(j, "hugetlb_peak", totals->peak_hugetlb);
+	if (charged_words(charged, page->r, page->ending.is_killed))
+		html_member_shown(j, "charged", charged);
 	json_member_u64(j, "io_read", totals->usage.io_read);
 	json_member_u64(j, "disk_read", totals->usage.disk_read);
 	json_member_u64(j, "io_write", totals->usage.io_write);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "format/charged.h"
 #include "format/least.h"
 
 enum {
@@ -162,6 +163,8 @@ void text_needs(const struct text_report *t)
 			 needed, units_bytes_for_people(text, need.files));
 		text_wrapped(t, "", line);
 	}
+	if (charged_words(needed, t->r, t->ending->is_killed))
+		text_wrapped(t, "", needed);
 	if (totals->peak_hugetlb)
 		fprintf(t->table.out, "Hugetlb memory beside it: %s or more\n",
 			units_bytes_for_people(text, totals->peak_hugetlb));

@@ -18,6 +18,7 @@
 #include "base/tty.h"
 #include "capture/run.h"
 #include "format/by_name.h"
+#include "format/charged.h"
 #include "format/ending.h"
 #include "format/headroom.h"
 #include "format/least.h"
@@ -118,6 +119,19 @@ static void put_least(const struct table *table, const struct profile *p)
 
 	if (least_of_peak(words, &peak, profile_totals(p)->peak_rss, false))
 		fprintf(table->out, "%*s%s\n", INDENT, "", words);
+}
+
+/* With others in it, its figures are of less use than a line is worth. */
+static void put_charged(const struct table *table, const struct recording *r)
+{
+	char words[CHARGED_WORDS_MAX];
+	struct ending ending;
+
+	if (!r->run.memory_cgroup_is_own)
+		return;
+	recording_ending(r, &ending);
+	if (charged_words(words, r, ending.is_killed))
+		table_wrapped(table, "  ", words);
 }
 
 /* Beside the peak, which has none of it. */
@@ -485,6 +499,7 @@ static int put_summary(const struct recording *r, const struct profile *p,
 	put_headline(&table, p, r);
 	put_least(&table, p);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
+	put_charged(&table, r);
 	put_usage(&table, &r->totals.usage);
 	put_waits(&table, r);
 	put_trend(&table, r);

@@ -116,6 +116,8 @@ function showTotals() {
 			line(profile.killed ? "Needs MORE than" : "Needs at least", `${bytes(t.least)}, ${profile.killed ? "had " : ""}at most ${bytes(t.needed)}`, why);
 		line("Reclaimable", `up to ${bytes(t.files)} of mapped files`, "Can be dropped and read again");
 	}
+	if (t.charged)
+		line("Memory cgroup", t.charged, "What the kernel charges to it, which the limit of a container is on");
 	if (t.hugetlb_peak)
 		line("Hugetlb memory", `${bytes(t.hugetlb_peak)} or more`, "Huge pages set aside, beside all other memory; seen at checkpoints and exits");
 	if (t.gpu_peak)

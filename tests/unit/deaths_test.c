@@ -214,6 +214,65 @@ static void no_more_than_the_most(void **state)
 	deaths_free(&d);
 }
 
+/* ---- Exceptions -------------------------------------------------------------------------------
+ */
+
+static void says(struct deaths *d, uint32_t tid, enum deaths_said what, const char *text,
+		 uint64_t number)
+{
+	const struct wire_checkpoint hit = {.h = {.tgid = 7, .tid = tid, .time_ns = tid},
+					    .value = what | number << 8};
+
+	deaths_fail(d, &hit, text, "Phase", PAGE, &losses);
+}
+
+/* Two threads that fail at once; and what belongs to nothing that was said. */
+static void exceptions(void **state)
+{
+	const uint64_t before = losses.dropped_processes;
+	struct deaths d = {0};
+
+	(void)state;
+	says(&d, 8, SAID_MORE, "lost", 0);
+	says(&d, 8, SAID_FAILED, "ValueError: a", 0);
+	says(&d, 9, SAID_IN_THREAD, "MemoryError", 0);
+	says(&d, 8, SAID_MORE, "b", 0);
+	says(&d, 8, SAID_PHASE, "Layer 3", 0);
+	says(&d, 9, SAID_LIMIT, "RLIMIT_AS", 1000);
+	says(&d, 9, SAID_USED, "", 990);
+	says(&d, 9, 200, "unknown", 1);
+	says(&d, 9, SAID_LIMIT, "of the program", 1);
+	assert_int_equal(d.sure.n, 2);
+	assert_string_equal(d.sure.deaths[0].exception, "ValueError: ab");
+	assert_string_equal(d.sure.deaths[0].left, "Layer 3");
+	assert_false(d.sure.deaths[0].in_thread);
+	assert_string_equal(d.sure.deaths[1].exception, "MemoryError");
+	assert_true(d.sure.deaths[1].in_thread);
+	assert_int_equal(d.sure.deaths[1].refused_by, PROFILE_ADDRESS_SPACE);
+	assert_int_equal(d.sure.deaths[1].usage, 990);
+	for (int i = 0; i < 10000; i++)
+		says(&d, 8, SAID_MORE, "0123456789", 0);
+	assert_in_range(strlen(d.sure.deaths[0].exception), 4000, 4096);
+	assert_int_equal(losses.dropped_processes, before);
+	deaths_free(&d);
+}
+
+/* A process that has told of its exception fails with a status: one end, not two. */
+static void exception_is_told_once(void **state)
+{
+	struct wire_ending full = signal_to(7, 0, WIRE_BY_KERNEL, 20);
+	struct deaths d = {0};
+
+	(void)state;
+	full.room.mappings = full.room.mappings_max;
+	says(&d, 7, SAID_FAILED, "MemoryError", 0);
+	await(&d, &full);
+	ends(&d, 7, 1 << 8, TARGET);
+	assert_int_equal(d.sure.n, 1);
+	assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_EXCEPTION);
+	deaths_free(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +284,8 @@ int main(void)
 		cmocka_unit_test(oom_is_told_once),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(no_more_than_the_most),
+		cmocka_unit_test(exceptions),
+		cmocka_unit_test(exception_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ static const char *meaning(const struct usdt_probe *probe)
 		return !strcmp(probe->name, "summary")	? "metric of the whole run"
 		       : !strcmp(probe->name, "define") ? "definition of a metric"
 		       : !strcmp(probe->name, "item")	? "item of a recipe"
+		       : !strcmp(probe->name, "failed") ? "exception that nobody catches"
 							: "metric";
 	default:
 		return "only with --usdt";

@@ -209,13 +209,18 @@ static void say_refusal(struct ending *ending, const struct recording_death *dea
 {
 	char usage[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX];
 
-	if (death->mappings_max)
+	if (death->file_system)
+		say(ending, " while %s were left of the file system at %.200s",
+		    units_bytes_for_people(usage, death->left), death->file_system);
+	else if (death->mappings_max)
 		say(ending, " and had %" PRIu64 " mappings, where %.32s allows %" PRIu64,
 		    death->mappings, death->refused_by, death->mappings_max);
 	else
 		say(ending, " and had %s of %s, where %.32s allows %s",
 		    units_bytes_for_people(usage, death->usage),
-		    !strcmp(death->refused_by, "RLIMIT_AS") ? "address space" : "data",
+		    !strcmp(death->refused_by, "RLIMIT_AS")	? "address space"
+		    : !strcmp(death->refused_by, "RLIMIT_DATA") ? "data"
+								: "memory promised to all",
 		    death->refused_by, units_bytes_for_people(limit, death->limit));
 }
 
@@ -248,18 +253,26 @@ static void say_death(struct ending *ending, const struct recording *r,
 {
 	const struct recording_process *process = process_at(r, death->pid, death->time_ns);
 	const bool is_oom = is_how(death, "oom");
+	char when[UNITS_TEXT_MAX];
 
 	if (is_oom)
 		say(ending, "Killed by the OOM killer");
+	else if (death->exception)
+		say(ending, "%s by %.600s", death->in_thread ? "A thread was ended" : "Ended",
+		    death->exception);
 	else if (death->signal)
 		say(ending, "Ended by %.32s", death->signal);
 	else
 		say(ending, "Failed with exit status %u", death->exit_code);
 	if (!is_oom)
 		say_cause(ending, r, death);
-	if (death->refused_by)
+	if (death->refused_by && !death->file_system)
 		say(ending, ", refused more memory,");
-	add_where(ending, r, death->time_ns, process);
+	if (death->exception && death->phase) /* as it was raised, which was a little before */
+		say(ending, " at %s, in %.300s", units_time_for_people(when, death->time_ns),
+		    death->phase);
+	else
+		add_where(ending, r, death->time_ns, process);
 	say(ending, ": process %u %.100s", death->pid,
 	    process ? short_command(process->cmdline, process->comm) : "");
 	say_held(ending, death, is_oom || death->refused_by);

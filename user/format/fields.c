@@ -418,8 +418,13 @@ const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
 
 static const struct field death_fields[] = {
 	{FIELD(death, "how", how, FIELD_TEXT), .required = true,
-	 .means = "oom: the kernel's OOM killer took it; signal: it was sent one that it does not "
-		  "handle; refused: it could have no more memory"},
+	 .means =
+		 "oom: the kernel's OOM killer took it; signal: it was sent one that it does not "
+		 "handle; exception: of Python, that nobody caught; refused: it could have no more "
+		 "memory, or room on a disk"},
+	{FIELD(death, "exception", exception, FIELD_TEXT)},
+	{FIELD(death, "thread", in_thread, FIELD_BOOL),
+	 .means = "true: it ended a thread, not the process"},
 	{FIELD(death, "signal", signal, FIELD_TEXT)},
 	{FIELD(death, "fault", fault, FIELD_TEXT), .means = "what its own error was, if any"},
 	{FIELD(death, "address", address, FIELD_TEXT), .means = "that it used"},
@@ -430,6 +435,8 @@ static const struct field death_fields[] = {
 	{FIELD(death, "refused_by", refused_by, FIELD_TEXT), .means = "the limit that it was at"},
 	{FIELD(death, "mappings", mappings, FIELD_COUNT)},
 	{FIELD(death, "max_mappings", mappings_max, FIELD_COUNT)},
+	{FIELD(death, "file_system", file_system, FIELD_TEXT), .means = "where it is mounted"},
+	{FIELD(death, "left_mb", left, FIELD_BYTES), .means = "of it"},
 	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
 	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
 	{FIELD(death, "scope", scope, FIELD_TEXT),

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "format/fields.h"
 #include "format/recorded.h"
+#include "model/deaths.h"
 
 enum { NULL_AREA = 64 << 10 }; /* bytes at address 0 that nobody has: vm.mmap_min_addr */
 
@@ -41,28 +42,15 @@ static const char *fault_words(const struct profile_death *death)
 	}
 }
 
-static const char *limit_name(enum profile_limit limit)
+static const char *how_name(const struct profile_death *death)
 {
-	switch (limit) {
-	case PROFILE_MAPPINGS:
-		return "vm.max_map_count";
-	case PROFILE_ADDRESS_SPACE:
-		return "RLIMIT_AS";
-	case PROFILE_DATA:
-		return "RLIMIT_DATA";
-	case PROFILE_NO_LIMIT:
-		break;
-	}
-	return NULL;
-}
-
-static const char *how_name(enum profile_how how)
-{
-	switch (how) {
+	switch (death->how) {
 	case PROFILE_BY_SIGNAL:
 		return "signal";
 	case PROFILE_BY_REFUSAL:
 		return "refused";
+	case PROFILE_BY_EXCEPTION:
+		return death->refused_by ? "refused" : "exception";
 	case PROFILE_BY_OOM:
 		break;
 	}
@@ -101,7 +89,7 @@ static void put_signal(struct filling *f, const struct profile_death *death)
 	put(f, "address", &f->into->address, has_address ? address : NULL);
 	put(f, "mapped_file", &f->into->mapped_file, death->file);
 	put(f, "sent_by", &f->into->sender_comm, death->sender_comm[0] ? death->sender_comm : NULL);
-	put(f, "refused_by", &f->into->refused_by, limit_name(death->refused_by));
+	put(f, "refused_by", &f->into->refused_by, profile_limit_name(death->refused_by));
 }
 
 static void put_oom(struct filling *f, const struct profile_death *death)
@@ -118,7 +106,8 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 		   struct recording_death *into)
 {
 	const bool by_mappings = death->refused_by == PROFILE_MAPPINGS;
-	const bool by_size = death->path || (death->refused_by && !by_mappings);
+	const bool by_disk = death->refused_by == PROFILE_FILE_SYSTEM;
+	const bool by_size = death->path || (death->refused_by && !by_mappings && !by_disk);
 	struct filling filling = {.into = into, .arena = arena};
 
 	*into = (struct recording_death){
@@ -133,6 +122,8 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 		.exit_code = death->exit_code,
 		.mappings = death->mappings,
 		.mappings_max = death->mappings_max,
+		.left = death->left_bytes,
+		.in_thread = death->in_thread,
 		.file = death->own.file,
 		.anon = death->own.anon,
 		.shmem = death->own.shmem,
@@ -147,8 +138,12 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 	field_put(&record_death, into, "exit_code", death->exit_code);
 	field_put(&record_death, into, "mappings", by_mappings);
 	field_put(&record_death, into, "max_mappings", by_mappings);
-	put(&filling, "how", &into->how, how_name(death->how));
-	put(&filling, "phase", &into->phase, death->phase);
+	field_put(&record_death, into, "left_mb", by_disk);
+	field_put(&record_death, into, "thread", death->in_thread);
+	put(&filling, "how", &into->how, how_name(death));
+	put(&filling, "phase", &into->phase, death->left ? death->left : death->phase);
+	put(&filling, "exception", &into->exception, death->exception);
+	put(&filling, "file_system", &into->file_system, death->file_system);
 	put_oom(&filling, death);
 	put_signal(&filling, death);
 	return filling.err;

@@ -216,7 +216,11 @@ struct recording_closest {
 /* A process that ended badly, in the order of time. Texts are NULL where they say nothing. */
 struct recording_death {
 	uint64_t has;
-	char *how;	      /* "oom", "signal", "refused" */
+	char *how;	      /* "oom", "signal", "exception", "refused" */
+	char *exception;      /* "MemoryError: Unable to allocate ..." */
+	bool in_thread;	      /* which it ended; the process went on */
+	char *file_system;    /* that is full: where it is mounted */
+	uint64_t left;	      /* bytes of it */
 	char *signal, *fault; /* "SIGSEGV", "stack overflow" */
 	char *address;	      /* of the fault: "0x7ffe0010" */
 	char *mapped_file;    /* at that address */

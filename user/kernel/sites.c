@@ -41,6 +41,8 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 		{"define", WIRE_METRIC},
 		/* What the hooks of a recipe's items say: the marker makes checkpoints of it. */
 		{"item", WIRE_METRIC},
+		/* What the hook of Python says of an exception. */
+		{"failed", WIRE_METRIC},
 	};
 
 	*named_by_site = 0;

@@ -71,6 +71,9 @@ static void free_death(struct profile_death *death)
 {
 	free(death->path);
 	free(death->file);
+	free(death->exception);
+	free(death->left);
+	free(death->file_system);
 }
 
 static void repair_comm(char (*to)[WIRE_COMM_LEN * 3], const char comm[WIRE_COMM_LEN])
@@ -83,6 +86,7 @@ static int add_oom(struct deaths *d, const struct wire_death *wire, const char *
 {
 	struct profile_death death = {
 		.how = PROFILE_BY_OOM,
+		.started_ns = wire->h.started_ns,
 		.time_ns = wire->h.time_ns,
 		.tgid = wire->h.tgid,
 		.asked_by = wire->asked_by,
@@ -114,6 +118,25 @@ static int add_oom(struct deaths *d, const struct wire_death *wire, const char *
 
 /* ---- Signals and failures ---------------------------------------------------------------------
  */
+
+const char *profile_limit_name(enum profile_limit limit)
+{
+	switch (limit) {
+	case PROFILE_MAPPINGS:
+		return "vm.max_map_count";
+	case PROFILE_ADDRESS_SPACE:
+		return "RLIMIT_AS";
+	case PROFILE_DATA:
+		return "RLIMIT_DATA";
+	case PROFILE_OVERCOMMIT:
+		return "vm.overcommit_memory";
+	case PROFILE_FILE_SYSTEM:
+		return "file system";
+	case PROFILE_NO_LIMIT:
+		break;
+	}
+	return NULL;
+}
 
 /* Whether less than a 16th is left: what one large piece of memory may want. */
 static bool is_scarce(uint64_t used, uint64_t most)
@@ -172,6 +195,7 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 {
 	struct profile_death death = {
 		.how = PROFILE_BY_SIGNAL,
+		.started_ns = wire->h.started_ns,
 		.time_ns = wire->h.time_ns,
 		.tgid = wire->h.tgid,
 		.signal = wire->signal,
@@ -251,12 +275,20 @@ static bool is_bad(const struct profile_death *death, bool is_target)
 	return death->signal != SIGINT && (is_target || death->by != WIRE_BY_TREE);
 }
 
-/* Returns whether the OOM killer took it, of whose SIGKILL nothing more is to be told. */
-static bool is_told(const struct deaths *d, uint32_t tgid, uint64_t from_ns)
+/* Returns whether more is known of that end: the OOM killer's SIGKILL, an exception's status. */
+static bool is_told(const struct deaths *d, const struct profile_death *ended)
 {
-	for (size_t i = d->sure.n; i-- > 0;)
-		if (d->sure.deaths[i].tgid == tgid && d->sure.deaths[i].time_ns >= from_ns)
+	const enum profile_how how = ended->signal ? PROFILE_BY_OOM : PROFILE_BY_EXCEPTION;
+
+	if (ended->signal && ended->signal != SIGKILL)
+		return false;
+	for (size_t i = 0; i < d->sure.n; i++) {
+		const struct profile_death *death = &d->sure.deaths[i];
+
+		if (death->tgid == ended->tgid && death->started_ns == ended->started_ns &&
+		    death->how == how && !death->in_thread)
 			return true;
+	}
 	return false;
 }
 
@@ -308,12 +340,138 @@ void deaths_exit(struct deaths *d, const struct wire_process *event, struct prof
 		return;
 	ended.exit_code = signal ? 0 : code;
 	if (is_bad(&ended, event->flags & WIRE_PROCESS_TARGET) && (signal || code) &&
-	    !is_told(d, ended.tgid, ended.time_ns)) {
+	    !is_told(d, &ended)) {
 		if (!make_sure(d, &ended))
 			return;
 		losses->dropped_processes++;
 	}
 	free_death(&ended);
+}
+
+/* ---- Exceptions -------------------------------------------------------------------------------
+ */
+
+enum { MAX_WORDS = 4096 };
+
+/* Returns the exception of that thread that came last, or NULL. */
+static struct profile_death *exception_of(struct deaths *d, const struct wire_header *h)
+{
+	for (size_t i = d->sure.n; i-- > 0;) {
+		struct profile_death *death = &d->sure.deaths[i];
+
+		if (death->how == PROFILE_BY_EXCEPTION && death->tid == h->tid &&
+		    death->started_ns == h->started_ns)
+			return death;
+	}
+	return NULL;
+}
+
+static int begin_exception(struct deaths *d, const struct wire_checkpoint *cp, const char *text,
+			   const char *phase, uint64_t page_size)
+{
+	struct profile_death death = {
+		.how = PROFILE_BY_EXCEPTION,
+		.time_ns = cp->h.time_ns,
+		.started_ns = cp->h.started_ns,
+		.tgid = cp->h.tgid,
+		.tid = cp->h.tid,
+		.tree = memory_from_wire(&cp->tree.memory, page_size),
+		.own = memory_from_wire(&cp->own.memory, page_size),
+		.phase = phase,
+		.in_thread = (cp->value & 0xff) == SAID_IN_THREAD,
+		.exception = strdup(text),
+	};
+	const int err = death.exception ? make_sure(d, &death) : -ENOMEM;
+
+	if (err)
+		free_death(&death);
+	return err;
+}
+
+static int add_words(struct profile_death *death, const char *text)
+{
+	const size_t len = strlen(death->exception);
+	char *longer;
+
+	if (len + strlen(text) > MAX_WORDS)
+		return 0;
+	longer = realloc(death->exception, len + strlen(text) + 1);
+	if (!longer)
+		return -ENOMEM;
+	strcpy(longer + len, text);
+	death->exception = longer;
+	return 0;
+}
+
+static int set_text(char **at, const char *text)
+{
+	free(*at);
+	*at = strdup(text);
+	return *at ? 0 : -ENOMEM;
+}
+
+static void set_limit(struct profile_death *death, const char *name, uint64_t most)
+{
+	enum profile_limit limit = PROFILE_MAPPINGS;
+
+	while (limit < PROFILE_FILE_SYSTEM && strcmp(name, profile_limit_name(limit)) != 0)
+		limit++;
+	if (limit == PROFILE_FILE_SYSTEM)
+		return;
+	death->refused_by = limit;
+	if (death->refused_by == PROFILE_MAPPINGS)
+		death->mappings_max = most;
+	else
+		death->limit = most;
+}
+
+static void set_used(struct profile_death *death, uint64_t used)
+{
+	if (death->refused_by == PROFILE_MAPPINGS)
+		death->mappings = used;
+	else
+		death->usage = used;
+}
+
+static int go_on(struct profile_death *death, enum deaths_said said, const char *text,
+		 uint64_t number)
+{
+	switch (said) {
+	case SAID_MORE:
+		return add_words(death, text);
+	case SAID_PHASE:
+		return set_text(&death->left, text);
+	case SAID_LIMIT:
+		set_limit(death, text, number);
+		break;
+	case SAID_USED:
+		set_used(death, number);
+		break;
+	case SAID_FULL:
+		death->refused_by = PROFILE_FILE_SYSTEM;
+		death->left_bytes = number;
+		return set_text(&death->file_system, text);
+	case SAID_FAILED:
+	case SAID_IN_THREAD:
+		break;
+	}
+	return 0;
+}
+
+void deaths_fail(struct deaths *d, const struct wire_checkpoint *cp, const char *text,
+		 const char *phase, uint64_t page_size, struct profile_losses *losses)
+{
+	const enum deaths_said said = cp->value & 0xff;
+	struct profile_death *death = NULL;
+	int err;
+
+	if (said > SAID_IN_THREAD) {
+		death = exception_of(d, &cp->h);
+		err = death ? go_on(death, said, text, cp->value >> 8) : 0;
+	} else {
+		err = begin_exception(d, cp, text, phase, page_size);
+	}
+	losses->dropped_processes += err != 0;
 }
 
 static void free_list(struct death_list *list)

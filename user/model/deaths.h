@@ -10,6 +10,9 @@
 
 #include "model/profile.h"
 
+/* What a profile calls a limit; NULL: none. */
+const char *profile_limit_name(enum profile_limit limit);
+
 struct death_list {
 	struct profile_death *deaths;
 	size_t n, cap;
@@ -27,6 +30,22 @@ struct deaths {
  */
 int deaths_feed(struct deaths *d, const struct wire_header *record, const char *phase,
 		uint64_t page_size, struct profile_losses *losses);
+/* What the probe qprof:failed says of an exception: the low byte of its value. The rest of the
+ * value is a number. All that is said after the first is about the same exception of the same
+ * thread. */
+enum deaths_said {
+	SAID_FAILED = 0,    /* its words */
+	SAID_IN_THREAD = 1, /* the same: it ends a thread, not the process */
+	SAID_MORE = 2,	    /* more of its words */
+	SAID_PHASE = 3,	    /* the phase that it left first */
+	SAID_LIMIT = 4,	    /* what refused memory, by name; its limit */
+	SAID_USED = 5,	    /* what was used of that */
+	SAID_FULL = 6,	    /* where a full file system is mounted; the bytes that are left */
+};
+
+/* Takes what that probe says. text is valid UTF-8; the rest as in deaths_feed(). */
+void deaths_fail(struct deaths *d, const struct wire_checkpoint *cp, const char *text,
+		 const char *phase, uint64_t page_size, struct profile_losses *losses);
 /* A process has ended: decides about what was awaited of it. */
 void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses);
 void deaths_free(struct deaths *d);

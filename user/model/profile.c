@@ -184,7 +184,8 @@ static bool add_definition(struct profile *p)
 	return text && summaries_define(&p->summaries, text);
 }
 
-/* `metric`, `summary`, `define`, `item`: the site tells them apart. An item is for a marker. */
+/* `metric`, `summary`, `define`, `failed`, `item`: the site tells them apart. An item is for a
+ * marker. */
 static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 {
 	const char *site =
@@ -196,6 +197,9 @@ static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 		taken = add_summary(p, cp);
 	else if (!strcmp(site, "define"))
 		taken = add_definition(p);
+	else if (!strcmp(site, "failed"))
+		deaths_fail(&p->deaths, cp, p->name.text, phases_of(&p->phases, cp->h.tgid),
+			    p->config.page_size, &p->losses);
 	else if (strcmp(site, "item") != 0)
 		taken = add_metric(p, cp);
 	p->losses.dropped_metrics += !taken;

@@ -219,10 +219,18 @@ enum profile_how {
 	PROFILE_BY_OOM,	    /* the kernel's OOM killer took it */
 	PROFILE_BY_SIGNAL,  /* that it did not handle */
 	PROFILE_BY_REFUSAL, /* it could have no more memory; then it ended by a signal, or failed */
+	PROFILE_BY_EXCEPTION, /* of Python, that nobody caught */
 };
 
 /* Which limit refused memory. */
-enum profile_limit { PROFILE_NO_LIMIT, PROFILE_MAPPINGS, PROFILE_ADDRESS_SPACE, PROFILE_DATA };
+enum profile_limit {
+	PROFILE_NO_LIMIT,
+	PROFILE_MAPPINGS,
+	PROFILE_ADDRESS_SPACE,
+	PROFILE_DATA,
+	PROFILE_OVERCOMMIT,
+	PROFILE_FILE_SYSTEM,
+};
 
 /* A process ended badly. Some is known of PROFILE_BY_OOM only: scope, path, with_swap, asked_by. */
 struct profile_death {
@@ -238,6 +246,12 @@ struct profile_death {
 	char sender_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
 	enum profile_limit refused_by;
 	uint64_t mappings, mappings_max; /* of PROFILE_MAPPINGS */
+	uint64_t started_ns;		 /* of the process, as in struct wire_header */
+	uint32_t tid;			 /* of PROFILE_BY_EXCEPTION */
+	char *exception, *left;		 /* its words; the phase that it left first, or NULL */
+	char *file_system;		 /* of PROFILE_FILE_SYSTEM: where it is mounted */
+	uint64_t left_bytes;		 /* of it */
+	bool in_thread;			 /* the process went on */
 	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
 	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
 	enum wire_scope scope;

@@ -18,6 +18,7 @@ COUNTED_BY_ALL(metric);
 COUNTED_BY_ALL(summary);
 COUNTED_BY_ALL(define);
 COUNTED_BY_ALL(item);
+COUNTED_BY_ALL(failed);
 
 #include "qprof.h"
 
@@ -69,6 +70,11 @@ void qprof_define(const char *text)
 void qprof_item(const char *name, int64_t what)
 {
 	QPROF_VALUED_(item, named(name), what);
+}
+
+void qprof_failed(const char *text, int64_t what)
+{
+	QPROF_VALUED_(failed, named(text), what);
 }
 
 int qprof_enabled(void)

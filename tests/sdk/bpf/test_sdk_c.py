@@ -337,7 +337,7 @@ def test_library_says_what_it_is():
     assert all(name.startswith("libc.so") for name in needed), needed
     exported = sorted(line.split()[-1].split("@")[0] for line in text.splitlines()
                       if "qprof_" in line and "@" in line)
-    assert exported == ["qprof_begin", "qprof_define", "qprof_enabled", "qprof_end",
+    assert exported == ["qprof_begin", "qprof_define", "qprof_enabled", "qprof_end", "qprof_failed",
                         "qprof_item", "qprof_listeners", "qprof_mark", "qprof_metric", "qprof_metric_int64",
                         "qprof_summary", "qprof_summary_int64"]
 

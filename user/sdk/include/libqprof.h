@@ -41,6 +41,8 @@ void qprof_define(const char *text);
 
 /* Of qprof-bpf's own hooks: what a recipe's item has met. `what` is for qprof-bpf alone. */
 void qprof_item(const char *name, int64_t what);
+/* The same: an exception that nobody catches. */
+void qprof_failed(const char *text, int64_t what);
 
 /* 1 while somebody listens, else 0. */
 int qprof_enabled(void);

@@ -168,7 +168,14 @@ class scope:
         if kind is not None and kind is not GeneratorExit:
             raised = " raised " + kind.__name__
             _library.metric_int64(_cut(begun, _MAX_BYTES - len(_bytes(raised))) + _bytes(raised), 1)
+            _leave(error, begun)
         _library.end(begun)
+
+
+def _leave(error: Any, name: bytes) -> None:
+    """An exception leaves a phase. The first that it leaves is where it was raised (_failures.py)."""
+    if "_qprof_left" not in getattr(error, "__dict__", ("_qprof_left",)):
+        error.__dict__["_qprof_left"] = name
 
 
 def _cut(name: bytes, room: int) -> bytes:

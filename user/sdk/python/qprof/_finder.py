@@ -160,6 +160,43 @@ def _add_recipes(wanted, text, get_qprof):
             get_qprof, "_recipes").wrap(module, name, lines[0][1], those))
 
 
+def _watch_failures(wanted, get_qprof):
+    """Exceptions that nobody catches are told of before they are shown."""
+    # Given back when there is something to tell: perhaps the program has used up its own. Nothing of
+    # it is touched before, so it takes address space and no memory.
+    spare = [bytearray(8 << 20)]
+
+    def tell(error, in_thread):
+        # Nothing is loaded for the others: a ^C would have another exit status for that.
+        if error is None or isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit)):
+            return
+        del spare[:]
+        try:
+            _part(get_qprof, "_failures").tell(error, in_thread)
+        except BaseException:  # pylint: disable=broad-except; perhaps there is no memory for it
+            pass
+
+    def last():
+        """What the interpreter ends by: not what a prompt has shown and goes on after."""
+        return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+
+    def excepthook(kind, error, traceback, show=sys.excepthook):
+        if error is last():
+            tell(error, False)
+        show(kind, error, traceback)
+
+    def watch_threads(module, _):
+        def thread_excepthook(args, show=module.excepthook):
+            tell(args.exc_value, True)
+            show(args)
+        module.excepthook = thread_excepthook
+
+    import atexit
+    sys.excepthook = excepthook
+    atexit.register(lambda: tell(last(), False))  # where the program has a hook of its own
+    wanted.add("threading", watch_threads)
+
+
 def install(get_qprof, everything=False, recipes=""):
     """get_qprof: gives the package qprof, and loads it when it is first called."""
     wanted = _Wanted()
@@ -168,6 +205,7 @@ def install(get_qprof, everything=False, recipes=""):
             _part(get_qprof, "_hooks"), hook)(module, get_qprof))
     if recipes:
         _add_recipes(wanted, recipes, get_qprof)
+    _watch_failures(wanted, get_qprof)
     sys.meta_path.insert(0, _Finder(wanted))
     for name in list(sys.modules):  # what a .pth file has imported already
         if wanted.may_be(name):

@@ -8,7 +8,7 @@ or else libqprof.so.0 wherever the dynamic linker finds it.
 import ctypes
 import os
 
-__all__ = ["begin", "define", "end", "is_loaded", "item", "listeners", "mark", "metric", "metric_int64",
+__all__ = ["begin", "define", "end", "failed", "is_loaded", "item", "listeners", "mark", "metric", "metric_int64",
            "summary", "summary_int64"]
 
 _NAME = "libqprof.so.0"
@@ -59,3 +59,5 @@ summary = _function(_library, "qprof_summary", ctypes.c_char_p, ctypes.c_double)
 summary_int64 = _function(_library, "qprof_summary_int64", ctypes.c_char_p, ctypes.c_int64)
 #: Of recipes: the name, and what was met (see _recipes.py).
 item = _function(_library, "qprof_item", ctypes.c_char_p, ctypes.c_int64)
+#: Of exceptions that nobody catches (see _failures.py).
+failed = _function(_library, "qprof_failed", ctypes.c_char_p, ctypes.c_int64)

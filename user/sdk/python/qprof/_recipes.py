@@ -17,7 +17,7 @@ import threading
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
-from . import _around, _bytes, _cut, _library, _MAX_BYTES
+from . import _around, _bytes, _cut, _leave, _library, _MAX_BYTES
 
 _package: Any = sys.modules[__package__ or ""]  # its _generation changes
 _listeners = _library.listeners
@@ -305,6 +305,7 @@ class _Call:
         for plan, name in reversed(self._begun):
             if kind is not None:
                 _tell_raised(name, kind)
+                _leave(error, name)
             plan.item.say(_END, name)
         if kind is None and _listeners.value:
             for plan in self._plans:
@@ -332,6 +333,7 @@ class _Phase:
         if self._begun and self._generation == _package._generation:
             if kind is not None:
                 _tell_raised(self._name, kind)
+                _leave(error, self._name)
             _library.item(self._name, self._ends)
 
 

@@ -5,9 +5,13 @@ import contextlib
 import json
 import pwd
 import shutil
+import socket
+import stat
+import subprocess
+import time
 
 import harness
-from harness import AS_NOBODY, NOBODY, Audit, Target, program, quality, wait_for
+from harness import AS_NOBODY, NOBODY, Audit, Target, program, quality, run_qprof, wait_for
 
 JOBS = 8
 
@@ -78,3 +82,96 @@ def test_jobs_that_end_make_room(tmp_path):
         report = audit.stop()
     assert [job["pid"] for job in report["jobs"]] == pids, report["jobs"]
     assert not quality(report)["limited_jobs"], quality(report)
+
+
+GREEDY = """
+import socket, sys, time
+address = sys.argv[1]
+held = []
+for _ in range(200):
+    if address.isdigit():
+        one = socket.create_connection(("127.0.0.1", int(address)))
+    else:
+        one = socket.socket(socket.AF_UNIX)
+        one.connect(address)
+    held.append(one)
+print("held", flush=True)
+time.sleep(1000)
+"""
+
+
+@contextlib.contextmanager
+def greedy(address):
+    """A user who opens 200 connections, says nothing and keeps them."""
+    process = subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", GREEDY, str(address)],
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def ask_at(path):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(5)
+        one.connect(str(path))
+        one.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        got = b""
+        while more := one.recv(65536):
+            got += more
+    return got
+
+
+def warned_of_connections(report, whom):
+    return [w["why"] for w in report["quality"]["warnings"] if w["what"] == f"connections of {whom}"]
+
+
+def test_connections_to_a_port(exporter):
+    """Whose they are is known of users of this machine: all come from the same address."""
+    with exporter() as running, greedy(running.address.port):
+        for _ in range(3):
+            began = time.monotonic()
+            assert running.ask().status == 200
+            assert time.monotonic() - began < 5, "expected an answer before the others time out"
+        report = running.stop()
+    [why] = warned_of_connections(report, f"user {NOBODY}")
+    assert "ended early" in why, why
+
+
+def test_connections_to_a_unix_socket(tmp_path):
+    with harness.public_dir() as folder:
+        path = folder / "metrics"
+        options = ("--listen", f"unix:{path}", "--listen", 0)
+        with Audit(tmp_path / "audit.yaml", options) as running:
+            running.stderr.until(f"metrics at unix:{path}")
+            mode = path.stat()
+            assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o660, oct(mode.st_mode)
+            path.chmod(0o666)
+            with greedy(path):
+                assert ask_at(path).startswith(b"HTTP/1.1 200"), "expected an answer"
+            report = running.stop()
+        assert not path.exists(), "expected the socket to be removed"
+    assert warned_of_connections(report, f"user {NOBODY}"), report["quality"]["warnings"]
+
+
+def test_a_socket_that_was_left_is_replaced(tmp_path):
+    path = tmp_path / "metrics"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with Audit(tmp_path / "audit.yaml", ("--listen", path)) as running:
+        assert ask_at(path).startswith(b"HTTP/1.1 200")
+        second = run_qprof("-a", "-q", "-d", "100ms", "-o", "-", "--listen", path)
+        assert second.returncode == 125 and "in use" in second.stderr, second
+        assert ask_at(path).startswith(b"HTTP/1.1 200"), "expected the first one to stay"
+        running.stop()
+
+
+def test_a_socket_takes_no_file_away(tmp_path):
+    path = tmp_path / "metrics"
+    path.write_text("mine")
+    run = run_qprof("-a", "-q", "-d", "100ms", "-o", "-", "--listen", path)
+    assert run.returncode == 125 and "in use" in run.stderr, run
+    assert path.read_text() == "mine"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/audit_options.h"
 
+#include <errno.h>
+
 enum {
 	INTERVAL_SECS = 15,
 	MIN_INTERVAL_NS = 100000000,
@@ -16,17 +18,23 @@ static const struct choice label_choices[] = {{"command", METRIC_COMMAND},
 
 static int parse_listen(const struct command_option *option, const char *text, void *member)
 {
+	struct exporter_addresses *at = member;
+
 	(void)option;
-	return exporter_parse_address(text, member);
+	if (at->n == EXPORTER_ADDRESSES || address_parse(text, &at->items[at->n]))
+		return -EINVAL;
+	at->n++;
+	return 0;
 }
 
 const struct command_option audit_metrics_options[] = {
 	HEADING("Metrics, for Prometheus:"),
 	{0, "listen", "[ADDRESS:]PORT",
-	 "Serve metrics for Prometheus at /metrics (address: 127.0.0.1 unless given)", OPT_OWN,
-	 INTO(struct metrics_choice, listen), .parse = parse_listen,
+	 "Serve metrics for Prometheus at /metrics (address: 127.0.0.1 unless given), or at a Unix "
+	 "socket, unix:PATH; up to 4 times",
+	 OPT_OWN, INTO(struct metrics_choice, listen), .parse = parse_listen,
 	 .wrong = "say a port, or a numeric address with one, such as 9435, 0.0.0.0:9435 or "
-		  "[::1]:9435"},
+		  "[::1]:9435, or a socket, such as unix:/run/qprof.sock; at most 4"},
 	{0, "metrics-file", "FILE.prom",
 	 "Write metrics to FILE.prom, for the textfile collector of node_exporter", OPT_PATH,
 	 INTO(struct metrics_choice, metrics.file)},
@@ -51,7 +59,7 @@ int audit_metrics_listener(struct metrics_choice *chosen, struct listener **list
 			   struct error *err)
 {
 	*listener = NULL;
-	if (chosen->listen.len)
+	if (chosen->listen.n)
 		chosen->metrics.listen = &chosen->listen;
 	if (!chosen->metrics.file && !chosen->metrics.listen)
 		return 0;

@@ -41,7 +41,7 @@ int audit_view_listener(struct view_options *chosen, struct listener **listener,
 /* --listen, --metrics-file and what belongs to them. */
 struct metrics_choice {
 	struct metrics_options metrics;
-	struct exporter_address listen; /* len 0: not given */
+	struct exporter_addresses listen;
 };
 extern const struct metrics_choice audit_metrics_default;
 extern const struct command_option audit_metrics_options[];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "audit/metrics/exporter.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,113 +10,41 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit/metrics/turns.h"
 #include "base/log.h"
+#include "base/units.h"
 
 enum {
-	MAX_CONNECTIONS = 16,
 	CONNECTION_ROOM = 16 * 1024, /* bytes of a request, and of the answer's head */
 	IDLE_SECS = 10,		     /* of a connection on which nothing moves */
 	LIFE_SECS = 30,		     /* of any connection: one request each */
 	KEEP_NS = 1000000000,	     /* how long an answer is good for whoever else asks */
-	RUNS = 16,		     /* of the server in one wake-up, so that it blocks nobody */
+	RUNS = 16, /* of the server, and callers, in one wake-up, so that it blocks nobody */
 };
 
 static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
 static const char page[] = "<!DOCTYPE html><html lang=\"en\"><title>qprof-bpf</title>"
 			   "<h1>qprof-bpf</h1><p><a href=\"/metrics\">Metrics</a></html>\n";
 
-struct client {
-	int fd; /* -1: the place is free */
-	uint64_t until_ns;
+struct entrance {
+	struct exporter *exporter;
+	struct wake callers;
+	const struct address *address;
 };
 
 struct exporter {
 	struct capture *capture;
 	struct MHD_Daemon *daemon;
 	struct wake ready, timer;
+	struct entrance entrances[EXPORTER_ADDRESSES];
+	size_t n_entrances;
 	exporter_text_fn text;
 	void *context;
 	struct MHD_Response *metrics; /* as of made_ns, or NULL */
 	uint64_t made_ns;
-	struct client clients[MAX_CONNECTIONS];
+	struct turns turns;
 	bool closed; /* a connection, by the last run of the server */
 };
-
-/* ---- Addresses --------------------------------------------------------------------------------
- */
-
-/* ADDRESS:PORT taken apart; an address that is not said is 127.0.0.1. */
-static int split(const char *text, char *host, size_t size, const char **port)
-{
-	const char *colon = strrchr(text, ':'), *begin = text, *end = colon;
-
-	*port = colon ? colon + 1 : text;
-	if (!colon || colon == text) {
-		snprintf(host, size, "127.0.0.1");
-		return 0;
-	}
-	if (*begin == '[' && end[-1] == ']') {
-		begin++;
-		end--;
-	} else if (memchr(begin, ':', (size_t)(end - begin))) {
-		return -EINVAL;
-	}
-	if (end <= begin || (size_t)(end - begin) >= size)
-		return -EINVAL;
-	memcpy(host, begin, (size_t)(end - begin));
-	host[end - begin] = '\0';
-	return 0;
-}
-
-int exporter_parse_address(const char *text, struct exporter_address *address)
-{
-	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-				       .ai_socktype = SOCK_STREAM,
-				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
-	char host[EXPORTER_ADDRESS_MAX];
-	struct addrinfo *found;
-	const char *port;
-
-	if (split(text, host, sizeof(host), &port))
-		return -EINVAL;
-	/* getaddrinfo takes more than a port: "", " 1", "99999". */
-	if (!*port || strlen(port) > 5 || port[strspn(port, "0123456789")] || atoi(port) > 65535)
-		return -EINVAL;
-	if (getaddrinfo(host, port, &hints, &found))
-		return -EINVAL;
-	memset(address, 0, sizeof(*address));
-	memcpy(&address->address, found->ai_addr, found->ai_addrlen);
-	address->len = found->ai_addrlen;
-	freeaddrinfo(found);
-	return 0;
-}
-
-static bool is_loopback(const struct sockaddr_storage *address)
-{
-	const struct sockaddr_in *v4 = (const void *)address;
-	const struct sockaddr_in6 *v6 = (const void *)address;
-
-	if (address->ss_family == AF_INET)
-		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-	if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
-		return v6->sin6_addr.s6_addr[12] == 127;
-	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-/* As in a URL. */
-static char *show_address(char out[EXPORTER_ADDRESS_MAX], const struct sockaddr_storage *address,
-			  socklen_t len)
-{
-	char host[64], port[8];
-
-	if (getnameinfo((const struct sockaddr *)address, len, host, sizeof(host), port,
-			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(out, EXPORTER_ADDRESS_MAX, "?");
-	else
-		snprintf(out, EXPORTER_ADDRESS_MAX,
-			 address->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-	return out;
-}
 
 /* ---- Answers ----------------------------------------------------------------------------------
  */
@@ -215,23 +141,40 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct exporter *e = context;
-	struct client *client = *state;
+	struct turn *turn = *state;
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		e->closed = true;
-		if (client)
-			client->fd = -1;
+		if (turn)
+			turns_end(turn);
 		return;
 	}
-	for (size_t i = 0; info && i < MAX_CONNECTIONS; i++) {
-		client = &e->clients[i];
-		if (client->fd >= 0)
-			continue;
-		client->fd = info->connect_fd;
-		client->until_ns = clock_ns(CLOCK_MONOTONIC) + LIFE_SECS * 1000000000ull;
-		*state = client;
-		return;
+	for (size_t i = 0; info && i < TURNS_ALL; i++)
+		if (e->turns.all[i].served && e->turns.all[i].fd == info->connect_fd)
+			*state = &e->turns.all[i];
+}
+
+/* Gives callers to the server: as many as there are places for. */
+static void serve_next(struct exporter *e)
+{
+	struct sockaddr_storage from;
+	struct turn *turn, *ends;
+
+	while ((turn = turns_next(&e->turns, &ends))) {
+		socklen_t len = sizeof(from);
+
+		turn->until_ns = clock_ns(CLOCK_MONOTONIC) + LIFE_SECS * 1000000000ull;
+		memset(&from, 0, sizeof(from));
+		if (getpeername(turn->fd, (struct sockaddr *)&from, &len)) {
+			close(turn->fd);
+			turns_end(turn);
+		} else if (MHD_add_connection(e->daemon, turn->fd, (struct sockaddr *)&from, len) !=
+			   MHD_YES) {
+			turns_end(turn); /* it has closed the descriptor */
+		}
 	}
+	if (ends)
+		shutdown(ends->fd, SHUT_RDWR); /* the server sees the end of it */
 }
 
 /* Who is still here after so long gets no more: the server sees the end of it. */
@@ -240,28 +183,28 @@ static uint64_t end_old_ones(struct exporter *e)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
-		struct client *client = &e->clients[i];
+	for (size_t i = 0; i < TURNS_ALL; i++) {
+		struct turn *turn = &e->turns.all[i];
 
-		if (client->fd < 0)
+		if (!turn->served)
 			continue;
-		if (client->until_ns <= now) {
-			shutdown(client->fd, SHUT_RDWR);
-			client->until_ns = now + LIFE_SECS * 1000000000ull;
+		if (turn->until_ns <= now) {
+			shutdown(turn->fd, SHUT_RDWR);
+			turn->until_ns = now + LIFE_SECS * 1000000000ull;
 		}
-		if (client->until_ns - now < next)
-			next = client->until_ns - now;
+		if (turn->until_ns - now < next)
+			next = turn->until_ns - now;
 	}
 	return next;
 }
 
-/* Whether there is more to do at once. Where as many are connected as may be, the server looks for
- * others only at its next run after one has gone. */
+/* Whether there is more to do at once. */
 static bool run(struct exporter *e, uint64_t *next_ns)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	e->closed = false;
+	serve_next(e);
 	MHD_run(e->daemon);
 	*next_ns = MHD_get_timeout(e->daemon, &ms) == MHD_YES ? ms * 1000000 : UINT64_MAX;
 	return e->closed || !*next_ns;
@@ -280,6 +223,25 @@ static void serve(struct exporter *e)
 	if (more)
 		next = 1;
 	timer_set(e->timer.fd, next == UINT64_MAX ? 0 : next);
+}
+
+static void callers_come(struct wake *wake)
+{
+	struct exporter *e = ((struct entrance *)wake->context)->exporter;
+
+	for (int i = 0; i < RUNS; i++) {
+		const int fd = accept4(wake->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct peer peer;
+		int gone;
+
+		if (fd < 0)
+			break;
+		peer = peer_of(fd);
+		gone = turns_come(&e->turns, fd, &peer);
+		if (gone >= 0)
+			close(gone);
+	}
+	serve(e);
 }
 
 static void server_is_ready(struct wake *wake)
@@ -306,55 +268,15 @@ static void log_server(void *context, const char *format, va_list args)
 	log_verbose("libmicrohttpd: %s", text);
 }
 
-/* A descriptor, or -1 and *err. */
-static int listen_at(const struct exporter_address *at, struct error *err)
-{
-	char shown[EXPORTER_ADDRESS_MAX];
-	const int yes = 1;
-	int failed;
-	int fd = socket(at->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
-	    !bind(fd, (const struct sockaddr *)&at->address, at->len) &&
-	    !listen(fd, MAX_CONNECTIONS))
-		return fd;
-	failed = errno;
-	if (fd >= 0)
-		close(fd);
-	show_address(shown, &at->address, at->len);
-	if (failed == EADDRINUSE)
-		return error_set(err,
-				 "cannot serve metrics at %s: the port is in use; choose another "
-				 "with --listen",
-				 shown);
-	return error_set(err, "cannot serve metrics at %s: %s; choose another with --listen", shown,
-			 strerror(failed));
-}
-
-static void say_where(int fd)
-{
-	char shown[EXPORTER_ADDRESS_MAX];
-	struct exporter_address at = {.len = sizeof(at.address)};
-
-	if (getsockname(fd, (struct sockaddr *)&at.address, &at.len))
-		return;
-	show_address(shown, &at.address, at.len);
-	log_info("metrics at http://%s/metrics%s", shown,
-		 is_loopback(&at.address)
-			 ? ""
-			 : ", for whoever can reach it: there is no password and no encryption");
-}
-
-static int start(struct exporter *e, int fd)
+static int start(struct exporter *e)
 {
 	const union MHD_DaemonInfo *info;
 
 	e->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, answer, e,
-		MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)MAX_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_ROOM,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECS,
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, answer,
+		e, MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)TURNS_PLACES, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_ROOM, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECS,
 		MHD_OPTION_NOTIFY_CONNECTION, note_connection, e, MHD_OPTION_END);
 	if (!e->daemon)
 		return -ENOMEM;
@@ -368,43 +290,81 @@ static int start(struct exporter *e, int fd)
 	return capture_add(e->capture, &e->ready);
 }
 
-struct exporter *exporter_new(const struct exporter_address *address, struct capture *capture,
-			      exporter_text_fn text, void *context, struct error *err)
+static int open_entrance(struct exporter *e, const struct address *address, struct error *err)
 {
-	struct exporter *e;
-	int fd = listen_at(address, err), failed;
+	struct entrance *entrance = &e->entrances[e->n_entrances];
+	const int fd = address_listen(address, err);
 
 	if (fd < 0)
-		return NULL;
-	e = calloc(1, sizeof(*e));
+		return -1;
+	*entrance = (struct entrance){e, {fd, callers_come, entrance}, address};
+	e->n_entrances++;
+	if (capture_add(e->capture, &entrance->callers))
+		return error_set(err, "cannot serve metrics: %s", strerror(errno));
+	address_tell(fd);
+	return 0;
+}
+
+struct exporter *exporter_new(const struct exporter_addresses *at, struct capture *capture,
+			      exporter_text_fn text, void *context, struct error *err)
+{
+	struct exporter *e = calloc(1, sizeof(*e));
+	int failed;
+
 	if (!e) {
 		error_set(err, "out of memory");
-		close(fd);
 		return NULL;
 	}
 	e->capture = capture;
 	e->text = text;
 	e->context = context;
 	e->ready.fd = e->timer.fd = -1;
-	for (size_t i = 0; i < MAX_CONNECTIONS; i++)
-		e->clients[i].fd = -1;
-	failed = start(e, fd);
+	turns_begin(&e->turns);
+	failed = start(e);
 	if (failed) {
 		error_set(err, "cannot serve metrics: the HTTP server did not start: %s",
 			  strerror(-failed));
-		if (!e->daemon)
-			close(fd);
 		exporter_free(e);
 		return NULL;
 	}
-	say_where(fd);
+	for (size_t i = 0; i < at->n; i++)
+		if (open_entrance(e, &at->items[i], err)) {
+			exporter_free(e);
+			return NULL;
+		}
 	return e;
+}
+
+void exporter_finish(struct exporter *e)
+{
+	char who[INET6_ADDRSTRLEN + 16], what[sizeof(who) + 32], calls[UNITS_TEXT_MAX];
+	char why[UNITS_TEXT_MAX + 64];
+
+	for (size_t i = 0; i < TURNS_CUT_SHORT && e->turns.cut_short[i].calls; i++) {
+		snprintf(what, sizeof(what), "connections of %s",
+			 peer_show(who, sizeof(who), &e->turns.cut_short[i].peer));
+		units_counted(calls, sizeof(calls), e->turns.cut_short[i].calls, "connection(s)");
+		snprintf(why, sizeof(why), "%s ended early: others had fewer", calls);
+		capture_warn(e->capture, what, why);
+	}
+}
+
+static void close_entrance(struct exporter *e, struct entrance *entrance)
+{
+	capture_remove(e->capture, &entrance->callers);
+	close(entrance->callers.fd);
+	address_leave(entrance->address);
 }
 
 void exporter_free(struct exporter *e)
 {
 	if (!e)
 		return;
+	for (size_t i = 0; i < e->n_entrances; i++)
+		close_entrance(e, &e->entrances[i]);
+	for (size_t i = 0; i < TURNS_ALL; i++)
+		if (e->turns.all[i].fd >= 0 && !e->turns.all[i].served)
+			close(e->turns.all[i].fd);
 	if (e->ready.fd >= 0)
 		capture_remove(e->capture, &e->ready);
 	if (e->timer.fd >= 0) {
@@ -412,7 +372,7 @@ void exporter_free(struct exporter *e)
 		close(e->timer.fd);
 	}
 	if (e->daemon)
-		MHD_stop_daemon(e->daemon); /* closes the socket */
+		MHD_stop_daemon(e->daemon);
 	if (e->metrics)
 		MHD_destroy_response(e->metrics);
 	free(e);

@@ -8,32 +8,28 @@
 #define QPROF_EXPORTER_H
 
 #include <stddef.h>
-#include <sys/socket.h>
 
+#include "audit/metrics/address.h"
 #include "base/error.h"
 #include "capture/listener.h"
 
-enum { EXPORTER_ADDRESS_MAX = 80 };
+enum { EXPORTER_ADDRESSES = 4 };
 
-struct exporter_address {
-	struct sockaddr_storage address;
-	socklen_t len;
+struct exporter_addresses {
+	struct address items[EXPORTER_ADDRESSES];
+	size_t n;
 };
-
-/*
- * "9435" and ":9435" are of 127.0.0.1, "ADDRESS:PORT" and "[IPV6]:PORT" of that address; names are
- * not resolved. Port 0 is any that is free. 0, or -EINVAL.
- */
-int exporter_parse_address(const char *text, struct exporter_address *address);
 
 /* What is to be served, malloc'ed; NULL when out of memory. Asked for once a second at most. */
 typedef char *(*exporter_text_fn)(void *context, size_t *len);
 
 struct exporter;
 
-/* Listens, and says where. NULL and *err. */
-struct exporter *exporter_new(const struct exporter_address *address, struct capture *capture,
+/* Listens, and says where; `at` must outlive it. NULL and *err. */
+struct exporter *exporter_new(const struct exporter_addresses *at, struct capture *capture,
 			      exporter_text_fn text, void *context, struct error *err);
+/* Warns of callers who had fewer connections than they wanted. */
+void exporter_finish(struct exporter *e);
 /* Before the capture goes. NULL is fine. */
 void exporter_free(struct exporter *e);
 

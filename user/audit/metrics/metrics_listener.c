@@ -259,6 +259,8 @@ static void finish(struct listener *listener)
 	struct metrics_listener *p = listener_of(listener);
 
 	p->finished = true;
+	if (p->exporter)
+		exporter_finish(p->exporter);
 	if (p->options->file)
 		write_file(p);
 }

@@ -10,11 +10,11 @@
 #include "audit/metrics/metrics.h"
 
 struct metrics_options {
-	const char *file;		       /* for node_exporter, or NULL */
-	uint64_t interval_ns;		       /* how often it is written */
-	const struct exporter_address *listen; /* or NULL */
-	unsigned int max_series;	       /* 0: METRICS_SERIES */
-	unsigned int labels;		       /* enum metric_label */
+	const char *file;			 /* for node_exporter, or NULL */
+	uint64_t interval_ns;			 /* how often it is written */
+	const struct exporter_addresses *listen; /* or NULL */
+	unsigned int max_series;		 /* 0: METRICS_SERIES */
+	unsigned int labels;			 /* enum metric_label */
 };
 
 /* options must outlive it. NULL when out of memory. */

@@ -434,21 +434,13 @@ bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
 /* Calls a program that answers 1 for no such process, 2 for no room. */
 static int ask(struct bpf_program *program, void *args, uint32_t size)
 {
+	static const int answers[] = {0, -ESRCH, -ENOSPC, -EDQUOT};
 	uint32_t answer;
 	int code = call_program(program, args, size, &answer);
 
 	if (code)
 		return code;
-	switch (answer) {
-	case 0:
-		return 0;
-	case 1:
-		return -ESRCH;
-	case 3:
-		return -EDQUOT;
-	default:
-		return -ENOSPC;
-	}
+	return answers[answer < sizeof(answers) / sizeof(*answers) ? answer : 2];
 }
 
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)

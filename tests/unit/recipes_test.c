@@ -557,6 +557,29 @@ static void steps_that_were_not_drawn_are_said(void **state)
 	assert_int_equal(use.undrawn, 11 + 3 + 14);
 }
 
+/* Ten bars, each within the one before: eight have phases. Each step of the others counts once,
+ * however often it is drawn. */
+static void bars_that_nest_too_deep_are_counted(void **state)
+{
+	static const char *const texts[] = {"\rA:   0%|  | 0/9 [", "\rB:   0%|  | 0/9 [",
+					    "\rC:   0%|  | 0/9 [", "\rD:   0%|  | 0/9 [",
+					    "\rE:   0%|  | 0/9 [", "\rF:   0%|  | 0/9 [",
+					    "\rG:   0%|  | 0/9 [", "\rH:   0%|  | 0/9 [",
+					    "\rI:   0%|  | 0/9 [", "\rJ:   0%|  | 0/9 [",
+					    "\rJ:   0%|  | 0/9 [", "\rJ:  10%|  | 4/9 [",
+					    "\rI:  10%|  | 1/9 [", "\rH:  10%|  | 1/9 [",
+					    "\rA:  90%|  | 9/9 [", NULL};
+	struct recipe_use use;
+
+	(void)state;
+	assert_string_equal(marks_of(BARS, texts, &use).text,
+			    "<A 0/9 <B 0/9 <C 0/9 <D 0/9 <E 0/9 <F 0/9 <G 0/9 <H 0/9 H 0/9> "
+			    "<H 1/9 H 1/9> G 0/9> F 0/9> E 0/9> D 0/9> C 0/9> B 0/9> "
+			    "A 0/9=A 0..8/9> ");
+	assert_int_equal(use.too_deep, 4); /* I 0, J 0, J 4, I 1 */
+	assert_int_equal(use.undrawn, 8);  /* of A: those of J were in no phase */
+}
+
 /* Only items that say so are for what the process starts. */
 static void children_have_items_of_their_own(void **state)
 {
@@ -643,6 +666,7 @@ int main(void)
 		cmocka_unit_test(a_bar_is_drawn_at_once),
 		cmocka_unit_test(a_bar_may_change_its_name),
 		cmocka_unit_test(steps_that_were_not_drawn_are_said),
+		cmocka_unit_test(bars_that_nest_too_deep_are_counted),
 		cmocka_unit_test(children_have_items_of_their_own),
 		cmocka_unit_test(a_pattern_that_takes_for_ever_is_given_up),
 		cmocka_unit_test(names_are_bounded_text),

@@ -386,6 +386,8 @@ static const struct field recipe_fields[] = {
 	 .means = "lines on which a pattern took too many steps and was given up"},
 	{FIELD(recipe, "undrawn_steps", undrawn_steps, FIELD_COUNT),
 	 .means = "steps that a progress bar passed over: they are in the phase before them"},
+	{FIELD(recipe, "too_deep_steps", too_deep_steps, FIELD_COUNT),
+	 .means = "steps of progress bars within eight others, which make no phases"},
 };
 const struct record record_recipe = RECORD(recipe, "a recipe", recipe_fields, NULL);
 

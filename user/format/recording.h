@@ -283,7 +283,8 @@ struct recording_recipe {
 	uint64_t processes;
 	struct recording_recipe_item *items;
 	size_t n_items;
-	uint64_t buffered_lines, cut_lines, cut_texts, limited_texts, costly_lines, undrawn_steps;
+	uint64_t buffered_lines, cut_lines, cut_texts, limited_texts, costly_lines, undrawn_steps,
+		too_deep_steps;
 };
 
 struct recording {

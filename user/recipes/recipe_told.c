@@ -188,6 +188,7 @@ static void tell_recipe(struct recipe_marker *m, size_t at, struct recording_rec
 		.limited_texts = use->limited,
 		.costly_lines = use->too_costly,
 		.undrawn_steps = use->undrawn,
+		.too_deep_steps = use->too_deep,
 	};
 	field_put(&record_recipe, told, "read_from", recipe->read_from);
 }

@@ -14,7 +14,10 @@ struct bar {
 	uint64_t of;
 };
 
-enum { MAX_BARS = 8 };
+enum {
+	MAX_BARS = 8,	     /* with phases, each within the one before */
+	MAX_KNOWN_BARS = 32, /* deeper ones are known, and counted */
+};
 
 struct teller {
 	const struct recipe *recipe;
@@ -22,7 +25,7 @@ struct teller {
 	bool is_child;
 	/* The phase that each item has open; "": none. */
 	char open[RECIPE_MAX_ITEMS][MARK_NAME_MAX];
-	struct bar bars[MAX_BARS]; /* each within the one before */
+	struct bar bars[MAX_KNOWN_BARS]; /* each within the one before */
 	size_t n_bars;
 };
 
@@ -160,9 +163,12 @@ static int end_bar(const struct telling *m, const struct bar *bar)
  * goes on. */
 static int end_bars(const struct telling *m, size_t i)
 {
-	while (m->t->n_bars > i)
-		if (end_bar(m, &m->t->bars[--m->t->n_bars]))
+	while (m->t->n_bars > i) {
+		const size_t last = --m->t->n_bars;
+
+		if (last < MAX_BARS && end_bar(m, &m->t->bars[last]))
 			return -1;
+	}
 	return 0;
 }
 
@@ -214,12 +220,16 @@ static int draw_bar(const struct telling *m, const struct recipe_item *item)
 			return 0;
 		if (step > t->bars[i].step + 1) {
 			t->bars[i].last = step - 1;
-			t->use->undrawn += t->bars[i].last - t->bars[i].step;
+			if (i < MAX_BARS)
+				t->use->undrawn += t->bars[i].last - t->bars[i].step;
 		}
 		if (end_bars(m, i))
 			return -1;
 	}
-	if (step >= of || t->n_bars == MAX_BARS)
+	if (step >= of)
+		return 0;
+	t->use->too_deep += t->n_bars >= MAX_BARS;
+	if (t->n_bars == MAX_KNOWN_BARS)
 		return 0;
 	bar = &t->bars[t->n_bars++];
 	*bar = (struct bar){.step = step, .last = step, .of = of};
@@ -227,7 +237,7 @@ static int draw_bar(const struct telling *m, const struct recipe_item *item)
 	snprintf(drawn, sizeof(drawn), "%llu", (unsigned long long)step);
 	name_bar(bar, drawn, name);
 	memcpy(bar->phase, name, sizeof(name));
-	return tell(m, RECIPE_BEGIN, bar->phase);
+	return t->n_bars > MAX_BARS ? 0 : tell(m, RECIPE_BEGIN, bar->phase);
 }
 
 /* ---- Items ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ struct recipe_use {
 	uint64_t cut_texts;  /* written at once, and too long to be looked at whole */
 	uint64_t limited;    /* texts left out, as a process wrote too many in a time */
 	uint64_t too_costly; /* matches given up */
+	uint64_t too_deep;   /* steps of progress bars within eight others: no phases */
 	uint64_t undrawn;    /* steps that a progress bar passed over: part of the phase before */
 	uint64_t left_out[RECIPE_MAX_ITEMS]; /* calls and hits: there were too many in a second */
 	uint64_t stopped[RECIPE_MAX_ITEMS];  /* functions and probes, no longer listened to */

@@ -11,6 +11,7 @@
 #include "job.bpf.h"
 #include "log.bpf.h"
 #include "pids.bpf.h"
+#include "program.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
@@ -171,6 +172,7 @@ static __always_inline void track(struct task_struct *leader, struct mm_struct *
 	new->slot = slot;
 	new->flags = flags;
 	new->waiting = waiting;
+	new->told_programs = (flags & WIRE_PROCESS_TOLD) != 0;
 	if (bpf_map_update_elem(&procs, &tgid, new, BPF_NOEXIST)) {
 		bpf_map_push_elem(&free_slots, &slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
@@ -203,7 +205,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
 	struct proc *proc;
 	struct mm_rss *of_parent;
-	u32 job, ppid;
+	u32 job, ppid, told;
 
 	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
 	    BPF_CORE_READ(child, flags) & PF_KTHREAD)
@@ -219,13 +221,14 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	job = proc ? proc->job : 0;
 	if (proc)
 		listen_to_child(ppid, tgid_of(child), BPF_CORE_READ(child, start_boottime));
+	told = proc && tells_children(proc) ? WIRE_PROCESS_TOLD : 0;
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
-		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM, false, false, 0);
+		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
 		return 0;
 	}
 	of_parent = proc ? memory_of(proc) : NULL;
-	track(child, mm, ppid, job, 0, false, true, of_parent ? private_pages(of_parent) : 0);
+	track(child, mm, ppid, job, told, false, true, of_parent ? private_pages(of_parent) : 0);
 	return 0;
 }
 
@@ -280,6 +283,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 		start_command(proc);
 	else
 		end_texts(proc, WIRE_TEXT_END, tid_of(task));
+	end_program(proc, WIRE_PROGRAM_ENDS, tid_of(task));
 	old = memory_of(proc);
 	if (old) /* another process still has it, but its peak is this process's, too */
 		keep_peaks(proc, old);
@@ -289,6 +293,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
 	track_mm(proc, BPF_CORE_READ(task, mm), false, 0);
 	emit_exec(proc, task);
+	begin_program(proc, tid_of(task));
 	if (starts && !emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid_of(task)))
 		count(lost_checkpoints);
 	return 0;
@@ -335,6 +340,7 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	end_texts(proc, code & 0x7f ? WIRE_TEXT_DEATH : WIRE_TEXT_END, tid_of(task));
 	if (code & 0xff00 && !proc->waiting)
 		tell_failure(proc, tid_of(task));
+	end_program(proc, code & 0x7f ? WIRE_PROGRAM_DIES : WIRE_PROGRAM_ENDS, tid_of(task));
 	if (last_target && !proc->waiting)
 		finish_run(proc, tid_of(task));
 	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task), code);

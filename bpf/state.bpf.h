@@ -40,13 +40,15 @@ struct proc {
 	u32 job;
 	u32 begins_job; /* 1: one of its threads is making it a job, in an audit */
 	u32 slot;
-	u32 mm_slot;	 /* of its mm, in `mms` */
-	u32 flags;	 /* enum wire_process_flag */
-	u32 waiting;	 /* 1: the command before its exec, which is not counted yet */
-	u32 ended;	 /* 1: its last thread is taking it out of the tracked set */
-	u32 checkpoints; /* since window_ns */
-	u64 window_ns;	 /* begin of the second in which its checkpoints are counted */
-	u64 exec_vm;	 /* executable pages that it had mapped at the last look */
+	u32 mm_slot;	   /* of its mm, in `mms` */
+	u32 flags;	   /* enum wire_process_flag */
+	u32 waiting;	   /* 1: the command before its exec, which is not counted yet */
+	u32 ended;	   /* 1: its last thread is taking it out of the tracked set */
+	u32 checkpoints;   /* since window_ns */
+	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
+	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
+	u64 window_ns;	   /* begin of the second in which its checkpoints are counted */
+	u64 exec_vm;	   /* executable pages that it had mapped at the last look */
 };
 
 struct wire_tree trees[WIRE_MAX_JOBS] __weak;

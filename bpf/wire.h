@@ -128,6 +128,15 @@ enum wire_process_flag {
 	WIRE_PROCESS_SHARES_MM = 4,
 	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX - 1 */
 	WIRE_PROCESS_EXIT_LOST = 16,  /* the loader sets it: gone, but no WIRE_EXIT came */
+	WIRE_PROCESS_TOLD = 32,	      /* WIRE_FORK: born with WIRE_TOLD_PROGRAMS */
+};
+
+/* Bits: what is told of a process by WIRE_PROGRAM. The loader asks for it. */
+enum wire_told {
+	WIRE_TOLD_END = 1,	/* the end of what it runs now */
+	WIRE_TOLD_CHILDREN = 2, /* each program that its descendants run, while it runs this */
+	WIRE_TOLD_PROGRAMS = 4, /* each program that it and its descendants run from now on */
+	WIRE_TOLD_NOW = 8,	/* what it runs already, as if that began now */
 };
 
 /* What a checkpoint says. */
@@ -153,6 +162,15 @@ enum wire_what {
 	/* Processes come by a place so often that its probes are to be removed: as WIRE_HIT,
 	 * without arguments. No begin there is told of after it. */
 	WIRE_TOO_OFTEN = 11,
+	/* It begins or ends to run a program: see enum wire_program_site. Without a name. */
+	WIRE_PROGRAM = 12,
+};
+
+/* The site of a WIRE_PROGRAM. */
+enum wire_program_site {
+	WIRE_PROGRAM_BEGINS = 1, /* comes after its WIRE_EXEC */
+	WIRE_PROGRAM_ENDS = 2,	 /* it exits, or executes another, whose WIRE_EXEC comes next */
+	WIRE_PROGRAM_DIES = 3,	 /* a signal has killed it; before its WIRE_EXIT */
 };
 
 /* The site of a WIRE_FILE. */
@@ -185,8 +203,8 @@ enum wire_text_state {
 	WIRE_TEXT_OPEN = 8,
 	/* The loader made this of a line that shared its write with others: the time is late. */
 	WIRE_TEXT_BUFFERED = 16,
-	/* The loader made this WIRE_END of a phase that did not end there, as far as is known: a
-	 * signal killed the process, or nobody watches it any longer. It begins no step. */
+	/* The loader made this WIRE_END of a phase that did not end there, as far as is known: the
+	 * process ended first, or nobody watches it any longer. It begins no step. */
 	WIRE_TEXT_DIED = 32,
 	/* The loader made this WIRE_END: behind the name and a NUL is what the phase is called from
 	 * now on. */

@@ -450,7 +450,7 @@ os.close(fd)
     assert only(profile, "read m.gguf")["io_read_mb"] == 4
 
 
-def test_a_process_that_is_killed_leaves_its_phase_open(files):
+def test_a_process_that_is_killed_does_not_end_its_phase(files):
     profile = files("""
 make("m.gguf")
 fd = os.open("m.gguf", R)

@@ -31,7 +31,7 @@ def tried(recipe):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     marks, _, matched = done.stdout.rpartition("\n\n")
-    return marks.splitlines(), matched.splitlines()
+    return marks.splitlines(), [line for line in matched.splitlines() if " matched " in line]
 
 
 def ids(path):

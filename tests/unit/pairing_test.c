@@ -225,6 +225,7 @@ static void expect(const struct run *run, struct expectation *e)
 		case WIRE_RETURN:
 		case WIRE_FILE:
 		case WIRE_TOO_OFTEN:
+		case WIRE_PROGRAM:
 		case WIRE_FINISH:
 			break;
 		}

@@ -307,7 +307,7 @@ static void test_record_ok(void **state)
 	r.cp.name_len = 4;
 	r.cp.what = 0;
 	assert_false(wire_record_ok(&r, r.h.size));
-	r.cp.what = WIRE_TOO_OFTEN + 1;
+	r.cp.what = WIRE_PROGRAM + 1;
 	assert_false(wire_record_ok(&r, r.h.size));
 	r.cp.what = WIRE_MARK;
 	r.cp.name_state = WIRE_NAME_SITE + 1;

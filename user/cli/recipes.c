@@ -144,6 +144,9 @@ static void say_use(const struct recipe *recipe, const struct recipe_use *use)
 		if (recipe->items[i].source == RECIPE_LOG)
 			printf("%8llu line(s) matched %s\n", (unsigned long long)use->matched[i],
 			       recipe->items[i].text);
+		else
+			printf("%8s not of a log: %s %s\n", "-",
+			       recipe_source_key(recipe->items[i].source), recipe->items[i].text);
 	if (use->cut_lines)
 		printf("%8llu line(s) are longer than 4 KiB and were cut\n",
 		       (unsigned long long)use->cut_lines);

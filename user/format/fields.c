@@ -354,6 +354,8 @@ static const struct field recipe_item_fields[] = {
 	 .means = "functions of Python, as MODULES:NAMES"},
 	{FIELD(recipe_item, "file", file, FIELD_TEXT),
 	 .means = "names of files that it reads and writes"},
+	{FIELD(recipe_item, "exec", exec, FIELD_TEXT),
+	 .means = "programs that its descendants run"},
 	{FIELD(recipe_item, "usdt", usdt, FIELD_TEXT), .means = "USDT probes of the tool by name"},
 	{FIELD(recipe_item, "matched", matched, FIELD_COUNT), .required = true,
 	 .means = "how often it did, or was called or hit"},

@@ -272,7 +272,7 @@ struct recording_quality {
 /* What a recipe listens to, one of these, and how often it was met. */
 struct recording_recipe_item {
 	uint64_t has;
-	char *log, *symbol, *python, *file, *usdt;
+	char *log, *symbol, *python, *file, *exec, *usdt;
 	uint64_t matched, limited, stopped;
 };
 

@@ -470,6 +470,16 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
+int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told)
+{
+	struct {
+		uint64_t started_ns;
+		uint32_t tgid, told;
+	} args = {.started_ns = started_ns, .tgid = tgid, .told = told};
+
+	return ask(e->bpf->progs.tell_programs, &args, sizeof(args));
+}
+
 void engine_free_job(struct engine *e, uint32_t job)
 {
 	struct wire_free_jobs *jobs = &e->bpf->bss->free_jobs;

@@ -125,6 +125,13 @@ int engine_watch(struct engine *e, uint32_t tgid, const struct wire_watching *ho
 /* Uses that have begun are not told of any more. */
 void engine_stop_watching(struct engine *e, uint32_t tgid);
 
+/*
+ * Has the BPF side tell when the process begins and ends to run programs, as WIRE_PROGRAM: bits of
+ * enum wire_told, in addition to what was asked for before. Returns 0; -ESRCH: no such process, or
+ * in an audit, it is in no job; or -errno.
+ */
+int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told);
+
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 

@@ -13,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PF_KTHREAD = 0x00200000 }; /* linux/sched.h; the ninth field of /proc/PID/stat */
+enum { /* linux/sched.h; the ninth field of /proc/PID/stat */
+       PF_FORKNOEXEC = 0x00000040,
+       PF_KTHREAD = 0x00200000,
+};
 
 static FILE *open_file(pid_t pid, const char *name)
 {
@@ -141,6 +144,13 @@ bool procfs_is_still(pid_t pid, uint64_t started_ns)
 	struct stat_line stat = {0};
 
 	return !read_stat(pid, &stat) && stat.start_ticks == here_ns / tick_ns;
+}
+
+bool procfs_has_executed(pid_t pid)
+{
+	struct stat_line stat = {0};
+
+	return !read_stat(pid, &stat) && !(stat.flags & PF_FORKNOEXEC);
 }
 
 bool procfs_ignores(pid_t pid, int signal)

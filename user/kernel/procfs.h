@@ -21,6 +21,9 @@ int procfs_check_target(pid_t pid, struct error *err);
 /* Returns true if pid is still the process that started then (CLOCK_BOOTTIME), not another. */
 bool procfs_is_still(pid_t pid, uint64_t started_ns);
 
+/* Returns true if it runs a program that it has executed itself, not its parent's. */
+bool procfs_has_executed(pid_t pid);
+
 /* Returns true if it ignores that signal. */
 bool procfs_ignores(pid_t pid, int signal);
 

@@ -31,7 +31,7 @@ static bool checkpoint_ok(const struct wire_checkpoint *cp, size_t size)
 {
 	const size_t most = size >= sizeof(*cp) ? longest_name(cp->what) : 0;
 
-	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_TOO_OFTEN &&
+	return size >= sizeof(*cp) && cp->what >= WIRE_START && cp->what <= WIRE_PROGRAM &&
 	       cp->name_state <= WIRE_NAME_SITE && cp->value_state <= WIRE_VALUE_PHASE &&
 	       cp->name_len <= most && size >= sizeof(*cp) + cp->name_len;
 }

@@ -202,6 +202,7 @@ int pairing_step(struct pairing *p, const struct pairing_hit *hit, struct pairin
 	case WIRE_RETURN:
 	case WIRE_FILE:
 	case WIRE_TOO_OFTEN:
+	case WIRE_PROGRAM:
 	case WIRE_FINISH:
 		break;
 	}

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "capture/marker.h"
 #include "kernel/wishes.h"
+#include "recipes/begun.h"
 #include "recipes/calls.h"
 #include "recipes/log_reader.h"
 #include "recipes/marking.h"
@@ -32,6 +33,8 @@ struct recipe_user {
 	struct teller *tellers[RECIPE_SLOTS];  /* of the records that are fed; NULL: none */
 	struct log_reader *logs[RECIPE_SLOTS]; /* of those with items of a log */
 	struct calls calls;		       /* of functions, that it is in */
+	struct begun begun;		       /* phases of all kinds of items */
+	uint32_t told;			       /* what is told of it: enum wire_told */
 	bool asks;			       /* libraries may decide which tool it is */
 	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;			   /* what it runs was recognised by its start, not later */
@@ -59,6 +62,7 @@ struct recipe_marker {
 	bool placeless;			 /* nor functions and probes */
 	bool starts;			 /* the hooks of Python know the recipes */
 	struct python_items python;	 /* what they know */
+	struct descendant *descendants;	 /* of processes whose recipes have programs */
 	bool blind;			 /* the kernel side cannot see files: said once */
 	uint64_t file_phases;		 /* so far: the number of the last one */
 	struct wire_checkpoint file_end; /* the end of a file's use that waits; what is 0: none */
@@ -79,6 +83,8 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user);
 /* Nobody listens to it any more: it runs something else, or has ended. */
 void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user);
 void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user);
+/* What it runs is over: ends the phases that are open. Returns 0, or -1: the capture ends. */
+int recipe_user_over(struct recipe_marker *m, struct recipe_user *user, struct marking *to);
 /* Returns the recipe that the match of a slot has found, or NULL. */
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
 				  const struct rule *rule);
@@ -118,6 +124,21 @@ void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *c
 /* Returns how many functions or probes an item was found to mean. */
 uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item);
 void from_place_free(struct recipe_marker *m);
+
+/* Programs that its descendants run. Its recipes are known; see recipe_user_begin(). */
+void from_exec_begin(struct recipe_marker *m, struct recipe_user *user);
+/* Has the kernel side tell this of the process, too: enum wire_told. */
+void from_exec_tell(struct recipe_marker *m, struct recipe_user *user, uint32_t told);
+/* Records in order. */
+void from_exec_forked(struct recipe_marker *m, const struct wire_process *fork);
+void from_exec_executed(struct recipe_marker *m, const struct wire_process *exec);
+void from_exec_exited(struct recipe_marker *m, const struct wire_header *exit);
+/* In an audit: a process of a job, which was there before the job. */
+void from_exec_was_there(struct recipe_marker *m, const struct profile_process *process);
+/* A WIRE_PROGRAM. Returns 0, or -1: the capture ends. */
+int from_exec_told(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
+		   void *context);
+void from_exec_free(struct recipe_marker *m);
 
 /* What the file says of the marker's work: see struct marker. */
 const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,

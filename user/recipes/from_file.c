@@ -340,6 +340,7 @@ static int end_use(struct recipe_marker *m, const struct wire_checkpoint *done, 
 	struct marking to = {.snapshot = done, .feed = feed, .context = context};
 	struct recipe_user *user = user_of(m, done);
 
+	to.begun = user ? &user->begun : NULL;
 	if (user && end_phases(user, &to, is_of_use, done->value))
 		return -1;
 	return to.any ? 0 : feed(context, &done->h);
@@ -402,10 +403,16 @@ static int begin_use(struct recipe_marker *m, const struct wire_checkpoint *cp,
 	}
 	if (feed_end(m, feed, context))
 		return -1;
+	to.begun = with.user ? &with.user->begun : NULL;
 	with.to = &to;
 	if (with.user && meet_items(&with))
 		return -1;
 	return to.any ? 0 : feed(context, &cp->h);
+}
+
+int from_file_over(struct recipe_user *user, struct marking *to)
+{
+	return end_phases(user, to, is_of_use, 0);
 }
 
 int from_file_used(struct recipe_marker *m, const struct wire_checkpoint *used, marker_feed_fn feed,

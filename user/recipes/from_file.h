@@ -35,6 +35,8 @@ int from_file_before(struct recipe_marker *m, const struct wire_header *h, marke
 /* A process begins or ends to use a file. Feeds what comes of it. */
 int from_file_used(struct recipe_marker *m, const struct wire_checkpoint *used, marker_feed_fn feed,
 		   void *context);
+/* What the process runs is over: ends its phases. */
+int from_file_over(struct recipe_user *user, struct marking *to);
 /* Something else makes a mark of the process: ends its phases of recipes that have no more then. */
 int from_file_marked(struct recipe_marker *m, struct recipe_user *user, struct marking *to);
 

@@ -124,10 +124,6 @@ static int read_slot(const struct recipe_user *user, size_t slot,
 
 	if (!teller)
 		return 0;
-	if (text->site == WIRE_TEXT_END)
-		return teller_end(teller, tell);
-	if (text->site == WIRE_TEXT_DEATH)
-		return teller_die(teller, tell);
 	if (!(text->text_state & WIRE_TEXT_AGAIN))
 		teller_use(teller)->cut_texts += text->value > WIRE_TEXT_MAX * WIRE_TEXT_PIECES;
 	return user->logs[slot] ? read_text(user->logs[slot], text, tell) : 0;
@@ -135,11 +131,16 @@ static int read_slot(const struct recipe_user *user, size_t slot,
 
 int from_log_text(struct recipe_marker *m, const struct wire_checkpoint *text, struct marking *to)
 {
-	const struct recipe_user *user = recipe_user_of(m, text->h.tgid);
+	struct recipe_user *user = recipe_user_of(m, text->h.tgid);
 	const struct recipe_tell tell = {marking_mark, to};
 
 	if (!user || user->started_ns != text->h.started_ns)
 		return 0;
+	if (text->site == WIRE_TEXT_END || text->site == WIRE_TEXT_DEATH) {
+		to->died = text->site == WIRE_TEXT_DEATH;
+		return recipe_user_over(m, user, to);
+	}
+	to->begun = &user->begun;
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		if (read_slot(user, slot, text, &tell))
 			return -1;

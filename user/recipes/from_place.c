@@ -268,6 +268,7 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 	by.met = (struct args_met){&recipe->items[by.item].args, &hit,
 				   discovery_site_name(m->capture->discovery, cp->site)};
 	to->of_thread = true;
+	to->begun = &user->begun;
 	if (cp->what == WIRE_TOO_OFTEN)
 		return stopped(&by, m);
 	return place_met(&by, cp->what == WIRE_RETURN);

@@ -41,10 +41,14 @@ void from_python_arrived(struct recipe_marker *m, const struct wire_checkpoint *
 	struct python_what what;
 	struct recipe_user *user;
 
-	if (!m->starts || !python_what_read(said->value, &what) || what.said != PYTHON_IMPORTS)
+	if (!m->starts || !python_what_read(said->value, &what) ||
+	    (what.said != PYTHON_IMPORTS && what.said != PYTHON_FOUND && what.said != PYTHON_BEGIN))
 		return;
 	user = recipe_user_get(m, said->h.tgid, said->h.started_ns);
-	if (!user || !keep_module(user, said))
+	if (!user)
+		return;
+	from_exec_tell(m, user, WIRE_TOLD_END); /* the end of its phases, if they are open then */
+	if (what.said != PYTHON_IMPORTS || !keep_module(user, said))
 		return;
 	user->whole = true;
 	recipe_user_look(m, user);
@@ -106,6 +110,20 @@ static enum wire_what checkpoint_of(enum python_said said)
 	}
 }
 
+/* It ends with what the process runs, if not before. */
+static void note_phase(struct recipe_marker *m, const struct wire_checkpoint *cp,
+		       enum python_said said)
+{
+	struct recipe_user *user = recipe_user_get(m, cp->h.tgid, cp->h.started_ns);
+	char name[MARK_NAME_MAX] = {0};
+
+	memcpy(name, cp->name, cp->name_len);
+	if (user && said == PYTHON_BEGIN)
+		begun_add(&user->begun, cp->h.tid, name);
+	else if (user && said == PYTHON_END)
+		begun_end(&user->begun, cp->h.tid, name);
+}
+
 /* What it says becomes a checkpoint of its thread, as if it had hit begin, end or mark itself. */
 int from_python_said(struct recipe_marker *m, const struct wire_checkpoint *said,
 		     marker_feed_fn feed, void *context)
@@ -127,5 +145,6 @@ int from_python_said(struct recipe_marker *m, const struct wire_checkpoint *said
 	record.cp.site = WIRE_SITE_NONE;
 	record.cp.value_state = WIRE_VALUE_NONE;
 	record.cp.value = 0;
+	note_phase(m, &record.cp, what.said);
 	return feed(context, &record.cp.h);
 }

@@ -41,6 +41,14 @@ struct checkpoint_record {
 	char name[2 * WIRE_NAME_MAX];
 };
 
+static void note(const struct marking *m, uint32_t tid, const struct recipe_mark *mark)
+{
+	if (m->begun && mark->does == RECIPE_BEGIN)
+		begun_add(m->begun, tid, mark->name);
+	else if (m->begun && mark->does == RECIPE_END)
+		begun_end(m->begun, tid, mark->name);
+}
+
 /* A line of a log is the process's, not the thread's that happened to write it. */
 int marking_mark(void *context, const struct recipe_mark *mark)
 {
@@ -52,8 +60,8 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 	record.cp.h.size = sizeof(record);
 	record.cp.what = what_of(mark);
 	record.cp.site = mark->summary ? WIRE_SITE_SUMMARY : WIRE_SITE_NONE;
-	record.cp.text_state =
-		(mark->buffered ? WIRE_TEXT_BUFFERED : 0) | (mark->died ? WIRE_TEXT_DIED : 0);
+	record.cp.text_state = (mark->buffered ? WIRE_TEXT_BUFFERED : 0) |
+			       (mark->died || m->died ? WIRE_TEXT_DIED : 0);
 	record.cp.name_state = WIRE_NAME_OK;
 	record.cp.value_state = WIRE_VALUE_NONE;
 	record.cp.value = 0;
@@ -73,7 +81,28 @@ int marking_mark(void *context, const struct recipe_mark *mark)
 	if (m->any)
 		share_snapshot(&record.cp);
 	m->any = true;
+	note(m, record.cp.h.tid, mark);
 	return m->feed(m->context, &record.cp.h);
+}
+
+int marking_end_begun(struct marking *m, struct begun *begun)
+{
+	struct wire_checkpoint snapshot = *m->snapshot;
+	struct marking of_thread = *m;
+	struct begun_phase phase;
+	int code = 0;
+
+	of_thread.snapshot = &snapshot;
+	of_thread.begun = NULL;
+	of_thread.of_thread = true;
+	while (!code && begun_take(begun, &phase)) {
+		const struct recipe_mark mark = {.does = RECIPE_END, .name = phase.name};
+
+		snapshot.h.tid = phase.tid;
+		code = marking_mark(&of_thread, &mark);
+	}
+	m->any = of_thread.any;
+	return code;
 }
 
 int marking_last(struct marking *m)

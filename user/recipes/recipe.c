@@ -23,8 +23,10 @@ void recipes_take_back(struct recipes *r)
 {
 	const struct recipe *recipe = &r->list[--r->n];
 
-	for (size_t i = 0; i < recipe->n_items; i++)
+	for (size_t i = 0; i < recipe->n_items; i++) {
 		line_pattern_free(recipe->items[i].pattern);
+		rules_free(recipe->items[i].programs);
+	}
 }
 
 void recipes_free(struct recipes *r)
@@ -96,7 +98,7 @@ const char *recipe_source_key(enum recipe_source source)
 {
 	static const char *const keys[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = "log",	[RECIPE_SYMBOL] = "symbol", [RECIPE_PYTHON] = "python",
-		[RECIPE_FILE] = "file", [RECIPE_USDT] = "usdt",
+		[RECIPE_FILE] = "file", [RECIPE_EXEC] = "exec",	    [RECIPE_USDT] = "usdt",
 	};
 
 	return keys[source];

@@ -32,6 +32,7 @@ enum recipe_source {
 	RECIPE_SYMBOL, /* calls of functions */
 	RECIPE_PYTHON, /* calls of functions: "MODULES:NAMES", both with wildcards */
 	RECIPE_FILE,   /* files that it reads and writes */
+	RECIPE_EXEC,   /* programs that its descendants run */
 	RECIPE_USDT,   /* hits of USDT probes */
 	RECIPE_SOURCES,
 };
@@ -72,6 +73,7 @@ struct recipe_item {
 	struct recipe_args args; /* of RECIPE_SYMBOL and RECIPE_USDT: those that its texts name */
 	const char **names;	 /* of RECIPE_FILE: patterns */
 	size_t n_names;
+	struct rules *programs; /* of RECIPE_EXEC: a rule that they meet */
 };
 
 struct recipe {

@@ -42,6 +42,11 @@ bool recipe_marker_wants(struct marker *marker, const struct profile_process *pr
 	       !(user && user->started_ns == process->started_ns && user->recipes[TOOL_SLOT]);
 }
 
+void recipe_marker_found(struct marker *marker, const struct profile_process *process)
+{
+	from_exec_was_there((struct recipe_marker *)marker, process);
+}
+
 void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 			 const struct machine_job *job)
 {

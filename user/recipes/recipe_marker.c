@@ -57,6 +57,7 @@ void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
 	HASH_DEL(m->users, user);
 	from_file_forget(user);
 	free_tellers(user);
+	begun_free(&user->begun);
 	from_python_end(user);
 	free(user);
 }
@@ -139,6 +140,31 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 	from_log_begin(m, m->capture, user);
 	from_place_begin(m, m->capture, user);
 	from_file_begin(m, user);
+	from_exec_begin(m, user);
+}
+
+/* What has an end of its own, as a call has its return, is cut short, however the process ends. */
+int recipe_user_over(struct recipe_marker *m, struct recipe_user *user, struct marking *to)
+{
+	const struct recipe_tell tell = {marking_mark, to};
+	struct marking cut;
+	int code;
+
+	to->begun = &user->begun;
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
+		struct teller *teller = user->tellers[slot];
+
+		if (teller && (to->died ? teller_die(teller, &tell) : teller_end(teller, &tell)))
+			return -1;
+	}
+	if (from_file_over(user, to))
+		return -1;
+	calls_free(&user->calls);
+	cut = *to;
+	cut.died = true;
+	code = marking_end_begun(&cut, &user->begun);
+	to->any = cut.any;
+	return code;
 }
 
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
@@ -228,6 +254,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	from_python_end(user);
 	user->changed = true;
 	user->whole = true;
+	user->told = 0;
 	user->asks = now.asks;
 	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
 	memcpy(user->inherits, now.inherits, sizeof(user->inherits));
@@ -368,6 +395,7 @@ static int see(void *context, const struct wire_header *h)
 	if (!user || user->started_ns != h->started_ns)
 		return s->feed(s->context, h);
 	to.snapshot = (const struct wire_checkpoint *)h;
+	to.begun = &user->begun;
 	if (from_file_marked(s->m, user, &to))
 		return -1;
 	return to.any ? marking_last(&to) : s->feed(s->context, h);
@@ -390,6 +418,10 @@ static void process_changed(struct recipe_marker *m, const struct wire_header *h
 {
 	struct recipe_user *user = recipe_user_of(m, h->tgid);
 
+	if (h->kind == WIRE_EXIT)
+		from_exec_exited(m, h);
+	else
+		from_exec_executed(m, (const struct wire_process *)h);
 	if (!user || user->started_ns != h->started_ns)
 		return;
 	if (h->kind == WIRE_EXIT) {
@@ -416,13 +448,19 @@ static int record(struct marker *marker, const struct wire_header *h, marker_fee
 		return -1;
 	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_FILE)
 		return from_file_used(m, cp, feed, context);
+	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_PROGRAM)
+		return from_exec_told(m, cp, feed, context);
 	if (h->kind == WIRE_CHECKPOINT && WIRE_IS_HEARD(cp->what))
 		return heard(m, cp, see, &seeing);
 	if (h->kind == WIRE_CHECKPOINT && from_python_is(m, cp))
 		return from_python_said(m, cp, see, &seeing);
 	if (h->kind == WIRE_EXIT || h->kind == WIRE_EXEC)
 		process_changed(m, h);
-	return see(&seeing, h);
+	if (see(&seeing, h))
+		return -1;
+	if (h->kind == WIRE_FORK) /* in an audit, it may have joined its parent's job by that */
+		from_exec_forked(m, (const struct wire_process *)h);
+	return 0;
 }
 
 /* ---- The end ----------------------------------------------------------------------------------
@@ -444,6 +482,7 @@ static void close_marker(struct marker *marker)
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		rules_match_free(m->match[slot]);
 	python_items_free(&m->python);
+	from_exec_free(m);
 	from_place_free(m);
 	free(m->uses);
 	free(m->told);

@@ -35,6 +35,8 @@ int recipe_marker_start(struct marker *marker, const char **variable);
  * program (exec, else NULL), or may be recognised by what it has mapped or open now. */
 void recipe_marker_meet(struct marker *marker, const struct profile_process *process,
 			const struct wire_process *exec);
+/* A process was in the tree of a job when that began; those that it descends from come first. */
+void recipe_marker_found(struct marker *marker, const struct profile_process *process);
 /* A job has ended: what is left of it is not heard any more. */
 void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 			 const struct machine_job *job);

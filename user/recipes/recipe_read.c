@@ -48,7 +48,7 @@ static int (*const finish[RECIPE_SOURCES])(struct recipe_reader *r, struct recip
 					   const yaml_node_t *node) = {
 	[RECIPE_LOG] = recipe_finish_log,	[RECIPE_SYMBOL] = recipe_finish_symbol,
 	[RECIPE_PYTHON] = recipe_finish_python, [RECIPE_FILE] = recipe_finish_file,
-	[RECIPE_USDT] = recipe_finish_usdt,
+	[RECIPE_EXEC] = recipe_finish_exec,	[RECIPE_USDT] = recipe_finish_usdt,
 };
 
 static enum recipe_does deed_of(const yaml_node_t *key)
@@ -130,6 +130,8 @@ static int read_source(struct recipe_reader *r, struct recipe_item *item, enum r
 	item->source = source;
 	if (source == RECIPE_FILE)
 		return item->text ? fail_twice(r, key) : recipe_read_names(r, item, key, value);
+	if (source == RECIPE_EXEC)
+		return item->text ? fail_twice(r, key) : recipe_read_programs(r, item, value);
 	return recipe_read_text(r, key, value, RECIPE_TEXT_MAX, &item->text);
 }
 
@@ -139,8 +141,8 @@ static int read_deed(struct recipe_reader *r, struct recipe_item *item, enum rec
 	if (does == RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
 				  "'%s' is no key of a checkpoint: use log, literal, children, "
-				  "symbol, python, file, usdt, at, name, phase, begin, end, mark, "
-				  "progress, metric, summary or optional",
+				  "symbol, python, file, exec, usdt, at, name, phase, begin, end, "
+				  "mark, progress, metric, summary or optional",
 				  nodes_show(key).text);
 	if (item->does != RECIPE_NOTHING)
 		return nodes_fail(r->nodes, key,
@@ -216,7 +218,7 @@ static int finish_item(struct recipe_reader *r, struct recipe_item *item, const 
 	if (!item->text)
 		return nodes_fail(r->nodes, node,
 				  "a checkpoint that listens to nothing: add log, symbol, python, "
-				  "file or usdt");
+				  "file, exec or usdt");
 	if (item->source != RECIPE_SYMBOL && item->source != RECIPE_USDT &&
 	    item->does == RECIPE_NOTHING && !item->n_values)
 		return nodes_fail(r->nodes, node,

@@ -20,6 +20,10 @@ int recipe_read_text(struct recipe_reader *r, const yaml_node_t *key, const yaml
 int recipe_read_names(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
 		      const yaml_node_t *value);
 
+/* Reads the conditions of programs. Returns 0, or -1 and the error. */
+int recipe_read_programs(struct recipe_reader *r, struct recipe_item *item,
+			 const yaml_node_t *value);
+
 /* Each checks an item whose keys are read, and prepares it. Returns 0, or -1 and the error. */
 int recipe_finish_log(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
 int recipe_finish_python(struct recipe_reader *r, struct recipe_item *item,
@@ -33,6 +37,7 @@ int recipe_finish_usdt(struct recipe_reader *r, struct recipe_item *item, const 
 int recipe_read_name(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *key,
 		     const yaml_node_t *value);
 int recipe_finish_file(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
+int recipe_finish_exec(struct recipe_reader *r, struct recipe_item *item, const yaml_node_t *node);
 
 /* Checks one of the texts of an item. Returns 0, or -1 and the error. */
 typedef int (*recipe_check_fn)(struct recipe_reader *r, const struct recipe_item *item,

@@ -152,7 +152,7 @@ static void tell_item(const struct recipe_item *item, const struct recipe_use *u
 	char **const texts[RECIPE_SOURCES] = {
 		[RECIPE_LOG] = &told->log,	 [RECIPE_SYMBOL] = &told->symbol,
 		[RECIPE_PYTHON] = &told->python, [RECIPE_FILE] = &told->file,
-		[RECIPE_USDT] = &told->usdt,
+		[RECIPE_EXEC] = &told->exec,	 [RECIPE_USDT] = &told->usdt,
 	};
 
 	*told = (struct recording_recipe_item){

@@ -247,6 +247,7 @@ static void judge_tree(struct rules_listener *p, const struct profile_process *p
 	const struct identity id = identity_of(process);
 	struct suspect *suspect = find(p, &id);
 
+	recipe_marker_found(p->marker, process);
 	if (is_for_recipes(p, process))
 		enqueue(p, suspect ? suspect : add(p, &id));
 	if (depth == MAX_DEPTH)

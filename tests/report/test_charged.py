@@ -89,6 +89,15 @@ def test_csv():
     assert not [column for column in header(POOL) if "cgroup" in column]
 
 
+def test_trace():
+    """A track of what rows say, where they do."""
+    charged = POOL.replace("cpu_memory_mb: 200.0}", "cpu_memory_mb: 200.0, cgroup_memory_mb: 300.0}")
+    for profile, values in ((charged, [300 << 20]), (POOL, [])):
+        events = json.loads(run("report", "-f", "chrome", "-", stdin=profile.encode())[0])["traceEvents"]
+        found = [event["args"] for event in events if event["name"] == "memory cgroup" and event["ph"] == "C"]
+        assert [value for args in found for value in args.values()] == values, found
+
+
 def test_schema():
     keys = schema()["properties"]
     assert set(yaml.safe_load(CHARGED)) <= set(keys)

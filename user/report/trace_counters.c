@@ -15,6 +15,7 @@ enum source {
 	FROM_PROCESS_POINTS, /* of the timelines of processes */
 	FROM_SUMMARIES,	     /* metrics of the whole run: at its end */
 	FROM_METRICS,	     /* of rows */
+	FROM_CHARGE,	     /* of the memory cgroup: of rows */
 	FROM_CORES,	     /* CPU use: of the stretches in struct trace, as the next */
 	FROM_FLOW,	     /* I/O a second */
 	FROM_USAGE, /* the first of as many as there are groups of quantities: of the curve,
@@ -128,6 +129,26 @@ int trace_add_process_counters(struct trace_builder *b)
 		for (; i < r->n_tracks && r->tracks[i].process == process; i++)
 			trace_add_event(b, track, TRACE_VALUES, r->tracks[i].time_ns, i);
 		end_memory(b, track, r->tracks[i - 1].time_ns);
+	}
+	return 0;
+}
+
+/* Only rows that say it: in between, nobody looked. */
+static int add_charge(struct trace_builder *b)
+{
+	const struct trace_counters charge = {QUANTITY_BYTES, 1, 0, {"memory cgroup"}};
+	uint32_t track = TRACE_NONE;
+
+	for (uint32_t i = 0; i < b->r->n_steps; i++) {
+		const struct recording_step *step = &b->r->steps[i];
+
+		if (!step->charge)
+			continue;
+		if (track == TRACE_NONE)
+			track = add_counters(b, 0, FROM_CHARGE, &charge);
+		if (track == TRACE_NONE)
+			return -1;
+		trace_add_event(b, track, TRACE_VALUES, step->rel_ns, i);
 	}
 	return 0;
 }
@@ -311,6 +332,8 @@ int trace_add_tree_counters(struct trace_builder *b)
 {
 	if (b->r->n_points && !only_one_process(b->r) && add_points(b, 0))
 		return -1;
+	if (add_charge(b))
+		return -1;
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		if (add_usage(b, group))
 			return -1;
@@ -372,6 +395,9 @@ static void read_values(const struct trace *t, const struct trace_event *event, 
 		break;
 	case FROM_METRICS:
 		values[0] = metric_value(&r->steps[i].metrics[event->metric]);
+		break;
+	case FROM_CHARGE:
+		values[0] = integer(r->steps[i].charge);
 		break;
 	case FROM_CORES:
 		values[0] = rate_value(&t->rates[i], QUANTITY_OF_cpu_ns);

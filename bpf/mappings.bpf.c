@@ -53,6 +53,7 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 	m.file.generation = BPF_CORE_READ(inode, i_generation);
 	m.size = BPF_CORE_READ(inode, i_size);
 	m.changed_ns = change_time(inode);
+	m.file_system = BPF_CORE_READ(inode, i_sb, s_magic);
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

@@ -391,7 +391,7 @@ struct wire_mapping {
 	 * these before Linux 6.8.
 	 */
 	__u32 read_only;
-	__u32 reserved;
+	__u32 file_system; /* its magic number: of the one that holds the file */
 };
 
 /* How to get the value of a probe's argument from the registers at the hit. */

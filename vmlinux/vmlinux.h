@@ -193,6 +193,7 @@ struct signal_struct {
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct inode {

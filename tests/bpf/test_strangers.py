@@ -13,6 +13,7 @@ import pytest
 import harness
 from harness import (AS_NOBODY, CLEAN_ENV, NOBODY, PYTHON, Audit, Lines, Target, job_of, program, quality, step_names,
                      wait_for)
+from slow_files import SlowProgram
 
 HANGS_SECS = 20  # one that stalls takes 45 s for each file (/proc/sys/fs/lease-break-time)
 
@@ -20,9 +21,16 @@ HANGS_SECS = 20  # one that stalls takes 45 s for each file (/proc/sys/fs/lease-
 @pytest.fixture
 def audit(tmp_path):
     """with audit(*options) as running: every process is in."""
+    started = []
+
     def start(*options):
-        return Audit(tmp_path / "audit.yaml", options)
-    return start
+        started.append(Audit(tmp_path / "audit.yaml", options))
+        return started[-1]
+    yield start
+    for one in started:  # that never said that it had begun
+        if one.process and one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
 
 
 @contextmanager
@@ -41,11 +49,30 @@ def stranger(script, *arguments, who=AS_NOBODY):
         process.stdout.close()
 
 
+def has_probes(one, path):
+    return all(byte != harness.NOP for byte in harness.probe_bytes(one.pid, path))
+
+
+def searched(one, path=program("idle")):
+    wait_for(lambda: has_probes(one, path), "probes in the program")
+
+
+def searched_at_once(path):
+    """A program of that path that has its probes soon; None if it is left out."""
+    one = Target("mark:three", path=path, prefix=("env",))
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        if has_probes(one, path):
+            return one
+        time.sleep(0.02)
+    one.__exit__()
+    return None
+
+
 def assert_sees_others(running):
     """What somebody else does meanwhile is in the report, all of it. Ends the audit; its report."""
     with Target("mark:one", "touch:8", "mark:two") as one:
-        wait_for(lambda: all(byte != harness.NOP for byte in harness.probe_bytes(one.pid, program("idle"))),
-                 "probes in the program")
+        searched(one)
         for _ in range(3):
             one.go()
         report = running.stop()
@@ -91,6 +118,31 @@ def test_files_with_a_write_lease(audit):
     assert got >= count, f"expected {count} files that were not searched, got {got}"
     said = [w for w in warnings_of(report) if "lease" in w]
     assert len(said) == 1 and str(NOBODY) in said[0], f"expected one warning of user {NOBODY}; {warnings_of(report)}"
+
+
+def test_file_system_that_does_not_answer(audit, tmp_path):
+    """Its file is left out. Once it answers, the next program has its marks."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with harness.public_dir() as folder, closing(SlowProgram(program("idle"), mount)) as slow:
+        began = time.monotonic()
+        with Target(path=slow.path, prefix=("env",)), audit("--metrics-file", folder / "now.prom") as running:
+            assert slow.asked.is_set(), "somebody must have waited for the file"
+            with Target("mark:one", "mark:two") as one:
+                searched(one)
+                one.go()
+                one.go()
+                slow.release()
+                with wait_for(lambda: searched_at_once(slow.path), "a search after the user's rest") as later:
+                    later.go()
+                    report = running.stop()
+        took = time.monotonic() - began
+    assert took < HANGS_SECS, f"{took:.1f} s until it had ended"
+    assert step_names(job_of(report, one.pid)) == ["one", "two"]
+    assert step_names(job_of(report, later.pid)) == ["three"]
+    assert quality(report)["unsearched_files"] >= 1, report["quality"]
+    said = [w for w in warnings_of(report) if "file system" in w]
+    assert len(said) == 1 and "user 0" in said[0], f"expected one warning of user 0; {warnings_of(report)}"
 
 
 # ---- Names

@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "kernel/content.h"
+#include "kernel/content_aside.h"
 #include "kernel/known_files.h"
 #include "kernel/mapping.h"
+#include "kernel/patience.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
 #include "kernel/python_marks.h"
@@ -25,6 +27,9 @@
 enum {
 	MAX_FILES = 100000,
 	ATTEMPTS = 3, /* at a file that is being copied up */
+	/* What a file may take whose file system does not answer. In a run its program waits. */
+	FILE_MS = 250,
+	LOST_MS = 1000, /* in ten seconds */
 };
 
 struct discovery {
@@ -36,8 +41,9 @@ struct discovery {
 	struct wishes wishes;
 	int lease_signal;
 	uint32_t groups;
-	struct content content; /* of the file that is being searched */
-	uint64_t unsearched;	/* files that were not searched when a process had mapped them */
+	struct content content;	  /* of the file that is being searched */
+	struct patience patience; /* with file systems that do not answer */
+	uint64_t unsearched;	  /* files that were not searched when a process had mapped them */
 };
 
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
@@ -53,6 +59,7 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	d->warn = warn;
 	d->context = context;
 	d->lease_signal = lease_signal;
+	d->patience.most_ms = LOST_MS;
 	d->content = (struct content){
 		.engine = e,
 		.sites = &d->sites,
@@ -354,6 +361,13 @@ static void note_executable(void *context, const struct wire_mapping *m)
 	search->unknown[search->n++] = *m;
 }
 
+static void leave_out(struct search *search, const char *why)
+{
+	search->complete = false;
+	search->discovery->unsearched++;
+	warn_of_user(search->discovery, search->pid, why);
+}
+
 /* A mapped file was not opened: err says why. */
 static void note_unopened(struct search *search, const char *path, int err)
 {
@@ -362,10 +376,9 @@ static void note_unopened(struct search *search, const char *path, int err)
 	search->complete = false;
 	switch (err) {
 	case -EWOULDBLOCK:
-		d->unsearched++;
-		warn_of_user(d, search->pid,
-			     "a program holds a write lease on a file that they have mapped, and "
-			     "it was not searched: it is tried again when the next one maps it");
+		leave_out(search,
+			  "a program holds a write lease on a file that they have mapped, and it "
+			  "was not searched: it is tried again when the next one maps it");
 		break;
 	case -EPERM:
 	case -EACCES:
@@ -379,6 +392,76 @@ static void note_unopened(struct search *search, const char *path, int err)
 	default: /* The mapping, or the process, is gone by now, and its code with it. */
 		break;
 	}
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/*
+ * Has a child search a file whose file system may not answer, for lists alone if the rest is known.
+ * It gets no lease: to close that would ask the file system, too.
+ */
+static int search_aside(struct search *search, const struct wire_mapping *m, const char *path)
+{
+	struct discovery *d = search->discovery;
+	struct known_file *file = find_searched(d, m);
+	const uint64_t known = file ? file->lists : 0;
+	const bool wishes_alone = file != NULL;
+	int err;
+
+	if (!file)
+		file = note_file(d, path, m);
+	if (!file || (wishes_alone && !(search->lists & ~known)))
+		return 0;
+	d->content.attached = false;
+	d->content.group = file->group;
+	d->content.digest = file->digest;
+	file->linker = content_is_linker(path);
+	file->lists = known | search->lists;
+	err = content_search_aside(&d->content, search->pid, m, path, search->lists & ~known,
+				   wishes_alone, FILE_MS);
+	if (err) {
+		forget_file(d, file);
+		return err;
+	}
+	file->digest = d->content.digest;
+	file->attached |= d->content.attached;
+	if (d->content.attached && file->linker)
+		engine_know_linker(d->engine, &file->key);
+	return 0;
+}
+
+/* As above, unless the user's files have taken too long. */
+static void search_remote(struct search *search, const struct wire_mapping *m, const char *hostile)
+{
+	struct discovery *d = search->discovery;
+	const uint64_t began = now_ms();
+	char path[512];
+	uid_t uid = 0;
+	int err = -ETIMEDOUT;
+
+	text_repair(path, sizeof(path), hostile, strlen(hostile), NULL);
+	if (procfs_user(search->pid, &uid)) {
+		search->complete = false;
+		return;
+	}
+	if (patience_has(&d->patience, uid, began)) {
+		err = search_aside(search, m, path);
+		if (err == -ETIMEDOUT)
+			patience_lose(&d->patience, uid, now_ms(), now_ms() - began);
+	}
+	if (err == -ETIMEDOUT || err == -EAGAIN)
+		leave_out(search,
+			  "a file system (FUSE, a file server) did not answer in time for a file "
+			  "that they have mapped, and it was not searched: it is tried again when "
+			  "the next one maps it, ten seconds later");
+	else if (err)
+		note_unopened(search, path, err);
 }
 
 static void search_mapping(struct search *search, const struct wire_mapping *m, bool linkers_only)
@@ -397,6 +480,10 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	search->has_linker |= content_is_linker(path);
 	if (python_marks_is_trace(path))
 		d->warn(d->context, "marks of the Python package qprof", PYTHON_NO_LIBRARY_WHY);
+	if (!content_is_local(m->file_system)) {
+		search_remote(search, m, path);
+		return;
+	}
 	fd = procfs_open_mapping(search->pid, m->start, m->end);
 	if (fd < 0) {
 		note_unopened(search, path, fd);

@@ -33,6 +33,8 @@ struct probes {
 	bool multi;
 	struct attached *attached;
 	size_t n, room;
+	void (*announce)(void *context); /* or NULL */
+	void *context;
 };
 
 static bool at_return(enum probe probe)
@@ -153,10 +155,46 @@ int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, 
 
 	if (err)
 		return err;
+	if (p->announce)
+		p->announce(p->context);
 	/* By descriptor: the file's name may mean another file by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return p->multi ? attach_multi(p, probe, owner, path, places, n)
 			: attach_singly(p, probe, owner, path, places, n);
+}
+
+void probes_announce(struct probes *p, void (*announce)(void *context), void *context)
+{
+	p->announce = announce;
+	p->context = context;
+}
+
+size_t probes_count(const struct probes *p)
+{
+	return p->n;
+}
+
+static int link_fd(const struct attached *a)
+{
+	return a->link ? bpf_link__fd(a->link) : a->fd;
+}
+
+struct probe_link probes_link(const struct probes *p, size_t i)
+{
+	const struct attached *a = &p->attached[i];
+
+	return (struct probe_link){.fd = link_fd(a), .probe = a->probe, .owner = a->owner};
+}
+
+int probes_adopt(struct probes *p, const struct probe_link *link)
+{
+	if (make_room(p, 1)) {
+		close(link->fd);
+		return -ENOMEM;
+	}
+	p->attached[p->n++] =
+		(struct attached){.fd = link->fd, .probe = link->probe, .owner = link->owner};
+	return 0;
 }
 
 /* ---- Detach ------------------------------------------------------------------------------------
@@ -305,8 +343,7 @@ static void close_others(const struct probes *p)
 	if (!kept)
 		return;
 	for (size_t i = 0; i < p->n; i++)
-		kept[i] =
-			p->attached[i].link ? bpf_link__fd(p->attached[i].link) : p->attached[i].fd;
+		kept[i] = link_fd(&p->attached[i]);
 	qsort(kept, p->n, sizeof(*kept), compare_fds);
 	for (size_t i = 0; i < p->n; i++) {
 		if ((unsigned int)kept[i] > next)

@@ -65,6 +65,23 @@ void probes_free(struct probes *p);
 int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, int fd,
 		  const struct probe_place *places, size_t n);
 
+/* What is attached, to be handed to another process. */
+struct probe_link {
+	int fd;
+	enum probe probe;
+	struct probe_owner owner;
+};
+
+/*
+ * A child process may attach for its parent. Before it attaches anything, announce() is called. It
+ * hands over its links, from the number on that there were before; the parent adopts them, and
+ * closes them when it detaches them. Returns 0; or -ENOMEM, and the link is closed.
+ */
+void probes_announce(struct probes *p, void (*announce)(void *context), void *context);
+size_t probes_count(const struct probes *p);
+struct probe_link probes_link(const struct probes *p, size_t i);
+int probes_adopt(struct probes *p, const struct probe_link *link);
+
 /* Detaches what was attached as that group. Returns after 50 ms even if the kernel still waits. */
 void probes_detach(struct probes *p, uint32_t group);
 /* Detaches what was attached as PROBE_ITEM with that item. Returns likewise. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/patience.h"
+
+bool patience_has(struct patience *p, uid_t uid, uint64_t now_ms)
+{
+	if (now_ms - p->since_ms >= PATIENCE_REST_MS) {
+		p->since_ms = now_ms;
+		p->lost_ms = 0;
+	}
+	if (p->lost_ms >= p->most_ms)
+		return false;
+	for (unsigned int i = 0; i < PATIENCE_USERS; i++)
+		if (p->resting[i].uid == uid && now_ms < p->resting[i].until_ms)
+			return false;
+	return true;
+}
+
+void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms)
+{
+	p->lost_ms += took_ms;
+	p->resting[p->next].uid = uid;
+	p->resting[p->next].until_ms = now_ms + PATIENCE_REST_MS;
+	p->next = (p->next + 1) % PATIENCE_USERS;
+}

@@ -175,3 +175,38 @@ def test_a_socket_takes_no_file_away(tmp_path):
     run = run_qprof("-a", "-q", "-d", "100ms", "-o", "-", "--listen", path)
     assert run.returncode == 125 and "in use" in run.stderr, run
     assert path.read_text() == "mine"
+
+
+MANY_PROBES = """
+#include <stdio.h>
+#include <sys/sdt.h>
+#include <unistd.h>
+#define P4 PROBE PROBE PROBE PROBE
+#define P64 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4 P4
+#define P1024 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64 P64
+#define PROBE DTRACE_PROBE1(qprof, mark, "greedy");
+void never(void)
+{
+    P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024 P1024
+}
+int main(void) { puts("ready"); fflush(stdout); pause(); }
+"""
+
+
+def test_probes_of_one_file(tmp_path):
+    """A program with as many probes as there may be: another that comes later has its own."""
+    with harness.public_dir() as folder, program_for_all() as path:
+        greedy_path = folder / "many"
+        subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", greedy_path], input=MANY_PROBES,
+                       text=True, check=True)
+        with Audit(tmp_path / "audit.yaml") as audit, subprocess.Popen(
+                [*AS_NOBODY, greedy_path], stdout=subprocess.PIPE) as many:
+            assert many.stdout.readline() == b"ready\n"
+            with Target("mark:late", "wait", path=path) as late:
+                searched(late, path)
+                late.go()
+                report = audit.stop()
+            many.kill()
+    assert late.pid in [job["pid"] for job in report["jobs"]], report["jobs"]
+    [why] = [w["why"] for w in report["quality"]["warnings"] if w["what"].endswith("/many")]
+    assert "more probes than are left" in why, why

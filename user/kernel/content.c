@@ -43,11 +43,18 @@ static int choose_probes(struct content *c, const char *path, const struct usdt_
 	};
 	if (!chosen->places || !chosen->probes)
 		return -ENOMEM;
+	sites_begin_file(c->sites);
 	for (size_t i = 0; i < file->count; i++) {
 		const struct usdt_probe *probe = &file->probes[i];
 		const char *why;
 		int index = sites_add(c->sites, c->engine, probe, &why);
 
+		if (index == -EDQUOT) {
+			c->warn(c->context, path,
+				"it has more probes than are left for all other files; the rest of "
+				"them are not attached");
+			break;
+		}
 		if (why)
 			warn_of_probe(c, probe, path, why);
 		if (index < 0)

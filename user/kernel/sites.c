@@ -60,6 +60,19 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 	return 0;
 }
 
+void sites_begin_file(struct sites *s)
+{
+	s->before_file = s->n;
+}
+
+size_t sites_left_for_file(const struct sites *s)
+{
+	const size_t has = s->n - s->before_file, left = MAX_SITES - s->n;
+
+	/* With each that it gets, it has one more and all others one less. */
+	return has < left ? (left - has + 1) / 2 : 0;
+}
+
 int sites_add_name(struct sites *s, const char *name)
 {
 	char **names;
@@ -97,6 +110,8 @@ int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe,
 	site.what = sites_classify(probe, s->patterns, s->n_patterns, &site.named_by_site);
 	if (!site.what)
 		return -ENOENT;
+	if (!sites_left_for_file(s))
+		return -EDQUOT;
 	/* Its hits are counted all the same, without the argument that cannot be read. */
 	if (!site.named_by_site)
 		*why = probe->refused;

@@ -19,7 +19,16 @@ struct sites {
 	size_t n_patterns;
 	char **names; /* n of them */
 	size_t n, room;
+	size_t before_file; /* how many there were before the search of this file began */
 };
+
+/* The search of a file begins. */
+void sites_begin_file(struct sites *s);
+/*
+ * Returns how many more sites the file may have: no more than are left for all others. So the first
+ * file has half of them at most, and no file takes the last.
+ */
+size_t sites_left_for_file(const struct sites *s);
 
 /*
  * Says what a probe means as a checkpoint: 0 for none. Probes of the provider qprof are
@@ -31,7 +40,8 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 
 /*
  * Makes a site of a probe and tells the engine of it. Returns its index; -ENOENT if the probe is no
- * checkpoint; or -errno. *why is NULL, or says what is wrong with the probe, until the next call.
+ * checkpoint; -EDQUOT if its file has had its share; or -errno. *why is NULL, or says what is wrong
+ * with the probe, until the next call.
  */
 int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe, const char **why);
 

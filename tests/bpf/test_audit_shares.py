@@ -146,7 +146,7 @@ def test_connections_to_a_unix_socket(tmp_path):
         path = folder / "metrics"
         options = ("--listen", f"unix:{path}", "--listen", 0)
         with Audit(tmp_path / "audit.yaml", options) as running:
-            running.stderr.until(f"metrics at unix:{path}")
+            assert f"metrics at unix:{path}," in running.stderr.seen, running.stderr.seen
             mode = path.stat()
             assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o660, oct(mode.st_mode)
             path.chmod(0o666)

@@ -177,6 +177,39 @@ def test_page_cache_is_left(out, limited, tmp_path):
     assert run.returncode == 0 and not warnings_of(run.stderr), run.stderr
 
 
+def test_job_of_an_audit(exporter, limited, tmp_path):
+    """Warned of half of the way, by the trend, and at the limit. Metrics say how long it takes."""
+    before, path = limited(300 * MIB)
+    root, _ = hierarchy()
+    labels, events = {"job_name": "grows"}, tmp_path / "events.ndjson"
+    with exporter("--events-file", events) as audit:
+        with Stepwise(before, 29, 10, *range(30)) as target:
+            for layer in range(16):
+                target.wait_before(layer)
+                target.go()
+            target.wait_before(16)
+            growth = audit.stderr.until("grows 10.0 MiB each")
+            left = 300 * MIB - used(root / path[1:])
+            metrics = audit.when("qprof_jobs", 1, **labels)
+            for layer in range(16, 29):
+                target.go()
+                target.wait_before(layer + 1)
+            warning = audit.stderr.until("MiB left of 300 MiB")
+            target.go()
+            assert target.process.wait(60) == 0
+        report = audit.stop()
+    job = f"warning: job {target.pid} grows"
+    assert re.search(rf"{job} 29 10 .*: Layer # grows 10.0 MiB each: 300 MiB \(cgroup {path}\) at about #(29|30), in ",
+                     growth), growth
+    assert re.search(rf"{job} .*: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\), in Layer 2[678]", warning), warning
+    assert abs(metrics.one("qprof_job_memory_left_bytes", **labels) - left) <= SLACK + MIB, (metrics, left)
+    assert metrics.one("qprof_job_seconds_to_limit", **labels) > 0
+    said = [item["why"] for item in report["quality"]["warnings"] if f"job {target.pid} " in item["what"]]
+    assert len(said) == 2, report["quality"]["warnings"]
+    lines = map(json.loads, events.read_text(encoding="utf-8").splitlines())
+    assert [line["why"] for line in lines if f"job {target.pid} " in line.get("what", "")] == said
+
+
 def test_no_warning_is_wanted(out, limited):
     before, _ = limited(300 * MIB)
     run = run_qprof("-o", out, "--warn-at", "none", "--", *before, *grows(29, 10))

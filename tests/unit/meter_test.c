@@ -31,6 +31,17 @@ static const char *container(void *context, uint64_t cgroup)
 	return cgroup == 7 ? "3f2a8c1d9e4b" : "";
 }
 
+/* What a job has left, and for how long. */
+static uint64_t job_left, job_ns;
+
+static void limits(void *context, const struct machine_job *job, uint64_t *left, uint64_t *ns)
+{
+	(void)context;
+	assert_non_null(job->root);
+	*left = job_left;
+	*ns = job_ns;
+}
+
 static int set_up(void **state)
 {
 	static struct test t;
@@ -39,6 +50,7 @@ static int set_up(void **state)
 		.metrics = {.labels = METRIC_USUAL_LABELS, .linger_ns = HOUR},
 		.page_size = RECORDS_PAGE,
 		.container = container,
+		.limits = limits,
 	};
 
 	t = (struct test){
@@ -316,6 +328,16 @@ static void jobs_are_counted(void **state)
 	has(t, JOB("qprof_job_checkpoints_total"), "1");
 	has(t, JOB("qprof_job_resident_memory_bytes"), "24576");
 	has(t, JOB("qprof_job_resident_memory_peak_bytes"), "368640");
+	assert_null(sample(t, JOB("qprof_job_memory_left_bytes")));
+	assert_null(sample(t, JOB("qprof_job_seconds_to_limit")));
+	job_left = 4096;
+	look(t);
+	has(t, JOB("qprof_job_memory_left_bytes"), "4096");
+	assert_null(sample(t, JOB("qprof_job_seconds_to_limit")));
+	job_ns = 2500000000;
+	look(t);
+	has(t, JOB("qprof_job_seconds_to_limit"), "2.500000000");
+	job_left = job_ns = 0;
 	/* What it had written until its first checkpoint is of no job. */
 	has(t, "qprof_processes" LABELS("python3", "quantize.py"), "2");
 	has(t, WRITTEN("python3", "quantize.py"), "20");

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit/limits/job_limits.h"
 #include "audit/notify.h"
 #include "audit/report/audit_report.h"
 #include "base/invoker.h"
@@ -70,6 +71,11 @@ static int make_chosen(struct audit_command *command, struct error *err)
 	command->audit.quiet_start = listener != NULL;
 	/* Growth shows as it happens, not only at the next fork. */
 	capture->engine.wake_points = capture->listeners != NULL;
+	listener = job_limits_listener_new(&command->common.warn_at);
+	if (!listener)
+		return error_set(err, "out of memory");
+	listener_append(&capture->listeners, listener);
+	command->metrics.metrics.limits = listener;
 	if (audit_metrics_listener(&command->metrics, &listener, err))
 		return -1;
 	listener_append(&capture->listeners, listener);
@@ -140,6 +146,7 @@ static int audit_main(int argc, char **argv)
 {
 	struct audit_command command = {
 		.common = {.log_level = LOG_NORMAL,
+			   .warn_at = WARN_AT,
 			   .capture.engine.checkpoint_limit = CHECKPOINT_LIMIT},
 		.metrics = audit_metrics_default,
 		.events = audit_events_default,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/memory_limit.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -205,8 +204,9 @@ enum { LEVELS = MEMORY_ROOMS - 3, STAT_MAX = 16384 };
 
 /* A memory cgroup that the process is in. */
 struct level {
-	char *of;		/* "cgroup /job" */
-	int limit, usage, stat; /* its files */
+	char *directory;
+	char *of; /* "cgroup /job" */
+	bool v1;
 };
 
 struct memory_limits {
@@ -216,26 +216,12 @@ struct memory_limits {
 	unsigned int n_levels;
 };
 
-static int open_beside(const struct memory_hierarchy *h, const char *path, const char *name)
+static void free_level(struct level *level)
 {
-	char file[3 * PATH_MAX];
-
-	snprintf(file, sizeof(file), "%s%s/%s", h->mount, path, name);
-	return open(file, O_RDONLY | O_CLOEXEC);
-}
-
-static void close_level(struct level *level)
-{
-	if (level->limit >= 0)
-		close(level->limit);
-	if (level->usage >= 0)
-		close(level->usage);
-	if (level->stat >= 0)
-		close(level->stat);
+	free(level->directory);
 	free(level->of);
 }
 
-/* The root has no limit. */
 static void add_level(void *context, const struct memory_hierarchy *h, const char *path)
 {
 	struct memory_limits *limits = context;
@@ -244,15 +230,15 @@ static void add_level(void *context, const struct memory_hierarchy *h, const cha
 	if (limits->n_levels == LEVELS)
 		return;
 	level = &limits->levels[limits->n_levels];
-	level->limit = open_beside(h, path, h->file);
-	level->usage = open_beside(h, path, h->v1 ? "memory.usage_in_bytes" : "memory.current");
-	level->stat = open_beside(h, path, "memory.stat");
+	*level = (struct level){.v1 = h->v1};
+	if (asprintf(&level->directory, "%s%s", h->mount, path) < 0)
+		level->directory = NULL;
 	if (asprintf(&level->of, "cgroup %s", path[0] ? path : "/") < 0)
 		level->of = NULL;
-	if (level->limit < 0 || level->usage < 0 || level->stat < 0 || !level->of)
-		close_level(level);
-	else
+	if (level->directory && level->of)
 		limits->n_levels++;
+	else
+		free_level(level);
 }
 
 struct memory_limits *memory_limits_new(uint32_t pid)
@@ -264,17 +250,17 @@ struct memory_limits *memory_limits_new(uint32_t pid)
 	return limits;
 }
 
-static void close_levels(struct memory_limits *limits)
+static void forget_levels(struct memory_limits *limits)
 {
 	while (limits->n_levels)
-		close_level(&limits->levels[--limits->n_levels]);
+		free_level(&limits->levels[--limits->n_levels]);
 }
 
 void memory_limits_free(struct memory_limits *limits)
 {
 	if (!limits)
 		return;
-	close_levels(limits);
+	forget_levels(limits);
 	free(limits);
 }
 
@@ -295,20 +281,32 @@ static void follow(struct memory_limits *limits)
 	if (!len || !strcmp(now, limits->cgroups))
 		return;
 	memcpy(limits->cgroups, now, len + 1);
-	close_levels(limits);
+	forget_levels(limits);
 	each_cgroup(limits->pid, add_level, limits);
 }
 
-/* Returns false if there is no number: "max", or the cgroup is gone. */
-static bool read_number(int file, uint64_t *number)
+/* Returns how many bytes were read, with a NUL behind them; 0: none, as the cgroup is gone. */
+static size_t read_file(const struct level *level, const char *name, char *text, size_t size)
+{
+	char path[3 * PATH_MAX];
+	size_t len;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", level->directory, name);
+	file = fopen(path, "re");
+	len = file ? fread(text, 1, size - 1, file) : 0;
+	if (file)
+		fclose(file);
+	text[len] = '\0';
+	return len;
+}
+
+/* Returns false if there is no number: "max". The root of v2 has no limit. */
+static bool read_number(const struct level *level, const char *name, uint64_t *number)
 {
 	char text[32];
-	const ssize_t len = pread(file, text, sizeof(text) - 1, 0);
 
-	if (len <= 0)
-		return false;
-	text[len] = '\0';
-	return sscanf(text, "%" SCNu64, number) == 1;
+	return read_file(level, name, text, sizeof(text)) && sscanf(text, "%" SCNu64, number) == 1;
 }
 
 uint64_t memory_stat_cache(char *stat)
@@ -333,17 +331,15 @@ uint64_t memory_stat_cache(char *stat)
 /* Page cache goes before anybody is killed. */
 static bool read_level(const struct level *level, struct memory_room *room)
 {
+	const char *limit_file = level->v1 ? "memory.limit_in_bytes" : "memory.max";
+	const char *used_file = level->v1 ? "memory.usage_in_bytes" : "memory.current";
 	uint64_t limit, used, cache;
 	char stat[STAT_MAX];
-	ssize_t len;
 
-	if (!read_number(level->limit, &limit) || limit >= NO_LIMIT ||
-	    !read_number(level->usage, &used))
+	if (!read_number(level, limit_file, &limit) || limit >= NO_LIMIT ||
+	    !read_number(level, used_file, &used) ||
+	    !read_file(level, "memory.stat", stat, sizeof(stat)))
 		return false;
-	len = pread(level->stat, stat, sizeof(stat) - 1, 0);
-	if (len <= 0)
-		return false;
-	stat[len] = '\0';
 	cache = memory_stat_cache(stat);
 	used = used > cache ? used - cache : 0;
 	*room = (struct memory_room){
@@ -397,7 +393,7 @@ static size_t read_process(uint32_t pid, struct memory_room *rooms)
 	struct address_space space = {0};
 	size_t n = 0;
 
-	if (prlimit((pid_t)pid, RLIMIT_AS, NULL, &as) ||
+	if (!pid || prlimit((pid_t)pid, RLIMIT_AS, NULL, &as) ||
 	    prlimit((pid_t)pid, RLIMIT_DATA, NULL, &data) ||
 	    (as.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY))
 		return 0;

@@ -41,7 +41,8 @@ struct memory_limits;
 /* Returns NULL when out of memory. */
 struct memory_limits *memory_limits_new(uint32_t pid);
 void memory_limits_free(struct memory_limits *limits);
-/* Reads the limits as they are now, and the rlimits of a process. Returns how many there are. */
+/* Reads the limits as they are now, and the rlimits of a process; 0: of none. Returns how many
+ * there are. */
 size_t memory_limits_read(struct memory_limits *limits, uint32_t pid,
 			  struct memory_room rooms[MEMORY_ROOMS]);
 /* Whether a process may have less than the machine has. */

@@ -193,8 +193,7 @@ struct trend_group {
 	UT_hash_handle hh;
 };
 
-/* Writes a name, or the first len bytes of it, with '#' for each number. */
-static void put_pattern(char out[TREND_NAME_MAX], const char *name, size_t len)
+void trend_pattern(char out[TREND_NAME_MAX], const char *name, size_t len)
 {
 	char pattern[TREND_NAME_MAX];
 	size_t n = 0;
@@ -208,8 +207,7 @@ static void put_pattern(char out[TREND_NAME_MAX], const char *name, size_t len)
 	text_repair(out, TREND_NAME_MAX, pattern, text_whole(pattern, n), NULL);
 }
 
-/* Returns the length of "blk.7" in "blk.7.attn_q.weight", or 0: such a name has no parts. */
-static size_t part_of(const char *name)
+size_t trend_part(const char *name)
 {
 	const size_t from = strcspn(name, "0123456789");
 	const size_t to = from + strspn(name + from, "0123456789");
@@ -272,7 +270,7 @@ static int add_part(struct trends *t, const struct trend_phase *phase, size_t le
 
 	if (len >= TREND_NAME_MAX)
 		return 0;
-	put_pattern(name, phase->name, len);
+	trend_pattern(name, phase->name, len);
 	group = group_of(t, name);
 	if (!group)
 		return -ENOMEM;
@@ -298,7 +296,7 @@ void trends_free(struct trends *t)
 
 int trends_add(struct trends *t, const struct trend_phase *phase)
 {
-	const size_t part = part_of(phase->name);
+	const size_t part = trend_part(phase->name);
 	char name[TREND_NAME_MAX];
 	struct trend_group *group;
 
@@ -307,7 +305,7 @@ int trends_add(struct trends *t, const struct trend_phase *phase)
 	if (phase->is_pair && !t->any_pair)
 		trends_free(t);
 	t->any_pair |= phase->is_pair;
-	put_pattern(name, phase->name, strlen(phase->name));
+	trend_pattern(name, phase->name, strlen(phase->name));
 	group = group_of(t, name);
 	if (!group || add_repeat(group, phase->figures))
 		return -ENOMEM;
@@ -357,16 +355,19 @@ static int by_memory(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+bool trend_is_part(const char *name, const char *whole)
+{
+	const size_t len = strlen(whole);
+
+	return !strncmp(name, whole, len) && (name[len] == '.' || name[len] == '/');
+}
+
 /* "blk.#.attn_q.weight" tells nothing that "blk.#" has not told. */
 static bool is_part_of_another(const struct trend *t, const struct trend *all, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const size_t len = strlen(all[i].name);
-
-		if (!strncmp(t->name, all[i].name, len) &&
-		    (t->name[len] == '.' || t->name[len] == '/'))
+	for (size_t i = 0; i < n; i++)
+		if (trend_is_part(t->name, all[i].name))
 			return true;
-	}
 	return false;
 }
 

@@ -57,6 +57,13 @@ struct trend {
 /* Looks at a series. Returns whether it grows, and the slope per item. n may be any. */
 bool trend_grows(const double *values, size_t n, enum trend_figure figure, double *per_item);
 
+/* Writes a name, or the first len bytes of it, with '#' for each number. */
+void trend_pattern(char out[TREND_NAME_MAX], const char *name, size_t len);
+/* Returns the length of "blk.7" in "blk.7.attn_q.weight", or 0: such a name has no parts. */
+size_t trend_part(const char *name);
+/* Whether that is "blk.#.attn_q.weight" and "blk.#". */
+bool trend_is_part(const char *name, const char *whole);
+
 /* What repeats, by name; all zero at first. */
 struct trends {
 	struct trend_group *all;

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "capture/limits.h"
 #include "capture/run.h"
 #include "format/headroom.h"
-#include "kernel/memory_limit.h"
 #include "run/listeners.h"
 
 enum { LOOK_AFTER_NS = 100000000 };
@@ -20,6 +20,7 @@ struct headroom_listener {
 	const struct headroom_warning *at;
 	struct memory_limits *limits;
 	struct headroom headroom;
+	struct growth *growth;
 	uint64_t looked_ns, page_size;
 	uint32_t tgid; /* whose memory moved last */
 	bool moved, is_prompt;
@@ -37,25 +38,13 @@ const struct headroom *headroom_listener_get(const struct listener *l)
 	return &((const struct headroom_listener *)l)->headroom;
 }
 
-static void look(struct headroom_listener *h, uint64_t now_ns)
+bool headroom_listener_end(const struct listener *l, struct growth_end *end)
 {
-	struct memory_room rooms[MEMORY_ROOMS];
-	const size_t n = memory_limits_read(h->limits, h->tgid, rooms);
+	const struct headroom_listener *h = (const struct headroom_listener *)l;
+	uint64_t left;
 
-	/* It has been so since memory moved last. */
-	for (size_t i = 0; i < n; i++) {
-		if (rooms[i].of_process && !h->is_prompt)
-			continue;
-		headroom_look(&h->headroom, h->headroom.held_ns,
-			      &(struct headroom_look){.index = rooms[i].index,
-						      .of = rooms[i].of,
-						      .limit = rooms[i].limit,
-						      .left = rooms[i].left,
-						      .least = rooms[i].least,
-						      .of_process = rooms[i].of_process});
-	}
-	h->looked_ns = now_ns;
-	h->moved = false;
+	return h->growth && headroom_now(&h->headroom, &left) &&
+	       growth_ends(h->growth, left, h->headroom.held, end);
 }
 
 static void warn(struct headroom_listener *h)
@@ -86,7 +75,8 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 	h->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	h->tgid = run_target(c);
 	h->limits = memory_limits_new(h->tgid);
-	if (!h->limits)
+	h->growth = growth_new();
+	if (!h->limits || !h->growth)
 		return error_set(err, "out of memory");
 	h->capture = c;
 	h->timer = (struct wake){timer_new(), timer_fired, h};
@@ -99,11 +89,19 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 {
 	struct headroom_listener *own = of(l);
 
-	(void)news;
+	if (news->step)
+		growth_step(own->growth, news->step);
 	if (!headroom_record(&own->headroom, h, own->page_size))
 		return;
 	own->tgid = h->tgid;
 	own->moved = true;
+}
+
+static void look(struct headroom_listener *h, uint64_t now_ns)
+{
+	limits_look(&h->headroom, h->limits, h->is_prompt ? h->tgid : 0);
+	h->looked_ns = now_ns;
+	h->moved = false;
 }
 
 static void batch(struct listener *l)
@@ -140,6 +138,7 @@ static void close_listener(struct listener *l)
 	if (of(l)->capture)
 		close(of(l)->timer.fd);
 	memory_limits_free(of(l)->limits);
+	growth_free(of(l)->growth);
 	free(l);
 }
 

@@ -4,6 +4,7 @@
 #define QPROF_RUN_LISTENERS_H
 
 #include "capture/listener.h"
+#include "model/growth.h"
 #include "model/headroom.h"
 
 /* Warns when the run comes to a limit of memory, and notes how close it came: before the listener
@@ -11,6 +12,8 @@
  * what a process has of its address space is told too late to count. */
 struct listener *headroom_listener_new(const struct headroom_warning *at, bool is_prompt);
 const struct headroom *headroom_listener_get(const struct listener *l);
+/* Returns false if nothing grows towards the limit, or not half of the way. */
+bool headroom_listener_end(const struct listener *l, struct growth_end *end);
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);

@@ -2,6 +2,7 @@
 /* One line on the terminal, a moment after something has happened, as long as nobody else uses it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,12 +18,12 @@
 #include "kernel/procfs.h"
 #include "run/listeners.h"
 
-enum { SHOW_AFTER_NS = 100000000 };
+enum { SHOW_AFTER_NS = 100000000, GROWTH_MAX = 160 };
 
 struct live {
 	struct listener listener; /* first */
 	struct capture *capture;  /* NULL before start() */
-	const struct headroom *headroom;
+	const struct listener *headroom;
 	struct wake timer;
 	bool stays_away; /* a target has the terminal, too */
 	bool armed;	 /* the timer runs */
@@ -43,15 +44,29 @@ static bool terminal_takes_more(void)
 }
 
 /* "  left 2.10 GiB", if that is little. */
-static const char *left_words(const struct headroom *headroom, char out[64])
+static const char *left_words(const struct live *live, char out[64])
 {
 	char bytes[UNITS_TEXT_MAX];
 	uint64_t left;
-	const struct headroom_limit *limit = headroom_now(headroom, &left);
+	const struct headroom_limit *limit =
+		headroom_now(headroom_listener_get(live->headroom), &left);
 
 	out[0] = '\0';
 	if (limit && headroom_is_short(limit->now.limit, left))
 		snprintf(out, 64, "  left %s", units_bytes_for_people(bytes, left));
+	return out;
+}
+
+/* "  blk.# grows 1.44 GiB each: limit at about #41" */
+static const char *growth_words(const struct live *live, char out[GROWTH_MAX])
+{
+	char bytes[UNITS_TEXT_MAX];
+	struct growth_end end;
+
+	out[0] = '\0';
+	if (headroom_listener_end(live->headroom, &end))
+		snprintf(out, GROWTH_MAX, "  %.60s grows %s each: limit at about #%" PRIu64,
+			 end.name, units_bytes_for_people(bytes, end.per_repeat), end.at_repeat);
 	return out;
 }
 
@@ -60,16 +75,17 @@ static void show(struct live *live)
 	const struct profile *p = run_profile(live->capture);
 	const char *phase = profile_open_phase(p);
 	char time[UNITS_TEXT_MAX], rss[UNITS_TEXT_MAX], peak[UNITS_TEXT_MAX];
-	char left[64], line[1024], safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	char left[64], growth[GROWTH_MAX], line[1024],
+		safe[TTY_MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
 
 	/* In the background, the terminal is another's. */
 	if (tcgetpgrp(STDERR_FILENO) != getpgrp() || !terminal_takes_more())
 		return;
-	snprintf(line, sizeof(line), "%s  RSS %s  peak %s%s  %s",
+	snprintf(line, sizeof(line), "%s  RSS %s  peak %s%s%s  %s",
 		 units_time_for_people(time, profile_rel_ns(p, clock_ns(CLOCK_MONOTONIC))),
 		 units_bytes_for_people(rss, profile_rss_now(p)),
-		 units_bytes_for_people(peak, profile_peak_so_far(p)),
-		 left_words(live->headroom, left), phase ? phase : "");
+		 units_bytes_for_people(peak, profile_peak_so_far(p)), left_words(live, left),
+		 growth_words(live, growth), phase ? phase : "");
 	text_for_terminal(safe, sizeof(safe), line, tty_width(STDERR_FILENO) - 1);
 	fprintf(stderr, "\r%s\033[K", safe);
 	fflush(stderr);
@@ -180,7 +196,7 @@ struct listener *live_listener_new(const struct listener *headroom)
 		return NULL;
 	live->listener = (struct listener){
 		.start = start, .record = record, .finish = finish, .close = close_live};
-	live->headroom = headroom_listener_get(headroom);
+	live->headroom = headroom;
 	log_set_hook(hide, live);
 	return &live->listener;
 }

@@ -518,6 +518,25 @@ static void sweep(struct meter *meter, uint64_t now_ns)
 			forget(meter, process, now_ns);
 }
 
+/* Of jobs with the same labels, the one that is worst off. */
+static void lower(struct series *series, enum metric metric, uint64_t value)
+{
+	const uint64_t before = series_value(series, metric);
+
+	if (value && (!before || value < before))
+		series_set(series, metric, value);
+}
+
+static void look_at_limits(struct meter *meter, const struct metered_job *job)
+{
+	uint64_t left = 0, ns = 0;
+
+	if (meter->config.limits)
+		meter->config.limits(meter->config.context, job->model, &left, &ns);
+	lower(job->series, M_JOB_LEFT, left);
+	lower(job->series, M_JOB_TO_LIMIT, ns);
+}
+
 static void look_at_jobs(struct meter *meter)
 {
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
@@ -528,12 +547,18 @@ static void look_at_jobs(struct meter *meter)
 		series_add(job->series, M_JOBS, 1);
 		series_add(job->series, M_JOB_RSS, profile_rss_now(job->model->profile));
 		series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(job->model->profile));
+		look_at_limits(meter, job);
 	}
 }
 
 void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns)
 {
-	static const enum metric gauges[] = {M_PROCESSES, M_PROCESS_RSS, M_JOBS, M_JOB_RSS,
+	static const enum metric gauges[] = {M_PROCESSES,
+					     M_PROCESS_RSS,
+					     M_JOBS,
+					     M_JOB_RSS,
+					     M_JOB_LEFT,
+					     M_JOB_TO_LIMIT,
 					     MEMORY_BESIDE(METRIC_BESIDE, )};
 	size_t n, alive = 0;
 	const struct profile_process *const *processes = machine_processes(m, &n);

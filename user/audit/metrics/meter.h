@@ -19,6 +19,9 @@ struct meter_config {
 	uint64_t page_size;
 	/* Returns the container of a cgroup, "" for none; valid until the next call. */
 	const char *(*container)(void *context, uint64_t cgroup);
+	/* Sets what the job has left of memory, and after what time it has none; 0: not known. May
+	 * be NULL. */
+	void (*limits)(void *context, const struct machine_job *job, uint64_t *left, uint64_t *ns);
 	void *context;
 };
 

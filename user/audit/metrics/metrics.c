@@ -27,7 +27,8 @@ static const struct row {
 	const char *name, *type, *help;
 	const char *labels; /* of this row alone, or NULL */
 	enum metric_kind kind;
-	bool is_time; /* nanoseconds here, seconds in the text */
+	bool is_time;	  /* nanoseconds here, seconds in the text */
+	bool is_optional; /* 0 is not known, and left out */
 } rows[] = {
 #define ROW(id, kind_, name_, type_, help_, ...)                                                   \
 	[id] = {.kind = kind_, .name = name_, .type = type_, .help = help_, __VA_ARGS__}
@@ -109,6 +110,12 @@ static const struct row {
 	    "Resident memory of the trees of the jobs that run, summed."),
 	ROW(M_JOB_PEAK, METRIC_JOB, "qprof_job_resident_memory_peak_bytes", "gauge",
 	    "Highest resident memory of the tree of any one job since the audit began."),
+	ROW(M_JOB_LEFT, METRIC_JOB, "qprof_job_memory_left_bytes", "gauge",
+	    "Least that a job that runs has left until its nearest memory limit.",
+	    .is_optional = true),
+	ROW(M_JOB_TO_LIMIT, METRIC_JOB, "qprof_job_seconds_to_limit", "gauge",
+	    "Time until a job that grows has no memory left, from half of the way on.",
+	    .is_time = true, .is_optional = true),
 	ROW(M_JOB_STARTS, METRIC_JOB, "qprof_job_starts_total", "counter", "Jobs that began."),
 	ROW(M_JOB_SUCCESSES, METRIC_JOB, "qprof_job_ends_total", "counter",
 	    "Jobs whose first process has ended: with status 0, with another, by a signal.",
@@ -648,6 +655,9 @@ static void write_row(const struct metrics *m, enum metric metric, FILE *out)
 
 	for (const struct series *at = m->told[row->kind]; at; at = at->next) {
 		const char *labels = at->key + 1, *more = row->labels ? row->labels : "";
+
+		if (row->is_optional && !series_value(at, metric))
+			continue;
 
 		fputs(row->name, out);
 		if (*labels || *more)

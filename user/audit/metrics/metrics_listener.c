@@ -9,6 +9,7 @@
 #include "kernel/diskstats.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "audit/limits/job_limits.h"
 #include "audit/metrics/meter.h"
 #include "audit/metrics/metrics_file.h"
 #include "capture/audit_state.h"
@@ -211,6 +212,19 @@ static const char *container_label(void *context, uint64_t cgroup)
 			       audit_cgroup(p->audit, cgroup)->container);
 }
 
+/* At the limit itself, a nanosecond and a byte are left: 0 would be unknown. */
+static void limits_of(void *context, const struct machine_job *job, uint64_t *left, uint64_t *ns)
+{
+	const struct metrics_listener *p = context;
+	struct growth_end end;
+
+	if (!job_limits_left(p->options->limits, job, left))
+		return;
+	*left += !*left;
+	if (job_limits_end(p->options->limits, job, &end))
+		*ns = end.ns + !end.ns;
+}
+
 static struct meter *new_meter(struct metrics_listener *p)
 {
 	const uint64_t linger = p->options->labels & METRIC_PID ? PID_LINGER_SECS : LINGER_SECS;
@@ -220,6 +234,7 @@ static struct meter *new_meter(struct metrics_listener *p)
 			    .labels = p->options->labels},
 		.page_size = sysconf(_SC_PAGESIZE),
 		.container = container_label,
+		.limits = limits_of,
 		.context = p,
 	};
 

@@ -15,6 +15,7 @@ struct metrics_options {
 	const struct exporter_addresses *listen; /* or NULL */
 	unsigned int max_series;		 /* 0: METRICS_SERIES */
 	unsigned int labels;			 /* enum metric_label */
+	const struct listener *limits;		 /* a job_limits_listener_new() */
 };
 
 /* options must outlive it. NULL when out of memory. */

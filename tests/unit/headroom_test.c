@@ -35,7 +35,7 @@ static void look(struct headroom *h, uint64_t time_ns, unsigned int index, const
 {
 	headroom_look(h, time_ns,
 		      &(struct headroom_look){index, of, limit * MIB, left * MIB, left * MIB,
-					      index == 1});
+					      index == 1, 0});
 }
 
 static void between_looks_the_tree_tells(void **state)
@@ -72,6 +72,26 @@ static void what_is_shared_counts_as_the_cgroup_has_it(void **state)
 	assert_int_equal(headroom_closest(&h)->least, 10 * MIB);
 }
 
+/* The tree went on between its last record and the look. */
+static void records_from_before_a_look(void **state)
+{
+	struct headroom h = {0};
+	uint64_t left;
+
+	(void)state;
+	hold(&h, 10, 50);
+	headroom_look(&h, 10,
+		      &(struct headroom_look){0, "cgroup /job", 100 * MIB, 20 * MIB, 20 * MIB,
+					      false, 19});
+	hold(&h, 15, 60);
+	hold(&h, 18, 80); /* all that the cgroup has in use */
+	assert_int_equal(headroom_closest(&h)->least, 20 * MIB);
+	hold(&h, 20, 81);
+	assert_int_equal(headroom_closest(&h)->least, 19 * MIB);
+	assert_non_null(headroom_now(&h, &left));
+	assert_int_equal(left, 19 * MIB);
+}
+
 static void records_of_another_ring_come_late(void **state)
 {
 	struct headroom h = {0};
@@ -89,7 +109,7 @@ static void records_of_another_ring_come_late(void **state)
 static void an_address_space(void **state)
 {
 	struct headroom h = {0};
-	const struct headroom_look as = {1, "RLIMIT_AS", 100 * MIB, 40 * MIB, 15 * MIB, true};
+	const struct headroom_look as = {1, "RLIMIT_AS", 100 * MIB, 40 * MIB, 15 * MIB, true, 0};
 
 	(void)state;
 	headroom_look(&h, 10, &as);
@@ -178,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(between_looks_the_tree_tells),
 		cmocka_unit_test(what_is_shared_counts_as_the_cgroup_has_it),
+		cmocka_unit_test(records_from_before_a_look),
 		cmocka_unit_test(records_of_another_ring_come_late),
 		cmocka_unit_test(an_address_space),
 		cmocka_unit_test(each_limit_is_warned_of_once),

@@ -26,6 +26,13 @@ static void note_least(const struct headroom *h, struct headroom_limit *limit, u
 	limit->least_held = h->held;
 }
 
+static void note_others(const struct headroom *h, struct headroom_limit *limit)
+{
+	const uint64_t used = since(limit->now.left, limit->now.limit);
+
+	limit->others = (int64_t)used - (int64_t)h->held;
+}
+
 static uint64_t pages_held(uint64_t anon, uint64_t shmem, uint64_t inherited)
 {
 	return since(inherited, anon + shmem);
@@ -53,7 +60,10 @@ bool headroom_record(struct headroom *h, const struct wire_header *record, uint6
 	for (size_t i = 0; i < HEADROOM_LIMITS; i++) {
 		struct headroom_limit *limit = &h->limits[i];
 
-		if (limit->now.limit && !limit->now.of_process)
+		/* What the tree held when the limit was looked at is known by now. */
+		if (record->time_ns <= limit->now.time_ns)
+			note_others(h, limit);
+		else if (limit->now.limit && !limit->now.of_process)
 			note_least(h, limit, record->time_ns, left_of(h, limit));
 	}
 	return true;
@@ -71,7 +81,7 @@ void headroom_look(struct headroom *h, uint64_t time_ns, const struct headroom_l
 	}
 	limit->now = *look;
 	limit->now.of = limit->of;
-	limit->others = (int64_t)since(look->left, look->limit) - (int64_t)h->held;
+	note_others(h, limit);
 	note_least(h, limit, time_ns, look->least);
 }
 

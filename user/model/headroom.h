@@ -22,8 +22,9 @@ struct headroom_look {
 	unsigned int index; /* the limit's own, below HEADROOM_LIMITS */
 	const char *of;	    /* "cgroup /job", "machine", "RLIMIT_AS" */
 	uint64_t limit, left;
-	uint64_t least;	 /* that has been left so far, as the kernel remembers; or left */
-	bool of_process; /* it is not about what the tree holds */
+	uint64_t least;	  /* that has been left so far, as the kernel remembers; or left */
+	bool of_process;  /* it is not about what the tree holds */
+	uint64_t time_ns; /* of the look: records from before it may come after it */
 };
 
 struct headroom_limit {

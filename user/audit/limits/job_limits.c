@@ -27,6 +27,7 @@ struct watched {
 	uint64_t looked_ns;
 	uint32_t tgid; /* whose memory moved last */
 	bool moved, told_growth;
+	bool looked; /* warnings wait for the records from before the look */
 };
 
 struct job_limits {
@@ -179,6 +180,10 @@ static void batch(struct listener *l)
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++) {
 		struct watched *w = j->jobs[j->next++ % WIRE_MAX_JOBS];
 
+		if (w && w->looked)
+			warn_of(j, w);
+		if (w)
+			w->looked = false;
 		if (!w || !w->moved)
 			continue;
 		if (looks == LOOKS || now - w->looked_ns < LOOK_AFTER_NS) {
@@ -188,7 +193,7 @@ static void batch(struct listener *l)
 		limits_look(&w->headroom, w->limits, w->tgid);
 		w->looked_ns = now;
 		w->moved = false;
-		warn_of(j, w);
+		w->looked = waits = true;
 		looks++;
 	}
 	if (waits && !j->armed)

@@ -113,7 +113,9 @@ __noinline int begins_in_word(const struct room *room, const struct wire_listeni
 		for (u32 k = 0; k < WIRE_MAX_LITERALS; k++) {
 			const struct wire_literal *literal = &how->literals[k];
 
-			if (literal->mask && ((here ^ literal->bytes) & literal->mask) == 0)
+			if (!literal->mask)
+				break;
+			if (((here ^ literal->bytes) & literal->mask) == 0)
 				return 1;
 		}
 		here = here >> 8 | next << 56;
@@ -125,7 +127,7 @@ __noinline int begins_in_word(const struct room *room, const struct wire_listeni
 struct search {
 	const struct room *room;
 	const struct wire_listening *how;
-	u64 first[WIRE_MAX_LITERALS]; /* the first byte of each literal, eight times */
+	u64 first[WIRE_MAX_LITERALS]; /* first bytes, each eight times; 0 behind the last */
 	u32 found;
 };
 
@@ -134,7 +136,7 @@ static __always_inline bool may_begin(const struct search *s, u64 eight)
 {
 	u64 zeros = 0;
 
-	for (u32 i = 0; i < WIRE_MAX_LITERALS; i++) {
+	for (u32 i = 0; i < WIRE_MAX_LITERALS && s->first[i]; i++) {
 		const u64 differs = eight ^ s->first[i];
 
 		zeros |= (differs - EIGHT_ONES) & ~differs;
@@ -144,10 +146,9 @@ static __always_inline bool may_begin(const struct search *s, u64 eight)
 
 static long search_words(u32 i, struct search *s)
 {
-	const u32 at = i * WORDS;
+	/* Never too large. For the verifier: a bound that it still knows after a spill. */
+	const u32 at = i * WORDS & (WIRE_TEXT_MAX / 8 - WORDS);
 
-	if (at > WIRE_TEXT_MAX / 8 - WORDS)
-		return 1;
 	for (u32 k = 0; k < WORDS; k++) {
 		if (may_begin(s, s->room->piece[at + k]) &&
 		    begins_in_word(s->room, s->how, at + k)) {
@@ -170,8 +171,7 @@ __noinline int piece_has_literal(const struct room *room, const struct wire_list
 	if (!room || !how)
 		return 0;
 	for (u32 i = 0; i < WIRE_MAX_LITERALS; i++)
-		s.first[i] =
-			(how->literals[how->literals[i].mask ? i : 0].bytes & 0xff) * EIGHT_ONES;
+		s.first[i] = (how->firsts >> 8 * i & 0xff) * EIGHT_ONES;
 	bpf_loop((bytes + WORDS * 8 - 1) / (WORDS * 8), search_words, &s, 0);
 	return s.found;
 }

@@ -34,7 +34,7 @@ enum {
 	WIRE_MAX_JOBS = 1024,  /* jobs at a time, job 0 included; a power of two */
 	WIRE_TEXT_MAX = 1024,  /* bytes of a piece of a text that a program writes */
 	WIRE_TEXT_PIECES = 64, /* of a text; the rest is left out */
-	WIRE_MAX_LITERALS = 4, /* that the texts of a process are searched for */
+	WIRE_MAX_LITERALS = 8, /* that the texts of a process are searched for */
 	WIRE_MAX_PIECES = 8,   /* of a writev() that are looked at */
 	WIRE_MAX_LISTENING = 1024, /* processes whose texts are told of */
 	WIRE_HIT_ARGS = 6,	   /* arguments of a call that a recipe's item can have */
@@ -483,6 +483,8 @@ struct wire_listening {
 	__u32 skipped[2]; /* BPF side: of stdout and stderr: enum wire_text_state */
 	__u32 children;	  /* 1: its children are told of, too */
 	__u32 ended;	  /* BPF side, 1: WIRE_TEXT_END was sent */
+	/* Their first bytes, each once: a byte each from the low one on; 0 behind the last. */
+	__u64 firsts;
 	struct wire_literal literals[WIRE_MAX_LITERALS]; /* without any: every text */
 };
 

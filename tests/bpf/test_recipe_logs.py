@@ -56,6 +56,27 @@ def end_of(part):
     return part["start_secs"] + part["duration_secs"]
 
 
+# ---- Literals ----
+
+EIGHT = ["] ", "%|", "ing ", "ed", "[modelop", "awq_", "Q", "\u2501"]
+
+
+def test_eight_literals_leave_all_other_texts_out(python, recipe):
+    """As of a tool and of progress bars together. No text without one is a snapshot, so none is too many."""
+    items = "".join(f"- {{log: '^line {i} ', literal: '{literal}', mark: mark {i}}}\n"
+                    for i, literal in enumerate(EIGHT))
+    run = python(f"""
+for i in range(30000):
+    os.write(2, b"a plain text, %d\\n" % i)
+for i, literal in enumerate({EIGHT!r}):
+    os.write(2, f"line {{i}} {{literal}}\\n".encode())
+""", recipe(text="name: test\nmatch: {executable: python*}\ncheckpoints:\n" + items))
+    use = use_of(run.profile)
+    assert [item["matched"] for item in use["checkpoints"]] == [1] * 8, use
+    assert use["limited_texts"] == 0, use
+    assert_nothing_lost(run.profile)
+
+
 # ---- Long texts ----
 
 def test_a_pipe_has_blocks_of_lines(python, recipe):

@@ -171,6 +171,22 @@ def test_attached(target, attach, recipe):
     assert_nothing_lost(profile)
 
 
+def test_a_file_that_is_open_counts_when_attached(target, attach, recipe, tmp_path):
+    """Which of two tools of the same name it is, its open files say."""
+    (tmp_path / "m.gguf").touch()
+    by_file = RECIPE.replace("{executable: says}", "{executable: says, files: '*.gguf'}")
+    one, other = (target("stderr", "2", "wait", path=program("says"),
+                         prefix=("sh", "-c", f'exec 9<{file}; exec "$0" "$@"'))
+                  for file in (tmp_path / "m.gguf", "/dev/null"))
+    with attach(one.pid, other.pid, options=recipe(by_file)) as attached:
+        for says in (one, other):
+            says.tell()
+            assert says.wait() == 0
+        profile = attached.finished()
+    by_log = [(p["pid"], p["name"]) for p in profile["phases"] if p["name"].startswith("layer.")]
+    assert by_log == [(one.pid, "layer.1"), (one.pid, "layer.2")], by_log
+
+
 def test_the_hook_is_there_only_while_somebody_is_heard(target, attach, recipe):
     other, one = target("wait"), target("stderr", "1", "wait", path=program("says"))
     with attach(one.pid, other.pid, options=recipe()) as attached:

@@ -35,7 +35,7 @@ struct recipe_user {
 	struct calls calls;		       /* of functions, that it is in */
 	struct begun begun;		       /* phases of all kinds of items */
 	uint32_t told;			       /* what is told of it: enum wire_told */
-	bool asks;			       /* libraries may decide which tool it is */
+	bool asks;			       /* libraries or files may decide which tool it is */
 	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;			   /* what it runs was recognised by its start, not later */
 	char *modules[PYTHON_MODULES_MAX]; /* of Python, that conditions ask for */

@@ -185,6 +185,12 @@ static bool is_own(const struct recipe_user *user, size_t slot)
 	return user->recipes[slot] && !user->inherits[slot];
 }
 
+/* Once it maps or opens more. */
+static bool may_yet_match(const struct rules_match *match)
+{
+	return rules_match_asks(match, RULE_LIBRARY) || rules_match_asks(match, RULE_FILE);
+}
+
 /* Returns the recipe that recognises it by what /proc has of it, and by its modules. */
 static const struct recipe *look(struct recipe_marker *m, const struct recipe_user *user,
 				 size_t slot)
@@ -193,7 +199,7 @@ static const struct recipe *look(struct recipe_marker *m, const struct recipe_us
 	struct rules_match *match = m->match[slot];
 	bool cut;
 
-	look_at_process(match, &process, false, &cut);
+	look_at_process(match, &process, true, &cut);
 	for (size_t i = 0; i < user->n_modules; i++)
 		rules_match_offer(match, RULE_MODULE, "imports", user->modules[i]);
 	/* The names are this process's if it still has the pid. */
@@ -214,7 +220,7 @@ static bool look_at_slot(struct recipe_marker *m, struct recipe_user *user, size
 		free_teller(user, slot); /* of its parent's recipe */
 	recipe_user_choose(user, slot, own);
 	if (slot == TOOL_SLOT)
-		user->asks = !own && rules_match_asks(m->match[slot], RULE_LIBRARY);
+		user->asks = !own && may_yet_match(m->match[slot]);
 	return own;
 }
 
@@ -243,7 +249,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		recipe_user_choose(&now, slot,
 				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
-	now.asks = !is_own(&now, TOOL_SLOT) && rules_match_asks(m->match[TOOL_SLOT], RULE_LIBRARY);
+	now.asks = !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
 	if (user)
 		recipe_user_end(m, user);
 	if (!uses_any(&now) && !now.asks && !user)

@@ -15,6 +15,7 @@
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
+#include "waits.bpf.h"
 
 /* Processes that the user named: tgid -> enum wire_process_flag. Without
  * WIRE_PROCESS_ATTACHED: the command before its exec. */
@@ -396,6 +397,8 @@ int BPF_PROG(process_free, struct task_struct *task)
 	u64 key = (u64)task;
 
 	bpf_map_delete_elem(&exited, &key);
+	if (config.waits)
+		bpf_map_delete_elem(&naps, &key);
 	return 0;
 }
 
@@ -416,6 +419,8 @@ int track_existing(struct bpf_iter__task *ctx)
 	refresh_sched_clock();
 	tgid = tgid_of(task);
 	mm = BPF_CORE_READ(task, mm);
+	if (config.waits && find_proc(tgid))
+		note_sleeping(task);
 	if (!mm || !tgid || tgid == config.self ||
 	    BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_EXITING) || find_proc(tgid))
 		return 0;
@@ -436,6 +441,8 @@ int track_existing(struct bpf_iter__task *ctx)
 	 * the user named has it from nobody who is tracked. */
 	shares = BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC && !(named && config.lone_target);
 	track(leader, waiting ? NULL : mm, ppid, 0, flags, waiting, shares, 0);
+	if (config.waits)
+		note_sleeping(task);
 	newly_tracked++;
 	return 0;
 }

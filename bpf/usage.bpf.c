@@ -18,6 +18,7 @@
 #include "mms.bpf.h"
 #include "threads.bpf.h"
 #include "usage.bpf.h"
+#include "waits.bpf.h"
 
 enum {
 	/*
@@ -54,6 +55,8 @@ static long walk_thread(u32 i, struct thread_walk *w)
 	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
 		add_listed_thread(w->sum, key);
+	if (config.waits)
+		add_sleeping(w->sum, key);
 	w->node = next_node(w->node);
 	w->threads++;
 	return (u64)BPF_CORE_READ(t, signal) != w->signal;

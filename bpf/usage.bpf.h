@@ -82,7 +82,11 @@ static __always_inline u64 cpu_wait_of(struct task_struct *t)
 	F(cpu_ns, BPF_CORE_READ(t, se.sum_exec_runtime) + not_yet_added(t))                        \
 	F(major_faults, BPF_CORE_READ(t, maj_flt))                                                 \
 	F(minor_faults, BPF_CORE_READ(t, min_flt))                                                 \
-	F(cpu_wait_ns, cpu_wait_of(t))
+	F(cpu_wait_ns, cpu_wait_of(t))                                                             \
+	F(cpu_user_ns, BPF_CORE_READ(t, utime))                                                    \
+	F(cpu_system_ns, BPF_CORE_READ(t, stime))                                                  \
+	F(voluntary_switches, BPF_CORE_READ(t, nvcsw))                                             \
+	F(involuntary_switches, BPF_CORE_READ(t, nivcsw))
 
 static __always_inline void add_thread(struct wire_usage *sum, struct task_struct *t)
 {

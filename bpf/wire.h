@@ -96,7 +96,16 @@ struct wire_memory {
 	F(cpu_ns)		 /* user and system */                                             \
 	F(major_faults)		 /* page faults that waited for storage */                         \
 	F(minor_faults)		 /* those that did not */                                          \
-	F(cpu_wait_ns)		 /* ready to run, without a CPU */
+	F(cpu_wait_ns)		 /* ready to run, without a CPU */                                 \
+	F(cpu_user_ns)		 /* CPU time as ticks found it, below the kernel and in it */      \
+	F(cpu_system_ns)                                                                           \
+	F(voluntary_switches)	/* times that a thread slept, or yielded its CPU */                \
+	F(involuntary_switches) /* times that a CPU was taken from one */                          \
+	F(reclaim_ns)		/* in reclaim and compaction, but for waits for a CPU */           \
+	F(reclaim_cpu_ns)	/* the part of reclaim_ns in which it ran, in cpu_ns too */        \
+	F(storage_wait_ns)	/* asleep, with wire_config.waits: for I/O */                      \
+	F(lock_wait_ns)		/* in futex(2) */                                                  \
+	F(sleep_ns)		/* otherwise */
 
 struct wire_usage {
 #define WIRE_USAGE_MEMBER(member) __u64 member;
@@ -599,9 +608,9 @@ struct wire_config {
 	__u32 lone_target;	/* 1: the user named one process, and no other */
 	__u32 max_mappings;	/* of a process: vm.max_map_count; 0: not known */
 	__u32 point_pages;	/* RSS of a process moves by so many at least between two points */
-	__u32 reserved;
-	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;	/* of the scheduler */
+	__u32 waits;		/* 1: sleeps are told apart: see waits.bpf.c */
+	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
+	__u64 tick_ns;		/* of the scheduler */
 };
 
 /* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */
@@ -645,12 +654,12 @@ struct wire_quality {
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
-_Static_assert(sizeof(struct wire_usage) == 88, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 88 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 2 * 144 + 16,
+_Static_assert(sizeof(struct wire_usage) == 160, "wire_usage");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 160 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 2 * 216 + 16,
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
-_Static_assert(sizeof(struct wire_usage_point) == 32 + 88, "wire_usage_point");
+_Static_assert(sizeof(struct wire_usage_point) == 32 + 160, "wire_usage_point");
 _Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
 _Static_assert(sizeof(struct wire_ending) == 32 + 40 + 48 + 2 * 56 + 16 + 1024, "wire_ending");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");

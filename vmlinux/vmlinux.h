@@ -354,6 +354,7 @@ typedef struct {
 struct task_struct {
 	unsigned int __state; /* `state` until 5.13 */
 	unsigned int flags;
+	unsigned int in_iowait : 1;
 	int on_cpu;
 	struct sched_entity se;
 	struct mm_struct *mm;
@@ -365,6 +366,8 @@ struct task_struct {
 	struct list_head thread_node;
 	u64 start_boottime;
 	struct sched_info sched_info;
+	u64 utime, stime;
+	unsigned long nvcsw, nivcsw;
 	unsigned long min_flt, maj_flt;
 	char comm[16];
 	const struct cred *real_cred;
@@ -531,6 +534,8 @@ struct pt_regs {
 			u64 regs[31], sp, pc, pstate;
 		};
 	};
+	u64 orig_x0;
+	s32 syscallno;
 };
 #else
 #error "say how this architecture passes registers to a uprobe"

@@ -145,6 +145,19 @@ def test_bad_amount(files):
     run("diff", "--max-growth-per-phase", "5%", files / "flat", files / "grows", status=125)
 
 
+@pytest.mark.parametrize("key,words", [("storage_wait_secs", "waited for storage"),
+                                       ("reclaim_secs", "freed memory, since there was none left")])
+def test_other_causes_have_a_sentence(key, words):
+    """What most was lost to, of all; threads that sleep without need are no cause."""
+    whole = yaml.safe_load(profile(0.0))
+    whole |= {"total_cpu_time_secs": 3.0, "total_cpu_wait_secs": 1.0, f"total_{key}": 4.0, "total_lock_wait_secs": 99.0}
+    for i, item in enumerate(whole["phases"]):
+        item[key] = 3.9 if i == 7 else 0.0
+    text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
+    assert f"Slow: 50 % of the time in which threads could have run they {words}: 4.0 s, most of it in Layer 7/32" in text
+    assert "THREADS BY PHASE" in text and ("RECLAIM" in text) == (key == "reclaim_secs"), text
+
+
 @pytest.mark.parametrize("wait,said", [(6.0, True), (0.5, False)])
 def test_waits_for_a_cpu(wait, said):
     """A fifth of the time in which threads could run is worth a sentence; it names the phase with most of it."""

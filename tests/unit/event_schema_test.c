@@ -262,7 +262,7 @@ static void test_schema_with_an_unknown_key(void **state)
 	}
 }
 
-/* Lines with usage have and require each quantity. */
+/* Lines with usage have and require each quantity that an audit has. */
 static void test_quantities_are_required(void **state)
 {
 	static const char *const events[] = {"process_exit", "job_end", "checkpoint"};
@@ -275,7 +275,7 @@ static void test_quantities_are_required(void **state)
 		const char *key = quantities[i % N_QUANTITIES].event_key;
 		const yaml_node_t *required =
 			find(&schema, schema_of(&schema, events[i / N_QUANTITIES]), "required");
-		bool found = false;
+		bool found = !quantities[i % N_QUANTITIES].in_audits;
 
 		for (size_t k = 0; k < size(required); k++)
 			found |= !strcmp(scalar(item(&schema, required, k)), key);

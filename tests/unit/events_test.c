@@ -131,6 +131,11 @@ static void feed_process(struct lines *t, enum wire_kind kind, const char *cmdli
 	r.process.usage.major_faults = 5;
 	r.process.usage.minor_faults = 6;
 	r.process.usage.cpu_wait_ns = 88;
+	r.process.usage.cpu_user_ns = 70;
+	r.process.usage.cpu_system_ns = 7;
+	r.process.usage.voluntary_switches = 9;
+	r.process.usage.involuntary_switches = 4;
+	r.process.usage.reclaim_ns = 3;
 	r.process.exit_code = kind == WIRE_EXIT ? 3 << 8 : 0;
 	feed(t, &r);
 }
@@ -155,7 +160,9 @@ static void a_process_is_told_with_its_command_and_its_totals(void **state)
 	has(t, "\"exit_code\":3,\"duration_ns\":2000000,\"peak_rss_bytes\":12288,"
 	       "\"io_read_bytes\":10,\"io_write_bytes\":20,\"disk_read_bytes\":4096,"
 	       "\"disk_write_bytes\":8192,\"disk_write_cancelled_bytes\":1,\"cpu_ns\":77,"
-	       "\"major_faults\":5,\"minor_faults\":6,\"cpu_wait_ns\":88}\n");
+	       "\"major_faults\":5,\"minor_faults\":6,\"cpu_wait_ns\":88,"
+	       "\"cpu_user_ns\":70,\"cpu_system_ns\":7,\"voluntary_switches\":9,"
+	       "\"involuntary_switches\":4,\"reclaim_ns\":3}\n");
 }
 
 static void a_signal_is_no_exit_code(void **state)

@@ -78,34 +78,55 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
  * The quantities of quantities.h, in the names that rows, phases, processes and totals have for
  * them. Rows say what they are.
  */
-#define USAGE_FIELD_(type, k, member, unit, since_, means_)                                        \
-	{FIELD(type, k, usage.member, FIELD_##unit), .since = (since_), .means = (means_)},
+#define USAGE_FIELD_(type, k, member, unit, where, since_, means_)                                 \
+	{FIELD(type, k, usage.member, FIELD_##unit), .if_any = IS_IF_ANY_##where,                  \
+	 .since = (since_), .means = (means_)},
+#define IS_IF_ANY_EVERYWHERE	      false
+#define IS_IF_ANY_IF_ANY	      true
+#define IS_IF_ANY_IN_RUNS	      true
+#define IS_IF_ANY_TOTALS	      false
 #define IF_EVERYWHERE_EVERYWHERE(...) __VA_ARGS__
+#define IF_EVERYWHERE_IF_ANY(...)     __VA_ARGS__
+#define IF_EVERYWHERE_IN_RUNS(...)    __VA_ARGS__
 #define IF_EVERYWHERE_TOTALS(...)
 #define IF_TOTALS_EVERYWHERE(...)
+#define IF_TOTALS_IF_ANY(...)
+#define IF_TOTALS_IN_RUNS(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
-#define ROW_FIELD_OWN(member, stem, unit, since_, means_)                                          \
-	USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, since_, means_)
-#define ROW_FIELD_QUARK(member, stem, unit, since_, means_)                                        \
+#define ROW_FIELD_OWN(member, stem, unit, where, since_, means_)                                   \
+	USAGE_FIELD_(step, QUANTITY_KEY_##unit(stem), member, unit, where, since_, means_)
+#define ROW_FIELD_QUARK(member, stem, unit, where, since_, means_)                                 \
 	QUARK_FIELDS(step, QUANTITY_KEY_##unit(stem), QUANTITY_EXACT_##unit(stem), usage.member,   \
 		     means_, false)
 #define ROW_FIELD(member, stem, unit, where, g, w, t, c, row, since_, means_, ...)                 \
-	IF_EVERYWHERE_##where(ROW_FIELD_##row(member, stem, unit, since_, means_))
+	IF_EVERYWHERE_##where(ROW_FIELD_##row(member, stem, unit, where, since_, means_))
 #define USAGE_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, type)                \
 	IF_EVERYWHERE_##where(                                                                     \
-		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, since, NULL))
+		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, where, since, NULL))
+/* Curves are of what changes all the time. */
+#define POINT_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, type)                \
+	IF_EVERYWHERE_##where(IF_CURVE_##g(                                                        \
+		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, where, since, NULL)))
+#define IF_CURVE_CALLS(...)   __VA_ARGS__
+#define IF_CURVE_STORAGE(...) __VA_ARGS__
+#define IF_CURVE_CPU(...)     __VA_ARGS__
+#define IF_CURVE_FAULTS(...)  __VA_ARGS__
+#define IF_CURVE_WAITS(...)   __VA_ARGS__
+#define IF_CURVE_MODES(...)
+#define IF_CURVE_SWITCHES(...)
+#define IF_CURVE_STALLS(...)
 /* Of the process that began a phase, alone. */
 #define OWN_FIELD(member_, stem, unit, where, g, w, t, c, row, since_, means, ...)                 \
 	IF_EVERYWHERE_##where(                                                                     \
 		{FIELD(phase, "own_" QUANTITY_KEY_##unit(stem), own_usage.member_, FIELD_##unit),  \
-		 .since = 2}, )
+		 .if_any = IS_IF_ANY_##where, .since = 2}, )
 #define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)                 \
 	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
-					   unit, since, NULL))
+					   unit, where, since, NULL))
 #define ONLY_TOTAL_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)            \
 	IF_TOTALS_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member, unit,   \
-				       since, means))
+				       where, since, means))
 
 /* Memory beside RSS, in the same way. */
 #define ROW_BESIDE(member, k, highest, means_, ...)                                                \
@@ -268,7 +289,7 @@ const struct record record_track_point =
 
 static const struct field usage_point_fields[] = {
 	{FIELD(usage_point, "time_secs", time_ns, FIELD_NS), .required = true},
-	USAGE_QUANTITIES(USAGE_FIELD, usage_point)};
+	USAGE_QUANTITIES(POINT_FIELD, usage_point)};
 const struct record record_usage_point =
 	RECORD(usage_point, "a row of usage_timeline", usage_point_fields, NULL);
 
@@ -549,6 +570,16 @@ bool field_is_taken(const char *name)
 	return field_find(&record_recording, name, len) < record_recording.n_fields ||
 	       field_find(&record_totals, name, len) < record_totals.n_fields ||
 	       (len == strlen(FIELD_REPORT) && !memcmp(name, FIELD_REPORT, len));
+}
+
+void field_leave_none(const struct record *record, void *item)
+{
+	uint64_t *has = (uint64_t *)((char *)item + record->has);
+
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (record->fields[i].if_any && !*(uint64_t *)field_at(&record->fields[i], item))
+			*has &= ~(1ull << i);
+	}
 }
 
 void field_put(const struct record *record, void *item, const char *key, bool has)

@@ -45,6 +45,7 @@ struct field {
 	unsigned int max;	/* of a list: more items are an error */
 	bool required;		/* an item that lacks it is an error */
 	bool nullable;		/* where it is absent, null is written */
+	bool if_any;		/* a uint64_t that an item lacks where it is 0 */
 	bool absent;		/* of a FIELD_BOOL: its value where it is absent */
 	unsigned char decimals; /* of a FIELD_NS; 0: SECS_DECIMALS */
 	unsigned int since;	/* 2 and more: it came later (quantities.h) */
@@ -79,6 +80,9 @@ struct flag_name {
 };
 extern const struct flag_name kind_names[], flag_names[];
 enum { N_KIND_NAMES = 2, N_FLAG_NAMES = 4 };
+
+/* Notes that the item lacks its fields that are `if_any`, where they are 0. */
+void field_leave_none(const struct record *record, void *item);
 
 /* Returns the field's place in item. */
 static inline void *field_at(const struct field *field, const void *item)

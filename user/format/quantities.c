@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 
-enum { TOTALS = false, EVERYWHERE = true };
+enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS };
 
 #define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, row, since_,      \
 		 means, ...)                                                                       \
@@ -13,7 +13,9 @@ enum { TOTALS = false, EVERYWHERE = true };
 		.exact_key = QUANTITY_EXACT_##unit_(stem_),                                        \
 		.event_key = QUANTITY_EVENT_##unit_(member, stem_),                                \
 		.unit = QUANTITY_##unit_,                                                          \
-		.everywhere = (where),                                                             \
+		.everywhere = (where) != TOTALS,                                                   \
+		.if_any = (where) == IF_ANY,                                                       \
+		.in_audits = (where) != IN_RUNS,                                                   \
 		.group = QUANTITY_##group_,                                                        \
 		.words = (words_),                                                                 \
 		.column = (column_),                                                               \

@@ -29,7 +29,10 @@ enum quantity_unit {
 	G(STORAGE, NULL, NULL)                                                                     \
 	G(CPU, NULL, NULL)                                                                         \
 	G(FAULTS, "FAULTS BY PHASE", "FAULTS BY PROCESS")                                          \
-	G(WAITS, NULL, NULL)
+	G(WAITS, NULL, NULL)                                                                       \
+	G(MODES, NULL, NULL)                                                                       \
+	G(SWITCHES, "SWITCHES BY PHASE", "SWITCHES BY PROCESS")                                    \
+	G(STALLS, NULL, "STALLS BY PROCESS")
 
 enum quantity_group {
 #define QUANTITY_GROUP(name, ...) QUANTITY_##name,
@@ -49,12 +52,14 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
  * stem: with the unit's ending it is the key of a profile: "io_read_mb". Totals have "total_" in
  * front; events and traces have the exact number, "io_read_bytes".
  * where: EVERYWHERE is rows, phases, processes, totals, jobs, containers, users and events; TOTALS
- * is totals and events. words: for people, of a track and of a column. NULL: in no track and no
- * table. compared: by diff, and told to Prometheus. OWN is one called by the stem, for what is
- * EVERYWHERE. diff sums up several for IO and CPU (compare.c), and has none for NONE; the names
- * that Prometheus has for these three are in metrics.c. row: QUARK is a key that AMD Quark's rows
- * have too, with two decimals; the number of bytes is beside it. since: 1 is the first format of a
- * profile. Tables leave a later quantity out if no item has it.
+ * is totals and events. IF_ANY is as EVERYWHERE, but a profile has the key only where there is any;
+ * IN_RUNS the same, of runs alone: no audit has it.
+ * words: for people, of a track and of a column. NULL: in no track and no table. compared: by diff,
+ * and told to Prometheus. OWN is one called by the stem, for what is EVERYWHERE. diff sums up
+ * several for IO and CPU (compare.c), and has none for NONE; the names that Prometheus has for
+ * these three are in metrics.c. row: QUARK is a key that AMD Quark's rows have too, with two
+ * decimals; the number of bytes is beside it. since: 1 is the first format of a profile. Tables
+ * leave a later quantity out if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
 	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, OWN, 1,         \
@@ -75,7 +80,33 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 	Q(minor_faults, "minor_faults", COUNT, EVERYWHERE, FAULTS, "minor page faults", "MINOR",   \
 	  OWN, OWN, 2, "page faults that did not", __VA_ARGS__)                                    \
 	Q(cpu_wait_ns, "cpu_wait", NS, EVERYWHERE, WAITS, "waited for a CPU", "FOR CPU", OWN, OWN, \
-	  3, "time in which threads were ready to run and had no CPU", __VA_ARGS__)
+	  3, "time in which threads were ready to run and had no CPU", __VA_ARGS__)                \
+	Q(cpu_user_ns, "cpu_user", NS, EVERYWHERE, MODES, "user CPU time", NULL, OWN, OWN, 3,      \
+	  "CPU time below the kernel, as the scheduler's ticks find it", __VA_ARGS__)              \
+	Q(cpu_system_ns, "cpu_system", NS, EVERYWHERE, MODES, "system CPU time", NULL, OWN, OWN,   \
+	  3, "CPU time in the kernel, as the scheduler's ticks find it", __VA_ARGS__)              \
+	Q(voluntary_switches, "voluntary_switches", COUNT, EVERYWHERE, SWITCHES,                   \
+	  "voluntary switches", "VOLUNTARY", OWN, OWN, 3, "times that threads began to sleep",     \
+	  __VA_ARGS__)                                                                             \
+	Q(involuntary_switches, "involuntary_switches", COUNT, EVERYWHERE, SWITCHES,               \
+	  "involuntary switches", "FORCED", OWN, OWN, 3,                                           \
+	  "times that a CPU was taken from a thread", __VA_ARGS__)                                 \
+	Q(reclaim_ns, "reclaim", NS, IF_ANY, STALLS, "freed memory themselves", "RECLAIM", OWN,    \
+	  OWN, 3,                                                                                  \
+	  "time in which threads that asked for memory had to free some (reclaim, compaction), "   \
+	  "waits for a CPU apart; absent: none",                                                   \
+	  __VA_ARGS__)                                                                             \
+	Q(reclaim_cpu_ns, "reclaim_cpu", NS, IN_RUNS, STALLS, NULL, NULL, NONE, OWN, 3,            \
+	  "the part of reclaim in which they ran: in cpu_time, too", __VA_ARGS__)                  \
+	Q(storage_wait_ns, "storage_wait", NS, IN_RUNS, STALLS, "waited for storage", "STORAGE",   \
+	  NONE, OWN, 3,                                                                            \
+	  "time in which threads slept until I/O was done; absent: none, or without "              \
+	  "--waits",                                                                               \
+	  __VA_ARGS__)                                                                             \
+	Q(lock_wait_ns, "lock_wait", NS, IN_RUNS, STALLS, "waited for locks", "LOCKS", NONE, OWN,  \
+	  3, "the same in futex(2): for another thread", __VA_ARGS__)                              \
+	Q(sleep_ns, "sleep", NS, IN_RUNS, STALLS, "slept", "SLEEP", NONE, OWN, 3,                  \
+	  "the same for anything else: a child, a pipe, a timer", __VA_ARGS__)
 
 /*
  * B(member, key, key of the highest, what it is in a row, what the highest in the totals is)
@@ -115,6 +146,8 @@ struct quantity {
 	enum quantity_group group;
 	unsigned int since;
 	bool everywhere; /* false: in totals and events only */
+	bool if_any;
+	bool in_audits;
 };
 
 /* In the order of struct profile_usage, which is that of USAGE(). */

@@ -103,6 +103,7 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 	put_charge(&row);
 	field_put(&record_step, &row, "metrics", row.n_metrics);
 	field_put(&record_step, &row, "buffered", row.buffered);
+	field_leave_none(&record_step, &row);
 	return row;
 }
 
@@ -125,6 +126,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 	field_put(&record_totals, &t, "cgroup_peak_at_least", t.charge_peak.at_least);
 	field_put(&record_totals, &t, "cgroup_needs_mb", t.max_charged);
 	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
+	field_leave_none(&record_totals, &t);
 	return t;
 }
 
@@ -180,6 +182,7 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	field_put(&record_phase, &recorded, "parent", phase->parent != PROFILE_NO_PARENT);
 	field_put(&record_phase, &recorded, "own_peak_memory_mb", phase->own.has_memory);
 	field_put(&record_phase, &recorded, "own_delta_memory_mb", phase->own.has_delta);
+	field_leave_none(&record_phase, &recorded);
 	if (!phase->own.has_usage)
 		recorded.has &= ~own_usage_bits();
 	return recorded;
@@ -187,7 +190,7 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 
 struct recording_phase recorded_outside(const struct profile *p, const struct profile_outside *part)
 {
-	return (struct recording_phase){
+	struct recording_phase recorded = {
 		.has = field_all(&record_outside),
 		.name = (char *)part->name,
 		.stretches = part->stretches,
@@ -197,6 +200,9 @@ struct recording_phase recorded_outside(const struct profile *p, const struct pr
 		.delta_rss = part->delta_rss,
 		.usage = part->usage,
 	};
+
+	field_leave_none(&record_outside, &recorded);
+	return recorded;
 }
 
 struct recording_process recorded_process(const struct profile_process *process, uint64_t start_ns)
@@ -230,6 +236,7 @@ struct recording_process recorded_process(const struct profile_process *process,
 	field_put(&record_process, &recorded, "exit_signal", recorded.ended && killed);
 	MEMORY_BESIDE(PUT_NOW, &record_process, recorded, *memory)
 	MEMORY_BESIDE(PUT_HIGHEST, &record_process, recorded, *memory)
+	field_leave_none(&record_process, &recorded);
 	return recorded;
 }
 

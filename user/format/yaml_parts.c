@@ -54,7 +54,7 @@ void yaml_usage(struct emit *e, const struct profile_usage *usage)
 	for (size_t i = 0; i < N_QUANTITIES; i++) {
 		const struct quantity *q = &quantities[i];
 
-		if (q->everywhere)
+		if (q->everywhere && (!q->if_any || quantity_of(q, usage)) && q->in_audits)
 			key_word(e, q->key, quantity_text(text, q->unit, quantity_of(q, usage)));
 	}
 }

@@ -19,6 +19,7 @@
 #include "kernel/late_programs.h"
 #include "kernel/pids.h"
 #include "kernel/skeleton.h"
+#include "kernel/stalls.h"
 
 /*
  * How old the usage of other processes may be in the checkpoints of a tree of more than 256
@@ -37,6 +38,7 @@ struct engine {
 	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
 	bool always_counts; /* the kernel counted run times when we came */
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
+	struct stalls stalls;
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -220,6 +222,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.listens = config->listens,
 		.watches = config->watches,
 		.curves = config->curves,
+		.waits = config->waits,
 	};
 
 	if (features_find(&e->features, e->bpf, &use, err))
@@ -243,6 +246,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.wake_points = config->wake_points;
 	e->bpf->rodata->config.audit = config->audit;
 	e->bpf->rodata->config.lone_target = config->lone_target;
+	e->bpf->rodata->config.waits = config->waits;
 	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	e->bpf->rodata->config.tick_ns = tick_ns();
@@ -321,6 +325,7 @@ int engine_attach(struct engine *e, struct error *err)
 			err,
 			"cannot attach to the kernel's tracepoints: %s; see 'qprof-bpf doctor'",
 			strerror(-code));
+	stalls_attach(&e->stalls, e->bpf);
 	return 0;
 }
 
@@ -334,6 +339,7 @@ void engine_free(struct engine *e)
 	for (size_t i = 0; i < LATE_SUBJECTS; i++)
 		late_programs_free(e->late[i]);
 	item_source_free(e->items);
+	stalls_detach(&e->stalls);
 	qprof_bpf__destroy(e->bpf);
 	if (e->stats_fd >= 0)
 		close(e->stats_fd);

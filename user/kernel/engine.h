@@ -34,6 +34,7 @@ struct engine_config {
 	bool count_splice;	       /* see struct features_use */
 	bool lone_target;	       /* see struct wire_config */
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
+	bool waits;		       /* tell what threads sleep for, at each context switch */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
 	bool items;		       /* the same of engine_items() */

@@ -246,6 +246,8 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	bpf_program__set_autoload(bpf->progs.usage_tick,
 				  use->curves && tracepoint_args(btf, "hrtimer_expire_entry"));
 	choose_oom(f, bpf, btf);
+	bpf_program__set_autoload(bpf->progs.task_switches, use->waits);
+	bpf_program__set_autoload(bpf->progs.task_wakes, use->waits);
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, use->audit);
 	f->waits = has_waits(btf);

@@ -48,6 +48,7 @@ struct features_use {
 	bool listens;	   /* what processes write is heard: engine_listen() */
 	bool watches;	   /* the same of files */
 	bool curves;	   /* what trees use while they run, if timers can be watched */
+	bool waits;	   /* what threads sleep for */
 };
 
 /*

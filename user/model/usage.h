@@ -22,7 +22,16 @@
 	X(cpu_ns, wire->cpu_ns)                                                                    \
 	X(major_faults, wire->major_faults)                                                        \
 	X(minor_faults, wire->minor_faults)                                                        \
-	X(cpu_wait_ns, wire->cpu_wait_ns)
+	X(cpu_wait_ns, wire->cpu_wait_ns)                                                          \
+	X(cpu_user_ns, wire->cpu_user_ns)                                                          \
+	X(cpu_system_ns, wire->cpu_system_ns)                                                      \
+	X(voluntary_switches, wire->voluntary_switches)                                            \
+	X(involuntary_switches, wire->involuntary_switches)                                        \
+	X(reclaim_ns, wire->reclaim_ns)                                                            \
+	X(reclaim_cpu_ns, wire->reclaim_cpu_ns) /* part of reclaim_ns and of cpu_ns */             \
+	X(storage_wait_ns, wire->storage_wait_ns)                                                  \
+	X(lock_wait_ns, wire->lock_wait_ns)                                                        \
+	X(sleep_ns, wire->sleep_ns)
 
 struct profile_usage {
 #define USAGE_MEMBER(member, from) uint64_t member;

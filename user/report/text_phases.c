@@ -197,6 +197,62 @@ static const struct phase_table bounds_table = {
 	.fill = fill_needs,
 };
 
+/* ---- Where the time of all threads went ---- */
+
+enum { RAN, FOR_CPU, STORAGE, LOCKS, SLEPT, RECLAIM, N_SHARES };
+
+/* They add up to the time of all threads: CPU time in reclaim is reclaim. */
+static void shares_of(const struct profile_usage *u, uint64_t share[N_SHARES])
+{
+	share[RAN] = since(u->reclaim_cpu_ns, u->cpu_ns);
+	share[FOR_CPU] = u->cpu_wait_ns;
+	share[STORAGE] = u->storage_wait_ns;
+	share[LOCKS] = u->lock_wait_ns;
+	share[SLEPT] = u->sleep_ns;
+	share[RECLAIM] = u->reclaim_ns;
+}
+
+static bool knows_shares(const struct phase_table *table, const struct recording_phase *phase)
+{
+	const struct profile_usage *u = &phase->usage;
+
+	(void)table;
+	return u->reclaim_ns || u->storage_wait_ns || u->lock_wait_ns || u->sleep_ns;
+}
+
+static void fill_shares(const struct text_report *t, const struct phase_table *table,
+			const struct recording_phase *phase, struct table_line *line)
+{
+	uint64_t share[N_SHARES], all = 0;
+
+	(void)t;
+	shares_of(&phase->usage, share);
+	for (size_t i = 0; i < N_SHARES; i++)
+		all += share[i];
+	for (size_t i = 0; i < table->n_cells; i++) {
+		if (share[i])
+			text_percent(line->cells[i], share[i], all);
+		else
+			snprintf(line->cells[i], UNITS_TEXT_MAX, "-");
+	}
+}
+
+static const struct phase_table shares_table = {
+	.name = "THREADS BY PHASE",
+	.titles = {"RAN", "FOR CPU", "STORAGE", "LOCKS", "SLEPT"},
+	.n_cells = N_SHARES - 1,
+	.has_any = knows_shares,
+	.fill = fill_shares,
+};
+/* Rare, and a column more than a narrow page has. */
+static const struct phase_table reclaim_table = {
+	.name = "THREADS BY PHASE",
+	.titles = {"RAN", "FOR CPU", "STORAGE", "LOCKS", "SLEPT", "RECLAIM"},
+	.n_cells = N_SHARES,
+	.has_any = knows_shares,
+	.fill = fill_shares,
+};
+
 /* ---- The process that began a phase, alone: of use where there are several ---- */
 
 static bool knows_own(const struct phase_table *table, const struct recording_phase *phase)
@@ -348,6 +404,7 @@ void text_usage(const struct text_report *t, const struct recording_phase *const
 {
 	put_table(t, &io_table, phases, n);
 	put_table(t, t->r->totals.usage.cpu_wait_ns ? &wait_table : &cpu_table, phases, n);
+	put_table(t, t->r->totals.usage.reclaim_ns ? &reclaim_table : &shares_table, phases, n);
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		const struct phase_table table = group_table(group);
 

@@ -115,8 +115,11 @@ static void put_cmdline(const struct event_lines *l, struct json_writer *j,
 
 static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 {
-	for (size_t i = 0; i < N_QUANTITIES; i++)
-		json_member_u64(j, quantities[i].event_key, quantity_of(&quantities[i], usage));
+	for (size_t i = 0; i < N_QUANTITIES; i++) {
+		if (quantities[i].in_audits)
+			json_member_u64(j, quantities[i].event_key,
+					quantity_of(&quantities[i], usage));
+	}
 }
 
 static void put_pages(const struct event_lines *l, struct json_writer *j,

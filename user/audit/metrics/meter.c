@@ -230,12 +230,15 @@ static void count(struct meter *meter, struct metered_process *process,
 {
 	uint64_t more;
 
-#define COUNT_EVERYWHERE(member) series_add(process->series, M_PROCESS_##member, more);
-#define COUNT_TOTALS(member)
-#define COUNT(member, s, u, where, ...)                                                            \
+#define COUNT_EVERYWHERE(member)                                                                   \
+	COUNT_TOTALS(member)                                                                       \
+	series_add(process->series, M_PROCESS_##member, more);
+#define COUNT_IF_ANY(member) COUNT_EVERYWHERE(member)
+#define COUNT_TOTALS(member)                                                                       \
 	more = count_more(&process->seen.member, pub->usage.member);                               \
-	series_add(meter->machine, M_MACHINE_##member, more);                                      \
-	COUNT_##where(member)
+	series_add(meter->machine, M_MACHINE_##member, more);
+#define COUNT_IN_RUNS(member)
+#define COUNT(member, s, u, where, ...) COUNT_##where(member)
 	USAGE_QUANTITIES(COUNT, )
 	/* If the process was larger under an earlier program, only its sizes at looks are known. */
 	series_raise(process->series, M_PROCESS_PEAK,

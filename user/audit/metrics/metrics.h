@@ -35,14 +35,20 @@ enum metric_kind {
 enum {
 	METRIC_MAX_LABELS = 4,
 	METRIC_VALUE_MAX = 128, /* bytes of a label's value; longer ones are cut */
-	METRIC_MAX_ROWS = 24,	/* of a kind */
+	METRIC_MAX_ROWS = 32,	/* of a kind */
 	METRICS_SERIES = 10000, /* by default, of processes, jobs and steps */
 };
 
-#define METRIC_OF_MACHINE(member, ...)		    M_MACHINE_##member,
+#define METRIC_OF_MACHINE(member, s, u, where, ...) METRIC_OF_MACHINE_##where(member)
+#define METRIC_OF_MACHINE_EVERYWHERE(member)	    M_MACHINE_##member,
+#define METRIC_OF_MACHINE_IF_ANY(member)	    M_MACHINE_##member,
+#define METRIC_OF_MACHINE_TOTALS(member)	    M_MACHINE_##member,
+#define METRIC_OF_MACHINE_IN_RUNS(member)
 #define METRIC_OF_PROCESS(member, s, u, where, ...) METRIC_OF_PROCESS_##where(member)
 #define METRIC_OF_PROCESS_EVERYWHERE(member)	    M_PROCESS_##member,
+#define METRIC_OF_PROCESS_IF_ANY(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_TOTALS(member)
+#define METRIC_OF_PROCESS_IN_RUNS(member)
 #define METRIC_BESIDE(member, ...) M_PROCESS_##member,
 
 /* In the order of their text; those of a kind stand together. See the table in metrics.c. */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* stalls.h - the events that tell when a thread has to free memory: see stall.bpf.c. */
+#ifndef QPROF_STALLS_H
+#define QPROF_STALLS_H
+
+struct bpf_link;
+struct qprof_bpf;
+
+enum { N_STALL_EVENTS = 6 };
+
+struct stalls {
+	struct bpf_link *links[N_STALL_EVENTS]; /* NULL: the kernel has no such event */
+};
+
+/* A kernel without CONFIG_MEMCG or CONFIG_COMPACTION lacks some, and has no such stalls. */
+void stalls_attach(struct stalls *stalls, struct qprof_bpf *bpf);
+
+void stalls_detach(struct stalls *stalls);
+
+#endif

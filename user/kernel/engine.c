@@ -2,7 +2,6 @@
 #include "kernel/engine.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "kernel/iterator.h"
 #include "kernel/late_programs.h"
 #include "kernel/pids.h"
+#include "kernel/procfs.h"
 #include "kernel/skeleton.h"
 #include "kernel/stalls.h"
 
@@ -193,19 +193,6 @@ static uint64_t tick_ns(void)
 	return tick.tv_sec * 1000000000ull + tick.tv_nsec;
 }
 
-/* Returns how many mappings a process may have, 0 if the kernel does not say. */
-static uint32_t max_mappings(void)
-{
-	FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
-	uint32_t most = 0;
-
-	if (file && fscanf(file, "%" SCNu32, &most) != 1)
-		most = 0;
-	if (file)
-		fclose(file);
-	return most;
-}
-
 /* All but job 0, which is for processes in no job. */
 static void fill_free_jobs(struct engine *e, uint32_t most)
 {
@@ -250,7 +237,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	e->bpf->rodata->config.tick_ns = tick_ns();
-	e->bpf->rodata->config.max_mappings = max_mappings();
+	e->bpf->rodata->config.max_mappings = procfs_max_mappings();
 	e->bpf->rodata->config.point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
 	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
 	code = qprof_bpf__load(e->bpf);

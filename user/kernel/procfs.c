@@ -386,3 +386,15 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end)
 	close(found);
 	return fd;
 }
+
+uint32_t procfs_max_mappings(void)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+	uint32_t most = 0;
+
+	if (file && fscanf(file, "%" SCNu32, &most) != 1)
+		most = 0;
+	if (file)
+		fclose(file);
+	return most;
+}

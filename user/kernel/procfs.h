@@ -40,6 +40,9 @@ struct procfs_memory {
 /* Returns 0, or -errno. */
 int procfs_memory(struct procfs_memory *memory);
 
+/* Returns how many mappings a process may have, 0 if the kernel does not say. */
+uint32_t procfs_max_mappings(void);
+
 /* A file that a process has mapped. */
 struct procfs_mapping {
 	uint64_t start, end;

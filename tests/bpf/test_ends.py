@@ -67,8 +67,10 @@ def test_fault(out, how):
 def test_truncated_file(out, tmp_path):
     file = tmp_path / "model.bin"
     end = only_end(ends(out, "bus", file, status=-signal.SIGBUS))
-    assert (end["how"], end["signal"], end["mapped_file"]) == ("signal", "SIGBUS", str(file)), end
-    assert f"! Ended by SIGBUS (beyond the end of a mapped file: {file}) at " in text_of(out), text_of(out)
+    assert (end["how"], end["signal"]) == ("signal", "SIGBUS"), end
+    # In a guest, and in a container, the root of a process is not that of all mounts.
+    assert end["mapped_file"].endswith(str(file)), end
+    assert f"! Ended by SIGBUS (beyond the end of a mapped file: {end['mapped_file']}) at " in text_of(out), text_of(out)
 
 
 def test_abort(out):

@@ -105,8 +105,8 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 	IF_EVERYWHERE_##where(                                                                     \
 		USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, where, since, NULL))
 /* Curves are of what changes all the time. */
-#define POINT_FIELD_(member, stem, unit, where, since, type)                                       \
-	USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, where, since, NULL)
+#define POINT_FIELD_(member, stem, unit, where, since_, type)                                      \
+	USAGE_FIELD_(type, QUANTITY_KEY_##unit(stem), member, unit, where, since_, NULL)
 #define POINT_FIELD_CALLS(...)	 POINT_FIELD_(__VA_ARGS__)
 #define POINT_FIELD_STORAGE(...) POINT_FIELD_(__VA_ARGS__)
 #define POINT_FIELD_CPU(...)	 POINT_FIELD_(__VA_ARGS__)
@@ -115,8 +115,8 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define POINT_FIELD_MODES(...)
 #define POINT_FIELD_SWITCHES(...)
 #define POINT_FIELD_STALLS(...)
-#define POINT_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, type)                \
-	IF_EVERYWHERE_##where(POINT_FIELD_##g(member, stem, unit, where, since, type))
+#define POINT_FIELD(member, stem, unit, where, g, w, t, c, row, since_, means_, type)              \
+	IF_EVERYWHERE_##where(POINT_FIELD_##g(member, stem, unit, where, since_, type))
 /* Of the process that began a phase, alone. */
 #define OWN_FIELD(member_, stem, unit, where, g, w, t, c, row, since_, means, ...)                 \
 	IF_EVERYWHERE_##where(                                                                     \

@@ -45,14 +45,13 @@ enum { FILE_BITS = 7 };
 static __always_inline u64 registered_until_6_12(struct io_ring_ctx *ring, u32 at)
 {
 	struct io_ring_ctx___until_6_12 *old = (void *)ring;
-	struct io_fixed_file *files = BPF_CORE_READ(old, file_table.files);
-	struct io_fixed_file file = {};
+	/* Of struct io_fixed_file, which is one word. Its name is not asked for: what the kernel's
+	 * own types lack is looked for in modules, and that takes CAP_SYS_ADMIN. */
+	u64 *files = BPF_CORE_READ(old, file_table.files), file = 0;
 
 	if (at < BPF_CORE_READ(old, nr_user_files))
-		bpf_probe_read_kernel(&file.file_ptr, sizeof(file.file_ptr),
-				      (void *)files +
-					      at * bpf_core_type_size(struct io_fixed_file));
-	return file.file_ptr;
+		bpf_probe_read_kernel(&file, sizeof(file), files + at);
+	return file;
 }
 
 static __always_inline u64 registered(struct io_ring_ctx *ring, u32 at)

@@ -420,12 +420,8 @@ struct io_ring_ctx {
 };
 
 /* Until 6.12. */
-struct io_fixed_file {
-	unsigned long file_ptr;
-};
-
 struct io_file_table___until_6_12 {
-	struct io_fixed_file *files;
+	void *files;
 };
 
 struct io_ring_ctx___until_6_12 {

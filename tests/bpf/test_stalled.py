@@ -386,7 +386,8 @@ def test_command_has_the_signals_that_it_would_have(out, tmp_path):
     alone = subprocess.run(show, capture_output=True, text=True, env=CLEAN_ENV, check=True).stdout
     assert run_qprof("-q", "-o", out, "--", *show).stdout == alone
     big = tmp_path / "big"
-    run = limited("-q", "-o", out, "--", "sh", "-c", f"exec head -c {2 * LIMIT} /dev/zero >{big}")
+    enough = 1 << 20  # for the profile
+    run = limited("-q", "-o", out, "--", "sh", "-c", f"exec head -c {2 * enough} /dev/zero >{big}", limit=enough)
     assert run.returncode == -signal.SIGXFSZ, f"the command's own end; {run}"
     assert ending(process_of(parse(out), parse(out)["processes"][0]["pid"])[0]) == -signal.SIGXFSZ
 

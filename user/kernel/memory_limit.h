@@ -23,14 +23,14 @@ void memory_limit_of(uint32_t pid, struct memory_limit *limit);
 /* A limit, and what is left of it. */
 struct memory_room {
 	unsigned int index; /* the same at each reading, below MEMORY_ROOMS */
+	bool of_process;    /* it is about the address space of one process */
 	const char *of; /* as above, or "RLIMIT_AS", "RLIMIT_DATA"; valid as long as the limits */
 	/*
 	 * Page cache of a cgroup, and what the kernel takes for available of the machine, is left:
 	 * it goes before anything is refused.
 	 */
 	uint64_t limit, left;
-	uint64_t least;	 /* that was left so far, if the kernel remembers it, or left */
-	bool of_process; /* it is about the address space of one process */
+	uint64_t least; /* that was left so far, if the kernel remembers it, or left */
 };
 
 enum { MEMORY_ROOMS = 16 };

@@ -390,15 +390,15 @@ static int begin_exception(struct deaths *d, const struct wire_checkpoint *cp, c
 
 static int add_words(struct profile_death *death, const char *text)
 {
-	const size_t len = strlen(death->exception);
+	const size_t len = strlen(death->exception), more = strlen(text);
 	char *longer;
 
-	if (len + strlen(text) > MAX_WORDS)
+	if (len + more > MAX_WORDS)
 		return 0;
-	longer = realloc(death->exception, len + strlen(text) + 1);
+	longer = realloc(death->exception, len + more + 1);
 	if (!longer)
 		return -ENOMEM;
-	strcpy(longer + len, text);
+	memcpy(longer + len, text, more + 1);
 	death->exception = longer;
 	return 0;
 }

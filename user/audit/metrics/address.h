@@ -26,10 +26,10 @@ int address_parse(const char *text, struct address *address);
  * Listens. A Unix socket is made with the rights of the user who called sudo, if one did, and with
  * mode 0660; one that nobody listens at any more is replaced. Returns a descriptor, or -1 and *err.
  */
-int address_listen(const struct address *address, struct error *err);
+int address_listen(const struct address *at, struct error *err);
 /* Says where a socket listens. */
 void address_tell(int fd);
 /* Removes a Unix socket. */
-void address_leave(const struct address *address);
+void address_leave(const struct address *at);
 
 #endif

@@ -27,11 +27,13 @@ static void put_address(__be32 to[4], __be16 *port, const struct sockaddr_storag
 	const struct sockaddr_in *v4 = (const void *)address;
 	const struct sockaddr_in6 *v6 = (const void *)address;
 
-	if (address->ss_family == AF_INET)
+	if (address->ss_family == AF_INET) {
 		memcpy(to, &v4->sin_addr, sizeof(v4->sin_addr));
-	else
+		memcpy(port, &v4->sin_port, sizeof(*port));
+	} else {
 		memcpy(to, &v6->sin6_addr, sizeof(v6->sin6_addr));
-	*port = address->ss_family == AF_INET ? v4->sin_port : v6->sin6_port;
+		memcpy(port, &v6->sin6_port, sizeof(*port));
+	}
 }
 
 /* Asks the kernel for the socket that is bound to `from` and connected to `to`. */
@@ -89,8 +91,10 @@ static void note_host(struct peer *peer, const struct sockaddr_storage *from)
 		memcpy(host + 12, &v4->sin_addr, 4);
 	}
 	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)host)) {
-		if (host[12] == 127)
-			memcpy(host + 13, "\0\0\1", 3);
+		if (host[12] == 127) { /* all of 127.0.0.0/8 is here */
+			host[13] = host[14] = 0;
+			host[15] = 1;
+		}
 		return;
 	}
 	if (!IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)host))

@@ -44,7 +44,7 @@ static struct turn *of_most(struct turns *t, bool served, unsigned int *most)
 		n = count(t, &turn->peer, served);
 		if (n < *most)
 			continue;
-		if (n > *most || (turn->number < found->number) == served)
+		if (!found || n > *most || (turn->number < found->number) == served)
 			found = turn;
 		*most = n;
 	}

@@ -12,6 +12,7 @@
  */
 #include "aio.bpf.h"
 #include "io.bpf.h"
+#include "own_stack.bpf.h"
 
 enum { MAX_CONTEXTS = 4096 };
 
@@ -188,6 +189,7 @@ int libaio_submitted(struct pt_regs *ctx)
 	struct submission s = {0};
 	struct call call;
 
+	have_own_stack(ctx);
 	if (!pop_call(&call) || n <= 0)
 		return 0;
 	s.requests = call.arg[2];

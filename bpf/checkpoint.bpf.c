@@ -3,6 +3,8 @@
 #include "args.bpf.h"
 #include "job.bpf.h"
 #include "pids.bpf.h"
+#include "own_stack.bpf.h"
+#include "thrown.bpf.h"
 
 enum {
 	SHORT_NAME = 64, /* bytes for the name in a small record, which nearly all names fit */
@@ -131,6 +133,31 @@ static __always_inline bool may_go_on(struct proc *proc, u32 tid)
 	return !refusal;
 }
 
+/* Without the frame it would be taken for one that is caught. */
+static __always_inline int note_thrown(struct pt_regs *ctx, const struct wire_site *site)
+{
+	struct thrown *thrown = bpf_task_storage_get(&last_thrown, bpf_get_current_task_btf(), NULL,
+						     BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thrown)
+		return 0;
+	thrown->stack = PT_REGS_SP(ctx);
+	if (!read_arg(ctx, &site->arg[1], &thrown->type) ||
+	    bpf_probe_read_user(thrown->frame, sizeof(thrown->frame), (void *)thrown->stack))
+		thrown->stack = 0;
+	return 0;
+}
+
+static __always_inline int note_caught(struct pt_regs *ctx)
+{
+	struct thrown *thrown =
+		bpf_task_storage_get(&last_thrown, bpf_get_current_task_btf(), NULL, 0);
+
+	if (thrown && PT_REGS_SP(ctx) > thrown->stack)
+		thrown->stack = 0;
+	return 0;
+}
+
 /*
  * Sleepable, to read memory that is not resident (not in an audit). So it reads the name before it
  * reserves a record: a fault that its owner does not serve (userfaultfd) would hold up the ring. A
@@ -144,6 +171,7 @@ int site_hit(struct pt_regs *ctx)
 	char text[SHORT_NAME] = {};
 	long len = -1;
 
+	have_own_stack(ctx);
 	if (!hit.proc || hit.proc->waiting || tree_of(hit.proc->job)->finished)
 		return 0;
 	if (config.audit && !may_go_on(hit.proc, hit.tid))
@@ -152,12 +180,17 @@ int site_hit(struct pt_regs *ctx)
 	hit.site = bpf_map_lookup_elem(&sites, &hit.index);
 	if (!hit.site)
 		return 0;
+	if (hit.site->what == WIRE_THROWN)
+		return note_thrown(ctx, hit.site);
+	if (hit.site->what == WIRE_CAUGHT)
+		return note_caught(ctx);
 	if (!hit.site->named_by_site && read_arg(ctx, &hit.site->arg[0], &name) && name) {
 		name = cut_address(name, &hit.site->arg[0]);
 		len = read_name(text, name);
 	}
 	hit.has_value =
 		hit.site->what == WIRE_METRIC && read_arg(ctx, &hit.site->arg[1], &hit.value);
+	tell_gpu(hit.proc, hit.tid);
 	if (len == SHORT_NAME)
 		emit_long(&hit, name);
 	else

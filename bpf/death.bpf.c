@@ -12,8 +12,10 @@
  *
  * Which limit: while a memory cgroup has the OOM killer look for a victim, it and all cgroups below
  * it have oom_lock set (mem_cgroup_oom_trylock() in mm/memcontrol.c). So of the cgroups above the
- * asker, the topmost of those with oom_lock is the one. Nothing is locked when memory.max is
- * lowered (v2): then a cgroup above the victim has more than it may have. Else it is the machine.
+ * asker, the topmost of those with oom_lock is the one. Who writes to the memory of another process
+ * (a debugger, or whoever sets a uprobe) asks for that one's cgroup: then it is above the victim.
+ * Nothing is locked when memory.max is lowered (v2): then a cgroup above the victim has more than
+ * it may have. Else it is the machine.
  */
 #include "ending.bpf.h"
 #include "memcg.bpf.h"
@@ -43,13 +45,6 @@ struct {
 	__type(value, struct kill);
 } last_kill SEC(".maps");
 
-static __always_inline struct kill *last_kill_here(void)
-{
-	const u32 zero = 0;
-
-	return bpf_map_lookup_elem(&last_kill, &zero);
-}
-
 /* All signals of the machine come here: what ends nobody leaves at the first comparison. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(signal_is_sent, int signal, struct kernel_siginfo *info, struct task_struct *task,
@@ -59,7 +54,7 @@ int BPF_PROG(signal_is_sent, int signal, struct kernel_siginfo *info, struct tas
 
 	if (result != DELIVERED || !ends_by_default(signal))
 		return 0;
-	kill = last_kill_here();
+	kill = here(&last_kill);
 	if (!kill)
 		return 0;
 	if (signal == SIGKILL && (u64)info == BY_KERNEL) {
@@ -169,6 +164,8 @@ static __always_inline void find_limit(struct wire_death *d, struct task_struct 
 		return;
 	memcg = refusing(memcg_of((void *)bpf_get_current_task()));
 	if (!memcg)
+		memcg = refusing(memcg_of(victim));
+	if (!memcg)
 		memcg = overfull(memcg_of(victim));
 	if (!memcg)
 		return;
@@ -202,7 +199,7 @@ static __always_inline void emit_death(struct proc *proc, struct task_struct *vi
 /* Returns the task that the kernel has just killed from here, or NULL. */
 static __always_inline struct task_struct *just_killed(void)
 {
-	struct kill *kill = last_kill_here();
+	struct kill *kill = here(&last_kill);
 	struct task_struct *victim;
 
 	if (!kill || kill->sender != (u64)bpf_get_current_task())

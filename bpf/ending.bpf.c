@@ -11,6 +11,7 @@
 #include "pids.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
+#include "thrown.bpf.h"
 
 enum {
 	SI_TIMER = -2,
@@ -18,6 +19,8 @@ enum {
 	FRAME_MAX = 64 << 20, /* by which one function moves the stack pointer, at most */
 	MAX_DEPTH = 24,	      /* directories of a path */
 	PATH_PART = 256,
+	MAX_DESCRIPTORS = 256,
+	CAP_IPC_LOCK = 14,
 	PATH_AT = sizeof(struct wire_ending) - WIRE_PATH_MAX,
 };
 
@@ -34,9 +37,7 @@ struct {
 
 static __always_inline struct wire_ending *draft(void)
 {
-	const u32 zero = 0;
-
-	return bpf_map_lookup_elem(&ending_draft, &zero);
+	return here(&ending_draft);
 }
 
 static __always_inline struct mount *mount_of(struct vfsmount *vfs)
@@ -44,36 +45,64 @@ static __always_inline struct mount *mount_of(struct vfsmount *vfs)
 	return (void *)vfs - bpf_core_field_offset(struct mount, mnt);
 }
 
+/* A path in the making, from its end. */
+struct climb {
+	u64 mount, dentry; /* where it is */
+	u32 at;		   /* bytes of it so far */
+	bool at_root;
+};
+
+/* bpf_loop(), for the verifier goes through one step instead of all. Returns 1 at the end. */
+static long climb_one(u32 i, struct climb *c)
+{
+	struct mount *mount = (void *)c->mount;
+	struct dentry *dentry = (void *)c->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	struct wire_ending *e = draft();
+	const u32 at = c->at;
+	long len;
+
+	if (parent == dentry) {
+		c->mount = (u64)BPF_CORE_READ(mount, mnt_parent);
+		c->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
+		c->at_root = c->mount == (u64)mount;
+		return c->at_root;
+	}
+	if (!e || at > WIRE_PATH_MAX - PATH_PART)
+		return 1;
+	len = bpf_probe_read_kernel_str(e->path + at, PATH_PART,
+					BPF_CORE_READ(dentry, d_name.name));
+	if (len < 0)
+		return 1;
+	c->at += len;
+	c->dentry = (u64)parent;
+	e->components++;
+	return 0;
+}
+
 /* The path is of what the process's namespace has mounted where; a lazily unmounted one is cut. */
 static __always_inline void fill_path(struct wire_ending *e, struct file *file)
 {
-	struct mount *mount = mount_of(BPF_CORE_READ(file, f_path.mnt));
-	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry), *parent;
-	u32 at = 0;
-	long len;
+	struct climb climb = {
+		.mount = (u64)mount_of(BPF_CORE_READ(file, f_path.mnt)),
+		.dentry = (u64)BPF_CORE_READ(file, f_path.dentry),
+	};
 
-	for (u32 i = 0; i < MAX_DEPTH; i++) {
-		parent = BPF_CORE_READ(dentry, d_parent);
-		if (parent == dentry) {
-			struct mount *outer = BPF_CORE_READ(mount, mnt_parent);
+	bpf_loop(MAX_DEPTH, climb_one, &climb, 0);
+	e->cut = !climb.at_root;
+}
 
-			if (outer == mount)
-				return;
-			dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-			mount = outer;
-			continue;
-		}
-		if (at > WIRE_PATH_MAX - PATH_PART)
-			break;
-		len = bpf_probe_read_kernel_str(e->path + at, PATH_PART,
-						BPF_CORE_READ(dentry, d_name.name));
-		if (len < 0)
-			break;
-		at += len;
-		e->components++;
-		dentry = parent;
-	}
-	e->cut = 1;
+/* Also of a page that is not at the end of a file, and that there is no room for. */
+static __always_inline void note_mapping(struct wire_ending *e, struct vm_area_struct *vma,
+					 struct file *file)
+{
+	const u64 at = e->address - BPF_CORE_READ(vma, vm_start) +
+		       BPF_CORE_READ(vma, vm_pgoff) * (WIRE_POINT_BYTES / config.point_pages);
+
+	fill_path(e, file);
+	if (at >= (u64)BPF_CORE_READ(file, f_inode, i_size))
+		return;
+	e->devices[0] = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	e->n_devices = 1;
 }
 
 /* The page below a thread's stack is mapped without any right. */
@@ -86,7 +115,7 @@ static long look_at_mapping(struct task_struct *task, struct vm_area_struct *vma
 	if (!e)
 		return 0;
 	if (file && e->signal == SIGBUS)
-		fill_path(e, file);
+		note_mapping(e, vma, file);
 	e->stack_overflow = !file && e->signal == SIGSEGV &&
 			    !(BPF_CORE_READ(vma, vm_flags) & rights) &&
 			    stack < BPF_CORE_READ(vma, vm_end) + PAGE &&
@@ -154,8 +183,80 @@ static __always_inline void fill_sender(struct wire_ending *e, u64 info, u32 job
 	bpf_get_current_comm(e->sender_comm, sizeof(e->sender_comm));
 }
 
+/* ---- Exceptions of C++ -------------------------------------------------------------------------
+ */
+
+/* The task is the one that runs, and aborts. */
+static __always_inline void fill_thrown(struct wire_ending *e)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct thrown *thrown = bpf_task_storage_get(&last_thrown, task, NULL, 0);
+	struct thrown now = {};
+	u64 name = 0;
+
+	if (!thrown || PT_REGS_SP_CORE((struct pt_regs *)bpf_task_pt_regs(task)) >= thrown->stack)
+		return;
+	bpf_probe_read_user(now.frame, sizeof(now.frame), (void *)thrown->stack);
+	for (u32 i = 0; i < THROWN_WORDS; i++)
+		if (now.frame[i] != thrown->frame[i])
+			return;
+	bpf_probe_read_user(&name, sizeof(name), (void *)(thrown->type + sizeof(name)));
+	if (bpf_probe_read_user_str(e->thrown, sizeof(e->thrown), (void *)name) < 0)
+		e->thrown[0] = '\0';
+}
+
+/* ---- Files ------------------------------------------------------------------------------------
+ */
+
+static __always_inline bool has_device(const struct wire_ending *e, u32 device)
+{
+	for (u32 i = 0; i < WIRE_DEVICES_MAX; i++)
+		if (i < e->n_devices && e->devices[i] == device)
+			return true;
+	return false;
+}
+
+static long look_at_descriptor(u32 fd, struct file ***files)
+{
+	struct wire_ending *e = draft();
+	struct file *file = NULL;
+	u32 device;
+
+	bpf_probe_read_kernel(&file, sizeof(file), *files + fd);
+	if (!e || !file || !(BPF_CORE_READ(file, f_mode) & FMODE_WRITE) ||
+	    (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFREG)
+		return 0;
+	device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	if (has_device(e, device))
+		return 0;
+	if (e->n_devices >= WIRE_DEVICES_MAX)
+		return 1;
+	e->devices[e->n_devices++] = device;
+	return 0;
+}
+
+static __always_inline void fill_devices(struct wire_ending *e, struct task_struct *task)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	const u32 max = BPF_CORE_READ(table, max_fds);
+	struct file **files = BPF_CORE_READ(table, fd);
+
+	if (e->by == WIRE_BY_PROCESS || e->signal == SIGBUS)
+		return;
+	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, look_at_descriptor, &files, 0);
+}
+
 /* ---- The record -------------------------------------------------------------------------------
  */
+
+/* Who has it in the first namespace may lock what he likes. */
+static __always_inline bool has_capability(const struct cred *cred, u32 capability)
+{
+	u64 effective = 0;
+
+	bpf_probe_read_kernel(&effective, sizeof(effective), &cred->cap_effective);
+	return effective & 1ULL << capability && !BPF_CORE_READ(cred, user_ns, level);
+}
 
 static __always_inline void fill_room(struct wire_room *room, struct task_struct *task)
 {
@@ -165,10 +266,18 @@ static __always_inline void fill_room(struct wire_room *room, struct task_struct
 	room->data = BPF_CORE_READ(task, mm, data_vm);
 	room->as_max = BPF_CORE_READ(task, signal, rlim[RLIMIT_AS].rlim_cur);
 	room->data_max = BPF_CORE_READ(task, signal, rlim[RLIMIT_DATA].rlim_cur);
+	room->locked = BPF_CORE_READ(task, mm, locked_vm);
+	room->locked_max = has_capability(BPF_CORE_READ(task, cred), CAP_IPC_LOCK)
+				   ? ~0ULL
+				   : BPF_CORE_READ(task, signal, rlim[RLIMIT_MEMLOCK].rlim_cur);
 }
 
-static __always_inline void emit(struct wire_ending *e, struct proc *proc, u32 tid)
+static __always_inline void emit(struct wire_ending *e, struct task_struct *task, struct proc *proc,
+				 u32 tid)
 {
+	fill_devices(e, task);
+	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
+	fill_room(&e->room, task);
 	recount(memory_of(proc));
 	fill_header(&e->h, WIRE_ENDING, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);
 	memory_of_tree(proc->job, &e->tree);
@@ -191,8 +300,9 @@ int tell_signal(u64 at, u64 info, u32 signal)
 	fill_sender(e, info, proc->job);
 	if (e->code > 0 && is_fault(signal))
 		fill_fault(e);
-	fill_room(&e->room, task);
-	emit(e, proc, tid_of(task));
+	if (signal == SIGABRT && at == bpf_get_current_task())
+		fill_thrown(e);
+	emit(e, task, proc, tid_of(task));
 	return 0;
 }
 
@@ -207,7 +317,6 @@ int tell_failure(struct proc *proc, u32 tid)
 	if (!e || !proc || !BPF_CORE_READ(task, mm))
 		return 0;
 	__builtin_memset(e, 0, PATH_AT);
-	fill_room(&e->room, task);
-	emit(e, proc, tid);
+	emit(e, task, proc, tid);
 	return 0;
 }

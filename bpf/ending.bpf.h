@@ -8,6 +8,7 @@
 enum {
 	SIGILL = 4,
 	SIGTRAP = 5,
+	SIGABRT = 6,
 	SIGBUS = 7,
 	SIGFPE = 8,
 	SIGKILL = 9,

@@ -9,6 +9,8 @@
 #include "file.bpf.h"
 #include "file_calls.bpf.h"
 
+u32 last_use;
+
 enum {
 	USES_A_CALL = 8,    /* of native AIO */
 	MAP_SHARED_BIT = 1, /* in MAP_SHARED and MAP_SHARED_VALIDATE, not in MAP_PRIVATE */

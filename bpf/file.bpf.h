@@ -97,7 +97,7 @@ struct {
 	__type(value, struct use);
 } uses __weak SEC(".maps");
 
-u32 last_use __weak; /* number of the use that began last */
+extern u32 last_use; /* number of the use that began last */
 
 /* Room for one program at a time: nothing else of ours opens a file on this CPU meanwhile. */
 struct opening {
@@ -220,6 +220,7 @@ static __noinline int tell_begin(const struct caller *c)
 
 	if (!proc)
 		return 0;
+	tell_gpu(proc, c->tid);
 	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + sizeof(struct wire_opened), 0);
 	if (!cp) {
 		lose_record(proc);
@@ -240,6 +241,7 @@ static __noinline int tell_end(const struct caller *c, u32 id)
 
 	if (!proc)
 		return 0;
+	tell_gpu(proc, c->tid);
 	cp = bpf_ringbuf_reserve(&control, sizeof(*cp), 0);
 	if (!cp) {
 		lose_record(proc);

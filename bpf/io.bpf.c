@@ -13,6 +13,7 @@
  * Example: splice() of 64 KiB from a file to a pipe counts as 65536 read and 65536 written.
  */
 #include "io.bpf.h"
+#include "own_stack.bpf.h"
 
 struct vectors {
 	u64 at, bytes;
@@ -48,9 +49,6 @@ __attribute__((noinline)) u64 vector_bytes(u64 at, u32 n, u32 bits)
 	bpf_loop(n < MAX_VECTORS ? n : MAX_VECTORS, add_vector, &vectors, 0);
 	return vectors.bytes < MAX_TRANSFER ? vectors.bytes : MAX_TRANSFER;
 }
-
-/* include/linux/fs.h */
-enum { FMODE_WRITE = 2 };
 
 /* Returns true if vmsplice() writes to the pipe: it reads only from a pipe that it cannot write. */
 static __always_inline bool fills_pipe(u32 fd)
@@ -138,6 +136,7 @@ int library_call_begins(struct pt_regs *ctx)
 	struct call call = {{PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx)}};
 	u64 id = current_id();
 
+	have_own_stack(ctx);
 	if (find_proc(id >> 32) && bpf_map_update_elem(&calls, &id, &call, BPF_ANY))
 		count(unknown_requests);
 	return 0;
@@ -147,6 +146,7 @@ int library_call_begins(struct pt_regs *ctx)
 SEC("?uretprobe")
 int libc_splice_done(struct pt_regs *ctx)
 {
+	have_own_stack(ctx);
 	return copied(PT_REGS_RC(ctx));
 }
 
@@ -155,17 +155,20 @@ int libc_vmsplice_done(struct pt_regs *ctx)
 {
 	struct call call;
 
+	have_own_stack(ctx);
 	return pop_call(&call) ? vmspliced(call.arg[0], PT_REGS_RC(ctx)) : 0;
 }
 
 SEC("?uretprobe")
 int libc_vm_read_done(struct pt_regs *ctx)
 {
+	have_own_stack(ctx);
 	return read_memory(PT_REGS_RC(ctx));
 }
 
 SEC("?uretprobe")
 int libc_vm_write_done(struct pt_regs *ctx)
 {
+	have_own_stack(ctx);
 	return wrote_memory(PT_REGS_RC(ctx));
 }

@@ -19,6 +19,7 @@
 #include "args.bpf.h"
 #include "job.bpf.h"
 #include "pids.bpf.h"
+#include "own_stack.bpf.h"
 
 enum {
 	MAX_USES = 8192,
@@ -157,9 +158,11 @@ static __always_inline void fill_texts(struct wire_hit *to, const struct coming_
 static __always_inline bool tell(const struct coming_by *by, u8 what)
 {
 	const u32 size = sizeof(struct wire_checkpoint) + sizeof(struct wire_hit);
-	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, size, 0);
+	struct wire_checkpoint *c;
 	struct wire_hit *hit;
 
+	tell_gpu(by->proc, by->tid);
+	c = bpf_ringbuf_reserve(&control, size, 0);
 	if (!c) {
 		atomic_add(&tree_of(by->proc->job)->epoch, 1); /* a hole in the sequence */
 		count(lost_checkpoints);
@@ -215,6 +218,7 @@ int item_hit(struct pt_regs *ctx)
 	u8 what;
 	bool told;
 
+	have_own_stack(ctx);
 	if (!is_used(&by))
 		return 0;
 	by.call.stack = PT_REGS_SP(ctx);

@@ -93,6 +93,8 @@ static __noinline int move_process(struct proc *proc, u32 job)
 	atomic_add(&from->processes, -1);
 	atomic_add(&to->processes, 1);
 	move_mm(memory_of(proc), job);
+	if (gpu_used)
+		move_gpu(proc, job);
 	return 0;
 }
 
@@ -132,6 +134,7 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 		return refusal;
 	}
 	*tree_of(job) = new_tree;
+	bpf_map_delete_elem(&gpu_trees, &job);
 	if (move_process(proc, job))
 		return 0; /* the loader has made it join another job */
 	proc->flags |= WIRE_PROCESS_TARGET;

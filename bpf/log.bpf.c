@@ -278,6 +278,7 @@ static __always_inline void fill_record(const struct writing *w)
 	u32 *skipped = &w->listening->skipped[w->stream & 1];
 	struct wire_checkpoint *c = &w->room->record;
 
+	tell_gpu(w->proc, w->tid);
 	fill_checkpoint(c, w->proc, WIRE_TEXT, WIRE_TEXT_STDOUT + (w->stream & 1), w->tid);
 	c->name_state = WIRE_NAME_OK;
 	c->text_state = *skipped & ~WIRE_TEXT_OPEN;

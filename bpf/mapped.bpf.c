@@ -8,20 +8,25 @@
  * has searched the new mappings, so that no library's first probe is missed.
  *
  * Example: python maps libtorch.so, which makes change 42. The program in slot 7 sends WIRE_MAPPED
- * {slot 7, change 42}, and waits. A millisecond later the loader has searched libtorch.so, attached
- * its probes, and writes searched[7] = 42: the program goes on.
+ * {slot 7}, and waits for 42. The loader begins the search as of change 42 or a later one, 45, say.
+ * A millisecond later it has searched libtorch.so, attached its probes, and writes searched[7] =
+ * 45: the program goes on.
  *
  * A program waits for a slow loader, but not for a loader that does not answer: it may be stopped,
  * or wait for something itself. After either of these no program waits again in this run:
  * - The loader did nothing for DEAF_NS while a program waited.
  * - A program waited HOLD_NS, and for the last DEAF_NS of it the loader got no CPU time: a file
  *   system that does not answer (FUSE, NFS, a disk that hangs) may hold the loader up for good.
+ * While the loader says that it loads programs, some seconds are no reason.
  */
+#include "hold.bpf.h"
 #include "pids.bpf.h"
+#include "own_stack.bpf.h"
 
 enum {
 	/* Usually a millisecond; longer on an overloaded machine, or without uprobe_multi. */
 	HOLD_NS = 1000000000,
+	LOADING_HOLDS = 6, /* times HOLD_NS: while it loads programs */
 	DEAF_NS = 100000000,
 	RAN_SHIFT = 20,
 	HOLD_SPINS = 8 << 20, /* the most that bpf_loop() does */
@@ -49,6 +54,20 @@ struct {
 	__type(value, u64);
 } searched SEC(".maps");
 
+/*
+ * A process has at most one WIRE_MAPPED in the ring, however often it changes its mappings: the
+ * search that it asks for will see all changes until then.
+ *
+ * Example: a program maps a library (WIRE_MAPPED, PENDING) and another one (nothing is sent). The
+ * loader takes the record, says that the search begins (NONE), and walks both. A third library,
+ * mapped during the walk, sends a record again.
+ */
+enum search_state {
+	SEARCH_NONE,
+	SEARCH_PENDING, /* the loader has not begun yet */
+	SEARCH_LATER,	/* likewise; it has put the search off, and no program waits for that */
+};
+
 struct hold {
 	u32 slot;
 	u32 ran; /* when the loader last ran, in units of 2^20 ns: the stack is short */
@@ -64,6 +83,24 @@ SEC("syscall")
 int name_loader(void *unused)
 {
 	machine.loader = (u64)bpf_get_current_task();
+	return 0;
+}
+
+struct search_args {
+	u64 started_ns;
+	u32 tgid, later;
+};
+
+/* Called by the loader before it walks the mappings of a process; or, later: as it puts that off.
+ */
+SEC("syscall")
+int begin_search(struct search_args *args)
+{
+	struct proc *proc = find_proc(args->tgid);
+
+	if (!proc || proc->started_ns != args->started_ns)
+		return 1;
+	__sync_lock_test_and_set(&proc->search, args->later ? SEARCH_LATER : SEARCH_NONE);
 	return 0;
 }
 
@@ -105,6 +142,11 @@ static __always_inline bool give_up(struct hold *hold)
 	struct task_struct *loader = (void *)machine.loader;
 	const u64 now = bpf_ktime_get_ns();
 
+	if (*(volatile u32 *)&machine.loading && now < hold->until + LOADING_HOLDS * (u64)HOLD_NS) {
+		hold->at_work_ns = now;
+		hold->ran = now >> RAN_SHIFT;
+		return machine.leaving || BPF_CORE_READ(loader, flags) & PF_EXITING;
+	}
 	if (is_at_work(loader, hold, now))
 		hold->at_work_ns = now;
 	else if (now - hold->at_work_ns > DEAF_NS)
@@ -139,6 +181,21 @@ static __always_inline void hold_back(struct hold *hold)
 	atomic_add(&machine.waited_ns, bpf_ktime_get_ns() - (hold->until - HOLD_NS));
 }
 
+int hold_until_searched(u32 slot, u64 change, u64 code)
+{
+	const u64 now = bpf_ktime_get_ns();
+	struct hold hold = {
+		.slot = slot,
+		.change = change,
+		.until = now + HOLD_NS,
+		.code = code,
+		.at_work_ns = now,
+	};
+
+	hold_back(&hold);
+	return 0;
+}
+
 static long read_program_file(struct task_struct *task, struct vm_area_struct *vma,
 			      struct wire_code *code)
 {
@@ -168,6 +225,24 @@ static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, stru
 	return searched_ns && bpf_ktime_get_ns() - *searched_ns < KNOWN_NS;
 }
 
+/* Asks for a search of the process. Returns false if the record was lost. */
+static __always_inline bool ask_for_search(struct proc *proc, u64 id, const struct wire_code *code)
+{
+	struct wire_mapped *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+
+	if (!e) {
+		proc->search = SEARCH_NONE;
+		count(lost_mapped);
+		return false;
+	}
+	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), proc->job, id >> 32, id, proc->started_ns);
+	e->code = *code;
+	e->slot = proc->slot;
+	e->reserved = 0;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	return true;
+}
+
 /*
  * Tells the loader that the current process has new mappings, and waits until it has searched them;
  * not if they are known, and not in an audit, which holds up nobody. address: any that is mapped.
@@ -178,9 +253,9 @@ static __noinline int wait_for_search(u64 address)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 id = current_id();
 	struct proc *proc = find_proc(id >> 32);
-	struct wire_mapped *e;
 	struct wire_code code;
 	struct hold hold;
+	u64 state;
 	bool known;
 
 	if (!proc || proc->waiting)
@@ -189,22 +264,16 @@ static __noinline int wait_for_search(u64 address)
 	known = is_known(task, proc->exec_vm, &code);
 	hold.slot = proc->slot;
 	hold.code = address;
+	/* In this order: the loader's search is as of the number that it reads once it has begun.
+	 */
 	hold.change = atomic_add(&machine.changes, 1) + 1;
-	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
-	if (!e) {
-		count(lost_mapped);
+	state = __sync_val_compare_and_swap(&proc->search, SEARCH_NONE, SEARCH_PENDING);
+	if (state == SEARCH_LATER || (state == SEARCH_NONE && !ask_for_search(proc, id, &code)))
 		return 0;
-	}
-	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), proc->job, id >> 32, id, proc->started_ns);
-	e->code = code;
-	e->change = hold.change;
-	e->slot = hold.slot;
-	e->reserved = 0;
-	hold.at_work_ns = e->h.time_ns;
-	hold.until = e->h.time_ns + HOLD_NS;
+	hold.at_work_ns = bpf_ktime_get_ns();
+	hold.until = hold.at_work_ns + HOLD_NS;
 	hold.cpu_ns = 0;
 	hold.ran = 0;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	if (!known && !config.audit)
 		hold_back(&hold);
 	return 0;
@@ -216,6 +285,7 @@ int objects_changed(struct pt_regs *ctx)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct proc *proc = find_proc(current_id() >> 32);
 
+	have_own_stack(ctx);
 	if (!proc || BPF_CORE_READ(task, mm, exec_vm) == proc->exec_vm)
 		return 0;
 	return wait_for_search(PT_REGS_IP(ctx));

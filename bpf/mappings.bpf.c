@@ -29,6 +29,14 @@ static __always_inline u64 change_time(struct inode *inode)
 	       BPF_CORE_READ(old, i_ctime.tv_nsec);
 }
 
+/* Returns true if anything maps the file besides the mapping that is looked at. */
+static __always_inline bool is_mapped_elsewhere(struct inode *inode)
+{
+	struct rb_node *node = BPF_CORE_READ(inode, i_mapping, i_mmap.rb_root.rb_node);
+
+	return BPF_CORE_READ(node, rb_left) || BPF_CORE_READ(node, rb_right);
+}
+
 SEC("iter/task_vma")
 int tell_mappings(struct bpf_iter__task_vma *ctx)
 {
@@ -54,6 +62,10 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 	m.size = BPF_CORE_READ(inode, i_size);
 	m.changed_ns = change_time(inode);
 	m.file_system = BPF_CORE_READ(inode, i_sb, s_magic);
+	if (asked_address) {
+		m.elsewhere = is_mapped_elsewhere(inode);
+		m.links = BPF_CORE_READ(inode, i_nlink);
+	}
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

@@ -2,11 +2,13 @@
 /* mms.bpf.c - mms come and go: the slots, the buckets and the hash table of mms.bpf.h. */
 #include "mms.bpf.h"
 
+u64 mm_buckets[1 << MM_BUCKET_BITS];
+
 int atomic_max(u64 *word, u64 value)
 {
 	if (!word)
 		return 0;
-	attempts (16) {
+	attempts (ATTEMPTS) {
 		u64 old = *(volatile u64 *)word;
 
 		if (value <= old || __sync_val_compare_and_swap(word, old, value) == old)
@@ -26,27 +28,29 @@ static __always_inline u64 bucket_with(u64 bucket, s64 change, u32 slot)
 	return mms << 32 | (bucket ? (u32)bucket : slot);
 }
 
-static __always_inline bool change_bucket(u64 key, s64 change, u32 slot)
+struct bucket_change {
+	u64 *bucket;
+	s64 change;
+	u32 slot;
+	u32 done;
+};
+
+static long try_to_change(u32 i, struct bucket_change *c)
 {
-	u64 *bucket = bucket_of(key);
+	u64 old = *(volatile u64 *)c->bucket;
 
-	attempts (16) {
-		u64 old = *(volatile u64 *)bucket;
-
-		if (__sync_val_compare_and_swap(bucket, old, bucket_with(old, change, slot)) == old)
-			return true;
-	}
-	return false;
+	c->done = __sync_val_compare_and_swap(c->bucket, old,
+					      bucket_with(old, c->change, c->slot)) == old;
+	return c->done;
 }
 
-static long clear_parts(u32 cpu, u32 *slot)
+/* Returns 0 if others have changed the bucket over and over. */
+__noinline int change_bucket(u64 key, s64 change, u32 slot)
 {
-	u32 at = cpu * config.max_processes + *slot;
-	struct cpu_parts *of_cpu = bpf_map_lookup_elem(&parts, &at);
+	struct bucket_change c = {.bucket = bucket_of(key), .change = change, .slot = slot};
 
-	if (of_cpu)
-		__builtin_memset(of_cpu, 0, sizeof(*of_cpu));
-	return 0;
+	bpf_loop(ATTEMPTS, try_to_change, &c, 0);
+	return c.done;
 }
 
 static const struct mm_rss new_mm;
@@ -65,7 +69,6 @@ int claim_mm(u64 key, u32 job, u32 *slot)
 	*m = new_mm;
 	m->slot = taken;
 	m->rss = m->file = m->swap = m->shmem = job_word(job, 0);
-	bpf_loop(config.nr_cpus, clear_parts, &taken, 0);
 	m->key = key;
 	if (!bpf_map_update_elem(&mm_slots, &key, &taken, BPF_NOEXIST)) {
 		if (change_bucket(key, 1, taken))
@@ -94,33 +97,30 @@ u64 hugetlb_of(struct proc *proc)
 	return not_negative(BPF_CORE_READ(mm, hugetlb_usage.counter));
 }
 
-int drop_mm(struct mm_rss *m)
+int drop_mm(struct mm_rss *m, u64 key)
 {
 	struct wire_tree *tree;
-	u64 key;
-	u32 slot;
 
-	if (!m)
+	if (!m || !key || __sync_val_compare_and_swap(&m->key, key, 0) != key)
 		return 0;
-	key = m->key;
-	slot = m->slot;
 	tree = tree_of(job_of(m->rss));
 	atomic_add(&tree->inherited, -m->inherited);
 	atomic_add(&tree->rss, -pages_of(m->rss));
 	atomic_add(&tree->file, -pages_of(m->file));
 	atomic_add(&tree->swap, -pages_of(m->swap));
 	atomic_add(&tree->shmem, -pages_of(m->shmem));
-	m->key = 0;
-	change_bucket(key, -1, slot); /* if it fails, the bucket is never empty: slow, not wrong */
+	change_bucket(key, -1,
+		      m->slot); /* if it fails, the bucket is never empty: slow, not wrong */
 	bpf_map_delete_elem(&mm_slots, &key);
-	bpf_map_push_elem(&free_mms, &slot, 0);
+	if (!atomic_add(&m->takers, MM_DROPPED))
+		give_back(m);
 	return 0;
 }
 
 /* Changes the job of a word. Returns the pages in it. */
 static __always_inline s64 move_word(u64 *word, u32 job)
 {
-	attempts (16) {
+	attempts (ATTEMPTS) {
 		u64 old = *(volatile u64 *)word;
 
 		if (__sync_val_compare_and_swap(word, old, job_word(job, pages_of(old))) == old)

@@ -78,19 +78,24 @@ static __always_inline s64 pages_of(u64 word)
 struct mm_rss {
 	u64 key;	/* the address of its mm_struct; 0: the slot is free */
 	s64 emitted;	/* rss at the last timeline point */
-	u64 points;	/* how many points there were */
+	u32 points;	/* how many points there were */
+	u32 takers;	/* who uses its room, and MM_DROPPED: see parts.bpf.c */
 	u64 inherited;	/* private pages that it was given at fork; see count_inherited() */
 	u64 started_ns; /* of its process */
 	u32 slot;
 	u32 tgid;
 	u32 orphaned;			      /* 1: its process has ended */
+	u32 blocks;			      /* its first block, as in struct block: parts.bpf.h */
 	u64 epoch;			      /* checkpoints of its process so far */
 	u64 rss __attribute__((aligned(64))); /* job word: file + anon + shmem */
 	u64 file, swap, shmem;		      /* job words; anon is the rest of rss */
 	struct wire_peaks peaks;	      /* of rss */
 	u64 shared[NR_MM_COUNTERS]
 		__attribute__((aligned(64))); /* cells: the counters' shared parts as counted */
+	u64 rest[NR_MM_COUNTERS];	      /* cells: see parts.bpf.h; 0 while there is none */
 };
+
+enum { MM_DROPPED = 1U << 31 /* its memory is not counted any more */ };
 
 /* Mappable, and so page-aligned: the cache lines above are kept. */
 struct {
@@ -112,34 +117,10 @@ struct {
 	__type(value, u32);
 } mm_slots __weak SEC(".maps");
 
-/*
- * What we have counted of a CPU's parts of an mm's counters: in each word a stamp and, in the low
- * 16 bits, the part. 16 bits suffice: a part is below the kernel's batch, max(32, 2 * CPUs).
- */
-struct cpu_parts {
-	u32 seen[NR_MM_COUNTERS];
-};
-
-/* At index CPU * max_processes + slot: the entries of a CPU are neighbours. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, u32);
-	__type(value, struct cpu_parts);
-} parts __weak SEC(".maps");
-
-static __always_inline u32 *seen_part(u32 slot, u32 cpu, u32 member)
-{
-	u32 at = cpu * config.max_processes + slot;
-	struct cpu_parts *of_cpu = bpf_map_lookup_elem(&parts, &at);
-
-	return of_cpu ? &of_cpu->seen[member & (NR_MM_COUNTERS - 1)] : NULL;
-}
-
 enum { MM_BUCKET_BITS = 13 };
 
 /* Each bucket: how many counted mms it has (high half), and the slot of the first (low half). */
-u64 mm_buckets[1 << MM_BUCKET_BITS] __weak __attribute__((aligned(64)));
+extern u64 mm_buckets[1 << MM_BUCKET_BITS] __attribute__((aligned(64)));
 
 /*
  * Returns the bucket of an address, by its low half. The verifier refuses arithmetic on a pointer,
@@ -156,8 +137,9 @@ static __always_inline u64 *bucket_of(u64 key)
 static __noinline struct mm_rss *find_in_shared_bucket(u64 key)
 {
 	u32 *slot = bpf_map_lookup_elem(&mm_slots, &key);
+	struct mm_rss *m = slot ? bpf_map_lookup_elem(&mms, slot) : NULL;
 
-	return slot ? bpf_map_lookup_elem(&mms, slot) : NULL;
+	return m && m->key == key ? m : NULL;
 }
 
 /* Returns NULL if that mm is not counted. */
@@ -205,8 +187,11 @@ int claim_mm(u64 key, u32 job, u32 *slot);
 /* Returns the hugetlb memory of a process, in pages of the usual size. */
 u64 hugetlb_of(struct proc *proc);
 
-/* Forgets an mm, and takes what it still has from its tree. */
-int drop_mm(struct mm_rss *m);
+/* Forgets the mm at an address, unless that has been done, and takes what it has from its tree. */
+int drop_mm(struct mm_rss *m, u64 key);
+
+/* Gives back the slot of an mm that was dropped, and its blocks. */
+int give_back(struct mm_rss *m);
 
 /* Counts what an mm has, and will have, for another job. */
 int move_mm(struct mm_rss *m, u32 job);

@@ -50,5 +50,7 @@ int read_cpu_offsets(struct percpu_args *args)
 		*(volatile u64 *)&percpu_seen = (u64)seen;
 		cpu_offset[cpu] = *(volatile u64 *)&percpu_seen - raw;
 	}
+	for (u32 cpu = config.nr_cpus; cpu % WIRE_GROUP_CPUS && cpu < WIRE_MAX_CPUS; cpu++)
+		cpu_offset[cpu] = cpu_offset[0];
 	return 0;
 }

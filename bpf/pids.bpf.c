@@ -2,6 +2,10 @@
 /* pids.bpf.c - finds the loader's pid namespace, once at start. */
 #include "pids.bpf.h"
 
+u32 pid_level;
+u64 pid_namespace;
+u32 proc_level;
+
 struct namespace_args {
 	u32 above; /* how many levels the namespace of /proc is above the caller's */
 };

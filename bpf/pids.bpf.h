@@ -22,9 +22,9 @@
  * The level of the loader's pid namespace, 0 for the initial one, and its struct pid_namespace; the
  * level of the namespace of its /proc. pids.bpf.c sets them.
  */
-u32 pid_level __weak;
-u64 pid_namespace __weak;
-u32 proc_level __weak;
+extern u32 pid_level;
+extern u64 pid_namespace;
+extern u32 proc_level;
 
 static __always_inline struct upid *number_at(struct pid *pid, u32 level)
 {

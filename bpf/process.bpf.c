@@ -8,6 +8,7 @@
  * "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "ending.bpf.h"
+#include "gpu.bpf.h"
 #include "job.bpf.h"
 #include "log.bpf.h"
 #include "pids.bpf.h"
@@ -17,8 +18,7 @@
 #include "usage.bpf.h"
 #include "waits.bpf.h"
 
-/* Processes that the user named: tgid -> enum wire_process_flag. Without
- * WIRE_PROCESS_ATTACHED: the command before its exec. */
+/* Running processes that the user named: tgid -> enum wire_process_flag. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -76,7 +76,7 @@ static __always_inline bool drop_leftover(u64 key)
 	owner = find_proc(m->tgid);
 	if (owner && owner->mm == key && owner->mm_slot == m->slot)
 		return false;
-	drop_mm(m);
+	drop_mm(m, key);
 	return true;
 }
 
@@ -120,7 +120,7 @@ static __always_inline struct mm_rss *track_mm(struct proc *proc, struct mm_stru
 	proc->mm_slot = slot;
 	if (shares)
 		count_inherited(m, expected);
-	recount(m);
+	count_first(m);
 	if (shares)
 		count_inherited(m, private_pages(m));
 	return m;
@@ -285,6 +285,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	else
 		end_texts(proc, WIRE_TEXT_END, tid_of(task));
 	end_program(proc, WIRE_PROGRAM_ENDS, tid_of(task));
+	if (gpu_used)
+		free_all_gpu(proc, false);
 	old = memory_of(proc);
 	if (old) /* another process still has it, but its peak is this process's, too */
 		keep_peaks(proc, old);
@@ -312,6 +314,7 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 {
 	struct mm_rss *m = memory_of(proc);
 	struct wire_tree *tree = tree_of(proc->job);
+	u64 key = proc->mm;
 	u32 slot = proc->slot;
 
 	atomic_add(&tree->exits_begun, 1);
@@ -328,7 +331,7 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 		return;
 	m->orphaned = 1;
 	if (is_empty(m))
-		drop_mm(m);
+		drop_mm(m, key);
 }
 
 /* Runs in one thread, when all have passed their exit events. */
@@ -344,6 +347,10 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	end_program(proc, code & 0x7f ? WIRE_PROGRAM_DIES : WIRE_PROGRAM_ENDS, tid_of(task));
 	if (last_target && !proc->waiting)
 		finish_run(proc, tid_of(task));
+	if (gpu_used) {
+		send_gpu(proc, tid_of(task), WIRE_GPU_EXIT);
+		free_all_gpu(proc, true);
+	}
 	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task), code);
 	forget_process(proc, proc->tgid);
 }
@@ -411,8 +418,8 @@ int track_existing(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task, *leader, *parent;
 	u32 tgid, ppid, *named, flags = WIRE_PROCESS_ATTACHED;
-	bool waiting = false, shares;
 	struct mm_struct *mm;
+	bool shares;
 
 	if (!task)
 		return 0;
@@ -430,7 +437,6 @@ int track_existing(struct bpf_iter__task *ctx)
 	named = bpf_map_lookup_elem(&targets, &tgid);
 	if (named) {
 		flags = *named;
-		waiting = !(flags & WIRE_PROCESS_ATTACHED);
 	} else if (!config.audit && (!config.follow || !find_proc(ppid))) {
 		return 0;
 	} else if (mm == BPF_CORE_READ(parent, mm)) {
@@ -440,25 +446,45 @@ int track_existing(struct bpf_iter__task *ctx)
 	/* Whatever it was given at its fork, if it has run no exec since. But the one process that
 	 * the user named has it from nobody who is tracked. */
 	shares = BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC && !(named && config.lone_target);
-	track(leader, waiting ? NULL : mm, ppid, 0, flags, waiting, shares, 0);
+	track(leader, mm, ppid, 0, flags, false, shares, 0);
 	if (config.waits)
 		note_sleeping(task);
 	newly_tracked++;
 	return 0;
 }
 
+/* Tracks the command, which waits for its exec: its memory is not counted until then. */
+SEC("iter/task")
+int track_command(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task || BPF_CORE_READ(task, flags) & PF_EXITING)
+		return 0;
+	track(task, NULL, tgid_of(BPF_CORE_READ(task, real_parent)), 0, WIRE_PROCESS_TARGET, true,
+	      false, 0);
+	if (config.waits)
+		note_sleeping(task);
+	return 0;
+}
+
 struct milestone_args {
-	u32 tgid; /* of the process that the milestone is about */
-	u32 what; /* WIRE_START or WIRE_FINISH */
-	u32 gone; /* 1: even if that process is not tracked any more; then: */
-	u32 job;  /* the job that it was in */
+	u64 started_ns; /* of the process; or 0: whichever has that number */
+	u32 tgid;	/* of the process that the milestone is about */
+	u32 what;	/* WIRE_START, WIRE_FINISH, or WIRE_PROGRAM: */
+	u32 told;	/* enum wire_told: to tell of, in addition to what is told already */
+	u32 gone;	/* 1: even if that process is not tracked any more; then: */
+	u32 job;	/* the job that it was in */
+	u32 reserved;
 };
 
 static struct proc nobody; /* stands for a process that is gone */
 
 /*
- * Emits a milestone for the loader: the attach, or an end without an exit. Returns 0; 1: no such
- * process; 2: no room.
+ * Emits a milestone for the loader: the attach, or an end without an exit. Or has the programs of a
+ * process told: then no such process is also one that is in no job of an audit. Returns 0; 1: no
+ * such process; 2: no room. One program for both, since the verifier would go through all of a
+ * snapshot for each.
  */
 SEC("syscall")
 int take_milestone(struct milestone_args *args)
@@ -470,8 +496,10 @@ int take_milestone(struct milestone_args *args)
 		nobody.job = args->job;
 		proc = &nobody;
 	}
-	if (!proc)
+	if (!proc || (args->started_ns && proc->started_ns != args->started_ns))
 		return 1;
+	if (args->what == WIRE_PROGRAM)
+		return tell_programs(proc, args->told, args->tgid) ? 0 : 1;
 	if (args->what == WIRE_FINISH)
 		return finish_run(proc, args->tgid) ? 0 : 2;
 	return emit_milestone(proc, args->what, WIRE_SITE_NONE, args->tgid) ? 0 : 2;

@@ -31,8 +31,11 @@
  *   too, when a process is tracked and at each checkpoint.
  * - Errors do not add up: we only add differences to what was counted.
  */
+#include "parts.bpf.h"
 #include "rss.bpf.h"
 #include "sched_clock.bpf.h"
+#include "stack.bpf.h"
+#include "syscalls.bpf.h"
 
 /*
  * Linux has it from 6.2 on (a35b9af4ec2c "bpf: Add a kfunc for generic type cast"), as it has the
@@ -48,10 +51,18 @@ struct refcount_struct {
 
 static __always_inline s32 int_at(void *address)
 {
-	struct refcount_struct *at =
-		bpf_rdonly_cast(address, bpf_core_type_id_kernel(struct refcount_struct));
+	struct refcount_struct *at = bpf_rdonly_cast(address, config.refcount_struct_type);
 
 	return *(volatile int *)&at->refs.counter;
+}
+
+/* Reads a word through the member of a struct that is one. */
+static __always_inline u64 word_at(u64 address)
+{
+	u64 at = address - bpf_core_field_offset(struct percpu_counter, count);
+	struct percpu_counter *counter = bpf_rdonly_cast((void *)at, config.percpu_counter_type);
+
+	return *(volatile s64 *)&counter->count;
 }
 
 static __always_inline s32 part_of(struct percpu_counter *counter, u32 cpu)
@@ -59,12 +70,13 @@ static __always_inline s32 part_of(struct percpu_counter *counter, u32 cpu)
 	return int_at((void *)counter->counters + cpu_offset[cpu & (WIRE_MAX_CPUS - 1)]);
 }
 
-static __always_inline struct percpu_counter *counter_of(const struct mm_rss *m, u32 member)
+/* key: the address of the mm */
+static __always_inline struct percpu_counter *counter_of(u64 key, u32 member)
 {
-	u64 at = m->key + bpf_core_field_offset(struct mm_struct, rss_stat) +
+	u64 at = key + bpf_core_field_offset(struct mm_struct, rss_stat) +
 		 (u64)member * bpf_core_type_size(struct percpu_counter);
 
-	return bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct percpu_counter));
+	return bpf_rdonly_cast((void *)at, config.percpu_counter_type);
 }
 
 static __always_inline s64 shared_of(struct percpu_counter *counter)
@@ -87,7 +99,7 @@ static __always_inline bool replace_shared(u64 *at, u64 old, s64 count)
 
 static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 {
-	u32 new = ((old >> 16) + 1) << 16 | (u16)part;
+	u32 new = (old / PART_STAMP + 1) * PART_STAMP | PART_USED | (u16)part;
 
 	return __sync_val_compare_and_swap(at, old, new) == old;
 }
@@ -95,110 +107,289 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 /* A fold is over sooner than one try. */
 enum { SETTLE_TRIES = 16 };
 
-/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
-struct settling {
-	struct mm_rss *m;
-	u32 member;
-	u32 settled;
-	s64 change;
-};
-
-/* Counts the part of one CPU, unless an event there has counted it meanwhile. */
-static long settle_cpu(u32 cpu, struct settling *s)
-{
-	u32 *at = seen_part(s->m->slot, cpu, s->member), old;
-	s32 part;
-
-	if (!at)
-		return 1;
-	old = *(volatile u32 *)at;
-	part = part_of(counter_of(s->m, s->member), cpu);
-	if (part != (s16)old && replace_seen(at, old, part))
-		s->change += part - (s16)old;
-	return 0;
-}
-
 /*
  * Keeps loads in order. x86-64 does so by itself. Elsewhere an atomic operation that returns
  * something does: the JIT makes a full barrier of it. (The instruction set has no other before
  * 6.15: Documentation/bpf/standardization/instruction-set.rst.)
  */
-static __always_inline void order_loads(struct settling *s)
+static __always_inline void order_loads(void)
 {
 #if defined(__TARGET_ARCH_x86)
 	barrier();
 #else
-	__sync_fetch_and_add(&s->change, 0);
+	u64 nothing = 0;
+
+	__sync_fetch_and_add(&nothing, 0);
 #endif
 }
 
+/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
+struct settling {
+	struct mm_rss *m;
+	u64 key;
+	s64 change;
+	u32 member;
+	u32 next; /* block */
+	/* Where the walk is: a block, a CPU in it, and the marks of that CPU and those after it. */
+	u32 block, cpu, marks;
+};
+
 /*
- * Counts the shared count and all parts, unless others are changing them. A fold holds the
- * counter's lock from before it adds to the shared count until after it has cleared the part. So if
- * the lock is free after we read the shared count, and the shared count is the same at the end, we
- * have read no fold half done.
+ * Counts the part of one CPU, unless an event there has counted it meanwhile. Does nothing if the
+ * mm is gone, and others perhaps have its blocks: they have cleared the word since we read it, or
+ * have set another key before.
  */
-static long try_to_settle(u32 i, struct settling *s)
+static __always_inline void settle_cpu(struct settling *s)
 {
-	struct percpu_counter *counter = counter_of(s->m, s->member);
+	u32 *at = seen_part(s->block, s->cpu, s->member), old;
+	s32 part;
+
+	if (!at)
+		return;
+	old = *(volatile u32 *)at;
+	order_loads();
+	if (*(volatile u64 *)&s->m->key != s->key)
+		return;
+	part = part_of(counter_of(s->key, s->member), s->cpu);
+	if ((part != (s16)old || !(old & PART_USED)) && replace_seen(at, old, part))
+		s->change += part - (s16)old;
+}
+
+/* A step of the walk. Steps, not loops in loops: the verifier goes through each step once. */
+static long settle_next(u32 i, struct settling *s)
+{
+	if (s->marks) {
+		if (s->marks & 1)
+			settle_cpu(s);
+		s->cpu++;
+		s->marks >>= 1;
+	} else {
+		struct block *b = block_at(s->next);
+		u32 cpus;
+
+		if (!b)
+			return 1;
+		cpus = *(volatile u32 *)&b->cpus;
+		s->block = s->next;
+		s->next = *(volatile u32 *)&b->next;
+		s->cpu = cpus / MARKS * WIRE_GROUP_CPUS;
+		s->marks = cpus % MARKS;
+	}
+	return 0;
+}
+
+struct rest_sum {
+	struct percpu_counter *counter;
+	s64 pages;
+	u32 slot;
+};
+
+static long add_rest(u32 cpu, struct rest_sum *sum)
+{
+	if (find_block(sum->slot, cpu) == SUMMED)
+		sum->pages += part_of(sum->counter, cpu);
+	return 0;
+}
+
+/* Counts the parts of the CPUs for which there was no room. */
+static __always_inline void settle_rest(struct settling *s, u64 *rest)
+{
+	struct rest_sum sum = {.counter = counter_of(s->key, s->member), .slot = s->m->slot};
+	u64 old = *(volatile u64 *)rest;
+
+	order_loads();
+	bpf_loop(config.nr_cpus, add_rest, &sum, 0);
+	if (sum.pages != signed_pages(old) && replace_shared(rest, old, sum.pages))
+		s->change += sum.pages - signed_pages(old);
+}
+
+/*
+ * Counts the shared count and all parts, unless others are changing them: then returns 0. A fold
+ * holds the counter's lock from before it adds to the shared count until after it has cleared the
+ * part. So if the lock is free after we read the shared count, and the shared count is the same at
+ * the end, we have read no fold half done.
+ */
+static __always_inline int settle_once(struct settling *s)
+{
+	struct percpu_counter *counter = counter_of(s->key, s->member);
 	u64 *shared = &s->m->shared[s->member & (NR_MM_COUNTERS - 1)];
+	u64 *rest = &s->m->rest[s->member & (NR_MM_COUNTERS - 1)];
 	u64 old = *(volatile u64 *)shared;
 	s64 count = shared_of(counter);
 
-	order_loads(s);
+	order_loads();
 	if (int_at(&counter->lock))
 		return 0;
-	order_loads(s);
+	order_loads();
 	if (count != signed_pages(old)) {
 		if (!replace_shared(shared, old, count))
 			return 0;
 		s->change += count - signed_pages(old);
 	}
-	bpf_loop(config.nr_cpus, settle_cpu, s, 0);
-	order_loads(s);
-	s->settled = shared_of(counter) == count;
-	return s->settled;
+	s->next = *(volatile u32 *)&s->m->blocks;
+	bpf_loop(MAX_STEPS, settle_next, s, 0);
+	if (*(volatile u64 *)rest)
+		settle_rest(s, rest);
+	order_loads();
+	return shared_of(counter) == count;
+}
+
+/*
+ * Global, so that the verifier checks it once. It checks a global function even if nothing calls
+ * it, and on an old kernel the layout that it reads is not there: hence the barrier, which keeps
+ * clang from computing addresses ahead of the branch.
+ */
+__noinline int try_to_settle(struct mm_rss *m, u64 key, u32 member, s64 *change)
+{
+	struct settling s = {.m = m, .key = key, .member = member};
+	int settled;
+
+	if (!m || !change || has_old_layout())
+		return 1;
+	barrier();
+	settled = settle_once(&s);
+	*change += s.change;
+	return settled;
 }
 
 /* Counts all of a counter. Returns by how many pages our count of it changes. */
-static __noinline s64 settle(struct mm_rss *m, u32 member)
+static __always_inline s64 settle(struct mm_rss *m, u64 key, u32 member)
 {
-	struct settling s = {.m = m, .member = member};
+	s64 change = 0;
 
-	bpf_loop(SETTLE_TRIES, try_to_settle, &s, 0);
-	if (!s.settled)
-		count(unstable_reads);
-	return s.change;
+	attempts (SETTLE_TRIES)
+		if (try_to_settle(m, key, member, &change))
+			return change;
+	count(unstable_reads);
+	return change;
 }
 
-/* Counts a change that this CPU has made. Returns by how many pages our count changes. */
-static __noinline s64 count_change(struct mm_rss *m, u32 member)
+enum { FEW_CPUS = 4 };
+
+struct looking {
+	struct mm_rss *m;
+	u64 key;
+	u64 parts; /* as in percpu_counter.counters */
+	u32 all;   /* 1: there are the parts of all counters, one after the other */
+	u32 first; /* of the CPUs to look at */
+};
+
+/* Returns 0 if a CPU has no part: of all counters, or of one. */
+static __always_inline u64 all_parts_at(const struct looking *l, u32 cpu)
 {
-	struct percpu_counter *counter = counter_of(m, member);
+	u64 at = l->parts + cpu_offset[cpu & (WIRE_MAX_CPUS - 1)];
+
+	return word_at(at) | word_at(at + 8);
+}
+
+static __always_inline u64 part_at(const struct looking *l, u32 cpu)
+{
+	return (u32)int_at((void *)l->parts + cpu_offset[cpu & (WIRE_MAX_CPUS - 1)]);
+}
+
+static long look_at_cpu(u32 i, struct looking *l)
+{
+	u32 cpu = l->first + i;
+
+	if (cpu < config.nr_cpus && (l->all ? all_parts_at(l, cpu) : part_at(l, cpu)))
+		mark_cpu(l->m, l->key, cpu);
+	return 0;
+}
+
+/* Looks at a few CPUs at once. Most have no part. */
+static long look_at_few(u32 group, struct looking *l)
+{
+	u64 found = 0;
+
+	l->first = group * FEW_CPUS;
+	if (l->all)
+		for (u32 i = 0; i < FEW_CPUS; i++)
+			found |= all_parts_at(l, l->first + i);
+	else
+		for (u32 i = 0; i < FEW_CPUS; i++)
+			found |= part_at(l, l->first + i);
+	if (found)
+		bpf_loop(FEW_CPUS, look_at_cpu, l, 0);
+	return 0;
+}
+
+static long look_at_counter(u32 member, struct looking *l)
+{
+	l->parts = (u64)counter_of(l->key, member)->counters;
+	bpf_loop((config.nr_cpus + FEW_CPUS - 1) / FEW_CPUS, look_at_few, l, 0);
+	return 0;
+}
+
+/*
+ * Looks on which CPUs an mm has parts. From 6.6 on the parts of all counters lie side by side
+ * (14ef95be6f55 "kernel/fork: group allocation/free of per-cpu counters for mm struct").
+ */
+static __noinline int mark_all(struct mm_rss *m, u64 key)
+{
+	struct looking l = {.m = m, .key = key};
+	const u32 last = NR_MM_COUNTERS - 1;
+
+	l.all = (u64)counter_of(key, last)->counters ==
+		(u64)counter_of(key, 0)->counters + last * sizeof(u32);
+	bpf_loop(l.all ? 1 : NR_MM_COUNTERS, look_at_counter, &l, 0);
+	return 0;
+}
+
+/*
+ * Counts a change that this CPU has made, if that is enough. Otherwise returns false, and settle()
+ * has to count the rest. Adds to *change by how many pages our count changes.
+ */
+static __always_inline bool count_here(struct mm_rss *m, u64 key, u32 member, s64 *change)
+{
+	struct percpu_counter *counter = counter_of(key, member);
 	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
 	u32 cpu = bpf_get_smp_processor_id();
-	u32 *at = seen_part(m->slot, cpu, member), seen;
-	s64 change, folded = 0;
-	s32 part;
+	u32 *at = seen_part(find_block(m->slot, cpu), cpu, member), seen;
+	s64 part, folded = 0;
 
-	if (!at)
-		return 0;
-	seen = *(volatile u32 *)at;
+	seen = at ? *(volatile u32 *)at : 0;
+	if (!(seen & PART_USED)) { /* the first change here, or a CPU that is summed */
+		mark_cpu(m, key, cpu);
+		return false;
+	}
+	order_loads();
+	if (*(volatile u64 *)&m->key != key) /* gone: what we read may be of another */
+		return true;
 	part = part_of(counter, cpu);
-	change = part - (s16)seen;
 	if (!part) {
 		u64 old = *(volatile u64 *)shared;
-		s64 count = shared_of(counter);
+		s64 count = shared_of(counter), net;
 
 		folded = count - signed_pages(old);
-		change += folded;
-		if (folded &&
-		    ((change != 1 && change != -1) || !replace_shared(shared, old, count)))
-			return settle(m, member);
+		net = folded - (s16)seen;
+		if (folded && ((net != 1 && net != -1) || !replace_shared(shared, old, count)))
+			return false;
 	}
-	if (replace_seen(at, seen, part))
+	*change = folded;
+	if (part == (s16)seen && !folded) {
+		/* Who made the change was moved before its event. Or it has been counted. */
+		mark_all(m, key);
+		return false;
+	}
+	if (!replace_seen(at, seen, part))
+		return false;
+	*change += part - (s16)seen;
+	return true;
+}
+
+/*
+ * Counts a change. Returns by how many pages our count changes. It asks m for the mm, since the
+ * verifier takes the event's for a pointer. If the mm has gone since we found it, then m is perhaps
+ * another one, whose part on this CPU we count, as its next event would.
+ */
+static __noinline s64 count_change(struct mm_rss *m, u32 member)
+{
+	const u64 key = *(volatile u64 *)&m->key;
+	s64 change = 0;
+
+	if (!key || count_here(m, key, member, &change))
 		return change;
-	return folded + settle(m, member);
+	return change + settle(m, key, member);
 }
 
 /*
@@ -213,7 +404,7 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
 	u64 *shared = &m->shared[member & (NR_MM_COUNTERS - 1)];
 	struct mm_struct___old *mm = (void *)m->key;
 
-	attempts (16) {
+	attempts (ATTEMPTS) {
 		u64 old = *(volatile u64 *)shared;
 		s64 count = 0;
 
@@ -245,6 +436,26 @@ static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 	return step > config.point_pages ? step : config.point_pages;
 }
 
+/* Replaces a noted peak if `word` is higher, or of a later epoch. */
+__noinline int replace_peak(u64 *at, u64 *earlier, u64 word)
+{
+	if (!at || !earlier)
+		return 0;
+	attempts (ATTEMPTS) {
+		u64 old = *(volatile u64 *)at;
+
+		if ((s64)(word - old) <= 0)
+			return 0;
+		if (__sync_val_compare_and_swap(at, old, word) == old) {
+			if (old >> CELL_BITS != word >> CELL_BITS)
+				atomic_max(earlier, old & CELL_PAGES);
+			return 0;
+		}
+	}
+	count(lost_updates);
+	return 0;
+}
+
 /*
  * Notes a peak when RSS falls: the RSS before. While RSS only rises there is nothing to note, since
  * a reader takes the larger of the noted peak and the present RSS.
@@ -261,18 +472,8 @@ static __always_inline void note_peak(struct wire_peaks *peaks, const u64 *epoch
 	u64 *at = &peaks->step[epoch & 1];
 	u64 word = cell(epoch, not_negative(rss));
 
-	attempts (16) {
-		u64 old = *(volatile u64 *)at;
-
-		if ((s64)(word - old) <= 0)
-			return;
-		if (__sync_val_compare_and_swap(at, old, word) == old) {
-			if (old >> CELL_BITS != word >> CELL_BITS)
-				atomic_max(&peaks->earlier, old & CELL_PAGES);
-			return;
-		}
-	}
-	count(lost_updates);
+	if ((s64)(word - *(volatile u64 *)at) > 0)
+		replace_peak(at, &peaks->earlier, word);
 }
 
 static __noinline int emit_point(struct mm_rss *m)
@@ -365,17 +566,42 @@ static __always_inline bool add_change(struct mm_rss *m, u32 member, s64 change,
  */
 static __always_inline void forget_if_empty(struct mm_rss *m, struct mm_struct *mm)
 {
+	const u64 key = *(volatile u64 *)&m->key;
+	volatile u64 number = key; /* that is equal to mm, which the verifier takes for a pointer */
 	struct proc *proc;
 
-	if (!is_empty(m) || pages_of(m->swap) ||
+	if (key != (u64)mm || !is_empty(m) || pages_of(m->swap) ||
 	    (!m->orphaned && BPF_CORE_READ(mm, mm_users.counter)))
 		return;
 	proc = find_proc(m->tgid);
-	if (proc && proc->mm == m->key) {
+	if (proc && proc->mm == number) {
 		keep_peaks(proc, m);
 		proc->mm = 0;
 	}
-	drop_mm(m);
+	drop_mm(m, number);
+}
+
+/*
+ * Whether a task that has fewer pages in swap now has brought them in: by a page fault, or as the
+ * kernel used its memory in a system call. Else it gives memory back.
+ */
+static __always_inline bool brings_in(struct mm_struct *mm)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+
+	if (BPF_CORE_READ(task, mm) != mm || BPF_CORE_READ(task, flags) & PF_EXITING)
+		return false;
+	switch (syscall_of(task)) {
+	case MMAP:
+	case MUNMAP:
+	case BRK:
+	case MREMAP:
+	case MADVISE:
+	case PROCESS_MADVISE:
+	case SHMDT:
+		return false;
+	}
+	return true;
 }
 
 SEC("tp_btf/rss_stat")
@@ -387,30 +613,39 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 	if (!m)
 		return 0;
 	change = has_old_layout() ? count_old_change(m, member) : count_change(m, member);
+	if (member == MM_SWAPENTS && change < 0 && brings_in(mm))
+		atomic_add(&tree_of(job_of(m->swap))->stalls.swap_ins, -change);
+	tell_growth(member, change);
 	if (add_change(m, member, change, true))
 		forget_if_empty(m, mm);
 	return 0;
 }
 
-/*
- * Global, so that the verifier checks it once and not for each counter. settle() cannot be global:
- * the verifier checks a global function even if nothing calls it, and on an old kernel settle()
- * reads a layout that is not there.
- */
-int recount_member(struct mm_rss *m, u32 member)
+/* Global, and not inlined, so that the verifier checks it once and not for each counter. */
+__noinline int recount_member(struct mm_rss *m, u32 member)
 {
-	if (!m)
+	if (!m || !m->key)
 		return 0;
-	add_change(m, member, has_old_layout() ? count_old_change(m, member) : settle(m, member),
+	add_change(m, member,
+		   has_old_layout() ? count_old_change(m, member) : settle(m, m->key, member),
 		   false);
 	return 0;
 }
 
-int recount(struct mm_rss *m)
+__noinline int recount(struct mm_rss *m)
 {
 	if (!m || !m->key)
 		return 0;
 	for (u32 member = 0; member < NR_MM_COUNTERS; member++)
 		recount_member(m, member);
 	return 0;
+}
+
+int count_first(struct mm_rss *m)
+{
+	if (!m || !m->key)
+		return 0;
+	if (!has_old_layout())
+		mark_all(m, m->key);
+	return recount(m);
 }

@@ -44,4 +44,7 @@ static __always_inline void keep_peaks(struct proc *proc, const struct mm_rss *m
 /* Counts what all CPUs have of all counters of an mm, ahead of events that are yet to come. */
 int recount(struct mm_rss *m);
 
+/* Counts what an mm has already, wherever: its events up to now came before we knew it. */
+int count_first(struct mm_rss *m);
+
 #endif

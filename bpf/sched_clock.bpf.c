@@ -2,6 +2,11 @@
 /* sched_clock.bpf.c - finds when the loader's clock events began; see sched_clock.bpf.h. */
 #include "sched_clock.bpf.h"
 
+u64 cpu_clock_began[WIRE_MAX_CPUS];
+s64 cpu_clock_counted[WIRE_MAX_CPUS];
+s64 sched_clock_ahead;
+u64 sched_clock_seen_ns;
+
 struct cpu_clock_args {
 	u32 fd; /* of a perf event of PERF_COUNT_SW_CPU_CLOCK, in the calling process */
 	u32 cpu;

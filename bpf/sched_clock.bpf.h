@@ -31,12 +31,12 @@ struct {
 } cpu_clocks __weak SEC(".maps");
 
 /* What sched_clock said when a CPU's event began to count; 0: there is none. */
-u64 cpu_clock_began[WIRE_MAX_CPUS] __weak;
-s64 cpu_clock_counted[WIRE_MAX_CPUS] __weak; /* its count at the last look */
+extern u64 cpu_clock_began[WIRE_MAX_CPUS];
+extern s64 cpu_clock_counted[WIRE_MAX_CPUS]; /* its count at the last look */
 
 /* sched_clock_cpu() less CLOCK_MONOTONIC at the last look, and when that was; 0: never. */
-s64 sched_clock_ahead __weak;
-u64 sched_clock_seen_ns __weak;
+extern s64 sched_clock_ahead;
+extern u64 sched_clock_seen_ns;
 
 /*
  * Looks at the clock; only in programs that may not sleep. An event that stands still is of a CPU

@@ -3,6 +3,7 @@
 #include "kept.bpf.h"
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
+#include "stack.bpf.h"
 
 /* Returns the highest RSS of the process's step, of its mms before this one. */
 static __always_inline u64 earlier_step(struct proc *proc, bool is_checkpoint)
@@ -90,6 +91,8 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->processes = tree->processes;
 	c->inherited = not_negative(tree->inherited);
 	c->most = tree->most;
+	c->stalls = tree->stalls;
+	c->grown = begin_growth();
 	tree_memory(job, epoch, &c->tree.memory);
 	process_memory(proc, true, &c->own.memory);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));

@@ -11,6 +11,7 @@
 #ifndef QPROF_SNAPSHOT_BPF_H
 #define QPROF_SNAPSHOT_BPF_H
 
+#include "gpu.bpf.h"
 #include "memcg.bpf.h"
 #include "state.bpf.h"
 #include "usage.bpf.h"
@@ -56,8 +57,10 @@ int take_snapshot(struct wire_checkpoint *c, struct proc *proc, u32 what, u32 si
 /* Emits a checkpoint that no probe makes, without a name. Returns false if there is no room. */
 static __always_inline bool emit_inline(struct proc *proc, u32 what, u32 site, u32 tid)
 {
-	struct wire_checkpoint *c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
+	struct wire_checkpoint *c;
 
+	tell_gpu(proc, tid);
+	c = bpf_ringbuf_reserve(&control, sizeof(*c), 0);
 	if (!c)
 		return false;
 	fill_checkpoint(c, proc, what, site, tid);

@@ -11,6 +11,8 @@
  *
  * Example: reclaim takes 10 ms, of which the thread ran 6, waited for a CPU 1 and slept 3:
  * reclaim_ns 9 ms, reclaim_cpu_ns 6 ms.
+ *
+ * Compaction that is not within reclaim is told apart, too: of the tree, in struct wire_stalls.
  */
 #include "pids.bpf.h"
 #include "sched_clock.bpf.h"
@@ -23,8 +25,7 @@ static __always_inline u64 ran(struct task_struct *task)
 }
 
 /* One within another is part of it. */
-SEC("raw_tp")
-int stall_begins(void *ctx)
+static __always_inline int begin(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct stall *now, stall = {.depth = 1};
@@ -46,8 +47,7 @@ int stall_begins(void *ctx)
 	return 0;
 }
 
-SEC("raw_tp")
-int stall_ends(void *ctx)
+static __always_inline int end(bool is_compaction)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct proc *proc = find_proc(current_id() >> 32);
@@ -66,5 +66,25 @@ int stall_ends(void *ctx)
 	whole = not_negative(whole - wait);
 	atomic_add(&proc->gone.reclaim_ns, whole);
 	atomic_add(&proc->gone.reclaim_cpu_ns, cpu < whole ? cpu : whole);
+	if (is_compaction)
+		atomic_add(&tree_of(proc->job)->stalls.compaction_ns, whole);
 	return 0;
+}
+
+SEC("raw_tp")
+int stall_begins(void *ctx)
+{
+	return begin();
+}
+
+SEC("raw_tp")
+int stall_ends(void *ctx)
+{
+	return end(false);
+}
+
+SEC("raw_tp")
+int compaction_ends(void *ctx)
+{
+	return end(true);
 }

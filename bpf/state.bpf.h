@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * state.bpf.h - what the BPF programs share: the tracked processes, the totals of each tree, the
- * rings, and counts of what went wrong. Each program file includes it; of the weak definitions in
- * all of them, the static linker keeps one. The memory of processes is in mms.bpf.h.
+ * rings, and counts of what went wrong. Each program file includes it; of the weak maps in all of
+ * them, the static linker keeps one. Variables are defined in one file (state.bpf.c): of weak ones
+ * it would keep the room of all. The memory of processes is in mms.bpf.h.
  *
  * Invariant: `procs` has a tgid from the moment it is tracked until its last thread has exited.
  */
@@ -22,7 +23,8 @@ enum {
 	MAX_THREADS = 65536,   /* exiting threads between their exit event and their release */
 };
 
-const volatile struct wire_config config __weak;
+extern const volatile struct wire_config config;
+extern const volatile u32 never; /* 0, as the verifier knows */
 
 struct proc {
 	u64 started_ns;	  /* first: see engine_tracks() */
@@ -49,14 +51,16 @@ struct proc {
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
 	u64 window_ns;	   /* begin of the second in which its checkpoints are counted */
 	u64 exec_vm;	   /* executable pages that it had mapped at the last look */
+	u64 search;	   /* enum search_state, of its mappings: see mapped.bpf.c */
 };
 
-struct wire_tree trees[WIRE_MAX_JOBS] __weak;
-struct wire_machine machine __weak;
-struct wire_quality quality __weak;
+extern struct wire_tree trees[WIRE_MAX_JOBS];
+extern struct wire_machine machine;
+extern struct wire_quality quality;
 
-/* What to add to a per-CPU pointer for its address on each CPU; see percpu.bpf.c. */
-u64 cpu_offset[WIRE_MAX_CPUS] __weak;
+/* What to add to a per-CPU pointer for its address on each CPU; see percpu.bpf.c. The last 16 are
+ * filled up with CPU 0's. */
+extern u64 cpu_offset[WIRE_MAX_CPUS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -104,12 +108,22 @@ struct {
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
+/* Returns what a per-CPU map of one value has on this CPU. */
+static __always_inline void *here(void *map)
+{
+	const u32 zero = 0;
+
+	return bpf_map_lookup_elem(map, &zero);
+}
+
 /* For loops that rarely run twice: unrolled they would be most of the program. */
 #define attempts(n)                                                                                \
 	_Pragma("clang loop unroll(disable)") for (int attempt = 0; attempt < (n); attempt++)
 
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)
 #define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
+
+enum { ATTEMPTS = 16 /* to replace a word that other CPUs change as well */ };
 
 /* *word = max(*word, value). Global, so that the verifier checks its attempts once. */
 int atomic_max(u64 *word, u64 value);

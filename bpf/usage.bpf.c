@@ -26,6 +26,7 @@ enum {
 	 * tree, the usage of other processes may be config.stale_ns old.
 	 */
 	FRESH_THREADS = 256,
+	WALKS = 3, /* at most, if processes or threads exit meanwhile */
 };
 
 /* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
@@ -36,9 +37,10 @@ int add_listed_thread(struct wire_usage *sum, u64 task)
 	return 0;
 }
 
+/* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct thread_walk {
-	u64 signal;
 	u64 node; /* of the thread_node to visit next */
+	struct proc *proc;
 	struct wire_usage *sum;
 	u32 threads;
 	bool complete;
@@ -49,36 +51,37 @@ static long walk_thread(u32 i, struct thread_walk *w)
 	struct task_struct *t = thread_at(w->node);
 	u64 key = (u64)t;
 
-	if (w->node == list_head(w->signal)) {
+	if (w->node == list_head(w->proc->signal)) {
 		w->complete = true;
 		return 1;
 	}
 	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
 		add_listed_thread(w->sum, key);
 	if (config.waits)
-		add_sleeping(w->sum, key);
+		add_waiting(w->sum, key);
 	w->node = next_node(w->node);
 	w->threads++;
-	return (u64)BPF_CORE_READ(t, signal) != w->signal;
+	return (u64)BPF_CORE_READ(t, signal) != w->proc->signal;
 }
 
-/* Returns false if a thread exited meanwhile, or the walk could not follow the list. */
-static __always_inline bool walk_process(struct proc *proc, struct thread_walk *w)
+/* It is over if no thread exited meanwhile, and the walk could follow the list. */
+static long walk_process(u32 i, struct thread_walk *w)
 {
+	struct proc *proc = w->proc;
 	u32 done = *(volatile u32 *)&proc->exits_done;
 
-	w->signal = proc->signal;
-	w->node = first_node(w->signal);
+	w->node = first_node(proc->signal);
 	*w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
 	bpf_loop(WALK_THREADS, walk_thread, w, 0);
-	return w->complete && *(volatile u32 *)&proc->exits_begun == done;
+	w->complete &= *(volatile u32 *)&proc->exits_begun == done;
+	return w->complete;
 }
 
-int read_process(struct wire_usage *usage, struct proc *proc)
+__noinline int read_process(struct wire_usage *usage, struct proc *proc)
 {
-	struct thread_walk w = {.sum = usage};
+	struct thread_walk w = {.proc = proc, .sum = usage};
 
 	if (!proc || !usage)
 		return 0;
@@ -86,19 +89,19 @@ int read_process(struct wire_usage *usage, struct proc *proc)
 		__builtin_memset(usage, 0, sizeof(*usage));
 		return 0;
 	}
-	/* Written out: the verifier of 6.1 refuses the loop that clang makes of it. */
-	if (!walk_process(proc, &w) && !walk_process(proc, &w) && !walk_process(proc, &w))
+	bpf_loop(WALKS, walk_process, &w, 0);
+	if (!w.complete)
 		count(threads_unread);
 	return w.threads;
 }
 
 int read_process_once(struct wire_usage *usage, struct proc *proc)
 {
-	struct thread_walk w = {.sum = usage};
+	struct thread_walk w = {.proc = proc, .sum = usage};
 
 	if (!proc || !usage || !proc->signal)
 		return -1;
-	return walk_process(proc, &w) ? (int)w.threads : -1;
+	return walk_process(0, &w) ? (int)w.threads : -1;
 }
 
 struct exit_walk {
@@ -187,15 +190,17 @@ struct tree_walk {
 };
 
 /* Not inlined: what they keep on the stack is gone when the deepest call comes. */
-static __noinline int add_part(struct wire_usage *sum, const struct wire_usage *part)
+__noinline int add_part(struct wire_usage *sum, const struct wire_usage *part)
 {
-	add_usage(sum, part);
+	if (sum && part)
+		add_usage(sum, part);
 	return 0;
 }
 
-static __noinline int leave_out_part(struct wire_usage *sum, const struct wire_usage *part)
+__noinline int leave_out_part(struct wire_usage *sum, const struct wire_usage *part)
 {
-	subtract_usage(sum, part);
+	if (sum && part)
+		subtract_usage(sum, part);
 	return 0;
 }
 

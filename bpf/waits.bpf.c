@@ -14,35 +14,18 @@
  * later, and runs for 2 ms: cpu_ns 4, storage_wait_ns 5, cpu_wait_ns 1 ms.
  *
  * A sleep that goes on at a checkpoint is read there, in the walk over threads (usage.bpf.c).
+ *
+ * The part of a wait for a CPU in which a quota stopped the thread's run queue is told apart, of
+ * the tree: the kernel says for how long each queue has been stopped. Of a thread that is moved to
+ * another queue while it waits, what the one was that it waited in first counts.
  */
 #include "pids.bpf.h"
 #include "stall.bpf.h"
+#include "syscalls.bpf.h"
 #include "usage.bpf.h"
 #include "waits.bpf.h"
 
 #define TASK_DEAD 0x80
-
-/* The numbers of system calls. */
-#if defined(__TARGET_ARCH_x86)
-enum { FUTEX = 202 };
-#else
-enum { FUTEX = 98 };
-#endif
-enum { FUTEX_WAITV = 449, FUTEX_WAIT = 455 };
-
-/* Returns the system call that a task is in, or anything else if it is in none. */
-static __always_inline int syscall_of(struct task_struct *task)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	u64 number = 0;
-
-#if defined(__TARGET_ARCH_x86)
-	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_ax);
-#else
-	bpf_probe_read_kernel(&number, sizeof(regs->syscallno), &regs->syscallno);
-#endif
-	return (int)number;
-}
 
 static __always_inline enum nap_kind kind_of(struct task_struct *task)
 {
@@ -76,9 +59,56 @@ static __always_inline void fall_asleep(struct task_struct *task, u64 now)
 		count(threads_unread);
 }
 
+/* From now on the task waits for a CPU. */
+static __always_inline void get_ready(struct nap *nap, struct task_struct *task, u64 now)
+{
+	if (!tells_stops(task))
+		return;
+	nap->queue = (u64)BPF_CORE_READ(task, se.cfs_rq);
+	nap->stopped_ns = stopped_ns(nap->queue);
+	nap->ready_ns = now;
+}
+
+/* A CPU is taken from the task. */
+static __always_inline void lose_cpu(struct task_struct *task, u64 now)
+{
+	struct nap new = {.tgid = tgid_of(task)}, *nap;
+	u64 key = (u64)task;
+
+	if (!tells_stops(task) || !find_proc(new.tgid))
+		return;
+	nap = bpf_map_lookup_elem(&naps, &key);
+	if (!nap) {
+		bpf_map_update_elem(&naps, &key, &new, BPF_ANY);
+		nap = bpf_map_lookup_elem(&naps, &key);
+	}
+	if (nap)
+		get_ready(nap, task, now);
+	else
+		count(threads_unread);
+}
+
+/* The task has a CPU. */
+static __always_inline void get_cpu(struct task_struct *task, u64 now)
+{
+	u64 key = (u64)task, stopped, waited;
+	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
+	struct proc *proc;
+
+	if (!nap || !nap->ready_ns)
+		return;
+	waited = now - nap->ready_ns;
+	nap->ready_ns = 0;
+	stopped = not_negative(stopped_ns(nap->queue) - nap->stopped_ns);
+	proc = stopped ? find_proc(nap->tgid) : NULL;
+	if (proc)
+		atomic_add(&tree_of(proc->job)->stalls.throttled_ns,
+			   stopped < waited ? stopped : waited);
+}
+
 static __always_inline void wake_up(struct task_struct *task, u64 now)
 {
-	u64 key = (u64)task, since;
+	u64 key = (u64)task, since, *sum;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
 	struct proc *proc;
 
@@ -86,28 +116,27 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 		return;
 	since = nap->since_ns;
 	nap->since_ns = 0;
+	get_ready(nap, task, now);
 	proc = find_proc(nap->tgid);
-	if (!proc)
-		return;
-	switch (nap->kind) {
-	case NAP_SLEEP:
-		atomic_add(&proc->gone.sleep_ns, now - since);
-		break;
-	case NAP_STORAGE:
-		atomic_add(&proc->gone.storage_wait_ns, now - since);
-		break;
-	case NAP_LOCK:
-		atomic_add(&proc->gone.lock_wait_ns, now - since);
-		break;
-	}
+	sum = proc ? sum_of(&proc->gone, nap->kind) : NULL;
+	if (sum)
+		atomic_add(sum, now - since);
 }
 
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(task_switches, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	if (!preempt && prev_state != TASK_RUNNING && !(prev_state & TASK_DEAD) && prev->pid)
-		fall_asleep(prev, bpf_ktime_get_ns());
+	const u64 now = bpf_ktime_get_ns();
+
+	if (!prev->pid || prev_state & TASK_DEAD)
+		; /* idle, or gone */
+	else if (preempt || prev_state == TASK_RUNNING)
+		lose_cpu(prev, now);
+	else
+		fall_asleep(prev, now);
+	if (next->pid)
+		get_cpu(next, now);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #define QPROF_WAITS_BPF_H
 
 #include "pids.bpf.h"
+#include "sched_clock.bpf.h"
 #include "state.bpf.h"
 
 enum nap_kind {
@@ -18,6 +19,9 @@ struct nap {
 	u64 since_ns; /* 0: it is awake */
 	u32 kind;     /* enum nap_kind */
 	u32 tgid;
+	u64 ready_ns;	/* since when it waits for a CPU; 0: it does not */
+	u64 queue;	/* in which: a struct cfs_rq */
+	u64 stopped_ns; /* for how long that had been stopped by then */
 };
 
 struct {
@@ -28,30 +32,54 @@ struct {
 	__type(value, struct nap);
 } naps __weak SEC(".maps");
 
-/* Adds a sleep to *usage, which nobody else writes. */
-static __always_inline void add_nap(struct wire_usage *usage, u32 kind, u64 ns)
+/* Whether the kernel says for how long quotas stop its run queues. */
+static __always_inline bool tells_stops(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->se.cfs_rq) &&
+	       bpf_core_field_exists(((struct cfs_rq *)0)->throttled_clock_self);
+}
+
+static __always_inline u64 stopped_ns(u64 queue)
+{
+	struct cfs_rq *q = (struct cfs_rq *)queue;
+	u64 since;
+
+	if (!bpf_core_field_exists(q->throttled_clock_self))
+		return 0;
+	since = BPF_CORE_READ(q, throttled_clock_self);
+	return BPF_CORE_READ(q, throttled_clock_self_time) + (since ? age_of(since) : 0);
+}
+
+/* Returns where a sleep counts; NULL: elsewhere. */
+static __always_inline u64 *sum_of(struct wire_usage *usage, u32 kind)
 {
 	switch (kind) {
 	case NAP_SLEEP:
-		usage->sleep_ns += ns;
-		break;
+		return &usage->sleep_ns;
 	case NAP_STORAGE:
-		usage->storage_wait_ns += ns;
-		break;
+		return &usage->storage_wait_ns;
 	case NAP_LOCK:
-		usage->lock_wait_ns += ns;
-		break;
+		return &usage->lock_wait_ns;
 	}
+	return NULL;
 }
 
-/* The same with the sleep of a thread that goes on. */
-static __always_inline void add_sleeping(struct wire_usage *usage, u64 task)
+/* Adds to *usage, which nobody else writes, what a thread waits for now: it sleeps, or it has no
+ * CPU. */
+static __always_inline void add_waiting(struct wire_usage *usage, u64 task)
 {
+	struct task_struct *t = (struct task_struct *)task;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &task);
-	u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0;
+	u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0, queued, *sum;
 
-	if (since)
-		add_nap(usage, nap->kind, bpf_ktime_get_ns() - since);
+	if (since) {
+		sum = sum_of(usage, nap->kind);
+		if (sum)
+			*sum += bpf_ktime_get_ns() - since;
+	} else if (bpf_core_field_exists(t->sched_info.last_queued)) {
+		queued = BPF_CORE_READ(t, sched_info.last_queued);
+		usage->cpu_wait_ns += queued ? age_of(queued) : 0;
+	}
 }
 
 /* A thread that sleeps as its process is tracked: its sleep counts from now on, as what it is not

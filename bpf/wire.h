@@ -31,6 +31,7 @@ enum {
 		1024,	       /* bytes that hold argv, NUL-separated: at most 1023, and one more */
 	WIRE_SITE_ARGS = 2,    /* arguments that are read of a probe: name and value */
 	WIRE_MAX_CPUS = 1024,  /* CPUs whose part of a percpu counter can be read */
+	WIRE_GROUP_CPUS = 16,  /* CPUs for which the room of an mm is taken together: parts.bpf.h */
 	WIRE_MAX_JOBS = 1024,  /* jobs at a time, job 0 included; a power of two */
 	WIRE_TEXT_MAX = 1024,  /* bytes of a piece of a text that a program writes */
 	WIRE_TEXT_PIECES = 64, /* of a text; the rest is left out */
@@ -44,8 +45,8 @@ enum {
 	WIRE_PATH_MAX = 1024, /* bytes of a cgroup's path; the beginning of a longer one is cut */
 };
 
-/* What a record in a ring is. WIRE_POINT and WIRE_USAGE go through the timeline ring, all others
- * through the control ring. */
+/* What a record in a ring is. WIRE_POINT, WIRE_USAGE and WIRE_GPU_POINT go through the timeline
+ * ring, all others through the control ring. */
 enum wire_kind {
 	WIRE_FORK = 1,	     /* struct wire_process: a process joined the tracked set */
 	WIRE_EXEC = 2,	     /* struct wire_process: it runs another program, with this cmdline */
@@ -56,6 +57,12 @@ enum wire_kind {
 	WIRE_USAGE = 7,	     /* struct wire_usage_point: a timer found the tree running */
 	WIRE_DEATH = 8,	     /* struct wire_death: the kernel kills a process, which is whole yet */
 	WIRE_ENDING = 9,     /* struct wire_ending: a process is about to end badly */
+	WIRE_GPU = 10,
+	WIRE_GPU_POINT = 11,
+	WIRE_GPU_REFUSED = 12,
+	WIRE_GPU_CODE = 13, /* the structs of these names */
+	WIRE_STORED = 20,
+	WIRE_STORED_NAME = 21, /* the structs of these names */
 };
 
 struct wire_header {
@@ -156,8 +163,7 @@ enum wire_what {
 	WIRE_MARK = 4,	 /* qprof:mark(name), or any other probe: its site is its name */
 	WIRE_METRIC = 5, /* qprof:metric(name, value): begins no step; joins the next checkpoint */
 	WIRE_FINISH = 6, /* the run ends: the last target exits, or the user ends it */
-	/* From here on: a record of what the process does, which begins no step. The loader makes
-	 * other checkpoints of it, or none. */
+	/* From here on: begins no step. The loader makes other checkpoints of it, or none. */
 	/* It writes a piece of up to WIRE_TEXT_MAX bytes: name has the piece, value its length with
 	 * all of the same write that follows, site says where. */
 	WIRE_TEXT = 7,
@@ -173,6 +179,10 @@ enum wire_what {
 	WIRE_TOO_OFTEN = 11,
 	/* It begins or ends to run a program: see enum wire_program_site. Without a name. */
 	WIRE_PROGRAM = 12,
+	/* Of sites alone, and never told: libstdcxx:throw(object, type) and libstdcxx:catch; see
+	 * thrown.bpf.h. */
+	WIRE_THROWN = 13,
+	WIRE_CAUGHT = 14,
 };
 
 /* The site of a WIRE_PROGRAM. */
@@ -258,6 +268,13 @@ struct wire_shared {
 	__u64 file;
 };
 
+/* Why a tree's threads did not get on, beside what each process's usage has; since it began. */
+struct wire_stalls {
+	__u64 throttled_ns; /* with wire_config.waits: the part of cpu_wait_ns that is of a quota */
+	__u64 compaction_ns; /* the part of reclaim_ns that is compaction */
+	__u64 swap_ins;	     /* pages */
+};
+
 struct wire_checkpoint {
 	struct wire_header h;
 	__u32 seq;	  /* counts the checkpoints of a job from 0; a hole: one was lost */
@@ -281,6 +298,10 @@ struct wire_checkpoint {
 	 * most that it ever has. 0: not known, or nothing is charged to it.
 	 */
 	__u64 charged, most_charged;
+	struct wire_stalls stalls;
+	/* With wire_config.stacks: the word of growth that the next step begins with; see
+	 * wire_stack.h. */
+	__u64 grown;
 	struct wire_snapshot tree;
 	struct wire_snapshot own; /* the process that hit the probe */
 	char comm[WIRE_COMM_LEN];
@@ -306,68 +327,7 @@ struct wire_usage_point {
 	struct wire_usage tree;
 };
 
-/* Whose limit a process is killed by. */
-enum wire_scope {
-	WIRE_SCOPE_MACHINE = 1, /* no memory cgroup was at its limit */
-	WIRE_SCOPE_CGROUP = 2,
-};
-
-/*
- * The kernel's OOM killer has chosen the process: h is of it. Sent before anything of it is freed,
- * by the process that asked for memory in vain.
- */
-struct wire_death {
-	struct wire_header h;
-	__u32 scope;	 /* enum wire_scope */
-	__u32 asked_by;	 /* tgid; 0: it is outside of the loader's pid namespace */
-	__u64 usage;	 /* of the memory cgroup at its limit, in pages, as the kernel charges it */
-	__u64 limit;	 /* its, in pages */
-	__u32 with_swap; /* 1: both are of memory and swap together (cgroup v1) */
-	__u32 cut;	 /* 1: path lacks its beginning */
-	__u32 components; /* of path */
-	__u32 reserved;
-	struct wire_memory tree, own;
-	char asked_by_comm[WIRE_COMM_LEN];
-	/* Names of directories, the last of the path first, each with a NUL at its end. */
-	char path[WIRE_PATH_MAX];
-};
-
-/* How much address space a process has, and may have. */
-struct wire_room {
-	__u64 mappings, mappings_max; /* how many; vm.max_map_count, 0: not known */
-	__u64 total, data;	      /* pages that are mapped; of these, private and writable */
-	__u64 as_max, data_max;	      /* RLIMIT_AS and RLIMIT_DATA, in bytes; ~0: no limit */
-};
-
-/* Who sent a signal. */
-enum wire_sender {
-	WIRE_BY_KERNEL = 0, /* for a fault, or by itself */
-	WIRE_BY_PROCESS = 1,
-	WIRE_BY_TREE = 2, /* a process of the same tree, or the process itself */
-};
-
-/*
- * A process, which is h's, will end: by a signal that it was sent and does not handle, or by itself
- * without success while it has nearly as much address space as it may have. It is whole yet. A
- * debugger may keep a signal from it, so only its WIRE_EXIT says that it has ended so.
- */
-struct wire_ending {
-	struct wire_header h;
-	__u32 signal;	      /* 0: it exits by itself */
-	__s32 code;	      /* si_code */
-	__u64 address;	      /* of a fault */
-	__u32 by;	      /* enum wire_sender */
-	__u32 sender;	      /* tgid; 0: none, or it is outside of the loader's pid namespace */
-	__u32 stack_overflow; /* 1: the address is where the stack may not grow */
-	__u32 components;     /* of path; 0: the address is not of a file's mapping */
-	__u32 cut;	      /* 1: path lacks its beginning */
-	__u32 reserved;
-	struct wire_room room;
-	struct wire_memory tree, own;
-	char sender_comm[WIRE_COMM_LEN];
-	/* Of the file that is mapped at the address: as in wire_death. */
-	char path[WIRE_PATH_MAX];
-};
+#include "wire_ending.h"
 
 /* Identifies the executable mappings of a process, as far as possible without a look at each. */
 struct wire_code {
@@ -375,12 +335,14 @@ struct wire_code {
 	__u64 exec_vm, all_vm; /* pages mapped: executable, all */
 };
 
-/* The process waits until the loader writes `change`, or a larger number, to searched[slot]. */
+/*
+ * The process waits until the loader has begun a search and writes wire_machine.changes, as it was
+ * then, to searched[slot].
+ */
 struct wire_mapped {
 	struct wire_header h;
 	struct wire_code code;
-	__u64 change; /* number of this change of mappings, over all processes, from 1 */
-	__u32 slot;   /* of the process */
+	__u32 slot; /* of the process */
 	__u32 reserved;
 };
 
@@ -401,6 +363,17 @@ struct wire_mapping {
 	 */
 	__u32 read_only;
 	__u32 file_system; /* its magic number: of the one that holds the file */
+	__u32 elsewhere;   /* of the mapping that was asked for: 1: the file has another */
+	__u32 links;	   /* likewise: names of the file; 0: it was deleted */
+};
+
+/* A memory map that is locked: see holders.bpf.c. Numbers of the kernel, to be compared. */
+struct wire_holder {
+	__u64 address;
+	__u64 mm;
+	__u64 count, thread; /* of the lock: how, and by whom it was taken last */
+	__u64 switches;	     /* of that thread, so far */
+	__u32 tgid, padding; /* whose memory map; 0: not known */
 };
 
 /* How to get the value of a probe's argument from the registers at the hit. */
@@ -559,6 +532,7 @@ struct wire_tree {
 	__u64 memcg;	    /* the serial number of the memory cgroup that it began in; 0: none */
 	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
 	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */
+	struct wire_stalls stalls;
 };
 
 /*
@@ -587,11 +561,13 @@ struct wire_job_shares {
 struct wire_machine {
 	__u32 slots;	    /* slots of processes that were ever in use */
 	__u32 mm_slots;	    /* slots of mms that were ever in use */
-	__u64 changes;	    /* of mappings so far: the last struct wire_mapped has this number */
+	__u64 changes;	    /* of mappings so far, over all processes */
 	__u64 last_wake_ns; /* when a point last woke the loader */
 	__u64 loader;	    /* struct task_struct * of the thread that searches new mappings */
 	__u32 deaf;	    /* 1: the loader did not answer, so no program waits for it any more */
 	__u32 leaving;	    /* 1: the loader will not answer any more; the loader sets it */
+	__u32 loading;	    /* 1: the loader loads programs, and says so: it is slow */
+	__u32 blocks;	    /* blocks of CPUs that were ever in use: see parts.bpf.h */
 	__u64 waited_ns;    /* that programs waited for the search of their new code, in total */
 };
 
@@ -600,6 +576,8 @@ struct wire_config {
 	__u32 self;		/* tgid of the loader, which is never tracked */
 	__u32 nr_cpus;		/* possible CPUs, 1 to WIRE_MAX_CPUS */
 	__u32 max_processes;	/* tracked at a time */
+	__u32 blocks;		/* of 16 CPUs: see parts.bpf.h */
+	__u32 cpu_groups;	/* of 16 CPUs, an even number */
 	__u32 follow;		/* 1: track descendants, too */
 	__u32 wake_points;	/* 1: points wake the loader now and then, for a live line */
 	__u32 audit;		/* 1: track every process; each tree with checkpoints is a job */
@@ -609,8 +587,15 @@ struct wire_config {
 	__u32 max_mappings;	/* of a process: vm.max_map_count; 0: not known */
 	__u32 point_pages;	/* RSS of a process moves by so many at least between two points */
 	__u32 waits;		/* 1: sleeps are told apart: see waits.bpf.c */
-	__u64 stale_ns;		/* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;		/* of the scheduler */
+	__u32 stacks;		/* 1: stacks are sampled as memory grows: see stack.bpf.c */
+	__u32 stack_pages;	/* between two samples, at first */
+	__u32 page_shift;	/* a page has 1 << page_shift bytes */
+	__u32 reserved;
+	/* Numbers of structs among the kernel's types; 0: it has no such struct. */
+	__u32 percpu_counter_type;
+	__u32 refcount_struct_type;
+	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
+	__u64 tick_ns;	/* of the scheduler */
 };
 
 /* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */
@@ -621,6 +606,10 @@ static inline __u32 wire_point_pages(__u64 page_size)
 	return page_size < WIRE_POINT_BYTES ? (__u32)(WIRE_POINT_BYTES / page_size) : 1;
 }
 
+#include "wire_gpu.h"
+#include "wire_stack.h"
+#include "wire_storage.h"
+
 /* Counts everything that went wrong on the BPF side: no loss is silent. */
 struct wire_quality {
 	__u64 lost_checkpoints;	   /* no room in the control ring */
@@ -630,6 +619,7 @@ struct wire_quality {
 	__u64 hasty_starts;	   /* new code ran before its search: checkpoints may be missing */
 	__u64 untracked_processes; /* the tracked set was full; their descendants count, too */
 	__u64 untracked_memory;	   /* no room for a process's memory: its RSS is not counted */
+	__u64 summed_memory;	   /* processes whose CPUs are summed at each change: parts.bpf.h */
 	/* Other CPUs kept changing a counter: until the next event it may lack their last pages. */
 	__u64 unstable_reads;
 	__u64 lost_updates;	   /* peaks given up after too many races */
@@ -638,32 +628,31 @@ struct wire_quality {
 	__u64 usage_stale;	   /* checkpoints with usage_stale set */
 	__u64 limited_checkpoints; /* left out: their process had more than checkpoint_limit */
 	__u64 untracked_jobs;	   /* checkpoints left out: no job was free for their tree */
-	/* Requests (io_uring, native AIO, a watched library function) whose bytes may be missing.
-	 */
+	/* Requests (io_uring, native AIO, a library function) whose bytes may be missing. */
 	__u64 unknown_requests;
 	__u64 ambiguous_requests; /* counted as the latest request that looks the same */
 	__u64 failed_texts;	  /* what a process wrote could not be read */
 	__u64 untaken_usage;	  /* points of curves left out: the tree had too many threads */
 	__u64 limited_texts;	  /* left out: a process wrote too many in a time */
 	__u64 unheard_processes;  /* children whose texts are not told of: no room */
-	/* Used, and not told of: too many at once or in a second, or closed before an io_uring used
-	 * them. */
+	/* Used, not told of: too many at once or in a second, or closed before io_uring. */
 	__u64 unwatched_files;
 	__u64 limited_jobs; /* checkpoints left out: their user had its share of jobs */
+	struct wire_gpu_quality gpu;
+	struct wire_storage_quality storage;
 };
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 160, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 160 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 2 * 216 + 16,
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 * 216 + 16,
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 160, "wire_usage_point");
-_Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
-_Static_assert(sizeof(struct wire_ending) == 32 + 40 + 48 + 2 * 56 + 16 + 1024, "wire_ending");
-_Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 16, "wire_mapped");
-_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 24, "wire_mapping");
+_Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 8, "wire_mapped");
+_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32, "wire_mapping");
+_Static_assert(sizeof(struct wire_holder) == 40 + 8, "wire_holder");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_item_site) == 16 + 144 + 24, "wire_item_site");
 _Static_assert(sizeof(struct wire_hit) == 16 + 48 + 8 + 256, "wire_hit");

@@ -41,8 +41,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
@@ -91,15 +93,34 @@ enum { NR_MM_COUNTERS = 4 };
 struct file;
 struct kioctx_table;
 
+/* Where the kernel has the place to which functions return that have return probes. */
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+/* Without CONFIG_PREEMPT_RT, which has another one. */
+struct rw_semaphore {
+	atomic64_t count, owner;
+};
+
+struct task_struct;
+
 struct mm_struct {
+	struct rw_semaphore mmap_lock;
+	struct task_struct *owner; /* CONFIG_MEMCG */
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 	atomic_t mm_users;
 	unsigned long start_code, arg_start, arg_end;
-	unsigned long exec_vm, total_vm, data_vm;
+	unsigned long exec_vm, total_vm, data_vm, locked_vm;
 	int map_count;
 	unsigned long start_stack, env_end;
 	struct file *exe_file;
 	struct kioctx_table *ioctx_table;
+	struct uprobes_state uprobes_state;
 	unsigned long saved_auxv[1];
 	atomic64_t hugetlb_usage; /* CONFIG_HUGETLB_PAGE */
 };
@@ -137,6 +158,9 @@ struct rq {
 
 struct cfs_rq {
 	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
+	/* With CONFIG_CFS_BANDWIDTH, since 6.6: for how long it was stopped, by whichever cgroup's
+	 * quota, and since when it is; 0: it is not. */
+	u64 throttled_clock_self, throttled_clock_self_time;
 };
 
 struct sched_entity {
@@ -175,7 +199,13 @@ struct pid {
 /* linux/pid.h */
 enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID, PIDTYPE_MAX };
 
-enum { RLIMIT_DATA = 2, RLIMIT_STACK = 3, RLIMIT_AS = 9, RLIM_NLIMITS = 16 };
+enum {
+	RLIMIT_DATA = 2,
+	RLIMIT_STACK = 3,
+	RLIMIT_MEMLOCK = 8,
+	RLIMIT_AS = 9,
+	RLIM_NLIMITS = 16,
+};
 
 struct rlimit {
 	unsigned long rlim_cur;
@@ -191,15 +221,48 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct block_device;
+
 struct super_block {
 	u32 s_dev;
 	unsigned long s_magic;
+	struct block_device *s_bdev;
+};
+
+struct rb_node {
+	unsigned long __rb_parent_color;
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
+struct address_space {
+	struct inode *host;
+	struct rb_root_cached i_mmap;
+};
+
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
 };
 
 struct inode {
 	u16 i_mode;
+	struct hlist_head i_dentry;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
+	u32 i_nlink;
 	u32 i_generation;
 	s64 i_size;
 };
@@ -229,12 +292,17 @@ struct vfsmount {
 };
 
 struct qstr {
+	u64 hash_len;
 	const unsigned char *name;
 };
 
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
+	union {
+		struct hlist_node d_alias; /* in its inode's i_dentry */
+	} d_u;
 };
 
 /* fs/mount.h */
@@ -257,7 +325,11 @@ struct file {
 };
 
 struct vm_area_struct {
-	unsigned long vm_start, vm_end, vm_flags;
+	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
+	struct mm_struct *vm_mm;
+	struct {
+		struct rb_node rb;
+	} shared;
 	struct file *vm_file;
 };
 
@@ -274,8 +346,19 @@ typedef struct {
 	u32 val;
 } kuid_t;
 
+/* Until 6.3 two numbers of 32 bits, the low ones first (f122a08b197d). */
+typedef struct {
+	u64 val;
+} kernel_cap_t;
+
+struct user_namespace {
+	int level;
+};
+
 struct cred {
-	kuid_t uid;
+	kuid_t uid, fsuid;
+	kernel_cap_t cap_effective;
+	struct user_namespace *user_ns;
 };
 
 struct kernfs_node {
@@ -307,7 +390,8 @@ struct css_set {
 };
 
 struct sched_info {
-	unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
+	unsigned long long run_delay;	/* with CONFIG_SCHED_INFO */
+	unsigned long long last_queued; /* since when it is ready, without a CPU; 0: it is not */
 };
 
 /* In pages. */
@@ -351,6 +435,18 @@ typedef struct {
 	unsigned long sig[1];
 } sigset_t;
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
 struct task_struct {
 	unsigned int __state; /* `state` until 5.13 */
 	unsigned int flags;
@@ -370,13 +466,15 @@ struct task_struct {
 	unsigned long nvcsw, nivcsw;
 	unsigned long min_flt, maj_flt;
 	char comm[16];
-	const struct cred *real_cred;
+	const struct cred *real_cred, *cred;
 	struct css_set *cgroups;
 	struct files_struct *files;
+	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
 	struct task_io_accounting ioac;
+	struct bio_list *bio_list;
 };
 
 struct bpf_map {
@@ -482,11 +580,64 @@ struct kioctx_table {
 };
 
 struct kiocb {
+	struct file *ki_filp;
+	s64 ki_pos;
 	int ki_flags;
 };
 
 struct aio_kiocb {
 	struct kioctx *ki_ctx;
+};
+
+/* fs/iomap/direct-io.c */
+struct iomap_dio {
+	struct kiocb *iocb;
+	s64 size; /* of what was submitted */
+};
+
+enum pageflags {
+	PG_swapcache = 1, /* each kernel has a number of its own */
+	PG_swapbacked = 2,
+	PG_head = 3,
+	PG_uptodate = 4,
+	PG_writeback = 5,
+};
+
+enum req_flag_bits {
+	__REQ_META = 1,
+};
+
+/* What a folio has of its own is at the same place in its first page. */
+struct page {
+	unsigned long compound_head; /* of the others, with bit 0 set: the address of the first */
+};
+
+struct folio {
+	struct address_space *mapping; /* with bits set: of anonymous memory */
+	unsigned long index;
+	unsigned int _nr_pages; /* of a large one */
+};
+
+/* Until 6.14 */
+struct folio___old {
+	unsigned int _folio_nr_pages;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len, bv_offset;
+};
+
+struct bvec_iter {
+	unsigned int bi_size, bi_idx;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	struct bvec_iter bi_iter;
+	void *bi_private;
+	struct bio_vec *bi_io_vec;
 };
 
 struct seq_file;
@@ -551,6 +702,7 @@ struct pt_regs {
 #define VM_EXEC		0x00000004
 #define S_IFMT		00170000
 #define S_IFREG		0100000
+#define FMODE_WRITE	0x2
 #define MNT_READONLY	0x40
 #define I_CTIME_QUERIED (1u << 31)
 

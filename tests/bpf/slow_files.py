@@ -16,14 +16,37 @@ from pathlib import Path
 
 import pytest
 
+from harness import wait_for
+
 PAGE = 4096
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = (
     1, 2, 3, 14, 15, 18, 25, 26, 36, 42)
 ROOT, PROGRAM = 1, 2
 ENOENT, ENOSYS = 2, 38
 ASYNC_READ = 1  # a reader waits for the page, as on a disk, not for the answer
+DIRECT_IO, KEEP_CACHE = 1, 2  # of an answer to OPEN
 NAME = "program"
 VALID_SECS = 3600
+LOCKED_SECS = 30  # at most: nobody on the machine can fork while someone waits for that lock
+# Opens the file twice: the page that it reads through the one is in the way of its map of the other.
+HOLDER = """
+import ctypes, mmap, os, sys, threading
+ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE: its folder in /proc is root's
+cached = os.open(sys.argv[1], os.O_RDONLY)
+print("opened", flush=True)
+sys.stdin.readline()
+direct = os.open(sys.argv[1], os.O_RDONLY)
+threading.Thread(target=os.pread, args=(cached, 1, int(sys.argv[2])), daemon=True).start()
+print("reads", flush=True)
+sys.stdin.readline()
+mmap.mmap(direct, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ)
+"""
+# A process of its own, as a fork of ours may hang with all of our threads. MNT_FORCE ends the file system.
+WATCH = """
+import ctypes, sys, time
+time.sleep(float(sys.argv[1]))
+ctypes.CDLL(None).umount2(sys.argv[2].encode(), 1)
+"""
 
 
 class SlowProgram:
@@ -37,12 +60,13 @@ class SlowProgram:
         self.asked = threading.Event()
         self.waiting = []
         self.released = False
+        self.direct = False  # whoever opens it from now on reads past the page cache
         self.lock = threading.Lock()
         try:
             self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             pytest.skip(f"no FUSE here: {error}")
-        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0"
+        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other"
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(b"qprof-test", str(mount).encode(), b"fuse", 0, options.encode()):
             os.close(self.fd)
@@ -87,7 +111,7 @@ class SlowProgram:
         elif opcode == GETATTR:
             self.answer(unique, struct.pack("<Q2I", VALID_SECS, 0, 0) + self.attributes(node))
         elif opcode == OPEN:
-            self.answer(unique, struct.pack("<Q2I", 0, 0, 0))
+            self.answer(unique, struct.pack("<Q2I", 0, DIRECT_IO if self.direct else KEEP_CACHE, 0))
         elif opcode == READ:
             self.read(unique, *struct.unpack_from("<QI", body, 8))
         elif opcode in (RELEASE, FLUSH):
@@ -103,6 +127,35 @@ class SlowProgram:
                 return
             _, opcode, unique, node = struct.unpack_from("<2I2Q", request)
             self.take(opcode, unique, node, request[40:])
+
+    @contextlib.contextmanager
+    def holder(self, prefix=()):
+        """
+        A process whose memory map is locked until .release(): it maps the file, and the kernel waits there for
+        a page that another thread of it reads. Meanwhile nobody can look at what it has mapped, or change it.
+        """
+        watch = subprocess.Popen(["/usr/bin/python3", "-c", WATCH, str(LOCKED_SECS), str(self.mount)])
+        process = subprocess.Popen([*prefix, "/usr/bin/python3", "-c", HOLDER, self.path, str(self.slow_from)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            for said, direct in ((b"opened\n", True), (b"reads\n", False)):
+                assert process.stdout.readline() == said
+                if not direct:
+                    assert self.asked.wait(10), "its other thread must wait for the page"
+                self.direct = direct
+                process.stdin.write(b"go\n")
+                process.stdin.flush()
+            stack = Path(f"/proc/{process.pid}/stack")
+            wait_for(lambda: "fuse_file_mmap" in stack.read_text(encoding="ascii"), "the map that is locked")
+            yield process
+        finally:
+            watch.kill()
+            watch.wait()
+            self.release()
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
 
     def close(self):
         self.release()

@@ -10,6 +10,8 @@ import stat
 import subprocess
 import time
 
+import pytest
+
 import harness
 from harness import AS_NOBODY, NOBODY, Audit, Target, program, quality, run_qprof, wait_for
 
@@ -175,6 +177,34 @@ def test_a_socket_takes_no_file_away(tmp_path):
     run = run_qprof("-a", "-q", "-d", "100ms", "-o", "-", "--listen", path)
     assert run.returncode == 125 and "in use" in run.stderr, run
     assert path.read_text() == "mine"
+
+
+PLANTED = {
+    "FIFO": "os.mkfifo(path, 0o666)",
+    "symbolic link": "os.symlink(path + '.elsewhere', path)",
+    "folder": "os.mkdir(path)",
+    "socket that nobody serves": "socket.socket(socket.AF_UNIX).bind(path)",
+    "socket": "one = socket.socket(socket.AF_UNIX); one.bind(path); one.listen()",
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_another_has_put_there(what):
+    """In a folder where all may write: root serves at none of these names, and takes none away."""
+    script = f"import os, socket, sys; path = sys.argv[1]; {PLANTED[what]}; print('there', flush=True); input()"
+    with harness.public_dir() as folder:
+        folder.chmod(0o1777)
+        path = folder / "metrics"
+        with subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", script, path], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as other:
+            assert other.stdout.readline() == b"there\n"
+            before = path.lstat()
+            run = run_qprof("-a", "-q", "-d", "100ms", "-o", "-", "--listen", f"unix:{path}")
+            after = path.lstat()
+            other.communicate(b"\n")
+        assert run.returncode == 125 and str(path) in run.stderr, run
+        assert (after.st_ino, after.st_uid, after.st_mode) == (before.st_ino, NOBODY, before.st_mode)
+        assert [one.name for one in folder.iterdir()] == ["metrics"], run
 
 
 MANY_PROBES = """

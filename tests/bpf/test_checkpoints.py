@@ -183,6 +183,19 @@ def test_100000_a_second_for_two_seconds(out):
     assert check_all_there(got, counts, 200000) == 0, f"expected none lost, got {counts}"
 
 
+def test_marks_that_overlap_on_a_cpu(profile):
+    """A mark waits for its name until another process has hit the same mark on this CPU."""
+    run = profile(program("overlaps"), 50)
+    if "cannot" in run.truth:
+        pytest.skip(run.truth["cannot"])
+    got = [(row["step"], row["pid"], row["tid"]) for row in rows(run.profile)]
+    pids = [("Quick", run.truth["quick"]), ("Slow", run.truth["slow"])]
+    expected = [(f"{name} {i}", pid, pid) for i in range(1, 51) for name, pid in pids]
+    wrong = [(e, g) for e, g in zip(expected, got) if e != g]
+    assert got == expected, f"{len(wrong)} of {len(expected)} are wrong; the first: expected, got {wrong[:1]}"
+    assert_nothing_lost(run.profile)
+
+
 def test_threads(profile):
     """Each thread's checkpoints are in its order and carry its tid."""
     run = profile(program("checkpoints"), "threads", 8, 500)

@@ -192,8 +192,10 @@ def test_change_that_is_none_of_the_content(unhurried, tmp_path, change):
 def test_file_that_is_written_anew_in_place(unhurried, tmp_path):
     """Its probes are others, at other places; whatever had it in use is told of."""
     path = tmp_path / "program"
-    shutil.copy(program("checkpoints"), path)
-    run = unhurried("sh", "-ec", f"{path} rate 3; cat {program('prompt')} >{path}; {path}")
+    # A program that did not wait may be gone while its probes are attached: until they are, its file is busy.
+    overwrite = f"until cat {program('prompt')} >{path}; do :; done"
+    first = f"cp --remove-destination {program('checkpoints')} {path}; {path} rate 3"
+    run = unhurried("sh", "-ec", f"{first}; {overwrite}; {path}")
     assert step_names(run.profile)[:3] == ["c0000000", "c0000001", "c0000002"]
     if holds_starts(run.profile):
         assert step_names(run.profile)[3:] == ["first", "second", "third", "fourth", "fifth"]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import CLEAN_ENV, Lines, MIB, QPROF, ending, parse, process_of, profile_command, program, run_qprof
+from harness import CLEAN_ENV, Lines, MIB, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
 
 HELD = 16 * MIB
 LIMIT = 256 * MIB
+LOCKED = 4 * MIB
+SOURCES = Path(__file__).resolve().parents[1] / "programs"
 ON_X86 = platform.machine() == "x86_64"
 
 
@@ -136,6 +138,51 @@ def test_behind_a_shell(out):
     assert text_of(out).startswith("! Ended by SIGABRT at "), text_of(out)
 
 
+@pytest.fixture
+def small(tmp_path):
+    """A file system of 1 MiB, with a name that mountinfo escapes."""
+    with tmpfs(tmp_path / "small one", "1m") as path:
+        yield path
+
+
+def assert_full(out, end, small):
+    text = text_of(out)
+    assert (end["how"], end["refused_by"], end["file_system"]) == ("refused", "file system", str(small)), end
+    assert end["left_mb"] == 0, end
+    assert f" while 0 B were left of the file system at {small}" in text and "refused more memory" not in text, text
+
+
+def test_full_file_system_and_aborts(out, small):
+    end = only_end(ends(out, "full", "abort", small / "model.bin", status=-signal.SIGABRT))
+    assert end["signal"] == "SIGABRT", end
+    assert_full(out, end, small)
+
+
+def test_full_file_system_and_exits(out, small):
+    end = only_end(ends(out, "full", 3, small / "model.bin", status=3))
+    assert end["exit_code"] == 3 and "signal" not in end, end
+    assert_full(out, end, small)
+    assert text_of(out).startswith("! Failed with exit status 3 at "), text_of(out)
+
+
+def test_no_room_for_a_page_of_a_file(out, small):
+    """There is no system call that could fail: a write to a mapped file does."""
+    end = only_end(ends(out, "full_map", 0, small / "model.bin", status=-signal.SIGBUS))
+    assert (end["signal"], end["fault"]) == ("SIGBUS", "no room for a page of a mapped file"), end
+    assert end["mapped_file"].endswith(str(small / "model.bin")), end
+    assert_full(out, end, small)
+
+
+def test_room_is_left(out, small):
+    """It fails with a file open for writing where there is room: that is no reason."""
+    script = f"exec 3> {small}/file; truncate -s 1G {small}/empty; {program('ends')} status 3; exit $?"
+    run = profile_command(out, "bash", "-c", script.replace(str(small), f"'{small}'"), status=3)
+    assert "ended" not in run.profile, run.profile["ended"]
+
+
+REFUSALS = ["mappings", "address_space", "data", "locked"]
+
+
 def assert_refused(out, end, what):
     most = int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
     text = text_of(out)
@@ -145,22 +192,66 @@ def assert_refused(out, end, what):
         assert most <= end["mappings"] <= most + 1, end
         assert f"had {end['mappings']} mappings, where vm.max_map_count allows {most}" in text, text
         return
-    name = {"address_space": "RLIMIT_AS", "data": "RLIMIT_DATA"}[what]
-    assert (end["refused_by"], end["limit_mb"] * MIB) == (name, LIMIT), end
-    assert LIMIT - 2 * MIB <= end["usage_mb"] * MIB <= LIMIT, end
-    assert f"where {name} allows 256 MiB" in text and "refused more memory" in text, text
+    name, of, limit, words = {
+        "address_space": ("RLIMIT_AS", "address space", LIMIT, "256 MiB"),
+        "data": ("RLIMIT_DATA", "data", LIMIT, "256 MiB"),
+        "locked": ("RLIMIT_MEMLOCK", "locked memory", LOCKED, "4.00 MiB"),
+    }[what]
+    assert (end["refused_by"], end["limit_mb"] * MIB) == (name, limit), end
+    assert limit - min(2 * MIB, limit // 16) <= end["usage_mb"] * MIB <= limit, end
+    assert f" of {of}, where {name} allows {words}" in text and "refused more memory" in text, text
 
 
-@pytest.mark.parametrize("what", ["mappings", "address_space", "data"])
+@pytest.mark.parametrize("what", REFUSALS)
 def test_refused_and_aborts(out, what):
     end = only_end(ends(out, what, "abort", status=-signal.SIGABRT))
     assert end["signal"] == "SIGABRT" and "exit_code" not in end, end
     assert_refused(out, end, what)
 
 
-@pytest.mark.parametrize("what", ["mappings", "address_space", "data"])
+@pytest.mark.parametrize("what", REFUSALS)
 def test_refused_and_exits(out, what):
     end = only_end(ends(out, what, 3, status=3))
     assert end["exit_code"] == 3 and "signal" not in end, end
     assert_refused(out, end, what)
     assert text_of(out).startswith("! Failed with exit status 3, refused more memory, at "), text_of(out)
+
+
+# ---- Exceptions of C++ ----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module", name="throws", params=["dynamic", "static"])
+def built_throws(request, tmp_path_factory):
+    """libstdc++ is a file of its own, or a part of the program."""
+    path = tmp_path_factory.mktemp("throws") / "ends_by_throw"
+    done = subprocess.run(["g++", "-O1", "-pthread", *(["-static-libstdc++"] if request.param == "static" else []),
+                           "-o", path, SOURCES / "throws.cpp"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+THROWN = {
+    "bad_alloc": "std::bad_alloc",
+    "huge": "std::bad_alloc",
+    "own": "model::broken",
+    "hidden": "model::(anonymous namespace)::hidden",
+    "thread": "model::broken",
+    "noexcept": "model::broken",
+}
+
+
+@pytest.mark.parametrize("how", THROWN)
+def test_exception_that_nobody_caught(out, throws, how):
+    end = only_end(profile_command(out, throws, how, status=-signal.SIGABRT))
+    is_refused = how == "bad_alloc"
+    assert (end["how"], end["exception"], end["signal"]) == (
+        "refused" if is_refused else "exception", THROWN[how], "SIGABRT"), end
+    assert end.get("refused_by") == ("RLIMIT_AS" if is_refused else None), end
+    expected = f"! Ended by {THROWN[how]}{', refused more memory,' if is_refused else ''} at "
+    assert text_of(out).startswith(expected), text_of(out)
+
+
+@pytest.mark.parametrize("how", ["caught", "caught_deeper", "caught_above"])
+def test_exception_that_was_caught(out, throws, how):
+    """It aborts later, for a reason of its own."""
+    end = only_end(profile_command(out, throws, how, status=-signal.SIGABRT))
+    assert (end["how"], end["signal"]) == ("signal", "SIGABRT") and "exception" not in end, end

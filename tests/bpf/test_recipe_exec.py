@@ -264,8 +264,10 @@ def test_a_child_of_the_first_moment_is_heard_in_an_audit(tmp_path, recipe):
     with Audit(tmp_path / "audit.yaml", ["-v", "--rules", "none", *recipe()[:2]]) as running:
         with subprocess.Popen(["sh", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=CLEAN_ENV) as tool:
             child = json.loads(Lines(tool.stdout).next())["ready"]
-            running.stderr.until(f"process {child}: what it runs is held")
-            os.kill(child, signal.SIGUSR1)
+            try:
+                running.stderr.until(f"process {child}: what it runs is held")
+            finally:
+                os.kill(child, signal.SIGUSR1)
             assert tool.wait(DEADLINE) == 0
         report = running.stop()
     life = only(job_of(report, tool.pid), "convert 1 says says")

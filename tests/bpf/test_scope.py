@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import groups
+from groups import into, procs
 from harness import (CLEAN_ENV, Lines, MIB, PAGE, QPROF, keeps_memory_at_exit, parse, profile_command, program,
                      row_of, rows, run_qprof, wait_for)
 
@@ -49,22 +51,12 @@ def group(hierarchy):  # pylint: disable=redefined-outer-name
     made = []
 
     def make(name, above=None):
-        path = (above or hierarchy.mount) / f"qprof-test-{name}-{os.getpid()}"
-        path.mkdir()
+        path = groups.make(above or hierarchy.mount, f"test-{name}")
         made.append(path)
         return path, into(path)
     yield make
     for path in reversed(made):
-        wait_for(lambda path=path: not procs(path), f"{path} to be empty")
-        path.rmdir()
-
-
-def into(path):
-    return "bash", "-c", f'echo $$ > {path}/cgroup.procs; exec "$@"', "bash"
-
-
-def procs(path):
-    return [int(line) for line in (path / "cgroup.procs").read_text(encoding="ascii").split()]
+        groups.remove(path)
 
 
 def scopes(path):

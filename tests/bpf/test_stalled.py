@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -289,6 +290,69 @@ def test_end_of_the_output_while_a_program_hangs_in_a_probe(tmp_path):
             text.extend(read_all(reader))
         slow.release()
     assert len(step_names(yaml.load(bytes(text), Loader=Loader))) == 500
+
+
+# plugin_mark() of a library, with a name on the last page of a file.
+HANGS = """
+import ctypes, mmap, sys
+with open(sys.argv[2], "rb") as f:
+    at = mmap.mmap(f.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(at))
+ctypes.CDLL(sys.argv[1]).plugin_mark(ctypes.c_void_p(address + (len(at) - 1) // 4096 * 4096))
+"""
+
+
+def removers(pid):
+    """The processes that wait for probes to be gone, by what they have open."""
+    found = {}
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split():
+        with contextlib.suppress(FileNotFoundError):
+            if Path(f"/proc/{child}/comm").read_text("utf-8") == "qprof-bpf\n":
+                found[child] = sorted(open_files(child))
+    return found
+
+
+def test_file_overwritten_while_a_program_hangs_in_its_probe(tmp_path, out, disk):
+    """Its probes are removed by a process of its own, which has nothing else open. The run goes on, and ends;
+    who writes the file waits until nobody is in a probe of it."""
+    mount, plugin = tmp_path / "slow", disk / "plugin.so"
+    mount.mkdir()
+    shutil.copy(program("plugin.so"), plugin)
+    script = (f"$PYTHON -c '{HANGS}' {plugin} $0 & while ! test -e go; do sleep 0.01; done; "
+              f"{program('checkpoints')} rate 5; while ! test -e end; do sleep 0.01; done")
+    with contextlib.closing(SlowProgram(program("idle"), mount)) as slow:
+        process = subprocess.Popen([QPROF, "-q", "-o", out, "--", "sh", "-c", script, slow.path],
+                                   cwd=tmp_path, env={**CLEAN_ENV, "PYTHON": PYTHON},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
+        try:
+            wait_for(slow.asked.is_set, "the probe")
+            writer = subprocess.Popen(["sh", "-c", f"exec 3<>{plugin}"])
+            def has_little():
+                # Another child reads memory maps.
+                [has] = [links for links in removers(process.pid).values() if str(plugin) in links] or [()]
+                return 0 < len(has) <= 4 and has
+            has = wait_for(has_little, "the removal")
+            # A program looks whether the memory maps of those who map the file are locked.
+            of_the_kernel = [link for link in has if "link" in link or "perf" in link or "bpf-prog" in link]
+            # The last of them may be gone from there already: closing it is what waits.
+            assert sorted(set(has) - set(of_the_kernel))[0] == str(plugin), has
+            assert sum(link.startswith("socket:") for link in has) == len(has) - len(of_the_kernel) - 1, has
+            (tmp_path / "go").touch()
+            wait_for(lambda: "c0000004" in step_names(parse(out), ends=True), "the marks of the neighbour")
+            assert writer.poll() is None, "expected the writer to wait"
+            (tmp_path / "end").touch()
+            process.wait(DEADLINE)
+            assert writer.poll() is None, "expected the writer to wait"
+        finally:
+            process.kill()
+            slow.release()
+        assert writer.wait(DEADLINE) == 0
+        said = process.stderr.read()  # of the program that hung, too
+        process.stderr.close()
+    assert process.returncode == 0 and b"hangs in a probe" in said, said
+    warnings = parse(out)["quality"]["warnings"]
+    assert [w["what"] for w in warnings if "opened for writing" in w["why"]] == [str(plugin)], warnings
 
 
 def test_reader_that_leaves_early(tmp_path):

@@ -77,7 +77,7 @@ def assert_sees_others(running):
             one.go()
         report = running.stop()
     job = job_of(report, one.pid)
-    assert step_names(job) == ["one", "two"], f"expected both marks, got {step_names(job)}"
+    assert step_names(job) == ["one", "two"], f"expected both marks, got {step_names(job)}: {report['quality']}"
     assert job["peak_memory_mb"] > 8, job["peak_memory_mb"]
     return report
 

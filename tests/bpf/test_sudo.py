@@ -47,6 +47,21 @@ def test_as_root():
         assert path.stat().st_uid == NOBODY, path.stat()
 
 
+def test_directory_of_users_that_does_not_answer(tmp_path):
+    """The command runs as the user all the same, and it is said what is missing. A file that nobody writes to
+    stands for the directory."""
+    hangs = tmp_path / "passwd"
+    os.mkfifo(hangs)
+    beside = ("unshare", "-m", "--propagation", "private", "sh", "-ec",
+              'mount --bind "$1" /etc/passwd; shift; exec "$@"', "sh", str(hangs))
+    with public_dir(NOBODY) as where:
+        run = run_qprof("-o", where / "out.yaml", "--", "grep", "-E", "^(Uid|Gid|Groups)", "/proc/self/status",
+                        env=SUDO, through=beside)
+        assert run.returncode == 0 and step_names(parse(where / "out.yaml"), ends=True), run
+    assert set(run.stdout.split()) == {"Uid:", "Gid:", "Groups:", str(NOBODY)}, run
+    assert "directory of users did not answer" in run.stderr, run
+
+
 @pytest.mark.parametrize("broken", ["", "-1", "abc", "99999999999999"])
 def test_broken_sudo_uid(out, broken):
     """An environment is no authority: nonsense in it must not be taken for root or anyone."""
@@ -148,6 +163,38 @@ def test_a_symbolic_link(writer):
         run = write(writer, shared / "planted")
         assert run.returncode and "symbolic link" in run.stderr, run
         assert not list(where.iterdir()), "expected no file behind the link"
+
+
+@every_writer
+@pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
+def test_a_fifo_of_another(writer, read):
+    """In a folder where all may write. Nobody waits for its reader, and its reader gets nothing of root's."""
+    with public_dir() as where:
+        where.chmod(0o1777)
+        fifo = where / "planted"
+        os.mkfifo(fifo, 0o666)
+        fifo.chmod(0o666)
+        os.chown(fifo, NOBODY, NOBODY)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK) if read else -1
+        run = write(writer, fifo, env={})
+        got = os.read(reader, 100) if read else b""
+        if read:
+            os.close(reader)
+        there = {p.name for p in where.iterdir()}
+        is_fifo = stat.S_ISFIFO(fifo.lstat().st_mode)
+    assert got == b"", f"the reader got {got}; {run}"
+    assert run.returncode == 125 and "planted" in run.stderr, f"expected it to fail; {run}"
+    assert is_fifo and there == {"planted"}, there
+
+
+def test_a_file_of_another_where_all_may_write():
+    """An event log goes on where it was; root's does not, in a file that another could read."""
+    with public_dir() as where:
+        where.chmod(0o1777)
+        (where / "planted").write_text("{}")
+        os.chown(where / "planted", NOBODY, NOBODY)
+        before = contents(where)
+        assert_refused(write("events", where / "planted", env={}), where, before, "another user", "planted")
 
 
 def test_the_one_before_that_belongs_to_another():

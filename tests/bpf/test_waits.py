@@ -2,12 +2,13 @@
 """How long threads waited for a CPU: as /proc/PID/schedstat says, with threads and children that are gone."""
 
 import os
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from harness import assert_nothing_lost, process_of, row_of
+from harness import assert_nothing_lost, process_of, program, row_of, run_qprof
 
 SLEEPS = ("storage_wait_secs", "lock_wait_secs", "sleep_secs")
 
@@ -101,14 +102,23 @@ print(json.dumps({"before": before}), flush=True)
     assert before > 0.2 and got < before / 2, (before, got)
 
 
+CGROUPS = Path("/sys/fs/cgroup")
+ON_V2 = (CGROUPS / "cgroup.controllers").exists()
+# Before 6.6 the kernel does not say for how long a quota stops a run queue.
+TELLS_STOPS = tuple(int(number) for number in os.uname().release.split(".")[:2]) >= (6, 6)
+
+
 @contextmanager
-def cgroup(controller, files):
-    """A cgroup (v1) of our own with these values; what is started meanwhile is in it."""
-    root = Path("/sys/fs/cgroup", controller)
+def cgroup(controller, v1, v2):
+    """A cgroup of our own with these values of its files; what is started meanwhile is in it."""
+    root = CGROUPS if ON_V2 else CGROUPS / controller
     mine = root / f"qprof-test-{os.getpid()}"
     try:
+        if ON_V2:
+            (root / "cgroup.subtree_control").write_text(f"+{'io' if controller == 'blkio' else controller}",
+                                                         encoding="ascii")
         mine.mkdir()
-        for name, value in files.items():
+        for name, value in (v2 if ON_V2 else v1).items():
             (mine / name).write_text(str(value), encoding="ascii")
     except OSError as why:
         if mine.is_dir():
@@ -126,6 +136,12 @@ def thread_time(profile, name):
     stall = {key: phase.get(key, 0) for key in SLEEPS + ("reclaim_secs", "reclaim_cpu_secs", "cpu_wait_secs")}
     stall["reclaim_secs"] = stall["reclaim_secs"] - stall.pop("reclaim_cpu_secs")
     return phase, stall, phase["cpu_time_secs"] + sum(stall.values())
+
+
+def slow(run):
+    """What the report says of why it was slow."""
+    text = " ".join(run_qprof("report", "--width", "200", run.path).stdout.split())
+    return text[text.index("Slow:"):][:300] if "Slow:" in text else ""
 
 
 # Four threads at a time, each with something else to wait for; and 50 that live for some ms.
@@ -234,7 +250,8 @@ print(json.dumps({"voluntary": used.ru_nvcsw, "involuntary": used.ru_nivcsw}))
     assert truth["voluntary"] >= 200
     assert totals["total_involuntary_switches"] >= truth["involuntary"] - 5, truth
     modes = totals["total_cpu_user_secs"] + totals["total_cpu_system_secs"]
-    assert modes == pytest.approx(totals["total_cpu_time_secs"], rel=0.2, abs=0.05), totals
+    # A tick counts whole for whom it hits: on a busy machine that says little of some hundred milliseconds.
+    assert 0.1 * totals["total_cpu_time_secs"] <= modes <= 4 * totals["total_cpu_time_secs"], totals
     assert totals["total_cpu_system_secs"] > 0
 
 
@@ -259,7 +276,7 @@ def test_a_memory_cgroup_that_thrashes(script, disk):
     path.write_bytes(b"w" * (96 << 20))
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    with cgroup("memory", {"memory.limit_in_bytes": 32 << 20}) as procs:
+    with cgroup("memory", {"memory.limit_in_bytes": 32 << 20}, {"memory.max": 32 << 20}) as procs:
         run = script(THRASH, path, procs, options=["--waits", "--as-root"])
     phase, stall, whole = thread_time(run.profile, "Thrash")
     assert phase["disk_read_mb"] > 250, f"expected three readings of 96 MiB, got {phase}"
@@ -289,8 +306,9 @@ def test_a_slow_device(script, disk):
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     device = os.stat(path).st_dev
-    slow = f"{os.major(device)}:{os.minor(device)} {10 << 20}"
-    with cgroup("blkio", {"blkio.throttle.read_bps_device": slow}) as procs:
+    number, most = f"{os.major(device)}:{os.minor(device)}", 10 << 20
+    with cgroup("blkio", {"blkio.throttle.read_bps_device": f"{number} {most}"},
+                {"io.max": f"{number} rbps={most}"}) as procs:
         run = script(READS, path, procs, options=["--waits", "--as-root"])
     phase, stall, _ = thread_time(run.profile, "Read")
     assert phase["duration_secs"] > 0.5, f"8 MiB at 10 MiB/s: {phase}"
@@ -298,21 +316,145 @@ def test_a_slow_device(script, disk):
 
 
 SPINS = r"""
-import os, sys, time
+import json, os, sys, time
 import qprof
 
+group = os.path.dirname(sys.argv[1])
+
+def throttled():
+    with open(group + "/cpu.stat") as file:
+        stat = {name: int(value) for name, value in (line.split() for line in file)}
+    return stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat["throttled_time"] / 1e9
+
 open(sys.argv[1], "w").write(str(os.getpid()))
+before = [throttled()]
 with qprof.scope("Spin"):
+    before.append(throttled())
     end = time.thread_time() + 0.2
     while time.thread_time() < end:
         pass
+    after = [throttled()]
+after.append(throttled())
+print(json.dumps({"least": after[0] - before[1], "most": after[1] - before[0]}))
 """
 
 
 def test_a_quota_is_a_wait_for_a_cpu(script):
-    with cgroup("cpu", {"cpu.cfs_period_us": 20000, "cpu.cfs_quota_us": 4000}) as procs:
+    with cgroup("cpu", {"cpu.cfs_period_us": 20000, "cpu.cfs_quota_us": 4000}, {"cpu.max": "4000 20000"}) as procs:
         run = script(SPINS, procs, options=["--waits", "--as-root"])
     phase, stall, _ = thread_time(run.profile, "Spin")
     stalled = phase["duration_secs"] - phase["cpu_time_secs"]
     assert stalled > 0.5, f"200 ms of CPU at 20 %: {phase}"
     assert stall["cpu_wait_secs"] >= 0.9 * stalled, (phase, stall)
+    limit = run.profile["cpu_limit"]
+    assert limit["of"] == f"cgroup /{procs.parent.name}" and limit["quota_secs"] == 0.004 and limit["period_secs"] == 0.02, limit
+    # Rows are read a moment after their hit, in which the cgroup may be stopped: for most of a period.
+    start, end = (row_of(run.profile, f"Spin {edge}")["cgroup_throttled_secs"] for edge in ("Start", "End"))
+    assert run.truth["least"] - 0.02 <= end - start <= run.truth["most"] + 0.02, (run.truth, start, end)
+    assert run.truth["least"] <= limit["cgroup_throttled_secs"], (run.truth, limit)
+    # With --waits it is told apart, of threads: here of one, so it is what the kernel says of the cgroup. Stops that go
+    # on at a row are in the next.
+    assert ("throttled_secs" in phase) == TELLS_STOPS, phase
+    stopped = phase.get("throttled_secs", run.truth["least"])
+    assert run.truth["least"] * 0.98 - 0.02 <= stopped <= run.truth["most"] * 1.02 + 0.02, (run.truth, phase)
+    assert stopped <= phase["cpu_wait_secs"] + 0.02, phase
+    assert limit["cgroup_throttled_periods"] >= 20, limit
+    assert f"(quota of {limit['of']}: 20 %)" in slow(run), slow(run)
+
+
+def test_more_threads_than_cpus(profile):
+    """Of one process: it could have fewer."""
+    run = profile(program("stalls"), "spin", 8, 1000, options=["--waits"])
+    phase, stall, whole = thread_time(run.profile, "Stall")
+    cpus = run.truth["cpus"]
+    assert run.profile["cpu_limit"] == {"cpus": cpus}
+    assert stall["cpu_wait_secs"] >= 0.9 * sum(stall.values()), (phase, stall)
+    assert stall["cpu_wait_secs"] >= 0.9 * (8 - cpus) * phase["duration_secs"], (phase, stall)
+    assert whole == pytest.approx(8 * phase["duration_secs"], rel=0.02, abs=0.02), (whole, phase, stall)
+    assert f"(it may use {cpus})" in slow(run), slow(run)
+
+
+def test_a_lock(profile):
+    run = profile(program("stalls"), "futex", 8, 500, options=["--waits"])
+    phase, stall, whole = thread_time(run.profile, "Stall")
+    # All but the thread that holds it, which others of the machine may keep from its CPU.
+    assert stall["lock_wait_secs"] >= 0.9 * 7 * phase["duration_secs"], (phase, stall)
+    assert whole == pytest.approx(8 * phase["duration_secs"], rel=0.02, abs=0.02), (whole, phase, stall)
+
+
+def test_threads_that_come_and_go(profile):
+    """Each adds its time as it exits, also that in which it had no CPU."""
+    run = profile(program("stalls"), "short", 160, 5, options=["--waits"])
+    _, stall, whole = thread_time(run.profile, "Stall")
+    assert 0.98 * run.truth["inside"] <= whole <= 1.02 * run.truth["outside"], (whole, run.truth, stall)
+    # The first thread waits for the others in futex(2).
+    assert stall["cpu_wait_secs"] + stall["lock_wait_secs"] >= 0.9 * sum(stall.values()), stall
+
+
+@pytest.fixture
+def swap_file(disk):
+    """What a memory cgroup of the test's own may swap to; nobody else has a need to."""
+    path = disk / "swap"
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 64 << 20)
+    path.chmod(0o600)
+    if "SwapTotal:             0 kB" not in Path("/proc/meminfo").read_text(encoding="ascii"):
+        pytest.skip("the machine has swap already: others may use it meanwhile")
+    for command in (["mkswap", "-q", path], ["swapon", path]):
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no swap file can be made here: {done.stderr}")
+    yield
+    subprocess.run(["swapoff", path], check=True)
+
+
+def test_pages_from_swap(profile, swap_file):
+    """Each page that a fault brings in counts, and none that is given back."""
+    with cgroup("memory", {"memory.limit_in_bytes": 8 << 20}, {"memory.max": 8 << 20}) as procs:
+        run = profile(program("stalls"), "swap", 24, 2, procs, options=["--waits", "--as-root"])
+    phase, _, _ = thread_time(run.profile, "Stall")
+    assert run.truth["swapped"] > 2000, f"24 MiB in 8 MiB: {run.truth}"
+    # Its own code and stack may come and go, too.
+    assert run.truth["swapped"] <= phase["swap_ins"] <= run.truth["swapped"] + 200, (run.truth, phase)
+    # At its end it gives back what is in swap.
+    assert run.profile["total_swap_ins"] <= phase["swap_ins"] + 200, (run.profile["total_swap_ins"], phase)
+    assert phase["storage_wait_secs"] > 0, phase
+
+
+NOT_TO_BE_ATTACHED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+void *bpf_program__attach_raw_tracepoint(const void *program, const char *name)
+{
+	void *(*attach)(const void *, const char *) = dlsym(RTLD_NEXT, "bpf_program__attach_raw_tracepoint");
+
+	if (strcmp(name, "mm_compaction_end") && strcmp(name, "mm_vmscan_memcg_reclaim_begin"))
+		return attach(program, name);
+	errno = name[3] == 'c' ? ENOENT : EPERM;
+	return NULL;
+}
+"""
+
+
+def test_what_cannot_be_attached_is_said(profile, tmp_path):
+    (tmp_path / "shim.c").write_text(NOT_TO_BE_ATTACHED, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c"], check=True)
+    notes = profile("true", env={"LD_PRELOAD": str(tmp_path / "shim.so")}).profile["quality"]["notes"]
+    assert ("reclaim lacks what these events would tell: mm_vmscan_memcg_reclaim_begin (Operation not permitted), "
+            "mm_compaction_end (not in this kernel)") in notes, notes
+    assert not any("reclaim lacks" in note for note in profile("true").profile["quality"]["notes"])
+
+
+def test_what_it_costs_is_said(profile):
+    """Of the kernel's own count of BPF programs, the part at context switches; none without the option."""
+    with_it = profile(program("stalls"), "short", 160, 1, options=["--waits", "--cost"])
+    cost, totals = with_it.profile["quality"]["cost"], with_it.profile
+    switches = totals["total_voluntary_switches"] + totals["total_involuntary_switches"]
+    # Each switch of the tree, and the wake-ups after those that began a sleep; and what others of the machine do.
+    assert cost["bpf_switches"] >= switches > 0, (cost, switches)
+    assert 0 < cost["bpf_switch_time_secs"] <= cost["bpf_run_time_secs"], cost
+    assert cost["bpf_switches"] < cost["bpf_runs"], cost
+    without = profile(program("stalls"), "short", 160, 1, options=["--cost"]).profile["quality"]["cost"]
+    assert "bpf_switches" not in without, without

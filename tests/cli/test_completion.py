@@ -88,7 +88,7 @@ def test_bash_offers_the_options_of_help(command):
     ("-a --metrics-labels=command,p", ["command,pid"]),
     ("-qa --no-l", ["--no-live"]),
     ("-d 5 --all --li", ["--listen=", "--live"]),
-    ("--no-", ["--no-curves", "--no-follow"]),
+    ("--no-", ["--no-curves", "--no-follow", "--no-paths"]),
     ("--no-l", []),
     ("--python-hooks=q", ["quark"]),
     ("-q -o prof", ["profile.yaml", "profiles"]),

@@ -38,6 +38,20 @@ const char *const fuzz_seed_texts[] = {
 	"  rows:\n  - [0.0, 0.0, 0.0]\n  - [0.5, 1.0, 0.4]\n  - [0.4, 0.5, 0.5]\n"
 	"quality:\n  lost_checkpoints: 1\n  warnings:\n  - what: \"a\"\n    why: \"b\"\n"
 	"  notes:\n  - \"c\"\n  may_be_counted_more_than_once_mb:\n    shmem: 0.0\n",
+	"memory_usage:\n- {step: s, relative_time_secs: 0.0, cpu_memory_mb: 1.0}\n"
+	"peak_memory_mb: 1.0\nphases:\n- {name: A, kind: pair, start_secs: 0.0, "
+	"duration_secs: 1.0, start_memory_mb: 1.0, end_memory_mb: 1.0, peak_memory_mb: 1.0}\n"
+	"stacks:\n  grown_bytes: 8192\n  samples: 3\n  dropped: 1\n"
+	"  ends:\n    columns: [end, samples]\n    rows:\n    - [\"whole\", 2]\n"
+	"    - [\"unknown code\", 1]\n"
+	"  functions:\n    columns: [name, path]\n    rows:\n    - [\"(all)\", \"\"]\n"
+	"    - [\"main\", \"/a\"]\n    - [\"\", \"/libc.so.6\"]\n"
+	"  calls:\n    columns: [caller, function]\n    rows:\n    - [0, 0]\n    - [0, 1]\n"
+	"    - [1, 2]\n"
+	"  phase_growth:\n    columns: [phase, bytes]\n    rows:\n    - [0, 4096]\n"
+	"  touched:\n    columns: [phase, call, kind, bytes, samples]\n    rows:\n"
+	"    - [null, 1, anon, 4096, 1]\n    - [null, 2, file, 4096, 1]\n"
+	"    - [0, 2, shmem, 4096, 1]\n",
 	"memory_usage:\n- {step: M Start, timestamp: 1.0, relative_time_secs: 0.0, "
 	"cpu_memory_mb: 1.0}\n- {step: x, timestamp: 1.0, relative_time_secs: 1.0, cpu_memory_mb: "
 	"1.0}\n- {step: M End, timestamp: 1.0, relative_time_secs: 2.0, cpu_memory_mb: 1.0}\n",

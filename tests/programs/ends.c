@@ -2,30 +2,43 @@
 /*
  * ends.c - takes 16 MiB in "Layer 3", and comes to a bad end there:
  *
- *   ends null | stack | thread | wild     uses a null pointer; all of its stack, or of a thread's;
- * an address that no process can have ends read_only                        writes to what it may
- * only read ends bus FILE                         reads beyond the end of FILE, which it has mapped
- *   ends abort | divide | illegal
- *   ends signal NUMBER                    sends itself that signal
- *   ends wait                             says so, and waits for a signal
- *   ends swallow                          blocks SIGTERM, sends itself one, and takes it from the
- * queue ends mappings END                     makes mappings until it may have no more, ends
- * address_space END                memory until RLIMIT_AS, ends data END                         or
- * RLIMIT_DATA; END: abort, or a status to exit with ends status NUMBER                    exits
- * with that, and nothing was refused
+ *   ends null            uses a null pointer
+ *   ends wild            an address that no process can have
+ *   ends stack           all of its stack
+ *   ends thread          all of the stack of a thread
+ *   ends read_only       writes to what it may only read
+ *   ends bus FILE        reads beyond the end of FILE, which it has mapped
+ *   ends abort
+ *   ends divide          divides by zero
+ *   ends illegal         executes what is no instruction
+ *   ends signal NUMBER   sends itself that signal
+ *   ends wait            says so, and waits for a signal
+ *   ends swallow         blocks SIGTERM, sends itself one, and takes it from the queue
+ *   ends status NUMBER   exits with that, and nothing was refused
+ *
+ * or until it is refused more, and then to END: "abort", or a status to exit with:
+ *
+ *   ends mappings END        makes mappings
+ *   ends address_space END   takes memory, until RLIMIT_AS
+ *   ends data END            or RLIMIT_DATA
+ *   ends locked END          keeps memory from being swapped out, until RLIMIT_MEMLOCK
+ *   ends full END FILE       writes to FILE
+ *   ends full_map END FILE   makes FILE larger than there is room for, and writes to its mapping
  *
  * gcc -O2 -Wall -Wextra -Werror ends.c -o ends -pthread
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/sdt.h>
+#include <sys/syscall.h>
 
 #include "truth.h"
 
-enum { HELD = 16 << 20, LIMIT = 256 << 20 };
+enum { HELD = 16 << 20, LIMIT = 256 << 20, LOCKED = 4 << 20 };
 
 static volatile int sink;
 
@@ -102,6 +115,52 @@ static void map_memory(int resource)
 		;
 }
 
+/* As root it might lock all that it likes. */
+static void obey_limits(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	must(!syscall(SYS_capget, &header, data));
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	must(!syscall(SYS_capset, &header, data));
+}
+
+static void lock_memory(void)
+{
+	const struct rlimit limit = {LOCKED, LOCKED};
+
+	obey_limits();
+	must(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	while (mmap(NULL, TRUTH_PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0) != MAP_FAILED)
+		;
+	must(errno == EAGAIN);
+}
+
+static void fill_file_system(const char *path)
+{
+	static const char zeros[1 << 16];
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	must(fd >= 0);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	must(errno == ENOSPC);
+}
+
+static void fill_by_map(const char *path)
+{
+	const size_t size = 64 << 20;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	char *at;
+
+	must(fd >= 0 && !ftruncate(fd, size));
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(at != MAP_FAILED && !close(fd));
+	memset(at, 1, size);
+}
+
 static int ends(const char *how)
 {
 	if (!strcmp(how, "abort"))
@@ -133,9 +192,13 @@ static void fault(const char *how, const char *with)
 		__builtin_trap();
 }
 
-static int end(const char *how, const char *with)
+static int end(const char *how, const char *with, const char *path)
 {
 	fault(how, with);
+	if (!strcmp(how, "full"))
+		fill_file_system(path);
+	if (!strcmp(how, "full_map"))
+		fill_by_map(path);
 	if (!strcmp(how, "signal"))
 		raise(atoi(with));
 	if (!strcmp(how, "swallow"))
@@ -151,6 +214,8 @@ static int end(const char *how, const char *with)
 		map_memory(RLIMIT_AS);
 	if (!strcmp(how, "data"))
 		map_memory(RLIMIT_DATA);
+	if (!strcmp(how, "locked"))
+		lock_memory();
 	return ends(with);
 }
 
@@ -162,7 +227,7 @@ int main(int argc, char **argv)
 	must(argc > 1 && held != MAP_FAILED);
 	DTRACE_PROBE1(qprof, begin, "Layer 3");
 	memset(held, 1, HELD);
-	status = end(argv[1], argc > 2 ? argv[2] : "");
+	status = end(argv[1], argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
 	if (!status)
 		DTRACE_PROBE1(qprof, end, "Layer 3");
 	return status;

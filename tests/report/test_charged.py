@@ -27,8 +27,8 @@ KILLED = SCOPED.replace("exit_code: 0", "exit_signal: 9")
 SAYS = {
     "scope": (SCOPED, "A memory limit of 460 MiB is enough: so much was charged, page cache included, of which 450 MiB "
                       "or more is no page cache (anon, shmem, the kernel's own)"),
-    "others": (SHARED, "A memory limit of 460 MiB is enough: so much was charged, page cache and others in its cgroup "
-                       "included, of which 450 MiB or more is no page cache"),
+    "others": (SHARED, "A memory limit of 460 MiB is enough for all that is in cgroup /job, this run or not: so much was "
+                       "charged, page cache included, of which 450 MiB or more is no page cache"),
     "no parts": (UNKNOWN, "A memory limit of 460 MiB is enough: so much was charged, page cache included Phases"),
     "killed": (KILLED, "Its memory cgroup was charged up to 460 MiB, of which 450 MiB"),
     "more before": (AT_LEAST, None),
@@ -92,9 +92,11 @@ def test_csv():
 def test_trace():
     """A track of what rows say, where they do."""
     charged = POOL.replace("cpu_memory_mb: 200.0}", "cpu_memory_mb: 200.0, cgroup_memory_mb: 300.0}")
-    for profile, values in ((charged, [300 << 20]), (POOL, [])):
+    own = charged.replace("{version: \"0\",", OWN)
+    for profile, name, values in ((charged, "memory cgroup, with others", [300 << 20]),
+                                  (own, "memory cgroup", [300 << 20]), (POOL, "memory cgroup", [])):
         events = json.loads(run("report", "-f", "chrome", "-", stdin=profile.encode())[0])["traceEvents"]
-        found = [event["args"] for event in events if event["name"] == "memory cgroup" and event["ph"] == "C"]
+        found = [event["args"] for event in events if event["name"] == name and event["ph"] == "C"]
         assert [value for args in found for value in args.values()] == values, found
 
 

@@ -188,3 +188,31 @@ def test_hostile_names(profile):
 def test_usage(args):
     _, stderr = run("diff", *args, status=125)
     assert stderr.startswith("qprof-bpf"), stderr
+
+
+def with_gpu(profile, name, run, phases):
+    """A profile with memory on GPUs, in MiB: of the run, and of phases by name; None: none."""
+    texts = [phase(one, i) + (f"  gpu_peak_memory_mb: {gpu}\n" if gpu is not None else "")
+             for i, (one, gpu) in enumerate(phases)]
+    path = profile(name, *texts)
+    if run is not None:
+        path.write_text(path.read_text().replace("phases:\n", f"gpu_peak_memory_mb: {run}\nphases:\n"))
+    return path
+
+
+def test_memory_of_gpus(profile):
+    old = with_gpu(profile, "old", 6000, [("A", 4000), ("B", 6000)])
+    new = with_gpu(profile, "new", 6500, [("A", 4000), ("B", 6500)])
+    text = diff("--max-gpu-peak-increase", "5%", old, new, status=1)
+    assert "! --max-gpu-peak-increase 5%: The whole run, GPU memory is 6.35 GiB, at most 6.15 GiB" in text, text
+    assert "! --max-gpu-peak-increase 5%: B, GPU memory" in text and "%: A, " not in text, text
+    diff("--max-gpu-peak-increase", "600M", old, new)
+    diff("--budget", "B.gpu=6500M", old, new)
+    text = diff("--budget", "B.gpu=6G", old, new, status=1)
+    assert "! B.gpu=6G: B, GPU memory is 6.35 GiB, at most 6.00 GiB" in text, text
+
+
+def test_without_a_gpu_nothing_is_said_of_it(profile):
+    old, new = with_gpu(profile, "old", None, [("A", None)]), with_gpu(profile, "new", None, [("A", None)])
+    assert "GPU" not in diff("--all", old, new)
+    assert "GPU" not in diff("--all", "--max-gpu-peak-increase", "5%", old, new)

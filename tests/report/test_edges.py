@@ -3,7 +3,7 @@
 
 edges.yaml has reused pids, phases that cross, open ones, swap, odd metrics, more warnings and processes than are
 shown; rows.yaml has rows only; odd.yaml has names that are hard to show; curves.yaml was recorded of
-tests/programs/pattern.c: it has CPU time and I/O between its checkpoints. Their reports are edges/NAME.FORMAT, byte
+tests/programs/pattern.c: it has CPU time and I/O between its checkpoints; gpu.yaml has memory of GPUs. Their reports are edges/NAME.FORMAT, byte
 for byte: QPROF_UPDATE_GOLDEN=1 writes them anew, to be looked at before they are committed.
 """
 
@@ -46,6 +46,13 @@ REPORTS = {
     "rows.chrome": ["-f", "chrome"],
     "rows.mprof": ["-f", "mprof"],
     "rows.html": ["-f", "html"],
+    "gpu.text": ["-f", "text", "--width", "100"],
+    "gpu.json": ["-f", "json"],
+    "gpu.csv": ["-f", "csv", "--table", "phases"],
+    "gpu.csv-memory_usage": ["-f", "csv", "--table", "memory_usage"],
+    "gpu.chrome": ["-f", "chrome"],
+    "gpu.perfetto": ["-f", "perfetto"],
+    "gpu.html": ["-f", "html"],
     "curves.text": ["-f", "text", "--width", "80"],
     "curves.json": ["-f", "json"],
     "curves.csv-usage_timeline": ["-f", "csv", "--table", "usage_timeline"],

@@ -399,6 +399,36 @@ def test_all_columns_fit(browser, render, width):
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+THREADS = {"Load": {"cpu_time_secs": 1.0, "storage_wait_secs": 6.0, "sleep_secs": 1.0},
+           "Calibration": {"cpu_time_secs": 20.0, "cpu_wait_secs": 130.0, "throttled_secs": 90.0, "lock_wait_secs": 10.0},
+           "Quantize": {"cpu_time_secs": 12.0, "cpu_wait_secs": 2.0, "reclaim_secs": 8.0, "reclaim_cpu_secs": 2.0},
+           "Save": {"cpu_time_secs": 0.5, "storage_wait_secs": 1.5, "sleep_secs": 8.0}}
+
+
+def test_where_the_time_of_threads_went(browser, render):
+    """A bar for each phase, whose pieces are as long as the profile says; with what it means where much was lost."""
+    whole = yaml.safe_load(PROFILE.read_text())
+    template = whole["phases"][0] | {"depth": 0, "kind": "pair"}
+    for key in ("parent", "to"):
+        template.pop(key, None)
+    whole["phases"] = [template | {key: 0.0 for key in template if "secs" in key} | {
+        "name": name, "start_secs": 10.0 * i, "duration_secs": 10.0} | amounts for i, (name, amounts) in enumerate(THREADS.items())]
+    whole["cpu_limit"] = {"cpus": 8, "of": "cgroup /job", "quota_secs": 0.2, "period_secs": 0.1}
+    for key in {key for amounts in THREADS.values() for key in amounts}:
+        whole[f"total_{key}"] = sum(amounts.get(key, 0) for amounts in THREADS.values())
+    browser.open(render(yaml.dump(whole, sort_keys=False)))
+    browser.scroll_to("#threads")
+    browser.screenshot("threads")
+    pieces = browser.js("""return [...document.querySelectorAll("#threads tbody tr")].map(row => [row.cells[0].textContent,
+        Object.fromEntries([...row.querySelectorAll(".whole span")].map(piece => [piece.style.backgroundColor, parseFloat(piece.style.width)]))])""")
+    assert [name for name, _ in pieces[:4]] == list(THREADS), pieces
+    assert pieces[1][1] == pytest.approx({"var(--cpu)": 12.5, "var(--for-cpu)": 25, "var(--throttled)": 56.25, "var(--locks)": 6.25}, abs=1e-3), pieces
+    assert pieces[2][1] == pytest.approx({"var(--cpu)": 50, "var(--for-cpu)": 10, "var(--reclaim)": 40}, abs=1e-3), pieces
+    why = browser.column("threads", "Why")
+    assert why[0] == "86 % of the time in which threads could have run they waited for storage: 6.0 s", why
+    assert "15.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %)" in why[1], why
+
+
 def test_paper(browser, render):
     """Printed from a dark screen: light, as wide as the paper, and afterwards as before."""
     browser.open(render(), color_scheme="dark")

@@ -95,9 +95,18 @@ def test_quark():
     assert "Peak 2.00 GiB; the file does not say when" in text, text
 
 
+def report_without_stacks(name, text):
+    """Formats that show nothing but stacks say that there are none."""
+    if name in ("folded", "speedscope"):
+        out, stderr = run("report", "-f", name, "-", stdin=text, status=125)
+        assert not out and "the profile has no stacks" in stderr, (name, out[:200], stderr)
+    else:
+        assert run("report", "-f", name, "-", stdin=text)[0], name
+
+
 @pytest.mark.parametrize("name", formats())
 def test_quark_in_each_format(name):
-    assert run("report", "-f", name, "-", stdin=QUARK)[0]
+    report_without_stacks(name, QUARK)
 
 
 def cuts():
@@ -140,7 +149,7 @@ def test_cut_anywhere():
 @pytest.mark.parametrize("name", formats())
 def test_cut_in_each_format(name):
     for at in (WHOLE.index(b"total_quantization"), WHOLE.index(b"\ntimeline:"), len(WHOLE) // 3):
-        assert run("report", "-f", name, "-", stdin=WHOLE[:at])[0], f"{name}, cut at {at}"
+        report_without_stacks(name, WHOLE[:at])
 
 
 def row(**changes):
@@ -149,6 +158,20 @@ def row(**changes):
             "cpu_memory_mb": "1.0"} | changes
     lines = "".join(f"  {key}: {value}\n" for key, value in keys.items() if value is not None)
     return f"memory_usage:\n-{lines[1:]}peak_memory_mb: 1.0\n".encode()
+
+
+def stacks(*touched, growth=(), depth=1, **counts):
+    """A profile of two phases with stacks: a chain of calls, and these rows of (phase, call)."""
+    phases = "".join(f"- {{name: {name}, kind: pair, start_secs: 0.0, duration_secs: 1.0, start_memory_mb: 1.0,"
+                     " end_memory_mb: 1.0, peak_memory_mb: 1.0}\n" for name in "AB")
+    document = {"grown_bytes": 8192, **counts,
+                "functions": {"columns": ["name", "path"], "rows": [["(all)", ""], ["f", "/a"]]},
+                "calls": {"columns": ["caller", "function"],
+                          "rows": [[0, 0], *([caller, 1] for caller in range(depth))]},
+                "phase_growth": {"columns": ["phase", "bytes"], "rows": [[phase, 4096] for phase in growth]},
+                "touched": {"columns": ["phase", "call", "kind", "bytes", "samples"],
+                            "rows": [[phase, call, "anon", 4096, 1] for phase, call in touched]}}
+    return row() + f"phases:\n{phases}stacks: {json.dumps(document)}\n".encode()
 
 
 HOSTILE = {
@@ -200,6 +223,13 @@ HOSTILE = {
                    "twice"),
     "no map for a row": (b"memory_usage: [1]\n", "line 1"),
     "no list": (b"memory_usage: {a: 1}\n", "line 1"),
+    "growth out of order": (stacks(growth=[1, 0]), "its stacks are not in order of phases"),
+    "growth twice": (stacks(growth=[1, 1]), "its stacks are not in order of phases"),
+    "rows of stacks out of order": (stacks((1, 1), (0, 1)), "its stacks are not in order of phases"),
+    "the whole run last": (stacks((0, 1), (None, 1)), "its stacks are not in order of phases"),
+    "growth of no phase": (stacks(growth=[2]), "its stacks name what is not there"),
+    "stack of no phase": (stacks((2, 1)), "its stacks name what is not there"),
+    "no such call": (stacks((0, 2)), "its stacks name what is not there"),
     "unknown kind": (row() + b"phases:\n- name: a\n  kind: other\n", "line 9: kind"),
 }
 
@@ -321,6 +351,20 @@ def nested(depth):
     return row() + b"x: " + b"[" * depth + b"]" * depth + b"\n"
 
 
+def test_stacks_are_found_by_phase():
+    """The rows of the run and of each phase, the growth of each; what there was no room for is said."""
+    text = stacks((None, 1), (None, 1), (1, 1), growth=[0, 1], samples=3, dropped=2)
+    assert run("report", "-f", "folded", "-", stdin=text)[0] == b"first touched;f 4096\nfirst touched;f 4096\n"
+    for phase, expected in ("A", b"A;(unsampled) 4096\n"), ("B", b"B;f 4096\n"):
+        assert run("report", "-f", "folded", "--phase", phase, "-", stdin=text)[0] == expected
+    lines = [" ".join(line.split()) for line in run("report", "-", stdin=text)[0].decode().splitlines()]
+    at = lines.index("8.00 KiB first touched in the whole run, by")
+    assert lines[at + 1:at + 7] == ["8.00 KiB 100 % f (a)", "4.00 KiB first touched in A", "4.00 KiB 100 % (unsampled)",
+                                    "4.00 KiB first touched in B", "4.00 KiB 100 % f (a)",
+                                    "! 2 calls, samples or phases beyond those kept"], lines[at:]
+    assert "beyond those kept" not in run("report", "-", stdin=stacks((None, 1)))[0].decode()
+
+
 BOUNDS = {
     # what is still read; one more, which is not; and what is said of that
     "text": (row(step='"' + "x" * 65536 + '"'), row(step='"' + "x" * 65537 + '"'), "longer than 64 KiB"),
@@ -330,6 +374,7 @@ BOUNDS = {
     "pid": (row(pid="4294967295"), row(pid="4294967296"), "pid"),
     "arguments": (b"qprof:\n  command: [" + b"a," * 65535 + b"a]\n" + row(),
                   b"qprof:\n  command: [" + b"a," * 65536 + b"a]\n" + row(), "more than 65536"),
+    "calls": (stacks((None, 1024), depth=1024), stacks((None, 1025), depth=1025), "stacks are deeper than 1024 calls"),
     "metric": (row(metrics="{m: 18446744073709551615}"), row(metrics="{m: 18446744073709551616}"), "64 bits"),
     "least metric": (row(metrics="{m: -9223372036854775808}"), row(metrics="{m: -9223372036854775809}"), "64 bits"),
 }

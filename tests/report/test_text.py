@@ -86,3 +86,46 @@ def test_hostile_names():
     bad = [c for c in text if c != "\n" and (not c.isprintable() or c in "\u202e\u2066")]
     assert not bad, bad
     assert "cut off" in text, text
+
+
+def test_each_table_of_processes_has_a_title(tmp_path):
+    profile = yaml.safe_load(PROFILE.read_text())
+    had = {"major_faults": 1, "cpu_wait_secs": 1.5, "voluntary_switches": 2, "reclaim_secs": 0.25}
+    profile["processes"][0].update(had)
+    path = tmp_path / "p.yaml"
+    path.write_text(yaml.safe_dump(profile, sort_keys=False))
+    shown = lines(profile=path)
+    titles = [line.split("BY PROCESS")[0] for line in shown if "BY PROCESS" in line]
+    assert titles == ["FAULTS ", "WAITED ", "SWITCHES ", "STALLS "], shown
+    assert not any("(null)" in line for line in shown), shown
+
+
+def of_files(files, *options):
+    """The section of files, of a profile that has these."""
+    profile = yaml.safe_load(PROFILE.read_text())
+    profile["files"] = files
+    text = yaml.safe_dump(profile, sort_keys=False).encode()
+    page = report("--width", "80", *options, profile="-", stdin=text).decode().splitlines()
+    begin = [i for i, line in enumerate(page) if line.startswith("FILES (STORAGE)")]
+    assert len(begin) == 1, page
+    end = page.index("", begin[0])
+    return page[begin[0]:end]
+
+
+def test_what_is_no_file_is_always_listed():
+    """It comes last, and may be most of it; the files that are left out are counted without it."""
+    used = [{"path": f"/models/{i}", "size_mb": 1.0, "storage_read_mb": 1.0, "storage_written_mb": 0.0}
+            for i in range(30)]
+    rests = [{"path": path, "no_file": True, "storage_read_mb": 9.0, "storage_written_mb": 0.0}
+             for path in ("(metadata)", "(elsewhere)")]
+    section = of_files(used + rests, "--top", "20")
+    assert [line.split()[0] for line in section[1:]] == [file["path"] for file in used[:20] + rests] + ["..."], section
+    assert section[-1].strip() == "... and 10 more files (--top)", section
+    section = of_files(used[:20] + rests, "--top", "20")
+    assert len(section) == 1 + 20 + 2, section
+
+
+def test_no_file_was_used():
+    """Said where it was asked, and nothing where it was not."""
+    assert of_files([]) == ["FILES (STORAGE): nothing was read from storage or written"]
+    assert not [line for line in lines() if "FILES (STORAGE)" in line]

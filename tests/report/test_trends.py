@@ -166,7 +166,40 @@ def test_waits_for_a_cpu(wait, said):
     for i, item in enumerate(whole["phases"]):
         item["cpu_wait_secs"] = wait * 0.9 if i == 7 else 0.0
     text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
-    sentence = ("60 % of the time in which threads could have run they waited for a CPU: 6.0 s, most of it in Layer 7/32")
+    sentence = ("60 % of the time in which threads could have run they waited for a CPU: 6.0 s, most of it in Layer 7/32, "
+                "where 2.8 threads shared 0.1 CPUs")
     assert (f"Slow: {sentence}" in text) == said, text
     page = run("report", "-f", "html", "-o", "-", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode()
     assert (f'"slow":"{sentence}"' in page) == said
+
+
+QUOTA = {"cpus": 8, "of": "cgroup /job", "quota_secs": 0.2, "period_secs": 0.1, "cgroup_throttled_secs": 30.0,
+         "cgroup_throttled_periods": 300}
+
+
+@pytest.mark.parametrize("own,limit,why", [
+    (True, QUOTA, "16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try OMP_NUM_THREADS=2"),
+    (True, {"cpus": 2}, "16.0 threads shared 2.0 CPUs (it may use 2). Try OMP_NUM_THREADS=2"),
+    # A quota of more than there is holds nobody up.
+    (True, QUOTA | {"cpus": 2, "quota_secs": 0.4}, "16.0 threads shared 2.0 CPUs (it may use 2). Try OMP_NUM_THREADS=2"),
+    # Others had the rest: fewer threads would have had less.
+    (True, {"cpus": 8}, "16.0 threads shared 2.0 CPUs (it may use 8)"),
+    # Of several processes nobody knows which has too many threads.
+    (False, {"cpus": 2}, "16.0 threads shared 2.0 CPUs (it may use 2)"),
+    (True, None, "16.0 threads shared 2.0 CPUs"),
+])
+def test_how_many_threads_shared_how_many_cpus(own, limit, why):
+    whole = yaml.safe_load(profile(0.0))
+    whole |= {"total_cpu_time_secs": 5.0, "total_cpu_wait_secs": 30.0, **({"cpu_limit": limit} if limit else {})}
+    for i, item in enumerate(whole["phases"]):
+        # Two seconds each, of which that one had 2 of 16 threads.
+        ran, waited = (4.0, 28.0) if i == 7 else (0.03, 0.03)
+        item |= {"cpu_time_secs": ran, "cpu_wait_secs": waited}
+        item |= {f"own_{key}": value if own else value / 4 for key, value in item.items()
+                 if key in ("cpu_time_secs", "cpu_wait_secs", "io_read_mb", "io_write_mb", "disk_read_mb", "disk_write_mb")}
+    data = yaml.dump(whole, sort_keys=False).encode()
+    page = run("report", "-f", "html", "-o", "-", "-", stdin=data)[0].decode()
+    assert f', most of it in Layer 7/32, where {why}"' in page, page[page.index('"slow"'):][:400]
+    document = json.loads(run("report", "-f", "json", "-", stdin=data)[0])
+    assert document.get("cpu_limit") == limit
+    jsonschema.validate(document.get("cpu_limit", {}), {"$defs": schema()["$defs"], **schema()["properties"]["cpu_limit"]})

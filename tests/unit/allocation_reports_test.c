@@ -45,6 +45,13 @@ static const char rest_of_profile[] =
 	"process_timeline: {columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb],\n"
 	"  rows: [[0, 0.0, 0.5, 0.5, 0.0, 0.0]]}\n"
 	"usage_timeline: {columns: [time_secs, cpu_time_secs], rows: [[0.0, 0.0], [0.4, 0.2]]}\n"
+	"stacks: {grown_bytes: 12288, samples: 3,\n"
+	"  ends: {columns: [end, samples], rows: [[whole, 2], [unknown code, 1]]},\n"
+	"  functions: {columns: [name, path], rows: [[(all), ''], [main, /a], [load, /a]]},\n"
+	"  calls: {columns: [caller, function], rows: [[0, 0], [0, 1], [1, 2]]},\n"
+	"  phase_growth: {columns: [phase, bytes], rows: [[0, 8192]]},\n"
+	"  touched: {columns: [phase, call, kind, bytes, samples],\n"
+	"    rows: [[null, 1, anon, 4096, 1], [null, 2, anon, 4096, 1], [0, 2, anon, 4096, 1]]}}\n"
 	"quality: {lost_checkpoints: 1, warnings: [{what: a, why: b}], notes: [c],\n"
 	"  may_be_counted_more_than_once_mb: {shmem: 0.0}}\n";
 
@@ -141,6 +148,23 @@ static void deriving_says_so(void **state)
 	check_reading(true);
 }
 
+/* Without stacks there is nothing that they could show. */
+static bool needs_stacks(const struct renderer *renderer)
+{
+	return !strcmp(renderer->name, "folded") || !strcmp(renderer->name, "speedscope");
+}
+
+static void check_refuses(const struct renderer *renderer, const struct recording *r)
+{
+	static char got[1 << 10];
+	struct error err;
+
+	memset(got, 0, sizeof(got));
+	assert_int_equal(render(renderer, r, got, sizeof(got), &err), -1);
+	assert_non_null(strstr(err.text, "no stacks"));
+	assert_string_equal(got, "");
+}
+
 /* A report is whole, or there is an error. */
 static void check_renderer(const struct renderer *renderer, const struct recording *r)
 {
@@ -175,7 +199,10 @@ static void renderers_say_so(void **state)
 
 		read_profile(&r, rows_only);
 		for (const struct renderer *const *renderer = renderers; *renderer; renderer++)
-			check_renderer(*renderer, &r);
+			if (!r.stacks.has && needs_stacks(*renderer))
+				check_refuses(*renderer, &r);
+			else
+				check_renderer(*renderer, &r);
 		recording_free(&r);
 	}
 }

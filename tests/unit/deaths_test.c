@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The path of a cgroup, which comes name by name, the last first; which ends of processes are bad.
  */
+#include "model/cxx_name.h"
 #include "model/deaths.h"
 
 #include <stdarg.h>
@@ -57,6 +58,17 @@ static void names_that_do_not_end(void **state)
 
 enum { PAGE = 4096, TARGET = WIRE_PROCESS_TARGET };
 
+/* Device 5 is full for all but root, 6 has room, of others nobody knows. */
+static bool disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk)
+{
+	(void)context;
+	*disk = (struct profile_disk){.mount = "/caf\xe9", .size = 64 << 20, .left = 2 << 20};
+	if (device == 5)
+		disk->left = as_root ? 3 << 20 : 4096;
+	return device == 5 || device == 6;
+}
+
+static const struct profile_config config = {.page_size = PAGE, .disk = disk};
 static struct profile_losses losses;
 
 static struct wire_ending signal_to(uint32_t tgid, uint32_t signal, enum wire_sender by,
@@ -72,13 +84,14 @@ static struct wire_ending signal_to(uint32_t tgid, uint32_t signal, enum wire_se
 			 .total = 1000,
 			 .data = 500,
 			 .as_max = ~0ull,
-			 .data_max = ~0ull},
+			 .data_max = ~0ull,
+			 .locked_max = ~0ull},
 	};
 }
 
 static void await(struct deaths *d, const struct wire_ending *ending)
 {
-	assert_int_equal(deaths_feed(d, &ending->h, NULL, PAGE, &losses), 0);
+	assert_int_equal(deaths_feed(d, &ending->h, NULL, &config, &losses), 0);
 }
 
 /* status: as wait(2) has it. */
@@ -157,7 +170,7 @@ static void oom_is_told_once(void **state)
 
 	(void)state;
 	await(&d, &sent);
-	assert_int_equal(deaths_feed(&d, &oom.h, NULL, PAGE, &losses), 0);
+	assert_int_equal(deaths_feed(&d, &oom.h, NULL, &config, &losses), 0);
 	ends(&d, 7, SIGKILL, TARGET);
 	assert_int_equal(d.sure.n, 1);
 	assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_OOM);
@@ -181,22 +194,68 @@ static enum profile_limit refused(struct wire_room room, uint32_t signal, uint32
 
 static void refusals(void **state)
 {
-	const struct wire_room plenty = {99, 100, 1000, 500, 2000 * PAGE, 2000 * PAGE};
+	const struct wire_room plenty = {.mappings = 99,
+					 .mappings_max = 100,
+					 .total = 1000,
+					 .data = 500,
+					 .as_max = 2000 * PAGE,
+					 .data_max = 2000 * PAGE,
+					 .locked = 100,
+					 .locked_max = 200 * PAGE};
 	struct wire_room mappings = plenty, space = plenty, data = plenty, unknown = plenty;
+	struct wire_room locked = plenty, locks_nothing = plenty;
 
 	(void)state;
 	mappings.mappings = 100;
 	space.as_max = 1066 * PAGE;
 	data.data_max = 533 * PAGE;
 	unknown.mappings_max = 0;
+	locked.locked_max = 106 * PAGE;
+	locks_nothing.locked = locks_nothing.locked_max = 0;
 	assert_int_equal(refused(plenty, 0, 1 << 8), PROFILE_NO_LIMIT);
 	assert_int_equal(refused(unknown, 0, 1 << 8), PROFILE_NO_LIMIT);
 	assert_int_equal(refused(mappings, 0, 1 << 8), PROFILE_MAPPINGS);
 	assert_int_equal(refused(space, 0, 1 << 8), PROFILE_ADDRESS_SPACE);
 	assert_int_equal(refused(data, 0, 1 << 8), PROFILE_DATA);
+	assert_int_equal(refused(locked, 0, 1 << 8), PROFILE_LOCKED);
+	assert_int_equal(refused(locks_nothing, 0, 1 << 8), PROFILE_NO_LIMIT);
 	assert_int_equal(refused(mappings, SIGABRT, SIGABRT), PROFILE_MAPPINGS);
 	assert_int_equal(refused(mappings, SIGKILL, SIGKILL), PROFILE_NO_LIMIT);
 	assert_int_equal(refused(mappings, 0, 0), PROFILE_NO_LIMIT);
+}
+
+static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsuid, bool expected)
+{
+	struct wire_ending sent = signal_to(7, signal, by, 1);
+	struct deaths d = {0};
+
+	sent.devices[0] = 4;
+	sent.devices[1] = 6;
+	sent.devices[2] = 5;
+	sent.n_devices = 3;
+	sent.fsuid = fsuid;
+	await(&d, &sent);
+	ends(&d, 7, signal ? signal : 1 << 8, TARGET);
+	assert_int_equal(d.sure.n, expected || signal ? 1 : 0);
+	if (expected) {
+		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_REFUSAL);
+		assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_FILE_SYSTEM);
+		assert_string_equal(d.sure.deaths[0].file_system, "/caf\xef\xbf\xbd");
+		assert_int_equal(d.sure.deaths[0].left_bytes, 4096);
+	} else if (signal) {
+		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_SIGNAL);
+	}
+	deaths_free(&d);
+}
+
+static void full_file_systems(void **state)
+{
+	(void)state;
+	full_file_system(0, WIRE_BY_KERNEL, 1000, true);
+	full_file_system(0, WIRE_BY_KERNEL, 0, false);
+	full_file_system(SIGBUS, WIRE_BY_KERNEL, 1000, true);
+	full_file_system(SIGABRT, WIRE_BY_PROCESS, 1000, false);
+	full_file_system(SIGTERM, WIRE_BY_KERNEL, 1000, false);
 }
 
 static void no_more_than_the_most(void **state)
@@ -273,6 +332,47 @@ static void exception_is_told_once(void **state)
 	deaths_free(&d);
 }
 
+static void is_class(const char *type, const char *expected)
+{
+	char name[100];
+
+	cxx_name(name, sizeof(name), type);
+	assert_string_equal(name, expected);
+}
+
+static void classes(void **state)
+{
+	(void)state;
+	is_class("St9bad_alloc", "std::bad_alloc");
+	is_class("7failure", "failure");
+	is_class("*7failure", "failure");
+	is_class("N3c105ErrorE", "c10::Error");
+	is_class("NSt8ios_base7failureB5cxx11E", "std::ios_base::failure");
+	is_class("N12_GLOBAL__N_16hiddenE", "(anonymous namespace)::hidden");
+	is_class("St6vectorIiSaIiEE", "St6vectorIiSaIiEE"); /* not taken apart */
+	is_class("i", "i");
+	is_class("N3c10", "N3c10");
+	is_class("N999999999999999999999x", "N999999999999999999999x");
+	is_class("9short", "9short");
+	is_class("N", "N");
+}
+
+/* The kernel side's bytes may lack the end. */
+static void exceptions_that_abort(void **state)
+{
+	struct wire_ending sent = signal_to(7, SIGABRT, WIRE_BY_TREE, 1);
+	struct deaths d = {0};
+
+	(void)state;
+	memset(sent.thrown, 'x', sizeof(sent.thrown));
+	await(&d, &sent);
+	ends(&d, 7, SIGABRT, TARGET);
+	assert_int_equal(d.sure.n, 1);
+	assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_EXCEPTION);
+	assert_int_equal(strlen(d.sure.deaths[0].exception), sizeof(sent.thrown) - 1);
+	deaths_free(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +383,9 @@ int main(void)
 		cmocka_unit_test(in_order_of_time),
 		cmocka_unit_test(oom_is_told_once),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(classes),
+		cmocka_unit_test(exceptions_that_abort),
+		cmocka_unit_test(full_file_systems),
 		cmocka_unit_test(no_more_than_the_most),
 		cmocka_unit_test(exceptions),
 		cmocka_unit_test(exception_is_told_once),

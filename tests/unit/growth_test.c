@@ -115,6 +115,30 @@ static void within_a_phase(void **state)
 	growth_free(g);
 }
 
+/* A block around those of its tensors is one repeat, not two. */
+static void a_block_with_its_tensors(void **state)
+{
+	struct growth *g = begin();
+	struct growth_end end;
+	char name[32];
+
+	(void)state;
+	for (uint64_t i = 1; i <= 16; i++) {
+		snprintf(name, sizeof(name), "blk.%d", (int)i);
+		hit(g, WIRE_BEGIN, name, (i - 1) * 10 * MIB, 0);
+		strcat(name, ".attn");
+		phase(g, name, i * 10 * MIB - MIB, 0);
+		*strrchr(name, '.') = '\0';
+		hit(g, WIRE_END, name, i * 10 * MIB, 0);
+	}
+	assert_true(growth_ends(g, 140 * MIB, 160 * MIB, &end));
+	assert_string_equal(end.name, "blk.#");
+	assert_int_equal(end.repeats, 16);
+	assert_int_equal(end.per_repeat, 10 * MIB);
+	assert_int_equal(end.at_repeat, 30);
+	growth_free(g);
+}
+
 /* More repeats than values are kept; the names of tensors are of their block. */
 static void a_long_run_of_tensors(void **state)
 {
@@ -214,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_limit_is_known_from_half_way_on),
 		cmocka_unit_test(within_a_phase),
+		cmocka_unit_test(a_block_with_its_tensors),
 		cmocka_unit_test(a_long_run_of_tensors),
 		cmocka_unit_test(many_names),
 		cmocka_unit_test(what_does_not_grow_has_no_end),

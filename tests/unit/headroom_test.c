@@ -96,13 +96,38 @@ static void records_of_another_ring_come_late(void **state)
 {
 	struct headroom h = {0};
 	const struct wire_header exit = {.kind = WIRE_EXIT, .time_ns = 40};
+	uint64_t left;
 
 	(void)state;
 	hold(&h, 30, 10);
 	look(&h, 30, 0, "machine", 100, 50);
 	hold(&h, 20, 40);
-	assert_int_equal(headroom_closest(&h)->least, 50 * MIB);
+	assert_int_equal(headroom_closest(&h)->least, 20 * MIB);
+	assert_int_equal(headroom_closest(&h)->least_ns, 20);
+	assert_non_null(headroom_now(&h, &left));
+	assert_int_equal(left, 50 * MIB);
 	assert_false(headroom_record(&h, &exit, PAGE));
+}
+
+/* A later record of the other ring comes first: what was held at the look is told all the same. */
+static void records_from_before_a_look_come_late(void **state)
+{
+	struct headroom h = {0};
+	uint64_t left;
+
+	(void)state;
+	hold(&h, 10, 50);
+	headroom_look(&h, 10,
+		      &(struct headroom_look){0, "cgroup /job", 100 * MIB, 20 * MIB, 20 * MIB,
+					      false, 19});
+	hold(&h, 22, 82);
+	hold(&h, 18, 80);
+	hold(&h, 15, 60);
+	assert_non_null(headroom_now(&h, &left));
+	assert_int_equal(left, 18 * MIB);
+	assert_int_equal(headroom_closest(&h)->least, 18 * MIB);
+	hold(&h, 30, 85);
+	assert_int_equal(headroom_closest(&h)->least, 15 * MIB);
 }
 
 /* Of an address space only looks tell, and the kernel remembers the most. */
@@ -199,6 +224,7 @@ int main(void)
 		cmocka_unit_test(between_looks_the_tree_tells),
 		cmocka_unit_test(what_is_shared_counts_as_the_cgroup_has_it),
 		cmocka_unit_test(records_from_before_a_look),
+		cmocka_unit_test(records_from_before_a_look_come_late),
 		cmocka_unit_test(records_of_another_ring_come_late),
 		cmocka_unit_test(an_address_space),
 		cmocka_unit_test(each_limit_is_warned_of_once),

@@ -72,6 +72,22 @@ static void test_keeps_what_has_probes_or_a_lease(void **state)
 	remove_all(&files);
 }
 
+static void test_forgets_what_was_not_used_for_the_longest_time(void **state)
+{
+	struct known_files files = {.limit = LIMIT};
+
+	(void)state;
+	for (uint64_t inode = 1; inode <= LIMIT; inode++)
+		add(&files, inode);
+	known_files_use(&files, find(&files, 1));
+	find(&files, 2)->attached = true;
+	assert_non_null(add(&files, LIMIT + 1));
+	assert_null(find(&files, 3));
+	for (uint64_t inode = 1; inode <= LIMIT + 1; inode++)
+		assert_true(inode == 3 || find(&files, inode));
+	remove_all(&files);
+}
+
 static void test_same_number_of_another_generation(void **state)
 {
 	struct known_files files = {.limit = LIMIT};
@@ -91,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_takes_more_than_its_limit),
 		cmocka_unit_test(test_keeps_what_has_probes_or_a_lease),
+		cmocka_unit_test(test_forgets_what_was_not_used_for_the_longest_time),
 		cmocka_unit_test(test_same_number_of_another_generation),
 	};
 

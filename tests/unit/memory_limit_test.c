@@ -7,14 +7,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernel/memory_limit.h"
+#include "kernel/hierarchy.h"
 
 #define V1_MEMORY "33 25 0:28 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 #define V1_CPU	  "32 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
 #define V2	  "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 #define PROC	  "22 1 0:20 / /proc rw - proc proc rw\n"
 
-static bool find(const char *cgroups, const char *mounts, struct memory_hierarchy *h)
+static bool find(const char *cgroups, const char *mounts, struct hierarchy *h)
 {
 	FILE *a = fmemopen((void *)cgroups, strlen(cgroups), "r");
 	FILE *b = fmemopen((void *)mounts, strlen(mounts), "r");
@@ -23,33 +23,32 @@ static bool find(const char *cgroups, const char *mounts, struct memory_hierarch
 	assert_non_null(a);
 	assert_non_null(b);
 	memset(h, 0, sizeof(*h));
-	found = memory_hierarchy_find(a, b, h);
+	found = hierarchy_find(a, b, "memory", h);
 	fclose(a);
 	fclose(b);
 	return found;
 }
 
 static void check(const char *cgroups, const char *mounts, const char *mount, const char *path,
-		  const char *file)
+		  bool v1)
 {
-	struct memory_hierarchy h;
+	struct hierarchy h;
 
 	assert_true(find(cgroups, mounts, &h));
 	assert_string_equal(h.mount, mount);
 	assert_string_equal(h.path, path);
-	assert_string_equal(h.file, file);
+	assert_int_equal(h.v1, v1);
 }
 
 static void each_hierarchy(void **state)
 {
 	(void)state;
-	check("0::/user.slice/job\n", PROC V2, "/sys/fs/cgroup", "/user.slice/job", "memory.max");
+	check("0::/user.slice/job\n", PROC V2, "/sys/fs/cgroup", "/user.slice/job", false);
 	check("9:cpu,cpuacct:/\n4:memory:/job/a\n0::/\n", PROC V1_CPU V1_MEMORY V2,
-	      "/sys/fs/cgroup/memory", "/job/a", "memory.limit_in_bytes");
+	      "/sys/fs/cgroup/memory", "/job/a", true);
 	/* v1 has the controller, wherever its line is. */
-	check("0::/other\n4:memory:/job\n", V2 V1_MEMORY, "/sys/fs/cgroup/memory", "/job",
-	      "memory.limit_in_bytes");
-	check("0::/\n", V2, "/sys/fs/cgroup", "/", "memory.max");
+	check("0::/other\n4:memory:/job\n", V2 V1_MEMORY, "/sys/fs/cgroup/memory", "/job", true);
+	check("0::/\n", V2, "/sys/fs/cgroup", "/", false);
 }
 
 /* Docker without a cgroup namespace: the mount shows the container's cgroup only. */
@@ -57,20 +56,18 @@ static void a_part_of_the_hierarchy(void **state)
 {
 	static const char mounts[] =
 		"40 39 0:28 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-	struct memory_hierarchy h;
+	struct hierarchy h;
 
 	(void)state;
-	check("4:memory:/docker/abc\n", mounts, "/sys/fs/cgroup/memory", "",
-	      "memory.limit_in_bytes");
-	check("4:memory:/docker/abc/job\n", mounts, "/sys/fs/cgroup/memory", "/job",
-	      "memory.limit_in_bytes");
+	check("4:memory:/docker/abc\n", mounts, "/sys/fs/cgroup/memory", "", true);
+	check("4:memory:/docker/abc/job\n", mounts, "/sys/fs/cgroup/memory", "/job", true);
 	assert_false(find("4:memory:/docker/abcd\n", mounts, &h));
 	assert_false(find("4:memory:/other\n", mounts, &h));
 }
 
 static void what_cannot_be_seen(void **state)
 {
-	struct memory_hierarchy h;
+	struct hierarchy h;
 
 	(void)state;
 	assert_false(find("0::/../other\n", V2, &h));
@@ -82,14 +79,13 @@ static void what_cannot_be_seen(void **state)
 
 static void bad_lines(void **state)
 {
-	struct memory_hierarchy h;
+	struct hierarchy h;
 
 	(void)state;
 	assert_false(find("0\n:\n::\nmemory\n", V2, &h));
 	assert_false(find("0::/job\n", "1 2\n\n30 24 0:26 / /x rw\n30 24 0:26 / /x rw - \n", &h));
 	assert_false(find("0::/job\n", "30 24 0:26 / /x rw - cgroup2\n", &h));
-	check("0::/job\n", "30 24 0:26 / /x rw - cgroup2\n" V2, "/sys/fs/cgroup", "/job",
-	      "memory.max");
+	check("0::/job\n", "30 24 0:26 / /x rw - cgroup2\n" V2, "/sys/fs/cgroup", "/job", false);
 }
 
 int main(void)

@@ -404,14 +404,21 @@ static void those_that_exit(void **state)
 
 static void check_row(const struct command_option *option)
 {
-	static const size_t sizes[] = {
-		[OPT_FLAG] = sizeof(bool),	     [OPT_NO_FLAG] = sizeof(bool),
-		[OPT_SET] = sizeof(unsigned int),    [OPT_COUNT] = sizeof(unsigned int),
-		[OPT_DURATION] = sizeof(uint64_t),   [OPT_SIZE] = sizeof(uint64_t),
-		[OPT_TEXT] = sizeof(char *),	     [OPT_PATH] = sizeof(char *),
-		[OPT_TEXTS] = sizeof(struct texts),  [OPT_PATHS] = sizeof(struct texts),
-		[OPT_CHOICE] = sizeof(unsigned int), [OPT_CHOICES] = sizeof(unsigned int),
-		[OPT_PIDS] = sizeof(struct pids),    [OPT_OWN] = 0};
+	static const size_t sizes[] = {[OPT_FLAG] = sizeof(bool),
+				       [OPT_NO_FLAG] = sizeof(bool),
+				       [OPT_SET] = sizeof(unsigned int),
+				       [OPT_COUNT] = sizeof(unsigned int),
+				       [OPT_DURATION] = sizeof(uint64_t),
+				       [OPT_SIZE] = sizeof(uint64_t),
+				       [OPT_TEXT] = sizeof(char *),
+				       [OPT_PATH] = sizeof(char *),
+				       [OPT_TEXTS] = sizeof(struct texts),
+				       [OPT_PATHS] = sizeof(struct texts),
+				       [OPT_CHOICE] = sizeof(unsigned int),
+				       [OPT_CHOICES] = sizeof(unsigned int),
+				       [OPT_PIDS] = sizeof(struct pids),
+				       [OPT_OWN] = 0,
+				       [OPT_SEVERAL] = 0};
 	const bool has_choices = option->choices || option->choice;
 
 	if (option->type == OPT_HEADING)
@@ -423,6 +430,8 @@ static void check_row(const struct command_option *option)
 	assert_int_equal(has_choices, option->type == OPT_CHOICE || option->type == OPT_CHOICES);
 	assert_int_equal(option->parse != NULL, option->type == OPT_OWN);
 	assert_true(option->type != OPT_OWN || option->wrong);
+	assert_int_equal(option->take != NULL, option->type == OPT_SEVERAL);
+	assert_int_equal(option->n_values != 0, option->type == OPT_SEVERAL);
 	if (sizes[option->type])
 		assert_int_equal(option->size, sizes[option->type]);
 	if (has_choices)

@@ -219,6 +219,8 @@ static void expect(const struct run *run, struct expectation *e)
 		case WIRE_END:
 			end_expected(run, e, i);
 			break;
+		case WIRE_THROWN:
+		case WIRE_CAUGHT:
 		case WIRE_METRIC:
 		case WIRE_TEXT:
 		case WIRE_HIT:

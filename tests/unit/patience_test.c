@@ -22,6 +22,8 @@ static void test_a_user_rests(void **state)
 	assert_false(patience_has(&p, ADA, now + 1));
 	assert_true(patience_has(&p, GRACE, now + 1));
 	assert_false(patience_has(&p, ADA, later - 1));
+	assert_true(patience_rests(&p, ADA, later - 1));
+	assert_false(patience_rests(&p, ADA, later));
 	assert_true(patience_has(&p, ADA, later));
 }
 

@@ -35,12 +35,13 @@ static inline const char *site_name(void *context, uint32_t site)
 	}
 }
 
-static inline int set_up(void **state)
+static inline int set_up_with(void **state, bool files)
 {
 	const struct profile_config config = {
 		.page_size = RECORDS_PAGE,
 		.realtime_offset_ns = 1000000000000000000,
 		.site_name = site_name,
+		.files = files,
 	};
 	struct run *run = calloc(1, sizeof(*run));
 
@@ -50,6 +51,11 @@ static inline int set_up(void **state)
 	run->now_ns = START_NS;
 	*state = run;
 	return 0;
+}
+
+static inline int set_up(void **state)
+{
+	return set_up_with(state, false);
 }
 
 static inline int tear_down(void **state)

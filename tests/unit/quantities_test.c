@@ -16,8 +16,10 @@
 #define PAGE   "../../docs/profile-format.md"
 
 /* In docs, and written by no record: what reports calculate, and what --cost adds. */
-static const char *const beside[] = {"report",	  "cost",	   "bpf_run_time_secs", "bpf_runs",
-				     "bpf_share", "bpf_wait_secs", "own_cpu_time_secs"};
+static const char *const beside[] = {
+	"report",      "cost",		"bpf_run_time_secs", "bpf_runs",
+	"bpf_share",   "bpf_wait_secs", "own_cpu_time_secs", "bpf_switch_time_secs",
+	"bpf_switches"};
 
 static unsigned int wrong;
 
@@ -260,8 +262,10 @@ static const struct {
 	{"## `memory_usage`", &record_step},
 	{"## Totals", &record_totals},
 	{"## `peak`", &record_peak},
+	{"## `gpus`", &record_gpu},
 	{"## `phases`", &record_phase},
 	{"## `closest_to_limit`", &record_closest},
+	{"## `cpu_limit`", &record_cpu_limit},
 	{"## `ended`", &record_death},
 	{"## `processes`", &record_process},
 	{"## `timeline`", &record_point},

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 #include "recipes/rules.h"
 #include "recipes/rules_look.h"
 

@@ -229,6 +229,32 @@ static void tensors_of_a_block_are_one_repeat(void **state)
 	free(found);
 }
 
+/* A block is a phase itself, around those of its tensors: it is one repeat, and counts once. */
+static void a_block_with_its_tensors_is_one_repeat(void **state)
+{
+	static char names[32 * 3][40];
+	struct trend_phase phases[32 * 3];
+	struct trend *found;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < 32 * 3; i++) {
+		const size_t in = i % 3;
+
+		snprintf(names[i], sizeof(names[i]), in == 2 ? "blk.%zu" : "blk.%zu.part_%zu",
+			 i / 3, in);
+		phases[i] = phase(names[i], (100 + (double)(i / 3 * 3)) * MIB, 200 * MIB);
+		phases[i].figures[TREND_TIME] = in == 2 ? (double)(i + 1) * 1e9 : (double)i * 0.4e9;
+	}
+	find(phases, 32 * 3, &found, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(found[0].name, "blk.#");
+	assert_int_equal(found[0].repeats, 32);
+	assert_true(fabs(found[0].per_repeat[TREND_MEMORY] / MIB - 3) < 0.001);
+	assert_true(fabs(found[0].per_repeat[TREND_TIME] / 1e9 - 3) < 0.001);
+	free(found);
+}
+
 /* Gaps do not count beside pairs, whichever come first. Swap and I/O grow as memory does. */
 static void swap_and_io_of_pairs(void **state)
 {
@@ -303,6 +329,7 @@ int main(void)
 		cmocka_unit_test(little_growth_is_nothing_to_speak_of),
 		cmocka_unit_test(repeats_of_a_name),
 		cmocka_unit_test(tensors_of_a_block_are_one_repeat),
+		cmocka_unit_test(a_block_with_its_tensors_is_one_repeat),
 		cmocka_unit_test(swap_and_io_of_pairs),
 		cmocka_unit_test(nothing_is_found_in_nothing),
 		cmocka_unit_test(any_name),

@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """
-What the program on rss_stat takes for an event, beside an empty program on the same events.
+What programs take on this machine, beside an empty program: on rss_stat for an event, on the same
+events; at a checkpoint; and at a fork.
 
 usage: tests/vm/fault_cost.py      as root; QPROF_BUILD is the build directory
 
-Both are timed by the kernel (as with kernel.bpf_stats_enabled), which is most of what the empty one
+All are timed by the kernel (as with kernel.bpf_stats_enabled), which is most of what the empty one
 shows. A round is 256 page faults in a row, of a tracked process and of one that is not. A session is some
 rounds with programs that were loaded for it, as where a program lies in memory matters, too, above all under
 emulation. What is printed is JSON: the median over the sessions of the median over their rounds of the
 time an event, and of its ratio to the empty program's in the same round, so that neither a slow machine
-nor a disturbed round matters.
+nor a disturbed round matters. A checkpoint and a fork of a process with some 300 pages and more is held
+against the median of the empty program's rounds in the same session.
 """
 import ctypes
 import json
@@ -22,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bpf"))
 from harness import Attached, Target, fdinfos  # noqa: E402 (where it is, is said above)
 
-SESSIONS, ROUNDS = 7, 20
+SESSIONS, ROUNDS, TURNS = 7, 20, 5
 
 SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 PROG_LOAD, RAW_TRACEPOINT_OPEN, ENABLE_STATS = 5, 17, 32
@@ -81,33 +83,57 @@ def round_of(target, ours, empty):
     return time / events, empty_time / empty_events
 
 
+def once_each(target, programs):
+    """The times of the runs in which just one of some programs ran once, while the target does an action each."""
+    times = []
+    for _ in range(TURNS):
+        before = [stats() for stats in programs]
+        target.go()
+        ran = [(now[0] - then[0], now[1] - then[1])
+               for now, then in zip([stats() for stats in programs], before)]
+        times += [time for time, runs in ran if runs == 1]
+    assert len(times) > TURNS / 2, f"expected a run at each of {TURNS} actions, got {times}"
+    return statistics.median(times)
+
+
+def programs_at_probes(pid):
+    """Of the programs at probes of files: where the kernel tells of each."""
+    infos = fdinfos(pid)
+    at_probes = {info["prog_id"] for info in infos.values()
+                 if info.get("link_type") in ("uprobe_multi", "perf")}
+    return [Stats(path) for path, info in infos.items()
+            if info.get("prog_id") in at_probes and "run_cnt" in info]
+
+
 def session():
-    """[(the time of ours, of the empty one), ...] of some rounds, for who is tracked and who is not."""
+    """What each took, in ns, and in times of the empty program: {what: (ns, times)}."""
     empty = attach_empty()
     faults = ["touch:1"] * ROUNDS
-    with Target(*faults) as tracked, Target(*faults) as untracked, \
-            Attached(os.devnull, tracked.pid) as profiler:
-        programs = (Stats(program_on(profiler.process.pid, "rss_stat")),
-                    Stats(f"/proc/self/fdinfo/{empty[0]}"))
+    with Target(*faults, *["mark:here"] * TURNS, *["child:1"] * TURNS) as tracked, \
+            Target(*faults) as untracked, Attached(os.devnull, tracked.pid) as profiler:
+        pid = profiler.process.pid
+        programs = (Stats(program_on(pid, "rss_stat")), Stats(f"/proc/self/fdinfo/{empty[0]}"))
         rounds = [(round_of(tracked, *programs), round_of(untracked, *programs))
                   for _ in range(ROUNDS)]
+        once = {"checkpoint": once_each(tracked, programs_at_probes(pid)),
+                "fork": once_each(tracked, [Stats(program_on(pid, "sched_process_fork"))])}
     for fd in empty:
         os.close(fd)
-    return zip(*rounds)
+    took = {who: [statistics.median(one) for one in zip(*((own, own / none) for own, none in costs))]
+            for who, costs in zip(("tracked", "untracked"), zip(*rounds))}
+    none = statistics.median(cost[1] for both in rounds for cost in both)
+    return took | {what: (time, time / none) for what, time in once.items()}
 
 
 def main():
     enabled = bpf(ENABLE_STATS, (ctypes.c_uint32,), RUN_TIME)
-    medians = {"tracked": [], "untracked": []}
-    for _ in range(SESSIONS):
-        for found, costs in zip(medians.values(), session()):
-            found.append([statistics.median(one) for one in
-                          zip(*((own, empty, own / empty) for own, empty in costs))])
+    sessions = [session() for _ in range(SESSIONS)]
     os.close(enabled)
     told = {"cpus": os.cpu_count()}
-    for who, found in medians.items():
-        told |= zip((f"{who}_ns", f"{who}_empty_ns", f"{who}_ratio"),
-                    (round(statistics.median(one), 2) for one in zip(*found)))
+    for what in sessions[0]:
+        ns, times = zip(*(found[what] for found in sessions))
+        told |= {f"{what}_ns": round(statistics.median(ns), 2),
+                 f"{what}_ratio": round(statistics.median(times), 2)}
     print(json.dumps(told))
 
 

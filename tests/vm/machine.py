@@ -14,7 +14,7 @@ BUILD = Path(os.environ.get("QPROF_BUILD", ROOT / "build")).resolve()
 
 # What a guest finds in its environment. Emulation is slow; and what it has of a disk is at /var/tmp.
 ENVIRONMENT = {"QPROF_BUILD": BUILD, "QPROF_TEST_DEADLINE": 300, "QPROF_SCRATCH": "/var/tmp",
-               "PYTHONDONTWRITEBYTECODE": 1}
+               "QPROF_GUEST": 1, "PYTHONDONTWRITEBYTECODE": 1}
 
 
 @functools.cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""64 CPUs, more than there are: a page fault costs what it costs with 2, and figures stay exact."""
+"""64 CPUs, more than there are: what costs what it costs with 2, and figures stay exact."""
 import json
 
 import pytest
@@ -31,6 +31,14 @@ def test_cost_does_not_grow(costs, who):
     few, many = (costs[cpus][f"{who}_ratio"] for cpus in (2, 64))
     assert many <= 1.3 * few, (
         f"{who}: expected at most 1.3 times what it is with 2 CPUs, got {many} and {few}: {costs}")
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "fork"])
+def test_cost_of_walks_does_not_grow(costs, what):
+    """They go through the CPUs that a process has run on, however many there are."""
+    few, many = (costs[cpus][f"{what}_ratio"] for cpus in (2, 64))
+    assert many <= 1.5 * few, (
+        f"{what}: expected at most 1.5 times what it is with 2 CPUs, got {many} and {few}: {costs}")
 
 
 def test_exact_on_64_cpus():

@@ -24,10 +24,11 @@ ANYWHERE = {
         "test_discovery.py::test_strange_path", "test_discovery.py::test_doctor_without_root",
         "test_processes.py::test_exec_changes", "test_processes.py::test_hostile_comm",
         "test_processes.py::test_no_follow", "test_processes.py::test_signal_of_a_child",
+        "test_files.py::test_read_again", "test_files.py::test_too_many", "test_files.py::test_without",
         "test_hostile.py::test_command_inherits", "test_hostile.py::test_does_not_profile_itself",
     ],
     "before 6.16, memory is gone when a process that exits is told of": [
-        "test_ends.py::test_refused_and_exits"],
+        "test_ends.py::test_refused_and_exits", "test_ends.py::test_full_file_system_and_exits"],
     "tools of a whole system, and capabilities that are not enough before 6.6": ["test_deploy.py"],
     "minutes under emulation": [
         "test_checkpoints.py::test_flood", "test_checkpoints.py::test_full_ring",
@@ -62,6 +63,9 @@ ANYWHERE = {
     "emulated, a look at a tree takes milliseconds, and the next comes later for that": [
         "test_curves.py::test_busy_and_idle", "test_curves.py::test_short_program",
         "test_curves.py::test_too_many_threads"],
+    "the guest's files are the host's: no disk below them is slow, read twice, or swapped to": [
+        "test_waits.py::test_a_memory_cgroup_that_thrashes", "test_waits.py::test_a_slow_device",
+        "test_waits.py::test_pages_from_swap"],
     "a shorter one of the same case is run, which is the harder": [
         "test_memory.py::test_peak[spike-256MiB-2000us]",
         "test_memory.py::test_peak[spike-256MiB-20000us]",
@@ -69,6 +73,10 @@ ANYWHERE = {
         "test_memory.py::test_peak[threads-256MiB-20000us]",
     ],
     "as another, to the kernel or to the test": [
+        "test_ends.py::test_exception_that_nobody_caught[static-",
+        "test_ends.py::test_exception_that_was_caught[static-",
+        "test_ends.py::test_exception_that_nobody_caught[dynamic-huge]",
+        "test_ends.py::test_exception_that_nobody_caught[dynamic-hidden]",
         "test_io.py::test_call[readv]", "test_io.py::test_call[preadv]",
         "test_io.py::test_call[preadv2]", "test_io.py::test_call[writev]",
         "test_io.py::test_call[pwritev]", "test_io.py::test_call[pwritev2]",

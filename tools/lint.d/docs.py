@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The documentation: no line over 120 columns, and no link that leads nowhere. usage: docs.py
+"""The documentation: no line over 120 columns, no link that leads nowhere, a licence. usage: docs.py
 
 Rows of tables and what is quoted between ``` may be longer.
 """
@@ -48,9 +48,16 @@ def broken(path, link):
     return None
 
 
+def has_licence(path):
+    with open(path, encoding="utf-8") as file:
+        return "SPDX-License-Identifier" in file.readline()
+
+
 def main():
     found = []
     for path in sorted(path for pattern in PAGES for path in glob.glob(pattern)):
+        if not has_licence(path):
+            found.append(f"{path}:1: no SPDX-License-Identifier in the first line")
         for number, line in prose(path):
             if len(line) > COLUMNS and not line.startswith("|"):
                 found.append(f"{path}:{number}: {len(line)} columns, at most {COLUMNS}")

@@ -5,27 +5,43 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { HANGS_MS = 1000 };
 
 static size_t at_work;
 
 /* Children that were killed and may not have ended yet. */
 static struct {
-	pid_t child[ASIDE_MAX];
+	struct {
+		pid_t pid;
+		uint64_t killed_ms;
+	} child[ASIDE_MAX];
 	size_t n;
 } left;
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 static void reap(void)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < left.n; i++)
-		if (!waitpid(left.child[i], NULL, WNOHANG))
+		if (!waitpid(left.child[i].pid, NULL, WNOHANG))
 			left.child[kept++] = left.child[i];
 	left.n = kept;
 }
@@ -99,14 +115,72 @@ bool aside_has_answered(const struct aside *a, int timeout_ms)
 	return poll(&event, 1, timeout_ms) > 0;
 }
 
+bool aside_send(int socket, const void *packet, size_t size, int fd)
+{
+	struct iovec part = {.iov_base = (void *)packet, .iov_len = size};
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+						  .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL) >= 0;
+}
+
+ssize_t aside_receive(int socket, void *packet, size_t size, int *fd)
+{
+	struct iovec part = {.iov_base = packet, .iov_len = size};
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	const ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	const struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+	*fd = -1;
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+	return n;
+}
+
 void aside_end(struct aside *a)
 {
 	if (!a->child)
 		return;
 	close(a->fd);
 	kill(a->child, SIGKILL);
-	left.child[left.n++] = a->child;
+	left.child[left.n].pid = a->child;
+	left.child[left.n++].killed_ms = now_ms();
 	at_work--;
 	reap();
 	*a = (struct aside){.fd = -1};
+}
+
+size_t aside_left(void)
+{
+	reap();
+	return left.n;
+}
+
+size_t aside_hanging(void)
+{
+	const uint64_t now = now_ms();
+	size_t n = 0;
+
+	reap();
+	for (size_t i = 0; i < left.n; i++)
+		n += now - left.child[i].killed_ms >= HANGS_MS;
+	return n;
 }

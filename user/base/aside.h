@@ -34,6 +34,19 @@ int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *c
 /* Returns true once there is an answer, or the child has ended without one. */
 bool aside_has_answered(const struct aside *a, int timeout_ms);
 
+/* Returns how many children were killed and have not ended yet. */
+size_t aside_left(void);
+/* Returns how many of them were killed a second ago or more: they hang. */
+size_t aside_hanging(void);
+
+/*
+ * Send and receive a packet, and a descriptor with it (-1: none). aside_send() returns
+ * false if nobody is at the other end. aside_receive() waits for nothing, and returns what recv(2)
+ * does.
+ */
+bool aside_send(int socket, const void *packet, size_t size, int fd);
+ssize_t aside_receive(int socket, void *packet, size_t size, int *fd);
+
 /* Ends it: closes fd, and kills the child if it is still there. May be called twice. */
 void aside_end(struct aside *a);
 

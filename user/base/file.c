@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,17 +20,47 @@ static bool has_other_names(int fd)
 	return !geteuid() && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink > 1;
 }
 
+/* Whether the folder of that name is one where all may make files, but not remove those of others.
+ */
+static bool is_for_all(int dir, const char *path, struct stat *folder)
+{
+	const char *slash = strrchr(path, '/');
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		 slash ? path : ".");
+	return !fstatat(dir, name, folder, 0) && folder->st_mode & S_ISVTX &&
+	       folder->st_mode & S_IWOTH;
+}
+
+/*
+ * Another user has put it there for root to write to. fs.protected_regular and fs.protected_fifos
+ * refuse the same, but are not set everywhere.
+ */
+static bool is_planted(int fd, int dir, const char *path)
+{
+	struct stat st, folder;
+
+	return !geteuid() && !invoker_get() && !fstat(fd, &st) && st.st_uid &&
+	       (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)) && is_for_all(dir, path, &folder) &&
+	       st.st_uid != folder.st_uid;
+}
+
 static int open_file(int dir, const char *path, int flags, mode_t mode)
 {
 	const int safely = O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	const int fd = openat(dir, path, flags | safely, mode);
+	int failed;
 
 	if (fd < 0)
 		return -errno;
-	if ((flags & O_ACCMODE) == O_RDONLY || !has_other_names(fd))
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return fd;
+	failed = is_planted(fd, dir, path) ? -EUSERS : has_other_names(fd) ? -EMLINK : 0;
+	if (!failed)
 		return fd;
 	close(fd);
-	return -EMLINK;
+	return failed;
 }
 
 int file_open(int dir, const char *path, int flags, mode_t mode)
@@ -50,6 +82,8 @@ const char *file_why(int failed)
 		return "it is a symbolic link, which is not followed";
 	case EMLINK:
 		return "it is a hard link, and root would write to its other names as well";
+	case EUSERS:
+		return "another user has made it, in a folder where all may write";
 	case EACCES:
 	case EPERM:
 		if (invoker_get())

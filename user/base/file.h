@@ -14,7 +14,8 @@
 /*
  * Opens path, relative to the folder dir (or AT_FDCWD), with these flags of open(2). Refuses a
  * symbolic link in the last component (-ELOOP): it could lead to any file. Refuses to write, as
- * root, to a file with more than one name (-EMLINK): another user may have made this one. Does not
+ * root, to a file with more than one name (-EMLINK): another user may have made this one; or to one
+ * that another user has made in a folder where all may write (-EUSERS), such as /tmp. Does not
  * wait: a FIFO without a reader is refused. Returns a descriptor with O_NONBLOCK, or -errno.
  */
 int file_open(int dir, const char *path, int flags, mode_t mode);

@@ -7,9 +7,14 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/aside.h"
+#include "base/log.h"
 
 /* Reads a decimal number from the environment. Returns false if there is anything else. */
 static bool read_id(const char *variable, unsigned int *id)
@@ -28,19 +33,79 @@ static bool read_id(const char *variable, unsigned int *id)
 	return true;
 }
 
-static void look_up(struct invoker *who)
-{
-	const struct passwd *entry = getpwuid(who->uid);
+/* What a child tells, a packet each: this, then all groups. */
+struct entry {
+	char name[sizeof(((struct invoker *)0)->name)], home[sizeof(((struct invoker *)0)->home)];
+	int n_groups;
+};
 
-	who->groups[0] = who->gid;
-	who->n_groups = 1;
-	if (!entry)
+enum { GROUPS_AT_A_TIME = 4096, WAIT_MS = 5000 };
+
+/* The child. Of a user who is not known it tells nothing. */
+static void look_up(void *context, int fd)
+{
+	struct invoker *who = context;
+	const struct passwd *user = getpwuid(who->uid);
+	struct entry entry = {.n_groups = NGROUPS_MAX};
+	int n;
+
+	if (!user)
 		return;
-	snprintf(who->name, sizeof(who->name), "%s", entry->pw_name);
-	snprintf(who->home, sizeof(who->home), "%s", entry->pw_dir);
-	who->n_groups = NGROUPS_MAX;
-	if (getgrouplist(who->name, who->gid, who->groups, &who->n_groups) < 0)
-		who->n_groups = 1;
+	snprintf(entry.name, sizeof(entry.name), "%s", user->pw_name);
+	snprintf(entry.home, sizeof(entry.home), "%s", user->pw_dir);
+	if (getgrouplist(entry.name, who->gid, who->groups, &entry.n_groups) < 0)
+		entry.n_groups = 1;
+	send(fd, &entry, sizeof(entry), MSG_NOSIGNAL);
+	for (int at = 0; at < entry.n_groups; at += n) {
+		n = entry.n_groups - at;
+		n = n < GROUPS_AT_A_TIME ? n : GROUPS_AT_A_TIME;
+		send(fd, who->groups + at, (size_t)n * sizeof(gid_t), MSG_NOSIGNAL);
+	}
+}
+
+/* Returns the bytes of the next packet; 0: there is none. */
+static size_t receive(const struct aside *child, void *packet, size_t size)
+{
+	ssize_t n = -1;
+
+	if (aside_has_answered(child, WAIT_MS))
+		n = recv(child->fd, packet, size, MSG_DONTWAIT);
+	else
+		log_info("the directory of users did not answer for %d s: the user who called "
+			 "sudo goes without a name, a home and further groups",
+			 WAIT_MS / 1000);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void take(struct invoker *who, const struct aside *child)
+{
+	struct entry entry;
+	size_t n = 0, more;
+
+	if (receive(child, &entry, sizeof(entry)) != sizeof(entry))
+		return;
+	while (n < (size_t)entry.n_groups) {
+		more = receive(child, who->groups + n, (NGROUPS_MAX - n) * sizeof(gid_t));
+		if (!more)
+			return;
+		n += more / sizeof(gid_t);
+	}
+	who->n_groups = entry.n_groups;
+	memcpy(who->name, entry.name, sizeof(who->name));
+	memcpy(who->home, entry.home, sizeof(who->home));
+}
+
+/* A directory of users may not answer, and signals may wait by now: so a child asks. */
+static void ask(struct invoker *who)
+{
+	struct aside child;
+
+	who->n_groups = 1;
+	if (!aside_begin(&child, look_up, NULL, who)) {
+		take(who, &child);
+		aside_end(&child);
+	}
+	who->groups[0] = who->gid; /* getgrouplist() begins with it */
 }
 
 const struct invoker *invoker_get(void)
@@ -53,7 +118,7 @@ const struct invoker *invoker_get(void)
 		return NULL;
 	if (!known.n_groups || known.uid != uid || known.gid != gid) {
 		known = (struct invoker){.uid = uid, .gid = gid};
-		look_up(&known);
+		ask(&known);
 	}
 	return &known;
 }

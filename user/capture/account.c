@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/aside.h"
 #include "base/log.h"
 #include "capture/capture.h"
 #include "format/quality.h"
@@ -94,10 +95,15 @@ static size_t find_notes(const struct capture *c, const char *notes[CAPTURE_MAX_
 	notes[n++] = "hugetlb memory is in no RSS; it is looked up at checkpoints and as processes "
 		     "start, exec and exit, so peak_hugetlb_mb is the highest of these";
 	notes[n++] =
-		engine_features(c->engine)->waits
+		engine_features(c->engine)->waits && c->options->engine.waits
+			? "cpu_wait of a thread that waits for a CPU has that wait up to the row, "
+			  "throttled once it is over"
+		: engine_features(c->engine)->waits
 			? "cpu_wait of a thread that waits for a CPU has that wait once it is over"
 			: "this kernel does not keep how long threads wait for a CPU "
 			  "(CONFIG_SCHED_INFO): cpu_wait is 0";
+	if (*engine_stalls_lack(c->engine))
+		notes[n++] = engine_stalls_lack(c->engine);
 	if (engine_pid_level(c->engine))
 		notes[n++] = "qprof-bpf ran in a nested pid namespace: pids are those that ps "
 			     "shows there, and processes outside of it are not seen";
@@ -135,8 +141,11 @@ const struct run_quality *capture_quality(struct capture *c)
 	struct run_quality *q = &c->quality;
 
 	q->warnings = c->warnings;
-	if (c->discovery)
+	if (c->discovery) {
 		q->unsearched_files = discovery_unsearched(c->discovery);
+		q->limited_searches = discovery_put_off(c->discovery);
+	}
+	q->hanging_helpers = aside_hanging();
 	if (c->engine && !c->finishing) {
 		q->kernel = engine_quality(c->engine);
 		q->bad_records = rings_bad_records(c->rings);
@@ -163,6 +172,8 @@ void capture_fill_account(struct capture *c)
 		.bpf_run_ns = cost.run_ns,
 		.bpf_runs = cost.runs,
 		.bpf_wait_ns = cost.wait_ns,
+		.bpf_switch_ns = cost.switch_ns,
+		.bpf_switches = cost.switches,
 		.own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 	};
 	c->quality.notes = c->notes;

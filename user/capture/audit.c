@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "capture/audit_state.h"
+#include "capture/limits.h"
 
 enum {
 	READS = 4096,	     /* slices, of a machine that is never quiet */
@@ -174,9 +175,13 @@ static void arrived(struct capture *c, const struct wire_header *h)
 {
 	const size_t sites = discovery_sites(c->discovery);
 
+	if (h->kind == WIRE_GPU_CODE)
+		discovery_watch_gpu(c->discovery, (const struct wire_gpu_code *)h);
+	if (h->kind == WIRE_GPU)
+		discovery_forget_gpu(c->discovery, h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_process(c->discovery, h->tgid, false);
+	discovery_search_changed(c->discovery, h->tgid, h->started_ns);
 	c->quality.late_probes += discovery_sites(c->discovery) > sites;
 }
 
@@ -234,6 +239,7 @@ static int open_model(struct capture *c)
 		.realtime_offset_ns = realtime_offset_ns(),
 		.max_processes = a->options.engine.max_processes,
 		.site_name = capture_site_name,
+		.disk = limits_disk,
 		.context = c,
 	};
 
@@ -264,7 +270,8 @@ static int find_existing(struct audit *a)
 	processes = machine_processes(a->machine, &n);
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
-			discovery_search_process(c->discovery, processes[i]->tgid, false);
+			discovery_search_changed(c->discovery, processes[i]->tgid,
+						 processes[i]->started_ns);
 	return 0;
 }
 
@@ -290,6 +297,8 @@ static int attach(struct capture *c)
 	struct audit *a = audit_of(c);
 	char processes[UNITS_TEXT_MAX], probes[UNITS_TEXT_MAX];
 
+	if (discovery_pace(c->discovery))
+		return capture_failf(c, "cannot set up timers: %s", strerror(errno));
 	if (diskstats_read(&a->disks))
 		capture_warn(c, "/proc/diskstats", "it could not be read");
 	search_own_libraries(c);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 
 enum { SETTLE_MS = 500, ECHO_NS = 1000000000 };
 
@@ -228,7 +228,7 @@ static int feed_cmdline(struct capture *c, const struct wire_process *from)
 		struct wire_process process;
 		char cmdline[WIRE_CMDLINE_MAX];
 	} record = {.process = *from};
-	ssize_t n = procfs_cmdline(from->h.tgid, record.cmdline, sizeof(record.cmdline));
+	ssize_t n = procfs_aside_cmdline(from->h.tgid, record.cmdline, sizeof(record.cmdline));
 
 	if (n <= 0)
 		return 0;
@@ -269,6 +269,8 @@ static void arrived(void *context, const struct wire_header *h)
 	if (marker)
 		marker->arrived(marker, c, h);
 	c->kind->arrived(c, h);
+	if (h->kind == WIRE_EXIT)
+		discovery_process_ended(c->discovery);
 }
 
 int capture_read(struct capture *c)
@@ -280,6 +282,8 @@ int capture_read(struct capture *c)
 	if (c->failed)
 		return -1;
 	c->behind = more > 0;
+	if (!more && c->discovery)
+		discovery_caught_up(c->discovery);
 	if (c->attached)
 		tell_batch(c);
 	return c->failed ? -1 : more;
@@ -311,6 +315,31 @@ static void raise_priority(void)
 		log_verbose("cannot raise the priority: %s", strerror(errno));
 }
 
+/*
+ * When memory runs out, the kernel is to take somebody else, for we are to say whom. Not beyond
+ * that: -1000 would have the machine stop rather than take us. A command was forked before, and
+ * keeps its score; without CAP_SYS_RESOURCE a score cannot be lower than it ever was.
+ */
+static void ask_to_be_spared(void)
+{
+	static const int scores[] = {-999, 0};
+	FILE *file = fopen("/proc/self/oom_score_adj", "r+e");
+	int now, err = 1;
+
+	if (!file)
+		return;
+	setvbuf(file, NULL, _IONBF, 0);
+	if (fscanf(file, "%d", &now) != 1)
+		now = 0;
+	for (size_t i = 0; i < sizeof(scores) / sizeof(*scores) && err && now > scores[i]; i++) {
+		rewind(file);
+		err = fprintf(file, "%d", scores[i]) < 0;
+	}
+	if (err)
+		log_verbose("cannot ask the kernel's OOM killer to take others first");
+	fclose(file);
+}
+
 /* A descriptor for each probe, a few for the rest. */
 static void raise_fd_limit(void)
 {
@@ -330,6 +359,7 @@ static int open_wakes(struct capture *c)
 	clock_gettime(CLOCK_REALTIME, &c->began);
 	raise_fd_limit();
 	raise_priority();
+	ask_to_be_spared();
 	block_signals(c, &set);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->signals = (struct wake){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_came, c};
@@ -374,6 +404,29 @@ const char *capture_site_name(void *context, uint32_t site)
 	return discovery_site_name(((struct capture *)context)->discovery, site);
 }
 
+static void search_goes_on(struct wake *wake)
+{
+	struct capture *c = wake->context;
+	const size_t sites = discovery_sites(c->discovery);
+
+	discovery_tend(c->discovery);
+	c->quality.late_probes += discovery_sites(c->discovery) > sites;
+}
+
+/* The memory map of a process of that user was locked. */
+static void note_unread(void *context, uid_t uid)
+{
+	struct capture *c = context;
+	char what[64];
+
+	c->quality.unread_processes++;
+	snprintf(what, sizeof(what), "processes of user %u", uid);
+	capture_warn(c, what,
+		     "the memory map of one was locked for longer than 250 ms, so its command "
+		     "line or what it has mapped was not read; for ten seconds others of this user "
+		     "are waited for less long");
+}
+
 static int load(struct capture *c)
 {
 	const struct capture_options *o = c->options;
@@ -382,12 +435,17 @@ static int load(struct capture *c)
 
 	if (engine_new(&o->engine, &c->engine, &err) || engine_attach(c->engine, &err))
 		return capture_fail(c, &err);
+	procfs_aside_begin(c->engine, note_unread, c);
 	c->rings = rings_new(c->engine, &handler);
 	c->discovery =
 		discovery_new(c->engine, o->patterns, o->n_patterns, capture_warn, c, SIGRTMIN);
 	if (c->rings)
 		c->ring.fd = rings_fd(c->rings);
-	if (!c->rings || !c->discovery || capture_add(c, &c->ring))
+	if (c->discovery) {
+		discovery_bound(c->discovery, o->max_files, o->max_probes);
+		c->searches = (struct wake){discovery_fd(c->discovery), search_goes_on, c};
+	}
+	if (!c->rings || !c->discovery || capture_add(c, &c->ring) || capture_add(c, &c->searches))
 		return capture_failf(c, "cannot set up the ring buffers: %s", strerror(errno));
 	capture_fill_info(c);
 	return 0;
@@ -488,9 +546,12 @@ static void detach(struct capture *c)
 		return;
 	if (c->rings)
 		capture_remove(c, &c->ring);
+	if (c->discovery)
+		capture_remove(c, &c->searches);
 	rings_free(c->rings);
 	if (c->discovery)
 		discovery_let_go(c->discovery);
+	procfs_aside_end();
 	engine_free(c->engine);
 	c->rings = NULL;
 	c->engine = NULL;
@@ -540,6 +601,7 @@ static void close_fd(int fd)
 
 static void close_all(struct capture *c)
 {
+	procfs_aside_end();
 	rings_free(c->rings);
 	discovery_free(c->discovery);
 	engine_free(c->engine);
@@ -553,6 +615,7 @@ static void close_all(struct capture *c)
 	close_fd(c->epoll);
 	close_fd(c->signals.fd);
 	close_fd(c->duration.fd);
+	signal(SIGRTMIN, SIG_IGN); /* a lease that was broken meanwhile */
 	sigprocmask(SIG_SETMASK, &c->old_mask, NULL);
 }
 

@@ -38,8 +38,9 @@ struct capture_options {
 	uint64_t duration_ns;	     /* 0: without limit */
 	const char *const *patterns; /* of --usdt */
 	size_t n_patterns;
-	struct listener *listeners; /* they become the capture's, which closes them */
-	struct marker *marker;	    /* so does this; NULL: none */
+	unsigned int max_files, max_probes; /* see discovery_bound() */
+	struct listener *listeners;	    /* they become the capture's, which closes them */
+	struct marker *marker;		    /* so does this; NULL: none */
 };
 
 /* What a signal does that asks to stop. */
@@ -93,7 +94,7 @@ struct capture {
 	struct discovery *discovery;
 
 	int epoll;
-	struct wake signals, duration, ring;
+	struct wake signals, duration, ring, searches;
 	struct signalfd_siginfo last_signal;
 	uint64_t last_signal_ns;
 	sigset_t old_mask; /* of signals, before */

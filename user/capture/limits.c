@@ -2,8 +2,9 @@
 #include "capture/limits.h"
 
 #include "capture/wake.h"
+#include "kernel/file_system.h"
 
-void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid)
+void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid, bool is_apart)
 {
 	struct memory_room rooms[MEMORY_ROOMS];
 	const size_t n = memory_limits_read(limits, tgid, rooms);
@@ -11,12 +12,26 @@ void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid
 
 	/* It has been so since memory moved last. */
 	for (size_t i = 0; i < n; i++)
-		headroom_look(h, h->held_ns,
-			      &(struct headroom_look){.index = rooms[i].index,
-						      .of = rooms[i].of,
-						      .limit = rooms[i].limit,
-						      .left = rooms[i].left,
-						      .least = rooms[i].least,
-						      .of_process = rooms[i].of_process,
-						      .time_ns = now_ns});
+		headroom_look(
+			h, h->held_ns,
+			&(struct headroom_look){.index = rooms[i].index,
+						.of = rooms[i].of,
+						.limit = rooms[i].limit,
+						.left = rooms[i].left,
+						.least = rooms[i].least,
+						.of_process = rooms[i].of_process ||
+							      (is_apart && rooms[i].of_cgroup),
+						.time_ns = now_ns});
+}
+
+bool limits_disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk)
+{
+	struct file_system_room room;
+
+	(void)context;
+	if (!file_system_of(device, as_root, disk->mount, sizeof(disk->mount), &room))
+		return false;
+	disk->size = room.size;
+	disk->left = room.left;
+	return true;
 }

@@ -5,8 +5,13 @@
 
 #include "kernel/memory_limit.h"
 #include "model/headroom.h"
+#include "model/profile.h"
 
-/* The last record is the newest there is. tgid: whose address space is looked at; 0: nobody's. */
-void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid);
+/* The last record is the newest there is. tgid: whose address space is looked at; 0: nobody's.
+ * is_apart: some of the tree is in other cgroups, so what it holds tells nothing of these. */
+void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid, bool is_apart);
+
+/* For struct profile_config. */
+bool limits_disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
 
 #endif

@@ -12,15 +12,20 @@
 #include "base/invoker.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "capture/limits.h"
+#include "kernel/cpu_limit.h"
 #include "kernel/launch.h"
 #include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
+#include "kernel/mount_paths.h"
 #include "kernel/pids.h"
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 #include "kernel/scope.h"
 
 enum {
+	MAX_ENVIRONMENT = 128 << 10, /* bytes of a process that are looked at */
 	PARTS_MAX_AGE_NS = 20000000, /* older checkpoints would get what is there by now */
+	MORE_READS = 16,	     /* of reads_at_end: more records than a ring holds */
 	PARTS_REST = 50,	     /* a look that takes 1 ms has none follow for 50 ms */
 };
 
@@ -39,11 +44,16 @@ struct run {
 	uint32_t *targets;
 	struct wake *exits; /* their pidfds, -1 when that target has exited */
 	size_t n_targets, n_alive;
+	size_t tightest; /* the target whose limit of memory is the lowest */
+	bool is_apart;	 /* targets are in several memory cgroups */
 
-	struct memory_limit limit;   /* of the first target */
-	struct memory_cgroup cgroup; /* the same */
+	struct memory_limit limit;   /* of that target */
+	struct memory_cgroup cgroup; /* of the first */
 	struct scope scope;	     /* which is this, if it was asked for */
 	uint64_t parts_due_ns;	     /* the earliest time of the next look at what is charged */
+	struct mount_paths mounts;   /* by which files have their paths */
+	struct cpu_limit cpu_limit;  /* of the first target */
+	uint64_t cpu_limit_due_ns;
 
 	bool started;	      /* WIRE_START came through */
 	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
@@ -61,14 +71,37 @@ const struct profile *run_profile(const struct capture *c)
 	return run_of(c)->profile;
 }
 
-uint32_t run_target(const struct capture *c)
+uint32_t run_tightest(const struct capture *c, bool *is_apart)
 {
-	return run_of(c)->targets[0];
+	const struct run *r = run_of(c);
+
+	*is_apart = r->is_apart;
+	return r->targets[r->tightest];
 }
 
 void run_note_closest(struct capture *c, const struct run_closest *closest)
 {
 	c->info.closest = *closest;
+}
+
+uint32_t run_gpu_user(const struct capture *c)
+{
+	return c->discovery ? discovery_gpu_user(c->discovery) : 0;
+}
+
+void run_note_gpus(struct capture *c, const struct run_gpus *gpus)
+{
+	c->info.gpus = gpus;
+}
+
+void run_note_stacks(struct capture *c, const struct stacks *stacks)
+{
+	c->info.stacks = stacks;
+}
+
+struct engine *run_engine(const struct capture *c)
+{
+	return c->engine;
 }
 
 /* ---- Prepare ----------------------------------------------------------------------------------
@@ -173,16 +206,38 @@ static int name_command(struct run *r)
 			     "mount one here (mount -t proc proc /proc)");
 }
 
+/* Of several targets, each may be in a cgroup of its own. */
+static void find_tightest(struct run *r)
+{
+	struct memory_cgroup first = {0}, cgroup;
+	struct memory_limit limit;
+
+	memory_cgroup_of(r->targets[0], &first);
+	memory_limit_of(r->targets[0], &r->limit);
+	for (size_t i = 1; i < r->n_targets; i++) {
+		cgroup.directory[0] = '\0';
+		memory_cgroup_of(r->targets[i], &cgroup);
+		r->is_apart |= strcmp(cgroup.directory, first.directory) != 0;
+		memory_limit_of(r->targets[i], &limit);
+		if (!limit.bytes || (r->limit.bytes && limit.bytes >= r->limit.bytes))
+			continue;
+		r->limit = limit;
+		r->tightest = i;
+	}
+}
+
 static int follow_targets(struct run *r)
 {
 	if (r->options->command && name_command(r))
 		return -1;
-	memory_limit_of(r->targets[0], &r->limit);
+	find_tightest(r);
 	r->capture.info.memory_limit = r->limit.bytes;
 	r->capture.info.memory_limit_of = r->limit.of;
 	if (memory_cgroup_of(r->targets[0], &r->cgroup))
 		r->capture.info.memory_cgroup = r->cgroup.path;
 	r->capture.info.memory_cgroup_is_own = r->options->scope;
+	r->cpu_limit.pid = r->targets[0];
+	cpu_limit_look(&r->cpu_limit);
 	for (size_t i = 0; i < r->n_targets; i++) {
 		struct wake *wake = &r->exits[i];
 		int err;
@@ -197,12 +252,40 @@ static int follow_targets(struct run *r)
 	return 0;
 }
 
+/* A phase may begin in a process that is gone by now: then nobody knows. */
+static struct rank rank(void *context, uint32_t tgid, uint64_t started_ns)
+{
+	char *environment = malloc(MAX_ENVIRONMENT);
+	struct rank found = {0};
+	ssize_t len;
+
+	(void)context;
+	if (!environment)
+		return found;
+	len = procfs_aside_environ((pid_t)tgid, environment, MAX_ENVIRONMENT);
+	if (len > 0 && procfs_is_still((pid_t)tgid, started_ns))
+		found = rank_of(environment, (size_t)len);
+	free(environment);
+	return found;
+}
+
+static char *place(void *context, const struct wire_stored_name *record, const char *within)
+{
+	return mount_paths_find(&run_of(context)->mounts, record->h.tgid, record->mounts,
+				(uint32_t)record->file.device, within);
+}
+
 static int open_model(struct capture *c)
 {
 	const struct profile_config config = {
 		.page_size = sysconf(_SC_PAGESIZE),
 		.realtime_offset_ns = realtime_offset_ns(),
 		.site_name = capture_site_name,
+		.disk = limits_disk,
+		.rank = rank,
+		.place = place,
+		.files = c->options->engine.files,
+		.base_names = run_of(c)->options->base_names,
 		.context = c,
 	};
 	struct run *r = run_of(c);
@@ -220,17 +303,27 @@ static int open_model(struct capture *c)
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	struct marker *marker = c->options->marker;
+	uint64_t change;
 	bool complete;
 
+	if (h->kind == WIRE_GPU_CODE) {
+		const struct wire_gpu_code *code = (const struct wire_gpu_code *)h;
+
+		discovery_watch_gpu(c->discovery, code);
+		engine_searched(c->engine, code->slot, code->change);
+	}
+	if (h->kind == WIRE_GPU)
+		discovery_forget_gpu(c->discovery, h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
+	change = engine_begin_search(c->engine, h->tgid, h->started_ns, false);
 	complete = discovery_search_process(c->discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
 		if (complete && !(marker && marker->holds(marker, h->tgid)))
 			engine_know_code(c->engine, &m->code);
-		engine_searched(c->engine, m->slot, m->change);
+		engine_searched(c->engine, m->slot, change);
 	}
 }
 
@@ -252,19 +345,40 @@ static void look_at_parts(struct run *r, const struct wire_checkpoint *checkpoin
 							      .kernel = parts.kernel});
 }
 
+/* At the end of a phase, and where the program may have moved before it began one. */
+static void look_at_cpu_limit(struct run *r)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now < r->cpu_limit_due_ns)
+		return;
+	cpu_limit_look(&r->cpu_limit);
+	r->cpu_limit_due_ns = now + PARTS_REST * (clock_ns(CLOCK_MONOTONIC) - now);
+	if (r->cpu_limit.quota_ns)
+		profile_throttled(r->profile, r->cpu_limit.throttled_ns);
+}
+
+static void look(struct run *r, const struct wire_checkpoint *checkpoint)
+{
+	look_at_parts(r, checkpoint);
+	if (clock_ns(CLOCK_MONOTONIC) < checkpoint->h.time_ns + PARTS_MAX_AGE_NS)
+		look_at_cpu_limit(r);
+}
+
 static int feed(struct capture *c, const struct wire_header *h)
 {
 	struct run *r = run_of(c);
 	struct machine_news news = {0};
 	int err;
 
-	/* After the end only ends count: of processes that the run saw. */
-	if (r->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT && h->kind != WIRE_USAGE)
+	/* After the end only ends count, of processes that the run saw, and sums. */
+	if (r->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT && h->kind != WIRE_USAGE &&
+	    h->kind != WIRE_STORED && h->kind != WIRE_STORED_NAME)
 		return 0;
 	if (h->kind == WIRE_MAPPED)
 		return 0;
 	if (h->kind == WIRE_CHECKPOINT)
-		look_at_parts(r, (const struct wire_checkpoint *)h);
+		look(r, (const struct wire_checkpoint *)h);
 	err = profile_feed(r->profile, h, &news.step);
 	if (err)
 		return err;
@@ -286,8 +400,13 @@ static int track_targets(struct run *r)
 	struct capture *c = &r->capture;
 	struct error err = {0};
 
+	if (r->options->command) {
+		const pid_t command = (pid_t)r->targets[0];
+
+		return engine_track_command(c->engine, command, &err) ? capture_fail(c, &err) : 0;
+	}
 	for (size_t i = 0; i < r->n_targets; i++) {
-		int code = engine_add_target(c->engine, r->targets[i], !r->options->command);
+		int code = engine_add_target(c->engine, r->targets[i]);
 
 		if (code)
 			return capture_failf(c, "cannot name process %u to the kernel side: %s",
@@ -422,6 +541,21 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
 	return CAPTURE_GOES_ON;
 }
 
+/* As many records of files as the ring has room for, until there are no more. */
+static void tell_files(struct capture *c)
+{
+	int more;
+
+	do {
+		more = engine_tell_files(c->engine);
+		if (more < 0)
+			capture_warn(c, "--files", strerror(-more));
+		capture_read_all(c);
+		for (int i = 0; i < MORE_READS && !c->failed && capture_is_behind(c); i++)
+			capture_read_all(c);
+	} while (more > 0 && !c->failed);
+}
+
 /*
  * The exit of the last target emits WIRE_FINISH in the kernel if the ring has room. Otherwise, and
  * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
@@ -441,6 +575,8 @@ static void drain(struct capture *c)
 		capture_handle_signals(c);
 		after += r->finished;
 	} while (more > 0 && after < c->kind->reads_at_end);
+	if (c->options->engine.files && !c->failed)
+		tell_files(c);
 }
 
 static bool is_tracked(void *context, const struct profile_process *process)
@@ -454,8 +590,24 @@ static int mark_gone(struct capture *c)
 	return 0;
 }
 
+static void note_cpu_limit(struct run *r)
+{
+	struct cpu_limit *limit = &r->cpu_limit;
+
+	cpu_limit_look(limit);
+	r->capture.info.cpu_limit = (struct run_cpu_limit){
+		.cpus = limit->cpus,
+		.quota_ns = limit->quota_ns,
+		.period_ns = limit->period_ns,
+		.of = limit->of,
+		.throttled_ns = limit->throttled_ns,
+		.throttled_periods = limit->throttled_periods,
+	};
+}
+
 static int finish(struct capture *c)
 {
+	note_cpu_limit(run_of(c));
 	return profile_finish(run_of(c)->profile, clock_ns(CLOCK_MONOTONIC));
 }
 
@@ -469,6 +621,7 @@ static void close_run(struct capture *c)
 	if (r->launched && !r->released)
 		launch_cancel(&r->launch);
 	profile_free(r->profile);
+	mount_paths_free(&r->mounts);
 	for (size_t i = 0; i < r->n_targets; i++)
 		if (r->exits[i].fd >= 0)
 			close(r->exits[i].fd);

@@ -12,6 +12,8 @@
 #include "kernel/hooks.h"
 #include "model/profile.h"
 
+struct stacks;
+
 struct run_options {
 	struct capture_options capture;
 	char *const *command; /* NULL-terminated argv, or NULL: then pids */
@@ -20,6 +22,7 @@ struct run_options {
 	bool as_root;		 /* the command stays root under sudo */
 	bool scope;		 /* the command has a memory cgroup of its own */
 	enum hooks_extent hooks; /* what the command is given in its environment */
+	bool base_names;	 /* files are named without their directories */
 	const char *recipes;	 /* and what its hooks are to know of recipes; NULL: nothing */
 };
 
@@ -30,10 +33,19 @@ struct run_options {
  */
 int capture_run(const struct run_options *options, int *signal);
 
-/* For listeners: the model of the run that c is, its first target, and how close it came to a
- * limit, whose text must be valid as long as the listeners. */
+/* For listeners: the model of the run that c is, the target whose limit of memory is the lowest,
+ * and how close the run came to a limit, whose text must be valid as long as the listeners.
+ * is_apart: other targets were in other memory cgroups as the run began. */
 const struct profile *run_profile(const struct capture *c);
-uint32_t run_target(const struct capture *c);
+uint32_t run_tightest(const struct capture *c, bool *is_apart);
 void run_note_closest(struct capture *c, const struct run_closest *closest);
+/* The first process that has mapped a driver's library of GPUs, or 0. And what the drivers say,
+ * which is the listener's and may change until it is closed. */
+uint32_t run_gpu_user(const struct capture *c);
+void run_note_gpus(struct capture *c, const struct run_gpus *gpus);
+/* Which code made memory grow: the listener's, until it is closed. */
+void run_note_stacks(struct capture *c, const struct stacks *stacks);
+/* From start() to finish(). */
+struct engine *run_engine(const struct capture *c);
 
 #endif

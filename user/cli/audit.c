@@ -43,6 +43,14 @@ static const struct command_option options[] = {
 	 "checkpoints of others are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.max_jobs), .least = 1,
 	 .most = WIRE_MAX_JOBS - 1},
+	{0, "max-probes", "N",
+	 "Have at most N probes at a time (default and most: 16384), of one user but root, and of "
+	 "one file, half of them at most",
+	 OPT_COUNT, INTO(struct audit_command, common.capture.max_probes), .least = 16,
+	 .most = 16384},
+	{0, "max-files", "N",
+	 "Remember at most N files that were searched for probes (default 100000)", OPT_COUNT,
+	 INTO(struct audit_command, common.capture.max_files), .least = 16, .most = 1000000},
 	{0, "checkpoint-limit", "N",
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",

@@ -14,7 +14,8 @@ struct budgets {
 /* For options. The help of the option, after what is judged. */
 #define BUDGETS_HELP                                                                               \
 	"[PHASE.]METRIC=AMOUNT, such as Calibration.peak=20G or time=10m; METRIC is peak, end, "   \
-	"need, io, time, cpu or a count such as major_faults, PHASE a name or pattern, also as "   \
+	"need, io, time, cpu, gpu or a count such as major_faults, PHASE a name or pattern, also " \
+	"as "                                                                                      \
 	"'Calibration*=8G' of its peak; or METRIC=NUMBER of a metric that the program reports, "   \
 	"such as model_size_mb=400 (repeatable)"
 #define BUDGETS_WRONG "not a budget such as Calibration.peak=20G, time=10m, model_size_mb=400"

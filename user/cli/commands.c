@@ -5,9 +5,10 @@
 
 /* The first two have no word: their options begin at once. */
 static const struct command *const commands[] = {
-	&command_run,	  &command_audit,      &command_list,
-	&command_report,  &command_diff,       &command_doctor,
-	&command_recipes, &command_completion, NULL,
+	&command_run,	     &command_audit, &command_list,
+	&command_report,     &command_diff,  &command_doctor,
+	&command_recipes,    &command_bench, &command_plan,
+	&command_completion, NULL,
 };
 
 const struct command *command_named(const char *word)

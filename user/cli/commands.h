@@ -12,6 +12,8 @@ extern const struct command command_report;	/* qprof-bpf report */
 extern const struct command command_diff;	/* qprof-bpf diff */
 extern const struct command command_doctor;	/* qprof-bpf doctor */
 extern const struct command command_recipes;	/* qprof-bpf recipes */
+extern const struct command command_bench;	/* qprof-bpf bench */
+extern const struct command command_plan;	/* qprof-bpf plan */
 extern const struct command command_completion; /* qprof-bpf completion */
 
 /* Returns the command that is called by this word, or NULL. */

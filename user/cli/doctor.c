@@ -9,15 +9,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "kernel/discovery.h"
 #include "kernel/engine.h"
+#include "kernel/gpu_helper.h"
 #include "kernel/pids.h"
 #include "kernel/procfs.h"
 #include "kernel/python_marks.h"
 #include "kernel/sites.h"
 #include "kernel/usdt.h"
+
+enum { GPU_MS = 5000, DETAIL_MAX = 160 };
 
 struct doctor {
 	struct pids pids;
@@ -103,6 +107,7 @@ static int check_engine(void)
 	const struct engine_config config = {.follow = true, .curves = true};
 	const struct features *features;
 	struct features_backends from;
+	char room[CAPACITY_TEXT_MAX];
 	struct discovery *d;
 	struct engine *e;
 	struct error err = {0};
@@ -116,6 +121,8 @@ static int check_engine(void)
 	say("BPF programs", "yes", "loaded and attached");
 	check_pids(engine_pid_level(e));
 	say("memory", "yes", from.rss);
+	capacity_say(engine_capacity(e), room);
+	say("room", "yes", room);
 	say("I/O through calls", "yes", from.io_calls);
 	say("I/O to storage", "yes", from.io_storage);
 	say("OOM kills", from.oom_kills ? "yes" : "no",
@@ -130,6 +137,39 @@ static int check_engine(void)
 	discovery_free(d);
 	engine_free(e);
 	return 0;
+}
+
+/* ---- GPUs ---- */
+
+static void say_device(const struct gpu_device *device)
+{
+	char what[32], detail[GPU_TEXT_MAX + 128], used[UNITS_TEXT_MAX], total[UNITS_TEXT_MAX];
+	char safe[DETAIL_MAX * TEXT_TERMINAL_GROWTH + 1];
+
+	snprintf(what, sizeof(what), "GPU %u", device->index);
+	snprintf(detail, sizeof(detail), "%.*s at %.*s: %s of %s in use", GPU_TEXT_MAX,
+		 device->name, GPU_PCI_MAX, device->pci,
+		 device->knows_used ? units_bytes_for_people(used, device->used) : "?",
+		 units_bytes_for_people(total, device->total));
+	text_for_terminal(safe, sizeof(safe), detail, DETAIL_MAX);
+	say(what, "yes", safe);
+}
+
+/* What runs would ask; a machine without any is as good. */
+static void check_gpus(void)
+{
+	static struct gpu_look look;
+
+	if (!gpu_look_once(&look, GPU_MS)) {
+		say("GPUs", "no", "their drivers did not answer within 5 s");
+		return;
+	}
+	for (uint32_t i = 0; i < look.n_devices; i++)
+		say_device(&look.devices[i]);
+	if (*look.nvidia_why)
+		say("NVIDIA's GPUs", "no", look.nvidia_why);
+	if (*look.amd_why)
+		say("AMD's GPUs", "no", look.amd_why);
 }
 
 /* ---- A process --------------------------------------------------------------------------------
@@ -221,6 +261,7 @@ static int doctor_main(int argc, char **argv)
 	check_kernel();
 	check_capabilities();
 	status = check_engine();
+	check_gpus();
 	if (doctor.pids.n && check_process((pid_t)doctor.pids.items[0]))
 		status = 1;
 	puts(status ? "Profiling does not work here." : "Profiling works here.");

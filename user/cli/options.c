@@ -49,7 +49,23 @@ static void __attribute__((noreturn)) refuse(const struct argp_state *state, con
 	exit(FAILED);
 }
 
-static void set_option(struct parser *parser, int key, const char *text, struct argp_state *state)
+/* argp takes one word for an option: the others follow it. */
+static void take_several(const struct command_option *option, char *text, void *member,
+			 struct argp_state *state)
+{
+	char *values[3] = {text};
+	struct error err = {0};
+
+	for (unsigned int i = 1; i < option->n_values; i++) {
+		if (state->next >= state->argc)
+			argp_error(state, "-%c takes %s", option->letter, option->value);
+		values[i] = state->argv[state->next++];
+	}
+	if (option->take(option, values, member, &err))
+		refuse(state, err.text);
+}
+
+static void set_option(struct parser *parser, int key, char *text, struct argp_state *state)
 {
 	size_t at;
 	const struct command_option *option = option_of_key(parser->command, key, &at);
@@ -61,7 +77,9 @@ static void set_option(struct parser *parser, int key, const char *text, struct 
 	}
 	if (option->type == OPT_COMMAND)
 		exit(option->command->run(state->argc, state->argv));
-	if (option_set(option, text, parser->into + at, &err))
+	if (option->type == OPT_SEVERAL)
+		take_several(option, text, parser->into + at + option->at, state);
+	else if (option_set(option, text, parser->into + at, &err))
 		refuse(state, err.text);
 	parser->replaces_arguments |= option->replaces_arguments;
 }

@@ -45,6 +45,7 @@ enum option_type {
 	OPT_CHOICES,  /* unsigned int: some of the choices or'ed, with commas between, each once */
 	OPT_PIDS,     /* struct pids: adds to it; at most .most (0: any number) */
 	OPT_OWN,      /* what .parse() makes of it */
+	OPT_SEVERAL,  /* .n_values words, what .take() makes of them */
 };
 
 struct texts {
@@ -83,6 +84,10 @@ struct command_option {
 	bool (*accepts)(const char *text);    /* of OPT_TEXTS; NULL: any text */
 	/* Returns 0, -EINVAL if the text is refused, or -ENOMEM. */
 	int (*parse)(const struct command_option *option, const char *text, void *member);
+	unsigned int n_values; /* of OPT_SEVERAL: up to 3 */
+	/* Returns 0, or -1 and *err. */
+	int (*take)(const struct command_option *option, char *const *values, void *member,
+		    struct error *err);
 	const struct command *command;
 };
 

@@ -56,6 +56,18 @@ static const struct command_option options[] = {
 	 "Tell apart what threads sleep for: storage, locks, anything else; this looks at each "
 	 "context switch of the machine",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.waits)},
+	{0, "stacks", NULL,
+	 "Sample which functions make memory grow: by phase, in the profile and its reports",
+	 OPT_FLAG, INTO(struct run_command, common.capture.engine.stacks)},
+	{0, "files", NULL,
+	 "Tell which files were read from storage, how often, and which were written; this looks "
+	 "at each request for storage of the machine, and at each page that becomes dirty",
+	 OPT_FLAG, INTO(struct run_command, common.capture.engine.files)},
+	{0, "max-files", "N",
+	 "With --files: tell apart at most N files (default 4096); the rest is one line", OPT_COUNT,
+	 INTO(struct run_command, common.capture.engine.max_files), .least = 1, .most = 1048576},
+	{0, "no-paths", NULL, "With --files: name files without their directories", OPT_FLAG,
+	 INTO(struct run_command, run.base_names)},
 	{0, "cost", NULL,
 	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.count_cost)},
@@ -79,24 +91,35 @@ static void __attribute__((noreturn)) die_by(int signal_number)
 	_exit(128 + signal_number);
 }
 
+/* A warning that comes when the memory is gone is of no use. A command has our limits. */
+static bool is_limited(const struct run_command *command)
+{
+	for (size_t i = 0; i < command->pids.n; i++)
+		if (memory_is_limited(command->pids.items[i]))
+			return true;
+	return !command->pids.n && memory_is_limited((uint32_t)getpid());
+}
+
 /* Returns 0, or -1: out of memory. */
 static int make_listeners(struct run_command *command)
 {
 	struct listener **listeners = &command->common.capture.listeners;
 	struct listener *profile = profile_listener_new(command->common.output);
-	/* A warning that comes when the memory is gone is of no use. A command has our limits. */
-	const bool is_prompt =
-		command->common.warns_promptly ||
-		memory_is_limited(command->pids.n ? command->pids.items[0] : (uint32_t)getpid());
+	const bool is_prompt = command->common.warns_promptly || is_limited(command);
 	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
+	struct listener *gpu = gpu_listener_new();
+	const bool samples = command->common.capture.engine.stacks;
+	struct listener *stacks = samples ? stack_listener_new() : NULL;
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
 
 	listener_append(listeners, headroom);
+	listener_append(listeners, gpu);
+	listener_append(listeners, stacks);
 	listener_append(listeners, profile);
 	command->common.capture.engine.wake_points = is_prompt;
-	if (!headroom || !profile)
+	if (!headroom || !gpu || !profile || (samples && !stacks))
 		return -1;
 	if (command->common.log_level == LOG_QUIET)
 		return 0;
@@ -144,6 +167,7 @@ static int run(struct run_command *command, int *killed_by)
 		return 125;
 	}
 	command->common.capture.engine.lone_target = command->pids.n == 1;
+	command->common.capture.engine.launches = command->run.command;
 	command->run.capture = common_capture(&command->common);
 	command->run.pids = command->pids.items;
 	command->run.n_pids = command->pids.n;
@@ -179,7 +203,9 @@ const struct command command_run = {
 	.title = "qprof-bpf",
 	.what = "Profile a command or running processes",
 	.usage = "-p PID[,PID...]\n-- COMMAND [ARG...]\n-a\nlist [-p PID | FILE]\n"
-		 "report [-f FORMAT] [-o FILE] [PROFILE]\ndiff OLD NEW\ndoctor\nrecipes [NAME]",
+		 "report [-f FORMAT] [-o FILE] [PROFILE]\ndiff OLD NEW\n"
+		 "bench [-- COMMAND [ARG...]]\nplan --at SIZE PROFILE...\n"
+		 "doctor\nrecipes [NAME]",
 	.doc = "Exact memory and I/O of processes, watched from the kernel: RSS and peaks, bytes "
 	       "through calls and from storage, for each step that the program marks by a USDT "
 	       "probe."

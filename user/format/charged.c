@@ -5,10 +5,23 @@
 
 #include "base/units.h"
 
+enum { OTHERS_MAX = 128 };
+
+/* Who reads a charge takes it for the run's. */
+static const char *whose(const struct recording *r, char out[OTHERS_MAX])
+{
+	if (r->run.memory_cgroup_is_own)
+		return "";
+	snprintf(out, OTHERS_MAX, " for all that is in cgroup %.80s, this run or not",
+		 r->run.memory_cgroup ? r->run.memory_cgroup : "?");
+	return out;
+}
+
 bool charged_words(char out[CHARGED_WORDS_MAX], const struct recording *r, bool is_killed)
 {
 	const struct recording_totals *t = &r->totals;
-	char most[UNITS_TEXT_MAX], needs[UNITS_TEXT_MAX], kept[CHARGED_WORDS_MAX / 2] = "";
+	char others[OTHERS_MAX], most[UNITS_TEXT_MAX], needs[UNITS_TEXT_MAX],
+		kept[CHARGED_WORDS_MAX / 2] = "";
 
 	if (!t->charge_peak.bytes || t->charge_peak.at_least)
 		return false;
@@ -22,9 +35,8 @@ bool charged_words(char out[CHARGED_WORDS_MAX], const struct recording *r, bool 
 			 kept);
 	else
 		snprintf(out, CHARGED_WORDS_MAX,
-			 "A memory limit of %s is enough: so much was charged, page cache%s "
+			 "A memory limit of %s is enough%s: so much was charged, page cache "
 			 "included%s",
-			 most, r->run.memory_cgroup_is_own ? "" : " and others in its cgroup",
-			 kept);
+			 most, whose(r, others), kept);
 	return true;
 }

@@ -5,7 +5,7 @@
 
 #include "format/recording.h"
 
-enum { CHARGED_WORDS_MAX = 256 };
+enum { CHARGED_WORDS_MAX = 384 };
 
 /*
  * "A memory limit of 1.95 GiB is enough, ...". In a cgroup that is not the run's alone, and had

@@ -206,7 +206,7 @@ static uint64_t usage_has(const struct record *record, const struct recording_st
 	return bits;
 }
 
-/* No row says what a process used alone. */
+/* No row says what a process used alone, or what GPUs held in between. */
 static uint64_t phase_has(const struct recording_step *step)
 {
 	uint64_t bits = usage_has(&record_phase, step);
@@ -214,7 +214,8 @@ static uint64_t phase_has(const struct recording_step *step)
 	for (size_t i = 0; i < record_phase.n_fields; i++) {
 		const char *key = record_phase.fields[i].key;
 
-		if (!strncmp(key, "own_", 4) || !strcmp(key, "parent") || !strcmp(key, "to") ||
+		if (!strncmp(key, "own_", 4) || !strncmp(key, "gpu_", 4) ||
+		    !strncmp(key, "pinned_", 7) || !strcmp(key, "parent") || !strcmp(key, "to") ||
 		    !strcmp(key, "closed") || !strcmp(key, "buffered"))
 			bits &= ~(1ull << i);
 	}

@@ -218,9 +218,10 @@ static void say_refusal(struct ending *ending, const struct recording_death *dea
 	else
 		say(ending, " and had %s of %s, where %.32s allows %s",
 		    units_bytes_for_people(usage, death->usage),
-		    !strcmp(death->refused_by, "RLIMIT_AS")	? "address space"
-		    : !strcmp(death->refused_by, "RLIMIT_DATA") ? "data"
-								: "memory promised to all",
+		    !strcmp(death->refused_by, "RLIMIT_AS")	   ? "address space"
+		    : !strcmp(death->refused_by, "RLIMIT_DATA")	   ? "data"
+		    : !strcmp(death->refused_by, "RLIMIT_MEMLOCK") ? "locked memory"
+								   : "memory promised to all",
 		    death->refused_by, units_bytes_for_people(limit, death->limit));
 }
 

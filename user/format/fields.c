@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "format/fields.h"
+#include "format/field_tables.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,25 +7,6 @@
 #include "base/units.h"
 #include "format/by_name.h"
 #include "format/quantities.h"
-
-#define FIELD(type, k, member, kind_)                                                              \
-	.key = (k), .kind = (kind_), .offset = offsetof(struct recording_##type, member)
-#define LIST(base, k, member, kind_, max_)                                                         \
-	.key = (k), .kind = (kind_), .offset = offsetof(base, member),                             \
-	.count = offsetof(base, n_##member), .max = (max_)
-#define N_FIELDS(list) (sizeof(list) / sizeof(*(list)))
-#define RECORD(type, name_, list, first_)                                                          \
-	{                                                                                          \
-		.name = (name_),                                                                   \
-		.fields = (list),                                                                  \
-		.n_fields = N_FIELDS(list),                                                        \
-		.size = sizeof(struct recording_##type),                                           \
-		.has = offsetof(struct recording_##type, has),                                     \
-		.first = (first_),                                                                 \
-	};                                                                                         \
-	_Static_assert(N_FIELDS(list) <= RECORD_MAX_FIELDS, #list " needs more bits of has");      \
-	_Static_assert(sizeof(((struct recording_##type *)0)->has) == sizeof(uint64_t),            \
-		       #type " has no uint64_t has")
 
 const struct flag_name kind_names[N_KIND_NAMES] = {
 	{PROFILE_PHASE_PAIR, "pair"},
@@ -84,14 +65,22 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 #define IS_IF_ANY_EVERYWHERE	      false
 #define IS_IF_ANY_IF_ANY	      true
 #define IS_IF_ANY_IN_RUNS	      true
+#define IS_IF_ANY_IN_TREES	      true
 #define IS_IF_ANY_TOTALS	      false
 #define IF_EVERYWHERE_EVERYWHERE(...) __VA_ARGS__
 #define IF_EVERYWHERE_IF_ANY(...)     __VA_ARGS__
 #define IF_EVERYWHERE_IN_RUNS(...)    __VA_ARGS__
+#define IF_EVERYWHERE_IN_TREES(...)   __VA_ARGS__
 #define IF_EVERYWHERE_TOTALS(...)
+#define IF_PROCESS_EVERYWHERE(...) __VA_ARGS__
+#define IF_PROCESS_IF_ANY(...)	   __VA_ARGS__
+#define IF_PROCESS_IN_RUNS(...)	   __VA_ARGS__
+#define IF_PROCESS_IN_TREES(...)
+#define IF_PROCESS_TOTALS(...)
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_IF_ANY(...)
 #define IF_TOTALS_IN_RUNS(...)
+#define IF_TOTALS_IN_TREES(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__
 
 #define ROW_FIELD_OWN(member, stem, unit, where, since_, means_)                                   \
@@ -119,9 +108,12 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 	IF_EVERYWHERE_##where(POINT_FIELD_##g(member, stem, unit, where, since_, type))
 /* Of the process that began a phase, alone. */
 #define OWN_FIELD(member_, stem, unit, where, g, w, t, c, row, since_, means, ...)                 \
-	IF_EVERYWHERE_##where(                                                                     \
+	IF_PROCESS_##where(                                                                        \
 		{FIELD(phase, "own_" QUANTITY_KEY_##unit(stem), own_usage.member_, FIELD_##unit),  \
 		 .if_any = IS_IF_ANY_##where, .since = 2}, )
+#define PROCESS_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)               \
+	IF_PROCESS_##where(USAGE_FIELD_(process, QUANTITY_KEY_##unit(stem), member, unit, where,   \
+					since, NULL))
 #define TOTAL_FIELD(member, stem, unit, where, g, w, t, c, row, since, means, ...)                 \
 	IF_EVERYWHERE_##where(USAGE_FIELD_(totals, "total_" QUANTITY_KEY_##unit(stem), member,     \
 					   unit, where, since, NULL))
@@ -130,13 +122,22 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 				       where, since, means))
 
 /* Memory beside RSS, in the same way. */
-#define ROW_BESIDE(member, k, highest, means_, ...)                                                \
+#define ROW_BESIDE_(member, k, highest, means_, t, since_, ...)                                    \
+	{FIELD(step, k, member, FIELD_BYTES), .since = (since_), .means = (means_)},
+#define ROW_BESIDE_hugetlb(...) ROW_BESIDE_(__VA_ARGS__)
+#define ROW_BESIDE_gpu(...)	/* is among Quark's keys, where it always was */
+#define ROW_BESIDE_pinned(...)	ROW_BESIDE_(__VA_ARGS__)
+#define ROW_BESIDE(member, ...) ROW_BESIDE_##member(member, __VA_ARGS__)
+#define ROW_GPU_hugetlb(...)
+#define ROW_GPU_gpu(member, k, highest, means_, ...)                                               \
 	{FIELD(step, k, member, FIELD_BYTES), .means = (means_)},
-#define PROCESS_BESIDE(member, k, highest, ...)                                                    \
-	{FIELD(process, k, member, FIELD_BYTES)},                                                  \
-		{FIELD(process, highest, peak_##member, FIELD_BYTES)},
-#define TOTAL_BESIDE(member, k, highest, m, means_, ...)                                           \
-	{FIELD(totals, highest, peak_##member, FIELD_BYTES), .means = (means_)},
+#define ROW_GPU_pinned(...)
+#define ROW_QUARK_BESIDE(member, ...) ROW_GPU_##member(member, __VA_ARGS__)
+#define PROCESS_BESIDE(member, k, highest, m, t, since_, ...)                                      \
+	{FIELD(process, k, member, FIELD_BYTES), .since = (since_)},                               \
+		{FIELD(process, highest, peak_##member, FIELD_BYTES), .since = (since_)},
+#define TOTAL_BESIDE(member, k, highest, m, means_, since_, ...)                                   \
+	{FIELD(totals, highest, peak_##member, FIELD_BYTES), .since = (since_), .means = (means_)},
 
 static const struct field step_fields[] = {
 	{FIELD(step, "step", step, FIELD_TEXT), .required = true},
@@ -145,10 +146,10 @@ static const struct field step_fields[] = {
 	{FIELD(step, "relative_time_secs", rel_ns, FIELD_NS), .required = true,
 	 .means = "since the start of the run"},
 	QUARK_FIELDS(step, "cpu_memory_mb", "cpu_memory_bytes", rss,
-		     "resident memory (RSS) of the tree now",
-		     true){FIELD(step, "gpu_memory_mb", gpu, FIELD_QUARK_MB)},
-	{FIELD(step, "step_peak_memory_mb", peak, FIELD_BYTES),
-	 .means = "highest RSS of the tree since the row before"},
+		     "resident memory (RSS) of the tree now", true)
+		MEMORY_BESIDE(ROW_QUARK_BESIDE, ){
+			FIELD(step, "step_peak_memory_mb", peak, FIELD_BYTES),
+			.means = "highest RSS of the tree since the row before"},
 	USAGE_QUANTITIES(ROW_FIELD, ){FIELD(step, "pid", pid, FIELD_U32),
 				      .means = "the process that hit the checkpoint"},
 	{FIELD(step, "tid", tid, FIELD_U32), .means = "its thread"},
@@ -158,7 +159,8 @@ static const struct field step_fields[] = {
 	 .means = "values reported since the row before; null: could not be read"},
 	{FIELD(step, "cgroup_memory_mb", charge, FIELD_BYTES), .since = 3,
 	 .means = "what the kernel charges to the memory cgroup that the run began in: shared "
-		  "pages once, page cache and the kernel's own memory too; absent: not known"},
+		  "pages once, page cache and the kernel's own memory too, and without "
+		  "memory_cgroup_is_own all that others have there; absent: not known"},
 	{FIELD(step, "cgroup_anon_mb", charged.anon, FIELD_BYTES), .since = 3,
 	 .means = "of that, anonymous memory; this and the next three as the kernel's memory.stat "
 		  "said a moment after the end of a phase, and it lags"},
@@ -167,11 +169,19 @@ static const struct field step_fields[] = {
 	 .means = "page cache of files"},
 	{FIELD(step, "cgroup_kernel_mb", charged.kernel, FIELD_BYTES), .since = 3,
 	 .means = "the kernel's own: page tables, stacks, caches of names"},
-	MEMORY_BESIDE(ROW_BESIDE, )};
+	{FIELD(step, "cgroup_throttled_secs", throttled.ns, FIELD_NS), .since = 3,
+	 .means = "for how long the cgroup of cpu_limit was stopped by its quota, since the start: "
+		  "each CPU counts for itself, others in the cgroup too; absent: it has none"},
+	MEMORY_BESIDE(ROW_BESIDE, ){FIELD(step, "gpu_step_peak_memory_mb", gpu_peak, FIELD_BYTES),
+				    .since = 3,
+				    .means = "the most memory on GPUs since the row before"},
+	{FIELD(step, "gpu_device_used_mb", gpu_device_used, FIELD_BYTES), .since = 3, .late = true,
+	 .means = "what the GPUs had in use, by everybody, as the driver said at most 0.1 s after "
+		  "the checkpoint"}};
 /* Quark's keys come first in a file. */
-static const char *const step_first[] = {"step",	  "timestamp",	"relative_time_secs",
-					 "cpu_memory_mb", "hugetlb_mb", "disk_read_mb",
-					 "disk_write_mb", NULL};
+static const char *const step_first[] = {"step",	  "timestamp",	   "relative_time_secs",
+					 "cpu_memory_mb", "gpu_memory_mb", "hugetlb_mb",
+					 "disk_read_mb",  "disk_write_mb", NULL};
 const struct record record_step = RECORD(step, "a row of memory_usage", step_fields, step_first);
 
 static const struct field phase_fields[] = {
@@ -196,6 +206,10 @@ static const struct field phase_fields[] = {
 	{FIELD(phase, "cgroup_peak_at_least", charge_peak.at_least, FIELD_BOOL), .since = 3,
 	 .means =
 		 "true: it was higher before, so the phase may have had more than checkpoints saw"},
+	{FIELD(phase, "gpu_peak_memory_mb", peak_gpu, FIELD_BYTES), .since = 3,
+	 .means = "the most memory of the tree on GPUs during the phase"},
+	{FIELD(phase, "gpu_delta_memory_mb", delta_gpu, FIELD_DELTA), .since = 3},
+	{FIELD(phase, "pinned_host_peak_memory_mb", peak_pinned, FIELD_BYTES), .since = 3},
 	USAGE_QUANTITIES(USAGE_FIELD, phase){FIELD(phase, "closed", closed, FIELD_BOOL),
 					     .absent = true,
 					     .means = "false if the run ended first, or the "
@@ -250,22 +264,18 @@ static const struct field process_fields[] = {
 	{FIELD(process, "exit_code", exit_code, FIELD_U32)},
 	{FIELD(process, "exit_signal", exit_signal, FIELD_U32)},
 	{FIELD(process, "flags", flags, FIELD_FLAGS)},
+	{FIELD(process, "rank", rank, FIELD_U32),
+	 .means = "its part among several that run the same script, as its launcher told it"},
+	{FIELD(process, "local_rank", local_rank, FIELD_U32), .means = "the same on this machine"},
+	{FIELD(process, "world_size", world_size, FIELD_U32), .means = "how many ranks there are"},
 	{FIELD(process, "peak_memory_mb", peak_rss, FIELD_BYTES), .required = true,
 	 .means = "its own highest RSS"},
 	{FIELD(process, "file_memory_mb", file, FIELD_BYTES)},
 	{FIELD(process, "anon_memory_mb", anon, FIELD_BYTES)},
 	{FIELD(process, "shmem_memory_mb", shmem, FIELD_BYTES)},
 	{FIELD(process, "swap_mb", swap, FIELD_BYTES)},
-	USAGE_QUANTITIES(USAGE_FIELD, process) MEMORY_BESIDE(PROCESS_BESIDE, )};
+	USAGE_QUANTITIES(PROCESS_FIELD, ) MEMORY_BESIDE(PROCESS_BESIDE, )};
 const struct record record_process = RECORD(process, "a process", process_fields, NULL);
-
-#define MEMORY_FIELDS(type)                                                                        \
-	{FIELD(type, "file_mb", file, FIELD_BYTES), .required = true},                             \
-		{FIELD(type, "anon_mb", anon, FIELD_BYTES), .required = true},                     \
-		{FIELD(type, "shmem_mb", shmem, FIELD_BYTES), .required = true},                   \
-	{                                                                                          \
-		FIELD(type, "swap_mb", swap, FIELD_BYTES), .required = true                        \
-	}
 
 static const struct field point_fields[] = {
 	{FIELD(point, "time_secs", time_ns, FIELD_NS), .required = true},
@@ -328,9 +338,8 @@ static const struct field totals_fields[] = {
 		  "saw"},
 	{FIELD(totals, "cgroup_needs_mb", max_charged, FIELD_BYTES), .since = 3,
 	 .means = "the most of anon, shmem and kernel together that a row has: what is no cache"},
-	MEMORY_BESIDE(TOTAL_BESIDE, ){
-		FIELD(totals, "gpu_peak_memory_mb", gpu_peak, FIELD_QUARK_MB)},
-	USAGE_QUANTITIES(ONLY_TOTAL_FIELD, ) USAGE_QUANTITIES(TOTAL_FIELD, )};
+	MEMORY_BESIDE(TOTAL_BESIDE, ) USAGE_QUANTITIES(ONLY_TOTAL_FIELD, )
+		USAGE_QUANTITIES(TOTAL_FIELD, )};
 static const char *const totals_first[] = {"total_quantization_time_seconds",
 					   "peak_memory_mb",
 					   "main_peak_memory_mb",
@@ -415,86 +424,6 @@ static const struct field recipe_fields[] = {
 };
 const struct record record_recipe = RECORD(recipe, "a recipe", recipe_fields, NULL);
 
-static const struct field trend_fields[] = {
-	{FIELD(trend, "phase", phase, FIELD_TEXT), .required = true,
-	 .means = "# stands for the numbers in which the names differ"},
-	{FIELD(trend, "repeats", repeats, FIELD_COUNT), .required = true},
-	{FIELD(trend, "last_memory_mb", last_rss, FIELD_BYTES),
-	 .means = "RSS at the end of the last"},
-	{FIELD(trend, "last_needs_mb", last_needs, FIELD_BYTES),
-	 .means = "anon, shmem and swap at that time"},
-	{FIELD(trend, "per_repeat_mb", rss, FIELD_BYTES),
-	 .means = "how much more RSS there is at the end of each; absent here and below: it does "
-		  "not grow"},
-	{FIELD(trend, "per_repeat_needs_mb", needs, FIELD_BYTES),
-	 .means = "the same of anon, shmem and swap: what else grows is mapped files"},
-	{FIELD(trend, "limit_at_repeat", full_at, FIELD_COUNT),
-	 .means = "the repeat at about which that reaches the memory limit of the run, if there "
-		  "are so many and it goes on"},
-	{FIELD(trend, "per_repeat_swap_mb", swap, FIELD_BYTES), .since = 2,
-	 .means = "of that, in swap"},
-	{FIELD(trend, "per_repeat_peak_mb", peak, FIELD_BYTES)},
-	{FIELD(trend, "per_repeat_secs", ns, FIELD_NS)},
-	{FIELD(trend, "per_repeat_disk_read_mb", disk_read, FIELD_BYTES)},
-	{FIELD(trend, "per_repeat_io_write_mb", io_write, FIELD_BYTES)},
-	{FIELD(trend, "per_repeat_io_read_mb", io_read, FIELD_BYTES), .since = 2},
-	{FIELD(trend, "per_repeat_disk_write_mb", disk_write, FIELD_BYTES), .since = 2},
-};
-const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
-
-static const struct field death_fields[] = {
-	{FIELD(death, "how", how, FIELD_TEXT), .required = true,
-	 .means =
-		 "oom: the kernel's OOM killer took it; signal: it was sent one that it does not "
-		 "handle; exception: of Python, that nobody caught; refused: it could have no more "
-		 "memory, or room on a disk"},
-	{FIELD(death, "exception", exception, FIELD_TEXT)},
-	{FIELD(death, "thread", in_thread, FIELD_BOOL),
-	 .means = "true: it ended a thread, not the process"},
-	{FIELD(death, "signal", signal, FIELD_TEXT)},
-	{FIELD(death, "fault", fault, FIELD_TEXT), .means = "what its own error was, if any"},
-	{FIELD(death, "address", address, FIELD_TEXT), .means = "that it used"},
-	{FIELD(death, "mapped_file", mapped_file, FIELD_TEXT), .means = "at that address"},
-	{FIELD(death, "sent_by_pid", sender, FIELD_U32)},
-	{FIELD(death, "sent_by", sender_comm, FIELD_TEXT)},
-	{FIELD(death, "exit_code", exit_code, FIELD_U32)},
-	{FIELD(death, "refused_by", refused_by, FIELD_TEXT), .means = "the limit that it was at"},
-	{FIELD(death, "mappings", mappings, FIELD_COUNT)},
-	{FIELD(death, "max_mappings", mappings_max, FIELD_COUNT)},
-	{FIELD(death, "file_system", file_system, FIELD_TEXT), .means = "where it is mounted"},
-	{FIELD(death, "left_mb", left, FIELD_BYTES), .means = "of it"},
-	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
-	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
-	{FIELD(death, "scope", scope, FIELD_TEXT),
-	 .means = "cgroup: a memory cgroup was at its limit; machine: none was"},
-	{FIELD(death, "path", path, FIELD_TEXT), .means = "of the cgroup, from the root"},
-	{FIELD(death, "limit_mb", limit, FIELD_BYTES)},
-	{FIELD(death, "usage_mb", usage, FIELD_BYTES),
-	 .means = "what the kernel had charged to the cgroup, page cache and its own included; or "
-		  "what the process had of refused_by, whose limit is limit_mb"},
-	{FIELD(death, "with_swap", with_swap, FIELD_BOOL),
-	 .means = "true: both are of memory and swap together"},
-	{FIELD(death, "victim_pid", pid, FIELD_U32), .required = true},
-	{FIELD(death, "asked_by_pid", asked_by, FIELD_U32),
-	 .means = "the process that wanted memory"},
-	{FIELD(death, "asked_by", asked_by_comm, FIELD_TEXT)},
-	MEMORY_FIELDS(death),
-	{FIELD(death, "tree_memory_mb", tree_rss, FIELD_BYTES),
-	 .means = "RSS of the whole tree before anything was freed; the four above: of the victim"},
-};
-const struct record record_death = RECORD(death, "a process that was killed", death_fields, NULL);
-
-static const struct field closest_fields[] = {
-	{FIELD(closest, "phase", phase, FIELD_TEXT)},
-	{FIELD(closest, "time_secs", time_ns, FIELD_NS), .required = true},
-	{FIELD(closest, "left_mb", left, FIELD_BYTES), .required = true,
-	 .means = "page cache counts as left"},
-	{FIELD(closest, "limit_mb", limit, FIELD_BYTES), .required = true},
-	{FIELD(closest, "of", of, FIELD_TEXT), .required = true,
-	 .means = "a cgroup, the machine, or a process's RLIMIT_AS or RLIMIT_DATA"},
-};
-const struct record record_closest = RECORD(closest, "a limit", closest_fields, NULL);
-
 #define TOP(k, member, record_)                                                                    \
 	.key = (k), .kind = FIELD_MAP, .offset = offsetof(struct recording, member),               \
 	.of = &(record_)
@@ -513,8 +442,21 @@ static const struct field recording_fields[] = {
 	 .means = "what the program says of its own metrics, which follow the totals"},
 	{TOP("closest_to_limit", closest, record_closest),
 	 .means = "when the least was left of what the tree may have"},
+	{TOP("cpu_limit", cpu_limit, record_cpu_limit),
+	 .means = "what the tree may have of CPUs, as it was at last"},
 	{TOP("peak", peak, record_peak),
 	 .means = "what the peak was made of, at the event nearest to it"},
+	{TOP_LIST("gpus", gpus, FIELD_LIST, record_gpu, RECORDING_MAX_SMALL),
+	 .means =
+		 "the GPUs that the tree could see; absent: it loaded no driver's library of them"},
+	{TOP_LIST("gpu_refusals", gpu_refusals, FIELD_LIST, record_gpu_refusal,
+		  RECORDING_MAX_SMALL),
+	 .means = "allocations on GPUs, or of pinned memory, that failed; absent: none"},
+	{TOP_LIST("files", files, FIELD_LIST, record_file, RECORDING_MAX_SMALL),
+	 .means =
+		 "what was read from storage and written, by file, the largest first; the sums are "
+		 "total_disk_read_mb and total_disk_write_mb; empty: nothing was; absent: without "
+		 "--files"},
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
 	 .means = "a pair from begin to end, or a gap from one mark to the next; figures as in "
 		  "rows, of the tree during it"},
@@ -526,6 +468,8 @@ static const struct field recording_fields[] = {
 		  "nothing, as far as can be told"},
 	{TOP_LIST("ended", deaths, FIELD_LIST, record_death, RECORDING_MAX_SMALL),
 	 .means = "processes that did not end by themselves, in order of time; absent: none"},
+	{TOP("stacks", stacks, record_stacks),
+	 .means = "which code made memory grow (--stacks); absent: nobody asked"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
 	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
 	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),
@@ -627,6 +571,9 @@ char *field_scalar(char *out, const struct record *record, size_t i, const void 
 				  field->decimals ? field->decimals : SECS_DECIMALS);
 	case FIELD_UNIX_SECS:
 		snprintf(out, FIELD_TEXT_MAX, "%.6f", *(const double *)value);
+		return out;
+	case FIELD_RATIO:
+		snprintf(out, FIELD_TEXT_MAX, "%.2f", *(const double *)value);
 		return out;
 	case FIELD_BOOL:
 		snprintf(out, FIELD_TEXT_MAX, "%s", *(const bool *)value ? "true" : "false");

@@ -20,6 +20,7 @@ enum field_kind {
 	FIELD_DELTA,	   /* int64_t; as FIELD_BYTES, with its sign */
 	FIELD_NS,	   /* uint64_t; seconds with six decimals in files */
 	FIELD_UNIX_SECS,   /* double; the same */
+	FIELD_RATIO,	   /* double; with two decimals */
 	FIELD_BOOL,	   /* bool */
 	FIELD_KIND,	   /* uint32_t: enum profile_phase_kind, by name */
 	FIELD_FLAGS,	   /* uint32_t: enum wire_process_flag, a list of names */
@@ -46,6 +47,7 @@ struct field {
 	bool required;		/* an item that lacks it is an error */
 	bool nullable;		/* where it is absent, null is written */
 	bool if_any;		/* a uint64_t that an item lacks where it is 0 */
+	bool late;		/* it is known later than the rest, or not at all */
 	bool absent;		/* of a FIELD_BOOL: its value where it is absent */
 	unsigned char decimals; /* of a FIELD_NS; 0: SECS_DECIMALS */
 	unsigned int since;	/* 2 and more: it came later (quantities.h) */
@@ -71,7 +73,9 @@ enum { SECS_DECIMALS = 6 };
 extern const struct record record_recording, record_run, record_backends, record_step, record_phase,
 	record_outside, record_process, record_point, record_track_point, record_usage_point,
 	record_peak, record_totals, record_shared, record_recipe, record_recipe_item,
-	record_quality, record_named, record_trend, record_death, record_closest;
+	record_quality, record_named, record_trend, record_death, record_closest, record_cpu_limit,
+	record_gpu, record_gpu_refusal, record_stacks, record_function, record_call,
+	record_stack_end, record_phase_growth, record_touched, record_file, record_file_use;
 
 /* Names of enum profile_phase_kind, and of process flags. */
 struct flag_name {

@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 
-enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS };
+enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS, IN_TREES };
 
 #define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, row, since_,      \
 		 means, ...)                                                                       \
@@ -15,7 +15,7 @@ enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS };
 		.unit = QUANTITY_##unit_,                                                          \
 		.everywhere = (where) != TOTALS,                                                   \
 		.if_any = (where) == IF_ANY,                                                       \
-		.in_audits = (where) != IN_RUNS,                                                   \
+		.in_audits = (where) != IN_RUNS && (where) != IN_TREES,                            \
 		.group = QUANTITY_##group_,                                                        \
 		.words = (words_),                                                                 \
 		.column = (column_),                                                               \

@@ -29,7 +29,7 @@ enum quantity_unit {
 	G(STORAGE, NULL, NULL)                                                                     \
 	G(CPU, NULL, NULL)                                                                         \
 	G(FAULTS, "FAULTS BY PHASE", "FAULTS BY PROCESS")                                          \
-	G(WAITS, NULL, NULL)                                                                       \
+	G(WAITS, NULL, "WAITED BY PROCESS")                                                        \
 	G(MODES, NULL, NULL)                                                                       \
 	G(SWITCHES, "SWITCHES BY PHASE", "SWITCHES BY PROCESS")                                    \
 	G(STALLS, NULL, "STALLS BY PROCESS")
@@ -53,7 +53,8 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
  * front; events and traces have the exact number, "io_read_bytes".
  * where: EVERYWHERE is rows, phases, processes, totals, jobs, containers, users and events; TOTALS
  * is totals and events. IF_ANY is as EVERYWHERE, but a profile has the key only where there is any;
- * IN_RUNS the same, of runs alone: no audit has it.
+ * IN_RUNS the same, of runs alone: no audit has it. IN_TREES is as IN_RUNS, but processes alone
+ * lack it.
  * words: for people, of a track and of a column. NULL: in no track and no table. compared: by diff,
  * and told to Prometheus. OWN is one called by the stem, for what is EVERYWHERE. diff sums up
  * several for IO and CPU (compare.c), and has none for NONE; the names that Prometheus has for
@@ -106,10 +107,17 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 	Q(lock_wait_ns, "lock_wait", NS, IN_RUNS, STALLS, "waited for locks", "LOCKS", NONE, OWN,  \
 	  3, "the same in futex(2): for another thread", __VA_ARGS__)                              \
 	Q(sleep_ns, "sleep", NS, IN_RUNS, STALLS, "slept", "SLEEP", NONE, OWN, 3,                  \
-	  "the same for anything else: a child, a pipe, a timer", __VA_ARGS__)
+	  "the same for anything else: a child, a pipe, a timer", __VA_ARGS__)                     \
+	Q(throttled_ns, "throttled", NS, IN_TREES, STALLS, NULL, NULL, NONE, OWN, 3,               \
+	  "with --waits, the part of cpu_wait for which a CPU quota stopped the threads",          \
+	  __VA_ARGS__)                                                                             \
+	Q(compaction_ns, "compaction", NS, IN_TREES, STALLS, NULL, NULL, NONE, OWN, 3,             \
+	  "the part of reclaim that is compaction, for large pages", __VA_ARGS__)                  \
+	Q(swap_ins, "swap_ins", COUNT, IN_TREES, STALLS, NULL, NULL, NONE, OWN, 3,                 \
+	  "pages that were brought in from swap; their time is in storage_wait", __VA_ARGS__)
 
 /*
- * B(member, key, key of the highest, what it is in a row, what the highest in the totals is)
+ * B(member, key, key of the highest, what it is in a row, what the highest in the totals is, since)
  *
  * Memory beside RSS, which rises and falls. Rows and processes have what is there now, processes
  * and totals the highest that was seen; where there is none, they lack the key. The members, in the
@@ -118,7 +126,13 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 #define MEMORY_BESIDE(B, ...)                                                                      \
 	B(hugetlb, "hugetlb_mb", "peak_hugetlb_mb",                                                \
 	  "hugetlb memory of the tree now, which is in no RSS; absent: none",                      \
-	  "hugetlb memory, the highest that was seen: there may have been more", __VA_ARGS__)
+	  "hugetlb memory, the highest that was seen: there may have been more", 1, __VA_ARGS__)   \
+	B(gpu, "gpu_memory_mb", "gpu_peak_memory_mb",                                              \
+	  "memory that the tree has allocated on GPUs and not freed; absent: no GPU was used",     \
+	  "the most memory on GPUs, all devices together, at any time", 3, __VA_ARGS__)            \
+	B(pinned, "pinned_host_memory_mb", "pinned_host_peak_memory_mb",                           \
+	  "memory of the host that the tree has pinned for GPUs; absent: none",                    \
+	  "the most memory of the host that was pinned for GPUs at any time", 3, __VA_ARGS__)
 
 #define MEMORY_NOW(member, ...)	    uint64_t member;
 #define MEMORY_HIGHEST(member, ...) uint64_t peak_##member;

@@ -16,8 +16,9 @@ enum { SCHEMA_VERSION = 1 };
 #define PUT(record, item, key, member, from)                                                       \
 	(item).member = (from).member;                                                             \
 	field_put(record, &(item), key, (item).member);
-#define PUT_NOW(member, key, h, m, t, record, item, from) PUT(record, item, key, member, from)
-#define PUT_HIGHEST(member, k, key, m, t, record, item, from)                                      \
+#define PUT_NOW(member, key, h, m, t, since_, record, item, from)                                  \
+	PUT(record, item, key, member, from)
+#define PUT_HIGHEST(member, k, key, m, t, since_, record, item, from)                              \
 	PUT(record, item, key, peak_##member, from)
 
 /* The number of bytes: beside two decimals of a MiB that do not say it. */
@@ -87,9 +88,11 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 		.rel_ns = step->rel_ns,
 		.rss = step->tree.rss,
 		.peak = step->tree.step_peak,
+		.gpu_peak = step->tree.gpu_step_peak,
 		.usage = step->tree_usage,
 		.charge = step->charge.now,
 		.charged = step->charged,
+		.throttled = step->throttled,
 		.metrics = (struct profile_metric *)step->metrics,
 		.n_metrics = step->n_metrics,
 		.buffered = step->buffered,
@@ -98,9 +101,12 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 	PUT_EXACT(&record_step, row, "cpu_memory_bytes", row.rss)
 	PUT_EXACT(&record_step, row, "disk_read_bytes", row.usage.disk_read)
 	PUT_EXACT(&record_step, row, "disk_write_bytes", row.usage.disk_write)
-	field_put(&record_step, &row, "gpu_memory_mb", false);
+	field_put(&record_step, &row, "gpu_device_used_mb", false); /* it is known later */
 	MEMORY_BESIDE(PUT_NOW, &record_step, row, step->tree)
+	field_put(&record_step, &row, "gpu_memory_mb", step->tree.has_gpu);
+	field_put(&record_step, &row, "gpu_step_peak_memory_mb", step->tree.has_gpu);
 	put_charge(&row);
+	field_put(&record_step, &row, "cgroup_throttled_secs", row.throttled.is_known);
 	field_put(&record_step, &row, "metrics", row.n_metrics);
 	field_put(&record_step, &row, "buffered", row.buffered);
 	field_leave_none(&record_step, &row);
@@ -121,7 +127,6 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 
 	field_put(&record_totals, &t, "main_peak_memory_mb", totals->main_peak_known);
 	PUT_EXACT(&record_totals, t, "peak_memory_bytes", t.peak_rss)
-	field_put(&record_totals, &t, "gpu_peak_memory_mb", false);
 	field_put(&record_totals, &t, "cgroup_peak_memory_mb", t.charge_peak.bytes);
 	field_put(&record_totals, &t, "cgroup_peak_at_least", t.charge_peak.at_least);
 	field_put(&record_totals, &t, "cgroup_needs_mb", t.max_charged);
@@ -166,6 +171,9 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 		.delta_rss = (int64_t)(phase->end_rss - phase->start_rss),
 		.end_charge = phase->charge.now,
 		.charge_peak = phase->charge_peak,
+		.peak_gpu = phase->peak_gpu,
+		.peak_pinned = phase->peak_pinned,
+		.delta_gpu = (int64_t)(phase->end_gpu - phase->start_gpu),
 		.usage = phase->usage,
 		.parent = phase->parent,
 		.own_peak = phase->own.peak_rss,
@@ -177,6 +185,9 @@ struct recording_phase recorded_phase(const struct profile *p, const struct prof
 	field_put(&record_phase, &recorded, "end_cgroup_memory_mb", recorded.end_charge);
 	field_put(&record_phase, &recorded, "cgroup_peak_memory_mb", recorded.charge_peak.bytes);
 	field_put(&record_phase, &recorded, "cgroup_peak_at_least", recorded.charge_peak.at_least);
+	field_put(&record_phase, &recorded, "gpu_peak_memory_mb", recorded.peak_gpu);
+	field_put(&record_phase, &recorded, "gpu_delta_memory_mb", recorded.peak_gpu);
+	field_put(&record_phase, &recorded, "pinned_host_peak_memory_mb", recorded.peak_pinned);
 	field_put(&record_phase, &recorded, "closed", !phase->closed);
 	field_put(&record_phase, &recorded, "buffered", phase->buffered);
 	field_put(&record_phase, &recorded, "parent", phase->parent != PROFILE_NO_PARENT);
@@ -222,6 +233,9 @@ struct recording_process recorded_process(const struct profile_process *process,
 		.exit_code = WEXITSTATUS(process->exit_code),
 		.exit_signal = killed ? WTERMSIG(process->exit_code) : 0,
 		.flags = process->flags,
+		.rank = process->rank.rank,
+		.local_rank = process->rank.local,
+		.world_size = process->rank.world,
 		.peak_rss = memory->peak,
 		.file = memory->file,
 		.anon = memory->anon,
@@ -234,6 +248,9 @@ struct recording_process recorded_process(const struct profile_process *process,
 	field_put(&record_process, &recorded, "end_secs", recorded.ended);
 	field_put(&record_process, &recorded, "exit_code", recorded.ended && !killed);
 	field_put(&record_process, &recorded, "exit_signal", recorded.ended && killed);
+	field_put(&record_process, &recorded, "rank", process->rank.is_known);
+	field_put(&record_process, &recorded, "local_rank", process->rank.has_local);
+	field_put(&record_process, &recorded, "world_size", process->rank.is_known);
 	MEMORY_BESIDE(PUT_NOW, &record_process, recorded, *memory)
 	MEMORY_BESIDE(PUT_HIGHEST, &record_process, recorded, *memory)
 	field_leave_none(&record_process, &recorded);
@@ -429,6 +446,25 @@ struct recording_closest recorded_closest(const struct profile *p, const struct 
 	return recorded;
 }
 
+struct recording_cpu_limit recorded_cpu_limit(const struct run_info *info)
+{
+	const struct run_cpu_limit *limit = &info->cpu_limit;
+	struct recording_cpu_limit recorded = {
+		.has = limit->cpus || limit->quota_ns ? field_all(&record_cpu_limit) : 0,
+		.cpus = limit->cpus,
+		.of = (char *)limit->of,
+		.quota_ns = limit->quota_ns,
+		.period_ns = limit->period_ns,
+		.throttled_ns = limit->throttled_ns,
+		.throttled_periods = limit->throttled_periods,
+	};
+
+	field_put(&record_cpu_limit, &recorded, "cpus", limit->cpus);
+	for (size_t i = 1; i < record_cpu_limit.n_fields && !limit->quota_ns; i++)
+		field_put(&record_cpu_limit, &recorded, record_cpu_limit.fields[i].key, false);
+	return recorded;
+}
+
 int recorded_profile(struct recording *r, const struct profile *p, const struct run_info *info)
 {
 	if (!r->arena)
@@ -436,9 +472,12 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 	r->totals = recorded_totals(profile_totals(p));
 	r->peak.has = field_all(&record_peak);
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
-	if (record_phases(r, p) || record_processes(r, p) || record_deaths(r, p))
+	if (record_phases(r, p) || record_processes(r, p) || record_deaths(r, p) ||
+	    recorded_gpus(p, info->gpus, r->arena, &r->gpus, &r->n_gpus) ||
+	    recorded_gpu_refusals(p, r->arena, &r->gpu_refusals, &r->n_gpu_refusals))
 		return -ENOMEM;
 	r->closest = recorded_closest(p, info);
+	r->cpu_limit = recorded_cpu_limit(info);
 	r->run.memory_limit = info->memory_limit;
 	r->run.memory_limit_of = (char *)info->memory_limit_of;
 	r->run.memory_cgroup_is_own = info->memory_cgroup_is_own;

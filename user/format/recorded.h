@@ -38,8 +38,17 @@ int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena
 		    struct recording_trend **list, size_t *n);
 /* Whose `has` is 0 if it is not known. */
 struct recording_closest recorded_closest(const struct profile *p, const struct run_info *info);
-/* The texts are the profile's. */
-/* Returns 0 or -ENOMEM. */
+struct recording_cpu_limit recorded_cpu_limit(const struct run_info *info);
+/* gpus may be NULL. The lists are the arena's, texts of the first the profile's. Each returns 0 or
+ * -ENOMEM. */
+int recorded_gpus(const struct profile *p, const struct run_gpus *gpus, struct arena *arena,
+		  struct recording_gpu **list, size_t *n);
+int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
+			  struct recording_gpu_refusal **list, size_t *n);
+/* `uses` has room for PROFILE_MAX_FILE_USES. */
+struct recording_file recorded_file(const struct profile_file *file,
+				    struct recording_file_use *uses);
+/* The texts are the profile's. Returns 0 or -ENOMEM. */
 int recorded_death(const struct profile *p, const struct profile_death *death, struct arena *arena,
 		   struct recording_death *into);
 

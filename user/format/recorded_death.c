@@ -30,9 +30,14 @@ static const char *fault_words(const struct profile_death *death)
 		       : death->code == SEGV_ACCERR ? "no right to use the address so"
 						    : NULL;
 	case SIGBUS:
-		return death->code == BUS_ADRERR && death->file ? "beyond the end of a mapped file"
-		       : death->code == BUS_ADRALN		? "misaligned address"
-								: NULL;
+		if (death->code == BUS_ADRALN)
+			return "misaligned address";
+		if (death->code != BUS_ADRERR || !death->file)
+			return NULL;
+		if (!death->in_file)
+			return "beyond the end of a mapped file";
+		return death->refused_by ? "no room for a page of a mapped file"
+					 : "no page of a mapped file";
 	case SIGFPE:
 		return death->code == FPE_INTDIV ? "division by zero" : NULL;
 	case SIGILL:

@@ -38,6 +38,7 @@ enum {
 	RECORDING_MAX_POINTS = 2000000,
 	RECORDING_MAX_SMALL = 65536, /* arguments, pids, warnings, notes, metrics of a step */
 	RECORDING_MAX_SUMMARIES = 4096,
+	RECORDING_MAX_CALLS = 1000000,
 	RECORDING_MAX_TEXT = 65536, /* bytes of one text */
 };
 
@@ -78,10 +79,12 @@ struct recording_step {
 	uint64_t rss;		    /* of the tree now */
 	uint64_t peak;		    /* of the tree since the row before; not said: rss */
 	struct profile_usage usage; /* of the tree since the start */
-	uint64_t gpu;		    /* bytes of GPU memory, where Quark saw one */
+	uint64_t gpu_peak;	    /* of gpu, since the row before; not said: gpu */
+	uint64_t gpu_device_used;   /* of the GPUs, by everybody; 0: not said */
 	uint64_t charge;	    /* of the memory cgroup; 0: not said, as in what follows */
 	struct profile_charged charged;
-	MEMORY_BESIDE(MEMORY_NOW, ) /* of the tree */
+	struct profile_throttled throttled; /* see profile.h */
+	MEMORY_BESIDE(MEMORY_NOW, )	    /* of the tree */
 	struct profile_metric *metrics;
 	size_t n_metrics;
 	bool buffered; /* it is late: see profile.h */
@@ -105,6 +108,8 @@ struct recording_phase {
 	struct profile_usage usage; /* of the tree, during it */
 	uint64_t end_charge;	    /* of the memory cgroup; 0: not said */
 	struct profile_charge_peak charge_peak;
+	uint64_t peak_gpu, peak_pinned; /* of the tree; 0: none */
+	int64_t delta_gpu;
 	uint64_t stretches; /* of PROFILE_PHASE_OUTSIDE: of time, that the rest is the sum of */
 	uint32_t parent;    /* index of the phase that it is in, if the file says so */
 	uint32_t level;	    /* how many phases it is in; in no file */
@@ -130,6 +135,8 @@ struct recording_process {
 	uint32_t exit_code;		  /* valid if ended and exit_signal is 0 */
 	uint32_t exit_signal;		  /* not 0: this killed it */
 	uint32_t flags;			  /* enum wire_process_flag */
+	uint32_t rank, local_rank;	  /* valid if world_size is not 0 and they are in `has` */
+	uint32_t world_size;		  /* processes that run the same script; 0: none said */
 	uint64_t peak_rss;		  /* its own highest */
 	uint64_t file, anon, shmem, swap; /* as last known */
 	MEMORY_BESIDE(MEMORY_NOW, )	  /* as last known */
@@ -185,7 +192,6 @@ struct recording_totals {
 	uint64_t duration_ns;
 	uint64_t peak_rss;	/* of the tree's sum */
 	uint64_t main_peak_rss; /* of the first process alone; 0: not said */
-	uint64_t gpu_peak;	/* where Quark saw a GPU */
 	struct profile_charge_peak charge_peak;
 	uint64_t max_charged;		/* see profile.h */
 	MEMORY_BESIDE(MEMORY_HIGHEST, ) /* of the tree, as seen */
@@ -205,12 +211,51 @@ struct recording_trend {
 };
 
 /* When the least was left of a limit of memory. */
+/* What the run could have of CPUs: 0 and NULL is not said. */
+struct recording_cpu_limit {
+	uint64_t has;
+	uint64_t cpus;
+	char *of; /* "cgroup /path" */
+	uint64_t quota_ns, period_ns;
+	uint64_t throttled_ns, throttled_periods;
+};
+
 struct recording_closest {
 	uint64_t has;
 	char *phase; /* NULL: none */
 	uint64_t time_ns;
 	uint64_t left, limit; /* limit is 0: not known */
 	char *of;
+};
+
+/* A GPU that the run could use. Figures are 0 and texts NULL where nobody says. */
+struct recording_gpu {
+	uint64_t has;
+	uint32_t index, number; /* as the vendor's tools count, and as the programs do */
+	char *name, *uuid, *pci;
+	uint64_t total;
+	/* What the driver said was in use by everybody. */
+	uint64_t first_used, peak_used, last_used, peak_used_ns;
+	char *peak_used_phase;
+	uint64_t tree_peak_used; /* and by processes of the run */
+	uint64_t looks;
+	/* What the run itself had allocated. */
+	uint64_t allocated_peak, allocated_peak_ns;
+	char *allocated_peak_phase;
+};
+
+/* An allocation on a GPU, or of pinned memory, that failed. */
+struct recording_gpu_refusal {
+	uint64_t has;
+	uint64_t number; /* of all, from 1: only the last ones are kept */
+	uint64_t time_ns;
+	uint32_t pid;
+	char *phase;	 /* NULL: none */
+	uint64_t asked;	 /* bytes; 0: not known */
+	uint64_t held;	 /* by the run, there */
+	uint32_t device; /* as the programs count */
+	bool pinned;	 /* on the host */
+	char *error;	 /* "CUDA_ERROR_OUT_OF_MEMORY", "CUDA error 3" */
 };
 
 /* A process that ended badly, in the order of time. Texts are NULL where they say nothing. */
@@ -227,7 +272,7 @@ struct recording_death {
 	uint32_t sender;      /* pid of who sent the signal; 0: nobody, or not known here */
 	char *sender_comm;
 	uint32_t exit_code; /* not 0: of one that failed by itself */
-	char *refused_by;   /* "vm.max_map_count", "RLIMIT_AS", "RLIMIT_DATA" */
+	char *refused_by;   /* "vm.max_map_count", "RLIMIT_AS" or another limit */
 	uint64_t mappings, mappings_max;
 	uint64_t time_ns;
 	uint32_t pid;
@@ -240,6 +285,72 @@ struct recording_death {
 	char *phase;			  /* that went on; NULL: none */
 	uint64_t file, anon, shmem, swap; /* of the process, before anything was freed */
 	uint64_t tree_rss;		  /* of all processes, then */
+};
+
+/* Which code made memory grow (model/stacks.h). */
+struct recording_function {
+	uint64_t has;
+	char *name, *path; /* "": its file does not name it; it is in no file */
+};
+
+struct recording_call {
+	uint64_t has;
+	uint32_t caller, function; /* indexes: of a call before it, the first's its own */
+};
+
+struct recording_stack_end {
+	uint64_t has;
+	char *end;
+	uint64_t samples;
+};
+
+/* By how much the tree's RSS grew in a phase, not counting what it gave back. */
+struct recording_phase_growth {
+	uint64_t has;
+	uint32_t phase; /* index into phases */
+	uint64_t bytes;
+};
+
+struct recording_touched {
+	uint64_t has;
+	uint32_t phase; /* index into phases; without it: of the whole run */
+	uint32_t call;
+	char *kind; /* "anon", "file", "shmem" */
+	uint64_t bytes, samples;
+};
+
+struct recording_stacks {
+	uint64_t has; /* 0: the run had no --stacks */
+	uint64_t grown, elsewhere, samples, lost, dropped;
+	struct recording_stack_end *ends;
+	size_t n_ends;
+	struct recording_function *functions;
+	size_t n_functions;
+	struct recording_call *calls;
+	size_t n_calls;
+	struct recording_phase_growth *growth;
+	size_t n_growth;
+	struct recording_touched *touched; /* of the whole run first, then by phase */
+	size_t n_touched;
+};
+
+/* What phases of one name used of a file. */
+struct recording_file_use {
+	uint64_t has;
+	char *name;
+	uint64_t read, written;
+};
+
+/* What was read from storage and written of a file; or of what is none. */
+struct recording_file {
+	uint64_t has;
+	char *path;
+	bool is_rest, is_deleted;
+	uint64_t size, read, written;
+	uint64_t distinct; /* of read, each block once */
+	double reread;	   /* read by distinct */
+	struct recording_file_use *uses;
+	size_t n_uses;
 };
 
 struct recording_warning {
@@ -299,6 +410,12 @@ struct recording {
 	char **definitions; /* "NAME: what it is", as the program says of its metrics */
 	size_t n_definitions;
 	struct recording_peak peak;
+	struct recording_gpu *gpus;
+	size_t n_gpus;
+	struct recording_gpu_refusal *gpu_refusals;
+	size_t n_gpu_refusals;
+	struct recording_file *files; /* the largest first, then what is of no file */
+	size_t n_files;
 	struct recording_phase *phases;
 	size_t n_phases;
 	struct recording_phase *outside; /* PROFILE_PHASE_OUTSIDE, in order of time; no phases */
@@ -306,8 +423,10 @@ struct recording {
 	struct recording_trend *trends; /* the largest growth of memory first */
 	size_t n_trends;
 	struct recording_closest closest;
+	struct recording_cpu_limit cpu_limit;
 	struct recording_death *deaths;
 	size_t n_deaths;
+	struct recording_stacks stacks;
 	struct recording_process *processes;
 	size_t n_processes;
 	struct recording_point *points;

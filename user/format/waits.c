@@ -75,21 +75,135 @@ static const struct recording_phase *phase_of(const struct cause *cause, const s
 	return found;
 }
 
-bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r)
+/* ---- How many threads shared how many CPUs, and why no more
+ * ---------------------------------------
+ */
+
+/* What the CPUs of a stretch of time were for. */
+struct crowd {
+	double ready, ran; /* threads, on average */
+	bool is_one_process;
+};
+
+static struct crowd crowd_of(const struct profile_usage *usage, uint64_t wall_ns)
 {
-	const struct profile_usage *usage = &r->totals.usage;
+	const double wall = (double)wall_ns;
+
+	if (!wall_ns)
+		return (struct crowd){0};
+	return (struct crowd){
+		.ready = (double)(usage->cpu_ns + usage->cpu_wait_ns) / wall,
+		.ran = (double)usage->cpu_ns / wall,
+	};
+}
+
+/* Whether the process that began the phase had nearly all of it. */
+static bool is_of_one(const struct recording *r, const struct recording_phase *phase)
+{
+	const struct profile_usage *all = &phase->usage, *own = &phase->own_usage;
+
+	if (r->n_processes == 1)
+		return true;
+	return phase->knows.own_usage && (double)(own->cpu_ns + own->cpu_wait_ns) >
+						 0.9 * (double)(all->cpu_ns + all->cpu_wait_ns);
+}
+
+/* Returns how many CPUs' time there was to have; 0: not known. */
+static double room_of(const struct recording_cpu_limit *limit)
+{
+	const double quota =
+		limit->period_ns ? (double)limit->quota_ns / (double)limit->period_ns : 0;
+
+	return quota > 0 && (!limit->cpus || quota < (double)limit->cpus) ? quota
+									  : (double)limit->cpus;
+}
+
+/* If the run had nearly all that it may have, fewer threads would have done the same. If it had
+ * less, others had the rest. */
+static unsigned int threads_to_try(const struct crowd *crowd, double room)
+{
+	const unsigned int most = room < 1 ? 1 : (unsigned int)room;
+
+	if (!crowd->is_one_process || room <= 0 || crowd->ran < 0.8 * room ||
+	    crowd->ready < most + 0.5)
+		return 0;
+	return most;
+}
+
+/* "16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try OMP_NUM_THREADS=2" */
+static void put_crowd(char *out, size_t size, const struct recording_cpu_limit *limit,
+		      const struct crowd *crowd)
+{
+	const double room = room_of(limit);
+	const unsigned int threads = threads_to_try(crowd, room);
+	char why[WAITS_TEXT_MAX / 2] = "", try[64] = "";
+
+	if (limit->quota_ns && room < (double)limit->cpus)
+		snprintf(why, sizeof(why), " (quota of %.100s: %.4g %%)",
+			 limit->of ? limit->of : "its cgroup", 100 * room);
+	else if (limit->cpus)
+		snprintf(why, sizeof(why), " (it may use %.0f)", room);
+	if (threads)
+		snprintf(try, sizeof(try), ". Try OMP_NUM_THREADS=%u", threads);
+	snprintf(out, size, "%.1f threads shared %.1f CPUs%s%s", crowd->ready, crowd->ran, why,
+		 try);
+}
+
+/* ---- The sentences ---- */
+
+/* "62 % of the time in which threads could have run they waited for a CPU: 8.1 s". Returns NULL if
+ * it was too little to speak of. */
+static const struct cause *put_share(char *out, size_t size, const struct profile_usage *usage)
+{
 	const struct cause *cause = largest(usage);
 	const uint64_t wait = cause->of(usage), all = could_run(usage);
-	const struct recording_phase *phase;
 	char time[UNITS_TEXT_MAX];
 
 	if (wait < LEAST_NS || wait < all / A_FIFTH)
-		return false;
-	phase = phase_of(cause, r);
-	snprintf(out, WAITS_TEXT_MAX,
-		 "%.0f %% of the time in which threads could have run they %s: %s%s%.200s",
+		return NULL;
+	snprintf(out, size, "%.0f %% of the time in which threads could have run they %s: %s",
 		 100.0 * (double)wait / (double)all, cause->words,
-		 units_time_for_people(time, wait), phase ? ", most of it in " : "",
-		 phase ? phase->shown : "");
+		 units_time_for_people(time, wait));
+	return cause;
+}
+
+bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r)
+{
+	const struct recording_totals *t = &r->totals;
+	char share[WAITS_TEXT_MAX / 4], shared[WAITS_TEXT_MAX / 4] = "", where[256] = "";
+	const struct cause *cause = put_share(share, sizeof(share), &t->usage);
+	const struct recording_phase *phase = cause ? phase_of(cause, r) : NULL;
+	struct crowd crowd;
+
+	if (!cause)
+		return false;
+	crowd = phase ? crowd_of(&phase->usage, phase->duration_ns)
+		      : crowd_of(&t->usage, t->duration_ns);
+	crowd.is_one_process = phase ? is_of_one(r, phase) : r->n_processes == 1;
+	if (cause->of == for_a_cpu && crowd.ready > 0)
+		put_crowd(shared, sizeof(shared), &r->cpu_limit, &crowd);
+	if (phase)
+		snprintf(where, sizeof(where), ", most of it in %.200s", phase->shown);
+	snprintf(out, WAITS_TEXT_MAX, "%s%s%s%s", share, where,
+		 !shared[0] ? ""
+		 : phase    ? ", where "
+			    : "; ",
+		 shared);
+	return true;
+}
+
+bool waits_phase_sentence(char out[WAITS_TEXT_MAX], const struct recording *r,
+			  const struct recording_phase *phase)
+{
+	char share[WAITS_TEXT_MAX / 2], shared[WAITS_TEXT_MAX / 2] = "";
+	const struct cause *cause = put_share(share, sizeof(share), &phase->usage);
+	struct crowd crowd = crowd_of(&phase->usage, phase->duration_ns);
+
+	if (!cause)
+		return false;
+	crowd.is_one_process = is_of_one(r, phase);
+	if (cause->of == for_a_cpu && crowd.ready > 0)
+		put_crowd(shared, sizeof(shared), &r->cpu_limit, &crowd);
+	snprintf(out, WAITS_TEXT_MAX, "%s%s%s", share, shared[0] ? "; " : "", shared);
 	return true;
 }

@@ -5,14 +5,18 @@
 
 #include "format/recording.h"
 
-enum { WAITS_TEXT_MAX = 512 };
+enum { WAITS_TEXT_MAX = 1024 };
 
 /*
  * "62 % of the time in which threads could have run they waited for a CPU: 8.1 s, most of it in
- * Calibration": of what most time was lost to. Returns false if that was less than a fifth, or too
- * little to speak of.
+ * Calibration, where 16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try
+ * OMP_NUM_THREADS=2": of what most time was lost to. Returns false if that was less than a fifth,
+ * or too little to speak of.
  */
 bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r);
+/* The same of a phase, without its name. */
+bool waits_phase_sentence(char out[WAITS_TEXT_MAX], const struct recording *r,
+			  const struct recording_phase *phase);
 
 /* Returns how long threads slept in reclaim: the part that is no CPU time. */
 uint64_t waits_reclaim_ns(const struct profile_usage *usage);

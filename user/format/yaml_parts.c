@@ -59,11 +59,19 @@ void yaml_usage(struct emit *e, const struct profile_usage *usage)
 	}
 }
 
-void yaml_step(struct emit *e, const struct profile_checkpoint *step)
+void yaml_step_members(struct emit *e, const struct profile_checkpoint *step)
 {
 	const struct recording_step row = recorded_step(step);
 
-	yaml_item(e, &record_step, &row);
+	yaml_record(e, &record_step, &row);
+}
+
+void yaml_step(struct emit *e, const struct profile_checkpoint *step)
+{
+	emit_map(e, EMIT_BLOCK);
+	yaml_step_members(e, step);
+	emit_map_end(e);
+	emit_boundary(e);
 }
 
 void yaml_totals(struct emit *e, const struct profile_totals *totals)

@@ -40,5 +40,7 @@ void yaml_quality(struct emit *e, const struct quality_count *counts, size_t n,
 
 /* An entry of the list memory_usage. */
 void yaml_step(struct emit *e, const struct profile_checkpoint *step);
+/* The same, of a map that was begun. */
+void yaml_step_members(struct emit *e, const struct profile_checkpoint *step);
 
 #endif

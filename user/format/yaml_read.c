@@ -10,6 +10,7 @@
 
 #include "format/derive.h"
 #include "format/fields.h"
+#include "format/touched.h"
 #include "format/yaml_scalars.h"
 
 enum { MAX_COLUMNS = 64 };
@@ -198,6 +199,7 @@ static int read_value(struct reader *r, const struct field *field, void *into)
 		return 0;
 	case FIELD_NS:
 		return read_ns(r, field->key, place);
+	case FIELD_RATIO:
 	case FIELD_UNIX_SECS:
 		return read_amount(r, field->key, 1, 1e11, place);
 	case FIELD_BOOL:
@@ -396,7 +398,8 @@ static bool is_shorter(const struct record *record, const void *item, const void
 
 		if ((field->kind == FIELD_BYTES || field->kind == FIELD_QUARK_MB ||
 		     field->kind == FIELD_NS) &&
-		    !field->nullable && field_has(record, before, i) && !field_has(record, item, i))
+		    !field->nullable && !field->late && field_has(record, before, i) &&
+		    !field_has(record, item, i))
 			return true;
 	}
 	return false;
@@ -608,6 +611,7 @@ static int read_all(struct reader *r, struct recording *into)
 {
 	int err = read_document(r, into);
 	const size_t lines = r->input.lines;
+	const char *wrong;
 
 	if (err)
 		return -1;
@@ -619,6 +623,9 @@ static int read_all(struct reader *r, struct recording *into)
 				 r->name);
 	if (derive(into, r->cut, lines))
 		return reader_out_of_memory(r);
+	wrong = touched_check(into);
+	if (wrong)
+		return error_set(r->err, "%s: its stacks %s", r->name, wrong);
 	return check_processes(r, into);
 }
 

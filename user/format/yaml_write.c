@@ -16,6 +16,7 @@
 #include "format/recorded.h"
 #include "format/yaml_parts.h"
 #include "format/yaml_record.h"
+#include "format/yaml_stacks.h"
 
 static const char *const header[] = {
 	("A profile by qprof-bpf " QPROF_VERSION
@@ -62,6 +63,28 @@ static void begin_rows(struct yaml *y)
 	emit_plain(y->e, "memory_usage");
 	emit_list(y->e, EMIT_BLOCK);
 	y->has_rows = true;
+}
+
+int yaml_row_begin(struct yaml *y, const struct profile_checkpoint *row)
+{
+	begin_rows(y);
+	emit_map(y->e, EMIT_BLOCK);
+	yaml_step_members(y->e, row);
+	emit_boundary(y->e);
+	y->has_open_row = true;
+	return emit_error(y->e);
+}
+
+int yaml_row_end(struct yaml *y, uint64_t device_used)
+{
+	if (!y->has_open_row)
+		return emit_error(y->e);
+	if (device_used)
+		key_mb(y->e, "gpu_device_used_mb", device_used);
+	emit_map_end(y->e);
+	emit_boundary(y->e);
+	y->has_open_row = false;
+	return emit_error(y->e);
 }
 
 int yaml_row(struct yaml *y, const struct profile_checkpoint *row)
@@ -115,6 +138,64 @@ static void put_closest(struct emit *e, const struct profile *p, const struct ru
 		return;
 	emit_plain(e, "closest_to_limit");
 	yaml_item(e, &record_closest, &closest);
+}
+
+static void put_cpu_limit(struct emit *e, const struct run_info *info)
+{
+	const struct recording_cpu_limit limit = recorded_cpu_limit(info);
+
+	if (!limit.has)
+		return;
+	emit_plain(e, "cpu_limit");
+	yaml_item(e, &record_cpu_limit, &limit);
+}
+
+/* n items of one size, one behind the other; without any, nothing. */
+static void put_items(struct emit *e, const char *key, const struct record *of, const void *items,
+		      size_t size, size_t n)
+{
+	if (!n)
+		return;
+	emit_plain(e, key);
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++)
+		yaml_item(e, of, (const char *)items + i * size);
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
+/* What there is no memory for is left out. */
+static void put_gpus(struct emit *e, const struct profile *p, const struct run_gpus *gpus)
+{
+	struct arena *arena = arena_new();
+	struct recording_gpu_refusal *refusals;
+	struct recording_gpu *list;
+	size_t n;
+
+	if (arena && !recorded_gpus(p, gpus, arena, &list, &n))
+		put_items(e, "gpus", &record_gpu, list, sizeof(*list), n);
+	if (arena && !recorded_gpu_refusals(p, arena, &refusals, &n))
+		put_items(e, "gpu_refusals", &record_gpu_refusal, refusals, sizeof(*refusals), n);
+	arena_free(arena);
+}
+
+static void put_files(struct emit *e, const struct profile *p)
+{
+	struct recording_file_use uses[PROFILE_MAX_FILE_USES];
+	size_t n;
+	const struct profile_file *files = profile_files(p, &n);
+
+	if (!files)
+		return;
+	emit_plain(e, "files");
+	emit_list(e, n ? EMIT_BLOCK : EMIT_FLOW);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_file file = recorded_file(&files[i], uses);
+
+		yaml_item(e, &record_file, &file);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
 }
 
 /* Readers find them by themselves if there was no memory for them. */
@@ -245,6 +326,10 @@ static void put_cost(struct emit *e, const struct profile *p, const struct run_q
 	key_secs(e, "bpf_run_time_secs", quality->cost.bpf_run_ns);
 	key_count(e, "bpf_runs", quality->cost.bpf_runs);
 	key_secs(e, "bpf_wait_secs", quality->cost.bpf_wait_ns);
+	if (quality->cost.bpf_switches) {
+		key_secs(e, "bpf_switch_time_secs", quality->cost.bpf_switch_ns);
+		key_count(e, "bpf_switches", quality->cost.bpf_switches);
+	}
 	key_word(e, "bpf_share", isnan(part) ? "null" : share);
 	key_secs(e, "own_cpu_time_secs", quality->cost.own_cpu_ns);
 	emit_map_end(e);
@@ -339,16 +424,21 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 {
 	struct emit *e = y->e;
 
+	yaml_row_end(y, 0);
 	begin_rows(y);
 	emit_list_end(e);
 	yaml_totals(e, profile_totals(p));
 	put_summaries(e, p);
 	put_definitions(e, p);
 	put_closest(e, p, y->info);
+	put_cpu_limit(e, y->info);
 	put_peak(e, p);
+	put_gpus(e, p, y->info->gpus);
+	put_files(e, p);
 	yaml_phases(e, p);
 	put_trends(e, p, y->info->memory_limit);
 	put_deaths(e, p);
+	yaml_stacks(e, p, y->info->stacks);
 	put_processes(e, p);
 	put_timeline(e, p);
 	put_process_timeline(e, p);

@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernel/digest.h"
+#include "kernel/gpu_calls.h"
+#include "kernel/gpu_source.h"
 
 static void digest_probe(struct content *c, int fd, const struct usdt_probe *probe)
 {
@@ -34,6 +37,18 @@ struct chosen {
 	size_t n;
 };
 
+static bool fits(const struct content *c, const struct usdt_file *file)
+{
+	const struct sites *s = c->sites;
+	uint32_t named_by_site;
+	size_t n = 0;
+
+	for (size_t i = 0; i < file->count; i++)
+		n += sites_classify(&file->probes[i], s->patterns, s->n_patterns, &named_by_site) !=
+		     0;
+	return n <= sites_left_for_file(s);
+}
+
 static int choose_probes(struct content *c, const char *path, const struct usdt_file *file,
 			 struct chosen *chosen)
 {
@@ -43,16 +58,16 @@ static int choose_probes(struct content *c, const char *path, const struct usdt_
 	};
 	if (!chosen->places || !chosen->probes)
 		return -ENOMEM;
-	sites_begin_file(c->sites);
 	for (size_t i = 0; i < file->count; i++) {
 		const struct usdt_probe *probe = &file->probes[i];
 		const char *why;
 		int index = sites_add(c->sites, c->engine, probe, &why);
 
 		if (index == -EDQUOT) {
+			c->crowded = true;
 			c->warn(c->context, path,
-				"it has more probes than are left for all other files; the rest of "
-				"them are not attached");
+				"it, or its user's files, have more probes than are left for all "
+				"others; the rest of them are not attached");
 			break;
 		}
 		if (why)
@@ -73,6 +88,7 @@ static int attach(struct content *c, enum probe probe, int fd, const struct prob
 	int err = probes_attach(engine_probes(c->engine), probe, owner, fd, places, n);
 
 	c->attached |= !err;
+	c->held |= err == -EBUSY;
 	return err;
 }
 
@@ -80,7 +96,7 @@ static int attach(struct content *c, enum probe probe, int fd, const struct prob
  */
 static void attach_chosen(struct content *c, int fd, const char *path, const struct chosen *chosen)
 {
-	if (!chosen->n || !attach(c, PROBE_SITE, fd, chosen->places, chosen->n))
+	if (!chosen->n || !attach(c, PROBE_SITE, fd, chosen->places, chosen->n) || c->held)
 		return;
 	for (size_t i = 0; i < chosen->n; i++) {
 		int err = attach(c, PROBE_SITE, fd, &chosen->places[i], 1);
@@ -109,7 +125,9 @@ static void attach_probes(struct content *c, int fd, const char *path)
 		c->warn(c->context, path, "it has more probes than are read of one file");
 	for (size_t i = 0; i < file.count; i++)
 		digest_probe(c, fd, &file.probes[i]);
-	if (file.count && !c->comparing) {
+	c->postponed =
+		c->make_room && !c->comparing && !fits(c, &file) && c->make_room(c->discovery);
+	if (file.count && !c->comparing && !c->postponed) {
 		err = choose_probes(c, path, &file, &chosen);
 		if (err)
 			c->warn(c->context, path, strerror(-err));
@@ -156,6 +174,7 @@ static void attach_function(struct content *c, enum probe probe, int fd, const c
 {
 	struct probe_place place = {0};
 	int err = usdt_find_function(fd, function, &place.offset);
+	int site = 0;
 	char what[600];
 
 	if (!err)
@@ -163,8 +182,11 @@ static void attach_function(struct content *c, enum probe probe, int fd, const c
 	if (c->comparing)
 		return;
 	if (!err)
-		err = attach(c, probe, fd, &place, 1);
+		site = sites_add_name(c->sites, function); /* it counts as any */
+	place.cookie = (uint32_t)site;
 	if (!err)
+		err = site < 0 ? site : attach(c, probe, fd, &place, 1);
+	if (!err || c->held)
 		return;
 	snprintf(what, sizeof(what), "%s in %s", function, path);
 	c->warn(c->context, what, strerror(-err));
@@ -202,6 +224,32 @@ static void attach_calls(struct content *c, int fd, const char *path, const char
 			attach_function(c, calls[i].probe, fd, path, calls[i].function);
 }
 
+static void attach_gpu(struct content *c, int fd, const char *path, enum wire_gpu_vendor vendor)
+{
+	const struct probe_owner owner = {.group = c->group};
+	struct gpu_source *source;
+	struct gpu_places places;
+	struct error why = {0};
+	int err = gpu_source_find(fd, vendor, &places, &c->digest);
+
+	if (err == -ENOEXEC || c->comparing)
+		return;
+	engine_say_loading(c->engine, true);
+	source = places.n ? engine_gpu(c->engine, &why) : NULL;
+	if (source)
+		err = gpu_source_attach(source, engine_probes(c->engine), owner, fd, &places);
+	engine_say_loading(c->engine, false);
+	c->attached |= source && !err;
+	c->held |= err == -EBUSY;
+	if (c->held)
+		return;
+	if (!source || err)
+		c->warn(c->context, path,
+			*why.text ? why.text
+			: err	  ? strerror(-err)
+				  : "it has none of the functions that allocate memory on GPUs");
+}
+
 static void attach_libraries(struct content *c, int fd, const char *path)
 {
 	const char *name = base_name(path);
@@ -211,13 +259,22 @@ static void attach_libraries(struct content *c, int fd, const char *path)
 		c->linker_added |= !c->comparing;
 		c->narrow_added |= !c->comparing && usdt_is_narrow(fd);
 	}
+	if (gpu_library_vendor(name))
+		attach_gpu(c, fd, path, gpu_library_vendor(name));
 	if (engine_features(c->engine)->calls == CALLS_PROBED)
 		attach_calls(c, fd, path, name);
 }
 
-/* Searches it for what lists of wishes want. Their digests are added, in whichever order they come.
- */
-void content_search_wishes(struct content *c, int fd, const char *path, uint64_t lists)
+static void begin(struct content *c, int fd)
+{
+	struct stat st;
+
+	c->crowded = c->postponed = c->held = false;
+	sites_begin_file(c->sites, c->group, fstat(fd, &st) ? 0 : st.st_uid);
+}
+
+/* Their digests are added, in whichever order they come. */
+static void search_wishes(struct content *c, int fd, const char *path, uint64_t lists)
 {
 	for (size_t i = 0; i < c->wishes->n; i++) {
 		uint64_t digest = digest_of_nothing;
@@ -237,16 +294,32 @@ void content_search_wishes(struct content *c, int fd, const char *path, uint64_t
 			continue;
 		wishes_search(c->wishes, UINT64_C(1) << i, &search);
 		c->attached |= search.attached;
+		c->held |= search.held;
 		c->digest += digest;
 	}
 }
 
+void content_search_wishes(struct content *c, int fd, const char *path, uint64_t lists)
+{
+	begin(c, fd);
+	search_wishes(c, fd, path, lists);
+}
+
 void content_search(struct content *c, int fd, const char *path, uint64_t lists)
 {
+	begin(c, fd);
 	c->digest = digest_of_nothing;
 	attach_probes(c, fd, path);
-	attach_libraries(c, fd, path);
-	content_search_wishes(c, fd, path, lists);
+	if (!c->postponed && !c->held)
+		attach_libraries(c, fd, path);
+	if (c->postponed || c->held)
+		return;
+	search_wishes(c, fd, path, lists);
+}
+
+bool content_is_gpu(const char *path)
+{
+	return gpu_library_vendor(base_name(path)) != 0;
 }
 
 bool content_is_linker(const char *path)

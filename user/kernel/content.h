@@ -20,10 +20,17 @@ struct content {
 	void (*warn)(void *context, const char *what, const char *why);
 	void *context;
 	uint32_t group; /* of what is attached */
+	/* Called if its probes do not fit. Returns true if there will be room in a moment. Or NULL.
+	 */
+	bool (*make_room)(void *discovery);
+	void *discovery;
 	bool comparing; /* attaches nothing: the digest alone is wanted */
 	/* Of what was searched: */
 	uint64_t digest; /* of its probes, and of the code where they are */
 	bool attached;	 /* something was */
+	bool postponed;	 /* nothing was attached: it is to be searched when there is more room */
+	bool held;	 /* somebody is in the way of its probes: see holders.h */
+	bool crowded;	 /* probes were left out: others are to have some, too */
 	/* It has a dynamic linker, to which a probe was attached; one of 32 bits. Set by a search,
 	 * never cleared. */
 	bool linker_added, narrow_added;
@@ -35,6 +42,8 @@ void content_search(struct content *c, int fd, const char *path, uint64_t lists)
 /* For what these lists want alone; the digest grows by it. */
 void content_search_wishes(struct content *c, int fd, const char *path, uint64_t lists);
 
+/* Returns true if a file of that name allocates memory on GPUs. */
+bool content_is_gpu(const char *path);
 /* Returns true if a file of that name is a dynamic linker. */
 bool content_is_linker(const char *path);
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,7 +57,10 @@ struct packet {
 	enum tale tale;
 	int err; /* at the end; and: */
 	uint64_t digest;
-	bool attached, linker_added, narrow_added;
+	bool attached, linker_added, narrow_added, crowded, held;
+	size_t found;		/* of sites: checkpoints */
+	uint32_t site;		/* its index, */
+	uid_t owner;		/* and whose file it is in */
 	struct probe_link link; /* the number of its descriptor is the child's */
 	size_t list, wish;	/* of places: whose */
 	uint64_t places;
@@ -74,41 +76,22 @@ struct job {
 	bool wishes_alone;
 	/* In the child: */
 	int fd;
-	size_t told_sites;
 };
 
-/* Returns false if nobody listens any more. */
 static bool tell(const struct job *job, const struct packet *packet, int fd)
 {
-	struct iovec part = {.iov_base = (void *)packet, .iov_len = sizeof(*packet)};
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-						  .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	return sendmsg(job->fd, &message, MSG_NOSIGNAL) >= 0;
+	return aside_send(job->fd, packet, sizeof(*packet), fd);
 }
 
 /* A link may outlive a child that hangs: what its cookie means is to be known before. */
-static void tell_sites(void *context)
+static void tell_site(void *context, const char *name, uint32_t index)
 {
 	struct job *job = context;
-	struct packet packet = {.tale = TALE_SITE};
+	struct packet packet = {
+		.tale = TALE_SITE, .site = index, .owner = job->content->sites->owner};
 
-	for (; job->told_sites < job->content->sites->n; job->told_sites++) {
-		snprintf(packet.text, sizeof(packet.text), "%s",
-			 sites_name(job->content->sites, (uint32_t)job->told_sites));
-		tell(job, &packet, -1);
-	}
+	snprintf(packet.text, sizeof(packet.text), "%s", name);
+	tell(job, &packet, -1);
 }
 
 static void tell_warning(void *context, const char *what, const char *why)
@@ -149,26 +132,18 @@ static void tell_places(const struct job *job)
 /* ---- The child --------------------------------------------------------------------------------
  */
 
-/* It needs BPF programs and maps, and no link. */
-static bool is_needed(void *context, int fd, const char *link)
-{
-	(void)context;
-	(void)fd;
-	return !strcmp(link, "anon_inode:bpf-prog") || !strcmp(link, "anon_inode:bpf-map");
-}
-
 static void work(void *context, int fd)
 {
 	struct job *job = context;
 	struct content *c = job->content;
 	struct probes *probes = engine_probes(c->engine);
-	const size_t links = probes_count(probes);
+	const size_t links = probes_count(probes), found = c->sites->found;
 	struct packet end = {.tale = TALE_END};
 	const int file = procfs_open_mapping(job->pid, job->mapping->start, job->mapping->end);
 
 	job->fd = fd;
-	job->told_sites = c->sites->n;
-	probes_announce(probes, tell_sites, job);
+	c->sites->added = tell_site;
+	c->sites->context = job;
 	clear_places(c->wishes);
 	c->warn = tell_warning;
 	c->context = job;
@@ -178,7 +153,6 @@ static void work(void *context, int fd)
 		content_search_wishes(c, file, job->path, job->lists);
 	else
 		content_search(c, file, job->path, job->lists);
-	tell_sites(job);
 	for (size_t i = links; i < probes_count(probes); i++) {
 		const struct packet packet = {.tale = TALE_LINK, .link = probes_link(probes, i)};
 
@@ -187,6 +161,9 @@ static void work(void *context, int fd)
 	tell_places(job);
 	end.digest = c->digest;
 	end.attached = c->attached;
+	end.crowded = c->crowded;
+	end.held = c->held;
+	end.found = c->sites->found - found;
 	end.linker_added = c->linker_added;
 	end.narrow_added = c->narrow_added;
 	tell(job, &end, -1);
@@ -195,27 +172,16 @@ static void work(void *context, int fd)
 /* ---- The parent -------------------------------------------------------------------------------
  */
 
-/* Receives a packet, and the descriptor that came with it, or -1. Returns false at the end. */
-static bool receive(int from, struct packet *packet, int *fd)
+/* The child's sites are those that we would take. */
+static int take_site(struct sites *sites, const struct packet *packet)
 {
-	struct iovec part = {.iov_base = packet, .iov_len = sizeof(*packet)};
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control)};
-	const struct cmsghdr *header;
+	int index;
 
-	*fd = -1;
-	if (recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof(*packet))
-		return false;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
-	return true;
+	sites->owner = packet->owner;
+	index = sites_add_name(sites, packet->text);
+	if (index < 0)
+		return index;
+	return (uint32_t)index == packet->site ? 0 : -EIO;
 }
 
 static int take(struct content *c, const struct packet *packet, int fd)
@@ -224,7 +190,7 @@ static int take(struct content *c, const struct packet *packet, int fd)
 
 	switch (packet->tale) {
 	case TALE_SITE:
-		return sites_add_name(c->sites, packet->text) < 0 ? -ENOMEM : 0;
+		return take_site(c->sites, packet);
 	case TALE_WARNING:
 		c->warn(c->context, packet->text, packet->text + strlen(packet->text) + 1);
 		return 0;
@@ -238,6 +204,9 @@ static int take(struct content *c, const struct packet *packet, int fd)
 	case TALE_END:
 		c->digest = packet->digest;
 		c->attached = packet->attached;
+		c->crowded = packet->crowded;
+		c->held = packet->held;
+		c->sites->found += packet->found;
 		c->linker_added = packet->linker_added;
 		c->narrow_added = packet->narrow_added;
 		return packet->err;
@@ -263,7 +232,7 @@ static int listen_to(struct content *c, const struct aside *child, int deadline_
 	while (!err && now_ms() < until) {
 		if (!aside_has_answered(child, LOOK_MS))
 			continue;
-		if (!receive(child->fd, &packet, &fd))
+		if (aside_receive(child->fd, &packet, sizeof(packet), &fd) != sizeof(packet))
 			return -EIO;
 		err = take(c, &packet, fd);
 		if (packet.tale == TALE_END)
@@ -285,9 +254,10 @@ int content_search_aside(struct content *c, pid_t pid, const struct wire_mapping
 	struct aside child;
 	int err;
 
+	sites_begin_file(c->sites, c->group, 0);
 	if (lists)
 		engine_items(c->engine, &ignored); /* loads what the child needs */
-	err = aside_begin(&child, work, is_needed, &job);
+	err = aside_begin(&child, work, engine_needs, &job);
 	if (err)
 		return err;
 	err = listen_to(c, &child, deadline_ms);

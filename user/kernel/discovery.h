@@ -40,6 +40,21 @@ void discovery_let_go(struct discovery *d);
  * makes it wait for this search. Returns false if the process is gone, or not all could be seen.
  */
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
+
+/*
+ * In an audit, where no process waits: searches take turns, and what one process may take of our
+ * CPU time is bounded (pacing.h). discovery_search_changed() searches a process with new mappings,
+ * or puts that off. discovery_pace() returns 0, or -errno.
+ */
+int discovery_pace(struct discovery *d);
+void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns);
+/* A descriptor that is readable when discovery_tend() is to be called: a search is due, or probes
+ * that were to be removed are gone. */
+int discovery_fd(const struct discovery *d);
+void discovery_tend(struct discovery *d);
+/* Returns how many searches were put off, as their processes changed their mappings too often. */
+uint64_t discovery_put_off(const struct discovery *d);
+
 /*
  * From now on, mappings of the process are searched for what these lists want, too (n 0: none). The
  * lists outlive the discovery. Returns false if there are too many different ones.
@@ -48,6 +63,10 @@ bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const 
 /* Removes the probes of a function or USDT probe that a recipe wished for, by the site where it
  * begins: for all processes, and for good. */
 void discovery_stop_item(struct discovery *d, uint32_t site);
+/* A process was given the address of a function that is watched (struct wire_gpu_code). */
+void discovery_watch_gpu(struct discovery *d, const struct wire_gpu_code *code);
+/* A process that has used a GPU has ended. */
+void discovery_forget_gpu(struct discovery *d, const struct wire_header *h);
 /* Searches one file, before a process maps it. */
 void discovery_search_file(struct discovery *d, const char *path);
 
@@ -61,7 +80,18 @@ void discovery_release(struct discovery *d, int fd);
  */
 uint64_t discovery_unsearched(const struct discovery *d);
 
-/* Returns how many probes are checkpoints so far. */
+/* Returns the first process that was found to have mapped a driver's library of GPUs (gpu_look.h),
+ * or 0. */
+uint32_t discovery_gpu_user(const struct discovery *d);
+
+/* No more files and probes than these are known at a time; 0: as many as there may be. */
+void discovery_bound(struct discovery *d, size_t files, size_t probes);
+/* A process has ended: files that it had mapped may be of no use any more. */
+void discovery_process_ended(struct discovery *d);
+/* All records were handled that there were: indexes of sites that are gone can be used again. */
+void discovery_caught_up(struct discovery *d);
+
+/* Returns how many probes were found to be checkpoints. */
 size_t discovery_sites(const struct discovery *d);
 
 /* Returns the name of a site as a step, as sites_name() does. Never NULL. */

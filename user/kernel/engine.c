@@ -2,11 +2,9 @@
 #include "kernel/engine.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,12 +12,13 @@
 #include <bpf/libbpf.h>
 
 #include "base/log.h"
+#include "kernel/call.h"
+#include "kernel/cpu_clocks.h"
+#include "kernel/engine_state.h"
 #include "kernel/iterator.h"
-#include "kernel/late_programs.h"
-#include "kernel/pids.h"
 #include "kernel/procfs.h"
-#include "kernel/skeleton.h"
-#include "kernel/stalls.h"
+#include "kernel/stack_source.h"
+#include "kernel/storage.h"
 
 /*
  * How old the usage of other processes may be in the checkpoints of a tree of more than 256
@@ -27,38 +26,11 @@
  */
 enum { RUN_STALE_NS = 1000000, AUDIT_STALE_NS = 20000000 };
 
-struct engine {
-	struct qprof_bpf *bpf;
-	struct features features;
-	struct probes *probes;
-	struct late_programs *late[LATE_SUBJECTS]; /* NULL until there was a process for them */
-	struct item_source *items;		   /* NULL until a process uses one */
-	char clock_reason[128]; /* why a CPU has no clock that the BPF side can read; or "" */
-	struct pids_view pids;
-	uint32_t pid_level; /* of our pid namespace; 0: it is the initial one */
-	bool always_counts; /* the kernel counted run times when we came */
-	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
-	struct stalls stalls;
-};
-
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	if (level == LIBBPF_DEBUG || log_level() < LOG_VERBOSE)
 		return 0;
 	return vfprintf(stderr, format, args);
-}
-
-/*
- * Runs a program that the BPF side has for us to call. args: its arguments, of size bytes. Returns
- * 0, and *answer is what the program returned; or -errno.
- */
-static int call_program(struct bpf_program *program, void *args, uint32_t size, uint32_t *answer)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = size);
-	int code = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
-
-	*answer = opts.retval;
-	return code;
 }
 
 /* ---- Load --------------------------------------------------------------------------------------
@@ -96,47 +68,6 @@ static int read_cpu_offsets(struct engine *e, struct error *err)
 	return 0;
 }
 
-/* Gives the BPF side a clock event on one CPU: see sched_clock.bpf.h. Returns 0, or -errno. */
-static int open_cpu_clock(struct engine *e, uint32_t cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-	};
-	struct {
-		uint32_t fd, cpu;
-	} args = {.cpu = cpu};
-	int fd = (int)syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), err;
-	uint32_t answer = 0;
-
-	if (fd < 0)
-		return -errno;
-	args.fd = fd;
-	/* From now on the map keeps the event alive. */
-	err = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.cpu_clocks), &cpu, &fd, BPF_ANY);
-	if (!err)
-		err = call_program(e->bpf->progs.read_cpu_clock, &args, sizeof(args), &answer);
-	close(fd);
-	return err ? err : answer ? -EINVAL : 0;
-}
-
-/* Without clock events, each thread's CPU time is exact to a tick only. */
-static void open_cpu_clocks(struct engine *e)
-{
-	const uint32_t cpus = e->bpf->rodata->config.nr_cpus;
-
-	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		int err = open_cpu_clock(e, cpu);
-
-		if (!err || err == -ENODEV) /* it is offline */
-			continue;
-		snprintf(e->clock_reason, sizeof(e->clock_reason),
-			 "the software clock of CPU %u (perf_event_open): %s", cpu, strerror(-err));
-		return;
-	}
-}
-
 /* In a nested pid namespace: makes the BPF side use the pids of /proc; see pids.bpf.h. */
 static int choose_pid_namespace(struct engine *e, struct error *err)
 {
@@ -167,23 +98,6 @@ static int name_loader(struct engine *e, struct error *err)
 	return code ? error_set(err, "cannot run a BPF program: %s", strerror(-code)) : 0;
 }
 
-/* Makes room for so many processes at a time; `parts` has an entry for each on each CPU. */
-static void size_maps(struct qprof_bpf *bpf, unsigned int processes, unsigned int cpus)
-{
-	bpf->rodata->config.max_processes = processes;
-	bpf->rodata->config.nr_cpus = cpus;
-	bpf_map__set_max_entries(bpf->maps.procs, processes);
-	bpf_map__set_max_entries(bpf->maps.slots, processes);
-	bpf_map__set_max_entries(bpf->maps.free_slots, processes);
-	bpf_map__set_max_entries(bpf->maps.searched, processes);
-	bpf_map__set_max_entries(bpf->maps.works, processes);
-	bpf_map__set_max_entries(bpf->maps.mms, processes);
-	bpf_map__set_max_entries(bpf->maps.free_mms, processes);
-	bpf_map__set_max_entries(bpf->maps.mm_slots, processes);
-	bpf_map__set_max_entries(bpf->maps.parts, processes * cpus);
-	bpf_map__set_max_entries(bpf->maps.cpu_clocks, cpus);
-}
-
 /* Returns the length of a tick: the coarse clocks advance once a tick. */
 static uint64_t tick_ns(void)
 {
@@ -210,19 +124,29 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.watches = config->watches,
 		.curves = config->curves,
 		.waits = config->waits,
+		.launches = config->launches,
 	};
 
-	if (features_find(&e->features, e->bpf, &use, err))
+	if (features_find(&e->features, e->bpf, e->types.all, &use, err))
 		return -1;
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
 	bpf_program__set_autoload(e->bpf->progs.item_hit, config->items);
+	gpu_source_hold(e->bpf);
+	stack_source_expect(e->bpf, config->stacks);
+	storage_choose(e->bpf, config->files, config->max_files);
 	return e->probes ? 0 : error_set(err, "out of memory");
+}
+
+static uint32_t stack_pages(void)
+{
+	const uint32_t pages = WIRE_STACK_STEP / (uint32_t)sysconf(_SC_PAGESIZE);
+
+	return pages ? pages : 1;
 }
 
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
 {
 	int cpus = libbpf_num_possible_cpus(), code;
-	unsigned int processes = config->max_processes;
 
 	if (cpus < 1 || cpus > WIRE_MAX_CPUS)
 		return error_set(err, "cannot count on %d CPUs: at most %d are supported", cpus,
@@ -234,25 +158,22 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.audit = config->audit;
 	e->bpf->rodata->config.lone_target = config->lone_target;
 	e->bpf->rodata->config.waits = config->waits;
+	e->bpf->rodata->config.stacks = config->stacks;
+	e->bpf->rodata->config.stack_pages = stack_pages();
+	e->bpf->rodata->config.page_shift =
+		(uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+	e->bpf->rodata->config.percpu_counter_type =
+		kernel_types_struct(&e->types, "percpu_counter");
+	e->bpf->rodata->config.refcount_struct_type =
+		kernel_types_struct(&e->types, "refcount_struct");
 	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
 	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	e->bpf->rodata->config.tick_ns = tick_ns();
 	e->bpf->rodata->config.max_mappings = procfs_max_mappings();
 	e->bpf->rodata->config.point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
-	size_maps(e->bpf, processes ? processes : bpf_map__max_entries(e->bpf->maps.procs), cpus);
+	e->capacity = capacity_make(e->bpf, config->max_processes, cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;
-}
-
-/* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */
-static bool kernel_counts(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
-	bool on = file && fgetc(file) == '1';
-
-	if (file)
-		fclose(file);
-	return on;
 }
 
 static int count_cost(struct engine *e, struct error *err)
@@ -266,6 +187,18 @@ static int count_cost(struct engine *e, struct error *err)
 	return 0;
 }
 
+static int open_object(struct engine *e, struct error *err)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = e->types.path);
+
+	if (kernel_types_read(&e->types, err))
+		return -1;
+	e->bpf = qprof_bpf__open_opts(&opts);
+	if (!e->bpf)
+		return error_set(err, "cannot open the BPF programs: %s", strerror(errno));
+	return kernel_types_choose(&e->types, bpf_object__btf(e->bpf->obj), err);
+}
+
 int engine_new(const struct engine_config *config, struct engine **engine, struct error *err)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -274,21 +207,21 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	if (!e)
 		return error_set(err, "out of memory");
 	e->stats_fd = -1;
-	e->always_counts = kernel_counts();
+	e->types.fd = -1;
+	e->always_counts = engine_kernel_counts();
 	libbpf_set_print(print_libbpf);
 	if (pids_look(&e->pids, err))
 		goto fail;
-	e->bpf = qprof_bpf__open();
-	if (!e->bpf) {
-		error_set(err, "cannot open the BPF programs: %s", strerror(errno));
+	if (open_object(e, err))
 		goto fail;
-	}
 	if (config->count_cost && count_cost(e, err))
 		goto fail;
 	if (choose_programs(e, config, err) || load(e, config, err) || read_cpu_offsets(e, err) ||
 	    choose_pid_namespace(e, err) || name_loader(e, err))
 		goto fail;
-	open_cpu_clocks(e);
+	probes_mind_holders(e->probes, e->bpf->progs.find_holder);
+	kernel_types_forget_others(&e->types);
+	cpu_clocks_open(e->bpf, e->clock_reason, sizeof(e->clock_reason));
 	if (config->audit)
 		fill_free_jobs(e, config->max_jobs ? config->max_jobs : UINT32_MAX);
 	*engine = e;
@@ -303,6 +236,7 @@ int engine_attach(struct engine *e, struct error *err)
 	int code;
 
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
+	bpf_program__set_autoattach(e->bpf->progs.track_command, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	late_programs_hold(e->bpf);
@@ -313,7 +247,13 @@ int engine_attach(struct engine *e, struct error *err)
 			"cannot attach to the kernel's tracepoints: %s; see 'qprof-bpf doctor'",
 			strerror(-code));
 	stalls_attach(&e->stalls, e->bpf);
-	return 0;
+	if (!e->bpf->rodata->config.stacks)
+		return 0;
+	/* After the program that counts: programs run in the order in which they were attached. */
+	e->sampling = stack_source_attach(e->bpf);
+	return e->sampling ? 0
+			   : error_set(err, "--stacks: cannot attach to the kernel: %s",
+				       strerror(errno));
 }
 
 void engine_free(struct engine *e)
@@ -326,16 +266,19 @@ void engine_free(struct engine *e)
 	for (size_t i = 0; i < LATE_SUBJECTS; i++)
 		late_programs_free(e->late[i]);
 	item_source_free(e->items);
+	gpu_source_free(e->gpu);
 	stalls_detach(&e->stalls);
+	bpf_link__destroy(e->sampling);
 	qprof_bpf__destroy(e->bpf);
+	kernel_types_close(&e->types);
 	if (e->stats_fd >= 0)
 		close(e->stats_fd);
 	free(e);
 }
 
-int engine_add_target(struct engine *e, uint32_t tgid, bool running)
+int engine_add_target(struct engine *e, uint32_t tgid)
 {
-	uint32_t flags = WIRE_PROCESS_TARGET | (running ? WIRE_PROCESS_ATTACHED : 0);
+	const uint32_t flags = WIRE_PROCESS_TARGET | WIRE_PROCESS_ATTACHED;
 
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
@@ -377,8 +320,7 @@ static bool tell_mapping(void *context, const void *record)
 	if (m->start < t->last_end)
 		return false;
 	t->last_end = m->end;
-	t->mapping(t->context, m);
-	return true;
+	return t->mapping(t->context, m);
 }
 
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
@@ -392,6 +334,14 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 	e->bpf->bss->asked_address = address;
 	return iterator_run(e->bpf->progs.tell_mappings, number, sizeof(struct wire_mapping),
 			    tell_mapping, &t);
+}
+
+/* BPF programs and maps, and no link. */
+bool engine_needs(void *context, int fd, const char *link)
+{
+	(void)context;
+	(void)fd;
+	return !strcmp(link, "anon_inode:bpf-prog") || !strcmp(link, "anon_inode:bpf-map");
 }
 
 int engine_track_existing(struct engine *e, struct error *err)
@@ -408,6 +358,15 @@ int engine_track_existing(struct engine *e, struct error *err)
 			break;
 	}
 	return 0;
+}
+
+int engine_track_command(struct engine *e, pid_t pid, struct error *err)
+{
+	const pid_t number = e->pids.above ? pids_number(pid) : pid;
+	const int code =
+		number ? iterator_run(e->bpf->progs.track_command, number, 0, NULL, NULL) : -ESRCH;
+
+	return code ? error_set(err, "cannot track the command: %s", strerror(-code)) : 0;
 }
 
 bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
@@ -436,11 +395,15 @@ static int ask(struct bpf_program *program, void *args, uint32_t size)
 	return answers[answer < sizeof(answers) / sizeof(*answers) ? answer : 2];
 }
 
+/* As take_milestone() in process.bpf.c knows it. */
+struct milestone {
+	uint64_t started_ns;
+	uint32_t tgid, what, told, gone, job, reserved;
+};
+
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
-	struct {
-		uint32_t tgid, what, gone, job;
-	} args = {.tgid = tgid, .what = what, .gone = gone, .job = job};
+	struct milestone args = {.tgid = tgid, .what = what, .gone = gone, .job = job};
 
 	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
@@ -465,12 +428,10 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
 
 int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told)
 {
-	struct {
-		uint64_t started_ns;
-		uint32_t tgid, told;
-	} args = {.started_ns = started_ns, .tgid = tgid, .told = told};
+	struct milestone args = {
+		.started_ns = started_ns, .tgid = tgid, .what = WIRE_PROGRAM, .told = told};
 
-	return ask(e->bpf->progs.tell_programs, &args, sizeof(args));
+	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
 
 void engine_free_job(struct engine *e, uint32_t job)
@@ -497,6 +458,17 @@ void engine_know_linker(struct engine *e, const struct wire_file *file)
 void engine_forget_linker(struct engine *e, const struct wire_file *file)
 {
 	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.linkers), file);
+}
+
+uint64_t engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later)
+{
+	struct {
+		uint64_t started_ns;
+		uint32_t tgid, later;
+	} args = {.started_ns = started_ns, .tgid = tgid, .later = later};
+
+	ask(e->bpf->progs.begin_search, &args, sizeof(args));
+	return __atomic_load_n(&e->bpf->bss->machine.changes, __ATOMIC_SEQ_CST);
 }
 
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
@@ -549,7 +521,7 @@ static int choose(struct engine *e, enum late_subject subject, const struct bpf_
 		  uint32_t tgid, const void *how, struct error *err)
 {
 	if (!e->late[subject])
-		e->late[subject] = late_programs_new(e->bpf, subject, err);
+		e->late[subject] = late_programs_new(e->bpf, e->types.path, subject, err);
 	if (!e->late[subject])
 		return -1;
 	return late_programs_choose(e->late[subject], map, tgid, how, err);
@@ -592,15 +564,52 @@ struct item_source *engine_items(struct engine *e, struct error *err)
 {
 	if (e->items)
 		return e->items;
-	e->items = item_source_new(e->bpf, err);
+	e->items = item_source_new(e->bpf, e->types.path, err);
 	if (e->items)
 		probes_add_program(e->probes, PROBE_ITEM, item_source_program(e->items));
 	return e->items;
 }
 
+struct gpu_source *engine_gpu(struct engine *e, struct error *err)
+{
+	if (e->gpu)
+		return e->gpu;
+	e->gpu = gpu_source_new(e->bpf, e->types.path, err);
+	if (!e->gpu)
+		return NULL;
+	probes_add_program(e->probes, PROBE_GPU, gpu_source_program(e->gpu, false));
+	probes_add_program(e->probes, PROBE_GPU_RETURN, gpu_source_program(e->gpu, true));
+	return e->gpu;
+}
+
+struct gpu_source *engine_gpu_loaded(const struct engine *e)
+{
+	return e->gpu;
+}
+
+void engine_say_loading(struct engine *e, bool loading)
+{
+	__atomic_store_n(&e->bpf->bss->machine.loading, loading, __ATOMIC_RELEASE);
+}
+
 const char *engine_clock_reason(const struct engine *e)
 {
 	return *e->clock_reason ? e->clock_reason : NULL;
+}
+
+const char *engine_stalls_lack(const struct engine *e)
+{
+	return e->stalls.lacks;
+}
+
+const struct wire_growth *engine_growth(const struct engine *e)
+{
+	return &e->bpf->bss->growth;
+}
+
+const struct capacity *engine_capacity(const struct engine *e)
+{
+	return &e->capacity;
 }
 
 unsigned int engine_pid_level(const struct engine *e)
@@ -616,85 +625,4 @@ int engine_control_fd(const struct engine *e)
 int engine_timeline_fd(const struct engine *e)
 {
 	return bpf_map__fd(e->bpf->maps.timeline);
-}
-
-static int ask_program(const struct bpf_program *program, struct engine_program *answer)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-	int fd = bpf_program__fd(program); /* -errno of one that was not loaded */
-
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
-		return -1;
-	*answer = (struct engine_program){
-		.name = bpf_program__name(program),
-		.fd = fd,
-		.verified_insns = info.verified_insns,
-		.run_ns = info.run_time_ns,
-		.runs = info.run_cnt,
-		.missed = info.recursion_misses,
-	};
-	return 0;
-}
-
-/* Describes the programs of an object behind the n that are there. Returns how many there are. */
-static size_t ask_programs(const struct qprof_bpf *bpf, struct engine_program *programs, size_t n,
-			   size_t room)
-{
-	struct bpf_program *program = NULL;
-
-	while (bpf && n < room && (program = bpf_object__next_program(bpf->obj, program)))
-		n += !ask_program(program, &programs[n]);
-	return n;
-}
-
-size_t engine_programs(const struct engine *e, struct engine_program *programs, size_t room)
-{
-	size_t n = ask_programs(e->bpf, programs, 0, room);
-
-	for (size_t i = 0; i < LATE_SUBJECTS; i++)
-		n = ask_programs(late_programs_own(e->late[i]), programs, n, room);
-	return ask_programs(item_source_own(e->items), programs, n, room);
-}
-
-enum { MAX_PROGRAMS = 64 };
-
-uint64_t engine_missed_events(const struct engine *e)
-{
-	struct engine_program programs[MAX_PROGRAMS];
-	const size_t n = engine_programs(e, programs, MAX_PROGRAMS);
-	uint64_t missed = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		/* What one timer misses, the next one tells. */
-		if (programs[i].fd != bpf_program__fd(e->bpf->progs.usage_tick))
-			missed += programs[i].missed;
-	}
-	return missed;
-}
-
-struct engine_cost engine_cost(const struct engine *e)
-{
-	struct engine_program programs[MAX_PROGRAMS];
-	struct engine_cost cost = {
-		.counted = e->stats_fd >= 0 || (e->always_counts && kernel_counts()),
-		.wait_ns = __atomic_load_n(&e->bpf->bss->machine.waited_ns, __ATOMIC_RELAXED),
-	};
-	const size_t n = cost.counted ? engine_programs(e, programs, MAX_PROGRAMS) : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		cost.run_ns += programs[i].run_ns;
-		cost.runs += programs[i].runs;
-	}
-	return cost;
-}
-
-const struct wire_job_shares *engine_job_shares(const struct engine *e)
-{
-	return &e->bpf->bss->job_shares;
-}
-
-struct wire_quality engine_quality(const struct engine *e)
-{
-	return e->bpf->bss->quality;
 }

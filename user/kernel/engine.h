@@ -19,7 +19,9 @@
 
 #include "base/error.h"
 #include "bpf/wire.h"
+#include "kernel/capacity.h"
 #include "kernel/features.h"
+#include "kernel/gpu_source.h"
 #include "kernel/item_source.h"
 #include "kernel/probes.h"
 
@@ -35,9 +37,13 @@ struct engine_config {
 	bool lone_target;	       /* see struct wire_config */
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool waits;		       /* tell what threads sleep for, at each context switch */
+	bool stacks;		       /* sample who makes memory grow: stack_source.h */
+	bool files;		       /* tell which files storage is used for: WIRE_STORED */
+	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
 	bool items;		       /* the same of engine_items() */
+	bool launches;		       /* engine_track_command(), not engine_track_existing() */
 	unsigned int max_jobs;	       /* at a time, in an audit; 0: as many as there may be */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
 };
@@ -51,14 +57,13 @@ int engine_attach(struct engine *e, struct error *err);
 /* Detaches and frees. NULL is fine. Waits for the kernel as probes_free() does. */
 void engine_free(struct engine *e);
 
-/*
- * Names a process for the next engine_track_existing(). running: it is the target itself, not a
- * launcher that will exec it.
- */
-int engine_add_target(struct engine *e, uint32_t tgid, bool running);
+/* Names a process for the next engine_track_existing(). */
+int engine_add_target(struct engine *e, uint32_t tgid);
 
 /* Tracks the targets and, unless the engine is not to follow, their descendants. */
 int engine_track_existing(struct engine *e, struct error *err);
+/* Tracks a launcher that will exec the target. */
+int engine_track_command(struct engine *e, pid_t pid, struct error *err);
 
 /* Returns true if the process with that start is tracked: it is until its exit. */
 bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
@@ -88,13 +93,15 @@ typedef void (*engine_process_fn)(void *context, const struct wire_process *proc
 int engine_tell_processes(struct engine *e, engine_process_fn tell, void *context);
 
 /*
- * Tells of each executable mapping of a regular file in process pid. address: if not 0, only of the
- * mapping that begins there, executable or not. Returns 0, also if there is no such process; or
- * -errno.
+ * Tells of each executable mapping of a regular file in process pid, until tell returns false.
+ * address: if not 0, only of the mapping that begins there, executable or not. Returns 0, also if
+ * there is no such process; or -errno.
  */
-typedef void (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
+typedef bool (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context);
+/* Returns true if a child that asks the engine, or attaches, needs that descriptor (aside.h). */
+bool engine_needs(void *context, int fd, const char *link);
 
 /* Tells the BPF side what a site's cookie means. Call it before the site is attached. */
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site);
@@ -119,6 +126,12 @@ bool engine_listens_to_child(struct engine *e, uint32_t tgid);
  * it. Returns NULL, and *err: this kernel cannot do it.
  */
 struct item_source *engine_items(struct engine *e, struct error *err);
+/* The same for what sees allocations on GPUs. */
+struct gpu_source *engine_gpu(struct engine *e, struct error *err);
+/* As engine_gpu(), and loads nothing: NULL if no process has mapped a library of a GPU. */
+struct gpu_source *engine_gpu_loaded(const struct engine *e);
+/* Programs wait longer while this is said: see struct wire_machine. */
+void engine_say_loading(struct engine *e, bool loading);
 
 /* Has the BPF side tell which files a process uses, as WIRE_FILE. Returns as engine_listen(). */
 int engine_watch(struct engine *e, uint32_t tgid, const struct wire_watching *how,
@@ -133,6 +146,12 @@ void engine_stop_watching(struct engine *e, uint32_t tgid);
  */
 int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told);
 
+/*
+ * A search of the process's mappings begins: what it maps from now on is told of again. later: it
+ * does not yet, and until it does, nothing is told of. Returns the number of the last change that
+ * the search will see, for engine_searched().
+ */
+uint64_t engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later);
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
@@ -149,8 +168,19 @@ void engine_know_code(struct engine *e, const struct wire_code *code);
 /* A file has changed: all processes wait again. */
 void engine_forget_code(struct engine *e);
 
+/*
+ * With engine_config.files: has the BPF side tell of files, as they are at last. Returns 1 if it
+ * has more to tell after the ring was read, 0 if not, or -errno.
+ */
+int engine_tell_files(struct engine *e);
+
 /* Returns why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
 const char *engine_clock_reason(const struct engine *e);
+/* Returns why reclaim is not told in full; "": it is. */
+const char *engine_stalls_lack(const struct engine *e);
+/* What was counted for stacks; all 0 without. */
+const struct wire_growth *engine_growth(const struct engine *e);
+const struct capacity *engine_capacity(const struct engine *e);
 const struct features *engine_features(const struct engine *e);
 struct probes *engine_probes(struct engine *e);
 
@@ -180,6 +210,7 @@ struct engine_cost {
 	 * Otherwise run_ns and runs are 0. */
 	bool counted;
 	uint64_t run_ns, runs;
+	uint64_t switch_ns, switches; /* the part at context switches and wake-ups, with waits */
 	/* Processes waited for the search of their new code. Part of run_ns, but for task work. */
 	uint64_t wait_ns;
 };

@@ -228,19 +228,10 @@ static int find_rss_layout(struct features *f, const struct btf *btf, struct err
 			 why);
 }
 
-int features_find(struct features *f, struct qprof_bpf *bpf, const struct features_use *use,
-		  struct error *err)
+int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
+		  const struct features_use *use, struct error *err)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	int code;
-
 	*f = (struct features){0};
-	if (!btf)
-		return error_set(
-			err,
-			"cannot read the kernel's type information: %s; qprof-bpf needs a kernel "
-			"with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)",
-			strerror(errno));
 	choose_calls(f, bpf, btf, use->count_splice);
 	choose_io_uring(bpf, btf);
 	bpf_program__set_autoload(bpf->progs.usage_tick,
@@ -251,8 +242,9 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, use->audit);
 	f->waits = has_waits(btf);
-	code = find_rss_layout(f, btf, err);
 	/* To load a program takes the kernel some 10 ms. */
+	bpf_program__set_autoload(bpf->progs.track_existing, !use->launches);
+	bpf_program__set_autoload(bpf->progs.track_command, use->launches);
 	bpf_program__set_autoload(bpf->progs.join_job, use->audit);
 	bpf_program__set_autoload(bpf->progs.tell_processes, use->audit);
 	bpf_program__set_autoload(bpf->progs.choose_pid_namespace, use->nested);
@@ -261,8 +253,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct featur
 	late_programs_expect(bpf, LATE_FILES,
 			     use->watches && tracepoint_args(btf, "sys_enter") > 0 &&
 				     tracepoint_args(btf, "sys_exit") > 0);
-	btf__free(btf);
-	return code;
+	return find_rss_layout(f, btf, err);
 }
 
 /* ---- In words ----------------------------------------------------------------------------------

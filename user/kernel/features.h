@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "kernel/rss_layout.h"
 
+struct btf;
 struct qprof_bpf;
 
 /*
@@ -49,14 +50,16 @@ struct features_use {
 	bool watches;	   /* the same of files */
 	bool curves;	   /* what trees use while they run, if timers can be watched */
 	bool waits;	   /* what threads sleep for */
+	bool launches;	   /* nothing is tracked that ran before */
 };
 
 /*
- * Finds out what the kernel can do, and chooses the programs of the object that are loaded, but for
- * those of probes.h. Returns 0; or -1 and *err, where the kernel would be misread.
+ * Finds out what the kernel with these types can do, and chooses the programs of the object that
+ * are loaded, but for those of probes.h. Returns 0; or -1 and *err, where the kernel would be
+ * misread.
  */
-int features_find(struct features *f, struct qprof_bpf *bpf, const struct features_use *use,
-		  struct error *err);
+int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
+		  const struct features_use *use, struct error *err);
 
 /* Where the figures come from on this kernel, in words. */
 struct features_backends {

@@ -16,7 +16,8 @@ struct item_source {
 	struct bpf_program *program;
 };
 
-struct item_source *item_source_new(const struct qprof_bpf *engines, struct error *err)
+struct item_source *item_source_new(const struct qprof_bpf *engines, const char *types,
+				    struct error *err)
 {
 	struct item_source *source = calloc(1, sizeof(*source));
 	static const char *const names[] = {"item_hit", NULL};
@@ -29,7 +30,7 @@ struct item_source *item_source_new(const struct qprof_bpf *engines, struct erro
 	source->maps = engines;
 	source->program = engines->progs.item_hit;
 	if (bpf_program__fd(source->program) < 0)
-		source->own = late_load(engines, names, &code);
+		source->own = late_load(engines, types, names, NULL, &code);
 	if (source->own)
 		source->program = source->own->progs.item_hit;
 	if (!code)

@@ -17,7 +17,8 @@ struct bpf_program;
 struct qprof_bpf;
 
 /* Loads the program. Returns NULL, and *err: this kernel cannot do it. */
-struct item_source *item_source_new(const struct qprof_bpf *engines, struct error *err);
+struct item_source *item_source_new(const struct qprof_bpf *engines, const char *types,
+				    struct error *err);
 void item_source_free(struct item_source *source);
 /* Returns the object that has the program; NULL for NULL. */
 const struct qprof_bpf *item_source_own(const struct item_source *source);

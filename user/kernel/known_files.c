@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include <utlist.h>
+
 struct known_file *known_files_find(const struct known_files *files, const struct wire_file *key)
 {
 	struct known_file *file;
@@ -11,35 +13,51 @@ struct known_file *known_files_find(const struct known_files *files, const struc
 	return file;
 }
 
-/* Forgets all of them at once, so that the next file does not find the table full again. */
-static void forget_unattached(struct known_files *files)
+void known_files_use(struct known_files *files, struct known_file *file)
 {
-	struct known_file *file, *next;
+	DL_DELETE(files->oldest, file);
+	DL_APPEND(files->oldest, file);
+}
 
-	HASH_ITER (hh, files->first, file, next)
+/*
+ * Returns the one that was not used for the longest time, of those without probes. Those with
+ * probes that are in the way go behind all others.
+ */
+static struct known_file *least_used(struct known_files *files)
+{
+	for (size_t n = HASH_COUNT(files->first); n; n--) {
+		struct known_file *file = files->oldest;
+
 		if (!file->attached && file->lease < 0)
-			known_files_remove(files, file);
+			return file;
+		known_files_use(files, file);
+	}
+	return NULL;
 }
 
 struct known_file *known_files_add(struct known_files *files, const struct wire_file *key)
 {
-	struct known_file *file;
+	struct known_file *file = NULL;
 
-	if (HASH_COUNT(files->first) >= files->limit)
-		forget_unattached(files);
-	if (HASH_COUNT(files->first) >= files->limit)
-		return NULL;
+	if (HASH_COUNT(files->first) >= files->limit) {
+		file = least_used(files);
+		if (!file)
+			return NULL;
+		known_files_remove(files, file);
+	}
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return NULL;
 	file->key = *key;
 	file->lease = -1;
 	HASH_ADD(hh, files->first, key, sizeof(file->key), file);
+	DL_APPEND(files->oldest, file);
 	return file;
 }
 
 void known_files_remove(struct known_files *files, struct known_file *file)
 {
 	HASH_DEL(files->first, file);
+	DL_DELETE(files->oldest, file);
 	free(file);
 }

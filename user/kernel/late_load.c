@@ -10,7 +10,7 @@
 
 #include "kernel/skeleton.h"
 
-static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines)
+static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *maps)
 {
 	struct bpf_map *map;
 
@@ -18,8 +18,14 @@ static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines)
 	{
 		const struct bpf_map *other =
 			bpf_object__find_map_by_name(engines->obj, bpf_map__name(map));
-		int err = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
+		int err;
 
+		if (other && !bpf_map__autocreate(other)) {
+			bpf_map__set_autocreate(
+				map, maps && !strncmp(bpf_map__name(map), maps, strlen(maps)));
+			continue;
+		}
+		err = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
 		if (err)
 			return err;
 	}
@@ -45,10 +51,11 @@ static bool is_one_of(const char *name, const char *const names[])
 	return *names;
 }
 
-static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *const names[])
+static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *const names[],
+		const char *maps)
 {
 	struct bpf_program *program = NULL;
-	const int err = share_maps(own, engines);
+	const int err = share_maps(own, engines, maps);
 
 	while ((program = bpf_object__next_program(own->obj, program)))
 		choose(program, engines, is_one_of(bpf_program__name(program), names));
@@ -57,11 +64,13 @@ static int load(struct qprof_bpf *own, const struct qprof_bpf *engines, const ch
 	return err ? err : qprof_bpf__load(own);
 }
 
-struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *const names[], int *code)
+struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *types,
+			    const char *const names[], const char *maps, int *code)
 {
-	struct qprof_bpf *own = qprof_bpf__open();
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = types);
+	struct qprof_bpf *own = qprof_bpf__open_opts(&opts);
 
-	*code = own ? load(own, engines, names) : -errno;
+	*code = own ? load(own, engines, names, maps) : -errno;
 	if (!*code)
 		return own;
 	qprof_bpf__destroy(own);

@@ -72,14 +72,15 @@ void late_programs_hold(struct qprof_bpf *engines)
 	}
 }
 
-static int open_alone(struct late_programs *late, const struct qprof_bpf *engines)
+static int open_alone(struct late_programs *late, const struct qprof_bpf *engines,
+		      const char *types)
 {
 	const char *names[MAX_LATE + 1] = {NULL};
 	int code;
 
 	for (size_t i = 0; i < MAX_LATE && late->programs.at[i]; i++)
 		names[i] = bpf_program__name(late->programs.at[i]);
-	late->own = late_load(engines, names, &code);
+	late->own = late_load(engines, types, names, NULL, &code);
 	for (size_t i = 0; late->own && i < MAX_LATE && names[i]; i++)
 		late->programs.at[i] = bpf_object__find_program_by_name(late->own->obj, names[i]);
 	return code;
@@ -95,8 +96,8 @@ static int fail(enum late_subject subject, int code, struct error *err)
 	return error_set(err, "cannot load %s: %s", what[subject], strerror(-code));
 }
 
-struct late_programs *late_programs_new(const struct qprof_bpf *engines, enum late_subject subject,
-					struct error *err)
+struct late_programs *late_programs_new(const struct qprof_bpf *engines, const char *types,
+					enum late_subject subject, struct error *err)
 {
 	struct late_programs *late = calloc(1, sizeof(*late));
 	int code = 0;
@@ -108,7 +109,7 @@ struct late_programs *late_programs_new(const struct qprof_bpf *engines, enum la
 	late->subject = subject;
 	late->programs = programs_of(engines, subject);
 	if (bpf_program__fd(late->programs.at[0]) < 0)
-		code = open_alone(late, engines);
+		code = open_alone(late, engines, types);
 	if (!code)
 		return late;
 	late_programs_free(late);

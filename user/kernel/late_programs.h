@@ -27,9 +27,9 @@ void late_programs_expect(struct qprof_bpf *engines, enum late_subject subject, 
 /* The engine does not attach them. */
 void late_programs_hold(struct qprof_bpf *engines);
 
-/* Loads the programs. Returns NULL, and *err: this kernel cannot do it. */
-struct late_programs *late_programs_new(const struct qprof_bpf *engines, enum late_subject subject,
-					struct error *err);
+/* Loads the programs; types: see late_load.h. Returns NULL, and *err: this kernel cannot do it. */
+struct late_programs *late_programs_new(const struct qprof_bpf *engines, const char *types,
+					enum late_subject subject, struct error *err);
 void late_programs_free(struct late_programs *late);
 /*
  * Has them tell of a process, by its entry in a map of theirs, and attaches them if it is the

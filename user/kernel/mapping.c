@@ -12,9 +12,10 @@
 
 #include "kernel/pids.h"
 
-static void copy_mapping(void *context, const struct wire_mapping *m)
+static bool copy_mapping(void *context, const struct wire_mapping *m)
 {
 	*(struct wire_mapping *)context = *m;
+	return false;
 }
 
 int mapping_identify(struct engine *e, int fd, struct wire_mapping *m)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/amounts.h"
-#include "kernel/memory_limit.h"
+#include "kernel/hierarchy.h"
 
 enum { NAME_MAX_BYTES = 3 * PATH_MAX };
 
@@ -32,9 +32,9 @@ static bool is_root(const struct memory_cgroup *cgroup)
 
 bool memory_cgroup_of(uint32_t pid, struct memory_cgroup *cgroup)
 {
-	struct memory_hierarchy h;
+	struct hierarchy h;
 
-	if (!memory_hierarchy_of(pid, &h))
+	if (!hierarchy_of(pid, "memory", &h))
 		return false;
 	cgroup->v1 = h.v1;
 	snprintf(cgroup->directory, sizeof(cgroup->directory), "%s%s", h.mount, h.path);

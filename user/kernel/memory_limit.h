@@ -24,6 +24,7 @@ void memory_limit_of(uint32_t pid, struct memory_limit *limit);
 struct memory_room {
 	unsigned int index; /* the same at each reading, below MEMORY_ROOMS */
 	bool of_process;    /* it is about the address space of one process */
+	bool of_cgroup;
 	const char *of; /* as above, or "RLIMIT_AS", "RLIMIT_DATA"; valid as long as the limits */
 	/*
 	 * Page cache of a cgroup, and what the kernel takes for available of the machine, is left:
@@ -50,21 +51,5 @@ bool memory_is_limited(uint32_t pid);
 /* Returns the page cache of a cgroup with those below it, by the text of its memory.stat, which is
  * taken apart. Pure. */
 uint64_t memory_stat_cache(char *stat);
-
-struct memory_hierarchy {
-	char mount[PATH_MAX]; /* where it is mounted */
-	char path[PATH_MAX];  /* of the process below that; "": there */
-	const char *file;     /* that has the limit of a cgroup */
-	bool v1;
-};
-
-/* Finds the memory hierarchy of a process, as far as our mounts show it. Returns false if not. */
-bool memory_hierarchy_of(uint32_t pid, struct memory_hierarchy *h);
-
-/*
- * Finds the memory hierarchy of a process by the text of its /proc/PID/cgroup and of
- * /proc/self/mountinfo. Returns false if there is none, or it is not to be seen here. Pure.
- */
-bool memory_hierarchy_find(FILE *cgroups, FILE *mounts, struct memory_hierarchy *h);
 
 #endif

@@ -7,12 +7,15 @@ bool patience_has(struct patience *p, uid_t uid, uint64_t now_ms)
 		p->since_ms = now_ms;
 		p->lost_ms = 0;
 	}
-	if (p->lost_ms >= p->most_ms)
-		return false;
+	return p->lost_ms < p->most_ms && !patience_rests(p, uid, now_ms);
+}
+
+bool patience_rests(const struct patience *p, uid_t uid, uint64_t now_ms)
+{
 	for (unsigned int i = 0; i < PATIENCE_USERS; i++)
 		if (p->resting[i].uid == uid && now_ms < p->resting[i].until_ms)
-			return false;
-	return true;
+			return true;
+	return false;
 }
 
 void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms)

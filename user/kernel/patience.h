@@ -28,6 +28,8 @@ struct patience {
 
 /* Returns true if a file of the user may be waited for. now_ms: of a clock that never stands. */
 bool patience_has(struct patience *p, uid_t uid, uint64_t now_ms);
+/* Returns true if a file of the user took too long of late. */
+bool patience_rests(const struct patience *p, uid_t uid, uint64_t now_ms);
 /* A file of the user was waited for in vain, for so long. */
 void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms);
 

@@ -9,18 +9,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/wire.h"
 
 /* The BPF programs that go to a place in a file. */
 enum probe {
 	PROBE_SITE,   /* a checkpoint; the cookie is the index of its site */
 	PROBE_LINKER, /* _dl_debug_state of a dynamic linker */
 	PROBE_ITEM,   /* of a recipe; the cookie is the index of its site */
+	PROBE_GPU,    /* begin of a function of gpu_calls.h; the cookie is its index */
 	PROBE_CALL,   /* begin of a function whose return needs its arguments; before these: */
 	PROBE_LIBC_VMSPLICE, /* return of libc's vmsplice() */
 	PROBE_LIBAIO_SUBMIT, /* return of libaio's io_submit() */
 	PROBE_LIBC_SPLICE,   /* return of libc's splice() or tee() */
 	PROBE_LIBC_VM_READ,  /* return of libc's process_vm_readv() */
 	PROBE_LIBC_VM_WRITE, /* return of libc's process_vm_writev() */
+	PROBE_GPU_RETURN,    /* return of a function as for PROBE_GPU */
 	PROBE_KINDS,
 };
 
@@ -52,15 +57,24 @@ struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls);
 void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *program);
 
 /*
+ * From now on nothing is attached to a file, or removed from it, while somebody who has it mapped
+ * keeps his memory map locked (holders.h). program: find_holder, loaded.
+ */
+void probes_mind_holders(struct probes *p, const struct bpf_program *program);
+/* Who was in the way when probes_attach() returned -EBUSY; 0: nobody knows. */
+pid_t probes_holder(const struct probes *p);
+
+/*
  * Detaches all and frees. NULL is fine. Waits until the kernel has let go of the probes, some
- * 100 ms; at most two seconds, since a process that hangs in a probe makes the kernel wait.
+ * 100 ms; at most two seconds, since a process that hangs in a probe makes the kernel wait; and a
+ * quarter if one has done so for that long before.
  */
 void probes_free(struct probes *p);
 
 /*
  * Attaches a program to n places in the file that is open at fd, for all processes that map it, now
  * and later. The caller may close fd afterwards. Returns 0 if all are attached; or -errno, and none
- * is.
+ * is. -EBUSY: to attach would hold up the whole machine, as somebody is in the way.
  */
 int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, int fd,
 		  const struct probe_place *places, size_t n);
@@ -73,18 +87,34 @@ struct probe_link {
 };
 
 /*
- * A child process may attach for its parent. Before it attaches anything, announce() is called. It
- * hands over its links, from the number on that there were before; the parent adopts them, and
- * closes them when it detaches them. Returns 0; or -ENOMEM, and the link is closed.
+ * A child process may attach for its parent. It hands over its links, from the number on that there
+ * were before; the parent adopts them, and closes them when it detaches them. Returns 0; or
+ * -ENOMEM, and the link is closed.
  */
-void probes_announce(struct probes *p, void (*announce)(void *context), void *context);
 size_t probes_count(const struct probes *p);
 struct probe_link probes_link(const struct probes *p, size_t i);
 int probes_adopt(struct probes *p, const struct probe_link *link);
 
-/* Detaches what was attached as that group. Returns after 50 ms even if the kernel still waits. */
-void probes_detach(struct probes *p, uint32_t group);
-/* Detaches what was attached as PROBE_ITEM with that item. Returns likewise. */
+/*
+ * Detaches what was attached as that group, in that file, and then closes the lease (a descriptor
+ * of the file, or -1): a process of its own does (removals.h), and nothing waits for it here.
+ * Returns false if there is nothing to detach.
+ */
+bool probes_detach(struct probes *p, uint32_t group, const struct wire_file *file, int lease);
+/* Before probes_free(): takes over a descriptor of a file that has probes yet. */
+void probes_take_lease(struct probes *p, int lease);
+/* Detaches what was attached as PROBE_ITEM with that item, likewise. */
 void probes_detach_item(struct probes *p, uint32_t item);
+/*
+ * Calls gone() when a group that was detached is gone for good, and nothing is at one of its probes
+ * any more: by probes_tend(), which is to be called when the epoll instance is readable.
+ */
+void probes_watch(struct probes *p, int epoll, void (*gone)(void *context, uint32_t group),
+		  void *context);
+void probes_tend(struct probes *p);
+/* Returns true if some group is not gone yet. */
+bool probes_leaving(const struct probes *p);
+/* Before something is attached in the file anew: waits for what is detached from it, for 50 ms. */
+void probes_settle(struct probes *p, const struct wire_file *file);
 
 #endif

@@ -99,6 +99,13 @@ static int read_stat(pid_t pid, struct stat_line *stat)
 	return 0;
 }
 
+bool procfs_is_runnable(pid_t pid)
+{
+	struct stat_line stat = {0};
+
+	return !read_stat(pid, &stat) && stat.state == 'R';
+}
+
 int procfs_check_target(pid_t pid, struct error *err)
 {
 	struct stat_line stat = {0};
@@ -173,9 +180,9 @@ ssize_t procfs_executable(pid_t pid, char *path, size_t size)
 	return n;
 }
 
-ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
+static ssize_t read_words(pid_t pid, const char *name, char *buffer, size_t size)
 {
-	FILE *file = open_file(pid, "cmdline");
+	FILE *file = open_file(pid, name);
 	size_t n;
 
 	if (!file)
@@ -183,6 +190,16 @@ ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
 	n = fread(buffer, 1, size, file);
 	fclose(file);
 	return n;
+}
+
+ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size)
+{
+	return read_words(pid, "cmdline", buffer, size);
+}
+
+ssize_t procfs_environ(pid_t pid, char *buffer, size_t size)
+{
+	return read_words(pid, "environ", buffer, size);
 }
 
 /* Parses "start-end perms offset major:minor inode   path". Returns false if it is not wanted. */
@@ -196,8 +213,8 @@ static bool parse_mapping(char *line, bool executable, struct procfs_mapping *m)
 	/* Most are not executable, and scanning costs more than all else here. */
 	if (!blank || strlen(blank) < 5 || (executable && blank[3] != 'x'))
 		return false;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &m->start, &m->end,
-		   perms, &major, &minor, &m->inode, &path) != 6 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
+		   &m->end, perms, &m->offset, &major, &minor, &m->inode, &path) != 7 ||
 	    !m->inode)
 		return false;
 	m->device = (uint64_t)major << 32 | minor;
@@ -250,6 +267,7 @@ static int each_by_query(int fd, bool executable, procfs_visit_fn visit, void *c
 		m = (struct procfs_mapping){
 			.start = q.vma_start,
 			.end = q.vma_end,
+			.offset = q.vma_offset,
 			.device = (uint64_t)q.dev_major << 32 | q.dev_minor,
 			.inode = q.inode,
 			.path = q.vma_name_size ? path : "",
@@ -333,15 +351,14 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
 	return err;
 }
 
+/* The owner of /proc/PID may be root instead: of a process that keeps others from debugging it. */
 int procfs_user(pid_t pid, uid_t *uid)
 {
-	struct stat st;
-	char path[32];
+	const long number = read_status(pid, "Uid:");
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (stat(path, &st))
-		return -errno;
-	*uid = st.st_uid;
+	if (number < 0)
+		return -ESRCH;
+	*uid = (uid_t)number;
 	return 0;
 }
 

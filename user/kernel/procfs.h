@@ -20,6 +20,8 @@ int procfs_check_target(pid_t pid, struct error *err);
 
 /* Returns true if pid is still the process that started then (CLOCK_BOOTTIME), not another. */
 bool procfs_is_still(pid_t pid, uint64_t started_ns);
+/* Returns true if it runs, or waits for nothing but a CPU. */
+bool procfs_is_runnable(pid_t pid);
 
 /* Returns true if it runs a program that it has executed itself, not its parent's. */
 bool procfs_has_executed(pid_t pid);
@@ -32,6 +34,8 @@ ssize_t procfs_executable(pid_t pid, char *path, size_t size);
 
 /* Stores the argv of a process, NUL-separated, at most size bytes. */
 ssize_t procfs_cmdline(pid_t pid, char *buffer, size_t size);
+/* Likewise its variables, as they were when it executed its program. */
+ssize_t procfs_environ(pid_t pid, char *buffer, size_t size);
 
 /* Memory of the machine, in bytes. */
 struct procfs_memory {
@@ -46,6 +50,7 @@ uint32_t procfs_max_mappings(void);
 /* A file that a process has mapped. */
 struct procfs_mapping {
 	uint64_t start, end;
+	uint64_t offset;	/* of the file, at start */
 	uint64_t device, inode; /* identify the file; stat(2) may say something else */
 	const char *path;	/* as the process sees it; may be gone, or another file's by now */
 };
@@ -71,7 +76,7 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context);
 /* Stores the path of a mapped file, as the process sees it, and a NUL that is not counted. */
 ssize_t procfs_mapping_path(pid_t pid, uint64_t start, uint64_t end, char *path, size_t size);
 
-/* Finds whose process it is. Returns 0, or -errno. */
+/* Finds whose process it is: its real user. Returns 0, or -errno. */
 int procfs_user(pid_t pid, uid_t *uid);
 
 /*

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 
 struct look {
 	bool python, library, trace;
@@ -39,7 +39,7 @@ static int note(void *context, const struct procfs_mapping *m)
 int python_marks_look(pid_t pid, enum python_marks *found)
 {
 	struct look look = {0};
-	const int err = procfs_each_mapped(pid, note, &look);
+	const int err = procfs_aside_each_mapped(pid, note, &look);
 
 	*found = look.library  ? PYTHON_HEARD
 		 : look.trace  ? PYTHON_NO_LIBRARY

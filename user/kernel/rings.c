@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <bpf/libbpf.h>
 
@@ -14,7 +16,8 @@ enum {
 	BLOCK_SIZE = 256 << 10,
 	MAX_BLOCKS = 1024,     /* 256 MiB; beyond, records stay in the ring */
 	RECORDS_A_SLICE = 128, /* handed out by one call */
-	QUEUE_IS_FULL = -4095, /* no errno */
+	TURN_NS = 100000000,   /* what arrives is handled for so long before others have a turn */
+	ENOUGH = -4095,	       /* no errno */
 };
 
 /* A block of the queue. Its records follow each other, each 8-byte aligned. */
@@ -30,7 +33,22 @@ struct rings {
 	struct block *first, *last;
 	size_t blocks;
 	uint64_t bad;
+	uint64_t turn_ns; /* when this turn is over */
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Only a search of new code takes long: a program that asks for one over and over would keep us. */
+static bool turn_is_over(const struct rings *r, const struct wire_header *record)
+{
+	return (record->kind == WIRE_MAPPED || record->kind == WIRE_EXEC) && now_ns() > r->turn_ns;
+}
 
 static size_t aligned(size_t size)
 {
@@ -58,8 +76,8 @@ static void *extend(struct rings *r, size_t size)
 	return block->bytes + block->filled - aligned(size);
 }
 
-/* libbpf counts a record as consumed whatever this returns. So QUEUE_IS_FULL comes with the last
- * record that fits, not with the first that does not. */
+/* libbpf counts a record as consumed whatever this returns. So ENOUGH comes with the last record
+ * that fits, not with the first that does not. */
 static int queue_record(void *context, void *data, size_t size)
 {
 	struct rings *r = context;
@@ -74,7 +92,7 @@ static int queue_record(void *context, void *data, size_t size)
 	if (!room)
 		return -ENOMEM;
 	memcpy(room, data, size);
-	return r->blocks < MAX_BLOCKS ? 0 : QUEUE_IS_FULL;
+	return r->blocks < MAX_BLOCKS && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
 struct rings *rings_new(const struct engine *e, const struct rings_handler *handler)
@@ -150,17 +168,18 @@ static const struct wire_header *next_record(struct rings *r)
 int rings_read(struct rings *r)
 {
 	const struct wire_header *record;
-	int err;
+	int err, taken = 0;
 
 	if (r->blocks < MAX_BLOCKS) {
-		err = ring_buffer__consume(r->buffer);
-		if (err < 0 && err != QUEUE_IS_FULL)
-			return err;
+		r->turn_ns = now_ns() + TURN_NS;
+		taken = ring_buffer__consume(r->buffer);
+		if (taken < 0 && taken != ENOUGH)
+			return taken;
 	}
 	for (int i = 0; i < RECORDS_A_SLICE; i++) {
 		record = next_record(r);
 		if (!record)
-			return 0;
+			return taken == ENOUGH;
 		err = r->handler.record(r->handler.context, record);
 		if (err)
 			return err;

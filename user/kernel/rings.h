@@ -31,9 +31,9 @@ void rings_free(struct rings *r);
 int rings_fd(const struct rings *r);
 
 /*
- * Empties the rings into the queue, and hands out at most 128 records of the queue, so that the
- * caller can do its other work in between. Returns 1 if records are still queued; 0 if not; what
- * `record` returned if that is not 0; or -ENOMEM.
+ * Empties the rings into the queue, unless that takes more than 100 ms, and hands out at most 128
+ * records of the queue, so that the caller can do its other work in between. Returns 1 if there are
+ * more; 0 if not; what `record` returned if that is not 0; or -ENOMEM.
  */
 int rings_read(struct rings *r);
 

@@ -9,8 +9,22 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 
-enum { MAX_SITES = 16384 /* the size of the map `sites` */ };
+struct site {
+	char *name;	/* NULL: it was given back */
+	uint32_t group; /* of its file */
+	uint32_t next;	/* of those that were given back: index + 1 of the next, 0: none */
+	bool retired;
+	struct site_owner *owner;
+};
+
+/* A user with sites. */
+struct site_owner {
+	uid_t uid;
+	size_t has;
+	UT_hash_handle hh;
+};
 
 static bool is_ours(const struct usdt_probe *probe)
 {
@@ -60,33 +74,139 @@ enum wire_what sites_classify(const struct usdt_probe *probe, const char *const 
 	return 0;
 }
 
-void sites_begin_file(struct sites *s)
+static size_t most(const struct sites *s)
 {
-	s->before_file = s->n;
+	return s->most && s->most < SITES_MAX ? s->most : SITES_MAX;
+}
+
+static struct site_owner *find_owner(const struct sites *s, uid_t uid)
+{
+	struct site_owner *owner;
+
+	HASH_FIND(hh, s->owners, &uid, sizeof(uid), owner);
+	return owner;
+}
+
+/* Returns NULL without memory. */
+static struct site_owner *get_owner(struct sites *s, uid_t uid)
+{
+	struct site_owner *owner = find_owner(s, uid);
+
+	if (owner)
+		return owner;
+	owner = calloc(1, sizeof(*owner));
+	if (!owner)
+		return NULL;
+	owner->uid = uid;
+	HASH_ADD(hh, s->owners, uid, sizeof(owner->uid), owner);
+	if (owner->hh.tbl)
+		return owner;
+	free(owner);
+	return NULL;
+}
+
+/* Unless it has sites. */
+static void forget_owner(struct sites *s, struct site_owner *owner)
+{
+	if (!owner || owner->has)
+		return;
+	HASH_DEL(s->owners, owner);
+	free(owner);
+}
+
+void sites_begin_file(struct sites *s, uint32_t group, uid_t owner)
+{
+	s->group = group;
+	s->owner = owner;
+	s->of_file = 0;
+}
+
+/* With each that somebody gets, he has one more and all others one less. */
+static size_t share(size_t has, size_t left)
+{
+	return has < left ? (left - has + 1) / 2 : 0;
 }
 
 size_t sites_left_for_file(const struct sites *s)
 {
-	const size_t has = s->n - s->before_file, left = MAX_SITES - s->n;
+	const size_t left = most(s) - s->in_use;
+	const struct site_owner *owner = find_owner(s, s->owner);
+	const size_t of_file = share(s->of_file, left);
+	const size_t of_owner = s->owner ? share(owner ? owner->has : 0, left) : left;
 
-	/* With each that it gets, it has one more and all others one less. */
-	return has < left ? (left - has + 1) / 2 : 0;
+	return of_file < of_owner ? of_file : of_owner;
+}
+
+/* Returns the index of a site that is not in use, or -errno. */
+static int take_free(struct sites *s)
+{
+	const uint32_t index = s->free - 1;
+	struct site *all;
+
+	if (s->free) {
+		s->free = s->sites[index].next;
+		return (int)index;
+	}
+	all = array_reserve(s->sites, s->n, &s->room, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	s->sites = all;
+	return (int)s->n++;
+}
+
+static void free_site(struct sites *s, uint32_t index)
+{
+	free(s->sites[index].name);
+	s->sites[index] = (struct site){.next = s->free};
+	s->free = index + 1;
 }
 
 int sites_add_name(struct sites *s, const char *name)
 {
-	char **names;
+	struct site_owner *owner = get_owner(s, s->owner);
+	struct site site = {.name = strdup(name), .group = s->group, .owner = owner};
+	int index = -ENOMEM;
 
-	if (s->n == MAX_SITES)
-		return -ENOSPC;
-	names = array_reserve(s->names, s->n, &s->room, sizeof(*names));
-	if (!names)
-		return -ENOMEM;
-	s->names = names;
-	s->names[s->n] = strdup(name);
-	if (!s->names[s->n])
-		return -ENOMEM;
-	return (int)s->n++;
+	if (owner && site.name)
+		index = sites_left_for_file(s) ? take_free(s) : -EDQUOT;
+	if (index < 0) {
+		free(site.name);
+		forget_owner(s, owner);
+		return index;
+	}
+	s->sites[index] = site;
+	s->in_use++;
+	s->of_file++;
+	owner->has++;
+	if (s->added)
+		s->added(s->context, name, (uint32_t)index);
+	return index;
+}
+
+void sites_retire(struct sites *s, uint32_t group)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct site *site = &s->sites[i];
+
+		if (!site->name || site->retired || site->group != group)
+			continue;
+		site->retired = s->retiring = true;
+	}
+}
+
+void sites_give_back(struct sites *s)
+{
+	for (uint32_t i = 0; s->retiring && i < s->n; i++) {
+		struct site_owner *owner = s->sites[i].owner;
+
+		if (!s->sites[i].retired)
+			continue;
+		free_site(s, i);
+		s->in_use--;
+		owner->has--;
+		forget_owner(s, owner);
+	}
+	s->retiring = false;
 }
 
 /* Keeps the name of the next site. */
@@ -101,36 +221,56 @@ static int add_probe(struct sites *s, const struct usdt_probe *probe)
 	return sites_add_name(s, name);
 }
 
+/* Where libstdc++, the library or linked into a program, throws and catches. Returns 0 if it is no
+ * such place. */
+static uint8_t exception_site(const struct usdt_probe *probe)
+{
+	if (strcmp(probe->provider, "libstdcxx"))
+		return 0;
+	if (!strcmp(probe->name, "catch"))
+		return WIRE_CAUGHT;
+	return !strcmp(probe->name, "throw") && !probe->refused ? WIRE_THROWN : 0;
+}
+
 int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe, const char **why)
 {
 	struct wire_site site = {.arg = {probe->arg[0], probe->arg[1]}};
+	uint8_t exception = 0;
 	int index, err;
 
 	*why = NULL;
 	site.what = sites_classify(probe, s->patterns, s->n_patterns, &site.named_by_site);
+	if (!site.what && s->throws)
+		site.what = exception = exception_site(probe);
 	if (!site.what)
 		return -ENOENT;
-	if (!sites_left_for_file(s))
-		return -EDQUOT;
 	/* Its hits are counted all the same, without the argument that cannot be read. */
-	if (!site.named_by_site)
+	if (!site.named_by_site && !exception)
 		*why = probe->refused;
 	index = add_probe(s, probe);
-	err = index < 0 ? index : engine_set_site(e, index, &site);
+	err = index < 0 ? index : engine_set_site(e, (uint32_t)index, &site);
+	s->found += !err && !exception;
 	if (!err)
 		return index;
-	*why = strerror(-err);
+	if (err != -EDQUOT)
+		*why = strerror(-err);
 	return err;
 }
 
 const char *sites_name(const struct sites *s, uint32_t site)
 {
-	return site < s->n ? s->names[site] : "(unknown probe)";
+	return site < s->n && s->sites[site].name ? s->sites[site].name : "(unknown probe)";
 }
 
 void sites_free(struct sites *s)
 {
+	struct site_owner *owner, *next;
+
 	for (size_t i = 0; i < s->n; i++)
-		free(s->names[i]);
-	free(s->names);
+		free(s->sites[i].name);
+	free(s->sites);
+	HASH_ITER (hh, s->owners, owner, next) {
+		HASH_DEL(s->owners, owner);
+		free(owner);
+	}
 }

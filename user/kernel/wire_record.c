@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/wire_record.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/wire.h"
@@ -44,7 +45,26 @@ static bool death_ok(const struct wire_death *death, size_t size)
 
 static bool ending_ok(const struct wire_ending *ending, size_t size)
 {
-	return size >= sizeof(*ending) && ending->by <= WIRE_BY_TREE && ending->signal <= 64;
+	return size >= sizeof(*ending) && ending->by <= WIRE_BY_TREE && ending->signal <= 64 &&
+	       ending->n_devices <= WIRE_DEVICES_MAX;
+}
+
+static bool gpu_ok(const struct wire_gpu *gpu, size_t size)
+{
+	return size >= sizeof(*gpu) && gpu->why >= WIRE_GPU_CHECKPOINT && gpu->why <= WIRE_GPU_EXIT;
+}
+
+static bool refused_ok(const struct wire_gpu_refused *refused, size_t size)
+{
+	return size >= sizeof(*refused) && refused->place < WIRE_GPU_PLACES &&
+	       refused->vendor >= WIRE_GPU_NVIDIA && refused->vendor <= WIRE_GPU_AMD;
+}
+
+static bool stored_name_ok(const struct wire_stored_name *name, size_t size)
+{
+	const size_t before = offsetof(struct wire_stored_name, parts);
+
+	return size >= before && name->len <= sizeof(name->parts) && size >= before + name->len;
 }
 
 bool wire_record_ok(const void *data, size_t size)
@@ -70,6 +90,18 @@ bool wire_record_ok(const void *data, size_t size)
 		return death_ok(data, size);
 	case WIRE_ENDING:
 		return ending_ok(data, size);
+	case WIRE_GPU:
+		return gpu_ok(data, size);
+	case WIRE_GPU_POINT:
+		return size >= sizeof(struct wire_gpu_point);
+	case WIRE_GPU_CODE:
+		return size >= sizeof(struct wire_gpu_code);
+	case WIRE_GPU_REFUSED:
+		return refused_ok(data, size);
+	case WIRE_STORED:
+		return size >= sizeof(struct wire_stored);
+	case WIRE_STORED_NAME:
+		return stored_name_ok(data, size);
 	}
 	return false;
 }

@@ -164,6 +164,7 @@ static int attach_some(struct places *p, const struct probe_place *list, size_t 
 	const int err = probes_attach(engine_probes(s->engine), PROBE_ITEM, owner, s->fd, list, n);
 
 	s->attached |= !err;
+	s->held |= err == -EBUSY;
 	return err;
 }
 
@@ -175,7 +176,7 @@ static void attach(struct places *p)
 {
 	int err = p->n ? attach_some(p, p->list, p->n) : 0;
 
-	for (size_t i = 0; err && i < p->n; i++) {
+	for (size_t i = 0; err && !p->search->held && i < p->n; i++) {
 		const int one = attach_some(p, &p->list[i], 1);
 
 		p->err = one ? one : p->err;

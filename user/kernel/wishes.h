@@ -49,6 +49,7 @@ struct wish_search {
 	uint64_t *digest;
 	bool comparing; /* only the digest is wanted */
 	bool attached;	/* something was */
+	bool held;	/* something was not: see holders.h */
 	void (*warn)(void *context, const char *what, const char *why);
 	void *context;
 };

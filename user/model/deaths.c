@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "model/cxx_name.h"
 #include "model/processes.h"
 
 /* Puts what comes before a name in front of it: the names are read from the end. */
@@ -128,6 +129,8 @@ const char *profile_limit_name(enum profile_limit limit)
 		return "RLIMIT_AS";
 	case PROFILE_DATA:
 		return "RLIMIT_DATA";
+	case PROFILE_LOCKED:
+		return "RLIMIT_MEMLOCK";
 	case PROFILE_OVERCOMMIT:
 		return "vm.overcommit_memory";
 	case PROFILE_FILE_SYSTEM:
@@ -148,6 +151,7 @@ static void find_refusal(struct profile_death *death, const struct wire_room *ro
 			 uint64_t page_size)
 {
 	const uint64_t total = room->total * page_size, data = room->data * page_size;
+	const uint64_t locked = room->locked * page_size;
 
 	if (room->mappings_max && room->mappings >= room->mappings_max) {
 		death->refused_by = PROFILE_MAPPINGS;
@@ -161,6 +165,10 @@ static void find_refusal(struct profile_death *death, const struct wire_room *ro
 		death->refused_by = PROFILE_DATA;
 		death->usage = data;
 		death->limit = room->data_max;
+	} else if (locked && is_scarce(locked, room->locked_max)) {
+		death->refused_by = PROFILE_LOCKED;
+		death->usage = locked;
+		death->limit = room->locked_max;
 	}
 }
 
@@ -182,6 +190,63 @@ static bool may_be_refused(const struct wire_ending *wire)
 	}
 }
 
+/* A fault is about one file; else nobody knows which of its files it could not write to. */
+static bool may_have_no_room(const struct wire_ending *wire)
+{
+	return wire->signal == SIGBUS ? wire->by == WIRE_BY_KERNEL : may_be_refused(wire);
+}
+
+/* Less than that is left: a write of a buffer may fail. */
+static bool is_full(const struct profile_disk *disk)
+{
+	static const uint64_t LEAST = 1 << 20;
+
+	return disk->left < LEAST && disk->left <= disk->size / 16;
+}
+
+/* Returns 0, or -ENOMEM. */
+static int find_full(struct profile_death *death, const struct wire_ending *wire,
+		     const struct profile_config *config)
+{
+	struct profile_disk disk;
+	const size_t room = sizeof(disk.mount) * TEXT_GROWTH + 1;
+
+	for (uint32_t i = 0; config->disk && i < wire->n_devices; i++) {
+		if (!config->disk(config->context, wire->devices[i], !wire->fsuid, &disk) ||
+		    !is_full(&disk))
+			continue;
+		death->file_system = malloc(room);
+		if (!death->file_system)
+			return -ENOMEM;
+		text_repair(death->file_system, room, disk.mount, strlen(disk.mount), NULL);
+		death->refused_by = PROFILE_FILE_SYSTEM;
+		death->left_bytes = disk.left;
+		return 0;
+	}
+	return 0;
+}
+
+/* Returns 0, or -ENOMEM. */
+static int add_thrown(struct profile_death *death, const struct wire_ending *wire)
+{
+	char type[sizeof(wire->thrown)], name[2 * sizeof(type)];
+	char *text;
+
+	if (!wire->thrown[0])
+		return 0;
+	memcpy(type, wire->thrown, sizeof(type));
+	type[sizeof(type) - 1] = '\0';
+	cxx_name(name, sizeof(name), type);
+	text = malloc(sizeof(name) * TEXT_GROWTH + 1);
+	if (!text)
+		return -ENOMEM;
+	text_repair(text, sizeof(name) * TEXT_GROWTH + 1, name, strlen(name), NULL);
+	death->exception = text;
+	if (death->how == PROFILE_BY_SIGNAL)
+		death->how = PROFILE_BY_EXCEPTION;
+	return 0;
+}
+
 static struct profile_death *awaited(struct deaths *d, uint32_t tgid, uint32_t signal)
 {
 	for (size_t i = 0; i < d->awaited.n; i++)
@@ -191,8 +256,9 @@ static struct profile_death *awaited(struct deaths *d, uint32_t tgid, uint32_t s
 }
 
 static int await(struct deaths *d, const struct wire_ending *wire, const char *phase,
-		 uint64_t page_size)
+		 const struct profile_config *config)
 {
+	const uint64_t page_size = config->page_size;
 	struct profile_death death = {
 		.how = PROFILE_BY_SIGNAL,
 		.started_ns = wire->h.started_ns,
@@ -207,6 +273,7 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 		.tree = memory_from_wire(&wire->tree, page_size),
 		.own = memory_from_wire(&wire->own, page_size),
 		.phase = phase,
+		.in_file = wire->signal == SIGBUS && wire->n_devices,
 	};
 	struct profile_death *new;
 	int err;
@@ -215,15 +282,18 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 		return 0;
 	if (may_be_refused(wire))
 		find_refusal(&death, &wire->room, page_size);
+	if (!death.refused_by && may_have_no_room(wire) && find_full(&death, wire, config))
+		return -ENOMEM;
 	if (death.refused_by)
 		death.how = PROFILE_BY_REFUSAL;
 	else if (!wire->signal)
 		return 0;
-	if (wire->components) {
+	if (wire->components)
 		death.file =
 			deaths_path(wire->path, sizeof(wire->path), wire->components, wire->cut);
-		if (!death.file)
-			return -ENOMEM;
+	if ((wire->components && !death.file) || add_thrown(&death, wire)) {
+		free_death(&death);
+		return -ENOMEM;
 	}
 	repair_comm(&death.sender_comm, wire->sender_comm);
 	new = new_death(&d->awaited, &err);
@@ -235,11 +305,11 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 }
 
 int deaths_feed(struct deaths *d, const struct wire_header *record, const char *phase,
-		uint64_t page_size, struct profile_losses *losses)
+		const struct profile_config *config, struct profile_losses *losses)
 {
 	const void *data = record;
-	const int err = record->kind == WIRE_DEATH ? add_oom(d, data, phase, page_size)
-						   : await(d, data, phase, page_size);
+	const int err = record->kind == WIRE_DEATH ? add_oom(d, data, phase, config->page_size)
+						   : await(d, data, phase, config);
 
 	losses->dropped_processes += err == -ENOSPC;
 	return err == -ENOSPC ? 0 : err;

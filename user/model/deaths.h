@@ -29,7 +29,7 @@ struct deaths {
  * -ENOMEM.
  */
 int deaths_feed(struct deaths *d, const struct wire_header *record, const char *phase,
-		uint64_t page_size, struct profile_losses *losses);
+		const struct profile_config *config, struct profile_losses *losses);
 /* What the probe qprof:failed says of an exception: the low byte of its value. The rest of the
  * value is a number. All that is said after the first is about the same exception of the same
  * thread. */

@@ -166,8 +166,9 @@ static void add_phase(struct growth *g, const struct trend_phase *phase, uint64_
 	g->any_pair |= phase->is_pair;
 	trend_pattern(name, phase->name, strlen(phase->name));
 	s = series_of(g, name);
-	if (s) {
-		add(s, phase, time_ns, false);
+	if (s) { /* if parts of it have come before, it is that repeat */
+		add(s, phase, time_ns, s->repeats && !strcmp(s->repeat, phase->name));
+		s->repeat[0] = '\0';
 		judge(s);
 	}
 	add_part(g, phase, time_ns);
@@ -175,14 +176,7 @@ static void add_phase(struct growth *g, const struct trend_phase *phase, uint64_
 
 void growth_step(struct growth *g, const struct profile_checkpoint *step)
 {
-	const struct pairing_hit hit = {
-		.what = step->what,
-		.thread = {step->started_ns, step->tgid, step->tid},
-		.name = step->name,
-		.number = step->number,
-		.time_ns = step->time_ns,
-		.rss = step->tree.rss,
-	};
+	const struct pairing_hit hit = pairing_hit_of(step);
 	struct pairing_change change;
 
 	if (step->what == WIRE_FINISH)

@@ -23,7 +23,7 @@ struct headroom_look {
 	const char *of;	    /* "cgroup /job", "machine", "RLIMIT_AS" */
 	uint64_t limit, left;
 	uint64_t least;	  /* that has been left so far, as the kernel remembers; or left */
-	bool of_process;  /* it is not about what the tree holds */
+	bool of_process;  /* it is about one process, or some: what the tree holds does not tell */
 	uint64_t time_ns; /* of the look: records from before it may come after it */
 };
 
@@ -31,6 +31,8 @@ struct headroom_limit {
 	struct headroom_look now; /* limit is 0 before the first look */
 	char of[HEADROOM_OF_MAX]; /* valid UTF-8 */
 	int64_t others;		  /* in use, beside what the tree holds */
+	uint64_t others_ns;	  /* of the record that says what it held */
+	uint64_t most, most_ns;	  /* that the tree held since, and when; 0: no record has come */
 	uint64_t least, least_ns; /* that was left, and when */
 	uint64_t least_limit;	  /* then */
 	uint64_t least_held;	  /* by the tree, then */
@@ -50,7 +52,11 @@ struct headroom_warning {
 	uint64_t left;	     /* at most */
 };
 
-/* Takes what the tree holds from a point or a checkpoint. Returns false for another record. */
+/*
+ * Takes what the tree holds from a point or a checkpoint. Returns false for another record. The two
+ * are of two rings, so a record may come after a later one: the rest is asked only when all records
+ * that were there have been taken.
+ */
 bool headroom_record(struct headroom *h, const struct wire_header *record, uint64_t page_size);
 /* Takes a limit, as it was after the last record. */
 void headroom_look(struct headroom *h, uint64_t time_ns, const struct headroom_look *look);
@@ -58,7 +64,7 @@ void headroom_look(struct headroom *h, uint64_t time_ns, const struct headroom_l
  * the tree holds less than is left, is none of its business. */
 const struct headroom_limit *headroom_warns(struct headroom *h, const struct headroom_warning *at);
 /* Returns the limit of which the least was left; NULL: none is known. */
-const struct headroom_limit *headroom_closest(const struct headroom *h);
+const struct headroom_limit *headroom_closest(struct headroom *h);
 /* Returns the limit of which the least is left now, and how much; or NULL. */
 const struct headroom_limit *headroom_now(const struct headroom *h, uint64_t *left);
 /* Whether it is worth a word: less than half of the limit is left. */

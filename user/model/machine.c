@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The machine's door: each record goes to the subjects that it is about. Getters. */
+#include "model/gpu.h"
 #include "model/machine_jobs.h"
 #include "model/machine_members.h"
 #include "model/machine_rows.h"
@@ -80,7 +81,7 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 	job_tell_begin(m, job, member, news);
 	job_charge(m, job, profile_n_phases(job->pub.profile) - before);
 	news->job = &job->pub;
-	job->pub.usage = usage_from_wire(&cp->tree.usage);
+	job->pub.usage = usage_of_tree(cp);
 	if (cp->what == WIRE_START)
 		job->pub.begin_ns = cp->h.time_ns;
 	if (news->step)
@@ -130,6 +131,18 @@ static int feed_death(struct machine *m, const struct wire_header *h, struct mac
 	return profile_feed(job->pub.profile, h, &news->step);
 }
 
+/* Of a process that is in no job, only its own figures are kept. */
+static int feed_gpu(struct machine *m, const struct wire_gpu *record, struct machine_news *news)
+{
+	const struct member *member = find_subject(m, &record->h, news);
+	const struct job *job = member ? member->job : NULL;
+
+	if (job && !job->pub.end_ns)
+		return profile_feed(job->pub.profile, &record->h, &news->step);
+	gpu_of_exit(&m->processes, record);
+	return 0;
+}
+
 int machine_feed(struct machine *m, const struct wire_header *record, struct machine_news *news)
 {
 	const void *data = record;
@@ -147,10 +160,18 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_DEATH:
 	case WIRE_ENDING:
 		return feed_death(m, record, news);
+	case WIRE_GPU:
+		return feed_gpu(m, data, news);
+	case WIRE_GPU_REFUSED:
+		return feed_death(m, record, news);
 	case WIRE_MAPPED:
 		find_subject(m, record, news);
 		break;
 	case WIRE_USAGE: /* of runs only */
+	case WIRE_GPU_POINT:
+	case WIRE_GPU_CODE:
+	case WIRE_STORED:
+	case WIRE_STORED_NAME:
 		break;
 	}
 	return 0;

@@ -31,7 +31,9 @@ struct machine_config {
 	uint64_t page_size;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	size_t max_processes;	    /* 0: MACHINE_PROCESSES */
-	const char *(*site_name)(void *context, uint32_t site); /* as in struct profile_config */
+	/* As in struct profile_config. */
+	const char *(*site_name)(void *context, uint32_t site);
+	bool (*disk)(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
 	void *context;
 };
 

@@ -59,6 +59,7 @@ static struct job *new_job(struct machine *m, uint32_t index, uint32_t uid)
 		.realtime_offset_ns = m->config.realtime_offset_ns,
 		.no_timeline = true,
 		.site_name = m->config.site_name,
+		.disk = m->config.disk,
 		.context = m->config.context,
 	};
 	struct user *user = user_get(m, uid);

@@ -18,6 +18,8 @@ struct moment {
 	uint64_t rss;
 	uint64_t needs; /* anon, shmem and swap */
 	uint64_t swap;
+	uint64_t gpu;	/* on all devices */
+	uint64_t grown; /* word of growth; 0 without stacks */
 	struct profile_usage usage;
 	struct profile_charge charge;
 };

@@ -203,6 +203,8 @@ int pairing_step(struct pairing *p, const struct pairing_hit *hit, struct pairin
 	case WIRE_FILE:
 	case WIRE_TOO_OFTEN:
 	case WIRE_PROGRAM:
+	case WIRE_THROWN:
+	case WIRE_CAUGHT:
 	case WIRE_FINISH:
 		break;
 	}

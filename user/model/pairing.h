@@ -83,6 +83,19 @@ static inline uint64_t pairing_number(const struct wire_checkpoint *cp)
 	return cp->value_state == WIRE_VALUE_PHASE ? cp->value : 0;
 }
 
+/* Of a row that a model keeps, which never lacks room. */
+static inline struct pairing_hit pairing_hit_of(const struct profile_checkpoint *step)
+{
+	return (struct pairing_hit){
+		.what = step->what,
+		.thread = {step->started_ns, step->tgid, step->tid},
+		.name = step->name,
+		.number = step->number,
+		.time_ns = step->time_ns,
+		.rss = step->tree.rss,
+	};
+}
+
 void pairing_init(struct pairing *p, size_t max_pairs);
 void pairing_free(struct pairing *p);
 

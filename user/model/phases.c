@@ -144,6 +144,8 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.tid = event->tid,
 		.start_ns = event->now.time_ns,
 		.start_rss = event->now.rss,
+		.start_gpu = event->now.gpu,
+		.start_grown = event->now.grown,
 		.usage = event->now.usage,
 		.charge = event->now.charge,
 		.parent = PROFILE_NO_PARENT,
@@ -171,6 +173,10 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->end_needs = now->needs;
 	phase->end_swap = now->swap;
 	phase->peak_rss = open->peak.rss;
+	phase->end_gpu = now->gpu;
+	phase->end_grown = now->grown;
+	phase->peak_gpu = open->peak.gpu;
+	phase->peak_pinned = open->peak.pinned;
 	phase->usage = usage_between(&phase->usage, &now->usage);
 	phase->charge_peak = charge_peak(&phase->charge, &now->charge, open->peak.charge);
 	phase->charge = now->charge;

@@ -132,6 +132,12 @@ static void set_memory(struct process *process, struct profile_memory memory, ui
 	raise_to(&memory.peak, memory.rss);
 	raise_to(&memory.peak, process->pub.memory.peak);
 	raise_to(&memory.peak_hugetlb, process->pub.memory.peak_hugetlb);
+	/* Told by records of its own: see gpu.h. */
+	memory.has_gpu = process->pub.memory.has_gpu;
+	memory.gpu = process->pub.memory.gpu;
+	memory.pinned = process->pub.memory.pinned;
+	memory.peak_gpu = process->pub.memory.peak_gpu;
+	memory.peak_pinned = process->pub.memory.peak_pinned;
 	process->pub.memory = memory;
 	process->seen_ns = time_ns;
 }

@@ -68,6 +68,8 @@ void profile_free(struct profile *p)
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	deaths_free(&p->deaths);
+	gpus_free(&p->gpus);
+	files_free(&p->files);
 	free(p->trends);
 	names_free(&p->names);
 	free(p->metrics);
@@ -213,11 +215,11 @@ static void make_step_text(struct profile *p, enum wire_what what)
 	stpcpy(end, suffix);
 }
 
-static const struct profile_checkpoint *
-make_step(struct profile *p, const struct wire_checkpoint *cp, const struct profile_memory *tree)
+static const struct profile_checkpoint *make_step(struct profile *p,
+						  const struct wire_checkpoint *cp,
+						  const struct profile_memory *tree,
+						  const struct profile_memory *own)
 {
-	const uint64_t page = p->config.page_size;
-
 	make_step_text(p, cp->what);
 	timeline_peak(&p->timeline, &p->step_peak);
 	p->step = (struct profile_checkpoint){
@@ -233,20 +235,23 @@ make_step(struct profile *p, const struct wire_checkpoint *cp, const struct prof
 		.tgid = cp->h.tgid,
 		.tid = cp->h.tid,
 		.tree = *tree,
-		.own = memory_from_wire(&cp->own.memory, page),
+		.own = *own,
 		.tree_usage = p->usage,
 		.own_usage = usage_from_wire(&cp->own.usage),
-		.inherited = cp->inherited * page,
+		.inherited = cp->inherited * p->config.page_size,
 		.charge = p->charge,
 		.charged = p->charged,
+		.throttled = p->throttled,
 		.processes = cp->processes,
 		.buffered = cp->text_state & WIRE_TEXT_BUFFERED,
 		.metrics = p->metrics ? p->metrics->list : NULL,
 		.n_metrics = p->metrics ? p->metrics->n : 0,
 	};
 	p->step.tree.step_peak = p->step_peak.rss;
+	p->step.tree.gpu_step_peak = p->step_peak.gpu;
 	p->step_peak = (struct peak){0};
 	p->charged = (struct profile_charged){0};
+	p->throttled = (struct profile_throttled){0};
 	if (p->metrics)
 		p->metrics->joined = true;
 	p->totals.checkpoints++;
@@ -291,6 +296,15 @@ static struct peak peak_before(const struct profile *p, const struct wire_checkp
 	};
 }
 
+static void note_gpu_peaks(const struct profile_memory *tree, struct peak *step,
+			   struct peak *overall)
+{
+	step->gpu = tree->gpu_step_peak;
+	step->pinned = tree->pinned_step_peak;
+	overall->gpu = tree->peak_gpu;
+	overall->pinned = tree->peak_pinned;
+}
+
 /* The kernel side begins a new peak with each checkpoint. Metrics and texts are such checkpoints: a
  * step has the peaks of those before it. */
 static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *step,
@@ -321,7 +335,7 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 
 	/* What others hold was told by points, which may be from before or after this. */
 	sharing_of_point(&point, cp->inherited * page, cp->processes > 1 ? own_shmem : point.shmem);
-	p->usage = usage_from_wire(&cp->tree.usage);
+	p->usage = usage_of_tree(cp);
 	curve_point(&p->curve, cp->h.time_ns, &p->usage, true);
 	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
@@ -344,13 +358,47 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 		name_read(&p->config, cp, &p->name, p->name_text);
 }
 
+/* Whoever marks phases may be one of several that run the same script. */
+static void ask_rank(const struct profile *p, struct process *process,
+		     const struct wire_checkpoint *cp)
+{
+	struct profile_process *pub = &process->pub;
+
+	if (pub->rank_asked || !p->config.rank || (cp->what != WIRE_BEGIN && cp->what != WIRE_MARK))
+		return;
+	pub->rank_asked = true;
+	pub->rank = p->config.rank(p->config.context, pub->tgid, pub->started_ns);
+}
+
+/* Who hit it, and what that process has. */
+static void note_processes(struct profile *p, const struct wire_checkpoint *cp,
+			   const struct phase_event *event, const struct profile_memory *own)
+{
+	p->who = event->process;
+	if (cp->what == WIRE_START && !p->first)
+		p->first = event->process;
+	main_peak_checkpoint(&p->main_peak, event->process && event->process == p->first,
+			     p->config.page_size, cp);
+	if (cp->what == WIRE_FINISH) {
+		/* Of a process that was gone already, the record has nothing. */
+		p->last = cp->h.started_ns ? event->process : NULL;
+		p->last_own = event->own;
+	}
+	if (!event->process)
+		return;
+	ask_rank(p, event->process, cp);
+	processes_checkpoint(event->process, cp, p->config.page_size);
+	gpu_of_process(event->process, own);
+}
+
 static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			   const struct profile_checkpoint **step)
 {
-	const struct profile_memory tree = memory_from_wire(&cp->tree.memory, p->config.page_size);
 	const uint64_t time_ns = cp->h.time_ns;
-	const struct peak step_peak = peak_before(p, cp, tree.step_peak);
-	const struct peak overall = peak_before(p, cp, tree.peak);
+	struct profile_memory tree = memory_from_wire(&cp->tree.memory, p->config.page_size);
+	struct profile_memory own = memory_from_wire(&cp->own.memory, p->config.page_size);
+	struct peak step_peak = peak_before(p, cp, tree.step_peak);
+	struct peak overall = peak_before(p, cp, tree.peak);
 	struct phase_event event = {
 		.what = cp->what,
 		.tgid = cp->h.tgid,
@@ -358,9 +406,13 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		.text_state = cp->text_state,
 		.name = &p->name,
 		.number = pairing_number(cp),
-		.now = {time_ns, tree.rss, tree.anon + tree.shmem + tree.swap, tree.swap,
-			usage_from_wire(&cp->tree.usage),
-			charge_from_wire(cp, p->config.page_size)},
+		.now = {.time_ns = time_ns,
+			.rss = tree.rss,
+			.needs = tree.anon + tree.shmem + tree.swap,
+			.swap = tree.swap,
+			.grown = cp->grown,
+			.usage = usage_of_tree(cp),
+			.charge = charge_from_wire(cp, p->config.page_size)},
 		.own = own_moment(cp, p->config.page_size),
 	};
 	char renamed_text[NAME_TEXT_MAX];
@@ -374,6 +426,9 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		if (!p->metrics)
 			return -ENOMEM;
 	}
+	gpus_join(&p->gpus, cp, &tree, &own);
+	event.now.gpu = tree.gpu;
+	note_gpu_peaks(&tree, &step_peak, &overall);
 	read_name(p, cp);
 	event.renamed = name_read_new(cp, &renamed, renamed_text) ? &renamed : NULL;
 	/* Open phases had this peak, whether or not the rest succeeds. */
@@ -393,22 +448,13 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		p->last_charge = p->charge;
 	if (!p->first_charge.now)
 		p->first_charge = p->charge;
-	p->who = event.process;
-	if (cp->what == WIRE_START && !p->first)
-		p->first = event.process;
-	main_peak_checkpoint(&p->main_peak, event.process && event.process == p->first,
-			     p->config.page_size, cp);
-	if (cp->what == WIRE_FINISH) {
-		/* Of a process that was gone already, the record has nothing. */
-		p->last = cp->h.started_ns ? event.process : NULL;
-		p->last_own = event.own;
-	}
-	if (event.process)
-		processes_checkpoint(event.process, cp, p->config.page_size);
+	note_processes(p, cp, &event, &own);
+	p->gpu_now = tree.gpu;
+	p->grown_now = cp->grown;
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
 	else if (!WIRE_IS_HEARD(cp->what) && !(cp->text_state & WIRE_TEXT_DIED))
-		*step = make_step(p, cp, &tree);
+		*step = make_step(p, cp, &tree, &own);
 	return 0;
 }
 
@@ -449,7 +495,16 @@ static int feed_death(struct profile *p, const struct wire_header *record)
 {
 	const char *phase = phases_of(&p->phases, record->tgid);
 
-	return deaths_feed(&p->deaths, record, phase, p->config.page_size, &p->losses);
+	return deaths_feed(&p->deaths, record, phase, &p->config, &p->losses);
+}
+
+static int feed_gpu(struct profile *p, const struct wire_gpu *record)
+{
+	const int err = gpus_feed(&p->gpus, record);
+
+	if (!err && record->why == WIRE_GPU_EXIT)
+		gpu_of_exit(p->processes, record);
+	return err;
 }
 
 int profile_feed(struct profile *p, const struct wire_header *record,
@@ -478,6 +533,17 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		feed_usage(p, data);
 		note_run(p, record, 0);
 		return 0;
+	case WIRE_GPU:
+		return feed_gpu(p, data);
+	case WIRE_GPU_REFUSED:
+		gpus_refuse(&p->gpus, data);
+		return 0;
+	case WIRE_STORED:
+		return files_feed(&p->files, data);
+	case WIRE_STORED_NAME:
+		return files_name(&p->files, data, &p->config);
+	case WIRE_GPU_POINT:
+	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 		break;
 	}
@@ -488,6 +554,11 @@ void profile_charged(struct profile *p, const struct profile_charged *charged)
 {
 	p->charged = *charged;
 	raise_to(&p->totals.max_charged, charged->anon + charged->shmem + charged->kernel);
+}
+
+void profile_throttled(struct profile *p, uint64_t ns)
+{
+	p->throttled = (struct profile_throttled){.is_known = true, .ns = ns};
 }
 
 void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
@@ -533,6 +604,10 @@ static void finish_totals(struct profile *p)
 
 	totals->duration_ns = profile_rel_ns(p, p->end_ns);
 	totals->peak_rss = p->peak.rss;
+	totals->peak_gpu = p->peak.gpu;
+	totals->peak_pinned = p->peak.pinned;
+	raise_to(&totals->peak_gpu, p->gpus.peak);
+	raise_to(&totals->peak_pinned, p->gpus.peak_pinned);
 	finish_main_peak(p);
 	/* The tree had at least what each process had. This helps where the record of the tree's
 	 * peak was lost. A job's processes may have had their peaks before the job. */
@@ -585,6 +660,8 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		.rss = p->rss_now,
 		.needs = p->needs_now,
 		.swap = p->swap_now,
+		.gpu = p->gpu_now,
+		.grown = p->grown_now,
 		.usage = p->usage,
 	};
 	int err;
@@ -602,7 +679,10 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		p->metrics->n = 0;
 	}
 	phases_finish(&p->phases, &now, p->last, &p->last_own);
+	gpus_finish(&p->gpus);
 	finish_totals(p);
 	err = finish_timeline(p);
+	if (!err && p->config.files)
+		err = files_finish(&p->files, p->phases.list, p->phases.n, &p->totals.usage);
 	return err || p->config.no_timeline ? err : find_trends(p);
 }

@@ -15,6 +15,7 @@
 
 #include "base/amounts.h"
 #include "bpf/wire.h"
+#include "model/rank.h"
 #include "model/usage.h"
 
 enum {
@@ -28,6 +29,12 @@ enum {
 	PROFILE_MAX_DEPTH = 1024,    /* pairs that are open at a time */
 	PROFILE_MAX_SUMMARIES = 256, /* summary metrics, and definitions of metrics */
 	PROFILE_MAX_DEATHS = 100,    /* processes that were killed for want of memory */
+	PROFILE_MAX_REFUSALS = 16,   /* the last ones */
+	PROFILE_MAX_FILES = 1000,    /* that are told apart: those of most bytes */
+	/* Of so many files it is told which phases used them, at most so many of each. */
+	PROFILE_MAX_USED_FILES = 64,
+	PROFILE_MAX_FILE_USES = 16,
+	PROFILE_MAX_PATH = 1024, /* bytes of a path: of a longer one, the end */
 };
 
 struct profile_memory {
@@ -36,6 +43,52 @@ struct profile_memory {
 	uint64_t peak, step_peak;	  /* of rss; see struct wire_memory */
 	uint64_t hugetlb;		  /* not in rss; as last looked up */
 	uint64_t peak_hugetlb;		  /* the highest that was looked up: a lower bound */
+	/* On GPUs, and on the host pinned for them, as allocated; 0 without a GPU. */
+	uint64_t gpu, pinned;
+	uint64_t peak_gpu, peak_pinned;
+	uint64_t gpu_step_peak, pinned_step_peak;
+	bool has_gpu; /* the tree, or the process, has allocated such memory at some time */
+};
+
+/* What a tree holds on one GPU. */
+struct profile_gpu {
+	uint32_t device; /* as programs number it, or PROFILE_GPU_UNKNOWN */
+	uint64_t held;	 /* as last told */
+	uint64_t peak, peak_ns;
+};
+
+enum { PROFILE_GPU_UNKNOWN = UINT32_MAX };
+
+/* An allocation on a GPU, or of pinned memory, that failed. */
+struct profile_gpu_refusal {
+	uint64_t time_ns;
+	uint32_t tgid, tid;
+	uint64_t started_ns; /* of the process, as in struct wire_header */
+	uint64_t bytes;	     /* that were asked for; 0: not known */
+	uint64_t held;	     /* by the tree, on that device */
+	uint32_t device;     /* as in struct profile_gpu */
+	bool pinned;	     /* on the host */
+	int32_t result;	     /* of the call, as its vendor numbers it */
+	enum wire_gpu_vendor vendor;
+};
+
+/* What phases of a name used of a file, those that overlap counted once. */
+struct profile_file_use {
+	const char *name; /* valid UTF-8 */
+	uint64_t read, written;
+};
+
+/* What was read from storage and written of a file; or of what is none. */
+struct profile_file {
+	const char *path; /* valid UTF-8; "(metadata)" if it is none */
+	uint64_t size;
+	uint64_t read, written; /* as the kernel's own account has it: disk_read, disk_write */
+	uint64_t distinct;	/* blocks that were read, each once */
+	bool has_distinct;
+	bool is_rest;			     /* no file */
+	bool is_deleted;		     /* it had no name any more when it was last seen */
+	const struct profile_file_use *uses; /* the largest first */
+	size_t n_uses;
 };
 
 /* What the kernel charges to the memory cgroup that the run began in. 0: not known. */
@@ -53,6 +106,13 @@ struct profile_charge_peak {
 /* What a charge is made of, in bytes; as user space reads it, a moment after a checkpoint. */
 struct profile_charged {
 	uint64_t anon, shmem, file, kernel;
+};
+
+/* For how long a CPU quota stopped the cgroup of the run, since its start; as user space reads it,
+ * a moment after a checkpoint. Each CPU counts for itself. */
+struct profile_throttled {
+	bool is_known;
+	uint64_t ns;
 };
 
 enum profile_metric_kind { PROFILE_INT, PROFILE_UINT, PROFILE_DOUBLE, PROFILE_UNREADABLE };
@@ -90,7 +150,8 @@ struct profile_checkpoint {
 	uint64_t inherited; /* bytes of tree.rss inherited at fork */
 	struct profile_charge charge;
 	struct profile_charged charged; /* all 0: nobody looked */
-	uint32_t processes;		/* how many are alive */
+	struct profile_throttled throttled;
+	uint32_t processes; /* how many are alive */
 	bool buffered; /* its time is late: what it was made of shared a write with other lines */
 	const struct profile_metric *metrics; /* reported since the last row */
 	size_t n_metrics;
@@ -110,6 +171,8 @@ struct profile_process {
 	 */
 	const char *cmdline;
 	bool cmdline_cut;
+	bool rank_asked; /* at its first checkpoint */
+	struct rank rank;
 	struct profile_memory memory; /* peak: its own highest; the rest as last known */
 	struct profile_usage usage;
 };
@@ -153,7 +216,9 @@ struct profile_phase {
 	struct profile_usage usage;	       /* of the tree, during the phase */
 	struct profile_charge charge;	       /* at the end of the phase */
 	struct profile_charge_peak charge_peak;
-	struct profile_own own; /* of a pair */
+	uint64_t start_gpu, end_gpu, peak_gpu, peak_pinned; /* of the tree; see profile_memory */
+	uint64_t start_grown, end_grown; /* words of growth; 0 without stacks: see stacks.h */
+	struct profile_own own;		 /* of a pair */
 	/*
 	 * Of a pair: index of the pair that it is in. That is the innermost of its thread, or else
 	 * of the nearest ancestor of its process that was in one. Or PROFILE_NO_PARENT.
@@ -219,7 +284,7 @@ enum profile_how {
 	PROFILE_BY_OOM,	    /* the kernel's OOM killer took it */
 	PROFILE_BY_SIGNAL,  /* that it did not handle */
 	PROFILE_BY_REFUSAL, /* it could have no more memory; then it ended by a signal, or failed */
-	PROFILE_BY_EXCEPTION, /* of Python, that nobody caught */
+	PROFILE_BY_EXCEPTION, /* of Python or C++, that nobody caught */
 };
 
 /* Which limit refused memory. */
@@ -228,6 +293,7 @@ enum profile_limit {
 	PROFILE_MAPPINGS,
 	PROFILE_ADDRESS_SPACE,
 	PROFILE_DATA,
+	PROFILE_LOCKED,
 	PROFILE_OVERCOMMIT,
 	PROFILE_FILE_SYSTEM,
 };
@@ -235,32 +301,39 @@ enum profile_limit {
 /* A process ended badly. Some is known of PROFILE_BY_OOM only: scope, path, with_swap, asked_by. */
 struct profile_death {
 	enum profile_how how;
-	uint64_t time_ns;
 	uint32_t tgid;
+	uint64_t time_ns;
+	uint64_t started_ns;	    /* of the process, as in struct wire_header */
 	uint32_t signal, exit_code; /* how it ended; of PROFILE_BY_OOM not set */
 	int32_t code;		    /* si_code */
+	uint32_t tid;		    /* of PROFILE_BY_EXCEPTION */
 	uint64_t address;	    /* of a fault */
-	bool stack_overflow;
+	char *file;		    /* that is mapped there, valid UTF-8; else NULL */
 	enum wire_sender by;
 	uint32_t sender;		     /* tgid of who sent the signal; 0: nobody known */
 	char sender_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
+	uint64_t mappings, mappings_max;     /* of PROFILE_MAPPINGS */
+	char *exception, *left;		     /* its words; the phase that it left first, or NULL */
+	char *file_system;		     /* of PROFILE_FILE_SYSTEM: where it is mounted */
+	uint64_t left_bytes;		     /* of it */
 	enum profile_limit refused_by;
-	uint64_t mappings, mappings_max; /* of PROFILE_MAPPINGS */
-	uint64_t started_ns;		 /* of the process, as in struct wire_header */
-	uint32_t tid;			 /* of PROFILE_BY_EXCEPTION */
-	char *exception, *left;		 /* its words; the phase that it left first, or NULL */
-	char *file_system;		 /* of PROFILE_FILE_SYSTEM: where it is mounted */
-	uint64_t left_bytes;		 /* of it */
-	bool in_thread;			 /* the process went on */
 	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
 	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
-	enum wire_scope scope;
 	char *path; /* of the memory cgroup whose limit was reached, valid UTF-8; else NULL */
-	char *file; /* of a fault: the file that is mapped there, valid UTF-8; else NULL */
 	uint64_t usage, limit;		 /* of that cgroup, or of refused_by; in bytes */
-	bool with_swap;			 /* both are of memory and swap */
 	struct profile_memory tree, own; /* before anything was freed */
 	const char *phase; /* its own that began last, or else of another process; may be NULL */
+	enum wire_scope scope;
+	bool with_swap;	     /* usage and limit are of memory and swap */
+	bool stack_overflow; /* of a fault */
+	bool in_file;	     /* of a fault: not beyond the end of the file */
+	bool in_thread;	     /* the process went on */
+};
+
+/* A file system. */
+struct profile_disk {
+	char mount[1024]; /* where; may be no UTF-8 */
+	uint64_t size, left;
 };
 
 struct profile_config {
@@ -270,6 +343,15 @@ struct profile_config {
 	/* Returns the name of a site's probe, for steps that carry no other name. The text must
 	 * outlive the profile. */
 	const char *(*site_name)(void *context, uint32_t site);
+	/* How much room a file system has, by its s_dev. Returns false if nobody knows. */
+	bool (*disk)(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
+	/* What a process's environment says of its rank. NULL: nobody asks. */
+	struct rank (*rank)(void *context, uint32_t tgid, uint64_t started_ns);
+	/* Returns where the process finds a file, by its path in its file system. The caller frees
+	 * it. NULL: nobody knows. */
+	char *(*place)(void *context, const struct wire_stored_name *record, const char *within);
+	bool files;	 /* storage is told of by file */
+	bool base_names; /* of files, without their directories */
 	void *context;
 };
 
@@ -291,6 +373,7 @@ struct profile_totals {
 	uint64_t main_peak_rss; /* of the first target alone; of a job, since it began */
 	bool main_peak_known;	/* always, but of a job */
 	uint64_t peak_hugetlb;	/* of the tree at checkpoints, or of one process if that is more */
+	uint64_t peak_gpu, peak_pinned; /* of the tree */
 	/* The most of the tree's RSS that may be counted twice: inherited at fork; shmem and file
 	 * pages while more than one process was alive. */
 	uint64_t max_inherited, max_shared_shmem, max_shared_file;
@@ -324,6 +407,7 @@ void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *co
 
 /* The checkpoint that is fed next has this, if it makes a row. */
 void profile_charged(struct profile *p, const struct profile_charged *charged);
+void profile_throttled(struct profile *p, uint64_t ns);
 
 /*
  * Ends the run: closes open phases, and sorts the timeline. The run ended with WIRE_FINISH, or at
@@ -353,6 +437,13 @@ struct profile_at_peak profile_at_peak(const struct profile *p);
  * timeline. */
 const struct trend *profile_trends(const struct profile *p, size_t *count);
 const struct profile_totals *profile_totals(const struct profile *p);
+/* By device; one that nobody knows is the last. None if no process has used a GPU. */
+const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count);
+/* The last PROFILE_MAX_REFUSALS, in order of time. Returns how many there were in refused. */
+const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count,
+						       uint64_t *refused);
+/* After profile_finish(): the largest first, then what is of no file. NULL without --files. */
+const struct profile_file *profile_files(const struct profile *p, size_t *count);
 /* What programs reported of the whole run, in order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);
 /* In order of time. */
@@ -378,6 +469,8 @@ uint64_t profile_peak_since_checkpoint(const struct profile *p);
 size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases,
 			   size_t max);
 
+/* Returns the word of growth of the last checkpoint; 0 without stacks. */
+uint64_t profile_grown(const struct profile *p);
 /* When the run began, CLOCK_MONOTONIC. */
 uint64_t profile_start_ns(const struct profile *p);
 /* Returns CLOCK_MONOTONIC as Unix seconds. */

@@ -52,6 +52,26 @@ struct profile_at_peak profile_at_peak(const struct profile *p)
 	return at;
 }
 
+const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count)
+{
+	*count = p->gpus.n;
+	return p->gpus.list;
+}
+
+const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count,
+						       uint64_t *refused)
+{
+	*count = p->gpus.n_refusals;
+	*refused = p->gpus.refused;
+	return p->gpus.refusals;
+}
+
+const struct profile_file *profile_files(const struct profile *p, size_t *count)
+{
+	*count = p->files.n;
+	return p->files.list;
+}
+
 const struct trend *profile_trends(const struct profile *p, size_t *count)
 {
 	*count = p->n_trends;
@@ -131,4 +151,9 @@ const char *profile_open_phase(const struct profile *p)
 size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases, size_t max)
 {
 	return phases_open(&p->phases, phases, max);
+}
+
+uint64_t profile_grown(const struct profile *p)
+{
+	return p->grown_now;
 }

@@ -6,6 +6,8 @@
 
 #include "model/curve.h"
 #include "model/deaths.h"
+#include "model/files.h"
+#include "model/gpu.h"
 #include "model/main_peak.h"
 #include "model/phases.h"
 #include "model/process_timeline.h"
@@ -32,6 +34,8 @@ struct profile {
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;
 	struct deaths deaths;
+	struct gpus gpus;
+	struct files files;
 	struct trend *trends; /* found at the end */
 	size_t n_trends;
 	struct profile_losses losses;
@@ -49,6 +53,7 @@ struct profile {
 	struct profile_charge charge;			 /* of the last; 0 if it did not say */
 	struct profile_charge first_charge, last_charge; /* of those that did */
 	struct profile_charged charged;			 /* for the next row */
+	struct profile_throttled throttled;		 /* the same */
 	struct profile_name name;			 /* of the checkpoint being fed */
 	char name_text[NAME_TEXT_MAX];
 	struct profile_checkpoint step;
@@ -59,6 +64,7 @@ struct profile {
 	struct peak tail; /* highest point since the last checkpoint */
 	uint64_t rss_now, rss_now_ns;
 	uint64_t needs_now, swap_now;
+	uint64_t gpu_now, grown_now; /* as of the last checkpoint */
 };
 
 static inline bool profile_is_among_others(const struct profile *p)

@@ -263,6 +263,19 @@ static void extend_repeat(struct trend_group *group, const double figures[TREND_
 	}
 }
 
+/* If parts of it have come before, it is that repeat, and says more of it than they do. */
+static int add_whole(struct trend_group *group, const struct trend_phase *phase)
+{
+	const bool had_parts = group->n && !strcmp(group->repeat, phase->name);
+
+	group->repeat[0] = '\0';
+	if (!had_parts)
+		return add_repeat(group, phase->figures);
+	memcpy(group->figures + (group->n - 1) * TREND_FIGURES, phase->figures,
+	       sizeof(phase->figures));
+	return 0;
+}
+
 static int add_part(struct trends *t, const struct trend_phase *phase, size_t len)
 {
 	char name[TREND_NAME_MAX];
@@ -307,7 +320,7 @@ int trends_add(struct trends *t, const struct trend_phase *phase)
 	t->any_pair |= phase->is_pair;
 	trend_pattern(name, phase->name, strlen(phase->name));
 	group = group_of(t, name);
-	if (!group || add_repeat(group, phase->figures))
+	if (!group || add_whole(group, phase))
 		return -ENOMEM;
 	return part ? add_part(t, phase, part) : 0;
 }

@@ -31,7 +31,10 @@
 	X(reclaim_cpu_ns, wire->reclaim_cpu_ns) /* part of reclaim_ns and of cpu_ns */             \
 	X(storage_wait_ns, wire->storage_wait_ns)                                                  \
 	X(lock_wait_ns, wire->lock_wait_ns)                                                        \
-	X(sleep_ns, wire->sleep_ns)
+	X(sleep_ns, wire->sleep_ns)                                                                \
+	X(throttled_ns, 0) /* this and the rest: of trees alone, see usage_of_tree() */            \
+	X(compaction_ns, 0)                                                                        \
+	X(swap_ins, 0)
 
 struct profile_usage {
 #define USAGE_MEMBER(member, from) uint64_t member;
@@ -44,6 +47,17 @@ static inline struct profile_usage usage_from_wire(const struct wire_usage *wire
 #define USAGE_FROM(member, from) .member = (from),
 	return (struct profile_usage){USAGE(USAGE_FROM)};
 #undef USAGE_FROM
+}
+
+/* With what is known of trees, and not of each process. */
+static inline struct profile_usage usage_of_tree(const struct wire_checkpoint *cp)
+{
+	struct profile_usage usage = usage_from_wire(&cp->tree.usage);
+
+	usage.throttled_ns = cp->stalls.throttled_ns;
+	usage.compaction_ns = cp->stalls.compaction_ns;
+	usage.swap_ins = cp->stalls.swap_ins;
+	return usage;
 }
 
 static inline void usage_add(struct profile_usage *sum, const struct profile_usage *more)

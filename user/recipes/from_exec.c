@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "capture/capture.h"
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 #include "recipes/braces.h"
 #include "recipes/exec_words.h"
 #include "recipes/from.h"
@@ -134,7 +134,7 @@ static void join(struct recipe_marker *m, struct descendant *d, const char *comm
 	} record = {.exec.h = {.tgid = d->tgid, .started_ns = d->started_ns}};
 	const pid_t pid = (pid_t)d->tgid;
 	const bool executed = procfs_has_executed(pid);
-	const ssize_t len = procfs_cmdline(pid, record.cmdline, sizeof(record.cmdline));
+	const ssize_t len = procfs_aside_cmdline(pid, record.cmdline, sizeof(record.cmdline));
 	uint32_t told = WIRE_TOLD_PROGRAMS;
 
 	if (!m->capture->engine)

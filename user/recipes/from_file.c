@@ -369,6 +369,10 @@ static bool may_pass(const struct wire_checkpoint *end, const struct wire_header
 	case WIRE_POINT:
 	case WIRE_USAGE:
 	case WIRE_MAPPED:
+	case WIRE_GPU:
+	case WIRE_GPU_POINT:
+	case WIRE_GPU_CODE:
+	case WIRE_GPU_REFUSED:
 		return true;
 	case WIRE_CHECKPOINT:
 		return ((const struct wire_checkpoint *)h)->what == WIRE_FILE &&

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 #include "recipes/recipe_reader.h"
 #include "recipes/rules_set.h"
 

@@ -3,7 +3,7 @@
 #ifndef QPROF_RECIPE_READER_H
 #define QPROF_RECIPE_READER_H
 
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 #include "recipes/recipe_set.h"
 
 struct recipe_reader {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "capture/capture.h"
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 
 /* ---- Names that the process was given ---------------------------------------------------------
  */
@@ -141,7 +141,7 @@ static bool look_at_libraries(struct rules_match *m, pid_t pid, uint64_t until_n
 			    .until_ns = until_ns};
 
 	if (rules_match_asks(m, RULE_LIBRARY))
-		procfs_each_executable(pid, offer_mapping, &look);
+		procfs_aside_each_executable(pid, offer_mapping, &look);
 	return look.cut;
 }
 
@@ -154,7 +154,7 @@ static bool look_at_mapped(struct rules_match *m, pid_t pid, uint64_t until_ns)
 			    .until_ns = until_ns};
 
 	if (rules_match_asks(m, RULE_FILE))
-		procfs_each_mapped(pid, offer_mapping, &look);
+		procfs_aside_each_mapped(pid, offer_mapping, &look);
 	return look.cut;
 }
 
@@ -177,7 +177,7 @@ const struct rule *look_at_process(struct rules_match *m, const struct profile_p
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_MAX_MS * 1000000ull;
 	const pid_t pid = (pid_t)process->tgid;
 	char cmdline[WIRE_CMDLINE_MAX];
-	ssize_t len = procfs_cmdline(pid, cmdline, sizeof(cmdline));
+	ssize_t len = procfs_aside_cmdline(pid, cmdline, sizeof(cmdline));
 
 	rules_match_reset(m);
 	offer_comm(m, process->comm);

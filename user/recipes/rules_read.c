@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 
 enum { MAX_CONDITIONS = 4096 /* of a file */ };
 

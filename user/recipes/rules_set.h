@@ -4,7 +4,7 @@
 #define QPROF_RULES_SET_H
 
 #include "base/arena.h"
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 #include "recipes/rules.h"
 
 struct pattern {

@@ -24,6 +24,7 @@ const struct compare_metric_info compare_metrics[COMPARE_METRICS] = {
 	[COMPARE_IO] = {"io", "read and written", QUANTITY_BYTES},
 	[COMPARE_TIME] = {"time", "time", QUANTITY_NS},
 	[COMPARE_CPU] = {"cpu", "CPU time", QUANTITY_NS},
+	[COMPARE_GPU] = {"gpu", "GPU memory", QUANTITY_BYTES},
 #define INFO_OWN(member, stem, unit, words) [COMPARE_##member] = {stem, words, QUANTITY_##unit},
 #define INFO_IO(...)
 #define INFO_CPU(...)
@@ -224,6 +225,7 @@ static int add_run(struct comparison *c, enum compare_side side, const struct re
 		[COMPARE_PEAK] = t->peak_rss,
 		[COMPARE_END] = r->n_steps ? r->steps[r->n_steps - 1].rss : UNKNOWN,
 		[COMPARE_TIME] = t->duration_ns,
+		[COMPARE_GPU] = t->peak_gpu ? t->peak_gpu : UNKNOWN,
 	}};
 
 	add_need(&values, needs, 0, UINT64_MAX);
@@ -240,6 +242,7 @@ static int add_phase(struct comparison *c, enum compare_side side,
 		[COMPARE_PEAK] = phase->peak_rss,
 		[COMPARE_END] = phase->end_rss,
 		[COMPARE_TIME] = phase->duration_ns,
+		[COMPARE_GPU] = phase->peak_gpu ? phase->peak_gpu : UNKNOWN,
 	}};
 
 	add_need(&values, needs, phase->start_ns, phase->start_ns + phase->duration_ns);

@@ -26,8 +26,8 @@ enum compare_metric {
 	COMPARE_IO,   /* bytes through calls, read and written */
 	COMPARE_TIME, /* ns */
 	COMPARE_CPU,  /* ns */
-	COMPARE_LATER,
-	COMPARE_BEFORE_LATER = COMPARE_LATER - 1,
+	COMPARE_GPU,  /* bytes: the most that was held on GPUs */
+	COMPARE_LATER = COMPARE_GPU,
 /* Quantities that are compared by themselves: COMPARE_ and the member of struct profile_usage. A
  * profile of an earlier version does not say them. */
 #define COMPARE_METRIC_OWN(member) COMPARE_##member,

@@ -87,8 +87,11 @@ static uint64_t columns_of(const struct record *record, const char *items, size_
 	uint64_t columns = 0;
 
 	for (size_t i = 0; i < record->n_fields; i++) {
-		bool any = record->fields[i].since < 2;
+		const struct field *field = &record->fields[i];
+		bool any = field->since < 2;
 
+		if (field->kind == FIELD_LIST)
+			continue; /* a table has none */
 		for (size_t row = 0; row < n && !any; row++)
 			any = field_has(record, items + row * record->size, i);
 		columns |= (uint64_t)any << i;
@@ -212,6 +215,7 @@ static const struct {
 	TABLE("phases", phases, record_phase),
 	TABLE("outside_phases", outside, record_outside),
 	TABLE("processes", processes, record_process),
+	TABLE("files", files, record_file),
 	TABLE("timeline", points, record_point),
 	TABLE("process_timeline", tracks, record_track_point),
 	TABLE("usage_timeline", curve, record_usage_point),

@@ -12,7 +12,9 @@
 	X(csv)                                                                                     \
 	X(mprof)                                                                                   \
 	X(perfetto)                                                                                \
-	X(chrome)
+	X(chrome)                                                                                  \
+	X(folded)                                                                                  \
+	X(speedscope)
 
 #define DECLARE(name) extern const struct renderer renderer_##name;
 #define ADDRESS(name) &renderer_##name,

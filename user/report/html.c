@@ -8,6 +8,7 @@
 #include "report/markup.h"
 #include "base/units.h"
 #include "format/charged.h"
+#include "format/gpus.h"
 #include "format/least.h"
 #include "format/headroom.h"
 #include "format/trending.h"
@@ -74,6 +75,22 @@ static void put_run(struct json_writer *j, const struct html_page *page)
 	json_member_bool(j, "killed", page->ending.is_killed);
 }
 
+static void put_devices(struct json_writer *j, const struct recording *r)
+{
+	char words[GPUS_WORDS_MAX];
+
+	if (!r->n_gpus && !r->n_gpu_refusals)
+		return;
+	html_member_array(j, "devices");
+	for (size_t i = 0; i < r->n_gpus; i++) {
+		if (gpus_device_words(words, &r->gpus[i]))
+			html_shown(j, words);
+	}
+	if (gpus_refusal_words(words, r))
+		html_shown(j, words);
+	json_array_end(j);
+}
+
 static void put_totals(struct json_writer *j, const struct html_page *page)
 {
 	const struct recording_totals *totals = &page->r->totals;
@@ -84,9 +101,12 @@ static void put_totals(struct json_writer *j, const struct html_page *page)
 	html_member_object(j, "totals");
 	html_member_secs(j, "duration", totals->duration_ns);
 	json_member_u64(j, "peak", totals->peak_rss);
-	json_member_u64(j, "gpu_peak", totals->gpu_peak);
+	json_member_u64(j, "gpu_peak", totals->peak_gpu);
+	if (totals->peak_pinned)
+		json_member_u64(j, "pinned_peak", totals->peak_pinned);
 	if (totals->peak_hugetlb)
 		json_member_u64(j, "hugetlb_peak", totals->peak_hugetlb);
+	put_devices(j, page->r);
 	if (charged_words(charged, page->r, page->ending.is_killed))
 		html_member_shown(j, "charged", charged);
 	json_member_u64(j, "io_read", totals->usage.io_read);

@@ -35,6 +35,10 @@ struct html_page {
 
 /* html_tables.c: the members of the profile that are tables. */
 void html_tables(struct html_page *page);
+/* html_threads.c: where the time of threads went, if the profile knows of waits. */
+void html_threads(struct html_page *page);
+/* html_ranks.c: ranks side by side, if there are any. */
+void html_ranks(struct html_page *page);
 /* The later quantities of the run's totals: members of an object. */
 void html_later_members(struct json_writer *j, const struct recording *r,
 			const struct profile_usage *usage);

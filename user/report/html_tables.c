@@ -468,6 +468,8 @@ void html_tables(struct html_page *page)
 	put_marks(j, page->r);
 	put_phases(j, page);
 	put_named(j, page);
+	html_threads(page);
+	html_ranks(page);
 	put_processes(j, page->r);
 	put_steps(j, page->r);
 	put_reported(j, page);

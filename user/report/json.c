@@ -10,6 +10,7 @@
 #include "format/fields.h"
 #include "format/json_metrics.h"
 #include "base/json_writer.h"
+#include "report/ranks.h"
 #include "report/renderer.h"
 #include "base/units.h"
 
@@ -269,6 +270,18 @@ static int put_by_name(struct json_writer *j, const struct recording *r)
 	return 0;
 }
 
+static int put_ranks(struct json_writer *j, const struct recording *r)
+{
+	struct ranks ranks;
+
+	if (ranks_make(&ranks, r))
+		return -1;
+	if (ranks.n > 1)
+		ranks_json(&ranks, j);
+	ranks_free(&ranks);
+	return 0;
+}
+
 /* What the file does not have. */
 static int put_report(struct json_writer *j, const struct recording *r,
 		      const struct render_options *options)
@@ -283,7 +296,7 @@ static int put_report(struct json_writer *j, const struct recording *r,
 	json_member_text(j, "ending", ending.is_bad ? ending.text : NULL);
 	put_derived(j, r);
 	put_peak(j, r);
-	if (put_fit(j, r) || (options->by_name && put_by_name(j, r)))
+	if (put_ranks(j, r) || put_fit(j, r) || (options->by_name && put_by_name(j, r)))
 		return -1;
 	json_object_end(j);
 	return 0;

@@ -18,7 +18,10 @@ static const struct palette_colour palette[] = {
 	{"swap", "#994455", "#ee99aa"},	     {"cpu", "#2e7d5b", "#44bb99"},
 	{"disk-read", "#99bbdd", "#2f5a8a"}, {"disk-write", "#f0b3be", "#7d3a48"},
 	{"read", "#004488", "#6699cc"},	     {"write", "#994455", "#ee99aa"},
-	{"peak", "#b3261e", "#ff8a80"},
+	{"peak", "#b3261e", "#ff8a80"},	     {"for-cpu", "#c8553d", "#ee8866"},
+	{"throttled", "#e8a27c", "#a85a33"}, {"storage", "#004488", "#7fb0ea"},
+	{"reclaim", "#ddaa33", "#eecc66"},   {"locks", "#b39ad6", "#7d6aa8"},
+	{"slept", "#cfd6e0", "#434c59"},
 };
 
 /* For the groups of phases, in turn. Dark text is readable on each of them. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/charged.h"
+#include "format/gpus.h"
 #include "format/least.h"
 
 enum {
@@ -148,12 +149,29 @@ void text_peak(const struct text_report *t)
 	put_shares(t);
 }
 
+/* ---- GPUs ---- */
+
+static void put_gpus(const struct text_report *t)
+{
+	char words[GPUS_WORDS_MAX];
+
+	if (gpus_held_words(words, &t->r->totals))
+		text_wrapped(t, "GPU memory: ", words);
+	for (size_t i = 0; i < t->r->n_gpus; i++) {
+		if (gpus_device_words(words, &t->r->gpus[i]))
+			text_wrapped(t, "GPU ", words);
+	}
+	if (gpus_refusal_words(words, t->r))
+		text_wrapped(t, "GPU memory: ", words);
+}
+
 /* ---- Will it fit ---- */
 
 void text_needs(const struct text_report *t)
 {
 	const struct recording_totals *totals = &t->r->totals;
 	char line[LEAST_WORDS_MAX + 128], needed[LEAST_WORDS_MAX], text[UNITS_TEXT_MAX];
+	char charged[CHARGED_WORDS_MAX];
 	struct recording_need need;
 
 	if (recording_need(t->needs, 0, UINT64_MAX, &need)) {
@@ -163,12 +181,10 @@ void text_needs(const struct text_report *t)
 			 needed, units_bytes_for_people(text, need.files));
 		text_wrapped(t, "", line);
 	}
-	if (charged_words(needed, t->r, t->ending->is_killed))
-		text_wrapped(t, "", needed);
+	if (charged_words(charged, t->r, t->ending->is_killed))
+		text_wrapped(t, "", charged);
 	if (totals->peak_hugetlb)
 		fprintf(t->table.out, "Hugetlb memory beside it: %s or more\n",
 			units_bytes_for_people(text, totals->peak_hugetlb));
-	if (totals->gpu_peak)
-		fprintf(t->table.out, "GPU memory: peak %s\n",
-			units_bytes_for_people(text, totals->gpu_peak));
+	put_gpus(t);
 }

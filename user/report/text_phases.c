@@ -2,6 +2,7 @@
 /* The phases in the text report: a list of all, and a table for each of I/O, CPU time and needs. */
 #include "format/least.h"
 #include "format/quantities.h"
+#include "format/shares.h"
 #include "report/text_report.h"
 
 #include <string.h>
@@ -197,19 +198,44 @@ static const struct phase_table bounds_table = {
 	.fill = fill_needs,
 };
 
+/* ---- Memory of GPUs ---- */
+
+static bool holds_gpu(const struct phase_table *table, const struct recording_phase *phase)
+{
+	(void)table;
+	return phase->peak_gpu || phase->peak_pinned;
+}
+
+static void fill_gpu(const struct text_report *t, const struct phase_table *table,
+		     const struct recording_phase *phase, struct table_line *line)
+{
+	(void)t;
+	(void)table;
+	units_bytes_for_people(line->cells[0], phase->peak_gpu);
+	units_delta_for_people(line->cells[1],
+			       phase->delta_gpu < 0 ? 0 - (uint64_t)phase->delta_gpu : 0,
+			       phase->delta_gpu > 0 ? (uint64_t)phase->delta_gpu : 0);
+	units_bytes_for_people(line->cells[2], phase->peak_pinned);
+}
+
+static const struct phase_table gpu_table = {
+	.name = "GPU BY PHASE",
+	.titles = {"PEAK", "DELTA", "PINNED"},
+	.n_cells = 3,
+	.has_any = holds_gpu,
+	.fill = fill_gpu,
+};
+
 /* ---- Where the time of all threads went ---- */
 
-enum { RAN, FOR_CPU, STORAGE, LOCKS, SLEPT, RECLAIM, N_SHARES };
-
-/* They add up to the time of all threads: CPU time in reclaim is reclaim. */
-static void shares_of(const struct profile_usage *u, uint64_t share[N_SHARES])
+/* These are rare, and columns more than a narrow page has. */
+static bool is_share_shown(const struct text_report *t, int share)
 {
-	share[RAN] = since(u->reclaim_cpu_ns, u->cpu_ns);
-	share[FOR_CPU] = u->cpu_wait_ns;
-	share[STORAGE] = u->storage_wait_ns;
-	share[LOCKS] = u->lock_wait_ns;
-	share[SLEPT] = u->sleep_ns;
-	share[RECLAIM] = u->reclaim_ns;
+	const struct profile_usage *usage = &t->r->totals.usage;
+
+	if (share == SHARE_THROTTLED)
+		return usage->throttled_ns;
+	return share != SHARE_RECLAIM || usage->reclaim_ns;
 }
 
 static bool knows_shares(const struct phase_table *table, const struct recording_phase *phase)
@@ -223,35 +249,35 @@ static bool knows_shares(const struct phase_table *table, const struct recording
 static void fill_shares(const struct text_report *t, const struct phase_table *table,
 			const struct recording_phase *phase, struct table_line *line)
 {
-	uint64_t share[N_SHARES], all = 0;
+	uint64_t share[N_SHARES];
+	const uint64_t all = shares_of(share, &phase->usage);
+	unsigned int n = 0;
 
-	(void)t;
-	shares_of(&phase->usage, share);
-	for (size_t i = 0; i < N_SHARES; i++)
-		all += share[i];
-	for (size_t i = 0; i < table->n_cells; i++) {
+	(void)table;
+	for (int i = 0; i < N_SHARES; i++) {
+		if (!is_share_shown(t, i))
+			continue;
 		if (share[i])
-			text_percent(line->cells[i], share[i], all);
+			text_percent(line->cells[n++], share[i], all);
 		else
-			snprintf(line->cells[i], UNITS_TEXT_MAX, "-");
+			snprintf(line->cells[n++], UNITS_TEXT_MAX, "-");
 	}
 }
 
-static const struct phase_table shares_table = {
-	.name = "THREADS BY PHASE",
-	.titles = {"RAN", "FOR CPU", "STORAGE", "LOCKS", "SLEPT"},
-	.n_cells = N_SHARES - 1,
-	.has_any = knows_shares,
-	.fill = fill_shares,
-};
-/* Rare, and a column more than a narrow page has. */
-static const struct phase_table reclaim_table = {
-	.name = "THREADS BY PHASE",
-	.titles = {"RAN", "FOR CPU", "STORAGE", "LOCKS", "SLEPT", "RECLAIM"},
-	.n_cells = N_SHARES,
-	.has_any = knows_shares,
-	.fill = fill_shares,
-};
+static struct phase_table shares_table(const struct text_report *t)
+{
+	struct phase_table table = {
+		.name = "THREADS BY PHASE",
+		.has_any = knows_shares,
+		.fill = fill_shares,
+	};
+
+	for (int i = 0; i < N_SHARES; i++) {
+		if (is_share_shown(t, i))
+			table.titles[table.n_cells++] = share_words[i].column;
+	}
+	return table;
+}
 
 /* ---- The process that began a phase, alone: of use where there are several ---- */
 
@@ -402,9 +428,11 @@ static bool has_bounds(const struct text_report *t, const struct recording_phase
 
 void text_usage(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
 {
+	const struct phase_table threads = shares_table(t);
+
 	put_table(t, &io_table, phases, n);
 	put_table(t, t->r->totals.usage.cpu_wait_ns ? &wait_table : &cpu_table, phases, n);
-	put_table(t, t->r->totals.usage.reclaim_ns ? &reclaim_table : &shares_table, phases, n);
+	put_table(t, &threads, phases, n);
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		const struct phase_table table = group_table(group);
 
@@ -423,6 +451,7 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 	if (t->r->n_processes > 1)
 		put_table(t, &own_table, phases, n);
 	text_usage(t, phases, n);
+	put_table(t, &gpu_table, phases, n);
 	if (recording_need(t->needs, 0, UINT64_MAX, &need))
 		put_table(t, has_bounds(t, phases, n) ? &bounds_table : &needs_table, phases, n);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * text_report.h - what the files of the text report share. text.c writes the page, text_peak.c the
- * peak and what it was made of, text_curves.c what rises and falls, text_phases.c the list of
- * phases and the tables by phase, text_processes.c the processes, text_metrics.c what the program
- * reported.
+ * peak and what it was made of, text_stacks.c which code made memory grow, text_curves.c what rises
+ * and falls, text_phases.c the list of phases and the tables by phase, text_processes.c the
+ * processes, text_metrics.c what the program reported.
  */
 #ifndef QPROF_TEXT_REPORT_H
 #define QPROF_TEXT_REPORT_H
@@ -57,6 +57,9 @@ int text_over_time(const struct text_report *t);
  * -1 when out of memory. */
 int text_by_name(const struct text_report *t);
 
+/* text_ranks.c: ranks side by side, phase by phase. Returns 0, or -1 when out of memory. */
+int text_ranks(const struct text_report *t);
+
 /* text_phases.c */
 
 /* The tables of their I/O, CPU time and other usage. */
@@ -68,6 +71,12 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 
 /* text_processes.c. Returns -1 when out of memory. */
 int text_processes(const struct text_report *t);
+
+/* text_stacks.c. Returns -1 when out of memory. */
+int text_stacks(const struct text_report *t);
+
+/* text_files.c: what was read from storage and written, by file. Nothing without --files. */
+void text_files(const struct text_report *t);
 
 /* text_metrics.c. Returns -1 when out of memory. */
 int text_metrics(const struct text_report *t);

@@ -16,6 +16,7 @@ enum source {
 	FROM_SUMMARIES,	     /* metrics of the whole run: at its end */
 	FROM_METRICS,	     /* of rows */
 	FROM_CHARGE,	     /* of the memory cgroup: of rows */
+	FROM_GPU,	     /* memory of GPUs: of rows */
 	FROM_CORES,	     /* CPU use: of the stretches in struct trace, as the next */
 	FROM_FLOW,	     /* I/O a second */
 	FROM_USAGE, /* the first of as many as there are groups of quantities: of the curve,
@@ -133,24 +134,52 @@ int trace_add_process_counters(struct trace_builder *b)
 	return 0;
 }
 
-/* Only rows that say it: in between, nobody looked. */
-static int add_charge(struct trace_builder *b)
+static bool has_charge(const struct recording_step *step)
 {
-	const struct trace_counters charge = {QUANTITY_BYTES, 1, 0, {"memory cgroup"}};
+	return step->charge;
+}
+
+static bool has_gpu(const struct recording_step *step)
+{
+	return step->gpu || step->gpu_peak;
+}
+
+/* Only rows that say it: in between, nobody looked. */
+static int add_of_rows(struct trace_builder *b, uint32_t source,
+		       const struct trace_counters *counters,
+		       bool (*has)(const struct recording_step *step))
+{
 	uint32_t track = TRACE_NONE;
 
 	for (uint32_t i = 0; i < b->r->n_steps; i++) {
 		const struct recording_step *step = &b->r->steps[i];
 
-		if (!step->charge)
+		if (!has(step))
 			continue;
 		if (track == TRACE_NONE)
-			track = add_counters(b, 0, FROM_CHARGE, &charge);
+			track = add_counters(b, 0, source, counters);
 		if (track == TRACE_NONE)
 			return -1;
 		trace_add_event(b, track, TRACE_VALUES, step->rel_ns, i);
 	}
 	return 0;
+}
+
+static int add_charge(struct trace_builder *b)
+{
+	const bool is_own = b->r->run.memory_cgroup_is_own;
+	const struct trace_counters charge = {
+		QUANTITY_BYTES, 1, 0, {is_own ? "memory cgroup" : "memory cgroup, with others"}};
+
+	return add_of_rows(b, FROM_CHARGE, &charge, has_charge);
+}
+
+static int add_gpu(struct trace_builder *b)
+{
+	return add_of_rows(b, FROM_GPU,
+			   &(struct trace_counters){
+				   QUANTITY_BYTES, 2, 0, {"GPU memory", "GPU memory: step peak"}},
+			   has_gpu);
 }
 
 /* ---- Metrics ---- */
@@ -332,7 +361,7 @@ int trace_add_tree_counters(struct trace_builder *b)
 {
 	if (b->r->n_points && !only_one_process(b->r) && add_points(b, 0))
 		return -1;
-	if (add_charge(b))
+	if (add_charge(b) || add_gpu(b))
 		return -1;
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		if (add_usage(b, group))
@@ -398,6 +427,11 @@ static void read_values(const struct trace *t, const struct trace_event *event, 
 		break;
 	case FROM_CHARGE:
 		values[0] = integer(r->steps[i].charge);
+		break;
+	case FROM_GPU:
+		values[0] = integer(r->steps[i].gpu);
+		values[1] = integer(r->steps[i].gpu_peak > r->steps[i].gpu ? r->steps[i].gpu_peak
+									   : r->steps[i].gpu);
 		break;
 	case FROM_CORES:
 		values[0] = rate_value(&t->rates[i], QUANTITY_OF_cpu_ns);

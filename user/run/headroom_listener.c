@@ -23,7 +23,7 @@ struct headroom_listener {
 	struct growth *growth;
 	uint64_t looked_ns, page_size;
 	uint32_t tgid; /* whose memory moved last */
-	bool moved, is_prompt;
+	bool moved, is_prompt, is_apart;
 	bool armed;	   /* the timer runs */
 	struct wake timer; /* if prompt: for points that came too soon after others to wake us */
 };
@@ -41,9 +41,11 @@ const struct headroom *headroom_listener_get(const struct listener *l)
 bool headroom_listener_end(const struct listener *l, struct growth_end *end)
 {
 	const struct headroom_listener *h = (const struct headroom_listener *)l;
+	const struct headroom_limit *limit;
 	uint64_t left;
 
-	return h->growth && headroom_now(&h->headroom, &left) &&
+	limit = h->growth ? headroom_now(&h->headroom, &left) : NULL;
+	return limit && !limit->now.of_process &&
 	       growth_ends(h->growth, left, h->headroom.held, end);
 }
 
@@ -73,7 +75,7 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 	struct headroom_listener *h = of(l);
 
 	h->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
-	h->tgid = run_target(c);
+	h->tgid = run_tightest(c, &h->is_apart);
 	h->limits = memory_limits_new(h->tgid);
 	h->growth = growth_new();
 	if (!h->limits || !h->growth)
@@ -99,7 +101,7 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 
 static void look(struct headroom_listener *h, uint64_t now_ns)
 {
-	limits_look(&h->headroom, h->limits, h->is_prompt ? h->tgid : 0);
+	limits_look(&h->headroom, h->limits, h->is_prompt ? h->tgid : 0, h->is_apart);
 	h->looked_ns = now_ns;
 	h->moved = false;
 }

@@ -15,6 +15,13 @@ const struct headroom *headroom_listener_get(const struct listener *l);
 /* Returns false if nothing grows towards the limit, or not half of the way. */
 bool headroom_listener_end(const struct listener *l, struct growth_end *end);
 
+/* Asks the drivers of GPUs, once the run uses one: before the listener that writes the profile. */
+struct listener *gpu_listener_new(void);
+
+/* Finds which code makes memory grow, of an engine with stacks: before the listener that writes the
+ * profile. */
+struct listener *stack_listener_new(void);
+
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);
 /* Returns its path, NULL for stdout; and in *old the name of the file that was kept, or NULL. */

@@ -19,6 +19,7 @@
 #include "capture/run.h"
 #include "format/by_name.h"
 #include "format/charged.h"
+#include "format/gpus.h"
 #include "format/ending.h"
 #include "format/headroom.h"
 #include "format/least.h"
@@ -483,6 +484,20 @@ static void put_headroom(const struct table *table, const struct recording *r)
 		table_wrapped(table, "  closest ", sentence);
 }
 
+static void put_gpus(const struct table *table, const struct recording *r)
+{
+	char words[GPUS_WORDS_MAX];
+
+	if (gpus_held_words(words, &r->totals))
+		table_wrapped(table, "  GPU memory ", words);
+	for (size_t i = 0; i < r->n_gpus; i++) {
+		if (gpus_device_words(words, &r->gpus[i]))
+			table_wrapped(table, "  GPU ", words);
+	}
+	if (gpus_refusal_words(words, r))
+		table_wrapped(table, "  GPU memory ", words);
+}
+
 static int put_summary(const struct recording *r, const struct profile *p,
 		       const struct run_quality *quality, int fd, const struct summary_page *page)
 {
@@ -500,6 +515,7 @@ static int put_summary(const struct recording *r, const struct profile *p,
 	put_least(&table, p);
 	put_hugetlb(&table, profile_totals(p)->peak_hugetlb);
 	put_charged(&table, r);
+	put_gpus(&table, r);
 	put_usage(&table, &r->totals.usage);
 	put_waits(&table, r);
 	put_trend(&table, r);

@@ -128,7 +128,7 @@ static void load_ours(const char *pid)
 
 	if (engine_new(&config, &e, &err))
 		fail("qprof-bpf's engine", err.text);
-	errno = -engine_add_target(e, (uint32_t)strtoul(pid, NULL, 10), true);
+	errno = -engine_add_target(e, (uint32_t)strtoul(pid, NULL, 10));
 	if (errno)
 		fail(pid, strerror(errno));
 	if (engine_track_existing(e, &err))

@@ -190,7 +190,7 @@ static void batch(struct listener *l)
 			waits = true;
 			continue;
 		}
-		limits_look(&w->headroom, w->limits, w->tgid);
+		limits_look(&w->headroom, w->limits, w->tgid, false);
 		w->looked_ns = now;
 		w->moved = false;
 		w->looked = waits = true;

@@ -110,14 +110,16 @@ static char *show_address(char out[ADDRESS_TEXT_MAX], const struct sockaddr_stor
 /* ---- Sockets ----------------------------------------------------------------------------------
  */
 
-/* Removes a socket that a killed program left behind. */
+/* Removes a socket that a killed program of this user left behind. */
 static void remove_left(const struct address *at)
 {
 	const struct sockaddr_un *path = (const void *)&at->socket;
+	const struct invoker *who = invoker_get();
 	struct stat st;
 	int fd;
 
-	if (lstat(path->sun_path, &st) || !S_ISSOCK(st.st_mode))
+	if (lstat(path->sun_path, &st) || !S_ISSOCK(st.st_mode) ||
+	    st.st_uid != (who ? who->uid : geteuid()))
 		return;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -171,7 +173,7 @@ int address_listen(const struct address *at, struct error *err)
 	show_address(shown, &at->socket, at->len);
 	return error_set(err, "cannot serve metrics at %s: %s; choose another with --listen", shown,
 			 failed != -EADDRINUSE		   ? strerror(-failed)
-			 : at->socket.ss_family == AF_UNIX ? "it is in use"
+			 : at->socket.ss_family == AF_UNIX ? "it is in use, or not ours"
 							   : "the port is in use");
 }
 

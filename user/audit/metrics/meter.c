@@ -238,6 +238,7 @@ static void count(struct meter *meter, struct metered_process *process,
 	more = count_more(&process->seen.member, pub->usage.member);                               \
 	series_add(meter->machine, M_MACHINE_##member, more);
 #define COUNT_IN_RUNS(member)
+#define COUNT_IN_TREES(member)
 #define COUNT(member, s, u, where, ...) COUNT_##where(member)
 	USAGE_QUANTITIES(COUNT, )
 	/* If the process was larger under an earlier program, only its sizes at looks are known. */
@@ -405,14 +406,7 @@ static void finish_phases(struct meter *meter, struct metered_job *job, uint64_t
 static void count_step(struct meter *meter, struct metered_job *job,
 		       const struct profile_checkpoint *step)
 {
-	const struct pairing_hit hit = {
-		.what = step->what,
-		.thread = {step->started_ns, step->tgid, step->tid},
-		.name = step->name,
-		.number = step->number,
-		.time_ns = step->time_ns,
-		.rss = step->tree.rss,
-	};
+	const struct pairing_hit hit = pairing_hit_of(step);
 	struct pairing_change change;
 
 	if (step->what == WIRE_FINISH) {

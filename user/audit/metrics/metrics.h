@@ -44,11 +44,13 @@ enum {
 #define METRIC_OF_MACHINE_IF_ANY(member)	    M_MACHINE_##member,
 #define METRIC_OF_MACHINE_TOTALS(member)	    M_MACHINE_##member,
 #define METRIC_OF_MACHINE_IN_RUNS(member)
+#define METRIC_OF_MACHINE_IN_TREES(member)
 #define METRIC_OF_PROCESS(member, s, u, where, ...) METRIC_OF_PROCESS_##where(member)
 #define METRIC_OF_PROCESS_EVERYWHERE(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_IF_ANY(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_TOTALS(member)
 #define METRIC_OF_PROCESS_IN_RUNS(member)
+#define METRIC_OF_PROCESS_IN_TREES(member)
 #define METRIC_BESIDE(member, ...) M_PROCESS_##member,
 
 /* In the order of their text; those of a kind stand together. See the table in metrics.c. */

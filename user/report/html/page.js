@@ -121,7 +121,11 @@ function showTotals() {
 	if (t.hugetlb_peak)
 		line("Hugetlb memory", `${bytes(t.hugetlb_peak)} or more`, "Huge pages set aside, beside all other memory; seen at checkpoints and exits");
 	if (t.gpu_peak)
-		line("GPU peak", bytes(t.gpu_peak));
+		line("GPU memory", `peak ${bytes(t.gpu_peak)}`, "What the run has allocated on GPUs, all devices together");
+	if (t.pinned_peak)
+		line("Pinned host", `peak ${bytes(t.pinned_peak)}`, "Memory of the host that the run has pinned for GPUs");
+	for (const words of t.devices || [])
+		line("GPU", words, "As its driver says at rows; between two there may have been more");
 	if (t.io_read || t.disk_read)
 		line("Read", `${bytes(t.io_read)} (storage ${bytes(t.disk_read)})`);
 	if (t.io_write || t.disk_write)
@@ -201,6 +205,8 @@ function start() {
 	startCharts();
 	tracks.start();
 	startTables();
+	addThreads();
+	addRanks();
 	showQuality();
 
 	view.changed.push(redrawCharts, () => tracks.redraw());

@@ -32,8 +32,8 @@ function markSorted(section, by) {
 }
 
 /*
- * columns: {key, title, show(row) or nothing for the value itself, text: of words, bar: with a bar
- * that is as long as the value, hint}. order: {key, up} to begin with; action(row): of the button that
+ * columns: {key, title, show(row), a text or an element, or nothing for the value itself, text: of
+ * words, bar: with a bar that is as long as the value, kind: classes of its cells, hint}. order: {key, up} to begin with; action(row): of the button that
  * the first column of words is; mark(row): what stands behind it, or nothing.
  */
 function addTable(section, {title, rows, columns, order, action, mark, filterBy}) {
@@ -47,12 +47,12 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 
 	function cell(column, row) {
 		const value = column.show ? column.show(row) : row[column.key];
-		const td = el("td", {className: column.text ? "text" : column.bar ? "bar" : ""});
+		const td = el("td", {className: column.kind ?? (column.text ? "text" : column.bar ? "bar" : "")});
 
 		if (column.bar && most.get(column.key))
 			td.style.setProperty("--part", `${100 * row[column.key] / most.get(column.key)}%`);
 		if (!column.text) {
-			td.textContent = value ?? "";
+			td.append(value ?? "");
 			return td;
 		}
 		if (column.depth)

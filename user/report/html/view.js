@@ -13,6 +13,9 @@ for (const key of ["phases", "processes", "rates", "marks", "steps", "doubts", "
 profile.outside = profile.outside ? objects(profile.outside) : [];
 profile.named = profile.named ? objects(profile.named) : [];
 profile.quantities = profile.quantities ? objects(profile.quantities) : [];
+profile.threads = profile.threads ? objects(profile.threads) : [];
+profile.ranks = profile.ranks ? objects(profile.ranks) : [];
+profile.thread_kinds = profile.thread_kinds ? objects(profile.thread_kinds) : [];
 if (profile.peak.shares)
 	profile.peak.shares = objects(profile.peak.shares);
 

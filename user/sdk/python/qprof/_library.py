@@ -8,6 +8,8 @@ or else libqprof.so.0 wherever the dynamic linker finds it.
 import ctypes
 import os
 
+from . import _gpu
+
 __all__ = ["begin", "define", "end", "failed", "is_loaded", "item", "listeners", "mark", "metric", "metric_int64",
            "summary", "summary_int64"]
 
@@ -49,15 +51,25 @@ if not is_loaded:
 #: How many listen, as .value. Reading it takes a tenth of what a call does.
 listeners = ctypes.c_ushort(0) if _library is None else _library.qprof_listeners().contents
 
-begin = _function(_library, "qprof_begin", ctypes.c_char_p)
-end = _function(_library, "qprof_end", ctypes.c_char_p)
-mark = _function(_library, "qprof_mark", ctypes.c_char_p)
 define = _function(_library, "qprof_define", ctypes.c_char_p)
 metric = _function(_library, "qprof_metric", ctypes.c_char_p, ctypes.c_double)
 metric_int64 = _function(_library, "qprof_metric_int64", ctypes.c_char_p, ctypes.c_int64)
 summary = _function(_library, "qprof_summary", ctypes.c_char_p, ctypes.c_double)
 summary_int64 = _function(_library, "qprof_summary_int64", ctypes.c_char_p, ctypes.c_int64)
+
+
+def _row(function):
+    """A call that may make a row: what PyTorch holds on GPUs joins it."""
+    def call(*args):
+        _gpu.report(metric, define)
+        function(*args)
+    return call
+
+
+begin = _row(_function(_library, "qprof_begin", ctypes.c_char_p))
+end = _row(_function(_library, "qprof_end", ctypes.c_char_p))
+mark = _row(_function(_library, "qprof_mark", ctypes.c_char_p))
 #: Of recipes: the name, and what was met (see _recipes.py).
-item = _function(_library, "qprof_item", ctypes.c_char_p, ctypes.c_int64)
+item = _row(_function(_library, "qprof_item", ctypes.c_char_p, ctypes.c_int64))
 #: Of exceptions that nobody catches (see _failures.py).
 failed = _function(_library, "qprof_failed", ctypes.c_char_p, ctypes.c_int64)

@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, TypeVar
 
-from . import _around, _library, begin, enabled, end, mark, metric, scope, summary
+from . import _around, _gpu, _library, begin, enabled, end, mark, metric, scope, summary
 
 __all__ = ["BaseMetric", "CheckpointMetric", "GlobalProfiler", "MetricContext", "ProfileStep",
            "SummaryMetric", "profile_scope"]
@@ -72,8 +72,10 @@ class ProfileStep:
 class MetricContext:
     """What a metric may need to know. Times are Unix seconds, sizes are bytes of this process.
 
-    There is no GPU here: those fields are 0 and False. `process` is a psutil.Process where psutil
-    is installed, else None.
+    The GPU's are what the devices have in use, by everybody, as in Quark; of the devices that PyTorch
+    holds something on. Before the program uses CUDA, and without PyTorch, they are 0 and False; Quark
+    would begin to use CUDA. The baseline is of the first checkpoint that has them, the peak of the
+    highest. `process` is a psutil.Process where psutil is installed, else None.
     """
 
     start_time: Optional[float] = None
@@ -215,6 +217,8 @@ class GlobalProfiler:
         self._stopped = False
         self._pid = os.getpid()
         self._lock = threading.RLock()
+        self._gpu_baseline: Optional[int] = None
+        self._gpu_peak = 0
         self._base = self._context()
         atexit.register(self.stop)
         if not enabled():
@@ -304,11 +308,19 @@ class GlobalProfiler:
         read, written = io[4:6] if len(io) > 5 else (0, 0)
         psutil = sys.modules.get("psutil")
         memory = _resident()
+        gpu = _gpu.in_use()
+        if gpu is not None:
+            self._gpu_baseline = gpu if self._gpu_baseline is None else self._gpu_baseline
+            self._gpu_peak = max(self._gpu_peak, gpu)
         return MetricContext(
             start_time=self.start_time,
             base_memory=base.base_memory if base else memory,
             process=psutil.Process() if psutil else None,
             current_memory=memory,
+            gpu_available=gpu is not None,
+            gpu_baseline_memory=self._gpu_baseline or 0,
+            gpu_current_memory=gpu or 0,
+            gpu_peak_memory=self._gpu_peak,
             disk_io_available=bool(io),
             baseline_disk_read_bytes=base.baseline_disk_read_bytes if base else read,
             baseline_disk_write_bytes=base.baseline_disk_write_bytes if base else written,

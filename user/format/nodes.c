@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "recipes/nodes.h"
+#include "format/nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * gpu.bpf.h - memory that programs have allocated on GPUs, by process and by tree. gpu_call.bpf.c
+ * sees the calls. Nothing here runs before the first one.
+ *
+ * Invariant: an amount of a tree is the sum of that amount over the processes of its job, but for
+ * what is being added to both at this instant.
+ *
+ * A sum is one number, to which each call adds in one atomic step, and the step says what the sum
+ * is then: so peaks are those of one order of all calls. They are noted when a sum rises. A
+ * checkpoint takes the step's peak and leaves what is held now, from which the next step begins.
+ */
+#ifndef QPROF_GPU_BPF_H
+#define QPROF_GPU_BPF_H
+
+#include "state.bpf.h"
+
+enum { MAX_GPU_PROCESSES = 4096 };
+
+/* The sums of a process, or of a tree. A tree has no generation. */
+struct gpu_sums {
+	struct wire_gpu_amount at[WIRE_GPU_PLACES];
+	u64 generation; /* programs that it has run so far: of their memory, the last one's is left
+			 */
+	u64 agents;	/* GPUs that HSA has told of */
+};
+
+/* A tgid is used again. */
+struct gpu_process_key {
+	u64 started_ns;
+	u64 tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_GPU_PROCESSES);
+	__type(key, struct gpu_process_key);
+	__type(value, struct gpu_sums);
+} gpu_processes __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, WIRE_MAX_JOBS);
+	__type(key, u32);
+	__type(value, struct gpu_sums);
+} gpu_trees __weak SEC(".maps");
+
+extern u32 gpu_used; /* 1: a process has made a call */
+
+static __always_inline struct gpu_sums *gpu_of_process(const struct proc *proc)
+{
+	const struct gpu_process_key key = {.started_ns = proc->started_ns, .tgid = proc->tgid};
+
+	return bpf_map_lookup_elem(&gpu_processes, &key);
+}
+
+static __always_inline struct gpu_sums *gpu_of_tree(u32 job)
+{
+	return bpf_map_lookup_elem(&gpu_trees, &job);
+}
+
+/* Adds bytes, which may be below 0, to one sum. */
+static __always_inline void add_to_sum(struct wire_gpu_amount *sum, s64 bytes)
+{
+	const u64 held = atomic_add(&sum->held, bytes) + bytes;
+
+	if (bytes <= 0)
+		return;
+	if (held > *(volatile u64 *)&sum->step_peak)
+		atomic_max(&sum->step_peak, held);
+	if (held > *(volatile u64 *)&sum->peak) {
+		atomic_max(&sum->peak, held);
+		sum->peak_ns = bpf_ktime_get_ns();
+	}
+}
+
+/* Sends a struct wire_gpu. A tree that has made no call has none. */
+int send_gpu(struct proc *proc, u32 tid, u32 why);
+/* The process ends, or runs another program: the driver frees all that it held. */
+int free_all_gpu(struct proc *proc, bool ends);
+/* What the process holds is counted for that job from now on, no more for job 0. */
+int move_gpu(struct proc *proc, u32 job);
+
+/* Comes right before the record of a checkpoint is reserved. */
+static __always_inline void tell_gpu(struct proc *proc, u32 tid)
+{
+	if (*(volatile u32 *)&gpu_used)
+		send_gpu(proc, tid, WIRE_GPU_CHECKPOINT);
+}
+
+#endif

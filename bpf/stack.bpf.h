@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* stack.bpf.h - what others tell stack.bpf.c, and ask of it. All is dead code without --stacks. */
+#ifndef QPROF_STACK_BPF_H
+#define QPROF_STACK_BPF_H
+
+#include "mms.bpf.h"
+
+/* What a CPU knows of growth there. Programs at the tracepoint run one after the other. */
+struct growing {
+	u64 change;	  /* pages of the event that is being told of; 0: it was */
+	u64 left;	  /* pages until the next sample */
+	u64 weight, late; /* as in struct wire_stack, as the following */
+	u64 first_epoch, epoch;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct growing);
+} growing __weak SEC(".maps");
+
+extern struct wire_growth growth;
+
+/* Says by how many pages memory has grown at this event: the program that samples runs next. */
+static __always_inline void tell_growth(u32 member, s64 change)
+{
+	struct growing *g = config.stacks ? here(&growing) : NULL;
+
+	if (g)
+		g->change = member == MM_SWAPENTS || change < 0 ? 0 : change;
+}
+
+/* Begins an epoch. Returns the word that it begins with. */
+static __always_inline u64 begin_growth(void)
+{
+	const u64 next = 1ULL << WIRE_GROWTH_BITS;
+
+	return config.stacks ? atomic_add(&growth.grown, next) + next : 0;
+}
+
+#endif

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which files storage is used for (--files): named, exact by phase, and nothing left out."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import MIB, assert_nothing_lost, losses, parse, profile_command, program, run_qprof
+
+FILES = ["--files"]
+SIZE = 16
+READ, WRITTEN, DISTINCT = "storage_read_mb", "storage_written_mb", "distinct_mb"
+
+# What scripts begin with.
+BEGIN = """
+import mmap, os, sys
+import qprof
+
+def drop(path):
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+def read(path):
+    with open(path, "rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
+
+paths = sys.argv[1:]
+"""
+
+
+def cold_file(path, mib):
+    """A file none of whose pages is in memory."""
+    with open(path, "wb") as file:
+        file.write(os.urandom(MIB) * mib)
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return path
+
+
+def find(profile, path):
+    found = [file for file in profile["files"] if file["path"] == str(path)]
+    assert len(found) == 1, f"expected {path!r} once, got {json.dumps(profile['files'], indent=1)}"
+    return found[0]
+
+
+def of_phase(file, name):
+    found = [use for use in file.get("phases", []) if use["name"] == name]
+    assert len(found) <= 1, f"expected {name!r} once, got {file}"
+    return found[0] if found else {READ: 0, WRITTEN: 0}
+
+
+def is_served():
+    """Whether programs come from a file server, as in a guest: then there are no requests for them."""
+    mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    return any(mount.split()[1:3] == ["/", "9p"] for mount in mounts)
+
+
+def check_sums(profile):
+    """Files and what is none add up to the kernel's own account, to the byte."""
+    for key, total in ((READ, "total_disk_read_mb"), (WRITTEN, "total_disk_write_mb")):
+        got = sum(round(file[key] * MIB) for file in profile["files"])
+        assert got == round(profile[total] * MIB), (
+            f"{key}: {got} of {round(profile[total] * MIB)} bytes: {json.dumps(profile['files'], indent=1)}")
+    unseen = [file for file in profile["files"] if file["path"] == "(elsewhere)"]
+    assert not unseen or is_served(), f"uses of storage that nobody saw: {unseen}"
+    assert_nothing_lost(profile)
+
+
+def check(file, **expected):
+    got = {key: file.get(key) for key in expected}
+    assert got == expected, f"expected {expected}, got {file}"
+
+
+@pytest.mark.parametrize("case", ["cold", "mmap_write", "direct_write", "truncated", "uring_cold", "children"])
+def test_sums(profile, disk, case):
+    """What the kernel's account has is of files that are named, whichever way it came."""
+    run = profile(program("io"), case, disk, SIZE, options=FILES)
+    if run.truth.get("missing"):
+        pytest.skip(f"this kernel has no {case}")
+    check_sums(run.profile)
+    own = [file for file in run.profile["files"] if file["path"].startswith(f"{disk}/")]
+    for key, bytes_ in ((READ, run.truth["kernel_read_bytes"]), (WRITTEN, run.truth["disk_written"])):
+        got = sum(file[key] for file in own)
+        assert got * MIB >= bytes_, f"{key} of {case}: expected {bytes_ / MIB} MiB in {disk}, got {got}: {own}"
+
+
+def test_read_again(script, disk):
+    """Twice with the page cache dropped between: 2.00 times, and each phase has its part."""
+    path = cold_file(disk / "model.safetensors", SIZE)
+    run = script(BEGIN + """
+for name in ("first", "second", "cached"):
+    with qprof.scope(name):
+        read(paths[0])
+    if name == "first":
+        drop(paths[0])
+""", path, options=FILES)
+    file = find(run.profile, path)
+    check(file, size_mb=SIZE, reread_factor=2.0, **{READ: 2 * SIZE, DISTINCT: SIZE, WRITTEN: 0})
+    got = {name: of_phase(file, name)[READ] for name in ("first", "second", "cached")}
+    assert got == {"first": SIZE, "second": SIZE, "cached": 0}, file
+    check_sums(run.profile)
+    report = run_qprof("report", run.path)
+    assert "32.0 MiB from storage for 16.0 MiB of it, 2.0 times" in " ".join(report.stdout.split()), report
+    rows = run_qprof("report", "-f", "csv", "--table", "files", run.path)
+    assert f'"{path}"' in rows.stdout, rows
+
+
+def test_mapped_and_direct(script, disk):
+    """A mapping's pages count as they are read; so do direct reads, at their place in the file."""
+    mapped, direct = cold_file(disk / "mapped", SIZE), cold_file(disk / "direct", SIZE)
+    run = script(BEGIN + """
+with qprof.scope("mapped"), open(paths[0], "rb") as file:
+    memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    sum(memory[i] for i in range(0, len(memory), 4096))
+with qprof.scope("direct"):
+    fd = os.open(paths[1], os.O_RDONLY | os.O_DIRECT)
+    room = mmap.mmap(-1, 1 << 20)
+    for at in (0, 1, 2, 3, 3, 3):
+        assert os.preadv(fd, [room], at << 20) == 1 << 20
+""", mapped, direct, options=FILES)
+    check(find(run.profile, mapped), reread_factor=1.0, **{READ: SIZE, DISTINCT: SIZE})
+    check(find(run.profile, direct), reread_factor=1.5, **{READ: 6, DISTINCT: 4})
+    assert of_phase(find(run.profile, mapped), "mapped")[READ] == SIZE
+    assert of_phase(find(run.profile, direct), "direct")[READ] == 6
+    check_sums(run.profile)
+
+
+@pytest.fixture
+def device(disk):
+    """A disk of 4 MiB, of a file."""
+    path = disk / "image"
+    path.write_bytes(os.urandom(4 * MIB))
+    done = subprocess.run(["losetup", "--find", "--show", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no loop device can be had: {done.stderr.strip()}")
+    yield done.stdout.strip()
+    subprocess.run(["losetup", "-d", done.stdout.strip()], check=True)
+
+
+def test_direct_from_and_into_shared_memory(script, device):
+    """The buffer is a page of a file for the kernel, too: that is not what was read, or written."""
+    run = script(BEGIN + """
+shared = mmap.mmap(-1, 2 << 20)
+shared.write(bytes(2 << 20))
+fd = os.open(paths[0], os.O_RDWR | os.O_DIRECT)
+os.preadv(fd, [shared], 0)
+os.pwritev(fd, [memoryview(shared)[:1 << 20]], 2 << 20)
+""", device, options=FILES)
+    named = [file for file in run.profile["files"] if not file.get("no_file") and "dev" in file["path"]]
+    assert not named, named
+    direct = find(run.profile, "(direct)")
+    assert (direct[READ], direct[WRITTEN]) == (2, 1), direct
+
+
+def test_names(script, disk):
+    """The last name; deleted files; one of two links; line breaks in a path of many parts."""
+    odd = disk / "a\nb"
+    for _ in range(15):
+        odd = odd / ("d" * 200)
+    odd.mkdir(parents=True)
+    linked = cold_file(disk / "linked", 1)
+    os.link(linked, disk / "another")
+    run = script(BEGIN + """
+def write(path, mib):
+    with open(path, "wb") as file:
+        file.write(b"x" * (mib << 20))
+        file.flush()
+        os.fsync(file.fileno())
+
+write("model.tmp", 3)
+os.rename("model.tmp", "model.bin")
+with open("gone", "wb") as file:
+    file.write(b"x" * (1 << 20))
+    file.flush()
+    os.unlink("gone")
+    file.write(b"x" * (1 << 20))
+    file.flush()
+    read("linked")
+    read("another")
+write(paths[0] + "/weights", 4)
+write("line\\nbreak", 5)
+""", odd, options=FILES, cwd=disk)
+    check(find(run.profile, disk / "model.bin"), **{WRITTEN: 3, READ: 0})
+    assert not [file for file in run.profile["files"] if "model.tmp" in file["path"]]
+    check(find(run.profile, disk / "gone"), deleted=True, **{WRITTEN: 2})
+    check(find(run.profile, "..." + str(odd / "weights")[-5 * 201 - len("/weights"):]), **{WRITTEN: 4})
+    check(find(run.profile, disk / "line\nbreak"), **{WRITTEN: 5})
+    links = [file for file in run.profile["files"] if file["path"] in (f"{disk}/linked", f"{disk}/another")]
+    assert len(links) == 1 and links[0][READ] == 1, f"two names of one file: {links}"
+    check_sums(run.profile)
+
+
+def test_too_many(script, disk):
+    """Files beyond the bound are one line, counted, and no byte is lost; names without directories."""
+    for i in range(40):
+        cold_file(disk / f"f{i}", 1)
+    run = script(BEGIN + """
+for path in os.listdir("."):
+    read(path)
+""", options=[*FILES, "--max-files", "10", "--no-paths"], cwd=disk)
+    named = [file for file in run.profile["files"] if not file.get("no_file")]
+    assert len(named) == 10, f"expected 10 files, got {len(named)}"
+    assert all("/" not in file["path"] for file in named), named
+    other = find(run.profile, "(other)")
+    assert other["no_file"] and other[READ] >= 30, other
+    beyond = losses(run.profile)
+    assert set(beyond) == {"unnamed_file_uses"} and beyond["unnamed_file_uses"] >= 30, beyond
+    run.profile["quality"]["unnamed_file_uses"] = 0
+    check_sums(run.profile)
+
+
+def test_more_than_the_ring_holds(script, disk):
+    """Thousands of long paths that all change at the end: each is told, whatever the ring has room for."""
+    parts = disk / "before"
+    for _ in range(11):
+        parts = parts / ("d" * 240)
+    parts.mkdir(parents=True)
+    run = script(BEGIN + """
+os.chdir(paths[0])
+for i in range(5000):
+    with open(str(i), "wb") as file:
+        file.write(b"x")
+os.rename(paths[1] + "/before", paths[1] + "/after")
+""", parts, disk, options=[*FILES, "--max-files", "6000"])
+    own = [file for file in run.profile["files"] if not file.get("no_file") and "ddd/" in file["path"]]
+    assert len(own) > 900, f"expected most of 1,000 files by name, got {len(own)}: {run.profile['files'][-5:]}"
+    other = find(run.profile, "(other)")
+    assert other[WRITTEN] * 256 >= 4000, other
+    check_sums(run.profile)
+
+
+@pytest.mark.parametrize("last", ["model.tmp", "model.bin"])
+def test_mounts_of_a_container(out, disk, last):
+    """Names are what the process saw that is gone by now, the last one too: not what we see."""
+    inside = disk / "inside"
+    inside.mkdir()
+    (disk / "seen").mkdir()
+    command = (f"mount --bind {inside} {disk}/seen && cd {disk}/seen && "
+               f"head -c 1048576 /dev/zero > model.tmp && sync model.tmp && mv -f model.tmp {last}.x && mv {last}.x {last}")
+    run = profile_command(out, "unshare", "-m", "sh", "-ec", command, options=FILES)
+    check(find(run.profile, disk / "seen" / last), size_mb=1, **{WRITTEN: 1})
+    assert not [file for file in run.profile["files"] if "inside" in file["path"]], run.profile["files"]
+
+
+def test_without_the_option(profile, out, disk):
+    """Nothing of it is there."""
+    profile(program("io"), "cold", disk, 1)
+    assert "files" not in parse(out)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Memory of GPUs, to the byte, against programs that keep their own ledger. The library that they
+use stands in for the driver's: it has no GPU."""
+
+from harness import (MIB, assert_nothing_lost, process_of, profile_command, program, quality,
+                     row_of, rows)
+
+
+MOST = 1 << 40  # GPU_MOST_BYTES of tests/programs/gpu_cuda.h
+
+
+def in_bytes(item, key):
+    """Keys of memory name the byte; one that is absent is 0."""
+    return round(item.get(key, 0) * MIB)
+
+
+def figures(row):
+    return {"step": row["step"], "gpu": in_bytes(row, "gpu_memory_mb"),
+            "peak": in_bytes(row, "gpu_step_peak_memory_mb"),
+            "pinned": in_bytes(row, "pinned_host_memory_mb")}
+
+
+def held(process):
+    return {"pid": process["pid"], "held": in_bytes(process, "gpu_memory_mb"),
+            "pinned": in_bytes(process, "pinned_host_memory_mb")}
+
+
+def assert_rows(profile, truth):
+    for row, expected in zip(rows(profile), truth["rows"]):
+        assert figures(row) == expected, f"expected {expected}, got {figures(row)}"
+    assert len(rows(profile)) == len(truth["rows"])
+
+
+def assert_totals(profile, truth):
+    got = in_bytes(profile, "gpu_peak_memory_mb"), in_bytes(profile, "pinned_host_peak_memory_mb")
+    assert got == (truth["peak"], truth["pinned_peak"]), f"expected {truth}, got {got}"
+
+
+def assert_phases(profile, truth):
+    """Each gap between two marks has the peak of the step that the second ends."""
+    steps = {row["step"]: row for row in truth["rows"]}
+    for phase in profile["phases"]:
+        if phase["to"] not in steps or phase["name"] not in steps:
+            continue
+        first, last = steps[phase["name"]], steps[phase["to"]]
+        got = (in_bytes(phase, "gpu_peak_memory_mb"), in_bytes(phase, "gpu_delta_memory_mb"))
+        expected = (last["peak"], last["gpu"] - first["gpu"])
+        assert got == expected, f"{phase['name']}: expected {expected}, got {got}"
+
+
+def assert_refusals(refusals, refused):
+    """The last ones: one byte more was asked for than any GPU has."""
+    numbers = [refusal["number"] for refusal in refusals]
+    assert numbers == list(range(refused - 15, refused + 1)), f"expected the last 16 of {refused}, got {numbers}"
+    for refusal in refusals:
+        got = in_bytes(refusal, "asked_mb"), refusal["error"]
+        assert got == (MOST + 1, "CUDA_ERROR_OUT_OF_MEMORY"), refusal
+        assert refusal["program_index"] in (0, 1) and refusal["held_mb"] > 0, refusal
+
+
+def test_each_kind_of_call(tmp_path):
+    """Pitch, arrays, handles and mappings, contexts; calls that call or jump to others."""
+    run = profile_command(tmp_path / "p.yaml", program("gpu"), "steps")
+    assert_rows(run.profile, run.truth)
+    assert_totals(run.profile, run.truth)
+    assert quality(run.profile)["estimated_gpu_arrays"] == 1
+    assert_nothing_lost(run.profile)
+
+
+def test_100000_operations(tmp_path):
+    """3 processes of 8 threads, with spikes of 0.2 ms and failures; one ends and one is killed with
+    all that they hold. Each step, each phase, each process and the totals are exact."""
+    run = profile_command(tmp_path / "p.yaml", program("gpu"), "random", "100000")
+    assert_rows(run.profile, run.truth)
+    assert_totals(run.profile, run.truth)
+    assert_phases(run.profile, run.truth)
+    for expected in run.truth["processes"]:
+        (process,) = process_of(run.profile, expected["pid"])
+        got = held(process) | {"peak": in_bytes(process, "gpu_peak_memory_mb")}
+        assert got == expected, f"expected {expected}, got {got}"
+    assert quality(run.profile)["unknown_gpu_frees"] == 0
+    devices = [in_bytes(gpu, "allocated_peak_mb") for gpu in run.profile["gpus"]]
+    assert devices == run.truth["devices"], f"expected {run.truth['devices']}, got {devices}"
+    assert_refusals(run.profile["gpu_refusals"], run.truth["refused"])
+
+
+def test_calls_at_the_same_time(tmp_path):
+    """Without a lock around the calls nobody knows the peak; what is held at the end is exact."""
+    run = profile_command(tmp_path / "p.yaml", program("gpu"), "free", "40000")
+    for expected in run.truth["rows"]:
+        got = figures(row_of(run.profile, expected["step"]))
+        for key in ("gpu", "pinned"):
+            assert got[key] == expected[key], f"expected {expected}, got {got}"
+    for expected in run.truth["processes"]:
+        expected.pop("peak")
+        (process,) = process_of(run.profile, expected["pid"])
+        got = held(process)
+        assert got == expected, f"expected {expected}, got {got}"
+    assert quality(run.profile)["unknown_gpu_frees"] == 0, quality(run.profile)
+
+
+def test_without_a_gpu(tmp_path):
+    """No key of a GPU is in the profile of a program that uses none."""
+    run = profile_command(tmp_path / "p.yaml", program("memory"), "spike", "8", "1")
+    text = run.path.read_text(encoding="utf-8").split("\n#")[0]
+    keys = [line for line in text.splitlines() if "gpu" in line and ": 0" not in line]
+    assert not keys and "gpu_memory_mb" not in text, keys

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""
+A process whose memory map is locked, for as long as its owner likes: whoever reads its command line or its
+mappings waits, and so does whoever attaches a probe to what it has mapped, and then everybody who forks. An audit
+leaves it out. The bounds of time are against a hang alone.
+"""
+
+import re
+import subprocess
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import harness
+from harness import AS_NOBODY, NOBODY, Audit, program, quality
+from slow_files import SlowProgram
+from test_strangers import HANGS_SECS, assert_sees_others, warnings_of
+
+
+@contextmanager
+def slow_program(folder):
+    mount = folder / "slow"
+    mount.mkdir()
+    with closing(SlowProgram(program("idle"), mount)) as slow:
+        yield slow
+
+
+def warned_of_map(report):
+    said = [w for w in warnings_of(report) if "memory map" in w]
+    assert all(f"of user {NOBODY}:" in one for one in said), f"expected user {NOBODY} alone: {said}"
+    return said
+
+
+def test_locked_before(tmp_path):
+    """The audit begins and ends, has all that others do, and says whose process it did not read."""
+    with harness.public_dir() as folder, slow_program(folder) as slow, slow.holder(AS_NOBODY) as process:
+        began = time.monotonic()
+        with Audit(tmp_path / "audit.yaml") as running:
+            report = assert_sees_others(running)
+        took = time.monotonic() - began
+    assert took < HANGS_SECS, f"{took:.1f} s"
+    [found] = [one for one in report["processes"] if one["pid"] == process.pid]
+    assert found["comm"] == "python3", found
+    counts = quality(report)
+    assert counts["unread_processes"] >= 1 and counts["unsearched_files"] >= 1, counts
+    said = warned_of_map(report)
+    assert sorted(one.split()[0] for one in said) == ["processes", "programs"], said
+
+
+def test_locked_later(tmp_path):
+    """Probes that are there already are not removed before it lets go; the audit ends without them."""
+    with harness.public_dir() as folder, slow_program(folder) as slow, \
+            Audit(tmp_path / "audit.yaml") as running, slow.holder(AS_NOBODY):
+        began = time.monotonic()
+        assert_sees_others(running)
+        subprocess.run(["true"], check=True)  # forks
+        took = time.monotonic() - began
+        said = re.search(r"locked.*; process (\d+) waits", running.said)
+        assert said, f"expected it to say who waits: {running.said}"
+        waits = Path("/proc", said[1])
+        assert waits.exists(), "the process that removes probes must wait"
+        slow.release()
+        harness.wait_for(lambda: not waits.exists(), "the end of that process")
+    assert took < HANGS_SECS, f"{took:.1f} s"

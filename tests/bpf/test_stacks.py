@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""--stacks: which functions made memory grow, against programs that know what theirs touched first."""
+
+import json
+import os
+import subprocess
+from collections import Counter
+
+import pytest
+
+from harness import KIB, MIB, PAGE, QPROF, assert_nothing_lost, profile_command, program, quality
+
+# An event comes once for so many faults of a thread, before Linux 6.2.
+OLD_EVENT = 64 * PAGE
+
+
+def stacks_of(profile):
+    """Rows of `touched` as (phase or None, [functions, innermost first], bytes)."""
+    stacks = profile["stacks"]
+    functions, calls = stacks["functions"]["rows"], stacks["calls"]["rows"]
+    assert stacks["touched"]["columns"] == ["phase", "call", "kind", "bytes", "samples"], stacks["touched"]["columns"]
+    for phase, call, kind, count, samples in stacks["touched"]["rows"]:
+        assert kind in ("anon", "file", "shmem") and samples > 0, (kind, samples)
+        names = []
+        while call:
+            assert calls[call][0] < call, "a caller comes before what it calls"
+            names.append(functions[calls[call][1]][0])
+            call = calls[call][0]
+        yield None if phase is None else profile["phases"][phase]["name"], names, count
+
+
+def by_function(profile, known):
+    """Bytes by phase and by the innermost of the functions that are known."""
+    found = {}
+    for phase, names, count in stacks_of(profile):
+        name = next((name for name in names if name in known), None)
+        found.setdefault(phase, Counter())[name] += count
+    return found
+
+
+def growth_of(profile):
+    return {profile["phases"][phase]["name"]: count for phase, count in profile["stacks"]["phase_growth"]["rows"]}
+
+
+def ends_of(profile):
+    return dict(profile["stacks"]["ends"]["rows"])
+
+
+def one_sample(profile):
+    """A sample stands for this much at most: twice the mean gap, which doubles, and what one event brings."""
+    return 2 * (64 * KIB << profile["stacks"]["samples"] // 1024) + 16 * PAGE
+
+
+def assert_agrees(run, cpus=1):
+    """Each function's bytes are what it touched, and what has no sample is what is left of the growth."""
+    known = {name for functions in run.truth.values() for name in functions}
+    found, growth = by_function(run.profile, known), growth_of(run.profile)
+    weight = one_sample(run.profile)
+    is_old = "before Linux 6.2" in run.profile["qprof"]["backends"]["rss"]
+    for phase, functions in run.truth.items():
+        for name, mib in functions.items():
+            off = 0.02 * mib * MIB + cpus * weight + (OLD_EVENT if is_old else 0)
+            assert found[phase][name] == pytest.approx(mib * MIB, abs=off), (phase, name, found[phase])
+        sampled = sum(found[phase].values())
+        assert sampled <= growth[phase], (phase, sampled, growth)
+        assert growth[phase] - sampled <= 4 * cpus * weight, (phase, sampled, growth)
+    assert sum(found[None].values()) <= run.profile["stacks"]["grown_bytes"]
+
+
+def assert_whole(profile, least=0.95):
+    ends = ends_of(profile)
+    assert ends.get("whole", 0) >= least * sum(ends.values()), ends
+
+
+def assert_all_ended(profile):
+    """Each sample that was read has an end, whatever became of its stack."""
+    stacks = profile["stacks"]
+    assert sum(ends_of(profile).values()) == stacks["samples"] - stacks["lost_samples"], stacks["ends"]
+
+
+def run_stacks(tmp_path, name, what):
+    """On one CPU: each CPU has its own samples, and begins a function with what the last one left of a weight.
+
+    Again if the machine was so busy that samples were not read in time, or that the program did not wait for its new
+    code to be searched: that is counted, and not tested here.
+    """
+    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), program(name), what]
+    for _ in range(4):
+        run = profile_command(tmp_path / "q.yaml", *command, options=["--stacks"])
+        assert_all_ended(run.profile)
+        counted = run.profile["stacks"]["lost_samples"], quality(run.profile)["hasty_starts"]
+        if not any(counted):
+            break
+    assert counted == (0, 0), f"each time samples were lost, or starts were hasty: {counted}"
+    return run
+
+
+@pytest.mark.parametrize("name", ["stacks", "stacks_static"])
+def test_functions_by_phase(tmp_path, name):
+    """Phases within phases, memset(), recursion, and a child that is gone at once."""
+    run = run_stacks(tmp_path, name, "all")
+    assert_nothing_lost(run.profile)
+    assert_agrees(run)
+    assert_whole(run.profile)
+    reach = [names for phase, names, _ in stacks_of(run.profile) if phase]
+    assert sum("main" in names for names in reach) >= 0.95 * len(reach), [names[-3:] for names in reach]
+
+
+def test_threads(tmp_path):
+    """Four threads at once share the samples; each is of the thread that touched."""
+    run = run_stacks(tmp_path, "stacks", "threads")
+    assert_agrees(run)
+    assert_whole(run.profile)
+
+
+def test_deep_recursion(tmp_path):
+    """10,000 calls deep: what the copy does not hold is cut off, and counted as such."""
+    run = run_stacks(tmp_path, "stacks", "deep")
+    assert_agrees(run)
+    ends = ends_of(run.profile)
+    assert ends.get("more than 256 calls", 0) + ends.get("deeper than 32 KiB", 0) > 0.8 * sum(ends.values()), ends
+    assert max(len(names) for _, names, _ in stacks_of(run.profile)) <= 257
+
+
+@pytest.mark.skipif(subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip() != "x86_64",
+                    reason="the program has that for x86-64 alone")
+def test_a_stack_pointer_into_nowhere(tmp_path):
+    """The function that touched is known still; how it was called is not."""
+    run = run_stacks(tmp_path, "stacks", "lost")
+    ends = ends_of(run.profile)
+    assert ends.get("stack unreadable", 0) > 0.8 * sum(ends.values()), ends
+    assert growth_of(run.profile)["Lost"] >= 16 * MIB
+
+
+def test_the_unwinder_is_killed(tmp_path):
+    """By the command, before it touches anything: samples are counted, and a warning says why they have no stacks."""
+    kill = ('for c in $(cat /proc/$PPID/task/*/children); do '
+            '  grep -q "^Uid:.65534" /proc/$c/status && kill -9 $c && exec "$@"; done; exit 1')
+    run = profile_command(tmp_path / "q.yaml", "sh", "-c", kill, "sh", program("stacks"), "lost", options=["--stacks"])
+    assert_all_ended(run.profile)
+    ends = ends_of(run.profile)
+    assert ends.get("unwinder gone", 0) > 0.5 * 16 * MIB / (64 * KIB) and "too many at once" not in ends, ends
+    assert any(warning["what"] == "stacks" for warning in run.profile["quality"]["warnings"]), run.profile["quality"]
+
+
+def test_without_stacks(tmp_path):
+    """The profile is as it was."""
+    run = profile_command(tmp_path / "q.yaml", program("stacks"), "lost")
+    assert "stacks" not in run.profile, run.profile["stacks"]
+
+
+def test_folded_stacks_add_up(tmp_path):
+    """Folded stacks and speedscope's have the growth of the run, and of phases."""
+    run = run_stacks(tmp_path, "stacks", "all")
+
+    def folded(*args):
+        out = subprocess.run([QPROF, "report", "-f", "folded", *args, run.path], capture_output=True, text=True, check=True).stdout
+        lines = [line.rsplit(" ", 1) for line in out.splitlines()]
+        return [(stack.split(";"), int(count)) for stack, count in lines]
+
+    lines = folded()
+    assert sum(count for _, count in lines) == run.profile["stacks"]["grown_bytes"]
+    scales = folded("--phase", "Scales")
+    assert {stack[0] for stack, _ in scales} == {"Scales"}, scales
+    assert sum(count for _, count in scales) == growth_of(run.profile)["Scales"]
+    assert "touch_scales" in max(scales, key=lambda line: line[1])[0], scales
+    graph = json.loads(subprocess.run([QPROF, "report", "-f", "speedscope", run.path], capture_output=True, check=True).stdout)
+    got = {profile["name"]: sum(profile["weights"]) for profile in graph["profiles"]}
+    assert got == {"first touched in the whole run": run.profile["stacks"]["grown_bytes"], **growth_of(run.profile)}, got
+    text = subprocess.run([QPROF, "report", run.path], capture_output=True, text=True, check=True).stdout
+    assert "FIRST TOUCHED BY" in text and "touch_weights (stacks)" in text and "(unsampled)" in text, text

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * gpu_cuda.c - libcuda.so.1 without a GPU, for gpu.c: what allocates memory gives out numbers, and
+ * nothing is behind them. As the real one it has internal functions, which exported ones call or
+ * jump to, and which cuGetProcAddress() hands out. Addresses and handles are used again as soon as
+ * they are free, and both are small numbers of the same range.
+ */
+#include "gpu_cuda.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 1 << 20, DEVICES = 2, DEPTH = 8 };
+
+#ifdef __clang__
+#define INNER static __attribute__((noinline))
+#else
+#define INNER static __attribute__((noinline, noclone))
+#endif
+#define API __attribute__((visibility("default")))
+
+/* Numbers that are given out: the one that came back last is the next. */
+struct numbers {
+	uint32_t next[SLOTS];
+	uint8_t used[SLOTS]; /* 1; of an address, the context that it goes with, +1 */
+	uint32_t first, fresh;
+};
+
+struct context {
+	int device;
+	uint32_t retained;
+	bool there;
+};
+
+static struct numbers pointers, hosts, handles;
+static struct context contexts[64]; /* the first DEVICES are primary ones */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread uintptr_t current[DEPTH];
+static __thread unsigned int depth;
+
+static uint64_t take(struct numbers *n, uint8_t mark)
+{
+	uint32_t slot;
+
+	pthread_mutex_lock(&lock);
+	slot = n->first;
+	if (slot)
+		n->first = n->next[slot];
+	else
+		slot = ++n->fresh;
+	n->used[slot] = mark;
+	pthread_mutex_unlock(&lock);
+	return (uint64_t)slot * 4096;
+}
+
+static CUresult give_back(struct numbers *n, uint64_t at)
+{
+	const uint32_t slot = (uint32_t)(at / 4096);
+	bool used = at % 4096 == 0 && at / 4096 < SLOTS;
+
+	pthread_mutex_lock(&lock);
+	used = used && n->used[slot];
+	if (used) {
+		n->used[slot] = 0;
+		n->next[slot] = n->first;
+		n->first = slot;
+	}
+	pthread_mutex_unlock(&lock);
+	return used ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static void free_all_of(struct numbers *n, uint8_t mark)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t slot = 1; slot <= n->fresh; slot++) {
+		if (n->used[slot] != mark)
+			continue;
+		n->used[slot] = 0;
+		n->next[slot] = n->first;
+		n->first = slot;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static uintptr_t now_current(void)
+{
+	return depth ? current[depth - 1] : 0;
+}
+
+static struct context *context_at(uintptr_t at)
+{
+	return at && at <= 64 && contexts[at - 1].there ? &contexts[at - 1] : NULL;
+}
+
+/* ---- Memory with an address ---- */
+
+INNER CUresult inner_alloc(CUdeviceptr *dptr, size_t bytes)
+{
+	if (!context_at(now_current()))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!bytes || bytes > GPU_MOST_BYTES)
+		return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	*dptr = take(&pointers, (uint8_t)now_current());
+	return CUDA_SUCCESS;
+}
+
+INNER CUresult inner_free(CUdeviceptr dptr)
+{
+	return give_back(&pointers, dptr);
+}
+
+/* As a tool that is told of each call would have it: the inner function is called. */
+static volatile int calls;
+
+API CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
+{
+	const CUresult result = inner_alloc(dptr, bytes);
+
+	calls++;
+	return result;
+}
+
+API CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+	const CUresult result = inner_free(dptr);
+
+	calls++;
+	return result;
+}
+
+API CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
+				unsigned int element)
+{
+	(void)element;
+	*pitch = (width + 511) / 512 * 512;
+	return inner_alloc(dptr, *pitch * height);
+}
+
+API CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	return cuMemAlloc_v2(dptr, bytes);
+}
+
+INNER CUresult inner_alloc_async(CUdeviceptr *dptr, size_t bytes, void *stream)
+{
+	(void)stream;
+	return inner_alloc(dptr, bytes);
+}
+
+/* These jump to the inner function, as their last act. */
+API CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, void *stream)
+{
+	return inner_alloc_async(dptr, bytes, stream);
+}
+
+API CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, void *stream)
+{
+	return inner_alloc_async(dptr, bytes, stream);
+}
+
+API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, void *pool, void *stream)
+{
+	(void)pool;
+	return inner_alloc_async(dptr, bytes, stream);
+}
+
+API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, void *pool, void *stream)
+{
+	return cuMemAllocFromPoolAsync(dptr, bytes, pool, stream);
+}
+
+INNER CUresult inner_free_async(CUdeviceptr dptr, void *stream)
+{
+	(void)stream;
+	return inner_free(dptr);
+}
+
+API CUresult cuMemFreeAsync(CUdeviceptr dptr, void *stream)
+{
+	return inner_free_async(dptr, stream);
+}
+
+API CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, void *stream)
+{
+	return inner_free_async(dptr, stream);
+}
+
+/* A pool is a device's number + 1. */
+API CUresult cuDeviceGetDefaultMemPool(void **pool, int device)
+{
+	*pool = (void *)(uintptr_t)(device + 1);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *dptr, const void *handle, unsigned int flags)
+{
+	(void)handle;
+	(void)flags;
+	*dptr = 0x7000000000;
+	return CUDA_SUCCESS;
+}
+
+/* ---- Of the host ---- */
+
+API CUresult cuMemHostAlloc(void **host, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	if (!bytes || bytes > GPU_MOST_BYTES)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*host = (void *)take(&hosts, (uint8_t)now_current());
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemAllocHost_v2(void **host, size_t bytes)
+{
+	return cuMemHostAlloc(host, bytes, 0);
+}
+
+API CUresult cuMemFreeHost(void *host)
+{
+	return give_back(&hosts, (uint64_t)host);
+}
+
+API CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	return host && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemHostUnregister(void *host)
+{
+	return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Arrays ---- */
+
+API CUresult cuArrayCreate_v2(CUdeviceptr *array, const struct cuda_array *description)
+{
+	(void)description;
+	return inner_alloc(array, 1);
+}
+
+API CUresult cuArray3DCreate_v2(CUdeviceptr *array, const struct cuda_array_3d *description)
+{
+	(void)description;
+	return inner_alloc(array, 1);
+}
+
+API CUresult cuMipmappedArrayCreate(CUdeviceptr *array, const struct cuda_array_3d *description,
+				    unsigned int levels)
+{
+	(void)levels;
+	return cuArray3DCreate_v2(array, description);
+}
+
+API CUresult cuArrayDestroy(CUdeviceptr array)
+{
+	return inner_free(array);
+}
+
+API CUresult cuMipmappedArrayDestroy(CUdeviceptr array)
+{
+	return cuArrayDestroy(array);
+}
+
+/* ---- Memory without an address ---- */
+
+API CUresult cuMemCreate(uint64_t *handle, size_t bytes, const struct cuda_properties *properties,
+			 unsigned long long flags)
+{
+	(void)properties;
+	(void)flags;
+	if (!bytes || bytes > GPU_MOST_BYTES)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*handle = take(&handles, 1);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemImportFromShareableHandle(uint64_t *handle, void *from, int type)
+{
+	(void)from;
+	(void)type;
+	*handle = take(&handles, 1);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemRetainAllocationHandle(uint64_t *handle, void *at)
+{
+	(void)at;
+	*handle = take(&handles, 1);
+	return CUDA_SUCCESS;
+}
+
+/* The number is another's at once, though the memory may still be mapped. */
+API CUresult cuMemRelease(uint64_t handle)
+{
+	return give_back(&handles, handle);
+}
+
+API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, uint64_t handle,
+		      unsigned long long flags)
+{
+	(void)offset;
+	(void)flags;
+	return at && bytes && handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+	return at && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Contexts: numbers from 1 on ---- */
+
+API CUresult cuCtxSetCurrent(uintptr_t context)
+{
+	if (!depth)
+		depth = 1;
+	current[depth - 1] = context;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxPushCurrent_v2(uintptr_t context)
+{
+	if (depth == DEPTH)
+		return CUDA_ERROR_INVALID_VALUE;
+	current[depth++] = context;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxPopCurrent_v2(uintptr_t *context)
+{
+	if (!depth)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context = current[--depth];
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxCreate_v2(uintptr_t *context, unsigned int flags, int device)
+{
+	(void)flags;
+	pthread_mutex_lock(&lock);
+	for (uintptr_t i = DEVICES; i < 64; i++) {
+		if (contexts[i].there)
+			continue;
+		contexts[i] = (struct context){.device = device, .there = true};
+		pthread_mutex_unlock(&lock);
+		*context = i + 1;
+		return cuCtxPushCurrent_v2(i + 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void end_context(uintptr_t at)
+{
+	free_all_of(&pointers, (uint8_t)at);
+	free_all_of(&hosts, (uint8_t)at);
+}
+
+API CUresult cuCtxDestroy_v2(uintptr_t context)
+{
+	if (!context_at(context))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (now_current() == context)
+		depth--;
+	end_context(context);
+	context_at(context)->there = false;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDevicePrimaryCtxRetain(uintptr_t *context, int device)
+{
+	if (device < 0 || device >= DEVICES)
+		return CUDA_ERROR_INVALID_VALUE;
+	contexts[device].device = device;
+	contexts[device].there = true;
+	contexts[device].retained++;
+	*context = (uintptr_t)device + 1;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDevicePrimaryCtxRelease_v2(int device)
+{
+	if (device < 0 || device >= DEVICES || !contexts[device].retained)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!--contexts[device].retained) {
+		end_context((uintptr_t)device + 1);
+		contexts[device].there = false;
+	}
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDevicePrimaryCtxReset_v2(int device)
+{
+	if (device < 0 || device >= DEVICES)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_context((uintptr_t)device + 1);
+	return CUDA_SUCCESS;
+}
+
+/* ---- Functions by name ---- */
+
+INNER CUresult inner_host_alloc(void **host, size_t bytes, unsigned int flags)
+{
+	return cuMemHostAlloc(host, bytes, flags);
+}
+
+/* An internal function where there is one, as if the exported one only led to it. */
+API CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags,
+				 int *status)
+{
+	static const struct {
+		const char *name;
+		void *address;
+	} known[] = {
+		{"cuMemAlloc", (void *)inner_alloc},
+		{"cuMemFree", (void *)inner_free},
+		{"cuMemAllocAsync", (void *)inner_alloc_async},
+		{"cuMemFreeAsync", (void *)inner_free_async},
+		{"cuMemHostAlloc", (void *)inner_host_alloc},
+		{"cuMemFreeHost", (void *)cuMemFreeHost},
+	};
+
+	(void)version;
+	(void)flags;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (strcmp(symbol, known[i].name) != 0)
+			continue;
+		*address = known[i].address;
+		if (status)
+			*status = 0;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+API CUresult cuGetProcAddress(const char *symbol, void **address, int version, uint64_t flags)
+{
+	return cuGetProcAddress_v2(symbol, address, version, flags, NULL);
+}

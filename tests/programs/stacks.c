@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stacks.c - functions that are the first to touch a known amount each, in phases: stacks, that
+ * tell which, are compared with what it prints. Built without frame pointers.
+ *
+ * Usage: stacks all|threads|deep|lost
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/sdt.h>
+#include <sys/wait.h>
+
+#include "truth.h"
+
+enum { THREADS = 4, DEPTH = 40 };
+
+/* Kept as a function of its own name, and called by a call. */
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+
+/* What follows a call keeps the call from becoming a jump. */
+static volatile size_t done;
+
+static char *map(size_t size)
+{
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(at != MAP_FAILED && !madvise(at, size, MADV_NOHUGEPAGE));
+	return at;
+}
+
+KEPT static void touch_weights(char *at, size_t size)
+{
+	touch(at, size);
+}
+
+KEPT static void touch_scales(char *at, size_t size)
+{
+	touch(at, size);
+}
+
+KEPT static void touch_by_libc(char *at, size_t size)
+{
+	memset(at, 1, size);
+	done += size;
+}
+
+KEPT static size_t recurse(char *at, size_t size, int depth)
+{
+	size_t before = done;
+
+	if (depth)
+		done += recurse(at, size, depth - 1) & 1;
+	else
+		touch(at, size);
+	return done - before;
+}
+
+KEPT static void touch_in_thread(char *at, size_t size)
+{
+	touch(at, size);
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	touch_in_thread(map(16 * MIB), 16 * MIB);
+	return NULL;
+}
+
+static void run_threads(void)
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		must(!pthread_create(&threads[i], NULL, thread_main, NULL));
+	for (int i = 0; i < THREADS; i++)
+		must(!pthread_join(threads[i], NULL));
+}
+
+KEPT static void touch_in_child(char *at, size_t size)
+{
+	touch(at, size);
+}
+
+/* A child that ends at once: it is gone before anybody can look at it. */
+static void run_child(void)
+{
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (!pid) {
+		touch_in_child(map(24 * MIB), 24 * MIB);
+		_exit(0);
+	}
+	must(waitpid(pid, NULL, 0) == pid);
+}
+
+static void run_all(void)
+{
+	char *weights = map(96 * MIB), *scales = map(32 * MIB), *more = map(16 * MIB);
+
+	DTRACE_PROBE1(qprof, begin, "Load");
+	touch_weights(weights, 96 * MIB);
+	DTRACE_PROBE1(qprof, begin, "Scales");
+	touch_scales(scales, 32 * MIB);
+	DTRACE_PROBE1(qprof, end, "Scales");
+	DTRACE_PROBE1(qprof, end, "Load");
+	DTRACE_PROBE1(qprof, begin, "Quantize");
+	touch_by_libc(map(48 * MIB), 48 * MIB);
+	touch_scales(more, 16 * MIB);
+	done += recurse(map(40 * MIB), 40 * MIB, DEPTH);
+	DTRACE_PROBE1(qprof, end, "Quantize");
+	DTRACE_PROBE1(qprof, begin, "Child");
+	run_child();
+	DTRACE_PROBE1(qprof, end, "Child");
+	printf("{\"Load\": {\"touch_weights\": 96, \"touch_scales\": 32}, "
+	       "\"Scales\": {\"touch_scales\": 32}, "
+	       "\"Quantize\": {\"touch_by_libc\": 48, \"touch_scales\": 16, \"recurse\": 40}, "
+	       "\"Child\": {\"touch_in_child\": 24}}\n");
+}
+
+/* Touches memory with a stack pointer that points nowhere: no handler, no call meanwhile. */
+static void touch_lost(char *at, size_t size)
+{
+#if defined(__x86_64__)
+	for (size_t i = 0; i < size; i += TRUTH_PAGE)
+		__asm__ volatile("mov %%rsp, %%r11\n\t"
+				 "mov $0x12345678, %%rsp\n\t"
+				 "movb $1, (%0)\n\t"
+				 "mov %%r11, %%rsp"
+				 :
+				 : "r"(at + i)
+				 : "r11", "memory");
+#else
+	touch(at, size);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "all")) {
+		run_all();
+	} else if (!strcmp(what, "threads")) {
+		DTRACE_PROBE1(qprof, begin, "Threads");
+		run_threads();
+		DTRACE_PROBE1(qprof, end, "Threads");
+		printf("{\"Threads\": {\"touch_in_thread\": %d}}\n", 16 * THREADS);
+	} else if (!strcmp(what, "deep")) {
+		DTRACE_PROBE1(qprof, begin, "Deep");
+		done += recurse(map(16 * MIB), 16 * MIB, 10000);
+		DTRACE_PROBE1(qprof, end, "Deep");
+		printf("{\"Deep\": {\"recurse\": 16}}\n");
+	} else if (!strcmp(what, "lost")) {
+		DTRACE_PROBE1(qprof, begin, "Lost");
+		touch_lost(map(16 * MIB), 16 * MIB);
+		DTRACE_PROBE1(qprof, end, "Lost");
+		printf("{\"Lost\": {\"touch_lost\": 16}}\n");
+	} else {
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Files that storage is used for: their paths, and what of them belongs to which phase. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "profile_run.h"
+
+static const struct wire_file model = {.device = 8 << 20 | 1, .inode = 7, .generation = 3};
+static const struct wire_file other = {.device = 8 << 20 | 1, .inode = 8};
+
+static int set_up_files(void **state)
+{
+	return set_up_with(state, true);
+}
+
+/* What was read of a file until now. */
+static void told(struct run *run, const struct wire_file *file, uint64_t read, uint32_t flags)
+{
+	struct wire_stored r;
+
+	memset(&r, 0, sizeof(r));
+	r.h = (struct wire_header){
+		.kind = WIRE_STORED, .size = sizeof(r), .time_ns = run->now_ns - 10};
+	r.file = *file;
+	r.read = read;
+	r.distinct = read / 2;
+	r.flags = flags;
+	assert_true(wire_record_ok(&r, sizeof(r)));
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+}
+
+static struct wire_stored_name name_of(const struct wire_file *file, const char *parts, size_t len)
+{
+	struct wire_stored_name r = {.h = {.kind = WIRE_STORED_NAME}, .file = *file};
+
+	r.len = (uint32_t)len;
+	r.h.size = (uint32_t)(offsetof(struct wire_stored_name, parts) + len);
+	memcpy(r.parts, parts, len);
+	return r;
+}
+
+static void named(struct run *run, const struct wire_file *file, const char *parts, size_t len)
+{
+	const struct wire_stored_name r = name_of(file, parts, len);
+
+	assert_true(wire_record_ok(&r, r.h.size));
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+}
+
+static const struct profile_file *file_at(const struct run *run, size_t i)
+{
+	size_t n;
+	const struct profile_file *files = profile_files(run->p, &n);
+
+	assert_true(i < n);
+	return &files[i];
+}
+
+/* Steps without a use have no record: what the next one says was so before. Phases of one name that
+ * are within each other count once. */
+static void test_phases(void **state)
+{
+	struct run *run = *state;
+	const struct profile_file *file;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "idle", 10, 10);
+	hit(run, MAIN, WIRE_END, "idle", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "layer", 10, 10);
+	told(run, &model, 0, 0);
+	hit(run, MAIN, WIRE_BEGIN, "layer", 10, 10);
+	told(run, &model, 100, 0);
+	hit(run, MAIN, WIRE_END, "layer", 10, 10);
+	hit(run, MAIN, WIRE_END, "layer", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "save", 10, 10);
+	told(run, &model, 400, 0);
+	hit(run, MAIN, WIRE_END, "save", 10, 10);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	told(run, &model, 1000, WIRE_STORED_LAST);
+	finish(run);
+	file = file_at(run, 0);
+	assert_int_equal(file->read, 1000);
+	assert_int_equal(file->distinct, 500);
+	assert_int_equal(file->n_uses, 2);
+	assert_string_equal(file->uses[0].name, "save");
+	assert_int_equal(file->uses[0].read, 600);
+	assert_string_equal(file->uses[1].name, "layer");
+	assert_int_equal(file->uses[1].read, 400);
+}
+
+/* The second record's sums were read before those of the first, and its time after. */
+static void test_swapped(void **state)
+{
+	struct run *run = *state;
+	const struct profile_file *file;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "layer", 10, 10);
+	told(run, &model, 100, 0);
+	hit(run, MAIN, WIRE_END, "layer", 10, 10);
+	told(run, &model, 50, 0);
+	hit(run, MAIN, WIRE_BEGIN, "save", 10, 10);
+	told(run, &model, 200, 0);
+	hit(run, MAIN, WIRE_END, "save", 10, 10);
+	told(run, &model, 500, WIRE_STORED_LAST);
+	finish(run);
+	file = file_at(run, 0);
+	assert_int_equal(file->read, 500);
+	assert_int_equal(file->n_uses, 1);
+	assert_string_equal(file->uses[0].name, "save");
+	assert_int_equal(file->uses[0].read, 300);
+}
+
+/* A file server has no requests: what it reads and writes is elsewhere. */
+static void test_elsewhere(void **state)
+{
+	struct run *run = *state;
+	union record r;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	record_checkpoint(&r, WIRE_FINISH, run->seq++, run->now_ns, MAIN, "");
+	record_memory(&r, 10, 10, 10);
+	r.cp.tree.usage = (struct wire_usage){.read_bytes = 700, .write_bytes = 50};
+	feed(run, &r);
+	finish(run);
+	profile_files(run->p, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(file_at(run, 0)->path, "(elsewhere)");
+	assert_true(file_at(run, 0)->is_rest);
+	assert_int_equal(file_at(run, 0)->read, 700);
+	assert_int_equal(file_at(run, 0)->written, 50);
+}
+
+/* Nothing was used: an empty list, and none if nobody asked. */
+static void test_nothing(void **state)
+{
+	struct run *run = *state;
+	void *unasked;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	finish(run);
+	assert_non_null(profile_files(run->p, &n));
+	assert_int_equal(n, 0);
+	assert_int_equal(set_up(&unasked), 0);
+	finish(unasked);
+	assert_null(profile_files(((struct run *)unasked)->p, &n));
+	tear_down(&unasked);
+}
+
+/* The largest first; the last name counts; one without a name has its number. */
+static void test_names(void **state)
+{
+	static const char before[] = "model.tmp\0data\0", after[] = "model\xff\n.bin\0data\0";
+	struct run *run = *state;
+
+	told(run, &other, 5, WIRE_STORED_LAST);
+	named(run, &model, before, sizeof(before) - 1);
+	named(run, &model, after, sizeof(after) - 1);
+	told(run, &model, 9, WIRE_STORED_LAST | WIRE_STORED_DELETED);
+	finish(run);
+	assert_string_equal(file_at(run, 0)->path, "8:1:/data/model\xef\xbf\xbd\n.bin");
+	assert_true(file_at(run, 0)->is_deleted);
+	assert_string_equal(file_at(run, 1)->path, "(inode 8 of 8:1)");
+	assert_false(file_at(run, 1)->is_deleted);
+}
+
+/* Of a long path, the end from a directory on. A record that says more than it has is none. */
+static void test_long_names(void **state)
+{
+	char parts[WIRE_STORED_NAME_MAX] = "end";
+	struct run *run = *state;
+	struct wire_stored_name bad;
+
+	for (size_t at = 4; at + 100 < sizeof(parts); at += 100)
+		memset(parts + at, 'd', 99);
+	named(run, &model, parts, sizeof(parts));
+	told(run, &model, 9, WIRE_STORED_LAST);
+	bad = name_of(&model, parts, 8);
+	bad.len = 9;
+	assert_false(wire_record_ok(&bad, bad.h.size));
+	bad.len = sizeof(bad.parts) + 1;
+	assert_false(wire_record_ok(&bad, sizeof(bad)));
+	finish(run);
+	assert_int_equal(strlen(file_at(run, 0)->path), 3 + 10 * 100 + 4);
+	assert_memory_equal(file_at(run, 0)->path, ".../ddd", 7);
+	assert_string_equal(file_at(run, 0)->path + 3 + 10 * 100, "/end");
+}
+
+/* The smallest of too many files are one line; what no file has of the account, another. */
+static void test_many(void **state)
+{
+	enum { MORE = 5 };
+	const struct wire_file metadata = {.inode = WIRE_STORED_METADATA};
+	struct run *run = *state;
+	size_t n;
+
+	for (uint64_t i = 1; i <= PROFILE_MAX_FILES + MORE; i++) {
+		const struct wire_file file = {.device = 1, .inode = i};
+
+		told(run, &file, 1000 + i, WIRE_STORED_LAST);
+	}
+	told(run, &metadata, 3, WIRE_STORED_LAST);
+	finish(run);
+	profile_files(run->p, &n);
+	assert_int_equal(n, PROFILE_MAX_FILES + 2);
+	assert_int_equal(file_at(run, 0)->read, 1000 + PROFILE_MAX_FILES + MORE);
+	assert_string_equal(file_at(run, n - 2)->path, "(metadata)");
+	assert_string_equal(file_at(run, n - 1)->path, "(other)");
+	assert_int_equal(file_at(run, n - 1)->read, MORE * 1000 + 15);
+	assert_true(file_at(run, n - 1)->is_rest);
+	assert_false(file_at(run, n - 1)->has_distinct);
+}
+
+int main(void)
+{
+#define FILES(name) cmocka_unit_test_setup_teardown(test_##name, set_up_files, tear_down)
+	const struct CMUnitTest tests[] = {
+		FILES(phases), FILES(swapped),	  FILES(elsewhere), FILES(nothing),
+		FILES(names),  FILES(long_names), FILES(many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which code made memory grow: samples that are charged to phases by their epochs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "model/stacks.h"
+#include "profile_run.h"
+
+static const char whole[] = "whole";
+
+/* A checkpoint that begins an epoch, after so many pages of growth. */
+static void checkpoint(struct run *run, enum wire_what what, const char *name, uint64_t epoch,
+		       uint64_t pages)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, run->now_ns, MAIN, name);
+	record_memory(&r, pages, pages, pages);
+	r.cp.grown = epoch << WIRE_GROWTH_BITS | pages;
+	run->now_ns += MS;
+	feed(run, &r);
+}
+
+static void sample(struct stacks *s, uint32_t call, uint64_t first, uint64_t epoch, uint64_t weight,
+		   uint64_t late)
+{
+	const struct wire_stack record = {.first_epoch = first,
+					  .epoch = epoch,
+					  .weight = weight,
+					  .late = late,
+					  .kind = WIRE_STACK_ANON};
+
+	stacks_add(s, &record, call, whole);
+}
+
+/* Pages that were charged to a call in a phase. */
+static uint64_t pages_of(const struct stacks *s, uint32_t phase, uint32_t call)
+{
+	size_t n;
+	const struct stacks_touched *touched = stacks_touched(s, &n);
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (touched[i].phase == phase && touched[i].call == call)
+			pages += touched[i].bytes / RECORDS_PAGE;
+	return pages;
+}
+
+/*
+ * Start is epoch 1, "Load" begins with 2, "Scales" in it with 3, ends with 4, "Load" with 5. A
+ * sample whose pages came before a phase as well counts there for what came in its last epoch.
+ */
+static void test_phases(void **state)
+{
+	struct run *run = *state;
+	struct stacks *s = stacks_new(RECORDS_PAGE);
+	const uint32_t main_call = stacks_call(s, STACKS_ROOT, "main", "/bin/a");
+	const uint32_t load = stacks_call(s, main_call, "load", "/bin/a");
+	size_t n;
+
+	checkpoint(run, WIRE_START, "", 1, 4);
+	checkpoint(run, WIRE_BEGIN, "Load", 2, 10);
+	checkpoint(run, WIRE_BEGIN, "Scales", 3, 30);
+	checkpoint(run, WIRE_END, "Scales", 4, 50);
+	checkpoint(run, WIRE_END, "Load", 5, 60);
+	checkpoint(run, WIRE_FINISH, "", 6, 61);
+	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
+
+	sample(s, main_call, 1, 1, 4, 4);
+	sample(s, load, 1, 2, 16, 11); /* 5 before Load */
+	sample(s, load, 2, 2, 8, 8);
+	sample(s, load, 2, 3, 20, 19);	  /* 1 before Scales, in Load */
+	sample(s, main_call, 5, 6, 3, 1); /* 1 after the end */
+	assert_int_equal(stacks_finish(s, run->p), 0);
+
+	profile_phases(run->p, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(pages_of(s, 0, load), 11 + 8 + 20);
+	assert_int_equal(pages_of(s, 1, load), 19);
+	assert_int_equal(pages_of(s, 1, main_call), 0);
+	assert_int_equal(pages_of(s, STACKS_WHOLE_RUN, load), 16 + 8 + 20);
+	assert_int_equal(pages_of(s, STACKS_WHOLE_RUN, main_call), 4);
+	assert_int_equal(stacks_totals(s).grown, 61 * RECORDS_PAGE);
+	stacks_free(s);
+}
+
+/* Two CPUs mark at the same time: the later word may come first, and words begin anew at last. */
+static void test_swapped_words(void **state)
+{
+	const uint64_t first = 5ull << WIRE_GROWTH_BITS | 70, later = 6ull << WIRE_GROWTH_BITS | 73;
+	const uint64_t last = UINT64_MAX << WIRE_GROWTH_BITS | 70;
+	struct stacks *s = stacks_new(RECORDS_PAGE);
+
+	(void)state;
+	assert_int_equal(stacks_growth(s, first, later), 3 * RECORDS_PAGE);
+	assert_int_equal(stacks_growth(s, later, first), 0);
+	assert_int_equal(stacks_growth(s, first, first), 0);
+	assert_int_equal(stacks_growth(s, last, 73), 3 * RECORDS_PAGE);
+	assert_int_equal(stacks_growth(s, 73, last), 0);
+	stacks_free(s);
+}
+
+/* The same function by the same caller is one call; a name that is no UTF-8 is made so. */
+static void test_calls(void **state)
+{
+	struct stacks *s = stacks_new(RECORDS_PAGE);
+	const uint32_t a = stacks_call(s, STACKS_ROOT, "a", "/x");
+	const uint32_t b = stacks_call(s, a, "a", "/x");
+	const struct stacks_function *functions;
+	size_t n;
+
+	(void)state;
+	assert_int_not_equal(a, b);
+	assert_int_equal(stacks_call(s, STACKS_ROOT, "a", "/x"), a);
+	assert_int_not_equal(stacks_call(s, STACKS_ROOT, "a", "/y"), a);
+	stacks_call(s, STACKS_ROOT, "b\xff", "");
+	functions = stacks_functions(s, &n);
+	assert_int_equal(n, 4); /* with the root's */
+	assert_string_equal(functions[3].name, "b\xef\xbf\xbd");
+	stacks_free(s);
+}
+
+/* What there is no room for is its caller's, and counted. */
+static void test_bounds(void **state)
+{
+	struct stacks *s = stacks_new(RECORDS_PAGE);
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < STACKS_MAX_FUNCTIONS - 1; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		assert_int_not_equal(stacks_call(s, STACKS_ROOT, name, ""), STACKS_ROOT);
+	}
+	assert_int_equal(stacks_totals(s).dropped, 0);
+	assert_int_equal(stacks_call(s, 7, "one more", ""), 7);
+	assert_int_equal(stacks_totals(s).dropped, 1);
+	for (int i = 0; i < STACKS_MAX_SAMPLES + 2; i++)
+		sample(s, 1, 0, 0, 1, 1);
+	assert_int_equal(stacks_totals(s).dropped, 3);
+	stacks_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
+		cmocka_unit_test(test_swapped_words),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

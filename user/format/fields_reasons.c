@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Why: what grew, who ended badly, what limited the run, which GPUs it had, and which files. */
+#include "format/field_tables.h"
+
+static const struct field trend_fields[] = {
+	{FIELD(trend, "phase", phase, FIELD_TEXT), .required = true,
+	 .means = "# stands for the numbers in which the names differ"},
+	{FIELD(trend, "repeats", repeats, FIELD_COUNT), .required = true},
+	{FIELD(trend, "last_memory_mb", last_rss, FIELD_BYTES),
+	 .means = "RSS at the end of the last"},
+	{FIELD(trend, "last_needs_mb", last_needs, FIELD_BYTES),
+	 .means = "anon, shmem and swap at that time"},
+	{FIELD(trend, "per_repeat_mb", rss, FIELD_BYTES),
+	 .means = "how much more RSS there is at the end of each; absent here and below: it does "
+		  "not grow"},
+	{FIELD(trend, "per_repeat_needs_mb", needs, FIELD_BYTES),
+	 .means = "the same of anon, shmem and swap: what else grows is mapped files"},
+	{FIELD(trend, "limit_at_repeat", full_at, FIELD_COUNT),
+	 .means = "the repeat at about which that reaches the memory limit of the run, if there "
+		  "are so many and it goes on"},
+	{FIELD(trend, "per_repeat_swap_mb", swap, FIELD_BYTES), .since = 2,
+	 .means = "of that, in swap"},
+	{FIELD(trend, "per_repeat_peak_mb", peak, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_secs", ns, FIELD_NS)},
+	{FIELD(trend, "per_repeat_disk_read_mb", disk_read, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_io_write_mb", io_write, FIELD_BYTES)},
+	{FIELD(trend, "per_repeat_io_read_mb", io_read, FIELD_BYTES), .since = 2},
+	{FIELD(trend, "per_repeat_disk_write_mb", disk_write, FIELD_BYTES), .since = 2},
+};
+const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
+
+static const struct field death_fields[] = {
+	{FIELD(death, "how", how, FIELD_TEXT), .required = true,
+	 .means = "oom: the kernel's OOM killer took it; signal: it was sent one that it does not "
+		  "handle; exception: of Python or C++, that nobody caught; refused: it could have "
+		  "no more memory, or room on a disk"},
+	{FIELD(death, "exception", exception, FIELD_TEXT)},
+	{FIELD(death, "thread", in_thread, FIELD_BOOL),
+	 .means = "true: it ended a thread, not the process"},
+	{FIELD(death, "signal", signal, FIELD_TEXT)},
+	{FIELD(death, "fault", fault, FIELD_TEXT), .means = "what its own error was, if any"},
+	{FIELD(death, "address", address, FIELD_TEXT), .means = "that it used"},
+	{FIELD(death, "mapped_file", mapped_file, FIELD_TEXT), .means = "at that address"},
+	{FIELD(death, "sent_by_pid", sender, FIELD_U32)},
+	{FIELD(death, "sent_by", sender_comm, FIELD_TEXT)},
+	{FIELD(death, "exit_code", exit_code, FIELD_U32)},
+	{FIELD(death, "refused_by", refused_by, FIELD_TEXT), .means = "the limit that it was at"},
+	{FIELD(death, "mappings", mappings, FIELD_COUNT)},
+	{FIELD(death, "max_mappings", mappings_max, FIELD_COUNT)},
+	{FIELD(death, "file_system", file_system, FIELD_TEXT), .means = "where it is mounted"},
+	{FIELD(death, "left_mb", left, FIELD_BYTES), .means = "of it"},
+	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
+	{FIELD(death, "scope", scope, FIELD_TEXT),
+	 .means = "cgroup: a memory cgroup was at its limit; machine: none was"},
+	{FIELD(death, "path", path, FIELD_TEXT), .means = "of the cgroup, from the root"},
+	{FIELD(death, "limit_mb", limit, FIELD_BYTES)},
+	{FIELD(death, "usage_mb", usage, FIELD_BYTES),
+	 .means = "what the kernel had charged to the cgroup, page cache and its own included; or "
+		  "what the process had of refused_by, whose limit is limit_mb"},
+	{FIELD(death, "with_swap", with_swap, FIELD_BOOL),
+	 .means = "true: both are of memory and swap together"},
+	{FIELD(death, "victim_pid", pid, FIELD_U32), .required = true},
+	{FIELD(death, "asked_by_pid", asked_by, FIELD_U32),
+	 .means = "the process that wanted memory"},
+	{FIELD(death, "asked_by", asked_by_comm, FIELD_TEXT)},
+	MEMORY_FIELDS(death),
+	{FIELD(death, "tree_memory_mb", tree_rss, FIELD_BYTES),
+	 .means = "RSS of the whole tree before anything was freed; the four above: of the victim"},
+};
+const struct record record_death = RECORD(death, "a process that was killed", death_fields, NULL);
+
+static const struct field closest_fields[] = {
+	{FIELD(closest, "phase", phase, FIELD_TEXT)},
+	{FIELD(closest, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(closest, "left_mb", left, FIELD_BYTES), .required = true,
+	 .means = "page cache counts as left"},
+	{FIELD(closest, "limit_mb", limit, FIELD_BYTES), .required = true},
+	{FIELD(closest, "of", of, FIELD_TEXT), .required = true,
+	 .means = "a cgroup, the machine, or a process's RLIMIT_AS or RLIMIT_DATA"},
+};
+const struct record record_closest = RECORD(closest, "a limit", closest_fields, NULL);
+
+static const struct field cpu_limit_fields[] = {
+	{FIELD(cpu_limit, "cpus", cpus, FIELD_COUNT), .since = 3,
+	 .means = "that the first process might run on, by its mask and its cpuset"},
+	{FIELD(cpu_limit, "of", of, FIELD_TEXT), .since = 3,
+	 .means = "the cgroup with the lowest quota; absent: there is none"},
+	{FIELD(cpu_limit, "quota_secs", quota_ns, FIELD_NS), .since = 3,
+	 .means = "of CPU time, in each period"},
+	{FIELD(cpu_limit, "period_secs", period_ns, FIELD_NS), .since = 3},
+	{FIELD(cpu_limit, "cgroup_throttled_secs", throttled_ns, FIELD_NS), .since = 3,
+	 .means = "for how long the cgroup was stopped during the run"},
+	{FIELD(cpu_limit, "cgroup_throttled_periods", throttled_periods, FIELD_COUNT), .since = 3},
+};
+const struct record record_cpu_limit =
+	RECORD(cpu_limit, "what there is of CPUs", cpu_limit_fields, NULL);
+
+static const struct field gpu_fields[] = {
+	{FIELD(gpu, "index", index, FIELD_U32), .means = "as the vendor's tools count"},
+	{FIELD(gpu, "program_index", number, FIELD_U32),
+	 .means = "as the program counts: CUDA_VISIBLE_DEVICES and its like change that"},
+	{FIELD(gpu, "name", name, FIELD_TEXT)},
+	{FIELD(gpu, "uuid", uuid, FIELD_TEXT)},
+	{FIELD(gpu, "pci_id", pci, FIELD_TEXT)},
+	{FIELD(gpu, "total_mb", total, FIELD_BYTES)},
+	{FIELD(gpu, "device_used_start_mb", first_used, FIELD_BYTES),
+	 .means = "what the driver said was in use, by everybody, at the first look, which is soon "
+		  "after the program loaded its library; absent here and below: it does not say"},
+	{FIELD(gpu, "device_used_peak_mb", peak_used, FIELD_BYTES),
+	 .means = "the most of that at a look: there may have been more"},
+	{FIELD(gpu, "device_used_peak_secs", peak_used_ns, FIELD_NS)},
+	{FIELD(gpu, "device_used_peak_phase", peak_used_phase, FIELD_TEXT)},
+	{FIELD(gpu, "device_used_end_mb", last_used, FIELD_BYTES), .means = "at the last look"},
+	{FIELD(gpu, "tree_used_peak_mb", tree_peak_used, FIELD_BYTES),
+	 .means = "the most that the driver counted for processes of the tree at a look, what it "
+		  "needs for them itself included"},
+	{FIELD(gpu, "looks", looks, FIELD_COUNT)},
+	{FIELD(gpu, "allocated_peak_mb", allocated_peak, FIELD_BYTES), .since = 3,
+	 .means = "the most that the tree had allocated there, at its calls; absent: nothing, or "
+		  "it is not known which of its devices this is"},
+	{FIELD(gpu, "allocated_peak_secs", allocated_peak_ns, FIELD_NS), .since = 3},
+	{FIELD(gpu, "allocated_peak_phase", allocated_peak_phase, FIELD_TEXT), .since = 3},
+};
+const struct record record_gpu = RECORD(gpu, "a GPU", gpu_fields, NULL);
+
+static const struct field gpu_refusal_fields[] = {
+	{FIELD(gpu_refusal, "number", number, FIELD_COUNT), .since = 3,
+	 .means = "of all in the run, from 1: the last 16 are kept"},
+	{FIELD(gpu_refusal, "time_secs", time_ns, FIELD_NS), .since = 3, .required = true},
+	{FIELD(gpu_refusal, "pid", pid, FIELD_U32), .since = 3, .required = true},
+	{FIELD(gpu_refusal, "phase", phase, FIELD_TEXT), .since = 3},
+	{FIELD(gpu_refusal, "asked_mb", asked, FIELD_BYTES), .since = 3,
+	 .means = "absent: it is not known"},
+	{FIELD(gpu_refusal, "program_index", device, FIELD_U32), .since = 3,
+	 .means = "of the device, as in gpus"},
+	{FIELD(gpu_refusal, "pinned", pinned, FIELD_BOOL), .since = 3,
+	 .means = "true: memory of the host"},
+	{FIELD(gpu_refusal, "held_mb", held, FIELD_BYTES), .since = 3,
+	 .means = "what the tree had allocated there by then"},
+	{FIELD(gpu_refusal, "error", error, FIELD_TEXT), .since = 3,
+	 .means = "what the call returned"},
+};
+const struct record record_gpu_refusal =
+	RECORD(gpu_refusal, "an allocation that a GPU refused", gpu_refusal_fields, NULL);
+
+static const struct field file_use_fields[] = {
+	{FIELD(file_use, "name", name, FIELD_TEXT), .required = true},
+	{FIELD(file_use, "storage_read_mb", read, FIELD_BYTES)},
+	{FIELD(file_use, "storage_written_mb", written, FIELD_BYTES)},
+};
+const struct record record_file_use =
+	RECORD(file_use, "what phases used of a file", file_use_fields, NULL);
+
+static const struct field file_fields[] = {
+	{FIELD(file, "path", path, FIELD_TEXT), .required = true,
+	 .means = "as the first process that used it finds it, by its last name; of a part that is "
+		  "of no file, what it is, in parentheses"},
+	{FIELD(file, "no_file", is_rest, FIELD_BOOL), .means = "true: such a part"},
+	{FIELD(file, "deleted", is_deleted, FIELD_BOOL),
+	 .means = "true: it had no name any more, when it was last seen"},
+	{FIELD(file, "size_mb", size, FIELD_BYTES), .means = "of the file, at last"},
+	{FIELD(file, "storage_read_mb", read, FIELD_BYTES),
+	 .means = "part of total_disk_read_mb: read-ahead and pages of mappings included"},
+	{FIELD(file, "storage_written_mb", written, FIELD_BYTES),
+	 .means = "part of total_disk_write_mb: pages that became dirty, and what was written past "
+		  "the page cache; storage may get it later, or never"},
+	{FIELD(file, "distinct_mb", distinct, FIELD_BYTES),
+	 .means = "of what was read, each block of 4 KiB once; absent: not known"},
+	{FIELD(file, "reread_factor", reread, FIELD_RATIO),
+	 .means = "how often a block that was read was read, on average"},
+	{LIST(struct recording_file, "phases", uses, FIELD_LIST, PROFILE_MAX_FILE_USES),
+	 .of = &record_file_use,
+	 .means = "what was used of it during phases, those of one name together and what is in "
+		  "several at a time once; the largest first"},
+};
+const struct record record_file = RECORD(file, "a file", file_fields, NULL);

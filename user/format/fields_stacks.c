@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The keys of `stacks`: which code made memory grow. */
+#include "format/field_tables.h"
+
+static const struct field stack_end_fields[] = {
+	{FIELD(stack_end, "end", end, FIELD_TEXT), .required = true, .since = 3,
+	 .means = "how the stack of a sample ended: whole, or why not"},
+	{FIELD(stack_end, "samples", samples, FIELD_COUNT), .required = true, .since = 3},
+};
+const struct record record_stack_end =
+	RECORD(stack_end, "an end of stacks", stack_end_fields, NULL);
+
+static const struct field function_fields[] = {
+	{FIELD(function, "name", name, FIELD_TEXT), .required = true, .since = 3},
+	{FIELD(function, "path", path, FIELD_TEXT), .required = true, .since = 3},
+};
+const struct record record_function = RECORD(function, "a function", function_fields, NULL);
+
+static const struct field call_fields[] = {
+	{FIELD(call, "caller", caller, FIELD_U32), .required = true, .since = 3},
+	{FIELD(call, "function", function, FIELD_U32), .required = true, .since = 3},
+};
+const struct record record_call = RECORD(call, "a call", call_fields, NULL);
+
+static const struct field phase_growth_fields[] = {
+	{FIELD(phase_growth, "phase", phase, FIELD_U32), .required = true, .since = 3},
+	{FIELD(phase_growth, "bytes", bytes, FIELD_EXACT_BYTES), .required = true, .since = 3},
+};
+const struct record record_phase_growth =
+	RECORD(phase_growth, "growth in a phase", phase_growth_fields, NULL);
+
+static const struct field touched_fields[] = {
+	{FIELD(touched, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
+	{FIELD(touched, "call", call, FIELD_U32), .required = true, .since = 3},
+	{FIELD(touched, "kind", kind, FIELD_TEXT), .required = true, .since = 3},
+	{FIELD(touched, "bytes", bytes, FIELD_EXACT_BYTES), .required = true, .since = 3},
+	{FIELD(touched, "samples", samples, FIELD_COUNT), .required = true, .since = 3},
+};
+const struct record record_touched = RECORD(touched, "what was touched", touched_fields, NULL);
+
+static const struct field stacks_fields[] = {
+	{FIELD(stacks, "grown_bytes", grown, FIELD_EXACT_BYTES), .required = true, .since = 3,
+	 .means = "by which RSS of the tree grew, not counting what it gave back"},
+	{FIELD(stacks, "elsewhere_bytes", elsewhere, FIELD_EXACT_BYTES), .since = 3,
+	 .means = "the part that came to a process while another ran, and so has no stack"},
+	{FIELD(stacks, "samples", samples, FIELD_COUNT), .since = 3},
+	{FIELD(stacks, "lost_samples", lost, FIELD_COUNT), .since = 3,
+	 .means = "the part that was not read in time"},
+	{FIELD(stacks, "dropped", dropped, FIELD_COUNT), .since = 3,
+	 .means = "calls, samples and phases beyond what there is room for"},
+	{LIST(struct recording_stacks, "ends", ends, FIELD_TABLE, RECORDING_MAX_SMALL),
+	 .of = &record_stack_end, .since = 3, .means = "how far stacks could be followed"},
+	{LIST(struct recording_stacks, "functions", functions, FIELD_TABLE, RECORDING_MAX_CALLS),
+	 .of = &record_function, .since = 3,
+	 .means = "with the file of each; a name is empty where the file does not say it"},
+	{LIST(struct recording_stacks, "calls", calls, FIELD_TABLE, RECORDING_MAX_CALLS),
+	 .of = &record_call, .since = 3,
+	 .means = "functions as called by an earlier call, each the index of its row; the first "
+		  "is above all"},
+	{LIST(struct recording_stacks, "phase_growth", growth, FIELD_TABLE, RECORDING_MAX_PHASES),
+	 .of = &record_phase_growth, .since = 3,
+	 .means = "what RSS of the tree grew by in phases, by the index of the phase: what the "
+		  "samples of a phase do not add up to was not sampled"},
+	{LIST(struct recording_stacks, "touched", touched, FIELD_TABLE, RECORDING_MAX_CALLS),
+	 .of = &record_touched, .since = 3,
+	 .means = "what a call itself was the first to touch, in a phase, or in the whole run"},
+};
+const struct record record_stacks = RECORD(stacks, "stacks", stacks_fields, NULL);

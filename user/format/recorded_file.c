@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What was read from storage and written of a file, as a profile has it. */
+#include "format/fields.h"
+#include "format/recorded.h"
+
+struct recording_file recorded_file(const struct profile_file *file,
+				    struct recording_file_use *uses)
+{
+	const bool known = file->has_distinct && file->distinct;
+	struct recording_file recorded = {
+		.has = field_all(&record_file),
+		.path = (char *)file->path,
+		.is_rest = file->is_rest,
+		.is_deleted = file->is_deleted,
+		.size = file->size,
+		.read = file->read,
+		.written = file->written,
+		.distinct = file->distinct,
+		.reread = known ? (double)file->read / (double)file->distinct : 0,
+		.uses = uses,
+		.n_uses = file->n_uses,
+	};
+
+	for (size_t i = 0; i < file->n_uses; i++)
+		uses[i] = (struct recording_file_use){
+			.has = field_all(&record_file_use),
+			.name = (char *)file->uses[i].name,
+			.read = file->uses[i].read,
+			.written = file->uses[i].written,
+		};
+	field_put(&record_file, &recorded, "no_file", file->is_rest);
+	field_put(&record_file, &recorded, "deleted", file->is_deleted);
+	field_put(&record_file, &recorded, "size_mb", !file->is_rest);
+	field_put(&record_file, &recorded, "distinct_mb", file->has_distinct && file->read);
+	/* Of what is smaller than a block, the block counts. */
+	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
+	field_put(&record_file, &recorded, "phases", file->n_uses);
+	return recorded;
+}

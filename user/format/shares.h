@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * shares.h - where the time of all threads went, in parts that add up to it: four threads that live
+ * for a second have four seconds. Without --waits nobody knows of sleeps, and the parts add up to
+ * the time in which threads could have run.
+ */
+#ifndef QPROF_SHARES_H
+#define QPROF_SHARES_H
+
+#include "format/recording.h"
+
+/* CPU time in reclaim is reclaim. A wait for a CPU that is of a quota is known with --waits. */
+enum share {
+	SHARE_RAN,
+	SHARE_FOR_CPU,
+	SHARE_THROTTLED,
+	SHARE_STORAGE,
+	SHARE_RECLAIM,
+	SHARE_LOCKS,
+	SHARE_SLEPT,
+	N_SHARES
+};
+
+struct share_words {
+	const char *column; /* of a table: "FOR CPU" */
+	const char *words;  /* for people: "waiting for a CPU" */
+	const char *colour; /* of the palette */
+	const char *means;
+};
+extern const struct share_words share_words[N_SHARES];
+
+/* Returns their sum. */
+uint64_t shares_of(uint64_t share[N_SHARES], const struct profile_usage *usage);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* touched.h - what of memory's growth a function was the first to touch: of the run, of a phase. */
+#ifndef QPROF_TOUCHED_H
+#define QPROF_TOUCHED_H
+
+#include "format/recording.h"
+
+#define TOUCHED_WHOLE_RUN UINT32_MAX
+
+enum { TOUCHED_MAX_DEPTH = 1024 }; /* calls from the outermost function to the innermost */
+
+struct touched_function {
+	uint32_t function; /* index into stacks.functions */
+	uint64_t bytes;
+};
+
+struct touched {
+	struct touched_function *list; /* the largest first */
+	size_t n;
+	uint64_t grown;	    /* by which RSS of the tree grew */
+	uint64_t unsampled; /* of these: what no sample has */
+};
+
+/* Checks what a file says of stacks: all that is named by an index is there, no stack is deeper
+ * than TOUCHED_MAX_DEPTH, and rows are in order of phases. A partial file has no stacks then.
+ * Returns NULL, or what is wrong. */
+const char *touched_check(struct recording *r);
+
+/* The rows of stacks.touched that are of a phase: from the result on, *n of them. */
+const struct recording_touched *touched_rows(const struct recording_stacks *s, uint32_t phase,
+					     size_t *n);
+/* By how much RSS of the tree grew in a phase. */
+uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
+/* And what of that no sample has. */
+uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase);
+/* Returns true, and *err, if the profile has no stacks. */
+bool touched_is_missing(const struct recording *r, struct error *err);
+/* Charges each stack to the innermost function that has a name and is not the C or C++ library's:
+ * memset() touches for whoever called it. Returns 0, or -1 when out of memory. */
+int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct touched *into);
+void touched_free(struct touched *t);
+
+/* What a function is called where there is no room for more: its name, or its file in brackets. */
+enum { TOUCHED_NAME_MAX = 1024 };
+const char *touched_name(char out[TOUCHED_NAME_MAX], const struct recording_function *f);
+/* The name of its file without its directory. */
+const char *touched_file(const struct recording_function *f);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "format/yaml_stacks.h"
+
+#include "format/yaml_record.h"
+
+static void put_ends(struct emit *e, const struct stacks *stacks)
+{
+	size_t n;
+	const struct stacks_end *ends = stacks_ends(stacks, &n);
+
+	yaml_table_begin(e, "ends", &record_stack_end);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_stack_end end = {.has = field_all(&record_stack_end),
+							.end = (char *)ends[i].name,
+							.samples = ends[i].samples};
+
+		yaml_table_row(e, &record_stack_end, &end);
+	}
+	yaml_table_end(e);
+}
+
+static void put_calls(struct emit *e, const struct stacks *stacks)
+{
+	size_t n;
+	const struct stacks_function *functions = stacks_functions(stacks, &n);
+	const struct stacks_call *calls;
+
+	yaml_table_begin(e, "functions", &record_function);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_function f = {.has = field_all(&record_function),
+						     .name = (char *)functions[i].name,
+						     .path = (char *)functions[i].path};
+
+		yaml_table_row(e, &record_function, &f);
+	}
+	yaml_table_end(e);
+	calls = stacks_calls(stacks, &n);
+	yaml_table_begin(e, "calls", &record_call);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_call call = {.has = field_all(&record_call),
+						    .caller = calls[i].caller,
+						    .function = calls[i].function};
+
+		yaml_table_row(e, &record_call, &call);
+	}
+	yaml_table_end(e);
+}
+
+static void put_growth(struct emit *e, const struct profile *p, const struct stacks *stacks)
+{
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	yaml_table_begin(e, "phase_growth", &record_phase_growth);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_phase_growth growth = {
+			.has = field_all(&record_phase_growth),
+			.phase = (uint32_t)i,
+			.bytes = stacks_growth(stacks, phases[i].start_grown, phases[i].end_grown)};
+
+		if (growth.bytes)
+			yaml_table_row(e, &record_phase_growth, &growth);
+	}
+	yaml_table_end(e);
+}
+
+static const char *kind_name(uint32_t kind)
+{
+	return kind == WIRE_STACK_ANON ? "anon" : kind == WIRE_STACK_FILE ? "file" : "shmem";
+}
+
+static void put_touched(struct emit *e, const struct stacks *stacks)
+{
+	size_t n;
+	const struct stacks_touched *touched = stacks_touched(stacks, &n);
+
+	yaml_table_begin(e, "touched", &record_touched);
+	for (size_t i = 0; i < n; i++) {
+		struct recording_touched t = {.has = field_all(&record_touched),
+					      .phase = touched[i].phase,
+					      .call = touched[i].call,
+					      .kind = (char *)kind_name(touched[i].kind),
+					      .bytes = touched[i].bytes,
+					      .samples = touched[i].samples};
+
+		field_put(&record_touched, &t, "phase", t.phase != STACKS_WHOLE_RUN);
+		yaml_table_row(e, &record_touched, &t);
+	}
+	yaml_table_end(e);
+}
+
+void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *stacks)
+{
+	struct stacks_totals totals;
+	struct recording_stacks recorded = {.has = field_all(&record_stacks)};
+
+	if (!stacks)
+		return;
+	totals = stacks_totals(stacks);
+	recorded.grown = totals.grown;
+	recorded.elsewhere = totals.elsewhere;
+	recorded.samples = totals.samples;
+	recorded.lost = totals.lost;
+	recorded.dropped = totals.dropped;
+	emit_plain(e, "stacks");
+	emit_map(e, EMIT_BLOCK);
+	yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "dropped");
+	put_ends(e, stacks);
+	put_calls(e, stacks);
+	put_growth(e, p, stacks);
+	put_touched(e, stacks);
+	emit_map_end(e);
+	emit_boundary(e);
+}

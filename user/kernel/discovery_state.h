@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * discovery_state.h - what a discovery has, for the sources of discovery.h: discovery.c, the search
+ * of a file, and discovery_process.c, the search of what a process has mapped.
+ */
+#ifndef QPROF_DISCOVERY_STATE_H
+#define QPROF_DISCOVERY_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/content.h"
+#include "kernel/discovery.h"
+#include "kernel/known_files.h"
+#include "kernel/pacing.h"
+#include "kernel/patience.h"
+#include "kernel/sites.h"
+#include "kernel/wishes.h"
+
+enum { DISCOVERY_NAMED = 16 };
+
+struct discovery {
+	struct engine *engine;
+	discovery_warn_fn warn;
+	void *context;
+	struct known_files files;
+	struct sites sites;
+	struct wishes wishes;
+	int lease_signal;
+	uint32_t groups;
+	struct content content;	  /* of the file that is being searched */
+	struct patience patience; /* with file systems that do not answer */
+	struct pacing pacing;	  /* in an audit */
+	int timer;	     /* when the next search is due that was put off; -1: not an audit */
+	uint64_t unsearched; /* files that were not searched when a process had mapped them */
+	uint64_t put_off;    /* searches of processes that change their mappings too often */
+	int epoll;	     /* of the timers, and of probes that are being removed */
+	int sweep;	     /* the timer of files that nobody has mapped; -1: none yet */
+	bool sweeps;	     /* it is set */
+	bool keeps;	     /* what is searched stays known, though nobody maps it */
+	size_t sweep_at;     /* so many sites: then all files are looked at */
+	/* Groups of files whose search by a child failed: a child that hangs may have attached. */
+	uint32_t *stray;
+	size_t n_stray, stray_room;
+	uint32_t gpu_user; /* see discovery_gpu_user() */
+	bool cut;	   /* the search of a process took too long, and is to go on */
+	struct pace_key named[DISCOVERY_NAMED]; /* processes that a warning names */
+	size_t n_named;
+};
+
+/* Returns the file if it was searched and has not changed since, else NULL. */
+struct known_file *discovery_find_searched(struct discovery *d, const struct wire_mapping *m);
+/*
+ * Takes note of a file. If it is known with another content, its probes are detached first: a probe
+ * in the middle of an instruction would break a program that runs it. Returns NULL if there is no
+ * memory, or there are too many files.
+ */
+struct known_file *discovery_note_file(struct discovery *d, const char *path,
+				       const struct wire_mapping *m);
+void discovery_forget_file(struct discovery *d, struct known_file *file);
+/* Somebody is in the way of probes: counts that, and says of whose programs. */
+void discovery_note_held(struct discovery *d);
+/* As above, and the file has no probes for a while. */
+void discovery_leave_held(struct discovery *d, struct known_file *file);
+uint64_t discovery_now_ms(void); /* CLOCK_MONOTONIC */
+/* Says of whose programs something was left out: by the user, as one has any number of files. */
+void discovery_warn_of_user(struct discovery *d, pid_t pid, const char *why);
+/* Adds a file; makes room by letting go of others. Returns NULL if there is none. */
+struct known_file *discovery_add_file(struct discovery *d, const struct wire_file *key);
+/* Lets go of files. Returns true if sites will be given back in a moment. */
+bool discovery_make_room(void *discovery);
+/* A child that was left behind may have attached probes as that group. */
+void discovery_note_stray(struct discovery *d, uint32_t group);
+/* Looks for files that nobody has mapped, if it is time. */
+void discovery_sweep(struct discovery *d);
+/* mapped: the mapping that the descriptor should lead to, or NULL. */
+void discovery_search_open_file(struct discovery *d, int fd, const char *hostile_path,
+				const struct wire_mapping *mapped, uint64_t lists);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* file_system.h - where a file system is mounted, and how much room it has. */
+#ifndef QPROF_FILE_SYSTEM_H
+#define QPROF_FILE_SYSTEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct file_system_room {
+	uint64_t size, left; /* bytes */
+};
+
+/*
+ * device: as the kernel numbers it (s_dev). as_root: what is kept for root is left, too. Returns
+ * false if none of our mounts shows it, or if it does not answer.
+ */
+bool file_system_of(uint32_t device, bool as_root, char *mount, size_t size,
+		    struct file_system_room *room);
+
+/*
+ * Finds the mount by the text of /proc/self/mountinfo. *is_local: it asks nobody else for an
+ * answer. Returns false if there is none, or its path does not fit. Pure.
+ */
+bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, bool *is_local);
+
+/* A path of a mountinfo has "\040" for a space, and so on. */
+void file_system_unescape(char *path);
+
+#endif

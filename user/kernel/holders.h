@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * holders.h - programs that keep their memory map locked. To attach a probe to a file, or to remove
+ * one, the kernel waits for the lock of each memory map that has the file, and nobody on the
+ * machine can fork meanwhile. A program can hold its lock for as long as it likes. So this looks
+ * before.
+ *
+ * A lock that is held for a moment is nothing unusual. A holder counts if it is the same thread,
+ * has not been switched since, and 100 ms have gone by.
+ */
+#ifndef QPROF_HOLDERS_H
+#define QPROF_HOLDERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "bpf/wire.h"
+#include "kernel/patience.h"
+
+enum { HOLDERS_KNOWN = 64 };
+
+struct holders {
+	int program; /* find_holder of holders.bpf.c; -1: nobody looks */
+	struct patience patience;
+	struct wire_holder known[HOLDERS_KNOWN]; /* for whom 100 ms were lost */
+	unsigned int next;			 /* to be replaced: the oldest */
+	pid_t found;				 /* by holders_let(): 0: it is not known who */
+};
+
+/* Returns true if nobody who has the file mapped is in the way of its probes. */
+bool holders_let(struct holders *h, int fd);
+
+#endif

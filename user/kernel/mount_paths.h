@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mount_paths.h - where a process finds a file, by its path within the file system. What namespaces
+ * of mounts have is kept for a while: processes that are gone had mounts, too.
+ */
+#ifndef QPROF_MOUNT_PATHS_H
+#define QPROF_MOUNT_PATHS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct mount_list {
+	struct mount {
+		uint32_t device; /* as the kernel numbers it (s_dev) */
+		char *root;	 /* the part of the file system that it shows */
+		char *point;	 /* where */
+	} * list;
+	size_t n, cap;
+};
+
+/* Takes the text of a mountinfo. Returns 0 or -ENOMEM; mount_list_free() it in any case. Pure. */
+int mount_list_read(struct mount_list *mounts, FILE *mountinfo);
+void mount_list_free(struct mount_list *mounts);
+
+/*
+ * Returns where a file is: of several mounts, by the one of the smallest part of it. NULL if none
+ * shows it. The caller frees it. Example: /data shows /srv of the file system, so its /srv/a/b is
+ * /data/a/b.
+ */
+char *mount_list_find(const struct mount_list *mounts, uint32_t device, const char *within);
+
+enum { MOUNT_NAMESPACES = 16 }; /* that are kept; of more, the one longest unused is read again */
+
+/* Zeroed: nothing is known. */
+struct mount_paths {
+	struct mount_namespace {
+		uint32_t number;
+		uint64_t read_ns, due_ns; /* when it was read; before due_ns it is not again */
+		uint64_t used;		  /* number of the use */
+		struct mount_list mounts;
+	} known[MOUNT_NAMESPACES];
+	uint64_t uses;
+};
+
+/*
+ * The same by the mounts of a namespace, which that process was in, or else by ours. A list is read
+ * anew after a second, or if it lacks the file; the time for that is bounded to a part of all.
+ */
+char *mount_paths_find(struct mount_paths *paths, uint32_t tgid, uint32_t number, uint32_t device,
+		       const char *within);
+void mount_paths_free(struct mount_paths *paths);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* stack_source.h - samples of the stacks of threads that make memory grow: bpf/wire_stack.h. */
+#ifndef QPROF_STACK_SOURCE_H
+#define QPROF_STACK_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+
+struct bpf_link;
+struct qprof_bpf;
+struct engine;
+struct stack_source;
+
+/* Chooses, before the engine's object is loaded, whether there are samples. */
+void stack_source_expect(struct qprof_bpf *engines, bool expected);
+/* Attaches the program behind the one that counts. Returns NULL, errno is set. */
+struct bpf_link *stack_source_attach(const struct qprof_bpf *engines);
+
+typedef void (*stack_sample_fn)(void *context, const struct wire_stack *sample);
+
+/* Of an engine with stacks. Returns NULL, errno is set. */
+struct stack_source *stack_source_new(const struct engine *e, stack_sample_fn tell, void *context);
+void stack_source_free(struct stack_source *source);
+/* Can be read when there are samples. */
+int stack_source_fd(const struct stack_source *source);
+/* Tells of the samples that are there. */
+void stack_source_read(struct stack_source *source);
+
+#endif

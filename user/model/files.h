@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * files.h - which files were read from storage and written, as the kernel side tells it
+ * (wire_storage.h): the sums of a file before its first use in each step, and at last.
+ */
+#ifndef QPROF_MODEL_FILES_H
+#define QPROF_MODEL_FILES_H
+
+#include "base/hash.h"
+#include "model/profile.h"
+
+enum { FILES_MAX_TOLD = 262144 }; /* records that are kept, of all files */
+
+/* What was read and written of a file until then. */
+struct file_told {
+	uint64_t time_ns, read, written;
+};
+
+struct known_file {
+	UT_hash_handle hh;
+	struct wire_file id;
+	struct profile_file pub;
+	char *path;
+	struct profile_file_use *uses;
+	struct file_told *told;
+	size_t n_told, cap;
+	bool steps_lost; /* there was no room for a record */
+};
+
+struct files {
+	struct known_file *by_id;
+	struct profile_file *list; /* NULL before files_finish(): the largest first */
+	size_t n;
+	size_t n_told; /* of all files */
+};
+
+/* Takes a record. Returns 0 or -ENOMEM. */
+int files_feed(struct files *files, const struct wire_stored *record);
+int files_name(struct files *files, const struct wire_stored_name *record,
+	       const struct profile_config *config);
+/* Where files were asked for: finds the largest, and what phases used of them. Returns 0 or
+ * -ENOMEM. */
+int files_finish(struct files *files, const struct profile_phase *phases, size_t n_phases,
+		 const struct profile_usage *total);
+void files_free(struct files *files);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * stacks.h - which code made memory grow: samples of stacks go in, a tree of calls and what was
+ * first touched below each, by phase, come out. Bounded: what does not fit is counted, and charged
+ * to the caller that there was room for.
+ */
+#ifndef QPROF_STACKS_H
+#define QPROF_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/profile.h"
+
+enum {
+	STACKS_MAX_FUNCTIONS = 65536,
+	STACKS_MAX_CALLS = 262144,
+	STACKS_MAX_SAMPLES = 65536,
+	STACKS_MAX_TOUCHED = 262144,
+	STACKS_MAX_ENDS = 16,
+	STACKS_ROOT = 0, /* the call that all others are below */
+};
+
+#define STACKS_WHOLE_RUN UINT32_MAX
+
+struct stacks_function {
+	const char *name; /* valid UTF-8; "": its file does not name it */
+	const char *path; /* valid UTF-8; "": none */
+};
+
+/* A function, as called from that call. */
+struct stacks_call {
+	uint32_t caller; /* index of a call before it; the root's is the root */
+	uint32_t function;
+};
+
+/* How stacks ended: how many samples, by a name that the caller gave. */
+struct stacks_end {
+	const char *name;
+	uint64_t samples;
+};
+
+/* What was first touched in a phase by a call itself, not by what it called. */
+struct stacks_touched {
+	uint32_t phase; /* index into profile_phases(); STACKS_WHOLE_RUN */
+	uint32_t call;
+	uint32_t kind; /* enum wire_stack_kind */
+	uint64_t bytes, samples;
+};
+
+struct stacks;
+
+/* Returns NULL when out of memory. */
+struct stacks *stacks_new(uint64_t page_size);
+void stacks_free(struct stacks *s);
+
+/* Returns the call of a function by a caller; the caller if there is no room. name and path need
+ * not be valid UTF-8. */
+uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const char *path);
+/* Takes a sample, whose stack is a call; end: a name that lives as long as the program. */
+void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end);
+/* What was counted by the kernel side; known at the end. */
+void stacks_count(struct stacks *s, const struct wire_growth *growth);
+/* Charges the samples to the phases of a finished profile. Returns 0, or -ENOMEM. */
+int stacks_finish(struct stacks *s, const struct profile *p);
+
+const struct stacks_function *stacks_functions(const struct stacks *s, size_t *n);
+const struct stacks_call *stacks_calls(const struct stacks *s, size_t *n);
+const struct stacks_end *stacks_ends(const struct stacks *s, size_t *n);
+/* After stacks_finish(): of the whole run first, then by phase, then by call. */
+const struct stacks_touched *stacks_touched(const struct stacks *s, size_t *n);
+/* What was counted, in bytes. */
+struct stacks_totals {
+	uint64_t grown;	    /* RSS of the tree, not counting what it gave back */
+	uint64_t elsewhere; /* the part that came to a process while another ran */
+	uint64_t samples;   /* taken */
+	uint64_t lost;	    /* the part that was not read in time */
+	uint64_t dropped;   /* calls, samples and sums beyond what there is room for */
+};
+struct stacks_totals stacks_totals(const struct stacks *s);
+
+/* Returns the bytes by which RSS of the tree grew between two words of growth. Of two checkpoints
+ * at the same time on two CPUs, the first may have the later word: nothing grew between them. */
+uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to);
+
+#endif

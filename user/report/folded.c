@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Folded stacks, for flamegraph.pl, speedscope and their like: a stack in each line, the outermost
+ * function first, and the bytes that it was the first to touch. With --phase, the stacks of each
+ * such phase, below its name; else those of the whole run. Lines add up to the growth of RSS.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "format/touched.h"
+#include "report/renderer.h"
+
+enum { SHOWN = 256 };
+
+/* A name as part of a line: without what separates names. */
+static void put_name(FILE *out, const char *text)
+{
+	char safe[SHOWN * TEXT_TERMINAL_GROWTH + 1];
+
+	text_for_terminal(safe, sizeof(safe), text, SHOWN);
+	for (const char *at = safe; *at; at++)
+		putc_unlocked(*at == ';' ? ':' : *at, out);
+}
+
+static void put_stack(FILE *out, const struct recording_stacks *s, uint32_t call)
+{
+	char name[TOUCHED_NAME_MAX];
+	uint32_t calls[TOUCHED_MAX_DEPTH];
+	size_t depth = 0;
+
+	for (; call; call = s->calls[call].caller)
+		calls[depth++] = call;
+	if (!depth)
+		fputs(";[unknown code]", out);
+	while (depth-- > 0) {
+		putc_unlocked(';', out);
+		put_name(out, touched_name(name, &s->functions[s->calls[calls[depth]].function]));
+	}
+}
+
+/* Of kinds that touched by the same call, each is a line: readers add them up. */
+static void put_stacks(FILE *out, const struct recording_stacks *s, uint32_t phase,
+		       const char *root)
+{
+	size_t n;
+	const struct recording_touched *rows = touched_rows(s, phase, &n);
+	const uint64_t rest = touched_unsampled(s, phase);
+
+	for (size_t i = 0; i < n; i++) {
+		put_name(out, root);
+		put_stack(out, s, rows[i].call);
+		fprintf(out, " %" PRIu64 "\n", rows[i].bytes);
+	}
+	if (!rest)
+		return;
+	put_name(out, root);
+	fprintf(out, ";(unsampled) %" PRIu64 "\n", rest);
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	if (touched_is_missing(r, err))
+		return -1;
+	if (!options->phase) {
+		put_stacks(out, &r->stacks, TOUCHED_WHOLE_RUN, "first touched");
+		return 0;
+	}
+	for (uint32_t i = 0; i < r->n_phases; i++)
+		if (render_wants_phase(options, &r->phases[i]))
+			put_stacks(out, &r->stacks, i, r->phases[i].shown);
+	return 0;
+}
+
+const struct renderer renderer_folded = {
+	.name = "folded",
+	.extension = ".folded",
+	.what = "stacks of --stacks, for flamegraph.pl and speedscope",
+	.render = render,
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The file format of speedscope.app: a flame graph of what functions were the first to touch, for
+ * the whole run and for each phase that grew, or for those that --phase matches.
+ */
+#include "base/json_writer.h"
+#include "format/touched.h"
+#include "report/renderer.h"
+
+static void put_frames(struct json_writer *j, const struct recording_stacks *s)
+{
+	char name[TOUCHED_NAME_MAX];
+
+	json_key(j, "frames");
+	json_array(j);
+	for (size_t i = 0; i <= s->n_functions; i++) {
+		const bool is_function = i < s->n_functions;
+		const struct recording_function *f = is_function ? &s->functions[i] : NULL;
+
+		json_compact(j);
+		json_object(j);
+		/* The last stands for what no sample has. */
+		json_member_text(j, "name", f ? touched_name(name, f) : "(unsampled)");
+		if (f && *f->path)
+			json_member_text(j, "file", f->path);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+/* The outermost function first. */
+static void put_stack(struct json_writer *j, const struct recording_stacks *s, uint32_t call)
+{
+	uint32_t calls[TOUCHED_MAX_DEPTH];
+	size_t depth = 0;
+
+	for (; call; call = s->calls[call].caller)
+		calls[depth++] = call;
+	json_compact(j);
+	json_array(j);
+	while (depth-- > 0)
+		json_u64(j, s->calls[calls[depth]].function);
+	json_array_end(j);
+}
+
+static void put_unsampled(struct json_writer *j, const struct recording_stacks *s)
+{
+	json_compact(j);
+	json_array(j);
+	json_u64(j, s->n_functions);
+	json_array_end(j);
+}
+
+static void put_profile(struct json_writer *j, const struct recording_stacks *s, uint32_t phase,
+			const char *name)
+{
+	size_t n;
+	const struct recording_touched *rows = touched_rows(s, phase, &n);
+	const uint64_t unsampled = touched_unsampled(s, phase);
+
+	json_object(j);
+	json_member_text(j, "type", "sampled");
+	json_member_text(j, "name", name);
+	json_member_text(j, "unit", "bytes");
+	json_member_u64(j, "startValue", 0);
+	json_member_u64(j, "endValue", touched_growth(s, phase));
+	json_key(j, "samples");
+	json_array(j);
+	for (size_t i = 0; i < n; i++)
+		put_stack(j, s, rows[i].call);
+	if (unsampled)
+		put_unsampled(j, s);
+	json_array_end(j);
+	json_key(j, "weights");
+	json_array(j);
+	for (size_t i = 0; i < n; i++)
+		json_u64(j, rows[i].bytes);
+	if (unsampled)
+		json_u64(j, unsampled);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void put_profiles(struct json_writer *j, const struct recording *r,
+			 const struct render_options *options)
+{
+	const struct recording_stacks *s = &r->stacks;
+
+	json_key(j, "profiles");
+	json_array(j);
+	if (!options->phase)
+		put_profile(j, s, TOUCHED_WHOLE_RUN, "first touched in the whole run");
+	for (size_t i = 0; i < s->n_growth; i++) {
+		const struct recording_phase *phase = &r->phases[s->growth[i].phase];
+
+		if (render_wants_phase(options, phase))
+			put_profile(j, s, s->growth[i].phase, phase->shown);
+	}
+	json_array_end(j);
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	struct json_writer j = {.out = out, .pretty = true};
+
+	if (touched_is_missing(r, err))
+		return -1;
+	json_object(&j);
+	json_member_text(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	json_member_text(&j, "exporter", "qprof-bpf");
+	json_key(&j, "shared");
+	json_object(&j);
+	put_frames(&j, &r->stacks);
+	json_object_end(&j);
+	put_profiles(&j, r, options);
+	json_object_end(&j);
+	return 0;
+}
+
+const struct renderer renderer_speedscope = {
+	.name = "speedscope",
+	.what = "the same for speedscope.app, by phase",
+	.render = render,
+};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which files were read from storage and written, and which were read again. */
+#include "format/fields.h"
+#include "report/text_report.h"
+
+enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, N_CELLS };
+
+/* What is read again is worth a sentence from here on. */
+enum { AGAIN_PERCENT = 110, AGAIN_BYTES = 1 << 20, SENTENCES = 5, SENTENCE_MAX = 1024 };
+
+static void fill(const struct recording_file *file, struct table_line *line)
+{
+	*line = (struct table_line){0};
+	snprintf(line->name, sizeof(line->name), "%s%s", file->path,
+		 file->is_deleted ? " (deleted)" : "");
+	if (!file->is_rest)
+		units_bytes_short(line->cells[SIZE], file->size);
+	if (file->read)
+		units_bytes_short(line->cells[READ], file->read);
+	if (file->distinct)
+		units_bytes_short(line->cells[DISTINCT], file->distinct);
+	if (file->reread > 0)
+		snprintf(line->cells[TIMES], UNITS_TEXT_MAX, "%.2f", file->reread);
+	if (file->written)
+		units_bytes_short(line->cells[WRITTEN], file->written);
+}
+
+/* What is of no file comes last, and is never left out: it may be most of it. */
+static void put_table(const struct text_report *t)
+{
+	static const char *const titles[] = {"SIZE", "READ", "DISTINCT", "TIMES", "WRITTEN"};
+	static const unsigned int leaving[] = {DISTINCT, SIZE, TIMES};
+	struct table_columns columns = {.titles = titles,
+					.n = N_CELLS,
+					.leaving = leaving,
+					.n_leaving = sizeof(leaving) / sizeof(*leaving)};
+	struct table_line line;
+	size_t n_files;
+
+	for (int pass = 0; pass < 2; pass++) {
+		n_files = 0;
+		for (size_t i = 0; i < t->r->n_files; i++) {
+			if (!t->r->files[i].is_rest && n_files++ >= t->top)
+				continue;
+			fill(&t->r->files[i], &line);
+			if (pass)
+				table_settled(&t->table, &columns, &line);
+			else
+				table_measure(&columns, &line);
+		}
+		if (!pass) {
+			fputc('\n', t->table.out);
+			table_settle(&t->table, &columns, "FILES (STORAGE)");
+		}
+	}
+	text_more(t, n_files, "more file(s)");
+}
+
+static bool was_read_again(const struct recording_file *file)
+{
+	return file->reread * 100 >= AGAIN_PERCENT && file->read >= file->distinct + AGAIN_BYTES;
+}
+
+static void put_sentence(const struct text_report *t, const struct recording_file *file)
+{
+	char sentence[SENTENCE_MAX], read[UNITS_TEXT_MAX], distinct[UNITS_TEXT_MAX];
+	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1];
+
+	text_cut_middle(name, file->path, 2 * MIN_NAME);
+	snprintf(sentence, sizeof(sentence),
+		 "%s: %s from storage for %s of it, %.1f times: it did not stay in the page cache",
+		 name, units_bytes_for_people(read, file->read),
+		 units_bytes_for_people(distinct, file->distinct), file->reread);
+	text_wrapped(t, "  ", sentence);
+}
+
+static bool were_asked_for(const struct recording *r)
+{
+	static const char key[] = "files";
+
+	return field_has(&record_recording, r, field_find(&record_recording, key, sizeof(key) - 1));
+}
+
+void text_files(const struct text_report *t)
+{
+	size_t said = 0;
+
+	if (!were_asked_for(t->r))
+		return;
+	if (!t->r->n_files) {
+		text_title(t, "FILES (STORAGE): nothing was read from storage or written");
+		return;
+	}
+	put_table(t);
+	for (size_t i = 0; i < t->r->n_files && said < SENTENCES; i++) {
+		if (!was_read_again(&t->r->files[i]))
+			continue;
+		put_sentence(t, &t->r->files[i]);
+		said++;
+	}
+}

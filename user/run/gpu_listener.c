@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the drivers of GPUs say while the run goes on: at each row, once a process has loaded a
+ * library of theirs. A child asks them, so nobody waits (kernel/gpu_helper.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "capture/run.h"
+#include "kernel/gpu_helper.h"
+#include "run/gpu_view.h"
+#include "run/listeners.h"
+
+enum { LAST_LOOK_MS = 300 }; /* at the end no program waits for us */
+
+struct gpu_listener {
+	struct listener listener; /* first */
+	struct capture *capture;
+	struct gpu_helper helper;
+	struct wake answer;
+	bool asks;    /* the child is there */
+	bool is_over; /* it was begun, and is there no more */
+	struct gpu_view view;
+	struct gpu_look look;
+};
+
+static struct gpu_listener *of(struct listener *l)
+{
+	return (struct gpu_listener *)l;
+}
+
+static void give_up(struct gpu_listener *g, const char *why)
+{
+	capture_warn(g->capture, "what GPUs have in use", why);
+	capture_remove(g->capture, &g->answer);
+	gpu_helper_end(&g->helper);
+	g->view.gpus.is_awaited = false;
+	g->asks = false;
+	g->is_over = true;
+}
+
+static bool is_ours(void *context, uint32_t pid)
+{
+	const struct gpu_listener *g = context;
+	size_t n;
+	const struct profile_process *const *processes =
+		profile_processes(run_profile(g->capture), &n);
+
+	for (size_t i = n; i-- > 0;) {
+		if (processes[i]->tgid == pid && profile_process_runs(processes[i]))
+			return true;
+	}
+	return false;
+}
+
+static void ask(struct gpu_listener *g)
+{
+	struct gpu_question question = {.leader = run_gpu_user(g->capture)};
+	size_t n;
+	const struct profile_process *const *processes =
+		profile_processes(run_profile(g->capture), &n);
+
+	for (size_t i = 0; i < n && question.n_pids < GPU_HELPER_MAX_PIDS; i++) {
+		if (profile_process_runs(processes[i]))
+			question.pids[question.n_pids++] = processes[i]->tgid;
+	}
+	g->view.gpus.is_awaited = true;
+	if (!gpu_helper_ask(&g->helper, &question, clock_ns(CLOCK_MONOTONIC)))
+		give_up(g, "their drivers have not answered for 10 seconds, and are asked no more");
+}
+
+/* There is an answer, or the child is gone. */
+static void take(struct gpu_listener *g)
+{
+	char why[2 * GPU_WHY_MAX + 64];
+	uint64_t asked_ns;
+	const int got = gpu_helper_take(&g->helper, &g->look, &asked_ns, clock_ns(CLOCK_MONOTONIC));
+
+	if (got < 0)
+		give_up(g, "the process that asks their drivers has ended");
+	if (got <= 0)
+		return;
+	g->view.gpus.is_awaited = g->helper.asked;
+	gpu_view_take(&g->view, &g->look, asked_ns, is_ours, g);
+	if (g->view.gpus.n)
+		return;
+	snprintf(why, sizeof(why), "no driver tells of any: %s; %s", g->look.nvidia_why,
+		 g->look.amd_why);
+	give_up(g, why);
+}
+
+static void answer_came(struct wake *wake)
+{
+	take(wake->context);
+}
+
+static void begin(struct gpu_listener *g)
+{
+	if (gpu_helper_begin(&g->helper)) {
+		g->is_over = true;
+		return;
+	}
+	g->answer = (struct wake){gpu_helper_fd(&g->helper), answer_came, g};
+	if (capture_add(g->capture, &g->answer)) {
+		gpu_helper_end(&g->helper);
+		g->is_over = true;
+		return;
+	}
+	g->asks = true;
+	run_note_gpus(g->capture, &g->view.gpus);
+	ask(g);
+}
+
+static int start(struct listener *l, struct capture *c, struct error *err)
+{
+	(void)err;
+	of(l)->capture = c;
+	return 0;
+}
+
+static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
+{
+	(void)h;
+	if (news->step && of(l)->asks)
+		ask(of(l));
+}
+
+static void batch(struct listener *l)
+{
+	struct gpu_listener *g = of(l);
+
+	if (!g->asks && !g->is_over && run_gpu_user(g->capture))
+		begin(g);
+}
+
+static void finish(struct listener *l)
+{
+	struct gpu_listener *g = of(l);
+
+	for (int looks = 0; looks < 2 && g->asks && g->helper.asked; looks++) {
+		if (!gpu_helper_wait(&g->helper, LAST_LOOK_MS))
+			break;
+		take(g);
+	}
+}
+
+static void close_listener(struct listener *l)
+{
+	gpu_helper_end(&of(l)->helper);
+	free(l);
+}
+
+struct listener *gpu_listener_new(void)
+{
+	struct gpu_listener *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->listener = (struct listener){.start = start,
+					.record = record,
+					.batch = batch,
+					.finish = finish,
+					.close = close_listener};
+	return &g->listener;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which code makes memory grow (--stacks): reads the samples, has them unwound by a child, and
+ * tells the model. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "capture/run.h"
+#include "kernel/engine.h"
+#include "kernel/procfs.h"
+#include "kernel/stack_mappings.h"
+#include "kernel/stack_source.h"
+#include "model/stacks.h"
+#include "run/listeners.h"
+#include "unwind/unwind.h"
+
+enum { PATIENCE_MS = 10000, MAX_KNOWN = 65536 };
+
+/* What the profile calls them. */
+static const char *const ends[UNWIND_ENDS] = {
+	[UNWIND_WHOLE] = "whole",
+	[UNWIND_CUT] = "deeper than 32 KiB",
+	[UNWIND_UNREADABLE] = "stack unreadable",
+	[UNWIND_TOO_DEEP] = "more than 256 calls",
+	[UNWIND_UNKNOWN_CODE] = "unknown code",
+	[UNWIND_NO_INFO] = "no unwind information",
+	[UNWIND_NARROW] = "32 bits",
+	[UNWIND_NO_MAPPINGS] = "process gone",
+	[UNWIND_UNREAD] = "mappings unreadable",
+	[UNWIND_TOO_MANY] = "too many programs",
+	[UNWIND_OVERRUN] = "too many at once",
+	[UNWIND_GAVE_UP] = "unwinder gone",
+};
+
+/* What a process had mapped at a time: a set, or why there is none. */
+struct known {
+	uint64_t started_ns, memory, code;
+	uint32_t tgid, set;
+	enum unwind_end end; /* UNWIND_WHOLE: it has a set */
+};
+
+struct stack_listener {
+	struct listener listener; /* first */
+	struct capture *capture;
+	struct stack_source *source;
+	struct unwinder *unwinder; /* NULL: it is gone */
+	struct stacks *stacks;
+	struct wake samples, answers;
+	struct known *known;
+	size_t n_known, known_room;
+	uint64_t digests[UNWIND_MAX_SETS]; /* of each set */
+	uint32_t n_sets;
+	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
+	struct wire_stack **asked;
+	size_t n_asked, asked_room, n_answered;
+	struct unwind_answer answer;
+};
+
+static struct stack_listener *of(struct listener *l)
+{
+	return (struct stack_listener *)l;
+}
+
+/* ---- Mappings ---------------------------------------------------------------------------------
+ */
+
+static void send_mappings(struct stack_listener *l, uint32_t set, pid_t pid,
+			  const struct stack_mappings *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const struct stack_mapping *from = &m->list[i];
+		const struct unwind_mapping mapping = {.start = from->start,
+						       .end = from->end,
+						       .offset = from->offset,
+						       .device = from->device,
+						       .inode = from->inode,
+						       .path = from->path};
+		const int fd =
+			from->is_local ? procfs_open_mapping(pid, from->start, from->end) : -1;
+
+		unwinder_add(l->unwinder, set, &mapping, fd);
+	}
+}
+
+/* Processes with the same mappings, such as a parent and its child, share a set. As the following,
+ * returns UNWIND_WHOLE and the set, or how stacks end without one. */
+static enum unwind_end set_of(struct stack_listener *l, pid_t pid, const struct stack_mappings *m,
+			      uint32_t *set)
+{
+	const uint64_t digest = stack_mappings_digest(m);
+
+	for (uint32_t i = l->n_sets; i-- > 0;)
+		if (l->digests[i] == digest) {
+			*set = i;
+			return UNWIND_WHOLE;
+		}
+	if (l->n_sets == UNWIND_MAX_SETS)
+		return UNWIND_TOO_MANY;
+	if (!unwinder_has_room(l->unwinder, m->n))
+		return UNWIND_OVERRUN;
+	l->digests[l->n_sets] = digest;
+	send_mappings(l, l->n_sets, pid, m);
+	*set = l->n_sets++;
+	return UNWIND_WHOLE;
+}
+
+/* A process that is gone had what it was born with, if it has not mapped other code since. */
+static enum unwind_end set_before(const struct stack_listener *l, const struct wire_stack *s,
+				  uint32_t *set)
+{
+	for (size_t i = l->n_known; i-- > 0;) {
+		const struct known *k = &l->known[i];
+
+		if ((k->tgid == s->tgid && k->memory == s->memory) ||
+		    (k->tgid == s->parent && k->code == s->code)) {
+			*set = k->set;
+			return k->end;
+		}
+	}
+	return UNWIND_NO_MAPPINGS;
+}
+
+static enum unwind_end read_set(struct stack_listener *l, const struct wire_stack *s, uint32_t *set)
+{
+	const pid_t pid = (pid_t)s->tgid;
+	struct stack_mappings m = {0};
+	const int err = stack_mappings_read(run_engine(l->capture), pid, &m);
+	enum unwind_end end;
+
+	if (err && err != -ESRCH && err != -ENOENT)
+		end = UNWIND_UNREAD;
+	else if (err || !procfs_is_still(pid, s->started_ns))
+		end = set_before(l, s, set);
+	else
+		end = set_of(l, pid, &m, set);
+	stack_mappings_free(&m);
+	return end;
+}
+
+static enum unwind_end find_set(struct stack_listener *l, const struct wire_stack *s, uint32_t *set)
+{
+	struct known *known;
+	enum unwind_end end;
+
+	for (size_t i = l->n_known; i-- > 0;) {
+		known = &l->known[i];
+		if (known->tgid == s->tgid && known->started_ns == s->started_ns &&
+		    known->memory == s->memory && known->code == s->code) {
+			*set = known->set;
+			return known->end;
+		}
+	}
+	end = read_set(l, s, set);
+	if ((end != UNWIND_WHOLE && end != UNWIND_TOO_MANY) || l->n_known == MAX_KNOWN)
+		return end;
+	known = array_reserve(l->known, l->n_known + 1, &l->known_room, sizeof(*known));
+	if (!known)
+		return end;
+	l->known = known;
+	known[l->n_known++] = (struct known){s->started_ns, s->memory, s->code, s->tgid, *set, end};
+	return end;
+}
+
+/* ---- Samples ----------------------------------------------------------------------------------
+ */
+
+static void add(struct stack_listener *l, const struct wire_stack *s, uint32_t call,
+		enum unwind_end end)
+{
+	char name[64];
+
+	if (end != UNWIND_WHOLE && call == STACKS_ROOT) {
+		snprintf(name, sizeof(name), "(%s)", ends[end]);
+		call = stacks_call(l->stacks, STACKS_ROOT, name, "");
+	}
+	stacks_add(l->stacks, s, call, ends[end]);
+}
+
+/* Returns a copy without the stack, which has the id of the answer; or NULL. */
+static struct wire_stack *remember(struct stack_listener *l, const struct wire_stack *s)
+{
+	const size_t size = offsetof(struct wire_stack, stack);
+	struct wire_stack **asked =
+		array_reserve(l->asked, l->n_asked + 1, &l->asked_room, sizeof(*asked));
+	struct wire_stack *copy = asked ? malloc(size) : NULL;
+
+	if (asked)
+		l->asked = asked;
+	if (!copy)
+		return NULL;
+	memcpy(copy, s, size);
+	return copy;
+}
+
+/* Answers that are still to come will say so. */
+static bool is_gone(const struct stack_listener *l)
+{
+	return !l->unwinder || unwinder_is_over(l->unwinder);
+}
+
+static void sample_came(void *context, const struct wire_stack *s)
+{
+	struct stack_listener *l = context;
+	struct unwind_sample sample = {
+		.id = l->n_asked, .base = s->base, .len = s->len, .stack = s->stack};
+	struct wire_stack *copy;
+	enum unwind_end end;
+
+	if (is_gone(l)) {
+		add(l, s, STACKS_ROOT, UNWIND_GAVE_UP);
+		return;
+	}
+	end = find_set(l, s, &sample.set);
+	if (end != UNWIND_WHOLE) {
+		add(l, s, STACKS_ROOT, end);
+		return;
+	}
+	memcpy(sample.regs, s->regs, sizeof(sample.regs));
+	copy = remember(l, s);
+	if (!copy || !unwinder_ask(l->unwinder, &sample)) {
+		free(copy);
+		add(l, s, STACKS_ROOT, is_gone(l) ? UNWIND_GAVE_UP : UNWIND_OVERRUN);
+		return;
+	}
+	l->asked[l->n_asked++] = copy;
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------
+ */
+
+static uint32_t call_of(struct stack_listener *l, const struct unwind_answer *a)
+{
+	uint32_t call = STACKS_ROOT;
+	char name[64];
+
+	if (a->end != UNWIND_WHOLE) {
+		snprintf(name, sizeof(name), "(%s)", ends[a->end]);
+		call = stacks_call(l->stacks, call, name, "");
+	}
+	for (size_t i = a->n; i-- > 0;)
+		call = stacks_call(l->stacks, call, a->frames[i].function, a->frames[i].path);
+	return call;
+}
+
+/* The child answers in order. */
+static bool take_answer(struct stack_listener *l)
+{
+	const struct unwind_answer *a = &l->answer;
+	struct wire_stack *s =
+		a->id == l->n_answered && a->id < l->n_asked ? l->asked[a->id] : NULL;
+
+	if (!s)
+		return false;
+	add(l, s, call_of(l, a), a->end);
+	free(s);
+	l->asked[l->n_answered++] = NULL;
+	return true;
+}
+
+static void give_up(struct stack_listener *l, const char *why)
+{
+	capture_warn(l->capture, "stacks", why);
+	capture_remove(l->capture, &l->answers);
+	unwinder_free(l->unwinder);
+	l->unwinder = NULL;
+	for (; l->n_answered < l->n_asked; l->n_answered++) {
+		add(l, l->asked[l->n_answered], STACKS_ROOT, UNWIND_GAVE_UP);
+		free(l->asked[l->n_answered]);
+		l->asked[l->n_answered] = NULL;
+	}
+}
+
+static void take_answers(struct stack_listener *l)
+{
+	int got = 0;
+
+	while (l->unwinder && (got = unwinder_take(l->unwinder, &l->answer)) > 0) {
+		if (!take_answer(l))
+			got = -1;
+		if (got < 0)
+			break;
+	}
+	if (got < 0)
+		give_up(l, "the process that unwinds them has ended");
+}
+
+static void answers_came(struct wake *wake)
+{
+	take_answers(wake->context);
+}
+
+static void samples_came(struct wake *wake)
+{
+	struct stack_listener *l = wake->context;
+
+	stack_source_read(l->source);
+}
+
+static void batch(struct listener *listener)
+{
+	struct stack_listener *l = of(listener);
+
+	if (l->source)
+		stack_source_read(l->source);
+}
+
+/* ---- A listener's life ------------------------------------------------------------------------
+ */
+
+static int start(struct listener *listener, struct capture *c, struct error *err)
+{
+	struct stack_listener *l = of(listener);
+
+	l->capture = c;
+	l->stacks = stacks_new((uint64_t)sysconf(_SC_PAGESIZE));
+	l->source = stack_source_new(run_engine(c), sample_came, l);
+	l->unwinder = l->stacks && l->source ? unwinder_new() : NULL;
+	if (!l->unwinder)
+		return error_set(err, "--stacks: cannot begin: %s", strerror(errno));
+	l->samples = (struct wake){stack_source_fd(l->source), samples_came, l};
+	l->answers = (struct wake){unwinder_fd(l->unwinder), answers_came, l};
+	if (capture_add(c, &l->samples) || capture_add(c, &l->answers))
+		return error_set(err, "--stacks: cannot wait for samples: %s", strerror(errno));
+	run_note_stacks(c, l->stacks);
+	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* For so long at most, however many they are: signals are not looked at meanwhile. */
+static void wait_for_answers(struct stack_listener *l)
+{
+	const int64_t until = now_ms() + PATIENCE_MS;
+
+	take_answers(l);
+	while (l->unwinder && l->n_answered < l->n_asked) {
+		const int64_t left = until - now_ms();
+
+		if (left > 0 && unwinder_wait(l->unwinder, (int)left))
+			take_answers(l);
+		else
+			give_up(l, "the process that unwinds them was not done 10 seconds after "
+				   "the end");
+	}
+}
+
+static void finish(struct listener *listener)
+{
+	struct stack_listener *l = of(listener);
+
+	stack_source_read(l->source);
+	wait_for_answers(l);
+	stacks_count(l->stacks, engine_growth(run_engine(l->capture)));
+	if (stacks_finish(l->stacks, run_profile(l->capture)))
+		capture_failf(l->capture, "out of memory");
+}
+
+static void close_listener(struct listener *listener)
+{
+	struct stack_listener *l = of(listener);
+
+	unwinder_free(l->unwinder);
+	stack_source_free(l->source);
+	stacks_free(l->stacks);
+	for (size_t i = l->n_answered; i < l->n_asked; i++)
+		free(l->asked[i]);
+	free(l->asked);
+	free(l->known);
+	free(l);
+}
+
+struct listener *stack_listener_new(void)
+{
+	struct stack_listener *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->listener = (struct listener){
+		.start = start, .batch = batch, .finish = finish, .close = close_listener};
+	return &l->listener;
+}

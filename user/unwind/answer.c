@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The child: it is given files and stacks of others, and nothing else. */
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "unwind/image.h"
+#include "unwind/question.h"
+
+enum {
+	MAX_MAPPINGS = 65536,
+	NOBODY = 65534,
+	MAX_SECONDS = 10,	/* of CPU time, for an answer */
+	MAX_ALL_SECONDS = 3600, /* for all of them */
+};
+
+#define MAX_ADDRESSES (16ull << 30)
+
+/* Where a file is mapped. */
+struct placed {
+	uint32_t image;
+	uint64_t bias, low, high;
+};
+
+struct set {
+	struct placed *placed;
+	size_t n, room;
+	Dwfl *dwfl; /* made for the first sample */
+	bool failed;
+};
+
+struct child {
+	struct image *images;
+	size_t n_images, images_room;
+	struct set sets[UNWIND_MAX_SETS];
+	/* The sample that is being unwound. */
+	const struct unwind_question *question;
+	const uint8_t *stack;
+	size_t len;
+	bool beyond; /* it asked for memory that is not in the copy */
+	uint64_t pc; /* of the last frame */
+	struct {
+		struct unwind_reply head;
+		char text[UNWIND_MAX_REPLY - sizeof(struct unwind_reply)];
+	} reply;
+	size_t filled; /* of text */
+};
+
+/* libdw has callbacks without a context of theirs. */
+static struct child child;
+
+/* ---- What it may do --------------------------------------------------------------------------
+ */
+
+static void limit(int resource, rlim_t most)
+{
+	const struct rlimit limits = {most, most};
+
+	setrlimit(resource, &limits);
+}
+
+/* Whoever is not root has nothing to give away but capabilities. */
+static void drop_privileges(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}};
+
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, MAX_ALL_SECONDS);
+	limit(RLIMIT_FSIZE, 0);
+#ifndef __SANITIZE_ADDRESS__ /* which takes more by itself */
+	limit(RLIMIT_AS, MAX_ADDRESSES);
+#endif
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!geteuid() && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+			   setresuid(NOBODY, NOBODY, NOBODY)))
+		_exit(1);
+	if (syscall(SYS_capset, &header, none))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user has none */
+}
+
+/* A file that keeps libdw busy for ever ends this process, and not the waiting for it alone. */
+static void begin_time(void)
+{
+	struct rlimit limits = {0, MAX_ALL_SECONDS};
+	struct rusage used;
+
+	if (getrusage(RUSAGE_SELF, &used))
+		return;
+	limits.rlim_cur = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1 + MAX_SECONDS;
+	if (limits.rlim_cur < limits.rlim_max)
+		setrlimit(RLIMIT_CPU, &limits);
+}
+
+/* ---- Mappings --------------------------------------------------------------------------------
+ */
+
+/* Returns its index, or -1. Takes the descriptor. */
+static ssize_t image_of(const struct unwind_question *q, const char *path, size_t len, int fd)
+{
+	struct image *images = child.images, *new;
+
+	for (size_t i = 0; i < child.n_images; i++)
+		if (images[i].device == q->mapping.device && images[i].inode == q->mapping.inode &&
+		    !strncmp(images[i].path, path, len) && !images[i].path[len]) {
+			if (fd >= 0)
+				close(fd);
+			return (ssize_t)i;
+		}
+	images = array_reserve(images, child.n_images + 1, &child.images_room, sizeof(*images));
+	if (!images)
+		return -1;
+	child.images = images;
+	new = &images[child.n_images];
+	*new = (struct image){.device = q->mapping.device, .inode = q->mapping.inode};
+	memcpy(new->path, path, len);
+	image_open(new, fd);
+	return (ssize_t)child.n_images++;
+}
+
+static void add_mapping(const struct unwind_question *q, const char *path, size_t len, int fd)
+{
+	struct set *set = &child.sets[q->set];
+	const ssize_t image = image_of(q, path, len, fd);
+	struct placed place = {.image = (uint32_t)image}, *placed;
+
+	if (image < 0 || set->n == MAX_MAPPINGS || set->dwfl)
+		return;
+	if (!image_place(&child.images[image], q->mapping.start, q->mapping.offset, &place.bias,
+			 &place.low, &place.high)) {
+		place.bias = q->mapping.start - q->mapping.offset;
+		place.low = q->mapping.start;
+		place.high = q->mapping.end;
+	}
+	for (size_t i = 0; i < set->n; i++)
+		if (set->placed[i].image == place.image && set->placed[i].low == place.low)
+			return;
+	placed = array_reserve(set->placed, set->n + 1, &set->room, sizeof(*placed));
+	if (!placed)
+		return;
+	set->placed = placed;
+	placed[set->n++] = place;
+}
+
+static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+		    char **file, Elf **elf)
+{
+	const struct placed *place = *userdata;
+	const struct image *image = &child.images[place->image];
+
+	(void)module, (void)name, (void)base, (void)file;
+	*elf = image->elf ? elf_begin(-1, ELF_C_READ_MMAP_PRIVATE, image->elf) : NULL;
+	return -1;
+}
+
+static int find_no_debuginfo(Dwfl_Module *module, void **userdata, const char *name,
+			     Dwarf_Addr base, const char *file, const char *link, GElf_Word crc,
+			     char **debuginfo)
+{
+	(void)module, (void)userdata, (void)name, (void)base, (void)file, (void)link, (void)crc;
+	(void)debuginfo;
+	return -1;
+}
+
+/* ---- A stack ---------------------------------------------------------------------------------
+ */
+
+static pid_t next_thread(Dwfl *dwfl, void *context, void **thread)
+{
+	(void)dwfl, (void)context;
+	if (*thread)
+		return 0;
+	*thread = &child;
+	return 1;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread)
+{
+	(void)dwfl, (void)tid, (void)context;
+	*thread = &child;
+	return true;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *word, void *context)
+{
+	const uint64_t offset = at - child.question->sample.base;
+
+	(void)dwfl, (void)context;
+	if (at < child.question->sample.base || child.len < sizeof(uint64_t) ||
+	    offset > child.len - sizeof(uint64_t)) {
+		child.beyond = true;
+		return false;
+	}
+	memcpy(word, child.stack + offset, sizeof(uint64_t));
+	return true;
+}
+
+#if defined(__x86_64__)
+/* Where struct pt_regs has the registers, in DWARF's order; the last is the instruction. */
+static const uint8_t order[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16};
+enum { CODE_SEGMENT = 17, CODE_32 = 0x23, INSTRUCTION = 16 };
+
+static bool is_narrow(const uint64_t *regs)
+{
+	return regs[CODE_SEGMENT] == CODE_32;
+}
+#elif defined(__aarch64__)
+static const uint8_t order[] = {0,  1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11, 12, 13, 14, 15,
+				16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+enum { STATE = 33, STATE_32 = 0x10, INSTRUCTION = 32 };
+
+static bool is_narrow(const uint64_t *regs)
+{
+	return regs[STATE] & STATE_32;
+}
+#else
+#error "say where struct pt_regs has the registers"
+#endif
+
+static bool set_registers(Dwfl_Thread *thread, void *context)
+{
+	const uint64_t *regs = child.question->sample.regs;
+	Dwarf_Word words[sizeof(order)];
+
+	(void)context;
+	for (size_t i = 0; i < sizeof(order); i++)
+		words[i] = regs[order[i]];
+	dwfl_thread_state_register_pc(thread, regs[INSTRUCTION]);
+	return dwfl_thread_state_registers(thread, 0, sizeof(order), words);
+}
+
+static void put_text(const char *text)
+{
+	const size_t len = strnlen(text, UNWIND_MAX_NAME - 1);
+
+	memcpy(child.reply.text + child.filled, text, len);
+	child.filled += len;
+	child.reply.text[child.filled++] = '\0';
+}
+
+/* Returns where the code is, or NULL. */
+static const struct placed *find_place(const struct set *set, uint64_t pc)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (pc >= set->placed[i].low && pc < set->placed[i].high)
+			return &set->placed[i];
+	return NULL;
+}
+
+static void put_frame(const struct set *set, uint64_t pc)
+{
+	const struct placed *p = find_place(set, pc);
+
+	put_text(p ? image_function(&child.images[p->image], pc - p->bias) : "");
+	put_text(p ? child.images[p->image].path : "");
+}
+
+static int take_frame(Dwfl_Frame *frame, void *context)
+{
+	bool is_activation;
+	Dwarf_Addr pc;
+
+	if (child.reply.head.n == UNWIND_MAX_FRAMES)
+		return DWARF_CB_ABORT;
+	if (!dwfl_frame_pc(frame, &pc, &is_activation))
+		return DWARF_CB_ABORT;
+	child.beyond = false;		/* what could not be read did not matter */
+	child.pc = pc - !is_activation; /* a call may be the last of its function */
+	put_frame(context, child.pc);
+	child.reply.head.n++;
+	return DWARF_CB_OK;
+}
+
+static bool begin_set(struct set *set)
+{
+	static const Dwfl_Callbacks files = {.find_elf = find_elf,
+					     .find_debuginfo = find_no_debuginfo};
+	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
+						      .get_thread = get_thread,
+						      .memory_read = read_memory,
+						      .set_initial_registers = set_registers};
+	Elf *any = NULL;
+
+	set->failed = true;
+	set->dwfl = dwfl_begin(&files);
+	if (!set->dwfl)
+		return false;
+	dwfl_report_begin(set->dwfl);
+	for (size_t i = 0; i < set->n; i++) {
+		const struct placed *p = &set->placed[i];
+		Dwfl_Module *module;
+		void **userdata;
+
+		if (!child.images[p->image].elf)
+			continue;
+		module = dwfl_report_module(set->dwfl, "file", p->low, p->high);
+		if (!module)
+			continue;
+		dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+		*userdata = &set->placed[i]; /* which stay where they are from now on */
+		any = any ? any : child.images[p->image].elf;
+	}
+	set->failed = dwfl_report_end(set->dwfl, NULL, NULL) || !any ||
+		      !dwfl_attach_state(set->dwfl, any, 1, &threads, NULL);
+	return !set->failed;
+}
+
+static enum unwind_end unwind(struct set *set)
+{
+	const struct placed *last;
+	int result;
+
+	if (is_narrow(child.question->sample.regs))
+		return UNWIND_NARROW;
+	if (set->failed || (!set->dwfl && !begin_set(set)))
+		return UNWIND_NO_INFO;
+	result = dwfl_getthread_frames(set->dwfl, 1, take_frame, set);
+	if (!result && !child.beyond)
+		return UNWIND_WHOLE;
+	if (child.reply.head.n == UNWIND_MAX_FRAMES)
+		return UNWIND_TOO_DEEP;
+	last = find_place(set, child.pc);
+	if (last && image_begins_at(&child.images[last->image], child.pc - last->bias))
+		return UNWIND_WHOLE;
+	if (child.beyond)
+		return child.len == UNWIND_MAX_STACK ? UNWIND_CUT : UNWIND_UNREADABLE;
+	return last ? UNWIND_NO_INFO : UNWIND_UNKNOWN_CODE;
+}
+
+static bool answer_sample(const struct unwind_question *q, const void *stack, size_t len, int fd)
+{
+	size_t size;
+
+	child.question = q;
+	child.stack = stack;
+	child.len = len;
+	child.beyond = false;
+	child.filled = 0;
+	child.reply.head = (struct unwind_reply){.id = q->sample.id};
+	child.reply.head.end = unwind(&child.sets[q->set]);
+	size = sizeof(child.reply.head) + child.filled;
+	return send(fd, &child.reply, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+/* ---- Questions -------------------------------------------------------------------------------
+ */
+
+/* Returns its size, or 0: there is none any more. */
+static size_t next_question(int from, void *buffer, size_t size, int *fd)
+{
+	struct iovec bytes = {buffer, size};
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	const struct cmsghdr *header;
+	ssize_t n;
+
+	do
+		n = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	*fd = -1;
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+	return n > 0 ? (size_t)n : 0;
+}
+
+void unwind_answer_all(void *context, int fd)
+{
+	static union {
+		struct unwind_question head;
+		char bytes[UNWIND_MAX_QUESTION];
+	} q;
+	size_t n;
+	int file;
+
+	(void)context;
+	drop_privileges();
+	elf_version(EV_CURRENT);
+	while ((n = next_question(fd, &q, sizeof(q), &file))) {
+		const char *rest = q.bytes + sizeof(q.head);
+		const size_t len = n - sizeof(q.head);
+
+		if (n < sizeof(q.head) || q.head.set >= UNWIND_MAX_SETS)
+			return;
+		begin_time();
+		if (q.head.asks == UNWIND_ASKS_MAPPING)
+			add_mapping(&q.head, rest, len, file);
+		else if (!answer_sample(&q.head, rest, len, fd))
+			return;
+	}
+}

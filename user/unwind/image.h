@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* image.h - an ELF file that is mapped, and the functions in it. In the child of unwind.c alone. */
+#ifndef QPROF_IMAGE_H
+#define QPROF_IMAGE_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/unwind.h"
+
+struct image_function {
+	uint64_t start, size;
+	const char *name;
+};
+
+struct image {
+	uint64_t device, inode;
+	char path[UNWIND_MAX_NAME];
+	Elf *elf; /* NULL: it is none, or cannot be read */
+	bool sorted;
+	struct image_function *functions; /* by address */
+	size_t n;
+};
+
+/* Takes the descriptor. */
+void image_open(struct image *image, int fd);
+/* Where the file's addresses are, if a part that is mapped at start comes from that offset: adds
+ * *bias to each, and all are from *low to *high. Returns false if that cannot be. */
+bool image_place(const struct image *image, uint64_t start, uint64_t offset, uint64_t *bias,
+		 uint64_t *low, uint64_t *high);
+/* Returns whether the file's address is where the program, or its dynamic linker, begins. */
+bool image_begins_at(const struct image *image, uint64_t address);
+/* Returns the name of the function that has the file's address, or "". */
+const char *image_function(struct image *image, uint64_t address);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* question.h - what passes between unwind.c and its child: packets. */
+#ifndef QPROF_QUESTION_H
+#define QPROF_QUESTION_H
+
+#include "unwind/unwind.h"
+
+enum unwind_asks { UNWIND_ASKS_MAPPING, UNWIND_ASKS_SAMPLE };
+
+/* Then comes the path of a mapping, whose descriptor comes along, or the stack of a sample. */
+struct unwind_question {
+	uint32_t asks; /* enum unwind_asks */
+	uint32_t set;
+	union {
+		struct {
+			uint64_t start, end, offset, device, inode;
+		} mapping;
+		struct {
+			uint64_t id, base;
+			uint64_t regs[UNWIND_MAX_REGS];
+		} sample;
+	};
+};
+
+/* Then come the frames: function, NUL, path, NUL. */
+struct unwind_reply {
+	uint64_t id;
+	uint32_t end; /* enum unwind_end */
+	uint32_t n;
+};
+
+enum {
+	UNWIND_MAX_QUESTION = sizeof(struct unwind_question) + UNWIND_MAX_STACK,
+	UNWIND_MAX_REPLY = sizeof(struct unwind_reply) + UNWIND_MAX_FRAMES * 2 * UNWIND_MAX_NAME,
+};
+
+/* Answers what comes from the socket, until it is closed. */
+void unwind_answer_all(void *context, int fd);
+
+#endif

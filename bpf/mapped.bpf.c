@@ -130,7 +130,7 @@ static __always_inline bool is_at_work(struct task_struct *loader, struct hold *
 	hold->cpu_ns = cpu_ns;
 	if (ran)
 		hold->ran = now >> RAN_SHIFT;
-	return ran || state == TASK_RUNNING || state & TASK_UNINTERRUPTIBLE;
+	return ran || state == TASK_RUNNING || state == TASK_WAKING || state & TASK_UNINTERRUPTIBLE;
 }
 
 /*

@@ -367,13 +367,22 @@ struct wire_mapping {
 	__u32 links;	   /* likewise: names of the file; 0: it was deleted */
 };
 
-/* A memory map that is locked: see holders.bpf.c. Numbers of the kernel, to be compared. */
+enum { WIRE_HOLDERS_SKIPPED = 16 };
+
+/*
+ * A memory map that is locked: what find_holder of holders.bpf.c is asked and tells. Numbers of the
+ * kernel, to be compared.
+ */
 struct wire_holder {
-	__u64 address;
-	__u64 mm;
-	__u64 count, thread; /* of the lock: how, and by whom it was taken last */
-	__u64 switches;	     /* of that thread, so far */
-	__u32 tgid, padding; /* whose memory map; 0: not known */
+	__u64 address;			     /* where the caller has mapped the file */
+	__u64 skipped[WIRE_HOLDERS_SKIPPED]; /* memory maps that are known; 0: none */
+	__u64 mm;			     /* whose lock; 0: none is locked */
+	__u64 count, thread;		     /* of the lock: how, and by whom it was taken last */
+	__u64 switches;			     /* of that thread, so far */
+	__u32 tgid;			     /* whose memory map; 0: not known */
+	__u32 runnable;	    /* 1: that thread runs, or waits for nothing but a CPU */
+	__u32 waits_for_us; /* 1: a process that is tracked, whose starts we hold */
+	__u32 padding;
 };
 
 /* How to get the value of a probe's argument from the registers at the hit. */
@@ -652,7 +661,7 @@ _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 160, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 8, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32, "wire_mapping");
-_Static_assert(sizeof(struct wire_holder) == 40 + 8, "wire_holder");
+_Static_assert(sizeof(struct wire_holder) == 8 + 8 * 16 + 48, "wire_holder");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_item_site) == 16 + 144 + 24, "wire_item_site");
 _Static_assert(sizeof(struct wire_hit) == 16 + 48 + 8 + 256, "wire_hit");

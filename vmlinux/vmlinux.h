@@ -695,6 +695,7 @@ struct pt_regs {
 #define SIGNAL_GROUP_EXIT    0x00000004
 #define TASK_RUNNING	     0x00000000
 #define TASK_UNINTERRUPTIBLE 0x00000002
+#define TASK_WAKING 0x00000200
 
 /* linux/mm.h, uapi/linux/stat.h, linux/mount.h, linux/fs.h */
 #define VM_READ		0x00000001

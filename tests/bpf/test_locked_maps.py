@@ -62,3 +62,17 @@ def test_locked_later(tmp_path):
         slow.release()
         harness.wait_for(lambda: not waits.exists(), "the end of that process")
     assert took < HANGS_SECS, f"{took:.1f} s"
+
+
+def test_busy_map(tmp_path):
+    """
+    Who locks his memory map all the time, and each time for some microseconds, is in nobody's way: each start is
+    searched, though he has the dynamic linker mapped as well. So is a program that we hold up ourselves, which
+    takes that lock while it waits.
+    """
+    with harness.Target(path=program("busy_map"), prefix=("nice", "-n", "-20")):
+        script = f"for i in 1 2 3 4 5 6 7 8; do {program('linked')} 2; done"
+        run = harness.profile_command(tmp_path / "qprof.yaml", "sh", "-c", script)
+    assert quality(run.profile)["unsearched_files"] == 0, run.profile["quality"]
+    steps = harness.step_names(run.profile)
+    assert len(steps) == 16, f"expected 2 marks of 8 programs: {steps}"

@@ -270,6 +270,7 @@ static void begin(struct content *c, int fd)
 	struct stat st;
 
 	c->crowded = c->postponed = c->held = false;
+	probes_begin_file(engine_probes(c->engine));
 	sites_begin_file(c->sites, c->group, fstat(fd, &st) ? 0 : st.st_uid);
 }
 

@@ -249,9 +249,7 @@ void discovery_note_held(struct discovery *d)
 void discovery_leave_held(struct discovery *d, struct known_file *file)
 {
 	discovery_note_held(d);
-	detach_file(d, file);
 	file->attached = false;
-	file->group = ++d->groups;
 	file->held_until_ms = discovery_now_ms() + HELD_MS;
 }
 
@@ -262,8 +260,6 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 	file->digest = d->content.digest;
 	file->attached |= d->content.attached;
 	if (d->content.held) {
-		if (d->content.attached) /* some of its probes: who removes them looks again */
-			file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		discovery_leave_held(d, file);
 		return true;
 	}
@@ -319,11 +315,12 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	d->content.attached = false;
 	d->content.group = file->group;
 	d->content.digest = file->digest;
-	file->lists |= lists;
 	content_search_wishes(&d->content, fd, path, lists);
-	if (d->content.held)
+	if (d->content.held) { /* what it has besides stays */
 		discovery_note_held(d);
-	d->content.held = false;
+		return true;
+	}
+	file->lists |= lists;
 	return keep_attached(d, fd, m, file);
 }
 

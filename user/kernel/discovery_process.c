@@ -230,7 +230,10 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 	}
 	if (d->content.held && wishes_alone) {
 		discovery_note_held(d);
-	} else if (d->content.held) {
+		file->lists = known;
+		return 0;
+	}
+	if (d->content.held) {
 		discovery_leave_held(d, file);
 		return 0;
 	}
@@ -326,7 +329,9 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 		note_unopened(search, path, fd);
 		return;
 	}
+	d->content.held = false;
 	discovery_search_open_file(d, fd, path, m, search->lists);
+	search->complete &= !d->content.held;
 	close(fd);
 }
 

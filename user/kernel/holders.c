@@ -11,8 +11,9 @@
 
 enum {
 	HELD_MS = 100,
-	LOOK_MS = 20, /* a program that waits for us takes one who sleeps for 100 ms for gone */
-	MOST = 8,     /* that came and went: then it is a busy file, and nobody is in the way */
+	BUSY_MS = 500, /* while a thread of it waits for nothing but a CPU */
+	LOOK_MS = 20,  /* a program that waits for us takes one who sleeps for 100 ms for gone */
+	WALKS = 8,     /* if there are more holders than one walk can tell apart */
 	TRIES = 100,
 };
 
@@ -38,10 +39,19 @@ static bool look(int program, struct wire_holder *holder)
 	return !opts.retval;
 }
 
+/* Bit 0 of the kernel's rw_semaphore.count is RWSEM_WRITER_LOCKED. */
+static bool has_writer(const struct wire_holder *holder)
+{
+	return holder->count & 1;
+}
+
+/* Returns true if it may be held as it was: nobody was seen to let go. */
 static bool is_same(const struct wire_holder *a, const struct wire_holder *b)
 {
-	return a->mm == b->mm && a->count == b->count && a->thread == b->thread &&
-	       a->switches == b->switches;
+	if (a->mm != b->mm || a->tgid != b->tgid || has_writer(a) != has_writer(b))
+		return false;
+	return (!has_writer(a) && !a->waits_for_us) ||
+	       (a->thread == b->thread && a->switches == b->switches);
 }
 
 static bool is_known(const struct holders *h, const struct wire_holder *holder)
@@ -55,14 +65,14 @@ static bool is_known(const struct holders *h, const struct wire_holder *holder)
 /* Returns false if it still holds the lock at the end. */
 static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 {
-	const uint64_t until = now_ms() + HELD_MS;
+	const uint64_t began = now_ms();
+	struct wire_holder now = *holder;
 	unsigned int pause_ms = 1;
 
-	while (now_ms() < until) {
-		struct wire_holder now = {.mm = holder->mm};
-
+	while (now_ms() - began < (now.runnable ? BUSY_MS : HELD_MS)) {
+		now = (struct wire_holder){.mm = holder->mm};
 		nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000L}, NULL);
-		if (!look(h->program, &now) || !is_same(&now, holder))
+		if (!look(h->program, &now) || !now.count || !is_same(&now, holder))
 			return true;
 		pause_ms = 2 * pause_ms < LOOK_MS ? 2 * pause_ms : LOOK_MS;
 	}
@@ -84,22 +94,38 @@ static bool wait_for(struct holders *h, const struct wire_holder *holder)
 	return false;
 }
 
+enum walked { ALL_LET, SOME_LET, HELD };
+
+/* Waits for those that hold a lock now. Who takes one later is not waited for: it comes and goes.
+ */
+static enum walked walk(struct holders *h, uint64_t address)
+{
+	uint64_t skipped[WIRE_HOLDERS_SKIPPED] = {0};
+
+	for (size_t n = 0; n < WIRE_HOLDERS_SKIPPED; n++) {
+		struct wire_holder holder = {.address = address};
+
+		memcpy(holder.skipped, skipped, sizeof(skipped));
+		if (!look(h->program, &holder) || !holder.mm)
+			return ALL_LET;
+		h->found = (pid_t)holder.tgid;
+		if (!wait_for(h, &holder))
+			return HELD;
+		skipped[n] = holder.mm;
+	}
+	return SOME_LET;
+}
+
 bool holders_let(struct holders *h, int fd)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *at = h->program < 0 ? MAP_FAILED : mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
-	bool lets = true;
+	enum walked walked = SOME_LET;
 
 	if (at == MAP_FAILED)
 		return true;
-	for (int i = 0; i < MOST && lets; i++) {
-		struct wire_holder holder = {.address = (uintptr_t)at};
-
-		if (!look(h->program, &holder) || !holder.mm)
-			break;
-		lets = wait_for(h, &holder);
-		h->found = (pid_t)holder.tgid;
-	}
+	for (int i = 0; i < WALKS && walked == SOME_LET; i++)
+		walked = walk(h, (uintptr_t)at);
 	munmap(at, page);
-	return lets;
+	return walked == ALL_LET;
 }

@@ -5,8 +5,13 @@
  * machine can fork meanwhile. A program can hold its lock for as long as it likes. So this looks
  * before.
  *
- * A lock that is held for a moment is nothing unusual. A holder counts if it is the same thread,
- * has not been switched since, and 100 ms have gone by.
+ * A lock that is held for a moment is nothing unusual. A holder counts if its lock was never seen
+ * free in 100 ms of many looks; or, of a thread that waits for nothing but a CPU, in 500 ms.
+ * - Who has the lock for writing is known, and lets go once it is another thread or has slept
+ * since.
+ * - Who has it for reading is not: one that stays hides behind others that come and go. So only a
+ *   look without any reader counts. A program of the run itself that waits for us is no stranger,
+ *   and takes that lock all the time (mapped.bpf.c): for it the rule of writers is enough.
  */
 #ifndef QPROF_HOLDERS_H
 #define QPROF_HOLDERS_H

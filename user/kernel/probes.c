@@ -27,7 +27,8 @@ struct probes {
 	size_t n, room;
 	struct removals removals;
 	struct holders holders;
-	int *leases; /* until the end */
+	enum { WAY_UNKNOWN, WAY_FREE, WAY_BARRED } way; /* of the file in hand */
+	int *leases;					/* until the end */
 	size_t n_leases, leases_room;
 };
 
@@ -98,6 +99,11 @@ void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *
 void probes_mind_holders(struct probes *p, const struct bpf_program *program)
 {
 	p->holders.program = p->removals.holders = bpf_program__fd(program);
+}
+
+void probes_begin_file(struct probes *p)
+{
+	p->way = WAY_UNKNOWN;
 }
 
 pid_t probes_holder(const struct probes *p)
@@ -179,7 +185,9 @@ int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, 
 
 	if (err)
 		return err;
-	if (!holders_let(&p->holders, fd))
+	if (p->way == WAY_UNKNOWN)
+		p->way = holders_let(&p->holders, fd) ? WAY_FREE : WAY_BARRED;
+	if (p->way == WAY_BARRED)
 		return -EBUSY;
 	/* By descriptor: the file's name may mean another file by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -61,6 +61,11 @@ void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *
  * keeps his memory map locked (holders.h). program: find_holder, loaded.
  */
 void probes_mind_holders(struct probes *p, const struct bpf_program *program);
+/*
+ * The next probes_attach() looks whether anybody is in the way; those after it take its word. So
+ * either all probes of a file are attached, or none is.
+ */
+void probes_begin_file(struct probes *p);
 /* Who was in the way when probes_attach() returned -EBUSY; 0: nobody knows. */
 pid_t probes_holder(const struct probes *p);
 

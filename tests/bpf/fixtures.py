@@ -34,6 +34,19 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What fails says what the profiles of the test say of themselves: a mark that is missing may be counted there."""
+    del item
+    if call.when == "setup":
+        harness.parsed.clear()
+    report = (yield).get_result()
+    if report.failed:
+        said = [(harness.losses(one) | {"hasty_starts": one["quality"].get("hasty_starts", 0)},
+                 one["quality"].get("warnings", [])) for one in harness.parsed[-4:] if one.get("quality")]
+        report.sections += [("quality of a profile", f"{counts}\n{warnings}") for counts, warnings in said]
+
+
 @functools.cache
 def only_tests():
     """Waits until no other test run is on this machine, and holds it until this one ends. An audit watches all

@@ -59,6 +59,9 @@ def undisturbed():
     return fifo if subprocess.run([*fifo, "true"], capture_output=True, check=False).returncode == 0 else []
 
 
+parsed = []  # the profiles of the test that runs, for what is said if it fails
+
+
 def parse(path):
     """The profile at path, whole or cut off. None where the file is empty or not there."""
     try:
@@ -66,6 +69,7 @@ def parse(path):
     except FileNotFoundError:
         return None
     if profile and "memory_usage" in profile:
+        parsed.append(profile)
         assert_valid(profile)
     return profile
 

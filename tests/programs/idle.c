@@ -6,7 +6,9 @@
  *
  * Prints {"ready": PID} and waits. Each SIGUSR1 makes it do its next action and print
  * {"done": ACTION, "rss_bytes": N}; after the last one it exits with 0, without any it waits on.
- * Actions: mark:NAME           emits a checkpoint touch:MIB           memory that stays
+ * Actions:
+ *   mark:NAME           emits a checkpoint
+ *   touch:MIB           memory that stays
  *   spike:MIB:US        memory that is held so long and given back; adds "peak_bytes" to the line
  *   child:MIB           a child touches that much, emits "in child" and goes; adds "tree_bytes",
  *                       what it and its parent had then
@@ -18,8 +20,8 @@
  *   exit:STATUS         goes at once
  *   abort               likewise, by SIGABRT
  *   loop                emits "loop" and touches a MiB over and over; SIGUSR1 makes it print
- * {"loops": N}, SIGTERM print it and exit with 0 execloop            emits "exec" and execs itself
- * over and over, until it is killed
+ *                       {"loops": N}, SIGTERM print it and exit with 0
+ *   execloop            emits "exec" and execs itself over and over, until it is killed
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

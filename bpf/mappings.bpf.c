@@ -66,6 +66,7 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 		m.elsewhere = is_mapped_elsewhere(inode);
 		m.links = BPF_CORE_READ(inode, i_nlink);
 	}
+	m.memory = (u64)BPF_CORE_READ(vma, vm_mm);
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

@@ -365,6 +365,7 @@ struct wire_mapping {
 	__u32 file_system; /* its magic number: of the one that holds the file */
 	__u32 elsewhere;   /* of the mapping that was asked for: 1: the file has another */
 	__u32 links;	   /* likewise: names of the file; 0: it was deleted */
+	__u64 memory;	   /* as in struct wire_stack: whose mapping it is */
 };
 
 enum { WIRE_HOLDERS_SKIPPED = 16 };
@@ -660,7 +661,7 @@ _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 160, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 8, "wire_mapped");
-_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32, "wire_mapping");
+_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32 + 8, "wire_mapping");
 _Static_assert(sizeof(struct wire_holder) == 8 + 8 * 16 + 48, "wire_holder");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_item_site) == 16 + 144 + 24, "wire_item_site");

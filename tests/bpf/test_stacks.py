@@ -132,6 +132,16 @@ def test_a_stack_pointer_into_nowhere(tmp_path):
     assert growth_of(run.profile)["Lost"] >= 16 * MIB
 
 
+def test_an_exec_at_once(tmp_path):
+    """What came before is not unwound by the code of the program that has its addresses now: that leads nowhere."""
+    script = f"for i in $(seq 30); do {program('stacks_static')} exec {program('calls_static')} plain 0; done"
+    profile = profile_command(tmp_path / "q.yaml", "sh", "-c", script, options=["--stacks"]).profile
+    assert_all_ended(profile)
+    ends = ends_of(profile)
+    assert ends.get("stack unreadable", 0) < 0.02 * sum(ends.values()), ends
+    assert ends["whole"] > 0.2 * sum(ends.values()), ends
+
+
 def test_the_unwinder_is_killed(tmp_path):
     """By the command, before it touches anything: samples are counted, and a warning says why they have no stacks."""
     kill = ('for c in $(cat /proc/$PPID/task/*/children); do '

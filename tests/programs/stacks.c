@@ -4,6 +4,7 @@
  * tell which, are compared with what it prints. Built without frame pointers.
  *
  * Usage: stacks all|threads|deep|lost
+ *        stacks exec PROGRAM [ARG...]     touches and becomes that program at once
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -140,6 +141,11 @@ static void touch_lost(char *at, size_t size)
 #endif
 }
 
+KEPT static void touch_before_exec(char *at, size_t size)
+{
+	touch(at, size);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -161,6 +167,10 @@ int main(int argc, char **argv)
 		touch_lost(map(16 * MIB), 16 * MIB);
 		DTRACE_PROBE1(qprof, end, "Lost");
 		printf("{\"Lost\": {\"touch_lost\": 16}}\n");
+	} else if (!strcmp(what, "exec") && argc > 2) {
+		touch_before_exec(map(MIB), MIB);
+		execv(argv[2], argv + 2);
+		die("exec %s", argv[2]);
 	} else {
 		return 2;
 	}

@@ -19,6 +19,7 @@ static bool note_file(void *context, const struct wire_mapping *m)
 	struct stack_mapping *list =
 		array_reserve(into->list, into->n + 1, &into->room, sizeof(*list));
 
+	into->memory = m->memory;
 	if (!list || into->n == MOST_MAPPINGS)
 		return false;
 	into->list = list;
@@ -65,16 +66,27 @@ static void drop_unknown(struct stack_mappings *m)
 	m->n = kept;
 }
 
-int stack_mappings_read(struct engine *e, pid_t pid, struct stack_mappings *into)
+static bool note_memory(void *context, const struct wire_mapping *m)
 {
+	*(uint64_t *)context = m->memory;
+	return false;
+}
+
+int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into)
+{
+	uint64_t after = 0;
 	int err;
 
 	*into = (struct stack_mappings){.n = 0};
 	err = engine_tell_mappings(e, pid, 0, note_file, into);
+	if (!err && into->memory != memory)
+		return -ESRCH;
 	if (!err)
 		err = procfs_each_executable(pid, note_offset, into);
 	drop_unknown(into);
-	return err ? err : into->n ? 0 : -ESRCH;
+	if (!err) /* it may have executed another program between the two */
+		err = engine_tell_mappings(e, pid, 0, note_memory, &after);
+	return err ? err : into->n && after == memory ? 0 : -ESRCH;
 }
 
 void stack_mappings_free(struct stack_mappings *m)

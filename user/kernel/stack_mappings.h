@@ -20,10 +20,14 @@ struct stack_mapping {
 struct stack_mappings {
 	struct stack_mapping *list;
 	size_t n, room;
+	uint64_t memory; /* as in struct wire_stack */
 };
 
-/* Reads the executable mappings of files. Returns 0, or -errno: the process is gone. */
-int stack_mappings_read(struct engine *e, pid_t pid, struct stack_mappings *into);
+/*
+ * Reads the executable mappings of files. memory: as in struct wire_stack. Returns 0, or -errno.
+ * -ESRCH: the process is gone, or has executed another program since.
+ */
+int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into);
 void stack_mappings_free(struct stack_mappings *m);
 /* Returns the same number for the same mappings, and almost surely another for others. */
 uint64_t stack_mappings_digest(const struct stack_mappings *m);

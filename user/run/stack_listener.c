@@ -127,7 +127,7 @@ static enum unwind_end read_set(struct stack_listener *l, const struct wire_stac
 {
 	const pid_t pid = (pid_t)s->tgid;
 	struct stack_mappings m = {0};
-	const int err = stack_mappings_read(run_engine(l->capture), pid, &m);
+	const int err = stack_mappings_read(run_engine(l->capture), pid, s->memory, &m);
 	enum unwind_end end;
 
 	if (err && err != -ESRCH && err != -ENOENT)

@@ -218,7 +218,7 @@ def fetched(url, process, log):
 def armed_timers(pid):
     """Those of its timers that will wake it up."""
     found = []
-    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
-        found += re.findall(r"^it_value: \((\d+), (\d+)\)", path.read_text(), re.M)
+    for text in harness.fdinfo_texts(pid).values():
+        found += re.findall(r"^it_value: \((\d+), (\d+)\)", text, re.M)
     assert found, f"{pid} has no timers at all"
     return [value for value in found if value != ("0", "0")]

@@ -503,16 +503,19 @@ def is_on_disk(path):
     return kind not in ("tmpfs", "ramfs", "overlayfs", "v9fs", "nfs")
 
 
-def fdinfos(pid):
-    """What the kernel says of each descriptor of a process, as {path of its fdinfo: its fields}."""
+def fdinfo_texts(pid):
+    """What the kernel says of each descriptor of a process, as {path of its fdinfo: text}."""
     found = {}
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
-        try:
-            lines = path.read_text(errors="replace").splitlines()
-        except FileNotFoundError:
-            continue  # it was closed meanwhile
-        found[path] = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            found[path] = path.read_text(errors="replace")
     return found
+
+
+def fdinfos(pid):
+    """The same as {path: its fields}."""
+    return {path: dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+            for path, text in fdinfo_texts(pid).items()}
 
 
 def is_hooked(pid):

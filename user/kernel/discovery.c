@@ -331,7 +331,10 @@ void discovery_search_open_file(struct discovery *d, int fd, const char *hostile
 	struct stat st;
 	char path[512];
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || mapping_identify(d->engine, fd, &m))
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (mapped ? mapping_reopened(d->engine, fd, &st, mapped, &m)
+		   : mapping_identify(d->engine, fd, &m))
 		return;
 	text_repair(path, sizeof(path), hostile_path, strlen(hostile_path), NULL);
 	if (mapped && !mapping_is_same(&m, mapped))

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -30,6 +32,22 @@ int mapping_identify(struct engine *e, int fd, struct wire_mapping *m)
 	err = engine_tell_mappings(e, pids_self(), (uintptr_t)at, copy_mapping, m);
 	munmap(at, page);
 	return err ? err : m->file.inode ? 0 : -ENOENT;
+}
+
+static bool is_inode(const struct stat *st, const struct wire_file *file)
+{
+	const uint64_t device = (uint64_t)major(st->st_dev) << 20 | minor(st->st_dev);
+
+	return st->st_ino == file->inode && device == file->device;
+}
+
+int mapping_reopened(struct engine *e, int fd, const struct stat *st,
+		     const struct wire_mapping *mapped, struct wire_mapping *m)
+{
+	if (!is_inode(st, &mapped->file) || mapping_is_overlaid(fd))
+		return mapping_identify(e, fd, m);
+	*m = *mapped;
+	return 0;
 }
 
 bool mapping_is_same(const struct wire_mapping *a, const struct wire_mapping *b)

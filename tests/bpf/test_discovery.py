@@ -180,7 +180,8 @@ def test_change_that_is_none_of_the_content(unhurried, tmp_path, change):
     path = tmp_path / "program"
     shutil.copy(program("checkpoints"), path)
     running, starts = 600, 6
-    run = unhurried("sh", "-ec", f"{path} rate {running} 300 & for i in $(seq {starts}); do "
+    runs = f'until [ "$(readlink /proc/$!/exe)" = {path} ]; do :; done'  # before it loses its name
+    run = unhurried("sh", "-ec", f"{path} rate {running} 300 & {runs}; for i in $(seq {starts}); do "
                     f"{CHANGES[change].format(path=path)}; {path} rate 3; done; wait")
     steps = step_names(run.profile)
     expected = running + 3 * starts

@@ -41,6 +41,29 @@ print("reads", flush=True)
 sys.stdin.readline()
 mmap.mmap(direct, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ)
 """
+# Reads the slow page of its map by /proc/self/mem, with the map locked for reading, as mincore() does all the time.
+READER = """
+import ctypes, mmap, os, sys, threading
+libc = ctypes.CDLL(None)
+memory = os.open("/proc/self/mem", os.O_RDONLY)
+libc.prctl(4, 0)
+slow = int(sys.argv[2])
+file = os.open(sys.argv[1], os.O_RDONLY)
+libc.mmap.restype = ctypes.c_void_p
+at = libc.mmap(None, ctypes.c_size_t(slow + mmap.PAGESIZE), mmap.PROT_READ, mmap.MAP_PRIVATE, file, ctypes.c_long(0))
+pages = 4096
+area = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(pages * mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE,
+                                 mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, ctypes.c_long(0)))
+libc.memset(area, 1, ctypes.c_size_t(pages * mmap.PAGESIZE))
+there = ctypes.create_string_buffer(pages)
+print("opened", flush=True)
+sys.stdin.readline()
+threading.Thread(target=os.pread, args=(memory, 1, at + slow), daemon=True).start()
+print("reads", flush=True)
+sys.stdin.readline()
+while True:
+    libc.mincore(area, ctypes.c_size_t(pages * mmap.PAGESIZE), there)
+"""
 # A process of its own, as a fork of ours may hang with all of our threads. MNT_FORCE ends the file system.
 WATCH = """
 import ctypes, sys, time
@@ -129,13 +152,10 @@ class SlowProgram:
             self.take(opcode, unique, node, request[40:])
 
     @contextlib.contextmanager
-    def holder(self, prefix=()):
-        """
-        A process whose memory map is locked until .release(): it maps the file, and the kernel waits there for
-        a page that another thread of it reads. Meanwhile nobody can look at what it has mapped, or change it.
-        """
+    def started(self, script, prefix):
+        """A process that was told when its other thread waits for the slow page."""
         watch = subprocess.Popen(["/usr/bin/python3", "-c", WATCH, str(LOCKED_SECS), str(self.mount)])
-        process = subprocess.Popen([*prefix, "/usr/bin/python3", "-c", HOLDER, self.path, str(self.slow_from)],
+        process = subprocess.Popen([*prefix, "/usr/bin/python3", "-c", script, self.path, str(self.slow_from)],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             for said, direct in ((b"opened\n", True), (b"reads\n", False)):
@@ -145,8 +165,6 @@ class SlowProgram:
                 self.direct = direct
                 process.stdin.write(b"go\n")
                 process.stdin.flush()
-            stack = Path(f"/proc/{process.pid}/stack")
-            wait_for(lambda: "fuse_file_mmap" in stack.read_text(encoding="ascii"), "the map that is locked")
             yield process
         finally:
             watch.kill()
@@ -156,6 +174,24 @@ class SlowProgram:
             process.wait()
             process.stdin.close()
             process.stdout.close()
+
+    @contextlib.contextmanager
+    def holder(self, prefix=()):
+        """
+        A process whose memory map is locked until .release(): it maps the file, and the kernel waits there for
+        a page that another thread of it reads. Meanwhile nobody can look at what it has mapped, or change it.
+        """
+        with self.started(HOLDER, prefix) as process:
+            stack = Path(f"/proc/{process.pid}/stack")
+            wait_for(lambda: "fuse_file_mmap" in stack.read_text(encoding="ascii"), "the map that is locked")
+            yield process
+
+    def readers(self, prefix=()):
+        """
+        The same, locked for reading: one thread stays, and another comes and goes. Others may look at what it has
+        mapped, and nobody can change it.
+        """
+        return self.started(READER, prefix)
 
     def close(self):
         self.release()

@@ -47,6 +47,20 @@ def test_locked_before(tmp_path):
     assert sorted(one.split()[0] for one in said) == ["processes", "programs"], said
 
 
+def test_a_reader_that_stays_behind_others(tmp_path):
+    """The lock names who took it last, who is another each time: that says nothing of who stays."""
+    with harness.public_dir() as folder, slow_program(folder) as slow, slow.readers(AS_NOBODY):
+        began = time.monotonic()
+        with Audit(tmp_path / "audit.yaml") as running:
+            subprocess.run(["true"], check=True)  # forks
+            report = assert_sees_others(running)
+        took = time.monotonic() - began
+    assert took < HANGS_SECS, f"{took:.1f} s"
+    assert quality(report)["unsearched_files"] >= 1, quality(report)
+    said = warned_of_map(report)
+    assert said and all(one.startswith("programs") for one in said), said
+
+
 def test_locked_later(tmp_path):
     """Probes that are there already are not removed before it lets go; the audit ends without them."""
     with harness.public_dir() as folder, slow_program(folder) as slow, \

@@ -138,11 +138,19 @@ def test_not_asked_for(of_files, profile):
 
 @pytest.mark.parametrize("width", [60, 100, 512])
 def test_hostile_paths(of_files, width):
-    """Made safe for a terminal, and cut in its middle so that its line is no longer than the width."""
+    """Made safe for a terminal, and without first directories so that its line is no longer than the width."""
     path = "/\x1b[31m\u202e\n" + "deep/" * 300 + "a.gguf"
     new = of_files("new", [used_file(path, 64.0, distinct=64.0)])
     text = diff("--width", str(width), of_files("old", []), new)
     assert "\x1b" not in text and "\u202e" not in text, text
     line, = [line for line in text.splitlines() if line.endswith("a.gguf")]
-    assert len(line) <= width and line.startswith("  /"), line
+    assert len(line) <= width and line.startswith("  \u2026/deep/deep/"), line
     assert as_json(new, new)["files"][0]["path"] == path
+
+
+@pytest.mark.parametrize("path", ["/" * 65000, "/" * 60000 + "x" * 5000, "x/" * 32000])
+def test_endless_paths(of_files, path):
+    """Of a path that no kernel has there is a line at once, as of any other."""
+    new = of_files("new", [used_file(path, 64.0, distinct=64.0)])
+    lines = section(of_files("old", []), new)
+    assert len(lines) == 3 and len(lines[1]) == 100, lines

@@ -5,8 +5,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/compare_files.h"
+#include "report/files.h"
 
-enum { MAX_PATH = 500, MOST_SHOWN = 20 };
+enum { MAX_PATH = 500, MAX_PATH_BYTES = 4096, MOST_SHOWN = 20 };
 
 static const struct {
 	const char *name, *title;
@@ -70,14 +71,14 @@ static void put_metric(const struct diff *d, FILE *out, const struct compared_fi
 	fputc('\n', out);
 }
 
-/* Both ends of a path tell something, its middle least. */
 static void put_file(const struct diff *d, FILE *out, const struct compared_file *file)
 {
 	const unsigned int columns = d->width - 2 < MAX_PATH ? d->width - 2 : MAX_PATH;
-	char name[MAX_PATH * TEXT_TERMINAL_GROWTH + 1];
+	char path[MAX_PATH_BYTES], name[MAX_PATH * TEXT_TERMINAL_GROWTH + 1];
 	bool is_rest;
 
-	text_cut_middle(name, compared_file_path(file, &is_rest), columns);
+	files_short_path(path, sizeof(path), compared_file_path(file, &is_rest), columns);
+	text_cut_middle(name, path, columns);
 	fprintf(out, "  %s\n", name);
 	for (int metric = 0; metric < FILE_METRICS; metric++)
 		put_metric(d, out, file, metric);

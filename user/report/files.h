@@ -15,4 +15,12 @@ char *files_sentence(char *text, const struct recording_file *file);
 /* How many of these a report has. */
 enum { FILES_SENTENCES = 5 };
 
+/*
+ * Files of a run mostly differ in their last names: "/models/7b/model-00002-of-00003.safetensors"
+ * in 40 columns is "…/model-00002-of-00003.safetensors". Writes the path, without its first
+ * directories if it takes more columns, into out (size bytes). A last name may still take more.
+ * Returns out.
+ */
+char *files_short_path(char *out, size_t size, const char *path, unsigned int columns);
+
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which files were read from storage and written, and which were read again. */
+#include <string.h>
+
 #include "report/files.h"
 #include "report/text_report.h"
 
@@ -22,6 +24,16 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		units_bytes_short(line->cells[WRITTEN], file->written);
 }
 
+static void put_line(const struct text_report *t, const struct table_columns *columns,
+		     struct table_line *line)
+{
+	char name[sizeof(line->name)] = "";
+
+	files_short_path(name, sizeof(name), line->name, columns->name);
+	memcpy(line->name, name, sizeof(name));
+	table_settled(&t->table, columns, line);
+}
+
 /* What is of no file comes last, and is never left out: it may be most of it. */
 static void put_table(const struct text_report *t)
 {
@@ -41,7 +53,7 @@ static void put_table(const struct text_report *t)
 				continue;
 			fill(&t->r->files[i], &line);
 			if (pass)
-				table_settled(&t->table, &columns, &line);
+				put_line(t, &columns, &line);
 			else
 				table_measure(&columns, &line);
 		}

@@ -77,6 +77,19 @@ def test_many_files(browser, render):
     assert browser.column("files", "File")[0].endswith("/deep/59")
 
 
+def test_files_on_a_narrow_screen(browser, render):
+    """A path goes on in the next line: its end tells files apart."""
+    files = [used_file(f"/models/{'deep/' * 30}model-0000{i}.safetensors", 9.0, phases={"Spike": (9.0, 0.0)}) for i in range(9)]
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 840, "deviceScaleFactor": 1, "mobile": True})
+    try:
+        browser.open(render(files_profile(files, PROFILE.read_text())))
+        assert browser.js("return document.documentElement.scrollWidth") == 390
+        cut = browser.js("return [...document.querySelectorAll('td.path')].filter(td => td.scrollWidth > td.clientWidth).length")
+        assert len(browser.all("td.path")) == 18 and cut == 0, f"{cut} paths are cut"
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_no_files(browser, render):
     """Said where it was asked for, and nothing where it was not."""
     browser.open(render(files_profile([], PROFILE.read_text())))

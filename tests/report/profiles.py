@@ -61,6 +61,29 @@ def hostile_profile():
     }, Dumper=NoAnchors, sort_keys=False)
 
 
+def files_profile(files, text):
+    """That profile, with these files."""
+    whole = yaml.safe_load(text)
+    at = list(whole).index("phases")
+    return yaml.dump(dict([*list(whole.items())[:at], ("files", files), *list(whole.items())[at:]]),
+                     Dumper=NoAnchors, sort_keys=False)
+
+
+def used_file(path, read=0.0, written=0.0, distinct=None, phases=None, **more):
+    """An item of `files`. phases: {name: (read, written)}."""
+    item = {"path": path, "size_mb": 100.0, "storage_read_mb": read, "storage_written_mb": written} | more
+    if distinct:
+        item |= {"distinct_mb": distinct, "reread_factor": round(read / distinct, 2)}
+    if phases:
+        item["phases"] = [{"name": name, "storage_read_mb": r, "storage_written_mb": w} for name, (r, w) in phases.items()]
+    return item
+
+
+def no_file(path, read=0.0, written=0.0):
+    """What is of no file."""
+    return {"path": path, "no_file": True, "storage_read_mb": read, "storage_written_mb": written}
+
+
 def harmless(name):
     """As text_for_terminal leaves it: line breaks and tabs are to be seen, what else would turn text or control a
     terminal is U+FFFD; 1024 columns."""

@@ -125,6 +125,18 @@ def test_what_is_no_file_is_always_listed():
     assert len(section) == 1 + 20 + 2, section
 
 
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_shards_are_told_apart(width):
+    """Of a path that is too long, first directories are left out: files mostly differ in their last names."""
+    names = [f"model-0000{i}-of-00003.gguf" for i in range(1, 4)]
+    used = [{"path": "/srv/" + "deep/" * 20 + name, "size_mb": 1.0, "storage_read_mb": 9.0, "storage_written_mb": 0.0,
+             "distinct_mb": 3.0, "reread_factor": 3.0} for name in names]
+    section = of_files(used, "--width", str(width))
+    assert [line.split()[0].split("/")[-1] for line in section[1:4]] == names, section
+    assert all(line.startswith("  \u2026/") for line in section[1:4]), section
+    assert all(f"{name}: 9.00 MiB" in " ".join(" ".join(section[4:]).split()) for name in names), section
+
+
 def test_no_file_was_used():
     """Said where it was asked, and nothing where it was not."""
     assert of_files([]) == ["FILES (STORAGE): nothing was read from storage or written"]

@@ -69,6 +69,8 @@ const struct compare_subject *comparison_run(const struct comparison *c);
 const struct compare_subject *const *comparison_phases(const struct comparison *c, size_t *n);
 /* What the programs reported: compare_metrics.h. */
 const struct program_metrics *comparison_metrics(const struct comparison *c);
+/* What storage was used for: compare_files.h. */
+const struct compared_files *comparison_files(const struct comparison *c);
 size_t comparison_runs(const struct comparison *c, enum compare_side side);
 
 /* Returns a phase's name; *occurrence is 2 for the second of that name. The whole run: NULL, 0. */
@@ -77,6 +79,8 @@ const char *compare_name(const struct compare_subject *subject, unsigned int *oc
 size_t compare_count(const struct compare_subject *subject, enum compare_side side);
 struct compare_values compare_values(const struct compare_subject *subject, enum compare_side side,
 				     enum compare_metric metric);
+/* Returns what n values, which it sorts, come to. */
+struct compare_values compare_values_of(uint64_t *list, size_t n);
 /* Returns true if a side has repeats and the values of the two sides overlap. */
 bool compare_is_within_spread(const struct compare_values *old, const struct compare_values *new);
 

@@ -391,6 +391,7 @@ void diff_text(const struct diff *d, FILE *out)
 	if (same_metrics)
 		fprintf(out, "%s of the program without a change of 1 %% (--all)\n",
 			units_counted(phases_text, sizeof(phases_text), same_metrics, "metric(s)"));
+	diff_text_files(d, out);
 	if (comparison_runs(d->c, COMPARE_OLD) + comparison_runs(d->c, COMPARE_NEW) > 2)
 		fputs("~ is within the spread of the repeats\n", out);
 	if (is_gate(d))
@@ -544,6 +545,7 @@ void diff_json(const struct diff *d, FILE *out)
 	json_key(&j, "run");
 	put_json_subject(&j, d, comparison_run(d->c));
 	diff_json_program(d, &j);
+	diff_json_files(d, &j);
 	json_key(&j, "phases");
 	json_array(&j);
 	for (size_t i = 0; i < n; i++)

@@ -80,6 +80,11 @@ size_t diff_text_program(const struct diff *d, FILE *out);
 void diff_text_program_breach(const struct diff_breach *breach, FILE *out);
 void diff_json_program(const struct diff *d, struct json_writer *j);
 
+/* diff_files.c: what storage was used for, by file, if a side tells it. */
+
+void diff_text_files(const struct diff *d, FILE *out);
+void diff_json_files(const struct diff *d, struct json_writer *j);
+
 /* diff_growth.c */
 
 /* Notes the trends of a run of the new side. Returns 0 or -ENOMEM. */

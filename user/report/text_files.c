@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which files were read from storage and written, and which were read again. */
-#include "format/fields.h"
+#include <string.h>
+
+#include "report/files.h"
 #include "report/text_report.h"
 
 enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, N_CELLS };
-
-/* What is read again is worth a sentence from here on. */
-enum { AGAIN_PERCENT = 110, AGAIN_BYTES = 1 << 20, SENTENCES = 5, SENTENCE_MAX = 1024 };
 
 static void fill(const struct recording_file *file, struct table_line *line)
 {
@@ -23,6 +22,16 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		snprintf(line->cells[TIMES], UNITS_TEXT_MAX, "%.2f", file->reread);
 	if (file->written)
 		units_bytes_short(line->cells[WRITTEN], file->written);
+}
+
+static void put_line(const struct text_report *t, const struct table_columns *columns,
+		     struct table_line *line)
+{
+	char name[sizeof(line->name)] = "";
+
+	files_short_path(name, sizeof(name), line->name, columns->name);
+	memcpy(line->name, name, sizeof(name));
+	table_settled(&t->table, columns, line);
 }
 
 /* What is of no file comes last, and is never left out: it may be most of it. */
@@ -44,7 +53,7 @@ static void put_table(const struct text_report *t)
 				continue;
 			fill(&t->r->files[i], &line);
 			if (pass)
-				table_settled(&t->table, &columns, &line);
+				put_line(t, &columns, &line);
 			else
 				table_measure(&columns, &line);
 		}
@@ -56,46 +65,22 @@ static void put_table(const struct text_report *t)
 	text_more(t, n_files, "more file(s)");
 }
 
-static bool was_read_again(const struct recording_file *file)
-{
-	return file->reread * 100 >= AGAIN_PERCENT && file->read >= file->distinct + AGAIN_BYTES;
-}
-
-static void put_sentence(const struct text_report *t, const struct recording_file *file)
-{
-	char sentence[SENTENCE_MAX], read[UNITS_TEXT_MAX], distinct[UNITS_TEXT_MAX];
-	char name[2 * MIN_NAME * TEXT_TERMINAL_GROWTH + 1];
-
-	text_cut_middle(name, file->path, 2 * MIN_NAME);
-	snprintf(sentence, sizeof(sentence),
-		 "%s: %s from storage for %s of it, %.1f times: it did not stay in the page cache",
-		 name, units_bytes_for_people(read, file->read),
-		 units_bytes_for_people(distinct, file->distinct), file->reread);
-	text_wrapped(t, "  ", sentence);
-}
-
-static bool were_asked_for(const struct recording *r)
-{
-	static const char key[] = "files";
-
-	return field_has(&record_recording, r, field_find(&record_recording, key, sizeof(key) - 1));
-}
-
 void text_files(const struct text_report *t)
 {
+	char sentence[FILES_TEXT_MAX];
 	size_t said = 0;
 
-	if (!were_asked_for(t->r))
+	if (!files_were_asked_for(t->r))
 		return;
 	if (!t->r->n_files) {
 		text_title(t, "FILES (STORAGE): nothing was read from storage or written");
 		return;
 	}
 	put_table(t);
-	for (size_t i = 0; i < t->r->n_files && said < SENTENCES; i++) {
-		if (!was_read_again(&t->r->files[i]))
+	for (size_t i = 0; i < t->r->n_files && said < FILES_SENTENCES; i++) {
+		if (!files_sentence(sentence, &t->r->files[i]))
 			continue;
-		put_sentence(t, &t->r->files[i]);
+		text_wrapped(t, "  ", sentence);
 		said++;
 	}
 }

@@ -207,6 +207,7 @@ function start() {
 	startTables();
 	addThreads();
 	addRanks();
+	addFiles();
 	showQuality();
 
 	view.changed.push(redrawCharts, () => tracks.redraw());

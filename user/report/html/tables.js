@@ -11,10 +11,12 @@ function endOf(process) {
 }
 
 // For sort(): by = {key, up}; texts as people sort them, what is absent first. Stretches between marks
-// tell of the same time once more: they come after all pairs.
+// tell of the same time once more: they come after all pairs; as does what is no file, after files.
 function compareBy(by, a, b) {
-	if (a.gap !== b.gap)
-		return a.gap ? 1 : -1;
+	const isLast = row => Boolean(row.gap || row.rest);
+
+	if (isLast(a) !== isLast(b))
+		return isLast(a) ? 1 : -1;
 
 	const x = a[by.key], y = b[by.key];
 	const way = typeof x === "string" || typeof y === "string" ? String(x ?? "").localeCompare(String(y ?? "")) : (x ?? -1) - (y ?? -1);
@@ -33,7 +35,8 @@ function markSorted(section, by) {
 
 /*
  * columns: {key, title, show(row), a text or an element, or nothing for the value itself, text: of
- * words, bar: with a bar that is as long as the value, kind: classes of its cells, hint}. order: {key, up} to begin with; action(row): of the button that
+ * words, bar: with a bar that is as long as the value, most: of the value where a bar is whole, if not
+ * the highest of the column, kind: classes of its cells, hint}. order: {key, up} to begin with; action(row): of the button that
  * the first column of words is; mark(row): what stands behind it, or nothing.
  */
 function addTable(section, {title, rows, columns, order, action, mark, filterBy}) {
@@ -42,14 +45,14 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 	const total = el("span", {className: "dim"});
 	const more = el("button", {type: "button"});
 	const shown = columns.filter(c => c.always || c.text || rows.some(row => row[c.key]));
-	const most = new Map(shown.filter(c => c.bar).map(c => [c.key, rows.reduce((high, row) => Math.max(high, row[c.key]), 0)]));
+	const most = new Map(shown.filter(c => c.bar).map(c => [c.key, c.most ?? rows.reduce((high, row) => Math.max(high, row[c.key]), 0)]));
 	let limit = profile.top || ROWS, by = order;
 
 	function cell(column, row) {
 		const value = column.show ? column.show(row) : row[column.key];
 		const td = el("td", {className: column.kind ?? (column.text ? "text" : column.bar ? "bar" : "")});
 
-		if (column.bar && most.get(column.key))
+		if (most.get(column.key))
 			td.style.setProperty("--part", `${100 * row[column.key] / most.get(column.key)}%`);
 		if (!column.text) {
 			td.append(value ?? "");
@@ -63,7 +66,7 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 			button.addEventListener("click", () => action(row));
 			td.append(button, ...(mark?.(row) ?? []));
 		} else {
-			td.append(named(value ?? ""));
+			td.append(value instanceof Node ? value : named(value ?? ""));
 		}
 		return td;
 	}
@@ -71,17 +74,18 @@ function addTable(section, {title, rows, columns, order, action, mark, filterBy}
 	function fill() {
 		const words = filter.value.toLowerCase();
 		const wanted = rows.filter(row => !words || filterBy(row).toLowerCase().includes(words)).sort((a, b) => compareBy(by, a, b));
+		const kept = wanted.filter((row, i) => i < limit || row.rest); // what is no file may be most of it
 
-		body.replaceChildren(...wanted.slice(0, limit).map(row =>
-			el("tr", {className: mark?.(row).length ? "at-peak" : row.gap || row.outside ? "aside" : ""}, ...shown.map(c => cell(c, row)))));
-		more.hidden = wanted.length <= limit;
-		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - limit))} more`;
-		total.textContent = wanted.length > limit ? `${count(limit)} of ${count(wanted.length)}` : count(wanted.length);
+		body.replaceChildren(...kept.map(row =>
+			el("tr", {className: mark?.(row).length ? "at-peak" : row.gap || row.outside || row.rest ? "aside" : ""}, ...shown.map(c => cell(c, row)))));
+		more.hidden = wanted.length === kept.length;
+		more.textContent = `Show ${count(Math.min(MORE_ROWS, wanted.length - kept.length))} more`;
+		total.textContent = more.hidden ? count(wanted.length) : `${count(kept.length)} of ${count(wanted.length)}`;
 		markSorted(section, by);
 	}
 
 	const titles = shown.map(column => {
-		const th = el("th", {className: column.text ? "text" : "", scope: "col"},
+		const th = el("th", {className: column.text ? "text" : column.kind === "heat" ? "heat" : "", scope: "col"},
 			el("button", {type: "button", title: column.hint ?? ""}, column.title));
 
 		th.dataset.key = column.key;

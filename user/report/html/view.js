@@ -15,6 +15,7 @@ profile.named = profile.named ? objects(profile.named) : [];
 profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 profile.threads = profile.threads ? objects(profile.threads) : [];
 profile.ranks = profile.ranks ? objects(profile.ranks) : [];
+profile.files = profile.files ? objects(profile.files) : null;
 profile.thread_kinds = profile.thread_kinds ? objects(profile.thread_kinds) : [];
 if (profile.peak.shares)
 	profile.peak.shares = objects(profile.peak.shares);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Which files were read from storage and written, how often, and during which phases.
+
+const PATH = 64; // letters of a path: its end tells more than a column's width has room for
+const HEAT = 12; // phases side by side
+
+// Both ends of a path tell something, its middle least.
+function shortPath(path) {
+	const letters = [...path];
+
+	return letters.length <= PATH ? path : `${letters.slice(0, 16).join("")}\u2026${letters.slice(17 - PATH).join("")}`;
+}
+
+const pathOf = file => el("bdi", {title: file.path}, shortPath(file.path), file.deleted ? " (deleted)" : "");
+
+// The names of the phases during which most was read and written, in order of time.
+function phasesOfFiles(files) {
+	const sums = new Map();
+	const begins = name => profile.phases.findIndex(p => p.name === name || p.gap && p.name.startsWith(`${name} -> `));
+	const place = name => (begins(name) + profile.phases.length + 1) % (profile.phases.length + 1); // last, if it is not there
+
+	for (const [name, read, written] of files.flatMap(file => file.uses))
+		sums.set(name, (sums.get(name) ?? 0) + read + written);
+	return [...sums].sort((a, b) => b[1] - a[1]).slice(0, HEAT).map(([name]) => [name, place(name)])
+		.sort((a, b) => a[1] - b[1]).map(([name]) => name);
+}
+
+function usedIn(read, written) {
+	const words = [...(read ? [`${bytes(read)} read`] : []), ...(written ? [`${bytes(written)} written`] : [])].join(", ");
+
+	return read + written ? el("span", {title: words}, bytes(read + written)) : "";
+}
+
+function addFilePhases() {
+	const section = byId("file-phases");
+	const names = phasesOfFiles(profile.files);
+	const all = new Set(profile.files.flatMap(file => file.uses.map(([name]) => name))).size;
+	const rows = profile.files.filter(file => file.uses.some(([name]) => names.includes(name))).map(file => ({...file}));
+	let most = 0;
+
+	section.hidden = !names.length;
+	if (section.hidden)
+		return;
+	for (const row of rows) {
+		row.of = new Map(row.uses.map(([name, ...amounts]) => [name, amounts]));
+		names.forEach((name, i) => {
+			const [read, written] = row.of.get(name) ?? [0, 0];
+
+			row[`phase${i}`] = read + written;
+			most = Math.max(most, read + written);
+		});
+	}
+	addTable(section, {
+		title: "Files by phase",
+		rows,
+		order: {key: "", up: true},
+		filterBy: file => file.path,
+		columns: [
+			{key: "path", title: "File", text: true, kind: "text path", show: pathOf},
+			...names.map((name, i) => ({key: `phase${i}`, title: named(name), kind: "heat", bar: true, most, always: true, hint: name,
+				show: file => usedIn(...file.of.get(name) ?? [0, 0])})),
+		],
+	});
+	section.querySelector(".head").after(el("p", {className: "dim"},
+		`Read from storage and written during all phases of a name${all > HEAT ? `, of the ${HEAT} names with the most` : ""}. A phase within another counts in both.`));
+}
+
+function addFiles() {
+	const section = byId("files");
+
+	section.hidden = !profile.files;
+	if (section.hidden)
+		return;
+	if (!profile.files.length) {
+		section.append(el("h2", {}, "Files (storage)"), el("p", {className: "dim"}, "Nothing was read from storage or written."));
+		return;
+	}
+	const most = profile.files.reduce((high, file) => Math.max(high, file.read), 0); // bars of one scale
+
+	addTable(section, {
+		title: "Files (storage)",
+		rows: profile.files,
+		order: {key: "", up: true},
+		filterBy: file => file.path,
+		columns: [
+			{key: "path", title: "File", text: true, kind: "text path", show: pathOf},
+			{key: "size", title: "Size", show: f => f.rest ? "" : bytes(f.size), always: true, hint: "Of the file, at last"},
+			{key: "read", title: "Read", show: f => f.read ? bytes(f.read) : "", bar: true, hint: "Bytes that storage had to deliver, for mapped files too"},
+			{key: "distinct", title: "Distinct", show: f => f.distinct ? bytes(f.distinct) : "", bar: true, most, hint: "Of these, each block of 4 KiB once"},
+			{key: "reread", title: "Times", show: f => f.reread ? f.reread.toFixed(2) : "", hint: "How often a block that was read was read, on average"},
+			{key: "written", title: "Written", show: f => f.written ? bytes(f.written) : "", bar: true, hint: "Bytes of pages made dirty, and direct writes"},
+		],
+	});
+	if (profile.read_again.length)
+		section.querySelector(".head").after(el("ul", {className: "said"}, ...profile.read_again.map(text => el("li", {}, named(text)))));
+	addFilePhases();
+}

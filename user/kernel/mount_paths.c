@@ -15,8 +15,8 @@
 
 enum { MINOR_BITS = 20 };
 
-/* A reading is good for a second, and takes one part of so many of the time. */
-static const uint64_t FRESH_NS = 1000000000, REST = 20;
+/* Reading takes one part of so many of the time. */
+static const uint64_t REST = 20;
 
 /* ---- A list -----------------------------------------------------------------------------------
  */
@@ -106,6 +106,7 @@ static uint32_t namespace_of(uint32_t tgid)
 static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 {
 	const uint64_t begin_ns = now_ns();
+	uint64_t end_ns;
 	struct mount_list mounts = {0};
 	FILE *mountinfo;
 	char path[64];
@@ -122,8 +123,8 @@ static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 	}
 	if (mountinfo)
 		fclose(mountinfo);
-	namespace->read_ns = now_ns();
-	namespace->due_ns = namespace->read_ns + (namespace->read_ns - begin_ns) * REST;
+	end_ns = now_ns();
+	namespace->due_ns = end_ns + (end_ns - begin_ns) * REST;
 }
 
 static struct mount_namespace *find_namespace(struct mount_paths *paths, uint32_t number)
@@ -147,16 +148,10 @@ static char *find_in(struct mount_paths *paths, uint32_t tgid, uint32_t number, 
 		     const char *within)
 {
 	struct mount_namespace *namespace = find_namespace(paths, number);
-	const uint64_t now = now_ns();
-	char *path;
 
 	namespace->used = ++paths->uses;
-	if (now >= namespace->read_ns + FRESH_NS)
+	if (now_ns() >= namespace->due_ns)
 		read_again(namespace, tgid);
-	path = mount_list_find(&namespace->mounts, device, within);
-	if (path || now < namespace->due_ns)
-		return path;
-	read_again(namespace, tgid);
 	return mount_list_find(&namespace->mounts, device, within);
 }
 

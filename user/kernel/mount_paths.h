@@ -36,8 +36,8 @@ enum { MOUNT_NAMESPACES = 16 }; /* that are kept; of more, the one longest unuse
 struct mount_paths {
 	struct mount_namespace {
 		uint32_t number;
-		uint64_t read_ns, due_ns; /* when it was read; before due_ns it is not again */
-		uint64_t used;		  /* number of the use */
+		uint64_t due_ns; /* before that it is not read again */
+		uint64_t used;	 /* number of the use */
 		struct mount_list mounts;
 	} known[MOUNT_NAMESPACES];
 	uint64_t uses;
@@ -45,7 +45,7 @@ struct mount_paths {
 
 /*
  * The same by the mounts of a namespace, which that process was in, or else by ours. A list is read
- * anew after a second, or if it lacks the file; the time for that is bounded to a part of all.
+ * anew each time, but for a while after a reading: 20 times what that took.
  */
 char *mount_paths_find(struct mount_paths *paths, uint32_t tgid, uint32_t number, uint32_t device,
 		       const char *within);

@@ -48,6 +48,7 @@ static __always_inline void describe(struct wire_holder *holder, struct mm_struc
 	holder->thread = (u64)thread;
 	holder->switches = BPF_CORE_READ(thread, nvcsw) + BPF_CORE_READ(thread, nivcsw);
 	holder->runnable = state == TASK_RUNNING || state == TASK_WAKING;
+	holder->cpu = BPF_CORE_READ(thread, thread_info.cpu);
 	holder->tgid = 0;
 	if (bpf_core_field_exists(mm->owner))
 		holder->tgid = BPF_CORE_READ(mm, owner, tgid);

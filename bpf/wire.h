@@ -382,8 +382,8 @@ struct wire_holder {
 	__u64 switches;			     /* of that thread, so far */
 	__u32 tgid;			     /* whose memory map; 0: not known */
 	__u32 runnable;	    /* 1: that thread runs, or waits for nothing but a CPU */
+	__u32 cpu;	    /* that it runs on, or is to run on */
 	__u32 waits_for_us; /* 1: a process that is tracked, whose starts we hold */
-	__u32 padding;
 };
 
 /* How to get the value of a probe's argument from the registers at the hit. */

@@ -447,7 +447,12 @@ struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 };
 
+struct thread_info {
+	u32 cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state; /* `state` until 5.13 */
 	unsigned int flags;
 	unsigned int in_iowait : 1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/holders.h"
 
+#include <inttypes.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,10 +11,13 @@
 
 #include <bpf/bpf.h>
 
+#include "base/log.h"
+
 enum {
 	HELD_MS = 100,
 	BUSY_MS = 500, /* while a thread of it waits for nothing but a CPU */
 	LOOK_MS = 20,  /* a program that waits for us takes one who sleeps for 100 ms for gone */
+	LOOKS = 10,    /* in a row, some 100 us each */
 	WALKS = 8,     /* if there are more holders than one walk can tell apart */
 	TRIES = 100,
 };
@@ -62,21 +67,54 @@ static bool is_known(const struct holders *h, const struct wire_holder *holder)
 	return false;
 }
 
+/* Many looks. Returns true if it let go of the lock; else *now is how it is. */
+static bool looks_free(int program, const struct wire_holder *holder, struct wire_holder *now)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		*now = (struct wire_holder){.mm = holder->mm};
+		if (!look(program, now) || !now->count || !is_same(now, holder))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A program that another qprof-bpf holds up yields its CPU within its lock, and nowhere else: from
+ * the same CPU it is seen locked each time, as it does not run while we look. And the other one may
+ * wait for a program of ours in the same way. So we look from another CPU than it runs on.
+ */
+static void leave_its_cpu(const struct wire_holder *holder, const cpu_set_t *ours)
+{
+	cpu_set_t others = *ours;
+
+	if (holder->cpu >= CPU_SETSIZE)
+		return;
+	CPU_CLR(holder->cpu, &others);
+	if (CPU_COUNT(&others))
+		sched_setaffinity(0, sizeof(others), &others);
+}
+
 /* Returns false if it still holds the lock at the end. */
 static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 {
 	const uint64_t began = now_ms();
 	struct wire_holder now = *holder;
 	unsigned int pause_ms = 1;
+	bool free = false, moves;
+	cpu_set_t ours;
 
-	while (now_ms() - began < (now.runnable ? BUSY_MS : HELD_MS)) {
-		now = (struct wire_holder){.mm = holder->mm};
+	CPU_ZERO(&ours);
+	moves = !sched_getaffinity(0, sizeof(ours), &ours);
+	while (!free && now_ms() - began < (now.runnable ? BUSY_MS : HELD_MS)) {
 		nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000L}, NULL);
-		if (!look(h->program, &now) || !now.count || !is_same(&now, holder))
-			return true;
+		if (moves && now.runnable)
+			leave_its_cpu(&now, &ours);
+		free = looks_free(h->program, holder, &now);
 		pause_ms = 2 * pause_ms < LOOK_MS ? 2 * pause_ms : LOOK_MS;
 	}
-	return false;
+	if (moves)
+		sched_setaffinity(0, sizeof(ours), &ours);
+	return free;
 }
 
 static bool wait_for(struct holders *h, const struct wire_holder *holder)
@@ -88,6 +126,9 @@ static bool wait_for(struct holders *h, const struct wire_holder *holder)
 	if (lets_go(h, holder))
 		return true;
 	/* Each process of it, not each user: who maps the file besides is no less in its way. */
+	log_verbose("process %" PRIu32 " keeps its memory map locked: count %#" PRIx64
+		    ", the thread is %srunnable",
+		    holder->tgid, (uint64_t)holder->count, holder->runnable ? "" : "not ");
 	patience_lose(&h->patience, holder->tgid, now_ms(), now_ms() - began);
 	h->known[h->next] = *holder;
 	h->next = (h->next + 1) % HOLDERS_KNOWN;

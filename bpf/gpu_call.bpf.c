@@ -14,9 +14,11 @@
  * returns, another thread may be given the same address.
  */
 #include "gpu_ledger.bpf.h"
+#include "gpu_wait.bpf.h"
 #include "hold.bpf.h"
 #include "pids.bpf.h"
 #include "own_stack.bpf.h"
+#include "sched_clock.bpf.h"
 
 enum {
 	MAX_NESTED = 1 << 20,	/* bytes of stack between a call and one within it */
@@ -479,23 +481,22 @@ static __always_inline int begin_call(struct gpu_hit *h)
 	}
 }
 
-/* Returns true if this call is within another that is watched. */
-static __always_inline bool is_within(const struct gpu_call *outer, u64 stack)
+/* Returns true if this call is within another that is watched, which began at `outer`; 0: none. */
+static __always_inline bool is_within(u64 outer, u64 stack)
 {
-	return outer && stack < outer->stack && outer->stack - stack < MAX_NESTED;
+	return stack < outer && outer - stack < MAX_NESTED;
 }
 
 /*
  * Returns true if the outer call has ended in a jump to this one: then the kernel has put another
  * return address in the place of the caller's already, to see the outer return.
  */
-static __always_inline bool is_handed_over(struct pt_regs *ctx, const struct gpu_call *outer,
-					   u64 stack)
+static __always_inline bool is_handed_over(struct pt_regs *ctx, u64 outer, u64 stack)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 back = 0;
 
-	if (!outer || outer->stack != stack)
+	if (outer != stack)
 		return false;
 #if defined(__TARGET_ARCH_x86)
 	bpf_probe_read_user(&back, sizeof(back), (void *)stack);
@@ -503,6 +504,26 @@ static __always_inline bool is_handed_over(struct pt_regs *ctx, const struct gpu
 	back = PT_REGS_RET(ctx);
 #endif
 	return back && back == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+static __always_inline bool only_waits(u32 index)
+{
+	const struct wire_gpu_call *site = bpf_map_lookup_elem(&gpu_functions, &index);
+
+	return site && site->does == WIRE_GPU_WAITS;
+}
+
+/* What it waits for, and what others do within it, is no matter of the ledger. */
+static __always_inline int wait_begins(struct pt_regs *ctx, u64 stack)
+{
+	const u64 task = bpf_get_current_task();
+	const struct gpu_wait *wait = bpf_map_lookup_elem(&gpu_waits, &task);
+	const u64 outer = wait ? wait->stack : 0;
+
+	if (is_within(outer, stack) || is_handed_over(ctx, outer, stack))
+		return 0;
+	refresh_sched_clock();
+	return begin_gpu_wait(stack);
 }
 
 static const struct gpu_call no_call;
@@ -514,14 +535,18 @@ int gpu_call_begins(struct pt_regs *ctx)
 	const u32 index = bpf_get_attach_cookie(ctx);
 	const u64 stack = PT_REGS_SP(ctx);
 	struct gpu_hit h = {.id = current_id()};
+	u64 outer;
 
 	have_own_stack(ctx);
+	if (only_waits(index))
+		return wait_begins(ctx, stack);
 	if (!find_caller(&h, index))
 		return 0;
 	if (h.site->does == WIRE_GPU_POOLS || h.site->does == WIRE_GPU_POOL_SEEN)
 		return ask_of_pool(&h, PT_REGS_PARM1(ctx));
 	h.call = bpf_map_lookup_elem(&gpu_calls, &h.id);
-	if (is_within(h.call, stack) || is_handed_over(ctx, h.call, stack))
+	outer = h.call ? h.call->stack : 0;
+	if (is_within(outer, stack) || is_handed_over(ctx, outer, stack))
 		return 0;
 	bpf_map_update_elem(&gpu_calls, &h.id, &no_call, BPF_ANY);
 	h.call = bpf_map_lookup_elem(&gpu_calls, &h.id);
@@ -615,6 +640,14 @@ static __always_inline u64 stack_of_call(struct pt_regs *ctx)
 #endif
 }
 
+static __always_inline int wait_returns(u64 id, u64 stack)
+{
+	const u64 task = bpf_get_current_task();
+	const struct gpu_wait *wait = bpf_map_lookup_elem(&gpu_waits, &task);
+
+	return wait && wait->stack == stack ? end_gpu_wait(find_proc(id >> 32), task) : 0;
+}
+
 SEC("?uretprobe.s")
 int gpu_call_returns(struct pt_regs *ctx)
 {
@@ -622,6 +655,8 @@ int gpu_call_returns(struct pt_regs *ctx)
 	const s32 result = PT_REGS_RC(ctx);
 
 	have_own_stack(ctx);
+	if (only_waits(bpf_get_attach_cookie(ctx)))
+		return wait_returns(h.id, stack_of_call(ctx));
 	h.call = bpf_map_lookup_elem(&gpu_calls, &h.id);
 	if (!h.call || h.call->stack != stack_of_call(ctx) || !find_caller(&h, h.call->call))
 		return 0;

@@ -80,15 +80,13 @@ int count_refusal(int refusal, u32 uid)
 static __noinline int move_process(struct proc *proc, u32 job)
 {
 	struct wire_tree *from, *to = tree_of(job);
-	struct wire_usage used;
 
 	if (!proc || __sync_val_compare_and_swap(&proc->job, 0, job))
 		return 1;
 	from = tree_of(0);
-	read_process(&used, proc);
+	read_process(&proc->joined, proc);
 	atomic_add(&from->exits_begun, 1);
-	atomic_add_usage(&from->gone, &used);
-	proc->joined = used;
+	atomic_add_usage(&from->gone, &proc->joined);
 	atomic_add(&from->exits_done, 1);
 	atomic_add(&from->processes, -1);
 	atomic_add(&to->processes, 1);

@@ -9,6 +9,7 @@
  */
 #include "ending.bpf.h"
 #include "gpu.bpf.h"
+#include "gpu_wait.bpf.h"
 #include "job.bpf.h"
 #include "log.bpf.h"
 #include "pids.bpf.h"
@@ -285,6 +286,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	else
 		end_texts(proc, WIRE_TEXT_END, tid_of(task));
 	end_program(proc, WIRE_PROGRAM_ENDS, tid_of(task));
+	if (gpu_waited)
+		end_gpu_wait(proc, bpf_get_current_task());
 	if (gpu_used)
 		free_all_gpu(proc, false);
 	old = memory_of(proc);
@@ -390,6 +393,8 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
 		count(threads_unread);
 	atomic_add_thread(&proc->gone, task);
+	if (gpu_waited)
+		end_gpu_wait(proc, bpf_get_current_task());
 	atomic_add(&proc->exits_done, 1);
 	if (!BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
 	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))
@@ -406,6 +411,8 @@ int BPF_PROG(process_free, struct task_struct *task)
 	bpf_map_delete_elem(&exited, &key);
 	if (config.waits)
 		bpf_map_delete_elem(&naps, &key);
+	if (gpu_waited)
+		bpf_map_delete_elem(&gpu_waits, &key);
 	return 0;
 }
 

@@ -14,15 +14,11 @@
  *
  * Compaction that is not within reclaim is told apart, too: of the tree, in struct wire_stalls.
  */
+#include "gpu_wait.bpf.h"
 #include "pids.bpf.h"
 #include "sched_clock.bpf.h"
 #include "stall.bpf.h"
 #include "usage.bpf.h"
-
-static __always_inline u64 ran(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, se.sum_exec_runtime) + not_yet_added(task);
-}
 
 /* One within another is part of it. */
 static __always_inline int begin(void)
@@ -64,8 +60,11 @@ static __always_inline int end(bool is_compaction)
 	if (!proc)
 		return 0;
 	whole = not_negative(whole - wait);
+	if (cpu > whole)
+		cpu = whole;
+	leave_to_others(key, whole, cpu);
 	atomic_add(&proc->gone.reclaim_ns, whole);
-	atomic_add(&proc->gone.reclaim_cpu_ns, cpu < whole ? cpu : whole);
+	atomic_add(&proc->gone.reclaim_cpu_ns, cpu);
 	if (is_compaction)
 		atomic_add(&tree_of(proc->job)->stalls.compaction_ns, whole);
 	return 0;

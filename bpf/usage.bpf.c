@@ -15,6 +15,7 @@
  *
  * The functions are global: the verifier checks a global function once, not at each call.
  */
+#include "gpu_wait.bpf.h"
 #include "mms.bpf.h"
 #include "threads.bpf.h"
 #include "usage.bpf.h"
@@ -59,6 +60,8 @@ static long walk_thread(u32 i, struct thread_walk *w)
 		add_listed_thread(w->sum, key);
 	if (config.waits)
 		add_waiting(w->sum, key);
+	if (gpu_waited)
+		add_gpu_wait(w->sum, key);
 	w->node = next_node(w->node);
 	w->threads++;
 	return (u64)BPF_CORE_READ(t, signal) != w->proc->signal;

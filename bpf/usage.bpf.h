@@ -73,6 +73,12 @@ static __always_inline u64 cpu_wait_of(struct task_struct *t)
 		       : 0;
 }
 
+/* The CPU time of a thread. */
+static __always_inline u64 ran(struct task_struct *t)
+{
+	return BPF_CORE_READ(t, se.sum_exec_runtime) + not_yet_added(t);
+}
+
 /* What the kernel keeps of a thread: F(member, its figure). */
 #define THREAD_USAGE(F, t)                                                                         \
 	F(rchar, BPF_CORE_READ(t, ioac.rchar))                                                     \
@@ -80,7 +86,7 @@ static __always_inline u64 cpu_wait_of(struct task_struct *t)
 	F(read_bytes, BPF_CORE_READ(t, ioac.read_bytes))                                           \
 	F(write_bytes, BPF_CORE_READ(t, ioac.write_bytes))                                         \
 	F(cancelled_write_bytes, BPF_CORE_READ(t, ioac.cancelled_write_bytes))                     \
-	F(cpu_ns, BPF_CORE_READ(t, se.sum_exec_runtime) + not_yet_added(t))                        \
+	F(cpu_ns, ran(t))                                                                          \
 	F(major_faults, BPF_CORE_READ(t, maj_flt))                                                 \
 	F(minor_faults, BPF_CORE_READ(t, min_flt))                                                 \
 	F(cpu_wait_ns, cpu_wait_of(t))                                                             \

@@ -8,7 +8,7 @@
  * preempted waits for is a CPU, and cpu_wait_ns has it, from the end of its sleep on.
  *
  * So the time of a thread is, without a gap: cpu_ns, cpu_wait_ns, these sleeps, and what of
- * reclaim_ns is no CPU time.
+ * reclaim_ns and of gpu_wait_ns is no CPU time.
  *
  * Example: a thread runs 2 ms, sleeps 5 ms in read(2) of a cold file, is woken, has a CPU 1 ms
  * later, and runs for 2 ms: cpu_ns 4, storage_wait_ns 5, cpu_wait_ns 1 ms.
@@ -19,6 +19,7 @@
  * the tree: the kernel says for how long each queue has been stopped. Of a thread that is moved to
  * another queue while it waits, what the one was that it waited in first counts.
  */
+#include "gpu_wait.bpf.h"
 #include "pids.bpf.h"
 #include "stall.bpf.h"
 #include "syscalls.bpf.h"
@@ -35,6 +36,8 @@ static __always_inline enum nap_kind kind_of(struct task_struct *task)
 		return NAP_RECLAIM;
 	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
 		return NAP_STORAGE;
+	if (waits_for_gpu(key))
+		return NAP_GPU;
 	switch (syscall_of(task)) {
 	case FUTEX:
 	case FUTEX_WAITV:
@@ -115,6 +118,8 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 	if (!nap || !nap->since_ns)
 		return;
 	since = nap->since_ns;
+	if (nap->kind == NAP_STORAGE)
+		leave_to_others(key, now - since, 0);
 	nap->since_ns = 0;
 	get_ready(nap, task, now);
 	proc = find_proc(nap->tgid);

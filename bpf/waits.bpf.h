@@ -12,6 +12,7 @@ enum nap_kind {
 	NAP_STORAGE,
 	NAP_LOCK,
 	NAP_RECLAIM, /* stall.bpf.c counts it */
+	NAP_GPU,     /* gpu_wait.bpf.c does */
 };
 
 /* The sleep of a thread. */

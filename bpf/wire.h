@@ -112,7 +112,9 @@ struct wire_memory {
 	F(reclaim_cpu_ns)	/* the part of reclaim_ns in which it ran, in cpu_ns too */        \
 	F(storage_wait_ns)	/* asleep, with wire_config.waits: for I/O */                      \
 	F(lock_wait_ns)		/* in futex(2) */                                                  \
-	F(sleep_ns)		/* otherwise */
+	F(sleep_ns)		/* otherwise */                                                    \
+	F(gpu_wait_ns)		/* in calls that wait for a GPU; see gpu_wait.bpf.c */             \
+	F(gpu_wait_cpu_ns)	/* the part of gpu_wait_ns in which it ran, in cpu_ns too */
 
 struct wire_usage {
 #define WIRE_USAGE_MEMBER(member) __u64 member;
@@ -654,12 +656,12 @@ struct wire_quality {
 
 _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
-_Static_assert(sizeof(struct wire_usage) == 160, "wire_usage");
-_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 160 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 * 216 + 16,
+_Static_assert(sizeof(struct wire_usage) == 176, "wire_usage");
+_Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 176 + 16, "wire_process");
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 * 232 + 16,
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
-_Static_assert(sizeof(struct wire_usage_point) == 32 + 160, "wire_usage_point");
+_Static_assert(sizeof(struct wire_usage_point) == 32 + 176, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 32 + 8, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32 + 8, "wire_mapping");
 _Static_assert(sizeof(struct wire_holder) == 8 + 8 * 16 + 48, "wire_holder");

@@ -118,6 +118,7 @@ enum wire_gpu_does {
 	WIRE_GPU_AGENT = 20,
 	WIRE_GPU_POOLS = 21,
 	WIRE_GPU_POOL_SEEN = 22,
+	WIRE_GPU_WAITS = 23, /* returns once the GPU is done with something, whatever it returns */
 };
 
 /* How many bytes it is about. */

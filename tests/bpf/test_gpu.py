@@ -2,8 +2,7 @@
 """Memory of GPUs, to the byte, against programs that keep their own ledger. The library that they
 use stands in for the driver's: it has no GPU."""
 
-from harness import (MIB, assert_nothing_lost, process_of, profile_command, program, quality,
-                     row_of, rows)
+from harness import MIB, assert_nothing_lost, process_of, program, quality, row_of, rows
 
 
 MOST = 1 << 40  # GPU_MOST_BYTES of tests/programs/gpu_cuda.h
@@ -58,19 +57,19 @@ def assert_refusals(refusals, refused):
         assert refusal["program_index"] in (0, 1) and refusal["held_mb"] > 0, refusal
 
 
-def test_each_kind_of_call(tmp_path):
+def test_each_kind_of_call(unhurried):
     """Pitch, arrays, handles and mappings, contexts; calls that call or jump to others."""
-    run = profile_command(tmp_path / "p.yaml", program("gpu"), "steps")
+    run = unhurried(program("gpu"), "steps")
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
     assert quality(run.profile)["estimated_gpu_arrays"] == 1
     assert_nothing_lost(run.profile)
 
 
-def test_100000_operations(tmp_path):
+def test_100000_operations(unhurried):
     """3 processes of 8 threads, with spikes of 0.2 ms and failures; one ends and one is killed with
     all that they hold. Each step, each phase, each process and the totals are exact."""
-    run = profile_command(tmp_path / "p.yaml", program("gpu"), "random", "100000")
+    run = unhurried(program("gpu"), "random", "100000")
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
     assert_phases(run.profile, run.truth)
@@ -84,9 +83,9 @@ def test_100000_operations(tmp_path):
     assert_refusals(run.profile["gpu_refusals"], run.truth["refused"])
 
 
-def test_calls_at_the_same_time(tmp_path):
+def test_calls_at_the_same_time(unhurried):
     """Without a lock around the calls nobody knows the peak; what is held at the end is exact."""
-    run = profile_command(tmp_path / "p.yaml", program("gpu"), "free", "40000")
+    run = unhurried(program("gpu"), "free", "40000")
     for expected in run.truth["rows"]:
         got = figures(row_of(run.profile, expected["step"]))
         for key in ("gpu", "pinned"):
@@ -99,9 +98,9 @@ def test_calls_at_the_same_time(tmp_path):
     assert quality(run.profile)["unknown_gpu_frees"] == 0, quality(run.profile)
 
 
-def test_without_a_gpu(tmp_path):
+def test_without_a_gpu(unhurried):
     """No key of a GPU is in the profile of a program that uses none."""
-    run = profile_command(tmp_path / "p.yaml", program("memory"), "spike", "8", "1")
+    run = unhurried(program("memory"), "spike", "8", "1")
     text = run.path.read_text(encoding="utf-8").split("\n#")[0]
     keys = [line for line in text.splitlines() if "gpu" in line and ": 0" not in line]
     assert not keys and "gpu_memory_mb" not in text, keys

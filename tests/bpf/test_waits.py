@@ -133,8 +133,9 @@ def cgroup(controller, v1, v2):
 def thread_time(profile, name):
     """What a phase's threads did, in all."""
     phase, = [phase for phase in profile["phases"] if phase["name"] == name]
-    stall = {key: phase.get(key, 0) for key in SLEEPS + ("reclaim_secs", "reclaim_cpu_secs", "cpu_wait_secs")}
-    stall["reclaim_secs"] = stall["reclaim_secs"] - stall.pop("reclaim_cpu_secs")
+    stall = {key: phase.get(key, 0) for key in SLEEPS + ("cpu_wait_secs",)}
+    for kind in ("reclaim", "gpu_wait"):
+        stall[f"{kind}_secs"] = phase.get(f"{kind}_secs", 0) - phase.get(f"{kind}_cpu_secs", 0)
     return phase, stall, phase["cpu_time_secs"] + sum(stall.values())
 
 

@@ -40,6 +40,22 @@ struct cuda_properties {
 	uint8_t flags[32];
 };
 
+/* Streams and events are pointers to it: the GPU is done at that time, CLOCK_MONOTONIC. */
+struct cuda_stream {
+	uint64_t busy_until_ns;
+};
+
+/* No part of cuda.h: threads that wait, and until when cuCtxSynchronize() and copies do. */
+extern __attribute__((visibility("default"))) unsigned int gpu_waiting;
+void gpu_set_busy(const struct cuda_stream *stream);
+
+CUresult cuStreamSynchronize(const struct cuda_stream *stream);
+CUresult cuStreamSynchronize_ptsz(const struct cuda_stream *stream);
+CUresult cuEventSynchronize(const struct cuda_stream *event);
+CUresult cuCtxSynchronize(void);
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr dptr);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,

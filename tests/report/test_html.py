@@ -402,6 +402,7 @@ def test_all_columns_fit(browser, render, width):
 THREADS = {"Load": {"cpu_time_secs": 1.0, "storage_wait_secs": 6.0, "sleep_secs": 1.0},
            "Calibration": {"cpu_time_secs": 20.0, "cpu_wait_secs": 130.0, "throttled_secs": 90.0, "lock_wait_secs": 10.0},
            "Quantize": {"cpu_time_secs": 12.0, "cpu_wait_secs": 2.0, "reclaim_secs": 8.0, "reclaim_cpu_secs": 2.0},
+           "On the GPU": {"cpu_time_secs": 5.0, "gpu_wait_secs": 6.0, "gpu_wait_cpu_secs": 4.0, "lock_wait_secs": 3.0},
            "Save": {"cpu_time_secs": 0.5, "storage_wait_secs": 1.5, "sleep_secs": 8.0}}
 
 
@@ -421,9 +422,10 @@ def test_where_the_time_of_threads_went(browser, render):
     browser.screenshot("threads")
     pieces = browser.js("""return [...document.querySelectorAll("#threads tbody tr")].map(row => [row.cells[0].textContent,
         Object.fromEntries([...row.querySelectorAll(".whole span")].map(piece => [piece.style.backgroundColor, parseFloat(piece.style.width)]))])""")
-    assert [name for name, _ in pieces[:4]] == list(THREADS), pieces
+    assert [name for name, _ in pieces[:5]] == list(THREADS), pieces
     assert pieces[1][1] == pytest.approx({"var(--cpu)": 12.5, "var(--for-cpu)": 25, "var(--throttled)": 56.25, "var(--locks)": 6.25}, abs=1e-3), pieces
     assert pieces[2][1] == pytest.approx({"var(--cpu)": 50, "var(--for-cpu)": 10, "var(--reclaim)": 40}, abs=1e-3), pieces
+    assert pieces[3][1] == pytest.approx({"var(--cpu)": 10, "var(--for-gpu)": 60, "var(--locks)": 30}, abs=1e-3), pieces
     why = browser.column("threads", "Why")
     assert why[0] == "86 % of the time in which threads could have run they waited for storage: 6.0 s", why
     assert "15.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %)" in why[1], why

@@ -146,7 +146,8 @@ def test_bad_amount(files):
 
 
 @pytest.mark.parametrize("key,words", [("storage_wait_secs", "waited for storage"),
-                                       ("reclaim_secs", "freed memory, since there was none left")])
+                                       ("reclaim_secs", "freed memory, since there was none left"),
+                                       ("gpu_wait_secs", "waited for a GPU")])
 def test_other_causes_have_a_sentence(key, words):
     """What most was lost to, of all; threads that sleep without need are no cause."""
     whole = yaml.safe_load(profile(0.0))
@@ -156,6 +157,15 @@ def test_other_causes_have_a_sentence(key, words):
     text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
     assert f"Slow: 50 % of the time in which threads could have run they {words}: 4.0 s, most of it in Layer 7/32" in text
     assert "THREADS BY PHASE" in text and ("RECLAIM" in text) == (key == "reclaim_secs"), text
+    assert ("FOR GPU" in text) == (key == "gpu_wait_secs"), text
+
+
+def test_a_gpu_is_named_last():
+    """If there is another cause as well, that is the one; what a driver spun is no time of computing."""
+    whole = yaml.safe_load(profile(0.0))
+    whole |= {"total_cpu_time_secs": 3.0, "total_gpu_wait_secs": 4.0, "total_gpu_wait_cpu_secs": 2.0, "total_storage_wait_secs": 3.0}
+    text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
+    assert "Slow: 38 % of the time in which threads could have run they waited for storage: 3.0 s" in text, text
 
 
 @pytest.mark.parametrize("wait,said", [(6.0, True), (0.5, False)])

@@ -108,6 +108,13 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 	  3, "the same in futex(2): for another thread", __VA_ARGS__)                              \
 	Q(sleep_ns, "sleep", NS, IN_RUNS, STALLS, "slept", "SLEEP", NONE, OWN, 3,                  \
 	  "the same for anything else: a child, a pipe, a timer", __VA_ARGS__)                     \
+	Q(gpu_wait_ns, "gpu_wait", NS, IN_RUNS, STALLS, "waited for a GPU", "FOR GPU", NONE, OWN,  \
+	  3,                                                                                       \
+	  "time in which threads were in calls that wait for a GPU, waits for a CPU apart; "       \
+	  "absent: none",                                                                          \
+	  __VA_ARGS__)                                                                             \
+	Q(gpu_wait_cpu_ns, "gpu_wait_cpu", NS, IN_RUNS, STALLS, NULL, NULL, NONE, OWN, 3,          \
+	  "the part of gpu_wait in which they ran: in cpu_time, too", __VA_ARGS__)                 \
 	Q(throttled_ns, "throttled", NS, IN_TREES, STALLS, NULL, NULL, NONE, OWN, 3,               \
 	  "with --waits, the part of cpu_wait for which a CPU quota stopped the threads",          \
 	  __VA_ARGS__)                                                                             \

@@ -9,13 +9,15 @@
 
 #include "format/recording.h"
 
-/* CPU time in reclaim is reclaim. A wait for a CPU that is of a quota is known with --waits. */
+/* CPU time in reclaim is reclaim, and in a wait for a GPU it is that. A wait for a CPU that is of a
+ * quota is known with --waits. */
 enum share {
 	SHARE_RAN,
 	SHARE_FOR_CPU,
 	SHARE_THROTTLED,
 	SHARE_STORAGE,
 	SHARE_RECLAIM,
+	SHARE_GPU,
 	SHARE_LOCKS,
 	SHARE_SLEPT,
 	N_SHARES

@@ -29,6 +29,11 @@ static uint64_t for_memory(const struct profile_usage *usage)
 	return usage->reclaim_ns;
 }
 
+static uint64_t for_a_gpu(const struct profile_usage *usage)
+{
+	return usage->gpu_wait_ns;
+}
+
 /* Sleeps and locks are none: a thread that has nothing to do is in one of these. */
 static const struct cause {
 	const char *words;
@@ -39,12 +44,14 @@ static const struct cause {
 	{"freed memory, since there was none left", for_memory},
 };
 enum { N_CAUSES = sizeof(causes) / sizeof(causes[0]) };
+/* A GPU that has enough to do is waited for, too: of use to know where nothing else is slow. */
+static const struct cause gpu_cause = {"waited for a GPU", for_a_gpu};
 
 /* Time in which threads could have run. */
 static uint64_t could_run(const struct profile_usage *usage)
 {
 	return usage->cpu_ns + usage->cpu_wait_ns + usage->storage_wait_ns +
-	       waits_reclaim_ns(usage);
+	       waits_reclaim_ns(usage) + since(usage->gpu_wait_cpu_ns, usage->gpu_wait_ns);
 }
 
 static const struct cause *largest(const struct profile_usage *usage)
@@ -151,19 +158,27 @@ static void put_crowd(char *out, size_t size, const struct recording_cpu_limit *
 
 /* ---- The sentences ---- */
 
+static bool is_much(const struct cause *cause, const struct profile_usage *usage)
+{
+	const uint64_t wait = cause->of(usage);
+
+	return wait >= LEAST_NS && wait >= could_run(usage) / A_FIFTH;
+}
+
 /* "62 % of the time in which threads could have run they waited for a CPU: 8.1 s". Returns NULL if
  * it was too little to speak of. */
 static const struct cause *put_share(char *out, size_t size, const struct profile_usage *usage)
 {
 	const struct cause *cause = largest(usage);
-	const uint64_t wait = cause->of(usage), all = could_run(usage);
 	char time[UNITS_TEXT_MAX];
 
-	if (wait < LEAST_NS || wait < all / A_FIFTH)
+	if (!is_much(cause, usage))
+		cause = &gpu_cause;
+	if (!is_much(cause, usage))
 		return NULL;
 	snprintf(out, size, "%.0f %% of the time in which threads could have run they %s: %s",
-		 100.0 * (double)wait / (double)all, cause->words,
-		 units_time_for_people(time, wait));
+		 100.0 * (double)cause->of(usage) / (double)could_run(usage), cause->words,
+		 units_time_for_people(time, cause->of(usage)));
 	return cause;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* waits.h - whether a run was slow for want of a CPU, of storage or of memory, in a sentence. */
+/* waits.h - whether a run was slow for want of a CPU, storage, memory or a GPU, in a sentence. */
 #ifndef QPROF_WAITS_H
 #define QPROF_WAITS_H
 

@@ -7,6 +7,10 @@
  * Functions that give a stream of its own memory back later (cuMemFreeAsync) count at once: the
  * program has given it up. A destroyed pool frees nothing that is in use. Graphs allocate by nodes
  * of their own, which are not seen.
+ *
+ * What WAITS returns when the GPU is done. Copies within a device return at once, and so do those
+ * that a stream makes ("Async"), but for copies of memory that is not pinned: nobody can tell from
+ * their arguments. "_ptds" is "_ptsz" of functions without a stream.
  */
 #include "kernel/gpu_calls.h"
 
@@ -28,6 +32,8 @@
 			__VA_ARGS__                                                                \
 		}                                                                                  \
 	}
+#define WAITS(symbol_)	    CUDA(symbol_, WAITS), CUDA(symbol_ "_ptsz", WAITS)
+#define COPIES(symbol_)	    CUDA(symbol_, WAITS), CUDA(symbol_ "_ptds", WAITS)
 #define TWINS(symbol_, ...) CUDA(symbol_, __VA_ARGS__), CUDA(symbol_ "_ptsz", __VA_ARGS__)
 
 const struct gpu_function gpu_functions[] = {
@@ -82,6 +88,19 @@ const struct gpu_function gpu_functions[] = {
 	CUDA("cuMemPoolCreate", POOL, .where = WIRE_GPU_AT_LOCATION, .from = 1),
 	CUDA("cuDeviceGetDefaultMemPool", POOL, .where = WIRE_GPU_AT_DEVICE, .from = 1),
 	CUDA("cuDeviceGetMemPool", POOL, .where = WIRE_GPU_AT_DEVICE, .from = 1),
+	CUDA("cuCtxSynchronize", WAITS),
+	CUDA("cuCtxSynchronize_v2", WAITS),
+	WAITS("cuStreamSynchronize"),
+	CUDA("cuEventSynchronize", WAITS),
+	COPIES("cuMemcpy"),
+	COPIES("cuMemcpyHtoD_v2"),
+	COPIES("cuMemcpyDtoH_v2"),
+	COPIES("cuMemcpyHtoA_v2"),
+	COPIES("cuMemcpyAtoH_v2"),
+	COPIES("cuMemcpy2D_v2"),
+	COPIES("cuMemcpy2DUnaligned_v2"),
+	COPIES("cuMemcpy3D_v2"),
+
 	CUDA("cuGetProcAddress", NAMES, .key = 0),
 	CUDA("cuGetProcAddress_v2", NAMES, .key = 0),
 
@@ -102,6 +121,11 @@ const struct gpu_function gpu_functions[] = {
 	HSA("hsa_amd_vmem_handle_release", RELEASES, .key = 0),
 	HSA("hsa_amd_vmem_map", MAPS, .size = 1),
 	HSA("hsa_amd_vmem_unmap", UNMAPS, .size = 1),
+	HSA("hsa_signal_wait_scacquire", WAITS),
+	HSA("hsa_signal_wait_relaxed", WAITS),
+	HSA("hsa_signal_wait_acquire", WAITS),
+	HSA("hsa_amd_signal_wait_all", WAITS),
+	HSA("hsa_amd_signal_wait_any", WAITS),
 	HSA("hsa_agent_get_info", AGENT, .key = 0),
 	HSA("hsa_amd_agent_iterate_memory_pools", POOLS, .key = 0),
 	HSA("hsa_agent_iterate_regions", POOLS, .key = 0),

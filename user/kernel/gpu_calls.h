@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* gpu_calls.h - the functions by which programs allocate memory on GPUs, and what each does. */
+/* gpu_calls.h - the functions by which programs allocate memory on GPUs or wait for them, and what
+ * each does. */
 #ifndef QPROF_GPU_CALLS_H
 #define QPROF_GPU_CALLS_H
 

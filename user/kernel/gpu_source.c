@@ -43,6 +43,12 @@ void gpu_source_hold(struct qprof_bpf *engines)
 	bpf_program__set_autoload(engines->progs.gpu_forget, false);
 }
 
+/* Who waits for a GPU is told of runs alone: programs wait often. */
+static bool is_wanted(const struct qprof_bpf *bpf, uint32_t function)
+{
+	return !bpf->rodata->config.audit || gpu_functions[function].call.does != WIRE_GPU_WAITS;
+}
+
 /* Names that several symbols have mean the first of them. */
 static int fill_functions(const struct qprof_bpf *bpf)
 {
@@ -54,7 +60,7 @@ static int fill_functions(const struct qprof_bpf *bpf)
 		char name[WIRE_GPU_NAME_MAX];
 
 		err = bpf_map_update_elem(functions, &i, &gpu_functions[i].call, BPF_ANY);
-		if (err || gpu_functions[i].call.vendor != WIRE_GPU_NVIDIA)
+		if (err || gpu_functions[i].call.vendor != WIRE_GPU_NVIDIA || !is_wanted(bpf, i))
 			continue;
 		gpu_function_name(gpu_functions[i].symbol, name);
 		err = bpf_map_update_elem(names, name, &i, BPF_NOEXIST);
@@ -209,7 +215,12 @@ int gpu_source_find(int fd, enum wire_gpu_vendor vendor, struct gpu_places *plac
 int gpu_source_attach(struct gpu_source *source, struct probes *probes, struct probe_owner owner,
 		      int fd, const struct gpu_places *places)
 {
-	return attach(source, probes, owner, fd, places->place, places->n);
+	struct gpu_places wanted = {.n = 0};
+
+	for (size_t i = 0; i < places->n; i++)
+		if (is_wanted(source->own, (uint32_t)places->place[i].cookie))
+			wanted.place[wanted.n++] = places->place[i];
+	return wanted.n ? attach(source, probes, owner, fd, wanted.place, wanted.n) : 0;
 }
 
 int gpu_source_attach_at(struct gpu_source *source, struct probes *probes, struct probe_owner owner,

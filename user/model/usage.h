@@ -32,6 +32,8 @@
 	X(storage_wait_ns, wire->storage_wait_ns)                                                  \
 	X(lock_wait_ns, wire->lock_wait_ns)                                                        \
 	X(sleep_ns, wire->sleep_ns)                                                                \
+	X(gpu_wait_ns, wire->gpu_wait_ns)                                                          \
+	X(gpu_wait_cpu_ns, wire->gpu_wait_cpu_ns) /* part of gpu_wait_ns and of cpu_ns */          \
 	X(throttled_ns, 0) /* this and the rest: of trees alone, see usage_of_tree() */            \
 	X(compaction_ns, 0)                                                                        \
 	X(swap_ins, 0)

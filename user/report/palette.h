@@ -21,7 +21,7 @@ static const struct palette_colour palette[] = {
 	{"peak", "#b3261e", "#ff8a80"},	     {"for-cpu", "#c8553d", "#ee8866"},
 	{"throttled", "#e8a27c", "#a85a33"}, {"storage", "#004488", "#7fb0ea"},
 	{"reclaim", "#ddaa33", "#eecc66"},   {"locks", "#b39ad6", "#7d6aa8"},
-	{"slept", "#cfd6e0", "#434c59"},
+	{"slept", "#cfd6e0", "#434c59"},     {"for-gpu", "#55a9c4", "#3f8ca6"},
 };
 
 /* For the groups of phases, in turn. Dark text is readable on each of them. */

@@ -235,6 +235,8 @@ static bool is_share_shown(const struct text_report *t, int share)
 
 	if (share == SHARE_THROTTLED)
 		return usage->throttled_ns;
+	if (share == SHARE_GPU)
+		return usage->gpu_wait_ns;
 	return share != SHARE_RECLAIM || usage->reclaim_ns;
 }
 
@@ -243,7 +245,8 @@ static bool knows_shares(const struct phase_table *table, const struct recording
 	const struct profile_usage *u = &phase->usage;
 
 	(void)table;
-	return u->reclaim_ns || u->storage_wait_ns || u->lock_wait_ns || u->sleep_ns;
+	return u->reclaim_ns || u->storage_wait_ns || u->lock_wait_ns || u->sleep_ns ||
+	       u->gpu_wait_ns;
 }
 
 static void fill_shares(const struct text_report *t, const struct phase_table *table,

@@ -39,6 +39,8 @@ void html_tables(struct html_page *page);
 void html_threads(struct html_page *page);
 /* html_ranks.c: ranks side by side, if there are any. */
 void html_ranks(struct html_page *page);
+/* html_stacks.c: what first touched memory, if the profile has stacks. */
+void html_stacks(struct html_page *page);
 /* The later quantities of the run's totals: members of an object. */
 void html_later_members(struct json_writer *j, const struct recording *r,
 			const struct profile_usage *usage);

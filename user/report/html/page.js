@@ -173,6 +173,7 @@ function resize() {
 	queueMicrotask(() => {
 		lanes.draw();
 		tracks.redraw();
+		flame.resize();
 	});
 }
 
@@ -187,6 +188,7 @@ function startPaper() {
 		queueMicrotask(() => {
 			lanes.draw();
 			tracks.drawAll();
+			flame.resize(PAPER - 30);
 		});
 	});
 	addEventListener("afterprint", () => {
@@ -207,6 +209,7 @@ function start() {
 	startTables();
 	addThreads();
 	addRanks();
+	flame.start();
 	showQuality();
 
 	view.changed.push(redrawCharts, () => tracks.redraw());

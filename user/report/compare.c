@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "format/fields.h"
+#include "report/compare_functions.h"
 #include "report/compare_metrics.h"
 
 enum { SIDES = 2 };
@@ -60,6 +61,7 @@ struct comparison {
 	struct compare_subject **phases;
 	size_t n_phases, cap_phases;
 	struct program_metrics metrics;
+	struct compared_functions functions;
 	size_t n_runs[SIDES];
 };
 
@@ -102,6 +104,7 @@ void comparison_free(struct comparison *c)
 	}
 	free_runs(&c->run);
 	program_metrics_free(&c->metrics);
+	compared_functions_free(&c->functions);
 	free(c->phases);
 	free(c);
 }
@@ -266,6 +269,8 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct re
 	err = add_run(c, side, r, needs);
 	if (!err)
 		err = program_metrics_add(&c->metrics, side, c->n_runs[side], r);
+	if (!err)
+		err = compared_functions_add(&c->functions, side, r);
 	for (size_t i = 0; i < r->n_phases && !err; i++)
 		err = add_phase(c, side, &r->phases[i], needs, added);
 	recording_needs_free(needs);
@@ -286,6 +291,11 @@ const struct compare_subject *const *comparison_phases(const struct comparison *
 const struct program_metrics *comparison_metrics(const struct comparison *c)
 {
 	return &c->metrics;
+}
+
+const struct compared_functions *comparison_functions(const struct comparison *c)
+{
+	return &c->functions;
 }
 
 size_t comparison_runs(const struct comparison *c, enum compare_side side)
@@ -311,27 +321,34 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+struct compare_values compare_values_of(uint64_t *amounts, size_t n)
+{
+	struct compare_values values = {.n = n};
+
+	if (!n)
+		return values;
+	qsort(amounts, n, sizeof(*amounts), by_value);
+	values.lowest = amounts[0];
+	values.highest = amounts[n - 1];
+	values.median = amounts[n / 2];
+	if (n % 2 == 0)
+		values.median -= (values.median - amounts[n / 2 - 1]) / 2;
+	return values;
+}
+
 struct compare_values compare_values(const struct compare_subject *subject, enum compare_side side,
 				     enum compare_metric metric)
 {
-	uint64_t sorted[COMPARE_MAX_RUNS * 2];
-	struct compare_values values = {0};
+	uint64_t known[COMPARE_MAX_RUNS * 2];
+	size_t n = 0;
 
 	for (size_t i = 0; i < subject->n[side]; i++) {
 		const uint64_t value = subject->runs[side][i].of[metric];
 
 		if (value != UNKNOWN)
-			sorted[values.n++] = value;
+			known[n++] = value;
 	}
-	if (!values.n)
-		return values;
-	qsort(sorted, values.n, sizeof(*sorted), by_value);
-	values.lowest = sorted[0];
-	values.highest = sorted[values.n - 1];
-	values.median = sorted[values.n / 2];
-	if (values.n % 2 == 0)
-		values.median -= (values.median - sorted[values.n / 2 - 1]) / 2;
-	return values;
+	return compare_values_of(known, n);
 }
 
 bool compare_is_within_spread(const struct compare_values *old, const struct compare_values *new)

@@ -53,6 +53,9 @@ struct compare_values {
 	uint64_t median, lowest, highest;
 };
 
+/* Sorts the n amounts, and tells them as the values of a side. */
+struct compare_values compare_values_of(uint64_t *amounts, size_t n);
+
 /* A phase, or the whole run, on both sides. */
 struct compare_subject;
 
@@ -69,6 +72,8 @@ const struct compare_subject *comparison_run(const struct comparison *c);
 const struct compare_subject *const *comparison_phases(const struct comparison *c, size_t *n);
 /* What the programs reported: compare_metrics.h. */
 const struct program_metrics *comparison_metrics(const struct comparison *c);
+/* Which functions first touched memory: compare_functions.h. */
+const struct compared_functions *comparison_functions(const struct comparison *c);
 size_t comparison_runs(const struct comparison *c, enum compare_side side);
 
 /* Returns a phase's name; *occurrence is 2 for the second of that name. The whole run: NULL, 0. */

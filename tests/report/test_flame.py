@@ -90,6 +90,17 @@ def test_find_in_the_flame_graph(browser, render):
     assert dimmed == ["memset"]
 
 
+def test_on_paper(browser, render):
+    """As wide as the paper, and as wide as before on the screen."""
+    width = "return document.querySelector('#flame .rows > svg').width.baseVal.value"
+    browser.open(render())
+    before, whole = browser.js(width), set(frames(browser))
+    for event, expected in (("beforeprint", 660), ("afterprint", before)):
+        browser.js("dispatchEvent(new Event(arguments[0]))", event)
+        browser.until(lambda wide=expected: browser.js(width) == wide, event)
+    assert before > 1000 and set(frames(browser)) == whole
+
+
 def test_deep_stacks(browser, render):
     """1,024 calls of a function by itself are 1,024 rows, and the page stays as long as it was."""
     browser.open(render(hostile_profile(depth=1024)))

@@ -69,7 +69,7 @@ def test_bash_offers_the_options_of_help(command):
 
 
 @pytest.mark.parametrize("line, offered", [
-    ("report -f p", ["perfetto"]),
+    ("report -f p", ["perfetto", "pprof"]),
     ("report --format=h", ["html"]),
     ("report --format h", ["html"]),
     ("report --sort ", ["time", "peak", "delta", "duration", "read", "write", "cpu"]),

@@ -30,7 +30,19 @@ class NoAnchors(yaml.SafeDumper):
         return True
 
 
-def hostile_profile():
+def hostile_stacks(depth):
+    """Each name a function of a file of that name; the first calls itself."""
+    n = len(HOSTILE)
+    calls = [[0, 0], *([0, 1 + i] for i in range(n)), *([1 if i == 0 else n + i, 1] for i in range(depth - 1))]
+    rows = [[phase, call, "anon", 1 << 20, 1] for phase in [None, *range(n)] for call in [*range(1, n + 1), len(calls) - 1]]
+    return {"grown_bytes": (n + 1) << 20, "samples": n,
+            "functions": {"columns": ["name", "path"], "rows": [["(all)", ""], *([name, name and "/" + name] for name in HOSTILE)]},
+            "calls": {"columns": ["caller", "function"], "rows": calls},
+            "phase_growth": {"columns": ["phase", "bytes"], "rows": [[i, (n + 1) << 20] for i in range(n)]},
+            "touched": {"columns": ["phase", "call", "kind", "bytes", "samples"], "rows": rows}}
+
+
+def hostile_profile(depth=1):
     steps = [{"step": "Start", "timestamp": 1.0, "relative_time_secs": 0.0, "cpu_memory_mb": 1.0}]
     phases, processes, rows, tracks = [], [], [], []
     for i, name in enumerate(HOSTILE):
@@ -53,6 +65,7 @@ def hostile_profile():
                  "processes": [{"process": i, "pid": 100 + i, "file_mb": 0.0, "anon_mb": 1.0, "shmem_mb": 0.0, "swap_mb": 0.0}
                                for i in range(len(HOSTILE))]},
         "phases": phases,
+        "stacks": hostile_stacks(depth),
         "processes": processes,
         "timeline": {"columns": ["time_secs", "file_mb", "anon_mb", "shmem_mb", "swap_mb", "step_peak_mb"], "rows": rows},
         "process_timeline": {"columns": ["process", "time_secs", "file_mb", "anon_mb", "shmem_mb", "swap_mb"], "rows": tracks},

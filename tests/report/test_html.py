@@ -10,9 +10,7 @@ import base64
 import functools
 import http.server
 import json
-import os
 import re
-import shutil
 import threading
 
 import pytest
@@ -20,144 +18,11 @@ import yaml
 
 import test_bounds
 import test_by_name as names
+from pages import ActionChains, Keys, browser, driver, frames, pytestmark, render  # pylint: disable=unused-import
 from profiles import HOSTILE, QUARK, big_profile, harmless, hostile_profile
 from reports import BUILD, DEADLINE, HERE, PROFILE, in_order, report, shown
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    webdriver = None
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-pytestmark = pytest.mark.skipif(not (webdriver and CHROMIUM and DRIVER),
-                                reason="no Chromium with Selenium: tools/setup browser installs it")
-
-
-class Page:
-    """A report in the browser."""
-
-    def __init__(self, driver):
-        self.driver = driver
-        self.driver.get_log("performance")
-        self.driver.get_log("browser")
-
-    def open(self, url, **media):
-        features = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in media.items()]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-        self.driver.get(str(url))
-        self.until(lambda: self.text("#range"), "a view")
-        return self
-
-    def js(self, script, *args):
-        return self.driver.execute_script(script, *args)
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.js("return document.querySelector(arguments[0]).textContent", selector)
-
-    def until(self, condition, what):
-        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.05).until(lambda _: condition(), what)
-
-    def scroll_to(self, selector):
-        self.js("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
-
-    def column(self, table, title):
-        """The texts of that column of a table, as shown."""
-        return self.js("""
-            const heads = [...document.querySelectorAll(`#${arguments[0]} thead th`)];
-            const at = heads.findIndex(th => th.textContent === arguments[1]);
-            return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map(tr => tr.cells[at].textContent);
-            """, table, title)
-
-    def head(self, table, title):
-        return next(e for e in self.all(f"#{table} thead th button") if e.text == title)
-
-    def requests(self):
-        """URLs asked for since the last call, the page's own included."""
-        messages = (json.loads(line["message"])["message"] for line in self.driver.get_log("performance"))
-        urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        return [url for url in urls if not url.startswith(("data:", "chrome:"))]  # chrome: of the browser itself
-
-    def complaints(self):
-        """What is on the console, but for what reading pixels here brings up."""
-        return [line["message"] for line in self.driver.get_log("browser") if "willReadFrequently" not in line["message"]]
-
-    def screenshot(self, name):
-        folder = BUILD / "screenshots"
-        folder.mkdir(exist_ok=True)
-        self.driver.save_screenshot(str(folder / f"{name}.png"))
-
-    def pixels(self, colour, selector="#memory .chart canvas"):
-        """How many pixels of a canvas are of a colour of the palette; and the highest one's row, from 0 to 1."""
-        return self.js("""
-            const canvas = document.querySelector(arguments[0]);
-            const probe = document.body.appendChild(document.createElement("span"));
-            probe.style.color = `var(--${arguments[1]})`;
-            const [r, g, b] = getComputedStyle(probe).color.match(/[0-9.]+/g).map(Number);
-            probe.remove();
-            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-            let count = 0, top = canvas.height;
-            for (let i = 0; i < data.length; i += 4) {
-                if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) {
-                    count++;
-                    top = Math.min(top, Math.floor(i / 4 / canvas.width));
-                }
-            }
-            return [count, top / canvas.height];
-            """, selector, colour)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-                 "--no-first-run", "--force-device-scale-factor=1", "--window-size=1280,1000", "--hide-scrollbars",
-                 f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]
-    if os.geteuid() == 0:  # Chromium refuses to be root otherwise; what it opens here is our own
-        arguments.append("--no-sandbox")
-    for argument in arguments:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
-    driver.set_page_load_timeout(DEADLINE)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def browser(driver):
-    page = Page(driver)
-    yield page
-    # Of every test, whatever else it looks at.
-    requests = page.requests()
-    assert len(set(requests)) <= 1, f"expected no request but for the page itself, got {requests}"
-    assert page.complaints() == [], "the console is to stay empty"
-
-
-@pytest.fixture
-def render(tmp_path):
-    """A profile, as text or the recorded one, to the URL of its page."""
-    def render(text=None, *args):
-        profile = PROFILE
-        if text is not None:
-            profile = tmp_path / "profile.yaml"
-            profile.write_text(text, encoding="utf-8")
-        page = tmp_path / "page.html"
-        report("-f", "html", *args, "-o", page, profile=profile)
-        return page.as_uri()
-    return render
+# pylint: disable=redefined-outer-name
 
 
 @pytest.fixture(scope="module")
@@ -519,6 +384,13 @@ def test_hostile_names(browser, render):
         browser.js("arguments[0].click()", button)
     assert browser.js("return window.intruder ?? null") is None
     assert browser.js("return document.documentElement.scrollWidth") <= 1280, "long names widen nothing"
+    called = {names[0] for names in frames(browser) if names}
+    assert called == {harmless(n or "[unknown code]").replace(";", ":") for n in HOSTILE}
+    for _ in range(len(HOSTILE)):
+        browser.one("#flame .rows > svg").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.ENTER, Keys.ESCAPE)
+    for option in browser.all("#flame option")[:3]:
+        option.click()
+    assert browser.js("return window.intruder ?? null") is None
     isolated = browser.js("return [...document.querySelectorAll('#phases tbody td.text bdi')].length")
     assert isolated == len(HOSTILE)
     browser.screenshot("hostile")

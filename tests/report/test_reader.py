@@ -97,7 +97,7 @@ def test_quark():
 
 def report_without_stacks(name, text):
     """Formats that show nothing but stacks say that there are none."""
-    if name in ("folded", "speedscope"):
+    if name in ("folded", "speedscope", "pprof"):
         out, stderr = run("report", "-f", name, "-", stdin=text, status=125)
         assert not out and "the profile has no stacks" in stderr, (name, out[:200], stderr)
     else:

@@ -151,7 +151,8 @@ static void deriving_says_so(void **state)
 /* Without stacks there is nothing that they could show. */
 static bool needs_stacks(const struct renderer *renderer)
 {
-	return !strcmp(renderer->name, "folded") || !strcmp(renderer->name, "speedscope");
+	return !strcmp(renderer->name, "folded") || !strcmp(renderer->name, "speedscope") ||
+	       !strcmp(renderer->name, "pprof");
 }
 
 static void check_refuses(const struct renderer *renderer, const struct recording *r)

@@ -163,7 +163,7 @@ static bool is_library_of_language(const struct recording_function *f)
 }
 
 /* Of a stack without such a function, its innermost one. */
-static uint32_t who_touched(const struct recording_stacks *s, uint32_t call)
+uint32_t touched_who(const struct recording_stacks *s, uint32_t call)
 {
 	uint32_t own = call, at;
 
@@ -222,7 +222,7 @@ int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct
 	if (!list)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct touched_function){who_touched(s, rows[i].call), rows[i].bytes};
+		list[i] = (struct touched_function){touched_who(s, rows[i].call), rows[i].bytes};
 	into->n = merge(list, n);
 	qsort(list, into->n, sizeof(*list), by_bytes);
 	return 0;

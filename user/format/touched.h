@@ -35,6 +35,8 @@ uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
 uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase);
 /* Returns true, and *err, if the profile has no stacks. */
 bool touched_is_missing(const struct recording *r, struct error *err);
+/* Returns the function that a stack is charged to, by the index of its innermost call. */
+uint32_t touched_who(const struct recording_stacks *s, uint32_t call);
 /* Charges each stack to the innermost function that has a name and is not the C or C++ library's:
  * memset() touches for whoever called it. Returns 0, or -1 when out of memory. */
 int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct touched *into);

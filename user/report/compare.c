@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "format/fields.h"
 #include "report/compare_files.h"
+#include "report/compare_functions.h"
 #include "report/compare_metrics.h"
 
 enum { SIDES = 2 };
@@ -62,6 +63,7 @@ struct comparison {
 	size_t n_phases, cap_phases;
 	struct program_metrics metrics;
 	struct compared_files files;
+	struct compared_functions functions;
 	size_t n_runs[SIDES];
 };
 
@@ -105,6 +107,7 @@ void comparison_free(struct comparison *c)
 	free_runs(&c->run);
 	program_metrics_free(&c->metrics);
 	compared_files_free(&c->files);
+	compared_functions_free(&c->functions);
 	free(c->phases);
 	free(c);
 }
@@ -271,6 +274,8 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct re
 		err = program_metrics_add(&c->metrics, side, c->n_runs[side], r);
 	if (!err)
 		err = compared_files_add(&c->files, side, r);
+	if (!err)
+		err = compared_functions_add(&c->functions, side, r);
 	for (size_t i = 0; i < r->n_phases && !err; i++)
 		err = add_phase(c, side, &r->phases[i], needs, added);
 	recording_needs_free(needs);
@@ -296,6 +301,11 @@ const struct program_metrics *comparison_metrics(const struct comparison *c)
 const struct compared_files *comparison_files(const struct comparison *c)
 {
 	return &c->files;
+}
+
+const struct compared_functions *comparison_functions(const struct comparison *c)
+{
+	return &c->functions;
 }
 
 size_t comparison_runs(const struct comparison *c, enum compare_side side)

@@ -383,6 +383,7 @@ void diff_text(const struct diff *d, FILE *out)
 		"CHANGE");
 	put_subject(d, out, comparison_run(d->c));
 	same_metrics = diff_text_program(d, out);
+	diff_text_functions(d, out);
 	for (size_t i = 0; i < n; i++)
 		same += !put_subject(d, out, phases[i]);
 	if (same)
@@ -422,8 +423,8 @@ static void put_number(struct json_writer *j, enum compare_metric metric, uint64
 								  : units_count(text, value));
 }
 
-static void put_values(struct json_writer *j, const char *key, enum compare_metric metric,
-		       const struct compare_values *values)
+void diff_json_values(struct json_writer *j, const char *key, enum compare_metric metric,
+		      const struct compare_values *values)
 {
 	json_key(j, key);
 	if (!values->n) {
@@ -470,8 +471,8 @@ static void put_json_subject(struct json_writer *j, const struct diff *d,
 			 endings[compare_metrics[metric].unit]);
 		json_key(j, key);
 		json_object(j);
-		put_values(j, "old", metric, &old);
-		put_values(j, "new", metric, &new);
+		diff_json_values(j, "old", metric, &old);
+		diff_json_values(j, "new", metric, &new);
 		json_key(j, "within_spread");
 		json_plain(j, old.n && new.n &&compare_is_within_spread(&old, &new) ? "true"
 										    : "false");
@@ -546,6 +547,7 @@ void diff_json(const struct diff *d, FILE *out)
 	put_json_subject(&j, d, comparison_run(d->c));
 	diff_json_program(d, &j);
 	diff_json_files(d, &j);
+	diff_json_functions(d, &j);
 	json_key(&j, "phases");
 	json_array(&j);
 	for (size_t i = 0; i < n; i++)

@@ -84,6 +84,10 @@ void diff_json_program(const struct diff *d, struct json_writer *j);
 
 void diff_text_files(const struct diff *d, FILE *out);
 void diff_json_files(const struct diff *d, struct json_writer *j);
+/* diff_functions.c: which functions first touched memory, if a side was recorded with --stacks. */
+
+void diff_text_functions(const struct diff *d, FILE *out);
+void diff_json_functions(const struct diff *d, struct json_writer *j);
 
 /* diff_growth.c */
 
@@ -97,6 +101,8 @@ void diff_free_growth(struct diff *d);
 enum { DIFF_VALUE = 11, DIFF_TITLE = 19 }; /* columns of a value and of a title */
 int diff_add_breach(struct diff *d, const struct diff_breach *breach);
 void diff_title(const struct diff *d, FILE *out, const char *title);
+void diff_json_values(struct json_writer *j, const char *key, enum compare_metric metric,
+		      const struct compare_values *values);
 char *diff_percent(char *out, double old, double new);
 
 #endif

@@ -14,7 +14,8 @@
 	X(perfetto)                                                                                \
 	X(chrome)                                                                                  \
 	X(folded)                                                                                  \
-	X(speedscope)
+	X(speedscope)                                                                              \
+	X(pprof)
 
 #define DECLARE(name) extern const struct renderer renderer_##name;
 #define ADDRESS(name) &renderer_##name,

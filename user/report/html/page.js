@@ -173,6 +173,7 @@ function resize() {
 	queueMicrotask(() => {
 		lanes.draw();
 		tracks.redraw();
+		flame.resize();
 	});
 }
 
@@ -187,6 +188,7 @@ function startPaper() {
 		queueMicrotask(() => {
 			lanes.draw();
 			tracks.drawAll();
+			flame.resize(PAPER - 30);
 		});
 	});
 	addEventListener("afterprint", () => {
@@ -208,6 +210,7 @@ function start() {
 	addThreads();
 	addRanks();
 	addFiles();
+	flame.start();
 	showQuality();
 
 	view.changed.push(redrawCharts, () => tracks.redraw());

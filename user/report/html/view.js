@@ -16,6 +16,10 @@ profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 profile.threads = profile.threads ? objects(profile.threads) : [];
 profile.ranks = profile.ranks ? objects(profile.ranks) : [];
 profile.files = profile.files ? objects(profile.files) : null;
+if (profile.stacks) {
+	profile.stacks.functions = objects(profile.stacks.functions);
+	profile.stacks.graphs = objects(profile.stacks.graphs);
+}
 profile.thread_kinds = profile.thread_kinds ? objects(profile.thread_kinds) : [];
 if (profile.peak.shares)
 	profile.peak.shares = objects(profile.peak.shares);

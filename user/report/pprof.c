@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * pprof's format (pprof.proto): what functions were the first to touch, for the whole run, or for
+ * each phase that --phase matches, under the label "phase". pprof takes it without compression.
+ */
+#include "pprof.pb.h"
+
+#include <pb_encode.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/touched.h"
+#include "report/renderer.h"
+
+/* Indexes of texts. Then come name and path of each function, then the names of phases. */
+enum {
+	TEXT_NONE,
+	TEXT_SAMPLES,
+	TEXT_COUNT,
+	TEXT_TOUCHED,
+	TEXT_BYTES,
+	TEXT_KIND,
+	TEXT_PHASE,
+	TEXT_ANON,
+	TEXT_FILE,
+	TEXT_SHMEM,
+	TEXT_UNSAMPLED,
+	TEXT_UNKNOWN,
+	TEXTS,
+};
+
+static const char *const texts[TEXTS] = {
+	[TEXT_NONE] = "",
+	[TEXT_SAMPLES] = "samples",
+	[TEXT_COUNT] = "count",
+	[TEXT_TOUCHED] = "first_touched",
+	[TEXT_BYTES] = "bytes",
+	[TEXT_KIND] = "kind",
+	[TEXT_PHASE] = "phase",
+	[TEXT_ANON] = "anon",
+	[TEXT_FILE] = "file",
+	[TEXT_SHMEM] = "shmem",
+	[TEXT_UNSAMPLED] = "(unsampled)",
+	[TEXT_UNKNOWN] = "[unknown code]",
+};
+
+static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
+{
+	return fwrite_unlocked(bytes, 1, n, stream->state) == n;
+}
+
+static pb_ostream_t stream_to(FILE *out)
+{
+	return (pb_ostream_t){.callback = write_bytes, .state = out, .max_size = SIZE_MAX};
+}
+
+/* The caller of render finds failed writes at the file's end. */
+static void put(FILE *out, uint32_t tag, const pb_msgdesc_t *fields, const void *message)
+{
+	pb_ostream_t stream = stream_to(out);
+
+	if (pb_encode_tag(&stream, PB_WT_STRING, tag))
+		pb_encode_submessage(&stream, fields, message);
+}
+
+/* ---- Texts and functions ---- */
+
+static void put_text(FILE *out, const char *text)
+{
+	pb_ostream_t stream = stream_to(out);
+
+	if (pb_encode_tag(&stream, PB_WT_STRING, pp_Profile_string_table_tag))
+		pb_encode_string(&stream, (const pb_byte_t *)text, strlen(text));
+}
+
+static void put_texts(FILE *out, const struct recording *r, bool phases)
+{
+	char name[TOUCHED_NAME_MAX];
+
+	for (size_t i = 0; i < TEXTS; i++)
+		put_text(out, texts[i]);
+	for (size_t i = 0; i < r->stacks.n_functions; i++) {
+		put_text(out, touched_name(name, &r->stacks.functions[i]));
+		put_text(out, r->stacks.functions[i].path);
+	}
+	for (size_t i = 0; phases && i < r->n_phases; i++)
+		put_text(out, r->phases[i].shown);
+}
+
+static void put_function(FILE *out, uint64_t id, uint64_t mapping, int64_t name, int64_t path)
+{
+	const pp_Function function = {
+		.id = id, .name = name, .system_name = name, .filename = path};
+	const pp_Location location = {
+		.id = id, .mapping_id = mapping, .line_count = 1, .line = {{.function_id = id}}};
+
+	put(out, pp_Profile_function_tag, pp_Function_fields, &function);
+	put(out, pp_Profile_location_tag, pp_Location_fields, &location);
+}
+
+/* pprof need not look for names: they are here. */
+static void put_mapping(FILE *out, uint64_t id, int64_t path)
+{
+	const pp_Mapping mapping = {.id = id,
+				    .filename = path,
+				    .has_functions = true,
+				    .has_filenames = true,
+				    .has_line_numbers = true};
+
+	put(out, pp_Profile_mapping_tag, pp_Mapping_fields, &mapping);
+}
+
+static int64_t text_of_path(const struct recording_stacks *s, const struct recording_function *f)
+{
+	return TEXTS + 2 * (f - s->functions) + 1;
+}
+
+/* By path, then as they come. */
+static int by_path(const void *left, const void *right)
+{
+	const struct recording_function *a = *(const struct recording_function *const *)left;
+	const struct recording_function *b = *(const struct recording_function *const *)right;
+	const int order = strcmp(a->path, b->path);
+
+	return order ? order : (a > b) - (a < b);
+}
+
+/* A function's id is its index and 1, a file's is that of its first function. */
+static int put_functions(FILE *out, const struct recording_stacks *s)
+{
+	const struct recording_function **sorted = calloc(s->n_functions + 1, sizeof(*sorted));
+	uint64_t mapping = 0;
+
+	if (!sorted)
+		return -1;
+	for (size_t i = 0; i < s->n_functions; i++)
+		sorted[i] = &s->functions[i];
+	qsort(sorted, s->n_functions, sizeof(*sorted), by_path);
+	for (size_t i = 0; i < s->n_functions; i++) {
+		const struct recording_function *f = sorted[i];
+		const uint64_t id = (uint64_t)(f - s->functions) + 1;
+		const int64_t path = text_of_path(s, f);
+
+		if (*f->path && (!i || strcmp(sorted[i - 1]->path, f->path) != 0)) {
+			mapping = id;
+			put_mapping(out, mapping, path);
+		}
+		put_function(out, id, mapping, path - 1, *f->path ? path : TEXT_NONE);
+	}
+	put_function(out, s->n_functions + 1, 0, TEXT_UNSAMPLED, TEXT_NONE);
+	put_function(out, s->n_functions + 2, 0, TEXT_UNKNOWN, TEXT_NONE);
+	free(sorted);
+	return 0;
+}
+
+/* ---- Samples ---- */
+
+static void add_label(pp_Sample *sample, int64_t key, int64_t text)
+{
+	if (text)
+		sample->label[sample->label_count++] = (pp_Label){.key = key, .str = text};
+}
+
+static int64_t text_of_kind(const char *kind)
+{
+	for (int64_t i = TEXT_ANON; i <= TEXT_SHMEM; i++)
+		if (!strcmp(texts[i], kind))
+			return i;
+	return TEXT_NONE;
+}
+
+/* phase: the text of its name, or TEXT_NONE. */
+static void put_row(FILE *out, const struct recording_stacks *s,
+		    const struct recording_touched *row, int64_t phase)
+{
+	uint64_t locations[TOUCHED_MAX_DEPTH];
+	pp_Sample sample = {.location_id = locations,
+			    .value_count = 2,
+			    .value = {(int64_t)row->samples, (int64_t)row->bytes}};
+
+	for (uint32_t call = row->call; call; call = s->calls[call].caller)
+		locations[sample.location_id_count++] = s->calls[call].function + 1ull;
+	if (!row->call)
+		locations[sample.location_id_count++] = s->n_functions + 2;
+	add_label(&sample, TEXT_KIND, text_of_kind(row->kind));
+	add_label(&sample, TEXT_PHASE, phase);
+	put(out, pp_Profile_sample_tag, pp_Sample_fields, &sample);
+}
+
+static void put_unsampled(FILE *out, const struct recording_stacks *s, uint64_t bytes,
+			  int64_t phase)
+{
+	uint64_t location = s->n_functions + 1;
+	pp_Sample sample = {.location_id_count = 1,
+			    .location_id = &location,
+			    .value_count = 2,
+			    .value = {0, (int64_t)bytes}};
+
+	add_label(&sample, TEXT_PHASE, phase);
+	if (bytes)
+		put(out, pp_Profile_sample_tag, pp_Sample_fields, &sample);
+}
+
+static void put_samples(FILE *out, const struct recording_stacks *s, uint32_t phase)
+{
+	const int64_t text = phase == TOUCHED_WHOLE_RUN
+				     ? TEXT_NONE
+				     : TEXTS + 2 * (int64_t)s->n_functions + phase;
+	size_t n;
+	const struct recording_touched *rows = touched_rows(s, phase, &n);
+
+	for (size_t i = 0; i < n; i++)
+		put_row(out, s, &rows[i], text);
+	put_unsampled(out, s, touched_unsampled(s, phase), text);
+}
+
+/* ---- The profile ---- */
+
+static void put_head(FILE *out, const struct recording *r)
+{
+	static const pp_ValueType types[] = {{TEXT_SAMPLES, TEXT_COUNT},
+					     {TEXT_TOUCHED, TEXT_BYTES}};
+	const double start = r->run.started_at;
+	pp_Profile head = {.duration_nanos = (int64_t)r->totals.duration_ns,
+			   .default_sample_type = TEXT_TOUCHED};
+	pb_ostream_t stream = stream_to(out);
+
+	if (start > 0 && start < (double)(INT64_MAX / 1000000000))
+		head.time_nanos = (int64_t)(start * 1e6) * 1000;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		put(out, pp_Profile_sample_type_tag, pp_ValueType_fields, &types[i]);
+	pb_encode(&stream, pp_Profile_fields, &head);
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	if (touched_is_missing(r, err))
+		return -1;
+	put_head(out, r);
+	put_texts(out, r, options->phase);
+	if (put_functions(out, &r->stacks))
+		return error_set(err, "not enough memory for the report");
+	if (!options->phase)
+		put_samples(out, &r->stacks, TOUCHED_WHOLE_RUN);
+	for (uint32_t i = 0; options->phase && i < r->n_phases; i++)
+		if (render_wants_phase(options, &r->phases[i]))
+			put_samples(out, &r->stacks, i);
+	return 0;
+}
+
+const struct renderer renderer_pprof = {
+	.name = "pprof",
+	.extension = ".pb",
+	.what = "the same for pprof, not compressed",
+	.binary = true,
+	.render = render,
+};

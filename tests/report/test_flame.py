@@ -108,6 +108,22 @@ def test_deep_stacks(browser, render):
     assert browser.js("return document.querySelector('#flame').getBoundingClientRect().height") < 900
 
 
+def test_as_many_calls_as_there_can_be(browser, render):
+    """Of a function that called 262,143 others, those are drawn that are a pixel wide."""
+    n = (1 << 18) - 1
+    rows = {"functions": ['["(all)", ""]', *(f'["f{i}", "/a"]' for i in range(1000))],
+            "calls": ["[0, 0]", *(f"[0, {1 + i % 1000}]" for i in range(n))],
+            "phase_growth": [], "touched": [f"[null, {i + 1}, anon, {1 << 30 if i == 7 else 4096}, 1]" for i in range(n)]}
+    columns = {"functions": "name, path", "calls": "caller, function", "phase_growth": "phase, bytes",
+               "touched": "phase, call, kind, bytes, samples"}
+    browser.open(render(QUARK + f"stacks:\n  grown_bytes: {(1 << 30) + (n - 1) * 4096}\n  samples: {n}\n" + "".join(
+        f"  {key}:\n    columns: [{columns[key]}]\n    rows:{'' if rows[key] else ' []'}\n"
+        + "".join(f"    - {row}\n" for row in rows[key]) for key in rows)))
+    assert set(frames(browser)) == {(), ("f7",)}
+    browser.one("#flame input").send_keys("f7")
+    assert browser.text("#flame output") == "1.11 GiB, 56 %", "f7, f70 to f79 and f700 to f799"
+
+
 def test_no_flame_graph(browser, render):
     browser.open(render(QUARK))
     assert not browser.one("#flame").is_displayed()

@@ -15,6 +15,12 @@ const svg = (tag, attributes, ...children) => {
 	return element;
 };
 
+// Arguments of a call are limited in number, items of a list are not.
+function pushAll(list, items) {
+	for (const item of items)
+		list.push(item);
+}
+
 // The tree of what a graph of the profile has: {name, file, self, size, up, down: the largest first}. A
 // caller comes before what it calls, so that sums go up in one pass from the last call to the first.
 function flameTree(graph) {
@@ -72,7 +78,7 @@ const flame = {
 		for (let n = walk.pop(); n; n = walk.pop()) {
 			if (n.file)
 				sizes.set(n.file, (sizes.get(n.file) ?? 0) + n.self);
-			walk.push(...n.down);
+			pushAll(walk, n.down);
 		}
 		const files = [...sizes].sort((a, b) => b[1] - a[1]);
 
@@ -120,7 +126,9 @@ const flame = {
 		this.frames.clear();
 		for (let n = this.zoomed; n; n = n.up)
 			chain.unshift(n);
-		const drawn = chain.map((n, row) => this.frame(n, 0, this.width, row));
+		const drawn = document.createDocumentFragment();
+
+		chain.forEach((n, row) => drawn.append(this.frame(n, 0, this.width, row)));
 		const todo = [[this.zoomed, 0, chain.length]];
 
 		for (let [n, x, row] = todo.pop(); ; [n, x, row] = todo.pop()) {
@@ -130,7 +138,7 @@ const flame = {
 
 				if (part < NARROWEST)
 					break;
-				drawn.push(this.frame(child, x, part, row));
+				drawn.append(this.frame(child, x, part, row));
 				todo.push([child, x, row + 1]);
 				x += part;
 			}
@@ -139,7 +147,7 @@ const flame = {
 		}
 		lane.setAttribute("width", this.width);
 		lane.setAttribute("height", rows * ROW);
-		lane.replaceChildren(...drawn);
+		lane.replaceChildren(drawn);
 		this.find();
 		this.mark();
 	},
@@ -160,7 +168,7 @@ const flame = {
 			if (n !== this.root && has(n))
 				size += n.size;
 			else
-				todo.push(...n.down);
+				pushAll(todo, n.down);
 		}
 		for (const [n, element] of this.frames)
 			element.classList.toggle("other", words !== "" && !has(n));
@@ -228,8 +236,8 @@ const flame = {
 		this.figure.hidden = !profile.stacks;
 		if (this.figure.hidden)
 			return;
-		this.part("select").append(...profile.stacks.graphs.map(graph =>
-			el("option", {}, `${bytes(graph.grown)}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`)));
+		for (const graph of profile.stacks.graphs)
+			this.part("select").append(el("option", {}, `${bytes(graph.grown)}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`));
 		this.listen();
 		this.choose(profile.stacks.graphs[0]);
 	},

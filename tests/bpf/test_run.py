@@ -476,15 +476,17 @@ def test_kill_9_at_any_moment(target, tmp_path):
     chance = random.Random(seed)
     idle = target("loop")
     idle.go()
-    with_steps = 0
+    with_steps, most = 0, 0.4
     for number in range(100):
         path = tmp_path / f"{number}.yaml"
+        if not with_steps and number % 10 == 9:
+            most = min(2 * most, 10)  # a machine so busy that it takes longer to begin
         profiler = subprocess.Popen([QPROF, "-q", "-p", str(idle.pid), "-o", path],
                                     env=CLEAN_ENV, stdin=subprocess.DEVNULL,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # The moment is random, and nothing depends on which it is.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            profiler.wait(chance.uniform(0, 0.4))
+            profiler.wait(chance.uniform(0, most))
         assert profiler.poll() is None, f"seed {seed}: it ended with {profiler.returncode}"
         profiler.kill()
         profiler.wait()

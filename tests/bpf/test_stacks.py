@@ -3,13 +3,16 @@
 
 import json
 import os
+import re
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from harness import KIB, MIB, PAGE, QPROF, assert_nothing_lost, profile_command, program, quality
 
+ROOT = Path(__file__).resolve().parents[2]
 # An event comes once for so many faults of a thread, before Linux 6.2.
 OLD_EVENT = 64 * PAGE
 
@@ -160,7 +163,7 @@ def test_without_stacks(tmp_path):
 
 
 def test_folded_stacks_add_up(tmp_path):
-    """Folded stacks and speedscope's have the growth of the run, and of phases."""
+    """Folded stacks, speedscope's and pprof's have the growth of the run, and of phases."""
     run = run_stacks(tmp_path, "stacks", "all")
 
     def folded(*args):
@@ -177,5 +180,11 @@ def test_folded_stacks_add_up(tmp_path):
     graph = json.loads(subprocess.run([QPROF, "report", "-f", "speedscope", run.path], capture_output=True, check=True).stdout)
     got = {profile["name"]: sum(profile["weights"]) for profile in graph["profiles"]}
     assert got == {"first touched in the whole run": run.profile["stacks"]["grown_bytes"], **growth_of(run.profile)}, got
+    proto = ROOT / "user" / "report" / "pprof.proto"
+    packed = subprocess.run([QPROF, "report", "-f", "pprof", run.path], capture_output=True, check=True).stdout
+    text = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", f"-I{proto.parent}", proto], input=packed,
+                          capture_output=True, check=True).stdout.decode()
+    values = [re.findall(r"^  value: (\d+)", sample, re.M) for sample in re.split(r"^sample \{$", text, flags=re.M)[1:]]
+    assert sum(int(size) for _, size in values) == run.profile["stacks"]["grown_bytes"], values[:5]
     text = subprocess.run([QPROF, "report", run.path], capture_output=True, text=True, check=True).stdout
     assert "FIRST TOUCHED BY" in text and "touch_weights (stacks)" in text and "(unsampled)" in text, text

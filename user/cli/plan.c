@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/parse.h"
+#include "report/metrics.h"
 
 enum { MIN_WIDTH = 60, MAX_FILES = 64, MAX_UNIT = 64, MOST_CACHED_PART = 10 };
 
@@ -116,20 +117,6 @@ static const struct command_option options[] = {
 /* ---- Profiles ---------------------------------------------------------------------------------
  */
 
-static double number_of(const struct profile_metric *metric)
-{
-	switch (metric->kind) {
-	case PROFILE_INT:
-		return (double)metric->i;
-	case PROFILE_UINT:
-		return (double)metric->u;
-	case PROFILE_DOUBLE:
-		return metric->d;
-	default:
-		return NAN;
-	}
-}
-
 /* The last value that the program reported under that name; NAN: none. */
 static double metric_of(const struct recording *r, const char *name)
 {
@@ -138,10 +125,10 @@ static double metric_of(const struct recording *r, const char *name)
 	for (size_t i = 0; i < r->n_steps; i++)
 		for (size_t k = 0; k < r->steps[i].n_metrics; k++)
 			if (!strcmp(r->steps[i].metrics[k].name, name))
-				found = number_of(&r->steps[i].metrics[k]);
+				found = metric_number(&r->steps[i].metrics[k]);
 	for (size_t i = 0; i < r->n_summaries; i++)
 		if (!strcmp(r->summaries[i].name, name))
-			found = number_of(&r->summaries[i]);
+			found = metric_number(&r->summaries[i]);
 	return found;
 }
 

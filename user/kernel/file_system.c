@@ -9,7 +9,7 @@
 
 #include "base/aside.h"
 
-enum { MINOR_BITS = 20, ANSWER_MS = 200 };
+enum { ANSWER_MS = 200 };
 
 void file_system_unescape(char *path)
 {
@@ -25,6 +25,12 @@ void file_system_unescape(char *path)
 	*to = '\0';
 }
 
+/* The kernel's MKDEV(), include/linux/kdev_t.h. */
+uint32_t file_system_device(unsigned int major, unsigned int minor)
+{
+	return major << 20 | minor;
+}
+
 /* A line of mountinfo is "36 35 0:29 ROOT MOUNT OPTIONS [TAGS...] - TYPE SOURCE SUPER". */
 bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, bool *is_local)
 {
@@ -35,7 +41,7 @@ bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, b
 		const char *type = strstr(line, " - ");
 
 		if (!type || sscanf(line, "%*u %*u %u:%u %*s %4095s", &major, &minor, path) != 3 ||
-		    (major << MINOR_BITS | minor) != device)
+		    file_system_device(major, minor) != device)
 			continue;
 		file_system_unescape(path);
 		if (strlen(path) >= size)

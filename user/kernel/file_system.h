@@ -25,6 +25,9 @@ bool file_system_of(uint32_t device, bool as_root, char *mount, size_t size,
  */
 bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, bool *is_local);
 
+/* The number that the kernel has for a device (s_dev); stat(2)'s st_dev is written otherwise. */
+uint32_t file_system_device(unsigned int major, unsigned int minor);
+
 /* A path of a mountinfo has "\040" for a space, and so on. */
 void file_system_unescape(char *path);
 

@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "kernel/file_system.h"
 #include "kernel/pids.h"
 
 static bool copy_mapping(void *context, const struct wire_mapping *m)
@@ -36,9 +37,8 @@ int mapping_identify(struct engine *e, int fd, struct wire_mapping *m)
 
 static bool is_inode(const struct stat *st, const struct wire_file *file)
 {
-	const uint64_t device = (uint64_t)major(st->st_dev) << 20 | minor(st->st_dev);
-
-	return st->st_ino == file->inode && device == file->device;
+	return st->st_ino == file->inode &&
+	       file_system_device(major(st->st_dev), minor(st->st_dev)) == file->device;
 }
 
 int mapping_reopened(struct engine *e, int fd, const struct stat *st,

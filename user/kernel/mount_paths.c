@@ -13,8 +13,6 @@
 #include "base/array.h"
 #include "kernel/file_system.h"
 
-enum { MINOR_BITS = 20 };
-
 /* Reading takes one part of so many of the time. */
 static const uint64_t REST = 20;
 
@@ -47,7 +45,7 @@ int mount_list_read(struct mount_list *mounts, FILE *mountinfo)
 			continue;
 		file_system_unescape(root);
 		file_system_unescape(point);
-		err = add(mounts, major << MINOR_BITS | minor, root, point);
+		err = add(mounts, file_system_device(major, minor), root, point);
 	}
 	return err;
 }

@@ -12,8 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { HANGS_MS = 1000 };
 
@@ -27,14 +28,6 @@ static struct {
 	} child[ASIDE_MAX];
 	size_t n;
 } left;
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void reap(void)
 {
@@ -162,7 +155,7 @@ void aside_end(struct aside *a)
 	close(a->fd);
 	kill(a->child, SIGKILL);
 	left.child[left.n].pid = a->child;
-	left.child[left.n++].killed_ms = now_ms();
+	left.child[left.n++].killed_ms = clock_ms();
 	at_work--;
 	reap();
 	*a = (struct aside){.fd = -1};
@@ -176,7 +169,7 @@ size_t aside_left(void)
 
 size_t aside_hanging(void)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_ms();
 	size_t n = 0;
 
 	reap();

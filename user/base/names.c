@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/aside.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 enum {
@@ -71,14 +71,6 @@ void user_names_free(struct user_names *users)
 	free(users);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Returns a user without a name yet. */
 static struct user *add_user(struct user_names *users, uint32_t uid)
 {
@@ -134,7 +126,7 @@ static void take_answer(struct user_names *users)
 /* Asks for a name, unless a look-up hangs or did so a moment ago. */
 static void ask(struct user_names *users, uint32_t uid)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_ms();
 
 	if (users->waiting && now >= users->quiet_until_ms)
 		stop_asking(users);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/tty.h"
@@ -15,14 +15,6 @@
 enum { BAR = 24, MAX_LABEL = 60 };
 
 static bool is_shown; /* a bar stands on the terminal's line */
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 void progress_clear(void)
 {
@@ -35,7 +27,7 @@ void progress_begin(struct progress *p, size_t finished, size_t n, bool is_quiet
 {
 	*p = (struct progress){.finished = finished,
 			       .n = n,
-			       .begun_ns = now(),
+			       .begun_ns = clock_ns(CLOCK_MONOTONIC),
 			       .is_quiet = is_quiet,
 			       .is_bar = !is_quiet && isatty(STDERR_FILENO)};
 	if (finished && !is_quiet)
@@ -46,7 +38,7 @@ void progress_begin(struct progress *p, size_t finished, size_t n, bool is_quiet
 static void left(const struct progress *p, char *text, size_t size)
 {
 	char time[UNITS_TEXT_MAX];
-	const uint64_t each = p->made ? (now() - p->begun_ns) / p->made : 0;
+	const uint64_t each = p->made ? (clock_ns(CLOCK_MONOTONIC) - p->begun_ns) / p->made : 0;
 
 	*text = '\0';
 	if (p->made && p->finished < p->n)
@@ -69,7 +61,7 @@ void progress_run(struct progress *p, const struct bench *b, struct bench_run ru
 	const size_t full = p->n ? BAR * p->finished / p->n : 0;
 	const unsigned int width = tty_width(STDERR_FILENO), fixed = BAR + 50;
 
-	p->run_begun_ns = now();
+	p->run_begun_ns = clock_ns(CLOCK_MONOTONIC);
 	if (!p->is_bar)
 		return;
 	shown_label(label, b, run,
@@ -95,5 +87,5 @@ void progress_made(struct progress *p, const struct bench *b, struct bench_run r
 	shown_label(label, b, run, MAX_LABEL);
 	left(p, time, sizeof(time));
 	log_info("%zu/%zu %s: %s%s", p->finished, p->n, label,
-		 units_time_for_people(took, now() - p->run_begun_ns), time);
+		 units_time_for_people(took, clock_ns(CLOCK_MONOTONIC) - p->run_begun_ns), time);
 }

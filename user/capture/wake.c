@@ -25,14 +25,6 @@ void timer_clear(int fd)
 		return; /* it was set anew meanwhile */
 }
 
-uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
 int64_t realtime_offset_ns(void)
 {
 	return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));

@@ -4,7 +4,8 @@
 #define QPROF_WAKE_H
 
 #include <stdint.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 /* A descriptor, and what is called when it can be read (or written). */
 struct wake {
@@ -20,7 +21,6 @@ void timer_set(int fd, uint64_t ns);
 /* The timer has fired: it can be waited for again. */
 void timer_clear(int fd);
 
-uint64_t clock_ns(clockid_t clock);
 /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 int64_t realtime_offset_ns(void);
 

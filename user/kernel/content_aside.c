@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/aside.h"
+#include "base/clock.h"
 #include "kernel/procfs.h"
 
 enum {
@@ -214,22 +214,14 @@ static int take(struct content *c, const struct packet *packet, int fd)
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Takes what the child tells until its end, or until the deadline. */
 static int listen_to(struct content *c, const struct aside *child, int deadline_ms)
 {
-	const int64_t until = now_ms() + deadline_ms;
+	const int64_t until = (int64_t)clock_ms() + deadline_ms;
 	struct packet packet;
 	int fd, err = 0;
 
-	while (!err && now_ms() < until) {
+	while (!err && (int64_t)clock_ms() < until) {
 		if (!aside_has_answered(child, LOOK_MS))
 			continue;
 		if (aside_receive(child->fd, &packet, sizeof(packet), &fd) != sizeof(packet))

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "kernel/discovery_state.h"
@@ -175,7 +176,7 @@ struct known_file *discovery_find_searched(struct discovery *d, const struct wir
 	struct known_file *file = known_files_find(&d->files, &m->file);
 
 	if (!file || file->size != m->size || file->changed_ns != m->changed_ns ||
-	    (file->held_until_ms && discovery_now_ms() >= file->held_until_ms))
+	    (file->held_until_ms && clock_ms() >= file->held_until_ms))
 		return NULL;
 	known_files_use(&d->files, file);
 	return file;
@@ -250,7 +251,7 @@ void discovery_leave_held(struct discovery *d, struct known_file *file)
 {
 	discovery_note_held(d);
 	file->attached = false;
-	file->held_until_ms = discovery_now_ms() + HELD_MS;
+	file->held_until_ms = clock_ms() + HELD_MS;
 }
 
 /* Something may have been attached. Returns false if the file was replaced meanwhile. */

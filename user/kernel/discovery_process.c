@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "kernel/content_aside.h"
 #include "kernel/gpu_look.h"
@@ -190,14 +190,6 @@ static void note_unopened(struct search *search, const char *path, int err)
 	}
 }
 
-uint64_t discovery_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /*
  * Has a child search a file whose file system may not answer, for lists alone if the rest is known.
  * It gets no lease: to close that would ask the file system, too.
@@ -248,7 +240,7 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 static void search_remote(struct search *search, const struct wire_mapping *m, const char *hostile)
 {
 	struct discovery *d = search->discovery;
-	const uint64_t began = discovery_now_ms();
+	const uint64_t began = clock_ms();
 	char path[512];
 	uid_t uid = 0;
 	int err = -ETIMEDOUT;
@@ -261,8 +253,7 @@ static void search_remote(struct search *search, const struct wire_mapping *m, c
 	if (patience_has(&d->patience, uid, began)) {
 		err = search_aside(search, m, path);
 		if (err == -ETIMEDOUT)
-			patience_lose(&d->patience, uid, discovery_now_ms(),
-				      discovery_now_ms() - began);
+			patience_lose(&d->patience, uid, clock_ms(), clock_ms() - began);
 	}
 	if (err == -ETIMEDOUT || err == -EAGAIN)
 		leave_out(search,
@@ -340,7 +331,7 @@ static bool has_taken_long(struct search *search)
 {
 	struct discovery *d = search->discovery;
 
-	d->cut |= is_audit(d) && discovery_now_ms() - search->began_ms > SEARCH_MS;
+	d->cut |= is_audit(d) && clock_ms() - search->began_ms > SEARCH_MS;
 	search->complete &= !d->cut && !search->unread;
 	return d->cut || search->unread;
 }
@@ -358,7 +349,7 @@ static void search_mappings(struct discovery *d, pid_t pid, struct search *searc
 		.discovery = d,
 		.pid = pid,
 		.lists = wishes_of(&d->wishes, (uint32_t)pid),
-		.began_ms = discovery_now_ms(),
+		.began_ms = clock_ms(),
 		.complete = true,
 	};
 	err = tell_mappings(search);
@@ -420,14 +411,6 @@ int discovery_pace(struct discovery *d)
 	return 0;
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void set_timer(const struct discovery *d)
 {
 	const uint64_t due = pacing_due_ns(&d->pacing);
@@ -439,7 +422,7 @@ static void set_timer(const struct discovery *d)
 
 static void put_off(struct discovery *d, struct pace_key process)
 {
-	if (!pacing_put_off(&d->pacing, process, now_ns(CLOCK_MONOTONIC)))
+	if (!pacing_put_off(&d->pacing, process, clock_ns(CLOCK_MONOTONIC)))
 		return;
 	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, true);
 	set_timer(d);
@@ -448,7 +431,7 @@ static void put_off(struct discovery *d, struct pace_key process)
 /* Ours, and that of the child that reads for us. */
 static uint64_t cpu_ns(void)
 {
-	return now_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
 }
 
 /* Returns the CPU time that it took. */
@@ -460,7 +443,7 @@ static uint64_t search_and_measure(struct discovery *d, struct pace_key process)
 	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, false);
 	discovery_search_process(d, (pid_t)process.tgid, false);
 	took = cpu_ns() - began;
-	pacing_spend(&d->pacing, process, now_ns(CLOCK_MONOTONIC), took);
+	pacing_spend(&d->pacing, process, clock_ns(CLOCK_MONOTONIC), took);
 	if (d->cut)
 		put_off(d, process);
 	return took;
@@ -473,7 +456,7 @@ void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t start
 	/* It may have been put off for another reason than its changes: for want of room, say. */
 	if (pacing_is_queued(&d->pacing, process))
 		return;
-	if (pacing_allows(&d->pacing, process, now_ns(CLOCK_MONOTONIC))) {
+	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
 		search_and_measure(d, process);
 		return;
 	}
@@ -491,10 +474,10 @@ static void search_next(struct discovery *d)
 	/* It may have been set anew meanwhile. */
 	if (d->timer < 0 || read(d->timer, &fired, sizeof(fired)) < 0)
 		return;
-	if (pacing_next(&d->pacing, now_ns(CLOCK_MONOTONIC), &process)) {
+	if (pacing_next(&d->pacing, clock_ns(CLOCK_MONOTONIC), &process)) {
 		const uint64_t took = search_and_measure(d, process);
 
-		pacing_rest(&d->pacing, now_ns(CLOCK_MONOTONIC), took);
+		pacing_rest(&d->pacing, clock_ns(CLOCK_MONOTONIC), took);
 	}
 	set_timer(d);
 }

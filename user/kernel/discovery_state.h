@@ -62,7 +62,6 @@ void discovery_forget_file(struct discovery *d, struct known_file *file);
 void discovery_note_held(struct discovery *d);
 /* As above, and the file has no probes for a while. */
 void discovery_leave_held(struct discovery *d, struct known_file *file);
-uint64_t discovery_now_ms(void); /* CLOCK_MONOTONIC */
 /* Says of whose programs something was left out: by the user, as one has any number of files. */
 void discovery_warn_of_user(struct discovery *d, pid_t pid, const char *why);
 /* Adds a file; makes room by letting go of others. Returns NULL if there is none. */

@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "kernel/call.h"
 #include "kernel/cpu_clocks.h"
@@ -488,11 +489,8 @@ bool engine_was_deaf(const struct engine *e)
 
 void engine_know_code(struct engine *e, const struct wire_code *code)
 {
-	struct timespec now;
-	uint64_t ns;
+	const uint64_t ns = clock_ns(CLOCK_MONOTONIC);
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	/* The map is full, mostly of programs that are long gone. */
 	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.known_code), code, &ns, BPF_ANY))
 		engine_forget_code(e);

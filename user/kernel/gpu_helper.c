@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "kernel/amdgpu.h"
 #include "kernel/gpu_visible.h"
 #include "kernel/nvml.h"
@@ -76,7 +76,6 @@ static void answer(void *context, int fd)
 	char why[GPU_WHY_MAX] = "";
 	struct gpu_question question;
 	struct nvml *nvml;
-	struct timespec now;
 
 	(void)context;
 	open_standard();
@@ -88,8 +87,7 @@ static void answer(void *context, int fd)
 			nvml_look(nvml, &look);
 		amdgpu_look(&roots, question.pids, question.n_pids, &look, look.amd_why);
 		mark_visible(&look, question.leader);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		look.time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+		look.time_ns = clock_ns(CLOCK_MONOTONIC);
 		if (send(fd, &look, sizeof(look), MSG_NOSIGNAL) != sizeof(look))
 			return;
 	}

@@ -11,6 +11,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 enum {
@@ -21,14 +22,6 @@ enum {
 	WALKS = 8,     /* if there are more holders than one walk can tell apart */
 	TRIES = 100,
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* Returns false if nobody knows. */
 static bool look(int program, struct wire_holder *holder)
@@ -97,7 +90,7 @@ static void leave_its_cpu(const struct wire_holder *holder, const cpu_set_t *our
 /* Returns false if it still holds the lock at the end. */
 static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 {
-	const uint64_t began = now_ms();
+	const uint64_t began = clock_ms();
 	struct wire_holder now = *holder;
 	unsigned int pause_ms = 1;
 	bool free = false, moves;
@@ -105,7 +98,7 @@ static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 
 	CPU_ZERO(&ours);
 	moves = !sched_getaffinity(0, sizeof(ours), &ours);
-	while (!free && now_ms() - began < (now.runnable ? BUSY_MS : HELD_MS)) {
+	while (!free && clock_ms() - began < (now.runnable ? BUSY_MS : HELD_MS)) {
 		nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000L}, NULL);
 		if (moves && now.runnable)
 			leave_its_cpu(&now, &ours);
@@ -119,7 +112,7 @@ static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 
 static bool wait_for(struct holders *h, const struct wire_holder *holder)
 {
-	const uint64_t began = now_ms();
+	const uint64_t began = clock_ms();
 
 	if (is_known(h, holder) || !patience_has(&h->patience, holder->tgid, began))
 		return false;
@@ -129,7 +122,7 @@ static bool wait_for(struct holders *h, const struct wire_holder *holder)
 	log_verbose("process %" PRIu32 " keeps its memory map locked: count %#" PRIx64
 		    ", the thread is %srunnable",
 		    holder->tgid, (uint64_t)holder->count, holder->runnable ? "" : "not ");
-	patience_lose(&h->patience, holder->tgid, now_ms(), now_ms() - began);
+	patience_lose(&h->patience, holder->tgid, clock_ms(), clock_ms() - began);
 	h->known[h->next] = *holder;
 	h->next = (h->next + 1) % HOLDERS_KNOWN;
 	return false;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "kernel/file_system.h"
 
 /* Reading takes one part of so many of the time. */
@@ -82,14 +82,6 @@ char *mount_list_find(const struct mount_list *mounts, uint32_t device, const ch
 /* ---- Namespaces -------------------------------------------------------------------------------
  */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Returns the number of the mount namespace that a process is in; 0 if nobody knows. */
 static uint32_t namespace_of(uint32_t tgid)
 {
@@ -103,7 +95,7 @@ static uint32_t namespace_of(uint32_t tgid)
 /* Keeps what is known if the process is gone, or in another namespace by now. */
 static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 {
-	const uint64_t begin_ns = now_ns();
+	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t end_ns;
 	struct mount_list mounts = {0};
 	FILE *mountinfo;
@@ -121,7 +113,7 @@ static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 	}
 	if (mountinfo)
 		fclose(mountinfo);
-	end_ns = now_ns();
+	end_ns = clock_ns(CLOCK_MONOTONIC);
 	namespace->due_ns = end_ns + (end_ns - begin_ns) * REST;
 }
 
@@ -148,7 +140,7 @@ static char *find_in(struct mount_paths *paths, uint32_t tgid, uint32_t number, 
 	struct mount_namespace *namespace = find_namespace(paths, number);
 
 	namespace->used = ++paths->uses;
-	if (now_ns() >= namespace->due_ns)
+	if (clock_ns(CLOCK_MONOTONIC) >= namespace->due_ns)
 		read_again(namespace, tgid);
 	return mount_list_find(&namespace->mounts, device, within);
 }

@@ -5,10 +5,10 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/aside.h"
+#include "base/clock.h"
 #include "kernel/patience.h"
 
 enum {
@@ -153,14 +153,6 @@ static ssize_t put_answer(struct telling *t, const struct asked *asked)
 	return -EINVAL;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void serve(void *context, int fd)
 {
 	static struct telling t;
@@ -173,7 +165,8 @@ static void serve(void *context, int fd)
 		t.answer.n = 0;
 		t.answer.more = false;
 		t.answer.result = put_answer(&t, &asked);
-		t.answer.cpu_ns = cpu_ns() - told_ns; /* with what sending the one before took */
+		/* With what sending the one before took. */
+		t.answer.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - told_ns;
 		told_ns += t.answer.cpu_ns;
 		if (asked.question != OPEN || t.answer.result < 0) {
 			send_answer(&t, -1);
@@ -190,19 +183,11 @@ static void serve(void *context, int fd)
 /* Takes the bytes of a packet, and the descriptor that came with it, or -1. */
 typedef void (*take_fn)(void *context, const struct answer *answer, int fd);
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Nobody rests, as a rule: then nobody asks whose process it is. */
 static unsigned int deadline_of(pid_t pid)
 {
 	struct patience *p = &reader.patience;
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_ms();
 	uid_t uid;
 
 	if (!p->lost_ms || procfs_user(pid, &uid) || patience_has(p, uid, now))
@@ -217,7 +202,7 @@ static ssize_t give_up(pid_t pid, uint64_t took_ms)
 	if (procfs_user(pid, &uid))
 		return -ESRCH;
 	if (took_ms)
-		patience_lose(&reader.patience, uid, now_ms(), took_ms);
+		patience_lose(&reader.patience, uid, clock_ms(), took_ms);
 	if (reader.lost)
 		reader.lost(reader.context, uid);
 	return -ETIMEDOUT;
@@ -226,12 +211,12 @@ static ssize_t give_up(pid_t pid, uint64_t took_ms)
 /* Waits for the child's next packet; waited: for how long in all. */
 static bool is_in_time(unsigned int deadline_ms, uint64_t *waited_ms)
 {
-	const uint64_t began = now_ms(), before = *waited_ms;
+	const uint64_t began = clock_ms(), before = *waited_ms;
 	bool answered = false;
 
 	do {
 		answered = aside_has_answered(&reader.child, LOOK_MS);
-		*waited_ms = before + now_ms() - began;
+		*waited_ms = before + clock_ms() - began;
 	} while (!answered && (*waited_ms < deadline_ms ||
 			       (*waited_ms < BUSY_MS && procfs_is_runnable(reader.child.child))));
 	return answered;

@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "kernel/holders.h"
 
@@ -36,14 +37,6 @@ struct removal {
 	size_t n;
 	struct removable links[];
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int removable_fd(const struct removable *link)
 {
@@ -220,7 +213,7 @@ void removals_add(struct removals *r, const struct removable_group *group,
 			close(group->leases[i]);
 		return;
 	}
-	*removal = (struct removal){.what = *group, .since_ms = now_ms(), .report = -1, .n = n};
+	*removal = (struct removal){.what = *group, .since_ms = clock_ms(), .report = -1, .n = n};
 	if (n)
 		memcpy(removal->links, links, n * sizeof(*links));
 	DL_APPEND(r->first, removal);
@@ -268,7 +261,7 @@ void removals_tend(struct removals *r)
 static bool wait_for(struct removals *r, struct removal *removal, uint64_t until_ms)
 {
 	struct pollfd report = {.fd = removal->report, .events = POLLIN};
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_ms();
 
 	if (!removal->child || now >= until_ms || poll(&report, 1, (int)(until_ms - now)) <= 0)
 		return false;
@@ -288,7 +281,7 @@ static struct removal *find(const struct removals *r, const struct wire_file *fi
 
 void removals_settle(struct removals *r, const struct wire_file *file, int timeout_ms)
 {
-	const uint64_t until = now_ms() + (uint64_t)timeout_ms;
+	const uint64_t until = clock_ms() + (uint64_t)timeout_ms;
 	struct removal *removal = find(r, file);
 
 	while (removal && wait_for(r, removal, until))
@@ -317,7 +310,7 @@ static void forget(struct removals *r, struct removal *removal)
 
 void removals_finish(struct removals *r)
 {
-	uint64_t until = now_ms() + MOMENT_MS;
+	uint64_t until = clock_ms() + MOMENT_MS;
 
 	r->gone = NULL;
 	r->epoll = -1;

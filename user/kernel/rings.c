@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "kernel/wire_record.h"
 
 enum {
@@ -36,18 +36,11 @@ struct rings {
 	uint64_t turn_ns; /* when this turn is over */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Only a search of new code takes long: a program that asks for one over and over would keep us. */
 static bool turn_is_over(const struct rings *r, const struct wire_header *record)
 {
-	return (record->kind == WIRE_MAPPED || record->kind == WIRE_EXEC) && now_ns() > r->turn_ns;
+	return (record->kind == WIRE_MAPPED || record->kind == WIRE_EXEC) &&
+	       clock_ns(CLOCK_MONOTONIC) > r->turn_ns;
 }
 
 static size_t aligned(size_t size)
@@ -171,7 +164,7 @@ int rings_read(struct rings *r)
 	int err, taken = 0;
 
 	if (r->blocks < MAX_BLOCKS) {
-		r->turn_ns = now_ns() + TURN_NS;
+		r->turn_ns = clock_ns(CLOCK_MONOTONIC) + TURN_NS;
 		taken = ring_buffer__consume(r->buffer);
 		if (taken < 0 && taken != ENOUGH)
 			return taken;

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "capture/run.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
@@ -328,22 +328,14 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* For so long at most, however many they are: signals are not looked at meanwhile. */
 static void wait_for_answers(struct stack_listener *l)
 {
-	const int64_t until = now_ms() + PATIENCE_MS;
+	const int64_t until = (int64_t)clock_ms() + PATIENCE_MS;
 
 	take_answers(l);
 	while (l->unwinder && l->n_answered < l->n_asked) {
-		const int64_t left = until - now_ms();
+		const int64_t left = until - (int64_t)clock_ms();
 
 		if (left > 0 && unwinder_wait(l->unwinder, (int)left))
 			take_answers(l);

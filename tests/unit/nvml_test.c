@@ -205,7 +205,8 @@ static void test_helper_knows_what_is_visible(void **state)
 	child = fork();
 	if (!child) {
 		dup2(ends[1], STDOUT_FILENO);
-		execle("/bin/sh", "sh", "-c", "echo; exec sleep 60", NULL,
+		/* No further exec, within which a process has no environment. */
+		execle("/bin/sh", "sh", "-c", "echo; kill -STOP $$", NULL,
 		       (char *[]){"CUDA_VISIBLE_DEVICES=1", "CUDA_DEVICE_ORDER=PCI_BUS_ID", NULL});
 		_exit(1);
 	}

@@ -21,6 +21,7 @@ enum {
 	PATH_PART = 256,
 	MAX_DESCRIPTORS = 256,
 	CAP_IPC_LOCK = 14,
+	CAP_SYS_RESOURCE = 24,
 	PATH_AT = sizeof(struct wire_ending) - WIRE_PATH_MAX,
 };
 
@@ -91,6 +92,15 @@ static __always_inline void fill_path(struct wire_ending *e, struct file *file)
 	e->cut = !climb.at_root;
 }
 
+static __always_inline struct wire_written written_of(struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return (struct wire_written){.device = BPF_CORE_READ(inode, i_sb, s_dev),
+				     .uid = BPF_CORE_READ(inode, i_uid.val),
+				     .gid = BPF_CORE_READ(inode, i_gid.val)};
+}
+
 /* Also of a page that is not at the end of a file, and that there is no room for. */
 static __always_inline void note_mapping(struct wire_ending *e, struct vm_area_struct *vma,
 					 struct file *file)
@@ -101,8 +111,8 @@ static __always_inline void note_mapping(struct wire_ending *e, struct vm_area_s
 	fill_path(e, file);
 	if (at >= (u64)BPF_CORE_READ(file, f_inode, i_size))
 		return;
-	e->devices[0] = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	e->n_devices = 1;
+	e->written[0] = written_of(file);
+	e->n_written = 1;
 }
 
 /* The page below a thread's stack is mapped without any right. */
@@ -208,10 +218,11 @@ static __always_inline void fill_thrown(struct wire_ending *e)
 /* ---- Files ------------------------------------------------------------------------------------
  */
 
-static __always_inline bool has_device(const struct wire_ending *e, u32 device)
+static __always_inline bool has_written(const struct wire_ending *e, const struct wire_written *w)
 {
-	for (u32 i = 0; i < WIRE_DEVICES_MAX; i++)
-		if (i < e->n_devices && e->devices[i] == device)
+	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++)
+		if (i < e->n_written && e->written[i].device == w->device &&
+		    e->written[i].uid == w->uid && e->written[i].gid == w->gid)
 			return true;
 	return false;
 }
@@ -219,23 +230,23 @@ static __always_inline bool has_device(const struct wire_ending *e, u32 device)
 static long look_at_descriptor(u32 fd, struct file ***files)
 {
 	struct wire_ending *e = draft();
+	struct wire_written written;
 	struct file *file = NULL;
-	u32 device;
 
 	bpf_probe_read_kernel(&file, sizeof(file), *files + fd);
 	if (!e || !file || !(BPF_CORE_READ(file, f_mode) & FMODE_WRITE) ||
 	    (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
-	device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	if (has_device(e, device))
+	written = written_of(file);
+	if (has_written(e, &written))
 		return 0;
-	if (e->n_devices >= WIRE_DEVICES_MAX)
+	if (e->n_written >= WIRE_WRITTEN_MAX)
 		return 1;
-	e->devices[e->n_devices++] = device;
+	e->written[e->n_written++] = written;
 	return 0;
 }
 
-static __always_inline void fill_devices(struct wire_ending *e, struct task_struct *task)
+static __always_inline void fill_written(struct wire_ending *e, struct task_struct *task)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	const u32 max = BPF_CORE_READ(table, max_fds);
@@ -249,7 +260,7 @@ static __always_inline void fill_devices(struct wire_ending *e, struct task_stru
 /* ---- The record -------------------------------------------------------------------------------
  */
 
-/* Who has it in the first namespace may lock what he likes. */
+/* Who has it in the first namespace may lock, or write, what he likes. */
 static __always_inline bool has_capability(const struct cred *cred, u32 capability)
 {
 	u64 effective = 0;
@@ -275,8 +286,9 @@ static __always_inline void fill_room(struct wire_room *room, struct task_struct
 static __always_inline void emit(struct wire_ending *e, struct task_struct *task, struct proc *proc,
 				 u32 tid)
 {
-	fill_devices(e, task);
+	fill_written(e, task);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
+	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);
 	fill_room(&e->room, task);
 	recount(memory_of(proc));
 	fill_header(&e->h, WIRE_ENDING, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);

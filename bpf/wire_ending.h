@@ -48,7 +48,13 @@ enum wire_sender {
 	WIRE_BY_TREE = 2, /* a process of the same tree, or the process itself */
 };
 
-enum { WIRE_DEVICES_MAX = 7, WIRE_THROWN_MAX = 128 };
+enum { WIRE_WRITTEN_MAX = 8, WIRE_THROWN_MAX = 128 };
+
+/* On which file system files are, and whose: of these a quota may refuse more. */
+struct wire_written {
+	__u32 device; /* s_dev */
+	__u32 uid, gid;
+};
 
 /*
  * A process, which is h's, will end: by a signal that it was sent and does not handle, or by itself
@@ -65,14 +71,15 @@ struct wire_ending {
 	__u32 stack_overflow; /* 1: the address is where the stack may not grow */
 	__u32 components;     /* of path; 0: the address is not of a file's mapping */
 	__u32 cut;	      /* 1: path lacks its beginning */
-	__u32 n_devices;
-	/*
-	 * Of file systems (s_dev), each once: that of the mapping, if the address is within the
-	 * file. Else, unless somebody else sent the signal: those where it has regular files open
-	 * for writing, as far as its first descriptors tell.
-	 */
-	__u32 devices[WIRE_DEVICES_MAX];
+	__u32 n_written;
 	__u32 fsuid;
+	__u32 passes_quotas; /* 1: it is permitted to (CAP_SYS_RESOURCE) */
+	/*
+	 * Each once: of the mapping, if the address is within the file. Else, unless somebody else
+	 * sent the signal: of regular files that it has open for writing, as far as its first
+	 * descriptors tell.
+	 */
+	struct wire_written written[WIRE_WRITTEN_MAX];
 	struct wire_room room;
 	struct wire_memory tree, own;
 	char sender_comm[WIRE_COMM_LEN];
@@ -84,7 +91,7 @@ struct wire_ending {
 };
 
 _Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
-_Static_assert(sizeof(struct wire_ending) == 32 + 40 + 32 + 64 + 2 * 56 + 16 + 128 + 1024,
+_Static_assert(sizeof(struct wire_ending) == 32 + 48 + 96 + 64 + 2 * 56 + 16 + 128 + 1024,
 	       "wire_ending");
 
 #endif

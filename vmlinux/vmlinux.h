@@ -256,8 +256,18 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
+typedef struct {
+	u32 val;
+} kgid_t;
+
 struct inode {
 	u16 i_mode;
+	kuid_t i_uid;
+	kgid_t i_gid;
 	struct hlist_head i_dentry;
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
@@ -341,10 +351,6 @@ struct fdtable {
 struct files_struct {
 	struct fdtable *fdt;
 };
-
-typedef struct {
-	u32 val;
-} kuid_t;
 
 /* Until 6.3 two numbers of 32 bits, the low ones first (f122a08b197d). */
 typedef struct {

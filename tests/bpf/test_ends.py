@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How processes end badly: by which signal, from whom, for which fault; and what refused them memory."""
 
+import ctypes
+import os
 import platform
 import re
 import signal
+import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from harness import CLEAN_ENV, Lines, MIB, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
+from harness import AS_NOBODY, CLEAN_ENV, Lines, MIB, NOBODY, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
 
 HELD = 16 * MIB
 LIMIT = 256 * MIB
@@ -178,6 +182,91 @@ def test_room_is_left(out, small):
     script = f"exec 3> {small}/file; truncate -s 1G {small}/empty; {program('ends')} status 3; exit $?"
     run = profile_command(out, "bash", "-c", script.replace(str(small), f"'{small}'"), status=3)
     assert "ended" not in run.profile, run.profile["ended"]
+
+
+# ---- Quotas ---------------------------------------------------------------------------------------
+
+QUOTA = 2 * MIB
+QUOTACTL_FD = 443  # the same for all that Linux runs on
+SET_QUOTA = 0x800008 << 8
+LIMITS_OF_BLOCKS = 1
+KINDS = ["user", "group"]
+
+
+def set_quota(path, kind, identity, limit):
+    """quotactl_fd(2), for setquota(8) is not everywhere."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    block = struct.pack("<8Q2I", limit // 1024, 0, 0, 0, 0, 0, 0, 0, LIMITS_OF_BLOCKS, 0)
+    fd = os.open(path, os.O_RDONLY)
+    done = libc.syscall(QUOTACTL_FD, fd, SET_QUOTA | KINDS.index(kind), identity, block)
+    os.close(fd)
+    assert not done, os.strerror(ctypes.get_errno())
+
+
+@pytest.fixture(name="limited", params=KINDS)
+def a_file_system_with_quotas(request, disk):
+    """(where 2 MiB are nobody's, as a user or as a group, whose they are); nobody may look into tmp_path"""
+    image, path = disk / "image", Path(tempfile.mkdtemp(prefix="qprof-test-", dir="/tmp"))
+    with open(image, "wb") as file:
+        file.truncate(32 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota:grpquota", image], check=True)
+    done = subprocess.run(["mount", "-o", "loop,usrquota,grpquota", image, path], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        path.rmdir()
+        pytest.skip(f"this kernel keeps no quotas: {done.stderr.splitlines()[0]}")
+    try:
+        path.chmod(0o777)
+        set_quota(path, request.param, NOBODY, QUOTA)
+        yield path, request.param
+    finally:
+        subprocess.run(["umount", path], check=True)
+        path.rmdir()
+
+
+def assert_over_quota(out, end, limited):
+    path, kind = limited
+    text = text_of(out)
+    assert (end["how"], end["refused_by"], end["file_system"]) == ("refused", "quota", str(path)), end
+    assert (end["quota_of"], end["limit_mb"] * MIB) == (f"{kind} {NOBODY}", QUOTA), end
+    assert 0 <= end["left_mb"] * MIB < QUOTA // 16 and 0 <= QUOTA - end["usage_mb"] * MIB < QUOTA // 16, end
+    assert f" were left of the quota of {kind} {NOBODY}, 2.00 MiB, on the file system at {path}" in text, text
+
+
+def test_over_quota_and_aborts(out, limited):
+    run = profile_command(out, *AS_NOBODY, program("ends"), "full", "abort", limited[0] / "model.bin",
+                          status=-signal.SIGABRT)
+    assert_over_quota(out, only_end(run), limited)
+
+
+def test_over_quota_and_exits(out, limited):
+    run = profile_command(out, *AS_NOBODY, program("ends"), "full", 3, limited[0] / "model.bin", status=3)
+    assert_over_quota(out, only_end(run), limited)
+
+
+def test_no_room_for_a_page_of_a_file_in_the_quota(out, limited):
+    run = profile_command(out, *AS_NOBODY, program("ends"), "full_map", 0, limited[0] / "model.bin",
+                          status=-signal.SIGBUS)
+    end = only_end(run)
+    assert (end["signal"], end["fault"]) == ("SIGBUS", "no room for a page of a mapped file"), end
+    assert_over_quota(out, end, limited)
+
+
+def test_quota_is_not_used_up(out, limited):
+    """It fails with a file open for writing whose owner may have more: that is no reason."""
+    script = f"exec 3> '{limited[0]}/file'; {program('ends')} abort; exit $?"
+    run = profile_command(out, *AS_NOBODY, "bash", "-c", script, status=128 + signal.SIGABRT)
+    assert only_end(run)["how"] == "signal", run.profile["ended"]
+
+
+def test_who_may_pass_quotas(out, limited):
+    """Root has written more than the owner may have, and fails for another reason."""
+    file = limited[0] / "file"
+    file.touch()
+    os.chown(file, NOBODY, NOBODY)
+    script = f"exec 3> '{file}'; head -c {2 * QUOTA} /dev/zero >&3; {program('ends')} abort; exit $?"
+    run = profile_command(out, "bash", "-c", script, status=128 + signal.SIGABRT)
+    assert file.stat().st_size == 2 * QUOTA and only_end(run)["how"] == "signal", run.profile["ended"]
 
 
 REFUSALS = ["mappings", "address_space", "data", "locked"]

@@ -188,6 +188,17 @@ def test_refused(what, words, tail):
     assert f" and had {tail}" in text, text
 
 
+@pytest.mark.parametrize("what,tail", [
+    ("refused_by: file system, file_system: /scratch, left_mb: 0.5", "the file system at /scratch"),
+    ("refused_by: quota, file_system: /scratch, left_mb: 0.5, quota_of: user 1000, limit_mb: 500.0, usage_mb: 499.5",
+     "the quota of user 1000, 500 MiB, on the file system at /scratch"),
+])
+def test_no_room(what, tail):
+    text, _ = told("exit3", ended=SIGNAL.replace("how: signal, WHAT", "how: refused, exit_code: 3, " + what))
+    assert text.startswith(f"! Failed with exit status 3 at 1.0 s, in Calibration: {HELD_ALONE}"), text
+    assert f" while 512 KiB were left of {tail}" in text, text
+
+
 def test_child_that_crashed_fails_no_run():
     """A limit holds for a run that ended well, though one of its helpers crashed."""
     ended = SIGNAL.replace("WHAT", "signal: SIGSEGV").replace("victim_pid: 700", "victim_pid: 702")

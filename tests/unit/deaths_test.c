@@ -58,14 +58,25 @@ static void names_that_do_not_end(void **state)
 
 enum { PAGE = 4096, TARGET = WIRE_PROCESS_TARGET };
 
-/* Device 5 is full for all but root, 6 has room, of others nobody knows. */
-static bool disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk)
+/* Device 5 is full for all but root, 6 has room, 7 has quotas, of others nobody knows. */
+static bool disk(void *context, const struct wire_written *written, bool as_root,
+		 struct profile_disk *disk)
 {
+	const uint32_t device = written->device;
+
 	(void)context;
 	*disk = (struct profile_disk){.mount = "/caf\xe9", .size = 64 << 20, .left = 2 << 20};
 	if (device == 5)
 		disk->left = as_root ? 3 << 20 : 4096;
-	return device == 5 || device == 6;
+	if (device == 7 && written->uid == 1000)
+		disk->user = (struct profile_quota){.limit = 32 << 20, .used = (32 << 20) - 4096};
+	if (device == 7)
+		disk->user.used += written->uid == 1001; /* and no limit */
+	if (device == 7 && written->gid == 100)
+		disk->group = (struct profile_quota){.limit = 64 << 20, .used = 65 << 20};
+	if (device == 7 && written->gid == 101)
+		disk->group = (struct profile_quota){.limit = 64 << 20, .used = 62 << 20};
+	return device >= 5 && device <= 7;
 }
 
 static const struct profile_config config = {.page_size = PAGE, .disk = disk};
@@ -229,10 +240,10 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 	struct wire_ending sent = signal_to(7, signal, by, 1);
 	struct deaths d = {0};
 
-	sent.devices[0] = 4;
-	sent.devices[1] = 6;
-	sent.devices[2] = 5;
-	sent.n_devices = 3;
+	sent.written[0].device = 4;
+	sent.written[1].device = 6;
+	sent.written[2].device = 5;
+	sent.n_written = 3;
 	sent.fsuid = fsuid;
 	await(&d, &sent);
 	ends(&d, 7, signal ? signal : 1 << 8, TARGET);
@@ -246,6 +257,41 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_SIGNAL);
 	}
 	deaths_free(&d);
+}
+
+static enum profile_limit full_quota(struct wire_written written, bool passes_quotas, uint32_t id,
+				     uint64_t left)
+{
+	struct wire_ending sent = signal_to(7, 0, WIRE_BY_KERNEL, 1);
+	enum profile_limit limit = PROFILE_NO_LIMIT;
+	struct deaths d = {0};
+
+	sent.written[sent.n_written++] = written;
+	sent.passes_quotas = passes_quotas;
+	await(&d, &sent);
+	ends(&d, 7, 1 << 8, TARGET);
+	if (d.sure.n) {
+		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_REFUSAL);
+		assert_string_equal(d.sure.deaths[0].file_system, "/caf\xef\xbf\xbd");
+		assert_int_equal(d.sure.deaths[0].quota_id, id);
+		assert_int_equal(d.sure.deaths[0].left_bytes, left);
+		limit = d.sure.deaths[0].refused_by;
+	}
+	deaths_free(&d);
+	return limit;
+}
+
+static void full_quotas(void **state)
+{
+	const struct wire_written of_user = {7, 1000, 102}, of_group = {7, 1001, 100};
+	const struct wire_written roomy = {7, 1001, 101}, elsewhere = {6, 1000, 100};
+
+	(void)state;
+	assert_int_equal(full_quota(of_user, false, 1000, 4096), PROFILE_QUOTA_OF_USER);
+	assert_int_equal(full_quota(of_group, false, 100, 0), PROFILE_QUOTA_OF_GROUP);
+	assert_int_equal(full_quota(of_user, true, 0, 0), PROFILE_NO_LIMIT);
+	assert_int_equal(full_quota(roomy, false, 0, 0), PROFILE_NO_LIMIT);
+	assert_int_equal(full_quota(elsewhere, false, 0, 0), PROFILE_NO_LIMIT);
 }
 
 static void full_file_systems(void **state)
@@ -386,6 +432,7 @@ int main(void)
 		cmocka_unit_test(classes),
 		cmocka_unit_test(exceptions_that_abort),
 		cmocka_unit_test(full_file_systems),
+		cmocka_unit_test(full_quotas),
 		cmocka_unit_test(no_more_than_the_most),
 		cmocka_unit_test(exceptions),
 		cmocka_unit_test(exception_is_told_once),

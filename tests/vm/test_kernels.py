@@ -28,7 +28,8 @@ ANYWHERE = {
         "test_hostile.py::test_command_inherits", "test_hostile.py::test_does_not_profile_itself",
     ],
     "before 6.16, memory is gone when a process that exits is told of": [
-        "test_ends.py::test_refused_and_exits", "test_ends.py::test_full_file_system_and_exits"],
+        "test_ends.py::test_refused_and_exits", "test_ends.py::test_full_file_system_and_exits",
+        "test_ends.py::test_over_quota_and_exits"],
     "tools of a whole system, and capabilities that are not enough before 6.6": ["test_deploy.py"],
     "minutes under emulation": [
         "test_checkpoints.py::test_flood", "test_checkpoints.py::test_full_ring",

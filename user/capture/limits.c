@@ -24,14 +24,17 @@ void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid
 						.time_ns = now_ns});
 }
 
-bool limits_disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk)
+bool limits_disk(void *context, const struct wire_written *written, bool as_root,
+		 struct profile_disk *disk)
 {
 	struct file_system_room room;
 
 	(void)context;
-	if (!file_system_of(device, as_root, disk->mount, sizeof(disk->mount), &room))
+	if (!file_system_of(written, as_root, disk->mount, sizeof(disk->mount), &room))
 		return false;
 	disk->size = room.size;
 	disk->left = room.left;
+	disk->user = (struct profile_quota){room.user.limit, room.user.used};
+	disk->group = (struct profile_quota){room.group.limit, room.group.used};
 	return true;
 }

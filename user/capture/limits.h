@@ -12,6 +12,7 @@
 void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid, bool is_apart);
 
 /* For struct profile_config. */
-bool limits_disk(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
+bool limits_disk(void *context, const struct wire_written *written, bool as_root,
+		 struct profile_disk *disk);
 
 #endif

@@ -209,7 +209,12 @@ static void say_refusal(struct ending *ending, const struct recording_death *dea
 {
 	char usage[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX];
 
-	if (death->file_system)
+	if (death->file_system && death->quota_of)
+		say(ending,
+		    " while %s were left of the quota of %.32s, %s, on the file system at %.200s",
+		    units_bytes_for_people(usage, death->left), death->quota_of,
+		    units_bytes_for_people(limit, death->limit), death->file_system);
+	else if (death->file_system)
 		say(ending, " while %s were left of the file system at %.200s",
 		    units_bytes_for_people(usage, death->left), death->file_system);
 	else if (death->mappings_max)

@@ -97,6 +97,16 @@ static void put_signal(struct filling *f, const struct profile_death *death)
 	put(f, "refused_by", &f->into->refused_by, profile_limit_name(death->refused_by));
 }
 
+static void put_quota(struct filling *f, const struct profile_death *death)
+{
+	const bool of_user = death->refused_by == PROFILE_QUOTA_OF_USER;
+	const bool of_group = death->refused_by == PROFILE_QUOTA_OF_GROUP;
+	char whose[32];
+
+	snprintf(whose, sizeof(whose), "%s %" PRIu32, of_user ? "user" : "group", death->quota_id);
+	put(f, "quota_of", &f->into->quota_of, of_user || of_group ? whose : NULL);
+}
+
 static void put_oom(struct filling *f, const struct profile_death *death)
 {
 	const bool oom = death->how == PROFILE_BY_OOM;
@@ -111,8 +121,9 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 		   struct recording_death *into)
 {
 	const bool by_mappings = death->refused_by == PROFILE_MAPPINGS;
-	const bool by_disk = death->refused_by == PROFILE_FILE_SYSTEM;
-	const bool by_size = death->path || (death->refused_by && !by_mappings && !by_disk);
+	const bool by_disk = death->refused_by >= PROFILE_FILE_SYSTEM;
+	const bool by_size = death->path || (death->refused_by && !by_mappings &&
+					     death->refused_by != PROFILE_FILE_SYSTEM);
 	struct filling filling = {.into = into, .arena = arena};
 
 	*into = (struct recording_death){
@@ -149,6 +160,7 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 	put(&filling, "phase", &into->phase, death->left ? death->left : death->phase);
 	put(&filling, "exception", &into->exception, death->exception);
 	put(&filling, "file_system", &into->file_system, death->file_system);
+	put_quota(&filling, death);
 	put_oom(&filling, death);
 	put_signal(&filling, death);
 	return filling.err;

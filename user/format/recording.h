@@ -265,6 +265,7 @@ struct recording_death {
 	char *exception;      /* "MemoryError: Unable to allocate ..." */
 	bool in_thread;	      /* which it ended; the process went on */
 	char *file_system;    /* that is full: where it is mounted */
+	char *quota_of;	      /* "user 1000": whose is full there; NULL: all of it is */
 	uint64_t left;	      /* bytes of it */
 	char *signal, *fault; /* "SIGSEGV", "stack overflow" */
 	char *address;	      /* of the fault: "0x7ffe0010" */

@@ -54,6 +54,7 @@ bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, b
 }
 
 struct question {
+	const struct wire_written *written;
 	const char *mount;
 	bool as_root;
 };
@@ -68,6 +69,8 @@ static bool ask(const struct question *q, struct file_system_room *room)
 	*room = (struct file_system_room){
 		.size = (uint64_t)vfs.f_blocks * vfs.f_frsize,
 		.left = (uint64_t)(q->as_root ? vfs.f_bfree : vfs.f_bavail) * vfs.f_frsize};
+	quota_read(q->mount, QUOTA_USER, q->written->uid, &room->user);
+	quota_read(q->mount, QUOTA_GROUP, q->written->gid, &room->group);
 	return room->size;
 }
 
@@ -92,16 +95,16 @@ static bool ask_aside(struct question *q, struct file_system_room *room)
 	return knows;
 }
 
-bool file_system_of(uint32_t device, bool as_root, char *mount, size_t size,
+bool file_system_of(const struct wire_written *written, bool as_root, char *mount, size_t size,
 		    struct file_system_room *room)
 {
-	struct question q = {mount, as_root};
+	struct question q = {written, mount, as_root};
 	bool is_local, is_there;
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
 
 	if (!mounts)
 		return false;
-	is_there = file_system_find(mounts, device, mount, size, &is_local);
+	is_there = file_system_find(mounts, written->device, mount, size, &is_local);
 	fclose(mounts);
 	return is_there && (is_local ? ask(&q, room) : ask_aside(&q, room));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* file_system.h - where a file system is mounted, and how much room it has. */
+/* file_system.h - where a file system is mounted, how much room it has, and of whose quota. */
 #ifndef QPROF_FILE_SYSTEM_H
 #define QPROF_FILE_SYSTEM_H
 
@@ -8,15 +8,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "bpf/wire.h"
+#include "kernel/quota.h"
+
 struct file_system_room {
-	uint64_t size, left; /* bytes */
+	uint64_t size, left;	  /* bytes */
+	struct quota user, group; /* of the owners of the files */
 };
 
 /*
- * device: as the kernel numbers it (s_dev). as_root: what is kept for root is left, too. Returns
- * false if none of our mounts shows it, or if it does not answer.
+ * The file system of these files. as_root: what is kept for root is left, too. Returns false if
+ * none of our mounts shows it, or if it does not answer.
  */
-bool file_system_of(uint32_t device, bool as_root, char *mount, size_t size,
+bool file_system_of(const struct wire_written *written, bool as_root, char *mount, size_t size,
 		    struct file_system_room *room);
 
 /*

@@ -46,7 +46,7 @@ static bool death_ok(const struct wire_death *death, size_t size)
 static bool ending_ok(const struct wire_ending *ending, size_t size)
 {
 	return size >= sizeof(*ending) && ending->by <= WIRE_BY_TREE && ending->signal <= 64 &&
-	       ending->n_devices <= WIRE_DEVICES_MAX;
+	       ending->n_written <= WIRE_WRITTEN_MAX;
 }
 
 static bool gpu_ok(const struct wire_gpu *gpu, size_t size)

@@ -135,6 +135,9 @@ const char *profile_limit_name(enum profile_limit limit)
 		return "vm.overcommit_memory";
 	case PROFILE_FILE_SYSTEM:
 		return "file system";
+	case PROFILE_QUOTA_OF_USER:
+	case PROFILE_QUOTA_OF_GROUP:
+		return "quota";
 	case PROFILE_NO_LIMIT:
 		break;
 	}
@@ -197,11 +200,41 @@ static bool may_have_no_room(const struct wire_ending *wire)
 }
 
 /* Less than that is left: a write of a buffer may fail. */
-static bool is_full(const struct profile_disk *disk)
+static bool is_full(uint64_t left, uint64_t size)
 {
 	static const uint64_t LEAST = 1 << 20;
 
-	return disk->left < LEAST && disk->left <= disk->size / 16;
+	return left < LEAST && left <= size / 16;
+}
+
+static bool find_quota(struct profile_death *death, enum profile_limit by, uint32_t id,
+		       const struct profile_quota *quota)
+{
+	const uint64_t left =
+		quota->limit - (quota->used < quota->limit ? quota->used : quota->limit);
+
+	if (!quota->limit || !is_full(left, quota->limit))
+		return false;
+	death->refused_by = by;
+	death->quota_id = id;
+	death->left_bytes = left;
+	death->limit = quota->limit;
+	death->usage = quota->used;
+	return true;
+}
+
+/* A quota comes last: where nothing is left of the file system, more of it would be no help. */
+static bool find_refusing_disk(struct profile_death *death, const struct wire_ending *wire,
+			       const struct wire_written *written, const struct profile_disk *disk)
+{
+	if (is_full(disk->left, disk->size)) {
+		death->refused_by = PROFILE_FILE_SYSTEM;
+		death->left_bytes = disk->left;
+		return true;
+	}
+	return !wire->passes_quotas &&
+	       (find_quota(death, PROFILE_QUOTA_OF_USER, written->uid, &disk->user) ||
+		find_quota(death, PROFILE_QUOTA_OF_GROUP, written->gid, &disk->group));
 }
 
 /* Returns 0, or -ENOMEM. */
@@ -211,16 +244,16 @@ static int find_full(struct profile_death *death, const struct wire_ending *wire
 	struct profile_disk disk;
 	const size_t room = sizeof(disk.mount) * TEXT_GROWTH + 1;
 
-	for (uint32_t i = 0; config->disk && i < wire->n_devices; i++) {
-		if (!config->disk(config->context, wire->devices[i], !wire->fsuid, &disk) ||
-		    !is_full(&disk))
+	for (uint32_t i = 0; config->disk && i < wire->n_written; i++) {
+		const struct wire_written *written = &wire->written[i];
+
+		if (!config->disk(config->context, written, !wire->fsuid, &disk) ||
+		    !find_refusing_disk(death, wire, written, &disk))
 			continue;
 		death->file_system = malloc(room);
 		if (!death->file_system)
 			return -ENOMEM;
 		text_repair(death->file_system, room, disk.mount, strlen(disk.mount), NULL);
-		death->refused_by = PROFILE_FILE_SYSTEM;
-		death->left_bytes = disk.left;
 		return 0;
 	}
 	return 0;
@@ -273,7 +306,7 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 		.tree = memory_from_wire(&wire->tree, page_size),
 		.own = memory_from_wire(&wire->own, page_size),
 		.phase = phase,
-		.in_file = wire->signal == SIGBUS && wire->n_devices,
+		.in_file = wire->signal == SIGBUS && wire->n_written,
 	};
 	struct profile_death *new;
 	int err;

@@ -33,7 +33,8 @@ struct machine_config {
 	size_t max_processes;	    /* 0: MACHINE_PROCESSES */
 	/* As in struct profile_config. */
 	const char *(*site_name)(void *context, uint32_t site);
-	bool (*disk)(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
+	bool (*disk)(void *context, const struct wire_written *written, bool as_root,
+		     struct profile_disk *disk);
 	void *context;
 };
 

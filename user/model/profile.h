@@ -296,6 +296,8 @@ enum profile_limit {
 	PROFILE_LOCKED,
 	PROFILE_OVERCOMMIT,
 	PROFILE_FILE_SYSTEM,
+	PROFILE_QUOTA_OF_USER, /* of a file system */
+	PROFILE_QUOTA_OF_GROUP,
 };
 
 /* A process ended badly. Some is known of PROFILE_BY_OOM only: scope, path, with_swap, asked_by. */
@@ -314,8 +316,9 @@ struct profile_death {
 	char sender_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
 	uint64_t mappings, mappings_max;     /* of PROFILE_MAPPINGS */
 	char *exception, *left;		     /* its words; the phase that it left first, or NULL */
-	char *file_system;		     /* of PROFILE_FILE_SYSTEM: where it is mounted */
-	uint64_t left_bytes;		     /* of it */
+	char *file_system;		     /* of that or its quotas: where it is mounted */
+	uint64_t left_bytes;		     /* of it, or of the quota */
+	uint32_t quota_id;		     /* whose that is: uid, or gid */
 	enum profile_limit refused_by;
 	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
 	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
@@ -330,10 +333,15 @@ struct profile_death {
 	bool in_thread;	     /* the process went on */
 };
 
+struct profile_quota {
+	uint64_t limit, used; /* bytes; a limit of 0: none */
+};
+
 /* A file system. */
 struct profile_disk {
 	char mount[1024]; /* where; may be no UTF-8 */
 	uint64_t size, left;
+	struct profile_quota user, group; /* of the owners of a file */
 };
 
 struct profile_config {
@@ -343,8 +351,9 @@ struct profile_config {
 	/* Returns the name of a site's probe, for steps that carry no other name. The text must
 	 * outlive the profile. */
 	const char *(*site_name)(void *context, uint32_t site);
-	/* How much room a file system has, by its s_dev. Returns false if nobody knows. */
-	bool (*disk)(void *context, uint32_t device, bool as_root, struct profile_disk *disk);
+	/* How much room there is for a file. Returns false if nobody knows. */
+	bool (*disk)(void *context, const struct wire_written *written, bool as_root,
+		     struct profile_disk *disk);
 	/* What a process's environment says of its rank. NULL: nobody asks. */
 	struct rank (*rank)(void *context, uint32_t tgid, uint64_t started_ns);
 	/* Returns where the process finds a file, by its path in its file system. The caller frees

@@ -24,7 +24,7 @@ import harness
 from harness import BUILD, Audit, program, wait_for
 
 
-KINDS = {"qprof_process_starts_total": 12, "qprof_job_starts_total": 8, "qprof_phases_total": 3}
+KINDS = {"qprof_process_starts_total": 20, "qprof_job_starts_total": 8, "qprof_phases_total": 3}
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import exporting
+import groups
 import harness
 
 
@@ -128,6 +129,20 @@ def disk():
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def slow_weights(disk):
+    """(8 MiB, the cgroup.procs of who reads them at 10 MiB/s), for who drops what is in the page cache first"""
+    path = disk / "weights"
+    path.write_bytes(b"w" * (8 * harness.MIB))
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    device = os.stat(path).st_dev
+    number, most = f"{os.major(device)}:{os.minor(device)}", 10 * harness.MIB
+    with groups.cgroup("blkio", {"blkio.throttle.read_bps_device": f"{number} {most}"},
+                       {"io.max": f"{number} rbps={most}"}) as procs:
+        yield path, procs
 
 
 @pytest.fixture

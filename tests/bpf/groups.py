@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory cgroups that tests make, and leave none of behind."""
+"""Cgroups that tests make, and leave none of behind."""
 
 import contextlib
 import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from harness import wait_for
 
 LIMITS = {False: "memory.max", True: "memory.limit_in_bytes"}  # by whether it is v1
 NO_SWAP = {False: ("memory.swap.max", "0"), True: ("memory.swappiness", "0")}
+
+CGROUPS = Path("/sys/fs/cgroup")
+ON_V2 = (CGROUPS / "cgroup.controllers").exists()
 
 
 def hierarchy():
@@ -77,3 +82,25 @@ class Limited:
 
     def __exit__(self, *_):
         remove(self.outer)
+
+
+@contextlib.contextmanager
+def cgroup(controller, v1, v2):
+    """A cgroup of our own with these values of its files; what is started meanwhile is in it."""
+    root = CGROUPS if ON_V2 else CGROUPS / controller
+    mine = root / f"qprof-test-{os.getpid()}"
+    try:
+        if ON_V2:
+            (root / "cgroup.subtree_control").write_text(f"+{'io' if controller == 'blkio' else controller}",
+                                                         encoding="ascii")
+        mine.mkdir()
+        for name, value in (v2 if ON_V2 else v1).items():
+            (mine / name).write_text(str(value), encoding="ascii")
+    except OSError as why:
+        if mine.is_dir():
+            mine.rmdir()
+        pytest.skip(f"no {controller} cgroup can be made here: {why}")
+    try:
+        yield mine / "cgroup.procs"
+    finally:
+        mine.rmdir()

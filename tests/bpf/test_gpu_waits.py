@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How long threads waited for a GPU: against a library in place of the driver's, which waits without one."""
 
-import os
-
 import pytest
 
 from harness import assert_nothing_lost, process_of, program, run_qprof
-from test_waits import cgroup, slow, thread_time
+from test_waits import slow, thread_time
 
 
 def of_others(phase, threads):
@@ -77,17 +75,9 @@ def test_threads_that_are_killed_in_there(unhurried):
     assert "gpu_wait_secs" not in process_of(run.profile, phase["pid"])[0]
 
 
-def test_what_a_copy_reads_from_storage(unhurried, disk):
+def test_what_a_copy_reads_from_storage(unhurried, slow_weights):
     """A copy from a mapped file: to read that is no wait for the GPU."""
-    path = disk / "weights"
-    path.write_bytes(b"w" * (8 << 20))
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-    device = os.stat(path).st_dev
-    number, most = f"{os.major(device)}:{os.minor(device)}", 10 << 20
-    with cgroup("blkio", {"blkio.throttle.read_bps_device": f"{number} {most}"},
-                {"io.max": f"{number} rbps={most}"}) as procs:
-        run = unhurried(program("gpu_waits"), "file", 1, 1000, path, procs, options=["--waits", "--as-root"])
+    run = unhurried(program("gpu_waits"), "file", 1, 1000, *slow_weights, options=["--waits", "--as-root"])
     phase, stall, whole = thread_time(run.profile, "Wait")
     assert stall["storage_wait_secs"] > 0.5, f"8 MiB at 10 MiB/s: {phase}"
     assert phase["gpu_wait_secs"] == near(run.truth["inside"] - stall["storage_wait_secs"] - stall["cpu_wait_secs"]), (

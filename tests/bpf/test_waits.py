@@ -3,11 +3,11 @@
 
 import os
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from groups import cgroup
 from harness import assert_nothing_lost, process_of, program, row_of, run_qprof
 
 SLEEPS = ("storage_wait_secs", "lock_wait_secs", "sleep_secs")
@@ -102,32 +102,8 @@ print(json.dumps({"before": before}), flush=True)
     assert before > 0.2 and got < before / 2, (before, got)
 
 
-CGROUPS = Path("/sys/fs/cgroup")
-ON_V2 = (CGROUPS / "cgroup.controllers").exists()
 # Before 6.6 the kernel does not say for how long a quota stops a run queue.
 TELLS_STOPS = tuple(int(number) for number in os.uname().release.split(".")[:2]) >= (6, 6)
-
-
-@contextmanager
-def cgroup(controller, v1, v2):
-    """A cgroup of our own with these values of its files; what is started meanwhile is in it."""
-    root = CGROUPS if ON_V2 else CGROUPS / controller
-    mine = root / f"qprof-test-{os.getpid()}"
-    try:
-        if ON_V2:
-            (root / "cgroup.subtree_control").write_text(f"+{'io' if controller == 'blkio' else controller}",
-                                                         encoding="ascii")
-        mine.mkdir()
-        for name, value in (v2 if ON_V2 else v1).items():
-            (mine / name).write_text(str(value), encoding="ascii")
-    except OSError as why:
-        if mine.is_dir():
-            mine.rmdir()
-        pytest.skip(f"no {controller} cgroup can be made here: {why}")
-    try:
-        yield mine / "cgroup.procs"
-    finally:
-        mine.rmdir()
 
 
 def thread_time(profile, name):
@@ -301,16 +277,8 @@ with qprof.scope("Read"):
 """
 
 
-def test_a_slow_device(script, disk):
-    path = disk / "weights"
-    path.write_bytes(b"w" * (8 << 20))
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-    device = os.stat(path).st_dev
-    number, most = f"{os.major(device)}:{os.minor(device)}", 10 << 20
-    with cgroup("blkio", {"blkio.throttle.read_bps_device": f"{number} {most}"},
-                {"io.max": f"{number} rbps={most}"}) as procs:
-        run = script(READS, path, procs, options=["--waits", "--as-root"])
+def test_a_slow_device(script, slow_weights):
+    run = script(READS, *slow_weights, options=["--waits", "--as-root"])
     phase, stall, _ = thread_time(run.profile, "Read")
     assert phase["duration_secs"] > 0.5, f"8 MiB at 10 MiB/s: {phase}"
     assert stall["storage_wait_secs"] >= 0.9 * sum(stall.values()), (phase, stall)

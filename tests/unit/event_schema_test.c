@@ -17,6 +17,9 @@ enum { JOB_INDEX = 5, SITE_OF_SUMMARIES = 1 };
 
 static const struct cgroup pod = {
 	.path = "/k", .container = "c0", .pod = "p0", .runtime = "docker"};
+/* What is in a line only where there is any. */
+static const struct profile_usage waited = {
+	.storage_wait_ns = 1, .lock_wait_ns = 2, .sleep_ns = 3, .gpu_wait_ns = 4};
 static const struct event_owner owner = {.uid = 1000, .user = "alice", .cgroup = &pod};
 
 static const char *name_of_site(void *context, uint32_t site)
@@ -54,6 +57,10 @@ static struct machine_job *feed_job(struct machine *m)
 		r.h.job = JOB_INDEX;
 		r.cp.site = SITE_OF_SUMMARIES;
 		r.cp.value_state = WIRE_VALUE_UINT;
+		r.cp.tree.usage.storage_wait_ns = waited.storage_wait_ns;
+		r.cp.tree.usage.lock_wait_ns = waited.lock_wait_ns;
+		r.cp.tree.usage.sleep_ns = waited.sleep_ns;
+		r.cp.tree.usage.gpu_wait_ns = waited.gpu_wait_ns;
 		feed(m, &r, &news);
 	}
 	snprintf(news.job->rule, sizeof(news.job->rule), "llama");
@@ -70,6 +77,7 @@ static void write_processes(struct event_lines *l, struct machine_job *job)
 		.cmdline_cut = true,
 		.flags = WIRE_PROCESS_ATTACHED,
 		.memory.peak_hugetlb = 4096,
+		.usage = waited,
 		.end_ns = 2,
 	};
 
@@ -87,6 +95,7 @@ static void write_job(struct event_lines *l, struct machine *m, struct machine_j
 		.name = {.text = "Layer", .cut = true, .unreadable = true},
 		.step = "Layer Start",
 		.tree.hugetlb = 4096,
+		.tree_usage = waited,
 		.metrics = metrics,
 		.n_metrics = EVENT_METRICS_MAX + 1,
 	};
@@ -262,7 +271,7 @@ static void test_schema_with_an_unknown_key(void **state)
 	}
 }
 
-/* Lines with usage have and require each quantity that an audit has. */
+/* Lines with usage have and require each quantity that an audit has without being asked. */
 static void test_quantities_are_required(void **state)
 {
 	static const char *const events[] = {"process_exit", "job_end", "checkpoint"};
@@ -272,13 +281,13 @@ static void test_quantities_are_required(void **state)
 	(void)state;
 	assert_true(parse(text, strlen(text), &schema));
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events) * N_QUANTITIES; i++) {
-		const char *key = quantities[i % N_QUANTITIES].event_key;
+		const struct quantity *q = &quantities[i % N_QUANTITIES];
 		const yaml_node_t *required =
 			find(&schema, schema_of(&schema, events[i / N_QUANTITIES]), "required");
-		bool found = !quantities[i % N_QUANTITIES].in_audits;
+		bool found = !q->in_audits || q->if_asked;
 
 		for (size_t k = 0; k < size(required); k++)
-			found |= !strcmp(scalar(item(&schema, required, k)), key);
+			found |= !strcmp(scalar(item(&schema, required, k)), q->event_key);
 		assert_true(found);
 	}
 	yaml_document_delete(&schema);

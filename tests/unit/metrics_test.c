@@ -15,7 +15,7 @@
 
 #define MINUTE 60000000000ull
 
-enum { ALICE = 1000, BOB = 1001, ROWS = 20 /* of a process */ };
+enum { ALICE = 1000, BOB = 1001, ROWS = 20 /* of a process */, WAITS = 4 /* more */ };
 
 /* As processes are named in all of these: by their command alone. */
 static struct series *take(struct metrics *m, const char *command, uint32_t owner, uint64_t now)
@@ -169,6 +169,27 @@ static void beyond_the_limit_is_other(void **state)
 	metrics_free(m);
 }
 
+/* What nobody looks for is not told, not even as 0, and takes no room. */
+static void what_threads_wait_for(void **state)
+{
+	static const char line[] =
+		"qprof_process_sleep_seconds_total{command=\"a\",container=\"\",job_name=\"\"} "
+		"0.000000000";
+	const struct metrics_config config = {.labels = METRIC_USUAL_LABELS, .waits = true};
+	struct metrics *without = new_metrics(0), *with = metrics_new(&config);
+
+	(void)state;
+	assert_non_null(with);
+	take(without, "a", ALICE, 0);
+	take(with, "a", ALICE, 0);
+	has_no(without, "sleep");
+	has_line(with, line);
+	assert_int_equal(metrics_n_series(without), ROWS);
+	assert_int_equal(metrics_n_series(with), ROWS + WAITS);
+	metrics_free(without);
+	metrics_free(with);
+}
+
 /* A label set makes room when nobody has used it for a while, and goes on where it was. */
 static void one_that_comes_back_goes_on(void **state)
 {
@@ -318,6 +339,7 @@ int main(void)
 		cmocka_unit_test(labels_can_be_left_out_and_asked_for),
 		cmocka_unit_test(one_called_other_is_no_second_series),
 		cmocka_unit_test(beyond_the_limit_is_other),
+		cmocka_unit_test(what_threads_wait_for),
 		cmocka_unit_test(one_that_comes_back_goes_on),
 		cmocka_unit_test(one_that_nobody_uses_is_told_for_a_while),
 		cmocka_unit_test(names_without_end_are_bounded),

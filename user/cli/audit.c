@@ -84,6 +84,7 @@ static int make_chosen(struct audit_command *command, struct error *err)
 		return error_set(err, "out of memory");
 	listener_append(&capture->listeners, listener);
 	command->metrics.metrics.limits = listener;
+	command->metrics.metrics.waits = capture->engine.waits;
 	if (audit_metrics_listener(&command->metrics, &listener, err))
 		return -1;
 	listener_append(&capture->listeners, listener);

@@ -37,6 +37,10 @@ const struct command_option common_options[] = {
 	 "Take these probes as checkpoints, too; * and ? match (repeatable)", OPT_TEXTS,
 	 INTO(struct common_options, patterns), .accepts = is_pattern,
 	 .wrong = "say PROVIDER:NAME, such as python:gc__start"},
+	{0, "waits", NULL,
+	 "Tell apart what threads sleep for: storage, locks, anything else; this looks at each "
+	 "context switch of the machine",
+	 OPT_FLAG, INTO(struct common_options, capture.engine.waits)},
 	{0, "count-splice", NULL,
 	 "Count splice and its like and native AIO also where only probes in libc and libaio can: "
 	 "each fork of the machine takes longer meanwhile",

@@ -52,10 +52,6 @@ static const struct command_option options[] = {
 	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
 	 OPT_COUNT, INTO(struct run_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 65536 /* some 20 MiB of kernel memory when all are in use */},
-	{0, "waits", NULL,
-	 "Tell apart what threads sleep for: storage, locks, anything else; this looks at each "
-	 "context switch of the machine",
-	 OPT_FLAG, INTO(struct run_command, common.capture.engine.waits)},
 	{0, "stacks", NULL,
 	 "Sample which functions make memory grow: by phase, in the profile and its reports",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.stacks)},

@@ -64,21 +64,25 @@ const struct record record_run = RECORD(run, "qprof", run_fields, NULL);
 	 .since = (since_), .means = (means_)},
 #define IS_IF_ANY_EVERYWHERE	      false
 #define IS_IF_ANY_IF_ANY	      true
+#define IS_IF_ANY_IF_ASKED	      true
 #define IS_IF_ANY_IN_RUNS	      true
 #define IS_IF_ANY_IN_TREES	      true
 #define IS_IF_ANY_TOTALS	      false
 #define IF_EVERYWHERE_EVERYWHERE(...) __VA_ARGS__
 #define IF_EVERYWHERE_IF_ANY(...)     __VA_ARGS__
+#define IF_EVERYWHERE_IF_ASKED(...)   __VA_ARGS__
 #define IF_EVERYWHERE_IN_RUNS(...)    __VA_ARGS__
 #define IF_EVERYWHERE_IN_TREES(...)   __VA_ARGS__
 #define IF_EVERYWHERE_TOTALS(...)
 #define IF_PROCESS_EVERYWHERE(...) __VA_ARGS__
 #define IF_PROCESS_IF_ANY(...)	   __VA_ARGS__
+#define IF_PROCESS_IF_ASKED(...)   __VA_ARGS__
 #define IF_PROCESS_IN_RUNS(...)	   __VA_ARGS__
 #define IF_PROCESS_IN_TREES(...)
 #define IF_PROCESS_TOTALS(...)
 #define IF_TOTALS_EVERYWHERE(...)
 #define IF_TOTALS_IF_ANY(...)
+#define IF_TOTALS_IF_ASKED(...)
 #define IF_TOTALS_IN_RUNS(...)
 #define IF_TOTALS_IN_TREES(...)
 #define IF_TOTALS_TOTALS(...) __VA_ARGS__

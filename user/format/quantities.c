@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 
-enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS, IN_TREES };
+enum { TOTALS, EVERYWHERE, IF_ANY, IF_ASKED, IN_RUNS, IN_TREES };
 
 #define QUANTITY(member, stem_, unit_, where, group_, words_, column_, compared, row, since_,      \
 		 means, ...)                                                                       \
@@ -14,7 +14,8 @@ enum { TOTALS, EVERYWHERE, IF_ANY, IN_RUNS, IN_TREES };
 		.event_key = QUANTITY_EVENT_##unit_(member, stem_),                                \
 		.unit = QUANTITY_##unit_,                                                          \
 		.everywhere = (where) != TOTALS,                                                   \
-		.if_any = (where) == IF_ANY,                                                       \
+		.if_any = (where) == IF_ANY || (where) == IF_ASKED,                                \
+		.if_asked = (where) == IF_ASKED,                                                   \
 		.in_audits = (where) != IN_RUNS && (where) != IN_TREES,                            \
 		.group = QUANTITY_##group_,                                                        \
 		.words = (words_),                                                                 \

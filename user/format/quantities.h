@@ -53,14 +53,15 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
  * front; events and traces have the exact number, "io_read_bytes".
  * where: EVERYWHERE is rows, phases, processes, totals, jobs, containers, users and events; TOTALS
  * is totals and events. IF_ANY is as EVERYWHERE, but a profile has the key only where there is any;
- * IN_RUNS the same, of runs alone: no audit has it. IN_TREES is as IN_RUNS, but processes alone
- * lack it.
- * words: for people, of a track and of a column. NULL: in no track and no table. compared: by diff,
- * and told to Prometheus. OWN is one called by the stem, for what is EVERYWHERE. diff sums up
- * several for IO and CPU (compare.c), and has none for NONE; the names that Prometheus has for
- * these three are in metrics.c. row: QUARK is a key that AMD Quark's rows have too, with two
- * decimals; the number of bytes is beside it. since: 1 is the first format of a profile. Tables
- * leave a later quantity out if no item has it.
+ * IF_ASKED is as IF_ANY, but events have it only where there is any, too, and metrics only with
+ * --waits, for else nobody looks; IN_RUNS is as IF_ANY, of runs alone: no audit has it. IN_TREES is
+ * as IN_RUNS, but processes alone lack it. words: for people, of a track and of a column. NULL: in
+ * no track and no table. compared: by diff, and told to Prometheus. OWN is one called by the stem,
+ * for what is EVERYWHERE; TOLD is one that Prometheus alone is told. diff sums up several for IO
+ * and CPU (compare.c), and has none for NONE; the names that Prometheus has for these three are in
+ * metrics.c. row: QUARK is a key that AMD Quark's rows have too, with two decimals; the number of
+ * bytes is beside it. since: 1 is the first format of a profile. Tables leave a later quantity out
+ * if no item has it.
  */
 #define USAGE_QUANTITIES(Q, ...)                                                                   \
 	Q(io_read, "io_read", BYTES, EVERYWHERE, CALLS, "read by calls", NULL, IO, OWN, 1,         \
@@ -99,16 +100,16 @@ extern const struct quantity_titles quantity_groups[QUANTITY_GROUPS];
 	  __VA_ARGS__)                                                                             \
 	Q(reclaim_cpu_ns, "reclaim_cpu", NS, IN_RUNS, STALLS, NULL, NULL, NONE, OWN, 3,            \
 	  "the part of reclaim in which they ran: in cpu_time, too", __VA_ARGS__)                  \
-	Q(storage_wait_ns, "storage_wait", NS, IN_RUNS, STALLS, "waited for storage", "STORAGE",   \
-	  NONE, OWN, 3,                                                                            \
+	Q(storage_wait_ns, "storage_wait", NS, IF_ASKED, STALLS, "waited for storage", "STORAGE",  \
+	  TOLD, OWN, 3,                                                                            \
 	  "time in which threads slept until I/O was done; absent: none, or without "              \
 	  "--waits",                                                                               \
 	  __VA_ARGS__)                                                                             \
-	Q(lock_wait_ns, "lock_wait", NS, IN_RUNS, STALLS, "waited for locks", "LOCKS", NONE, OWN,  \
+	Q(lock_wait_ns, "lock_wait", NS, IF_ASKED, STALLS, "waited for locks", "LOCKS", TOLD, OWN, \
 	  3, "the same in futex(2): for another thread", __VA_ARGS__)                              \
-	Q(sleep_ns, "sleep", NS, IN_RUNS, STALLS, "slept", "SLEEP", NONE, OWN, 3,                  \
+	Q(sleep_ns, "sleep", NS, IF_ASKED, STALLS, "slept", "SLEEP", TOLD, OWN, 3,                 \
 	  "the same for anything else: a child, a pipe, a timer", __VA_ARGS__)                     \
-	Q(gpu_wait_ns, "gpu_wait", NS, IN_RUNS, STALLS, "waited for a GPU", "FOR GPU", NONE, OWN,  \
+	Q(gpu_wait_ns, "gpu_wait", NS, IF_ASKED, STALLS, "waited for a GPU", "FOR GPU", TOLD, OWN, \
 	  3,                                                                                       \
 	  "time in which threads were in calls that wait for a GPU, waits for a CPU apart; "       \
 	  "absent: none",                                                                          \
@@ -168,6 +169,7 @@ struct quantity {
 	unsigned int since;
 	bool everywhere; /* false: in totals and events only */
 	bool if_any;
+	bool if_asked; /* if_any, too */
 	bool in_audits;
 };
 

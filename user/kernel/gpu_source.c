@@ -43,10 +43,11 @@ void gpu_source_hold(struct qprof_bpf *engines)
 	bpf_program__set_autoload(engines->progs.gpu_forget, false);
 }
 
-/* Who waits for a GPU is told of runs alone: programs wait often. */
+/* Programs wait often, so in an audit who waits for a GPU is told only if the user asked. */
 static bool is_wanted(const struct qprof_bpf *bpf, uint32_t function)
 {
-	return !bpf->rodata->config.audit || gpu_functions[function].call.does != WIRE_GPU_WAITS;
+	return !bpf->rodata->config.audit || bpf->rodata->config.waits ||
+	       gpu_functions[function].call.does != WIRE_GPU_WAITS;
 }
 
 /* Names that several symbols have mean the first of them. */

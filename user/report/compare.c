@@ -31,6 +31,7 @@ const struct compare_metric_info compare_metrics[COMPARE_METRICS] = {
 #define INFO_IO(...)
 #define INFO_CPU(...)
 #define INFO_NONE(...)
+#define INFO_TOLD(...)
 #define INFO(member, stem, unit, w, g, words, c, compared, ...)                                    \
 	INFO_##compared(member, stem, unit, words)
 	USAGE_QUANTITIES(INFO, )};
@@ -219,6 +220,7 @@ static void add_usage(struct values *values, const struct user *user)
 #define ADD_IO(member)	       values->of[COMPARE_IO] += AMOUNT(member, user->usage->member);
 #define ADD_CPU(member)	       values->of[COMPARE_CPU] += AMOUNT(member, user->usage->member);
 #define ADD_NONE(member)
+#define ADD_TOLD(member)
 #define ADD(member, s, u, w, g, t, c, compared, ...) ADD_##compared(member)
 	USAGE_QUANTITIES(ADD, )
 }

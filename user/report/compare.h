@@ -34,6 +34,7 @@ enum compare_metric {
 #define COMPARE_METRIC_IO(member)
 #define COMPARE_METRIC_CPU(member)
 #define COMPARE_METRIC_NONE(member)
+#define COMPARE_METRIC_TOLD(member)
 #define COMPARE_METRIC(member, s, u, w, g, t, c, compared, ...) COMPARE_METRIC_##compared(member)
 	USAGE_QUANTITIES(COMPARE_METRIC, ) COMPARE_METRICS,
 };

@@ -116,9 +116,10 @@ static void put_cmdline(const struct event_lines *l, struct json_writer *j,
 static void put_usage(struct json_writer *j, const struct profile_usage *usage)
 {
 	for (size_t i = 0; i < N_QUANTITIES; i++) {
-		if (quantities[i].in_audits)
-			json_member_u64(j, quantities[i].event_key,
-					quantity_of(&quantities[i], usage));
+		const struct quantity *q = &quantities[i];
+
+		if (q->in_audits && (!q->if_asked || quantity_of(q, usage)))
+			json_member_u64(j, q->event_key, quantity_of(q, usage));
 	}
 }
 

@@ -233,7 +233,8 @@ static void count(struct meter *meter, struct metered_process *process,
 #define COUNT_EVERYWHERE(member)                                                                   \
 	COUNT_TOTALS(member)                                                                       \
 	series_add(process->series, M_PROCESS_##member, more);
-#define COUNT_IF_ANY(member) COUNT_EVERYWHERE(member)
+#define COUNT_IF_ANY(member)   COUNT_EVERYWHERE(member)
+#define COUNT_IF_ASKED(member) COUNT_EVERYWHERE(member)
 #define COUNT_TOTALS(member)                                                                       \
 	more = count_more(&process->seen.member, pub->usage.member);                               \
 	series_add(meter->machine, M_MACHINE_##member, more);

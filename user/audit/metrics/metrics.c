@@ -29,6 +29,7 @@ static const struct row {
 	enum metric_kind kind;
 	bool is_time;	  /* nanoseconds here, seconds in the text */
 	bool is_optional; /* 0 is not known, and left out */
+	bool is_asked;	  /* only if the user asked what threads wait for */
 } rows[] = {
 #define ROW(id, kind_, name_, type_, help_, ...)                                                   \
 	[id] = {.kind = kind_, .name = name_, .type = type_, .help = help_, __VA_ARGS__}
@@ -45,9 +46,12 @@ static const struct row {
 #define OWN_BYTES(stem) stem "_bytes_total"
 #define OWN_NS(stem)	stem "_seconds_total"
 #define OWN_COUNT(stem) stem "_total"
-#define ROW_OWN(member, stem, unit, words, of, prefix, whose)                                      \
+#define ROW_OF(asked, member, stem, unit, words, of, prefix, whose)                                \
 	ROW(M_##of##_##member, METRIC_##of, prefix OWN_##unit(stem), "counter",                    \
-	    "Of " whose ": " words ".", .is_time = QUANTITY_##unit == QUANTITY_NS),
+	    "Of " whose ": " words ".", .is_time = QUANTITY_##unit == QUANTITY_NS,                 \
+	    .is_asked = (asked)),
+#define ROW_OWN(...)  ROW_OF(false, __VA_ARGS__)
+#define ROW_TOLD(...) ROW_OF(true, __VA_ARGS__)
 #define ROW_IO(...)
 #define ROW_CPU(...)
 #define ROW_NONE(...)
@@ -336,9 +340,20 @@ static struct series *add(struct metrics *m, enum metric_kind kind, const char *
 	return NULL;
 }
 
-static size_t weight(enum metric_kind kind)
+static bool is_left_out(const struct metrics *m, const struct row *row)
 {
-	return kinds[kind].is_bounded ? kinds[kind].n : 0;
+	return row->is_asked && !m->config.waits;
+}
+
+/* How many series a label set of that kind has, where they are bounded. */
+static size_t weight(const struct metrics *m, enum metric_kind kind)
+{
+	const struct row *first = &rows[kinds[kind].first];
+	size_t n = 0;
+
+	for (size_t i = 0; kinds[kind].is_bounded && i < kinds[kind].n; i++)
+		n += !is_left_out(m, first + i);
+	return n;
 }
 
 /* owner_put() must follow. Returns NULL when out of memory. */
@@ -379,8 +394,8 @@ static void tell(struct metrics *m, struct series *series, struct owner *owner)
 	DL_APPEND(m->told[series->kind], series);
 	if (!owner)
 		return;
-	owner->n_series += weight(series->kind);
-	m->n_series += weight(series->kind);
+	owner->n_series += weight(m, series->kind);
+	m->n_series += weight(m, series->kind);
 }
 
 static void leave_idle(struct metrics *m, struct series *series)
@@ -420,8 +435,8 @@ static void retire(struct metrics *m, struct series *series)
 	leave_idle(m, series);
 	DL_DELETE(m->told[series->kind], series);
 	series->told = false;
-	m->n_series -= weight(series->kind);
-	series->owner->n_series -= weight(series->kind);
+	m->n_series -= weight(m, series->kind);
+	series->owner->n_series -= weight(m, series->kind);
 	series->owner->n_retired++;
 	DL_APPEND(m->retired, series);
 	if (++m->n_retired > MAX_RETIRED)
@@ -485,7 +500,7 @@ static struct series *begin(struct metrics *m, enum metric_kind kind, const char
 {
 	struct series *series;
 
-	if (kinds[kind].is_bounded && !make_room(m, owner, weight(kind), now_ns))
+	if (kinds[kind].is_bounded && !make_room(m, owner, weight(m, kind), now_ns))
 		return NULL;
 	series = find(m, key);
 	if (series)
@@ -671,7 +686,7 @@ void metrics_write(const struct metrics *m, bool self, FILE *out)
 	for (int metric = 0; metric < METRICS_N; metric++) {
 		const struct row *row = &rows[metric];
 
-		if (row->kind == METRIC_SELF && !self)
+		if ((row->kind == METRIC_SELF && !self) || is_left_out(m, row))
 			continue;
 		if (row->help)
 			fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help,

@@ -43,12 +43,14 @@ enum {
 #define METRIC_OF_MACHINE_EVERYWHERE(member)	    M_MACHINE_##member,
 #define METRIC_OF_MACHINE_IF_ANY(member)	    M_MACHINE_##member,
 #define METRIC_OF_MACHINE_TOTALS(member)	    M_MACHINE_##member,
+#define METRIC_OF_MACHINE_IF_ASKED(member)	    M_MACHINE_##member,
 #define METRIC_OF_MACHINE_IN_RUNS(member)
 #define METRIC_OF_MACHINE_IN_TREES(member)
 #define METRIC_OF_PROCESS(member, s, u, where, ...) METRIC_OF_PROCESS_##where(member)
 #define METRIC_OF_PROCESS_EVERYWHERE(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_IF_ANY(member)	    M_PROCESS_##member,
 #define METRIC_OF_PROCESS_TOTALS(member)
+#define METRIC_OF_PROCESS_IF_ASKED(member) M_PROCESS_##member,
 #define METRIC_OF_PROCESS_IN_RUNS(member)
 #define METRIC_OF_PROCESS_IN_TREES(member)
 #define METRIC_BESIDE(member, ...) M_PROCESS_##member,
@@ -109,6 +111,7 @@ struct metrics_config {
 	size_t max_series;   /* of processes, jobs and steps; 0: METRICS_SERIES */
 	uint64_t linger_ns;  /* how long an unused label set is told */
 	unsigned int labels; /* enum metric_label, for processes; METRIC_CONTAINER for jobs, too */
+	bool waits;	     /* it is known what threads wait for */
 };
 
 struct metrics;

@@ -231,7 +231,8 @@ static struct meter *new_meter(struct metrics_listener *p)
 	const struct meter_config config = {
 		.metrics = {.max_series = p->options->max_series,
 			    .linger_ns = linger * 1000000000,
-			    .labels = p->options->labels},
+			    .labels = p->options->labels,
+			    .waits = p->options->waits},
 		.page_size = sysconf(_SC_PAGESIZE),
 		.container = container_label,
 		.limits = limits_of,

@@ -15,6 +15,7 @@ struct metrics_options {
 	const struct exporter_addresses *listen; /* or NULL */
 	unsigned int max_series;		 /* 0: METRICS_SERIES */
 	unsigned int labels;			 /* enum metric_label */
+	bool waits;				 /* it is known what threads wait for */
 	const struct listener *limits;		 /* a job_limits_listener_new() */
 };
 

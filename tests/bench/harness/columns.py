@@ -128,10 +128,10 @@ def ours(env, pid):
     return Hooks(env, "ours", pid)
 
 
-def ours_elsewhere(env):
-    """The same with a process that sleeps: everything else is untracked."""
+def ours_elsewhere(env, what="ours"):
+    """The same with a process that sleeps: everything else is untracked. what: "waits" is with --waits."""
     idle = env.cleanup.enter_context(running("sleep", "infinity", by=signal.SIGKILL))
-    return Hooks(env, "ours", idle.pid)
+    return Hooks(env, what, idle.pid)
 
 
 @contextlib.contextmanager

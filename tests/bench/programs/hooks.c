@@ -3,8 +3,10 @@
  * hooks.c - attaches and detaches within milliseconds, so that "with" and "without" can be measured
  * side by side on a machine whose speed wanders:
  *   hooks rss_stat | sys_exit    a program that does nothing, on that tracepoint
+ *   hooks switches               the same on sched_switch, and one on sched_wakeup
  *   hooks usdt FILE              the same on the probe qprof:mark of FILE, in all processes
  *   hooks ours PID               what qprof-bpf has on the whole machine when it profiles PID
+ *   hooks waits PID              the same with --waits
  *   hooks stats                  nothing, but the kernel counts the run time of BPF programs
  *
  * Says "ready"; then each line of its input attaches or detaches, and is answered by "on" or "off".
@@ -78,22 +80,27 @@ static void detach(void)
 static void load_trivial(const char *what, const char *file)
 {
 	struct trivial_bpf *bpf = trivial_bpf__open();
-	struct bpf_program *program;
+	struct bpf_program *programs[2] = {0};
 
 	if (!bpf)
 		fail("trivial.bpf.c", strerror(errno));
-	program = file			     ? bpf->progs.trivial_usdt
-		  : strcmp(what, "rss_stat") ? bpf->progs.trivial_sys_exit
-					     : bpf->progs.trivial_rss_stat;
-	bpf_program__set_autoload(program, true);
+	if (!strcmp(what, "switches"))
+		programs[1] = bpf->progs.trivial_sched_wakeup;
+	programs[0] = file			 ? bpf->progs.trivial_usdt
+		      : programs[1]		 ? bpf->progs.trivial_sched_switch
+		      : strcmp(what, "rss_stat") ? bpf->progs.trivial_sys_exit
+						 : bpf->progs.trivial_rss_stat;
+	for (size_t i = 0; i < 2 && programs[i]; i++)
+		bpf_program__set_autoload(programs[i], true);
 	if (trivial_bpf__load(bpf))
 		fail("trivial.bpf.c", strerror(errno));
 	if (file) {
-		hooks.usdt = program;
+		hooks.usdt = programs[0];
 		hooks.usdt_file = file;
-	} else {
-		hooks.programs[hooks.n_programs++] = bpf_program__fd(program);
+		return;
 	}
+	for (size_t i = 0; i < 2 && programs[i]; i++)
+		hooks.programs[hooks.n_programs++] = bpf_program__fd(programs[i]);
 }
 
 static int throw_away(void *context, void *data, size_t size)
@@ -120,9 +127,9 @@ static void take_tracepoints(const struct engine *e)
 	}
 }
 
-static void load_ours(const char *pid)
+static void load_ours(const char *pid, bool waits)
 {
-	const struct engine_config config = {.follow = true};
+	const struct engine_config config = {.follow = true, .waits = waits};
 	struct engine *e;
 	struct error err = {0};
 
@@ -143,16 +150,19 @@ static void prepare(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (argc == 2 && (!strcmp(what, "rss_stat") || !strcmp(what, "sys_exit"))) {
+	if (argc == 2 &&
+	    (!strcmp(what, "rss_stat") || !strcmp(what, "sys_exit") || !strcmp(what, "switches"))) {
 		load_trivial(what, NULL);
 	} else if (argc == 3 && !strcmp(what, "usdt")) {
 		load_trivial(what, argv[2]);
-	} else if (argc == 3 && !strcmp(what, "ours")) {
-		load_ours(argv[2]);
+	} else if (argc == 3 && (!strcmp(what, "ours") || !strcmp(what, "waits"))) {
+		load_ours(argv[2], !strcmp(what, "waits"));
 	} else if (argc == 2 && !strcmp(what, "stats")) {
 		hooks.stats = true;
 	} else {
-		fputs("usage: hooks rss_stat | sys_exit | usdt FILE | ours PID | stats\n", stderr);
+		fputs("usage: hooks rss_stat | sys_exit | switches | usdt FILE | ours PID | "
+		      "waits PID | stats\n",
+		      stderr);
 		exit(2);
 	}
 }

@@ -6,6 +6,8 @@
  *   faults THREADS PAGES    touches new anonymous pages of 4 KiB, PAGES a thread
  *   reads THREADS COUNT BYTES    read(2) of so many bytes that are in the page cache (tmpfs)
  *   marks THREADS COUNT     passes the probe qprof:mark
+ *   switches THREADS COUNT  sends a byte to another thread of its CPU, which sends it back: both
+ *                           sleep meanwhile, and the CPU time of both is what it took
  *
  * usage: load [THREADS [CHILDREN]]; the children sleep, and are there to be profiled, too.
  * {"pid"} is the first line; an answer is {"ns", "wall_ns"}, of one of them. CPU time is that of
@@ -41,7 +43,7 @@ struct order {
 
 static struct order order;
 static pthread_barrier_t begin, end;
-static uint64_t cpu_ns[MAX_THREADS];
+static uint64_t cpu_ns[MAX_THREADS], partner_ns[MAX_THREADS];
 static unsigned int n_threads;
 
 static _Noreturn void fail(const char *what)
@@ -85,6 +87,48 @@ static void loop_marks(const struct order *o, unsigned int thread)
 	(void)thread;
 	for (size_t i = 0; i < o->count; i++)
 		DTRACE_PROBE1(qprof, mark, "mark");
+}
+
+struct partner {
+	int from, to;
+	uint64_t *cpu_ns;
+};
+
+static void *send_back(void *arg)
+{
+	const struct partner *p = arg;
+	char byte;
+
+	while (read(p->from, &byte, 1) == 1)
+		if (write(p->to, &byte, 1) != 1)
+			fail("write");
+	*p->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return NULL;
+}
+
+/* The other thread may run where its creator does: on one CPU. */
+static void loop_switches(const struct order *o, unsigned int thread)
+{
+	int there[2], back[2];
+	struct partner partner = {.cpu_ns = &partner_ns[thread]};
+	pthread_t other;
+	char byte = 1;
+
+	if (pipe(there) || pipe(back))
+		fail("pipe");
+	partner.from = there[0];
+	partner.to = back[1];
+	errno = pthread_create(&other, NULL, send_back, &partner);
+	if (errno)
+		fail("pthread_create");
+	for (size_t i = 0; i < o->count; i++)
+		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+			fail("pipe");
+	close(there[1]);
+	pthread_join(other, NULL);
+	close(there[0]);
+	close(back[0]);
+	close(back[1]);
 }
 
 /* Those CPUs that we may use, in turn. */
@@ -133,7 +177,7 @@ static void carry_out(void)
 	pthread_barrier_wait(&end);
 	before = clock_ns(CLOCK_MONOTONIC) - before;
 	for (unsigned int i = 0; i < order.threads; i++)
-		ns += (double)cpu_ns[i];
+		ns += (double)(cpu_ns[i] + partner_ns[i]);
 	printf("{\"ns\": %.2f, \"wall_ns\": %.2f}\n", ns / all,
 	       (double)before / (double)order.count);
 	fflush(stdout);
@@ -170,6 +214,13 @@ static void marks(void)
 	carry_out();
 }
 
+static void switches(void)
+{
+	order.loop = loop_switches;
+	carry_out();
+	memset(partner_ns, 0, sizeof(partner_ns));
+}
+
 static bool obey(const char *line)
 {
 	char what[16];
@@ -185,6 +236,8 @@ static bool obey(const char *line)
 		reads();
 	else if (!strcmp(what, "marks"))
 		marks();
+	else if (!strcmp(what, "switches"))
+		switches();
 	else
 		return false;
 	return true;

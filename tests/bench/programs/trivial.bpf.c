@@ -20,6 +20,18 @@ int trivial_sys_exit(void *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/sched_switch")
+int trivial_sched_switch(void *ctx)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sched_wakeup")
+int trivial_sched_wakeup(void *ctx)
+{
+	return 0;
+}
+
 SEC("?usdt")
 int trivial_usdt(struct pt_regs *ctx)
 {

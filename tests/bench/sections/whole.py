@@ -45,12 +45,25 @@ def run(env):
 
 
 def of_workload(env, result, workload):
+    table, added, missing = beside(env, result, workload, profilers(env))
+    if "ours" in added:
+        table.rows.append(["ours, BPF alone", *bpf_share(env, result, workload), "", "", ""])
+    table.rows += not_measured(missing)
+    return table
+
+
+def not_measured(missing):
+    return [[name, f"not measured: {why}"] for name, why in missing.items()]
+
+
+def beside(env, result, workload, found):
+    """A table of the bare command, and what each of the profilers found adds; and what in_turns() says of these."""
     table = Table([workload.name, "CPU", "90 %", "wall", "90 %", "own CPU"])
     if workload.missing:
         table.rows.append(["", f"not measured: {workload.missing}"])
-        return table
+        return table, {}, {}
     rounds = max(2, env.rounds // workload.slow)
-    bare, added, missing = in_turns(env, workload, rounds)
+    bare, added, missing = in_turns(env, workload, rounds, found)
     cpu, wall = measure.median([a.cpu for a in bare]), measure.median([a.wall for a in bare])
     result.figures[f"{workload.name} / alone"] = {"cpu_secs": cpu.json(), "wall_secs": wall.json()}
     table.rows.append(["alone", *seconds(cpu), *seconds(wall), ""])
@@ -63,18 +76,15 @@ def of_workload(env, result, workload):
             **{key: value.json() for key, value in figures.items()}, "own_cpu_secs": own}
         table.rows.append([name, *percent(figures["cpu_percent"]), *percent(figures["wall_percent"]),
                            f"{own * 1e3:.0f} ms"])
-    if "ours" in added:
-        table.rows.append(["ours, BPF alone", *bpf_share(env, result, workload), "", "", ""])
-    table.rows += [[name, f"not measured: {why}"] for name, why in missing.items()]
-    return table
+    return table, added, missing
 
 
-def in_turns(env, workload, rounds):
+def in_turns(env, workload, rounds, found):
     """All Accounts of the bare command; of each profiler (Account, mean of the bare ones beside it)."""
     once(env, workload.command)  # the very first one warms the caches
     bare, added, missing = [once(env, workload.command)], {}, {}
     for turn in range(rounds):
-        for name, wrap in profilers(env).items():
+        for name, wrap in found.items():
             env.progress(f"{workload.name}, round {turn + 1} of {rounds}: {name}")
             try:
                 account = once(env, wrap(workload.command))

@@ -553,6 +553,8 @@ int gpu_call_begins(struct pt_regs *ctx)
 	if (!h.call)
 		return 0;
 	read_call(ctx, h.call, index);
+	if (h.site->waits && (config.waits || !config.audit))
+		wait_begins(ctx, stack);
 	return begin_call(&h);
 }
 
@@ -655,8 +657,9 @@ int gpu_call_returns(struct pt_regs *ctx)
 	const s32 result = PT_REGS_RC(ctx);
 
 	have_own_stack(ctx);
+	wait_returns(h.id, stack_of_call(ctx));
 	if (only_waits(bpf_get_attach_cookie(ctx)))
-		return wait_returns(h.id, stack_of_call(ctx));
+		return 0;
 	h.call = bpf_map_lookup_elem(&gpu_calls, &h.id);
 	if (!h.call || h.call->stack != stack_of_call(ctx) || !find_caller(&h, h.call->call))
 		return 0;

@@ -164,6 +164,7 @@ struct wire_gpu_call {
 	__u8 size;
 	__u8 where; /* enum wire_gpu_where */
 	__u8 from;
+	__u8 waits; /* 1: it may wait for the GPU, besides what it does */
 };
 
 _Static_assert(sizeof(struct wire_gpu_amount) == 32, "wire_gpu_amount");

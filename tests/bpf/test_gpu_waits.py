@@ -16,7 +16,7 @@ def near(secs):
     return pytest.approx(secs, rel=0.02, abs=0.02)
 
 
-@pytest.mark.parametrize("case", ["stream", "context", "copy"])
+@pytest.mark.parametrize("case", ["stream", "context", "copy", "free"])
 def test_calls_that_go_on_at_both_marks(unhurried, case):
     """They sleep, which is no sleep of another kind; a call within a call counts once."""
     run = unhurried(program("gpu_waits"), case, 4, 300, options=["--waits"])
@@ -79,7 +79,7 @@ def test_what_a_copy_reads_from_storage(unhurried, slow_weights):
     """A copy from a mapped file: to read that is no wait for the GPU."""
     run = unhurried(program("gpu_waits"), "file", 1, 1000, *slow_weights, options=["--waits", "--as-root"])
     phase, stall, whole = thread_time(run.profile, "Wait")
-    assert stall["storage_wait_secs"] > 0.5, f"8 MiB at 10 MiB/s: {phase}"
+    assert stall["storage_wait_secs"] > 0.3, f"8 MiB at 10 MiB/s: {phase}"
     assert phase["gpu_wait_secs"] == near(run.truth["inside"] - stall["storage_wait_secs"] - stall["cpu_wait_secs"]), (
         phase, run.truth)
     assert whole == near(phase["duration_secs"]), (whole, phase, stall)

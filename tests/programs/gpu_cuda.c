@@ -112,6 +112,8 @@ INNER CUresult inner_free(CUdeviceptr dptr)
 	return give_back(&pointers, dptr);
 }
 
+static void wait_for_context(void);
+
 /* As a tool that is told of each call would have it: the inner function is called. */
 static volatile int calls;
 
@@ -127,6 +129,7 @@ API CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	const CUresult result = inner_free(dptr);
 
+	wait_for_context();
 	calls++;
 	return result;
 }
@@ -415,7 +418,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-INNER CUresult inner_wait(const struct cuda_stream *stream)
+/* Nothing that is watched by itself. */
+static void sleep_while_busy(const struct cuda_stream *stream)
 {
 	const struct timespec until = {(time_t)(stream->busy_until_ns / 1000000000),
 				       (long)(stream->busy_until_ns % 1000000000)};
@@ -424,6 +428,11 @@ INNER CUresult inner_wait(const struct cuda_stream *stream)
 	while (now_ns() < stream->busy_until_ns)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	__atomic_sub_fetch(&gpu_waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+INNER CUresult inner_wait(const struct cuda_stream *stream)
+{
+	sleep_while_busy(stream);
 	return CUDA_SUCCESS;
 }
 
@@ -453,6 +462,12 @@ static const struct cuda_stream *of_context;
 API void gpu_set_busy(const struct cuda_stream *stream)
 {
 	of_context = stream;
+}
+
+static void wait_for_context(void)
+{
+	if (of_context)
+		sleep_while_busy(of_context);
 }
 
 /* Waits in futex(2). */

@@ -45,7 +45,8 @@ struct cuda_stream {
 	uint64_t busy_until_ns;
 };
 
-/* No part of cuda.h: threads that wait, and until when cuCtxSynchronize() and copies do. */
+/* No part of cuda.h: threads that wait, and until when cuCtxSynchronize(), copies and cuMemFree()
+ * do: at first not at all. */
 extern __attribute__((visibility("default"))) unsigned int gpu_waiting;
 void gpu_set_busy(const struct cuda_stream *stream);
 

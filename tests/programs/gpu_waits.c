@@ -3,7 +3,8 @@
  * Threads that wait for the GPU of gpu_cuda.c: gpu_waits CASE THREADS MS [FILE [CGROUP]]
  *
  * The phase "Wait" is of MS:
- *   stream, event, context, copy   The others are in one call each when it begins, and still when
+ *   stream, event, context, copy, free
+ *                                  The others are in one call each when it begins, and still when
  *                                  it ends; the first thread spins. The call sleeps, spins, waits
  *                                  in futex(2); a copy has that within two other calls.
  *   many                           The others make calls of a ms in it, by the address that
@@ -38,6 +39,15 @@ static bool is(const char *what)
 	return !strcmp(name, what);
 }
 
+static void free_memory(void)
+{
+	uintptr_t context;
+	CUdeviceptr at;
+
+	must(!cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxSetCurrent(context));
+	must(!cuMemAlloc_v2(&at, 4096) && !cuMemFree_v2(at));
+}
+
 static void call(void)
 {
 	if (is("stream"))
@@ -46,6 +56,8 @@ static void call(void)
 		must(!cuEventSynchronize(&stream));
 	else if (is("context"))
 		must(!cuCtxSynchronize());
+	else if (is("free"))
+		free_memory();
 	else
 		must(!cuMemcpy(1, 2, 3));
 }

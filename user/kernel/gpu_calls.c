@@ -8,9 +8,10 @@
  * program has given it up. A destroyed pool frees nothing that is in use. Graphs allocate by nodes
  * of their own, which are not seen.
  *
- * What WAITS returns when the GPU is done. Copies within a device return at once, and so do those
- * that a stream makes ("Async"), but for copies of memory that is not pinned: nobody can tell from
- * their arguments. "_ptds" is "_ptsz" of functions without a stream.
+ * What WAITS returns when the GPU is done, and what has .waits may do so besides what it does: so
+ * cuMemFree() is documented, but for memory of a stream. Copies within a device return at once, and
+ * so do those that a stream makes ("Async"), but for copies of memory that is not pinned: nobody
+ * can tell from their arguments. "_ptds" is "_ptsz" of functions without a stream.
  */
 #include "kernel/gpu_calls.h"
 
@@ -46,7 +47,7 @@ const struct gpu_function gpu_functions[] = {
 	      .where = WIRE_GPU_AT_POOL, .from = 2),
 	CUDA("cuMemPoolImportPointer", ALLOCATES, .space = WIRE_GPU_POINTERS,
 	     .how = WIRE_GPU_SIZE_NONE),
-	CUDA("cuMemFree_v2", FREES, .space = WIRE_GPU_POINTERS),
+	CUDA("cuMemFree_v2", FREES, .space = WIRE_GPU_POINTERS, .waits = 1),
 	TWINS("cuMemFreeAsync", FREES, .space = WIRE_GPU_POINTERS),
 
 	CUDA("cuMemHostAlloc", ALLOCATES, .space = WIRE_GPU_HOST_POINTERS, .size = 1,

@@ -92,6 +92,7 @@ int free_all_gpu(struct proc *proc, bool ends)
 		atomic_add(&tree->at[i].held, -held);
 	}
 	atomic_add(&own->generation, 1);
+	own->agents = 0;
 	if (!ends)
 		return 0;
 	key.started_ns = proc->started_ns;

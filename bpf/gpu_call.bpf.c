@@ -14,6 +14,7 @@
  * returns, another thread may be given the same address.
  */
 #include "gpu_ledger.bpf.h"
+#include "gpu_pools.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "hold.bpf.h"
 #include "pids.bpf.h"
@@ -23,8 +24,6 @@
 enum {
 	MAX_NESTED = 1 << 20,	/* bytes of stack between a call and one within it */
 	MAX_UNMAPPED = 1 << 20, /* mappings that a call unmaps */
-	HSA_INFO_DEVICE = 17,	/* hsa_agent_info_t: the type of the device */
-	HSA_GPU = 1,
 };
 
 u64 gpu_serials; /* given to contexts and to memory without address */
@@ -360,41 +359,6 @@ static __noinline int context_ended(const struct gpu_hit *h)
 	return 0;
 }
 
-/* ---- Pools and agents -------------------------------------------------------------------------
- */
-
-static __noinline int know_place(const struct gpu_hit *h, u32 space, u64 at, u32 place)
-{
-	const struct gpu_key key = key_of(h, space, at);
-	const struct gpu_live live = {.place = place};
-
-	bpf_map_update_elem(&gpu_ledger, &key, &live, BPF_ANY);
-	return 0;
-}
-
-static __always_inline int pool_made(const struct gpu_hit *h)
-{
-	struct gpu_live live = {};
-
-	find_place(h, &live);
-	return know_place(h, WIRE_GPU_POOLS_OF, answer(h), live.place);
-}
-
-/* GPUs are numbered in the order in which programs ask about them, as HIP does. */
-static __always_inline int agent_told(const struct gpu_hit *h)
-{
-	const u64 agent = key_argument(h);
-	u32 type = 0;
-
-	if (argument(h, 1) != HSA_INFO_DEVICE || !read_user(&type, sizeof(type), argument(h, 2)) ||
-	    known_place(h, WIRE_GPU_AGENTS, agent) != WIRE_GPU_UNKNOWN)
-		return 0;
-	return know_place(h, WIRE_GPU_AGENTS, agent,
-			  type == HSA_GPU ? place_of_device(atomic_add(&h->own->agents, 1))
-			  : type	  ? WIRE_GPU_UNKNOWN
-					  : WIRE_GPU_PINNED);
-}
-
 /* ---- Functions by name ------------------------------------------------------------------------
  */
 
@@ -443,24 +407,6 @@ static __always_inline void read_call(struct pt_regs *ctx, struct gpu_call *call
 	call->arg[4] = PT_REGS_PARM5(ctx);
 }
 
-/* HSA tells of the pools of an agent by calling back, where programs ask about each. */
-static __always_inline int ask_of_pool(struct gpu_hit *h, u64 key)
-{
-	struct gpu_thread *thread = thread_of(h);
-	u32 place;
-
-	if (!thread)
-		return 0;
-	if (h->site->does == WIRE_GPU_POOLS) {
-		thread->agent = key;
-		return 0;
-	}
-	place = known_place(h, WIRE_GPU_AGENTS, thread->agent);
-	if (thread->agent && place != WIRE_GPU_UNKNOWN)
-		know_place(h, WIRE_GPU_POOLS_OF, key, place);
-	return 0;
-}
-
 /* Inlined: on 6.1 the frames of all nested calls share 512 bytes. */
 static __always_inline int begin_call(struct gpu_hit *h)
 {
@@ -506,11 +452,11 @@ static __always_inline bool is_handed_over(struct pt_regs *ctx, u64 outer, u64 s
 	return back && back == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
-static __always_inline bool only_waits(u32 index)
+static __always_inline bool does(u32 index, enum wire_gpu_does what)
 {
 	const struct wire_gpu_call *site = bpf_map_lookup_elem(&gpu_functions, &index);
 
-	return site && site->does == WIRE_GPU_WAITS;
+	return site && site->does == what;
 }
 
 /* What it waits for, and what others do within it, is no matter of the ledger. */
@@ -538,7 +484,7 @@ int gpu_call_begins(struct pt_regs *ctx)
 	u64 outer;
 
 	have_own_stack(ctx);
-	if (only_waits(index))
+	if (does(index, WIRE_GPU_WAITS))
 		return wait_begins(ctx, stack);
 	if (!find_caller(&h, index))
 		return 0;
@@ -653,13 +599,16 @@ static __always_inline int wait_returns(u64 id, u64 stack)
 SEC("?uretprobe.s")
 int gpu_call_returns(struct pt_regs *ctx)
 {
+	const u32 index = bpf_get_attach_cookie(ctx);
 	struct gpu_hit h = {.id = current_id()};
 	const s32 result = PT_REGS_RC(ctx);
 
 	have_own_stack(ctx);
 	wait_returns(h.id, stack_of_call(ctx));
-	if (only_waits(bpf_get_attach_cookie(ctx)))
+	if (does(index, WIRE_GPU_WAITS))
 		return 0;
+	if (does(index, WIRE_GPU_POOLS))
+		return pools_told(h.id);
 	h.call = bpf_map_lookup_elem(&gpu_calls, &h.id);
 	if (!h.call || h.call->stack != stack_of_call(ctx) || !find_caller(&h, h.call->call))
 		return 0;

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory of GPUs, to the byte, against programs that keep their own ledger. The library that they
-use stands in for the driver's: it has no GPU."""
+"""Memory of GPUs, to the byte, against programs that keep their own ledger. The libraries that they
+use stand in for the drivers': they have no GPU."""
+
+import pytest
 
 from harness import MIB, assert_nothing_lost, process_of, program, quality, row_of, rows
 
 
-MOST = 1 << 40  # GPU_MOST_BYTES of tests/programs/gpu_cuda.h
+MOST = 1 << 40  # GPU_MOST_BYTES of tests/programs/gpu_truth.h
+
+
+# The programs by the library that they use: libcuda, or HSA and HIP above it.
+REFUSALS = {"gpu": "CUDA_ERROR_OUT_OF_MEMORY", "gpu_amd": "HSA_STATUS_ERROR_OUT_OF_RESOURCES"}
+either = pytest.mark.parametrize("name", REFUSALS)
 
 
 def in_bytes(item, key):
@@ -35,6 +42,11 @@ def assert_totals(profile, truth):
     assert got == (truth["peak"], truth["pinned_peak"]), f"expected {truth}, got {got}"
 
 
+def assert_devices(profile, truth):
+    devices = {gpu["program_index"]: in_bytes(gpu, "allocated_peak_mb") for gpu in profile["gpus"]}
+    assert devices == dict(enumerate(truth["devices"])), f"expected {truth['devices']}, got {profile['gpus']}"
+
+
 def assert_phases(profile, truth):
     """Each gap between two marks has the peak of the step that the second ends."""
     steps = {row["step"]: row for row in truth["rows"]}
@@ -47,29 +59,32 @@ def assert_phases(profile, truth):
         assert got == expected, f"{phase['name']}: expected {expected}, got {got}"
 
 
-def assert_refusals(refusals, refused):
+def assert_refusals(refusals, refused, error):
     """The last ones: one byte more was asked for than any GPU has."""
     numbers = [refusal["number"] for refusal in refusals]
     assert numbers == list(range(refused - 15, refused + 1)), f"expected the last 16 of {refused}, got {numbers}"
     for refusal in refusals:
         got = in_bytes(refusal, "asked_mb"), refusal["error"]
-        assert got == (MOST + 1, "CUDA_ERROR_OUT_OF_MEMORY"), refusal
+        assert got == (MOST + 1, error), refusal
         assert refusal["program_index"] in (0, 1) and refusal["held_mb"] > 0, refusal
 
 
-def test_each_kind_of_call(unhurried):
-    """Pitch, arrays, handles and mappings, contexts; calls that call or jump to others."""
-    run = unhurried(program("gpu"), "steps")
+@either
+def test_each_kind_of_call(unhurried, name):
+    """Pitch, arrays, pools, handles and mappings, contexts; calls that call or jump to others."""
+    run = unhurried(program(name), "steps")
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
-    assert quality(run.profile)["estimated_gpu_arrays"] == 1
+    assert_devices(run.profile, run.truth)
+    assert quality(run.profile)["estimated_gpu_arrays"] == (name == "gpu")
     assert_nothing_lost(run.profile)
 
 
-def test_100000_operations(unhurried):
+@either
+def test_100000_operations(unhurried, name):
     """3 processes of 8 threads, with spikes of 0.2 ms and failures; one ends and one is killed with
     all that they hold. Each step, each phase, each process and the totals are exact."""
-    run = unhurried(program("gpu"), "random", "100000")
+    run = unhurried(program(name), "random", "100000")
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
     assert_phases(run.profile, run.truth)
@@ -78,14 +93,14 @@ def test_100000_operations(unhurried):
         got = held(process) | {"peak": in_bytes(process, "gpu_peak_memory_mb")}
         assert got == expected, f"expected {expected}, got {got}"
     assert quality(run.profile)["unknown_gpu_frees"] == 0
-    devices = [in_bytes(gpu, "allocated_peak_mb") for gpu in run.profile["gpus"]]
-    assert devices == run.truth["devices"], f"expected {run.truth['devices']}, got {devices}"
-    assert_refusals(run.profile["gpu_refusals"], run.truth["refused"])
+    assert_devices(run.profile, run.truth)
+    assert_refusals(run.profile["gpu_refusals"], run.truth["refused"], REFUSALS[name])
 
 
-def test_calls_at_the_same_time(unhurried):
+@either
+def test_calls_at_the_same_time(unhurried, name):
     """Without a lock around the calls nobody knows the peak; what is held at the end is exact."""
-    run = unhurried(program("gpu"), "free", "40000")
+    run = unhurried(program(name), "free", "40000")
     for expected in run.truth["rows"]:
         got = figures(row_of(run.profile, expected["step"]))
         for key in ("gpu", "pinned"):

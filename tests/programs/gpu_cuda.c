@@ -6,14 +6,14 @@
  * they are free, and both are small numbers of the same range.
  */
 #include "gpu_cuda.h"
+#include "gpu_numbers.h"
+#include "gpu_truth.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SLOTS = 1 << 20, DEVICES = 2, DEPTH = 8 };
+enum { DEVICES = GPU_DEVICES, DEPTH = 8 };
 
 #ifdef __clang__
 #define INNER static __attribute__((noinline))
@@ -22,67 +22,22 @@ enum { SLOTS = 1 << 20, DEVICES = 2, DEPTH = 8 };
 #endif
 #define API __attribute__((visibility("default")))
 
-/* Numbers that are given out: the one that came back last is the next. */
-struct numbers {
-	uint32_t next[SLOTS];
-	uint8_t used[SLOTS]; /* 1; of an address, the context that it goes with, +1 */
-	uint32_t first, fresh;
-};
-
 struct context {
 	int device;
 	uint32_t retained;
 	bool there;
 };
 
+/* Of an address, the mark is the context that it goes with. */
 static struct numbers pointers, hosts, handles;
 static struct context contexts[64]; /* the first DEVICES are primary ones */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread uintptr_t current[DEPTH];
 static __thread unsigned int depth;
 
-static uint64_t take(struct numbers *n, uint8_t mark)
-{
-	uint32_t slot;
-
-	pthread_mutex_lock(&lock);
-	slot = n->first;
-	if (slot)
-		n->first = n->next[slot];
-	else
-		slot = ++n->fresh;
-	n->used[slot] = mark;
-	pthread_mutex_unlock(&lock);
-	return (uint64_t)slot * 4096;
-}
-
 static CUresult give_back(struct numbers *n, uint64_t at)
 {
-	const uint32_t slot = (uint32_t)(at / 4096);
-	bool used = at % 4096 == 0 && at / 4096 < SLOTS;
-
-	pthread_mutex_lock(&lock);
-	used = used && n->used[slot];
-	if (used) {
-		n->used[slot] = 0;
-		n->next[slot] = n->first;
-		n->first = slot;
-	}
-	pthread_mutex_unlock(&lock);
-	return used ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static void free_all_of(struct numbers *n, uint8_t mark)
-{
-	pthread_mutex_lock(&lock);
-	for (uint32_t slot = 1; slot <= n->fresh; slot++) {
-		if (n->used[slot] != mark)
-			continue;
-		n->used[slot] = 0;
-		n->next[slot] = n->first;
-		n->first = slot;
-	}
-	pthread_mutex_unlock(&lock);
+	return numbers_give_back(n, at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static uintptr_t now_current(void)
@@ -103,7 +58,7 @@ INNER CUresult inner_alloc(CUdeviceptr *dptr, size_t bytes)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!bytes || bytes > GPU_MOST_BYTES)
 		return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	*dptr = take(&pointers, (uint8_t)now_current());
+	*dptr = numbers_take(&pointers, (uint8_t)now_current());
 	return CUDA_SUCCESS;
 }
 
@@ -192,7 +147,14 @@ API CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, void *stream)
 	return inner_free_async(dptr, stream);
 }
 
-/* A pool is a device's number + 1. */
+/* What is allocated from it is on its device, whatever context the thread uses. */
+API CUresult cuMemPoolCreate(void **pool, const struct cuda_properties *properties)
+{
+	*pool = (void *)(uintptr_t)(DEVICES + 1 + properties->location.id);
+	return CUDA_SUCCESS;
+}
+
+/* The default pool is a device's number + 1. */
 API CUresult cuDeviceGetDefaultMemPool(void **pool, int device)
 {
 	*pool = (void *)(uintptr_t)(device + 1);
@@ -214,7 +176,7 @@ API CUresult cuMemHostAlloc(void **host, size_t bytes, unsigned int flags)
 	(void)flags;
 	if (!bytes || bytes > GPU_MOST_BYTES)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*host = (void *)take(&hosts, (uint8_t)now_current());
+	*host = (void *)numbers_take(&hosts, (uint8_t)now_current());
 	return CUDA_SUCCESS;
 }
 
@@ -279,7 +241,7 @@ API CUresult cuMemCreate(uint64_t *handle, size_t bytes, const struct cuda_prope
 	(void)flags;
 	if (!bytes || bytes > GPU_MOST_BYTES)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*handle = take(&handles, 1);
+	*handle = numbers_take(&handles, 1);
 	return CUDA_SUCCESS;
 }
 
@@ -287,14 +249,14 @@ API CUresult cuMemImportFromShareableHandle(uint64_t *handle, void *from, int ty
 {
 	(void)from;
 	(void)type;
-	*handle = take(&handles, 1);
+	*handle = numbers_take(&handles, 1);
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemRetainAllocationHandle(uint64_t *handle, void *at)
 {
 	(void)at;
-	*handle = take(&handles, 1);
+	*handle = numbers_take(&handles, 1);
 	return CUDA_SUCCESS;
 }
 
@@ -361,8 +323,8 @@ API CUresult cuCtxCreate_v2(uintptr_t *context, unsigned int flags, int device)
 
 static void end_context(uintptr_t at)
 {
-	free_all_of(&pointers, (uint8_t)at);
-	free_all_of(&hosts, (uint8_t)at);
+	numbers_give_back_all(&pointers, (uint8_t)at);
+	numbers_give_back_all(&hosts, (uint8_t)at);
 }
 
 API CUresult cuCtxDestroy_v2(uintptr_t context)

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPU_MOST_BYTES (1ull << 40) /* that an allocation may have */
-
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
 
@@ -68,6 +66,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, void *pool, vo
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, void *pool, void *stream);
 CUresult cuMemFreeAsync(CUdeviceptr dptr, void *stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, void *stream);
+CUresult cuMemPoolCreate(void **pool, const struct cuda_properties *properties);
 CUresult cuDeviceGetDefaultMemPool(void **pool, int device);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *dptr, const void *handle, unsigned int flags);
 CUresult cuMemHostAlloc(void **host, size_t bytes, unsigned int flags);

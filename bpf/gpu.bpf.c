@@ -67,7 +67,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why)
 	fill_header(&record->h, WIRE_GPU, sizeof(*record), proc->job, proc->tgid, tid,
 		    proc->started_ns);
 	record->why = why;
-	record->reserved = 0;
+	record->refused = why == WIRE_GPU_EXIT && own && own->refused;
 	copy_sums(record->tree, tree, why == WIRE_GPU_CHECKPOINT);
 	copy_sums(record->own, own, why == WIRE_GPU_CHECKPOINT);
 	bpf_ringbuf_submit(record, 0);
@@ -93,6 +93,7 @@ int free_all_gpu(struct proc *proc, bool ends)
 	}
 	atomic_add(&own->generation, 1);
 	own->agents = 0;
+	own->refused = 0;
 	if (!ends)
 		return 0;
 	key.started_ns = proc->started_ns;

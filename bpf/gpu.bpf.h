@@ -23,6 +23,7 @@ struct gpu_sums {
 	u64 generation; /* programs that it has run so far: of their memory, the last one's is left
 			 */
 	u64 agents;	/* GPUs that HSA has told of */
+	u64 refused; /* where its last failed allocation was, + 1; 0: one there succeeded since */
 };
 
 /* A tgid is used again. */

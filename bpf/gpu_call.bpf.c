@@ -38,6 +38,7 @@ static __noinline int refuse(const struct gpu_hit *h, s32 result)
 	struct wire_gpu_refused *r = NULL;
 
 	find_place(h, &live);
+	h->own->refused = live.place + 1;
 	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
 	    bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2)
 		r = bpf_ringbuf_reserve(&control, sizeof(*r), 0);
@@ -57,6 +58,13 @@ static __noinline int refuse(const struct gpu_hit *h, s32 result)
 	return 0;
 }
 
+/* What was refused before did not end the process. */
+static __always_inline void note_given(const struct gpu_hit *h, const struct gpu_live *live)
+{
+	if (live->bytes && h->own->refused == live->place + 1)
+		h->own->refused = 0;
+}
+
 static __noinline int allocated(const struct gpu_hit *h)
 {
 	const u64 at = h->site->does == WIRE_GPU_REGISTERS ? key_argument(h) : answer(h);
@@ -66,6 +74,7 @@ static __noinline int allocated(const struct gpu_hit *h)
 		return 0;
 	live.bytes = bytes_of(h, false);
 	find_place(h, &live);
+	note_given(h, &live);
 	take(h, h->site->space, at, &before); /* if it was freed unseen, it is now */
 	return put(h, h->site->space, at, &live);
 }
@@ -124,6 +133,7 @@ static __noinline int created(const struct gpu_hit *h)
 	live.bytes = bytes_of(h, false);
 	find_place(h, &live);
 	live.context = 0; /* it goes with none */
+	note_given(h, &live);
 	if (put(h, WIRE_GPU_MEMORY, memory, &live))
 		return 0;
 	return name_memory(h, WIRE_GPU_HANDLES, handle, memory, 0);

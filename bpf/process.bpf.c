@@ -348,12 +348,12 @@ static __always_inline void end_process(struct proc *proc, struct task_struct *t
 	if (code & 0xff00 && !proc->waiting)
 		tell_failure(proc, tid_of(task));
 	end_program(proc, code & 0x7f ? WIRE_PROGRAM_DIES : WIRE_PROGRAM_ENDS, tid_of(task));
+	if (gpu_used)
+		send_gpu(proc, tid_of(task), WIRE_GPU_EXIT); /* before the end of its run */
 	if (last_target && !proc->waiting)
 		finish_run(proc, tid_of(task));
-	if (gpu_used) {
-		send_gpu(proc, tid_of(task), WIRE_GPU_EXIT);
+	if (gpu_used)
 		free_all_gpu(proc, true);
-	}
 	emit_process(WIRE_EXIT, proc, BPF_CORE_READ(task, group_leader), tid_of(task), code);
 	forget_process(proc, proc->tgid);
 }

@@ -35,7 +35,9 @@ enum wire_gpu_why {
 struct wire_gpu {
 	struct wire_header h;
 	__u32 why; /* enum wire_gpu_why */
-	__u32 reserved;
+	/* At an exit: 1: its last allocation in some place failed, and none there succeeded since.
+	 */
+	__u32 refused;
 	struct wire_gpu_amount tree[WIRE_GPU_PLACES];
 	struct wire_gpu_amount own[WIRE_GPU_PLACES];
 };

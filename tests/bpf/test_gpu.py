@@ -2,12 +2,15 @@
 """Memory of GPUs, to the byte, against programs that keep their own ledger. The libraries that they
 use stand in for the drivers': they have no GPU."""
 
+import signal
+
 import pytest
 
-from harness import MIB, assert_nothing_lost, process_of, program, quality, row_of, rows
+from harness import MIB, PROGRAMS, PYTHON, QPROF_PACKAGE, assert_nothing_lost, process_of, profile_command, program, \
+    quality, row_of, rows, run_qprof
 
 
-MOST = 1 << 40  # GPU_MOST_BYTES of tests/programs/gpu_truth.h
+MOST, MOST_AT_ONCE = 1 << 40, 64 << 20  # GPU_MOST_BYTES and GPU_MAX_BYTES of tests/programs/gpu_truth.h
 
 
 # The programs by the library that they use: libcuda, or HSA and HIP above it.
@@ -111,6 +114,47 @@ def test_calls_at_the_same_time(unhurried, name):
         got = held(process)
         assert got == expected, f"expected {expected}, got {got}"
     assert quality(run.profile)["unknown_gpu_frees"] == 0, quality(run.profile)
+
+
+@pytest.mark.parametrize("name,how,status", [
+    ("gpu", "exit", 3), ("gpu", "abort", -signal.SIGABRT), ("gpu", "segv", -signal.SIGSEGV),
+    ("gpu_amd", "exit", 3), ("gpu_amd", "abort", -signal.SIGABRT), ("gpu", "elsewhere", 3)])
+def test_ended_by_a_refusal(out, name, how, status):
+    """The certificate of a program that a GPU refused memory, and gave it none since."""
+    run = profile_command(out, program(name), "refused", how, status=status)
+    end, = run.profile["ended"]
+    assert (end["how"], end["refused_by"], end["phase"]) == ("refused", "GPU", "Load"), end
+    refusal = end["gpu_refusal"]
+    got = in_bytes(refusal, "asked_mb"), in_bytes(refusal, "held_mb"), refusal["program_index"], refusal["error"]
+    assert got == (MOST + 1, MOST_AT_ONCE, 1, REFUSALS[name]), refusal
+    assert refusal["time_secs"] <= end["time_secs"], end
+    assert refusal == run.profile["gpu_refusals"][-1], run.profile["gpu_refusals"]
+    text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
+    assert "refused more memory, at " in text and "had been refused 1.00 TiB on GPU 1 of the program at " in text, text
+    assert f", where the run held 64.0 MiB ({REFUSALS[name]})" in text, text
+
+
+def test_ended_after_a_refusal(out):
+    """Not by it: the GPU gave it memory later, or it ended well; an abort of such a one is an abort."""
+    for how, status in (("given", 3), ("well", 0)):
+        run = profile_command(out, program("gpu"), "refused", how, status=status)
+        assert "ended" not in run.profile and len(run.profile["gpu_refusals"]) == 1, run.profile
+
+
+def test_exception_after_a_refusal(out):
+    """Of Python, as PyTorch raises them: one end, with its words."""
+    program_text = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, at = ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1) and not cuda.cuCtxSetCurrent(context)
+if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t((1 << 40) + 1)):
+    raise RuntimeError("CUDA out of memory")
+"""
+    run = profile_command(out, PYTHON, "-c", program_text, status=1, env={**QPROF_PACKAGE, "LD_LIBRARY_PATH": str(PROGRAMS)})
+    end, = run.profile["ended"]
+    assert (end["how"], end["exception"], end["refused_by"]) == ("refused", "RuntimeError: CUDA out of memory", "GPU"), end
+    assert in_bytes(end["gpu_refusal"], "asked_mb") == MOST + 1 and end["gpu_refusal"]["held_mb"] == 0, end
 
 
 def test_without_a_gpu(unhurried):

@@ -111,17 +111,21 @@ static void release(const struct gpu_live *live)
 	}
 }
 
-/* More than there is, and what nobody has. */
-static void fail(uint64_t *state)
+static void refuse(void)
 {
 	CUdeviceptr at;
 
-	if (gpu_draw(state) & 1) {
-		must(cuMemAlloc_v2(&at, GPU_MOST_BYTES + 1) == CUDA_ERROR_OUT_OF_MEMORY);
-		gpu_count_refused();
-	} else {
+	must(cuMemAlloc_v2(&at, GPU_MOST_BYTES + 1) == CUDA_ERROR_OUT_OF_MEMORY);
+	gpu_count_refused();
+}
+
+/* More than there is, and what nobody has. */
+static void fail(uint64_t *state)
+{
+	if (gpu_draw(state) & 1)
+		refuse();
+	else
 		must(cuMemFree_v2(0xfff) == CUDA_ERROR_INVALID_VALUE);
-	}
 }
 
 static void spike(struct gpu_live *live, unsigned int device)
@@ -257,6 +261,7 @@ int main(int argc, char **argv)
 		.release = release,
 		.spike = spike,
 		.fail = fail,
+		.refuse = refuse,
 		.other = use_own_context,
 		.steps = run_steps,
 	};

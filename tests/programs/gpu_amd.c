@@ -139,16 +139,22 @@ static void release(const struct gpu_live *live)
 	}
 }
 
+static void refuse(void)
+{
+	void *at;
+
+	must(hipMalloc(&at, GPU_MOST_BYTES + 1) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
+	gpu_count_refused();
+}
+
 /* More than there is, and what nobody has. */
 static void fail(uint64_t *state)
 {
 	hsa_handle_t handle;
-	void *at;
 
 	switch (gpu_draw(state) % 4) {
 	case 0:
-		must(hipMalloc(&at, GPU_MOST_BYTES + 1) == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
-		gpu_count_refused();
+		refuse();
 		break;
 	case 1:
 		must(hsa_amd_vmem_handle_create(pools[1], GPU_MOST_BYTES + 1, 0, 0, &handle) ==
@@ -301,6 +307,7 @@ int main(int argc, char **argv)
 		.release = release,
 		.spike = spike,
 		.fail = fail,
+		.refuse = refuse,
 		.other = ask,
 		.steps = run_steps,
 	};

@@ -287,6 +287,38 @@ static void run_steps(void)
 	library->steps();
 }
 
+/* ---- Refused ---- */
+
+static void hold(unsigned int device)
+{
+	struct gpu_live live = {.bytes = GPU_MAX_BYTES};
+
+	library->use(device);
+	library->spike(&live, device);
+	gpu_count(false, device, (int64_t)live.bytes);
+}
+
+static void run_refused(const char *how)
+{
+	self = &shared->process[0];
+	self->pid = getpid();
+	library->begin();
+	hold(1);
+	gpu_mark("Load");
+	library->refuse();
+	if (!strcmp(how, "given"))
+		hold(1);
+	else if (!strcmp(how, "elsewhere"))
+		hold(0);
+	else if (!strcmp(how, "abort"))
+		abort();
+	else if (!strcmp(how, "segv"))
+		*(volatile char *)NULL = 0;
+	else
+		_exit(strcmp(how, "well") ? 3 : 0);
+	_exit(3);
+}
+
 int gpu_main(int argc, char **argv, const struct gpu_library *with)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -295,11 +327,13 @@ int gpu_main(int argc, char **argv, const struct gpu_library *with)
 	share();
 	if (!strcmp(name, "steps") && argc == 2) {
 		run_steps();
+	} else if (argc == 3 && !strcmp(name, "refused")) {
+		run_refused(argv[2]);
 	} else if (argc == 3 && (!strcmp(name, "random") || !strcmp(name, "free"))) {
 		locks = !strcmp(name, "random");
 		run_random((unsigned int)strtoul(argv[2], NULL, 10));
 	} else {
-		die("random N | free N | steps");
+		die("random N | free N | steps | refused HOW");
 	}
 	print(name);
 	return 0;

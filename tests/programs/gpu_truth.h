@@ -33,6 +33,7 @@ struct gpu_library {
 	/* Of live->bytes on the device, of a kind that is simple. */
 	void (*spike)(struct gpu_live *live, unsigned int device);
 	void (*fail)(uint64_t *state);
+	void (*refuse)(void); /* asks for more than GPU_MOST_BYTES, in vain */
 	/* What it has besides, after which as much is held as before. */
 	void (*other)(unsigned int device, uint64_t *state);
 	void (*steps)(void); /* each kind of call once */
@@ -56,6 +57,9 @@ void gpu_count_and_mark(const char *name, bool pinned, int64_t bytes);
  *                       all that they hold
  *   free OPERATIONS     the same without the lock: what is left at the end alone is known
  *   steps               each kind of call once
+ *   refused HOW         holds memory on device 1 and is refused more; then exits with 3 (exit), or
+ *                       aborts (abort, segv: by a null pointer), exits with 0 (well); or exits with
+ *                       3 after it was given some there (given), or on device 0 (elsewhere)
  *
  * Prints {"case", "rows": [{step, gpu, peak, pinned}], "peak", "pinned_peak", "devices": [peaks],
  * "processes": [{pid, peak, held}], "refused"}, in bytes; "peak" of a row is since the row before.

@@ -199,6 +199,21 @@ def test_no_room(what, tail):
     assert f" while 512 KiB were left of {tail}" in text, text
 
 
+def test_refused_by_a_gpu():
+    """A GPU, as the program counts them where no tool's number is known; memory that nobody could read any more."""
+    what = ("how: refused, exit_code: 3, refused_by: GPU, gpu_refusal: {number: 2, time_secs: 0.9, pid: 700, asked_mb: 24576.0, "
+            "program_index: 1, held_mb: 512.0, error: CUDA_ERROR_OUT_OF_MEMORY}")
+    words = "been refused 24.0 GiB on GPU 1 of the program at 900 ms, where the run held 512 MiB (CUDA_ERROR_OUT_OF_MEMORY)"
+    begin = "! Failed with exit status 3, refused more memory, at 1.0 s, in Calibration: "
+    text, _ = told("exit3", ended=SIGNAL.replace("how: signal, WHAT", what))
+    assert text.startswith(f"{begin}{HELD_ALONE}") and f" and had {words}" in text, text
+    gone = "victim_pid: 700,\n   file_mb: 30.0, anon_mb: 410.0, shmem_mb: 5.0, swap_mb: 1.0, tree_memory_mb: 446.0"
+    ended = SIGNAL.replace("how: signal, WHAT", what)
+    assert gone in ended, ended
+    text, _ = told("exit3", ended=ended.replace(gone, "victim_pid: 700"))
+    assert text.startswith(f"{begin}process 700 python3 train.py had {words}"), text
+
+
 def test_child_that_crashed_fails_no_run():
     """A limit holds for a run that ended well, though one of its helpers crashed."""
     ended = SIGNAL.replace("WHAT", "signal: SIGSEGV").replace("victim_pid: 700", "victim_pid: 702")

@@ -319,6 +319,59 @@ static void no_more_than_the_most(void **state)
 	deaths_free(&d);
 }
 
+/* ---- Refused by a GPU -------------------------------------------------------------------------
+ */
+
+static void refuse(struct deaths *d, uint32_t tgid, uint64_t bytes)
+{
+	const struct profile_gpu_refusal refusal = {.tgid = tgid, .time_ns = 5, .bytes = bytes};
+
+	assert_int_equal(deaths_refuse(d, &refusal), 0);
+}
+
+/* gives_none: it was given no memory since. */
+static void leaves_gpu(struct deaths *d, uint32_t tgid, bool gives_none)
+{
+	const struct wire_gpu record = {.h.tgid = tgid, .refused = gives_none};
+
+	deaths_gpu(d, &record, "Load");
+}
+
+static void by_gpu(uint32_t signal, enum wire_sender by, uint32_t status, bool gives_none,
+		   enum profile_limit expected)
+{
+	struct wire_ending sent = signal_to(7, signal, by, 10);
+	struct deaths d = {0};
+
+	refuse(&d, 8, 1);
+	refuse(&d, 7, 2);
+	refuse(&d, 7, 3);
+	if (signal)
+		await(&d, &sent);
+	leaves_gpu(&d, 7, gives_none);
+	ends(&d, 7, status, 0);
+	assert_int_equal(d.n_refused, 1);
+	assert_int_equal(d.sure.n ? d.sure.deaths[0].refused_by : PROFILE_NO_LIMIT, expected);
+	if (expected) {
+		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_REFUSAL);
+		assert_int_equal(d.sure.deaths[0].gpu.bytes, 3);
+		assert_int_equal(d.sure.deaths[0].has_no_memory, !signal);
+	}
+	deaths_free(&d);
+}
+
+static void refused_by_gpus(void **state)
+{
+	(void)state;
+	by_gpu(0, WIRE_BY_KERNEL, 1 << 8, true, PROFILE_GPU);
+	by_gpu(0, WIRE_BY_KERNEL, 1 << 8, false, PROFILE_NO_LIMIT);
+	by_gpu(0, WIRE_BY_KERNEL, 0, true, PROFILE_NO_LIMIT);
+	by_gpu(SIGABRT, WIRE_BY_KERNEL, SIGABRT, true, PROFILE_GPU);
+	by_gpu(SIGABRT, WIRE_BY_KERNEL, SIGABRT, false, PROFILE_NO_LIMIT);
+	by_gpu(SIGABRT, WIRE_BY_PROCESS, SIGABRT, true, PROFILE_NO_LIMIT);
+	by_gpu(SIGTERM, WIRE_BY_PROCESS, SIGTERM, true, PROFILE_NO_LIMIT);
+}
+
 /* ---- Exceptions -------------------------------------------------------------------------------
  */
 
@@ -359,6 +412,37 @@ static void exceptions(void **state)
 		says(&d, 8, SAID_MORE, "0123456789", 0);
 	assert_in_range(strlen(d.sure.deaths[0].exception), 4000, 4096);
 	assert_int_equal(losses.dropped_processes, before);
+	deaths_free(&d);
+}
+
+static void exception_of_a_gpu(void **state)
+{
+	struct deaths d = {0};
+
+	(void)state;
+	refuse(&d, 7, 3);
+	says(&d, 7, SAID_FAILED, "OutOfMemoryError", 0);
+	leaves_gpu(&d, 7, true);
+	ends(&d, 7, 1 << 8, TARGET);
+	assert_int_equal(d.sure.n, 1);
+	assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_EXCEPTION);
+	assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_GPU);
+	assert_false(d.sure.deaths[0].has_no_memory);
+	deaths_free(&d);
+}
+
+/* It was raised before: that is not why. */
+static void exception_before_a_gpu(void **state)
+{
+	struct deaths d = {0};
+
+	(void)state;
+	says(&d, 4, SAID_FAILED, "ValueError", 0); /* at 4 ns */
+	refuse(&d, 7, 3);
+	leaves_gpu(&d, 7, true);
+	ends(&d, 7, 1 << 8, TARGET);
+	assert_int_equal(d.sure.n, 1);
+	assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_NO_LIMIT);
 	deaths_free(&d);
 }
 
@@ -436,6 +520,9 @@ int main(void)
 		cmocka_unit_test(no_more_than_the_most),
 		cmocka_unit_test(exceptions),
 		cmocka_unit_test(exception_is_told_once),
+		cmocka_unit_test(refused_by_gpus),
+		cmocka_unit_test(exception_of_a_gpu),
+		cmocka_unit_test(exception_before_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

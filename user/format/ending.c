@@ -8,6 +8,8 @@
 
 #include "base/names.h"
 #include "base/units.h"
+#include "format/fields.h"
+#include "format/gpus.h"
 
 enum { SHELL_SIGNAL = 128 }; /* a shell whose command ends by signal n exits with 128 + n */
 
@@ -194,6 +196,11 @@ static bool is_how(const struct recording_death *death, const char *how)
 	return death->how && !strcmp(death->how, how);
 }
 
+static bool has(const struct recording_death *death, const char *key)
+{
+	return field_has(&record_death, death, field_find(&record_death, key, strlen(key)));
+}
+
 static void say_asker(struct ending *ending, const struct recording_death *death)
 {
 	if (death->asked_by == death->pid)
@@ -205,22 +212,26 @@ static void say_asker(struct ending *ending, const struct recording_death *death
 		say(ending, " when another process asked for more than ");
 }
 
-static void say_refusal(struct ending *ending, const struct recording_death *death)
+static void say_refusal(struct ending *ending, const struct recording *r,
+			const struct recording_death *death)
 {
-	char usage[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX];
+	char usage[UNITS_TEXT_MAX], limit[UNITS_TEXT_MAX], refused[GPUS_REFUSED_MAX];
 
-	if (death->file_system && death->quota_of)
+	if (has(death, "gpu_refusal")) {
+		gpus_refused_words(refused, r, &death->gpu);
+		say(ending, "%s had been refused %s", has(death, "anon_mb") ? " and" : "", refused);
+	} else if (death->file_system && death->quota_of) {
 		say(ending,
 		    " while %s were left of the quota of %.32s, %s, on the file system at %.200s",
 		    units_bytes_for_people(usage, death->left), death->quota_of,
 		    units_bytes_for_people(limit, death->limit), death->file_system);
-	else if (death->file_system)
+	} else if (death->file_system) {
 		say(ending, " while %s were left of the file system at %.200s",
 		    units_bytes_for_people(usage, death->left), death->file_system);
-	else if (death->mappings_max)
+	} else if (death->mappings_max) {
 		say(ending, " and had %" PRIu64 " mappings, where %.32s allows %" PRIu64,
 		    death->mappings, death->refused_by, death->mappings_max);
-	else
+	} else {
 		say(ending, " and had %s of %s, where %.32s allows %s",
 		    units_bytes_for_people(usage, death->usage),
 		    !strcmp(death->refused_by, "RLIMIT_AS")	   ? "address space"
@@ -228,6 +239,7 @@ static void say_refusal(struct ending *ending, const struct recording_death *dea
 		    : !strcmp(death->refused_by, "RLIMIT_MEMLOCK") ? "locked memory"
 								   : "memory promised to all",
 		    death->refused_by, units_bytes_for_people(limit, death->limit));
+	}
 }
 
 /* " (stack overflow)", " (kill -9 by process 12 bash, not out of memory)". */
@@ -281,12 +293,13 @@ static void say_death(struct ending *ending, const struct recording *r,
 		add_where(ending, r, death->time_ns, process);
 	say(ending, ": process %u %.100s", death->pid,
 	    process ? short_command(process->cmdline, process->comm) : "");
-	say_held(ending, death, is_oom || death->refused_by);
+	if (has(death, "anon_mb"))
+		say_held(ending, death, is_oom || death->refused_by);
 	if (is_oom) {
 		say_asker(ending, death);
 		say_limit(ending, death);
 	} else if (death->refused_by) {
-		say_refusal(ending, death);
+		say_refusal(ending, r, death);
 	}
 	if (r->n_deaths > 1)
 		say(ending, " (%zu processes ended badly)", r->n_deaths);

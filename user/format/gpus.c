@@ -101,27 +101,36 @@ static void put_device(char *out, size_t size, const struct recording *r, uint32
 	snprintf(out, size, "on GPU %" PRIu32 " of the program", number);
 }
 
+void gpus_refused_words(char out[GPUS_REFUSED_MAX], const struct recording *r,
+			const struct recording_gpu_refusal *refusal)
+{
+	char asked[UNITS_TEXT_MAX] = "memory", held[UNITS_TEXT_MAX], when[WHEN_MAX];
+	char where[48] = "on a GPU";
+
+	if (refusal->pinned)
+		snprintf(where, sizeof(where), "pinned on the host");
+	else if (has(&record_gpu_refusal, refusal, "program_index"))
+		put_device(where, sizeof(where), r, refusal->device);
+	if (refusal->asked)
+		units_bytes_for_people(asked, refusal->asked);
+	put_when(when, sizeof(when), refusal->time_ns, refusal->phase);
+	snprintf(out, GPUS_REFUSED_MAX, "%s %s %s, where the run held %s (%.64s)", asked, where,
+		 when, units_bytes_for_people(held, refusal->held),
+		 refusal->error ? refusal->error : "unknown error");
+}
+
 bool gpus_refusal_words(char out[GPUS_WORDS_MAX], const struct recording *r)
 {
 	const struct recording_gpu_refusal *last;
-	char asked[UNITS_TEXT_MAX] = "memory", held[UNITS_TEXT_MAX], when[WHEN_MAX];
-	char where[48] = "on a GPU", times[48] = "";
+	char refused[GPUS_REFUSED_MAX], times[48] = "";
 
 	if (!r->n_gpu_refusals)
 		return false;
 	last = &r->gpu_refusals[r->n_gpu_refusals - 1];
-	if (last->pinned)
-		snprintf(where, sizeof(where), "pinned on the host");
-	else if (has(&record_gpu_refusal, last, "program_index"))
-		put_device(where, sizeof(where), r, last->device);
-	if (last->asked)
-		units_bytes_for_people(asked, last->asked);
 	if (last->number > 1)
 		snprintf(times, sizeof(times), ", the last of %" PRIu64 " times", last->number);
-	put_when(when, sizeof(when), last->time_ns, last->phase);
-	snprintf(out, GPUS_WORDS_MAX,
-		 "process %" PRIu32 " was refused %s %s %s, where the run held %s (%.64s)%s",
-		 last->pid, asked, where, when, units_bytes_for_people(held, last->held),
-		 last->error ? last->error : "unknown error", times);
+	gpus_refused_words(refused, r, last);
+	snprintf(out, GPUS_WORDS_MAX, "process %" PRIu32 " was refused %s%s", last->pid, refused,
+		 times);
 	return true;
 }

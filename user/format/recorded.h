@@ -43,6 +43,8 @@ struct recording_cpu_limit recorded_cpu_limit(const struct run_info *info);
  * -ENOMEM. */
 int recorded_gpus(const struct profile *p, const struct run_gpus *gpus, struct arena *arena,
 		  struct recording_gpu **list, size_t *n);
+int recorded_gpu_refusal(const struct profile *p, const struct profile_gpu_refusal *refusal,
+			 struct arena *arena, struct recording_gpu_refusal *to);
 int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 			  struct recording_gpu_refusal **list, size_t *n);
 /* `uses` has room for PROFILE_MAX_FILE_USES. */

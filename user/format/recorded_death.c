@@ -121,9 +121,14 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 		   struct recording_death *into)
 {
 	const bool by_mappings = death->refused_by == PROFILE_MAPPINGS;
-	const bool by_disk = death->refused_by >= PROFILE_FILE_SYSTEM;
-	const bool by_size = death->path || (death->refused_by && !by_mappings &&
-					     death->refused_by != PROFILE_FILE_SYSTEM);
+	const bool by_quota = death->refused_by == PROFILE_QUOTA_OF_USER ||
+			      death->refused_by == PROFILE_QUOTA_OF_GROUP;
+	const bool by_disk = by_quota || death->refused_by == PROFILE_FILE_SYSTEM;
+	const bool by_gpu = death->refused_by == PROFILE_GPU;
+	const bool by_size = death->path || by_quota ||
+			     (death->refused_by && !by_mappings && !by_disk && !by_gpu);
+	static const char *const of_memory[] = {"file_mb", "anon_mb", "shmem_mb", "swap_mb",
+						"tree_memory_mb"};
 	struct filling filling = {.into = into, .arena = arena};
 
 	*into = (struct recording_death){
@@ -156,6 +161,11 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 	field_put(&record_death, into, "max_mappings", by_mappings);
 	field_put(&record_death, into, "left_mb", by_disk);
 	field_put(&record_death, into, "thread", death->in_thread);
+	field_put(&record_death, into, "gpu_refusal", by_gpu);
+	for (size_t i = 0; i < sizeof(of_memory) / sizeof(*of_memory); i++)
+		field_put(&record_death, into, of_memory[i], !death->has_no_memory);
+	if (by_gpu)
+		filling.err = recorded_gpu_refusal(p, &death->gpu, arena, &into->gpu);
 	put(&filling, "how", &into->how, how_name(death));
 	put(&filling, "phase", &into->phase, death->left ? death->left : death->phase);
 	put(&filling, "exception", &into->exception, death->exception);

@@ -145,11 +145,12 @@ static int set_error(struct recording_gpu_refusal *to, const struct profile_gpu_
 	return to->error ? 0 : -ENOMEM;
 }
 
-static int set_refusal(struct recording_gpu_refusal *to, const struct profile *p,
-		       const struct profile_gpu_refusal *refusal, struct arena *arena)
+int recorded_gpu_refusal(const struct profile *p, const struct profile_gpu_refusal *refusal,
+			 struct arena *arena, struct recording_gpu_refusal *to)
 {
 	*to = (struct recording_gpu_refusal){
 		.has = field_all(&record_gpu_refusal),
+		.number = refusal->number,
 		.time_ns = profile_rel_ns(p, refusal->time_ns),
 		.pid = refusal->tgid,
 		.phase = (char *)profile_phase_at(p, refusal->time_ns),
@@ -170,8 +171,7 @@ int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 			  struct recording_gpu_refusal **list, size_t *n)
 {
 	size_t n_kept;
-	uint64_t refused;
-	const struct profile_gpu_refusal *kept = profile_gpu_refusals(p, &n_kept, &refused);
+	const struct profile_gpu_refusal *kept = profile_gpu_refusals(p, &n_kept);
 
 	*list = NULL;
 	for (*n = 0; *n < n_kept; (*n)++) {
@@ -180,9 +180,8 @@ int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 		if (!grown)
 			return -ENOMEM;
 		*list = grown;
-		if (set_refusal(&grown[*n], p, &kept[*n], arena))
+		if (recorded_gpu_refusal(p, &kept[*n], arena, &grown[*n]))
 			return -ENOMEM;
-		grown[*n].number = refused - n_kept + *n + 1;
 	}
 	return 0;
 }

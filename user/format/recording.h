@@ -286,6 +286,7 @@ struct recording_death {
 	char *phase;			  /* that went on; NULL: none */
 	uint64_t file, anon, shmem, swap; /* of the process, before anything was freed */
 	uint64_t tree_rss;		  /* of all processes, then */
+	struct recording_gpu_refusal gpu; /* of refused_by "GPU" */
 };
 
 /* Which code made memory grow (model/stacks.h). */

@@ -138,6 +138,8 @@ const char *profile_limit_name(enum profile_limit limit)
 	case PROFILE_QUOTA_OF_USER:
 	case PROFILE_QUOTA_OF_GROUP:
 		return "quota";
+	case PROFILE_GPU:
+		return "GPU";
 	case PROFILE_NO_LIMIT:
 		break;
 	}
@@ -176,27 +178,27 @@ static void find_refusal(struct profile_death *death, const struct wire_room *ro
 }
 
 /* A program that is refused memory, and does not check it, is aborted or uses a null pointer. */
-static bool may_be_refused(const struct wire_ending *wire)
+static bool may_be_refused(const struct profile_death *death)
 {
-	const bool own = wire->by == WIRE_BY_KERNEL || wire->sender == wire->h.tgid;
+	const bool own = death->by == WIRE_BY_KERNEL || death->sender == death->tgid;
 
-	switch (wire->signal) {
+	switch (death->signal) {
 	case 0:
 		return true;
 	case SIGABRT:
 	case SIGSEGV:
 	case SIGTRAP:
 	case SIGILL:
-		return own && !wire->stack_overflow;
+		return own && !death->stack_overflow;
 	default:
 		return false;
 	}
 }
 
 /* A fault is about one file; else nobody knows which of its files it could not write to. */
-static bool may_have_no_room(const struct wire_ending *wire)
+static bool may_have_no_room(const struct profile_death *death)
 {
-	return wire->signal == SIGBUS ? wire->by == WIRE_BY_KERNEL : may_be_refused(wire);
+	return death->signal == SIGBUS ? death->by == WIRE_BY_KERNEL : may_be_refused(death);
 }
 
 /* Less than that is left: a write of a buffer may fail. */
@@ -280,6 +282,15 @@ static int add_thrown(struct profile_death *death, const struct wire_ending *wir
 	return 0;
 }
 
+static struct gpu_refused *refused_to(const struct deaths *d, const struct wire_header *h)
+{
+	for (size_t i = 0; i < d->n_refused; i++)
+		if (d->refused[i].refusal.tgid == h->tgid &&
+		    d->refused[i].refusal.started_ns == h->started_ns)
+			return &d->refused[i];
+	return NULL;
+}
+
 static struct profile_death *awaited(struct deaths *d, uint32_t tgid, uint32_t signal)
 {
 	for (size_t i = 0; i < d->awaited.n; i++)
@@ -313,13 +324,13 @@ static int await(struct deaths *d, const struct wire_ending *wire, const char *p
 
 	if (awaited(d, wire->h.tgid, wire->signal))
 		return 0;
-	if (may_be_refused(wire))
+	if (may_be_refused(&death))
 		find_refusal(&death, &wire->room, page_size);
-	if (!death.refused_by && may_have_no_room(wire) && find_full(&death, wire, config))
+	if (!death.refused_by && may_have_no_room(&death) && find_full(&death, wire, config))
 		return -ENOMEM;
 	if (death.refused_by)
 		death.how = PROFILE_BY_REFUSAL;
-	else if (!wire->signal)
+	else if (!wire->signal && !refused_to(d, &wire->h))
 		return 0;
 	if (wire->components)
 		death.file =
@@ -434,13 +445,108 @@ static bool take_awaited(struct deaths *d, uint32_t tgid, uint32_t signal,
 	return found;
 }
 
+/* ---- Refused by a GPU -------------------------------------------------------------------------
+ */
+
+int deaths_refuse(struct deaths *d, const struct profile_gpu_refusal *refusal)
+{
+	const struct wire_header of = {.tgid = refusal->tgid, .started_ns = refusal->started_ns};
+	struct gpu_refused *list, *known = refused_to(d, &of);
+
+	if (!known) {
+		list = array_reserve(d->refused, d->n_refused, &d->room_for_refused, sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		d->refused = list;
+		known = &list[d->n_refused++];
+	}
+	*known = (struct gpu_refused){.refusal = *refusal};
+	return 0;
+}
+
+void deaths_gpu(struct deaths *d, const struct wire_gpu *record, const char *phase)
+{
+	struct gpu_refused *known = refused_to(d, &record->h);
+
+	if (!known)
+		return;
+	known->is_last = record->refused;
+	known->phase = phase;
+}
+
+/* Takes what is known of the process. Returns whether it may have ended of that. */
+static bool take_refused(struct deaths *d, const struct wire_header *h, struct gpu_refused *refused)
+{
+	struct gpu_refused *known = refused_to(d, h);
+
+	if (!known)
+		return false;
+	*refused = *known;
+	*known = d->refused[--d->n_refused];
+	return refused->is_last;
+}
+
+static void put_down_to_gpu(struct profile_death *death, const struct profile_gpu_refusal *refusal)
+{
+	free(death->file_system);
+	death->file_system = NULL;
+	if (death->how == PROFILE_BY_SIGNAL)
+		death->how = PROFILE_BY_REFUSAL;
+	death->refused_by = PROFILE_GPU;
+	death->gpu = *refusal;
+}
+
+/* Returns the exception that ended the process, if it told of one after the refusal. */
+static struct profile_death *exception_after(struct deaths *d,
+					     const struct profile_gpu_refusal *refusal)
+{
+	for (size_t i = d->sure.n; i-- > 0;) {
+		struct profile_death *death = &d->sure.deaths[i];
+
+		if (death->how == PROFILE_BY_EXCEPTION && !death->in_thread &&
+		    death->tgid == refusal->tgid && death->started_ns == refusal->started_ns)
+			return death->time_ns >= refusal->time_ns ? death : NULL;
+	}
+	return NULL;
+}
+
+/* Returns whether a refusal is why the process ended, and says so in *ended or in its exception. */
+static bool ended_by_gpu(struct deaths *d, const struct wire_process *event, bool is_awaited,
+			 struct profile_death *ended)
+{
+	struct profile_death *exception;
+	struct gpu_refused refused;
+
+	if (!take_refused(d, &event->h, &refused) || !(event->exit_code & 0xff7f) ||
+	    (ended->signal && !(is_awaited && may_be_refused(ended))))
+		return false;
+	if (!is_awaited)
+		ended->phase = refused.phase;
+	put_down_to_gpu(ended, &refused.refusal);
+	exception = exception_after(d, &refused.refusal);
+	if (exception && !exception->refused_by)
+		put_down_to_gpu(exception, &refused.refusal);
+	return true;
+}
+
 void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses)
 {
 	const uint32_t signal = event->exit_code & 0x7f, code = event->exit_code >> 8 & 0xff;
-	struct profile_death ended;
+	struct profile_death ended = {
+		.how = PROFILE_BY_REFUSAL,
+		.started_ns = event->h.started_ns,
+		.time_ns = event->h.time_ns,
+		.tgid = event->h.tgid,
+		.signal = signal,
+		.has_no_memory = true,
+	};
+	const bool is_awaited = take_awaited(d, event->h.tgid, signal, &ended);
 
-	if (!take_awaited(d, event->h.tgid, signal, &ended))
+	if (!ended_by_gpu(d, event, is_awaited, &ended) &&
+	    (!is_awaited || (!signal && !ended.refused_by))) {
+		free_death(&ended);
 		return;
+	}
 	ended.exit_code = signal ? 0 : code;
 	if (is_bad(&ended, event->flags & WIRE_PROCESS_TARGET) && (signal || code) &&
 	    !is_told(d, &ended)) {
@@ -588,4 +694,5 @@ void deaths_free(struct deaths *d)
 {
 	free_list(&d->sure);
 	free_list(&d->awaited);
+	free(d->refused);
 }

@@ -18,9 +18,18 @@ struct death_list {
 	size_t n, cap;
 };
 
+/* What GPUs refused a process last. */
+struct gpu_refused {
+	struct profile_gpu_refusal refusal;
+	const char *phase; /* of the process, as it ends */
+	bool is_last;	   /* it ends, and was given no memory there since */
+};
+
 struct deaths {
 	struct death_list sure;	   /* in order of time */
 	struct death_list awaited; /* each process by each signal at most once */
+	struct gpu_refused *refused;
+	size_t n_refused, room_for_refused;
 };
 
 /*
@@ -46,6 +55,12 @@ enum deaths_said {
 /* Takes what that probe says. text is valid UTF-8; the rest as in deaths_feed(). */
 void deaths_fail(struct deaths *d, const struct wire_checkpoint *cp, const char *text,
 		 const char *phase, uint64_t page_size, struct profile_losses *losses);
+/*
+ * A GPU has refused a process memory, and the process may end badly of that: unless it is given
+ * some later, which the record at its end says. phase: as in deaths_feed(). Returns 0, or -ENOMEM.
+ */
+int deaths_refuse(struct deaths *d, const struct profile_gpu_refusal *refusal);
+void deaths_gpu(struct deaths *d, const struct wire_gpu *record, const char *phase);
 /* A process has ended: decides about what was awaited of it. */
 void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses);
 void deaths_free(struct deaths *d);

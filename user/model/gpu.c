@@ -79,13 +79,17 @@ int gpus_feed(struct gpus *gpus, const struct wire_gpu *record)
 	return 0;
 }
 
-void gpus_refuse(struct gpus *gpus, const struct wire_gpu_refused *record)
+const struct profile_gpu_refusal *gpus_refuse(struct gpus *gpus,
+					      const struct wire_gpu_refused *record)
 {
+	struct profile_gpu_refusal *new;
+
 	if (gpus->n_refusals == PROFILE_MAX_REFUSALS)
 		memmove(gpus->refusals, gpus->refusals + 1,
 			--gpus->n_refusals * sizeof(*gpus->refusals));
-	gpus->refused++;
-	gpus->refusals[gpus->n_refusals++] = (struct profile_gpu_refusal){
+	new = &gpus->refusals[gpus->n_refusals++];
+	*new = (struct profile_gpu_refusal){
+		.number = ++gpus->refused,
 		.time_ns = record->h.time_ns,
 		.tgid = record->h.tgid,
 		.tid = record->h.tid,
@@ -97,6 +101,7 @@ void gpus_refuse(struct gpus *gpus, const struct wire_gpu_refused *record)
 		.result = record->result,
 		.vendor = (enum wire_gpu_vendor)record->vendor,
 	};
+	return new;
 }
 
 static void fill(struct profile_memory *memory, const struct wire_gpu_amount *amounts)

@@ -35,7 +35,9 @@ struct gpus {
 
 /* Takes a record. Returns 0 or -ENOMEM. */
 int gpus_feed(struct gpus *gpus, const struct wire_gpu *record);
-void gpus_refuse(struct gpus *gpus, const struct wire_gpu_refused *record);
+/* Returns what was noted of it. */
+const struct profile_gpu_refusal *gpus_refuse(struct gpus *gpus,
+					      const struct wire_gpu_refused *record);
 /* Fills in what the record before a checkpoint said of the tree and of the process. */
 void gpus_join(struct gpus *gpus, const struct wire_checkpoint *cp, struct profile_memory *tree,
 	       struct profile_memory *own);

@@ -502,8 +502,10 @@ static int feed_gpu(struct profile *p, const struct wire_gpu *record)
 {
 	const int err = gpus_feed(&p->gpus, record);
 
-	if (!err && record->why == WIRE_GPU_EXIT)
+	if (!err && record->why == WIRE_GPU_EXIT) {
 		gpu_of_exit(p->processes, record);
+		deaths_gpu(&p->deaths, record, phases_of(&p->phases, record->h.tgid));
+	}
 	return err;
 }
 
@@ -536,8 +538,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_GPU:
 		return feed_gpu(p, data);
 	case WIRE_GPU_REFUSED:
-		gpus_refuse(&p->gpus, data);
-		return 0;
+		return deaths_refuse(&p->deaths, gpus_refuse(&p->gpus, data));
 	case WIRE_STORED:
 		return files_feed(&p->files, data);
 	case WIRE_STORED_NAME:

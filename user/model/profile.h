@@ -61,6 +61,7 @@ enum { PROFILE_GPU_UNKNOWN = UINT32_MAX };
 
 /* An allocation on a GPU, or of pinned memory, that failed. */
 struct profile_gpu_refusal {
+	uint64_t number; /* of all, from 1 */
 	uint64_t time_ns;
 	uint32_t tgid, tid;
 	uint64_t started_ns; /* of the process, as in struct wire_header */
@@ -298,6 +299,7 @@ enum profile_limit {
 	PROFILE_FILE_SYSTEM,
 	PROFILE_QUOTA_OF_USER, /* of a file system */
 	PROFILE_QUOTA_OF_GROUP,
+	PROFILE_GPU,
 };
 
 /* A process ended badly. Some is known of PROFILE_BY_OOM only: scope, path, with_swap, asked_by. */
@@ -320,11 +322,13 @@ struct profile_death {
 	uint64_t left_bytes;		     /* of it, or of the quota */
 	uint32_t quota_id;		     /* whose that is: uid, or gid */
 	enum profile_limit refused_by;
+	struct profile_gpu_refusal gpu; /* of PROFILE_GPU */
 	uint32_t asked_by; /* tgid of who wanted memory; 0: outside of our pid namespace */
 	char asked_by_comm[WIRE_COMM_LEN * 3]; /* valid UTF-8 */
 	char *path; /* of the memory cgroup whose limit was reached, valid UTF-8; else NULL */
 	uint64_t usage, limit;		 /* of that cgroup, or of refused_by; in bytes */
 	struct profile_memory tree, own; /* before anything was freed */
+	bool has_no_memory;		 /* nobody knows these: it was freed before */
 	const char *phase; /* its own that began last, or else of another process; may be NULL */
 	enum wire_scope scope;
 	bool with_swap;	     /* usage and limit are of memory and swap */
@@ -448,9 +452,8 @@ const struct trend *profile_trends(const struct profile *p, size_t *count);
 const struct profile_totals *profile_totals(const struct profile *p);
 /* By device; one that nobody knows is the last. None if no process has used a GPU. */
 const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count);
-/* The last PROFILE_MAX_REFUSALS, in order of time. Returns how many there were in refused. */
-const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count,
-						       uint64_t *refused);
+/* The last PROFILE_MAX_REFUSALS, in order of time. */
+const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count);
 /* After profile_finish(): the largest first, then what is of no file. NULL without --files. */
 const struct profile_file *profile_files(const struct profile *p, size_t *count);
 /* What programs reported of the whole run, in order of the first report of each name. */

@@ -58,11 +58,9 @@ const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count)
 	return p->gpus.list;
 }
 
-const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count,
-						       uint64_t *refused)
+const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count)
 {
 	*count = p->gpus.n_refusals;
-	*refused = p->gpus.refused;
 	return p->gpus.refusals;
 }
 

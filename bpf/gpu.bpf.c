@@ -22,7 +22,7 @@ static __always_inline void take_step(struct wire_gpu_amount *to, struct wire_gp
 
 struct copying {
 	struct wire_gpu_amount *to;
-	struct gpu_sums *from;
+	struct wire_gpu_sums *from;
 	bool steps;
 };
 
@@ -38,7 +38,8 @@ static long copy_next(u32 i, struct copying *c)
 	return 0;
 }
 
-static __always_inline void copy_sums(struct wire_gpu_amount *to, struct gpu_sums *from, bool steps)
+static __always_inline void copy_sums(struct wire_gpu_amount *to, struct wire_gpu_sums *from,
+				      bool steps)
 {
 	struct copying c = {to, from, steps};
 
@@ -50,7 +51,7 @@ static __always_inline void copy_sums(struct wire_gpu_amount *to, struct gpu_sum
 
 int send_gpu(struct proc *proc, u32 tid, u32 why)
 {
-	struct gpu_sums *tree, *own;
+	struct wire_gpu_sums *tree, *own;
 	struct wire_gpu *record;
 
 	if (!proc)
@@ -77,7 +78,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why)
 int free_all_gpu(struct proc *proc, bool ends)
 {
 	struct gpu_process_key key = {};
-	struct gpu_sums *tree, *own;
+	struct wire_gpu_sums *tree, *own;
 
 	if (!proc)
 		return 0;
@@ -91,6 +92,7 @@ int free_all_gpu(struct proc *proc, bool ends)
 
 		atomic_add(&tree->at[i].held, -held);
 	}
+	atomic_add(&tree->changes, 1);
 	atomic_add(&own->generation, 1);
 	own->agents = 0;
 	own->refused = 0;
@@ -102,11 +104,11 @@ int free_all_gpu(struct proc *proc, bool ends)
 	return 0;
 }
 
-static const struct gpu_sums none;
+static const struct wire_gpu_sums none;
 
 int move_gpu(struct proc *proc, u32 job)
 {
-	struct gpu_sums *own, *from, *to;
+	struct wire_gpu_sums *own, *from, *to;
 
 	if (!proc)
 		return 0;

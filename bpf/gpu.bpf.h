@@ -17,15 +17,6 @@
 
 enum { MAX_GPU_PROCESSES = 4096 };
 
-/* The sums of a process, or of a tree. A tree has no generation. */
-struct gpu_sums {
-	struct wire_gpu_amount at[WIRE_GPU_PLACES];
-	u64 generation; /* programs that it has run so far: of their memory, the last one's is left
-			 */
-	u64 agents;	/* GPUs that HSA has told of */
-	u64 refused; /* where its last failed allocation was, + 1; 0: one there succeeded since */
-};
-
 /* A tgid is used again. */
 struct gpu_process_key {
 	u64 started_ns;
@@ -37,7 +28,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MAX_GPU_PROCESSES);
 	__type(key, struct gpu_process_key);
-	__type(value, struct gpu_sums);
+	__type(value, struct wire_gpu_sums);
 } gpu_processes __weak SEC(".maps");
 
 struct {
@@ -45,19 +36,19 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, WIRE_MAX_JOBS);
 	__type(key, u32);
-	__type(value, struct gpu_sums);
+	__type(value, struct wire_gpu_sums);
 } gpu_trees __weak SEC(".maps");
 
 extern u32 gpu_used; /* 1: a process has made a call */
 
-static __always_inline struct gpu_sums *gpu_of_process(const struct proc *proc)
+static __always_inline struct wire_gpu_sums *gpu_of_process(const struct proc *proc)
 {
 	const struct gpu_process_key key = {.started_ns = proc->started_ns, .tgid = proc->tgid};
 
 	return bpf_map_lookup_elem(&gpu_processes, &key);
 }
 
-static __always_inline struct gpu_sums *gpu_of_tree(u32 job)
+static __always_inline struct wire_gpu_sums *gpu_of_tree(u32 job)
 {
 	return bpf_map_lookup_elem(&gpu_trees, &job);
 }

@@ -114,13 +114,13 @@ struct {
 
 struct gpu_hit {
 	struct proc *proc;
-	struct gpu_sums *own, *tree;
+	struct wire_gpu_sums *own, *tree;
 	const struct wire_gpu_call *site;
 	struct gpu_call *call;
 	u64 id; /* of the thread */
 };
 
-static const struct gpu_sums no_sums;
+static const struct wire_gpu_sums no_sums;
 static const struct gpu_thread no_thread;
 
 /* ---- Who calls what ---------------------------------------------------------------------------
@@ -232,6 +232,7 @@ static __noinline int add_bytes(const struct gpu_hit *h, const struct gpu_live *
 		return 0;
 	if (context && context->serial == live->serial)
 		atomic_add(place == WIRE_GPU_PINNED ? &context->pinned : &context->held, bytes);
+	atomic_add(&h->tree->changes, 1);
 	add_to_sum(&h->own->at[place], bytes);
 	add_to_sum(&h->tree->at[place], bytes);
 	if (place == WIRE_GPU_PINNED)

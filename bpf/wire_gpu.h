@@ -26,6 +26,16 @@ struct wire_gpu_amount {
 	__u64 peak_ns;	 /* when the peak was reached; 0: there was none */
 };
 
+/* The sums of a process, or of a tree, which has `at` and `changes` alone. */
+struct wire_gpu_sums {
+	struct wire_gpu_amount at[WIRE_GPU_PLACES];
+	__u64 changes;	  /* allocations and frees so far */
+	__u64 generation; /* programs that it has run so far: of their memory, the last one's is
+			     left */
+	__u64 agents;	  /* GPUs that HSA has told of */
+	__u64 refused; /* where its last failed allocation was, + 1; 0: one there succeeded since */
+};
+
 enum wire_gpu_why {
 	WIRE_GPU_CHECKPOINT = 1, /* the next checkpoint of this thread belongs to it */
 	WIRE_GPU_EXIT = 2,	 /* the process ends: comes before its WIRE_EXIT */
@@ -170,6 +180,7 @@ struct wire_gpu_call {
 };
 
 _Static_assert(sizeof(struct wire_gpu_amount) == 32, "wire_gpu_amount");
+_Static_assert(sizeof(struct wire_gpu_sums) == 32 * WIRE_GPU_PLACES + 32, "wire_gpu_sums");
 _Static_assert(sizeof(struct wire_gpu) == 32 + 8 + 2 * 32 * WIRE_GPU_PLACES, "wire_gpu");
 _Static_assert(sizeof(struct wire_gpu_point) == 32 + 24, "wire_gpu_point");
 _Static_assert(sizeof(struct wire_gpu_refused) == 32 + 32, "wire_gpu_refused");

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import MIB, PROGRAMS, PYTHON, QPROF_PACKAGE, assert_nothing_lost, process_of, profile_command, program, \
+from harness import MIB, PROGRAMS, PYTHON, QPROF_PACKAGE, assert_nothing_lost, process_of, program, \
     quality, row_of, rows, run_qprof
 
 
@@ -119,9 +119,9 @@ def test_calls_at_the_same_time(unhurried, name):
 @pytest.mark.parametrize("name,how,status", [
     ("gpu", "exit", 3), ("gpu", "abort", -signal.SIGABRT), ("gpu", "segv", -signal.SIGSEGV),
     ("gpu_amd", "exit", 3), ("gpu_amd", "abort", -signal.SIGABRT), ("gpu", "elsewhere", 3)])
-def test_ended_by_a_refusal(out, name, how, status):
+def test_ended_by_a_refusal(out, unhurried, name, how, status):
     """The certificate of a program that a GPU refused memory, and gave it none since."""
-    run = profile_command(out, program(name), "refused", how, status=status)
+    run = unhurried(program(name), "refused", how, status=status)
     end, = run.profile["ended"]
     assert (end["how"], end["refused_by"], end["phase"]) == ("refused", "GPU", "Load"), end
     refusal = end["gpu_refusal"]
@@ -134,14 +134,14 @@ def test_ended_by_a_refusal(out, name, how, status):
     assert f", where the run held 64.0 MiB ({REFUSALS[name]})" in text, text
 
 
-def test_ended_after_a_refusal(out):
-    """Not by it: the GPU gave it memory later, or it ended well; an abort of such a one is an abort."""
+def test_ended_after_a_refusal(unhurried):
+    """Not by it: the GPU gave it memory later, or it ended well."""
     for how, status in (("given", 3), ("well", 0)):
-        run = profile_command(out, program("gpu"), "refused", how, status=status)
+        run = unhurried(program("gpu"), "refused", how, status=status)
         assert "ended" not in run.profile and len(run.profile["gpu_refusals"]) == 1, run.profile
 
 
-def test_exception_after_a_refusal(out):
+def test_exception_after_a_refusal(unhurried):
     """Of Python, as PyTorch raises them: one end, with its words."""
     program_text = """
 import ctypes
@@ -151,7 +151,7 @@ assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1) and not cuda.
 if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t((1 << 40) + 1)):
     raise RuntimeError("CUDA out of memory")
 """
-    run = profile_command(out, PYTHON, "-c", program_text, status=1, env={**QPROF_PACKAGE, "LD_LIBRARY_PATH": str(PROGRAMS)})
+    run = unhurried(PYTHON, "-c", program_text, status=1, env={**QPROF_PACKAGE, "LD_LIBRARY_PATH": str(PROGRAMS)})
     end, = run.profile["ended"]
     assert (end["how"], end["exception"], end["refused_by"]) == ("refused", "RuntimeError: CUDA out of memory", "GPU"), end
     assert in_bytes(end["gpu_refusal"], "asked_mb") == MOST + 1 and end["gpu_refusal"]["held_mb"] == 0, end

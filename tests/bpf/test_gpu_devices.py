@@ -81,6 +81,46 @@ def test_in_use_by_row_and_device(standin):
                    "device_used_peak_phase": "mark 1", "device_used_end_mb": 120, "tree_used_peak_mb": 800}
 
 
+# Allocates by the library in place of the driver's, which says that it counts 50 MiB more.
+SHARE = """
+import ctypes, os, sys, time
+import qprof
+
+state, profile, uuid = sys.argv[1:]
+
+def say(own):
+    with open(state + ".new", "w") as file:
+        file.write(f"gpu {24 << 30} {900 << 20} 4096 3b {uuid} NVIDIA Stand-in\\nuse 0 {os.getpid()} {own}\\n")
+    os.rename(state + ".new", state)
+
+def told():
+    with open(profile) as file:
+        return file.read().count("gpu_device_used_mb")
+
+say(40 << 20)
+cuda = ctypes.CDLL("libcuda.so.1")
+context, at = ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(123 << 20))
+say(173 << 20)
+before, end = told(), time.monotonic() + 60
+while told() < before + 2 and time.monotonic() < end:
+    qprof.mark("held")
+    time.sleep(0.02)
+"""
+
+
+def test_share_of_the_driver(tmp_path, out, unhurried):
+    """What the driver counts for the program beyond what it has allocated."""
+    state = tmp_path / "state"
+    run = unhurried(PYTHON, "-c", SHARE, state, out, UUIDS[0], options=("--as-root",), env={
+        **QPROF_PACKAGE, "LD_LIBRARY_PATH": f"{PROGRAMS}:{PROGRAMS / 'standin_nvml'}", "QPROF_STANDIN_NVML": str(state)})
+    assert run.profile["gpu_peak_memory_mb"] == 123, run.profile["gpus"]
+    assert run.profile["gpu_driver_share_mb"] == 50, run.profile["gpus"]
+    text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
+    assert "peak 123 MiB; the driver itself took 50.0 MiB" in text, text
+
+
 def test_devices_as_the_program_counts(standin):
     profile = standin(CUDA_VISIBLE_DEVICES=f"{UUIDS[1][:12]},0").profile
     assert [(gpu["index"], gpu["program_index"], gpu["device_used_peak_mb"]) for gpu in profile["gpus"]] == \
@@ -88,12 +128,12 @@ def test_devices_as_the_program_counts(standin):
     assert max(row.get("gpu_device_used_mb", 0) for row in profile["memory_usage"]) == 1350
 
 
-def test_a_driver_that_hangs_holds_nobody_up(tmp_path, out):
+def test_a_driver_that_hangs_holds_nobody_up(tmp_path, unhurried):
     library, state = tmp_path / "libcuda.so.1", tmp_path / "state"
     shutil.copy(PROGRAMS / "plugin.so", library)
     state.write_text("hang\n", encoding="ascii")
     program = f"import ctypes, qprof; ctypes.CDLL({str(library)!r}); [qprof.mark(f'{{i}}') for i in range(100)]"
-    run = profile_command(out, PYTHON, "-c", program, env={
+    run = unhurried(PYTHON, "-c", program, env={
         **QPROF_PACKAGE, "LD_LIBRARY_PATH": str(PROGRAMS / "standin_nvml"), "QPROF_STANDIN_NVML": str(state)})
     assert step_names(run.profile) == [str(i) for i in range(100)]
     assert "gpus" not in run.profile

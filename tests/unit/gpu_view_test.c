@@ -71,6 +71,26 @@ static void test_looks(void **state)
 	assert_int_equal(v.gpus.told_ns, 31);
 }
 
+/* What the run did not allocate itself; less than it did is no answer. */
+static void test_share_of_the_driver(void **state)
+{
+	static struct gpu_view v;
+	struct gpu_look look = look_at(11, 10, 1);
+
+	(void)state;
+	look.n_uses = 3;
+	look.uses[0] = (struct gpu_use){.device = 0, .pid = 2, .bytes = 70};
+	look.uses[1] = (struct gpu_use){.device = 1, .pid = 3, .bytes = 1000};
+	look.uses[2] = (struct gpu_use){.device = 2, .pid = 4, .bytes = 80};
+	gpu_view_compare(&v, &look, 151, is_even, NULL);
+	assert_int_equal(v.gpus.driver_share, 0);
+	gpu_view_compare(&v, &look, 100, is_even, NULL);
+	assert_int_equal(v.gpus.driver_share, 50);
+	look.n_uses = 0;
+	gpu_view_compare(&v, &look, 100, is_even, NULL);
+	assert_int_equal(v.gpus.driver_share, 50);
+}
+
 /* One that fell off its bus: what was is kept, and a sum without it is none. */
 static void test_a_device_that_goes(void **state)
 {
@@ -105,6 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_looks),
+		cmocka_unit_test(test_share_of_the_driver),
 		cmocka_unit_test(test_a_device_that_goes),
 		cmocka_unit_test(test_no_device),
 	};

@@ -21,7 +21,7 @@ static const struct run_gpu two[] = {
 	{.index = 2, .name = "", .uuid = "", .pci = ""},
 };
 
-static const struct run_gpus gpus = {.list = two, .n = 2};
+static const struct run_gpus gpus = {.list = two, .n = 2, .driver_share = 6 << 20};
 
 /* Steps of which every other has a figure, from the first on. ends: the file is whole. */
 static void write_rows(int fd, uint32_t n, bool ends)
@@ -149,6 +149,7 @@ static void test_list(void **state)
 	assert_int_equal(gpu->looks, 7);
 	assert_int_equal(gpu->peak_used_ns, 2 * MS + MS / 2);
 	assert_string_equal(gpu->peak_used_phase, "Layer");
+	assert_int_equal(r.totals.driver_share, 6 << 20);
 	gpu = &r.gpus[1];
 	assert_int_equal(gpu->index, 2);
 	assert_null(gpu->name);

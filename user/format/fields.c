@@ -342,6 +342,10 @@ static const struct field totals_fields[] = {
 		  "saw"},
 	{FIELD(totals, "cgroup_needs_mb", max_charged, FIELD_BYTES), .since = 3,
 	 .means = "the most of anon, shmem and kernel together that a row has: what is no cache"},
+	{FIELD(totals, "gpu_driver_share_mb", driver_share, FIELD_BYTES), .since = 3,
+	 .means =
+		 "what drivers of GPUs counted for the tree beyond what it had allocated there, at "
+		 "a look: their own for contexts and code, and what pools keep"},
 	MEMORY_BESIDE(TOTAL_BESIDE, ) USAGE_QUANTITIES(ONLY_TOTAL_FIELD, )
 		USAGE_QUANTITIES(TOTAL_FIELD, )};
 static const char *const totals_first[] = {"total_quantization_time_seconds",

@@ -10,16 +10,19 @@
 
 bool gpus_held_words(char out[GPUS_WORDS_MAX], const struct recording_totals *totals)
 {
-	char held[UNITS_TEXT_MAX], pinned[UNITS_TEXT_MAX];
+	char held[UNITS_TEXT_MAX], pinned[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX];
+	char of_host[UNITS_TEXT_MAX + 32] = "", of_driver[UNITS_TEXT_MAX + 32] = "";
 
 	if (!totals->peak_gpu && !totals->peak_pinned)
 		return false;
 	units_bytes_for_people(held, totals->peak_gpu);
 	units_bytes_for_people(pinned, totals->peak_pinned);
 	if (totals->peak_pinned)
-		snprintf(out, GPUS_WORDS_MAX, "peak %s, and %s of the host pinned", held, pinned);
-	else
-		snprintf(out, GPUS_WORDS_MAX, "peak %s", held);
+		snprintf(of_host, sizeof(of_host), ", and %s of the host pinned", pinned);
+	if (totals->driver_share)
+		snprintf(of_driver, sizeof(of_driver), "; the driver itself took %s",
+			 units_bytes_for_people(share, totals->driver_share));
+	snprintf(out, GPUS_WORDS_MAX, "peak %s%s%s", held, of_host, of_driver);
 	return true;
 }
 

@@ -7,7 +7,8 @@
 
 enum { GPUS_WORDS_MAX = 1280, GPUS_REFUSED_MAX = 640 };
 
-/* "peak 12.3 GiB, and 2.00 GiB of the host pinned". Returns false if the run held nothing. */
+/* "peak 12.3 GiB, and 2.00 GiB of the host pinned; the driver itself took 480 MiB". Returns false
+ * if the run held nothing. */
 bool gpus_held_words(char out[GPUS_WORDS_MAX], const struct recording_totals *totals);
 
 /* "0 (NVIDIA H100): at most 12.9 GiB of 80.0 GiB were in use, at 3.2 s in Calibration, 12.4 GiB by

@@ -113,7 +113,8 @@ struct recording_step recorded_step(const struct profile_checkpoint *step)
 	return row;
 }
 
-struct recording_totals recorded_totals(const struct profile_totals *totals)
+struct recording_totals recorded_totals(const struct profile_totals *totals,
+					const struct run_gpus *gpus)
 {
 	struct recording_totals t = {
 		.has = field_all(&record_totals),
@@ -122,6 +123,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 		.main_peak_rss = totals->main_peak_rss,
 		.charge_peak = totals->charge_peak,
 		.max_charged = totals->max_charged,
+		.driver_share = gpus ? gpus->driver_share : 0,
 		.usage = totals->usage,
 	};
 
@@ -130,6 +132,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals)
 	field_put(&record_totals, &t, "cgroup_peak_memory_mb", t.charge_peak.bytes);
 	field_put(&record_totals, &t, "cgroup_peak_at_least", t.charge_peak.at_least);
 	field_put(&record_totals, &t, "cgroup_needs_mb", t.max_charged);
+	field_put(&record_totals, &t, "gpu_driver_share_mb", t.driver_share);
 	MEMORY_BESIDE(PUT_HIGHEST, &record_totals, t, *totals)
 	field_leave_none(&record_totals, &t);
 	return t;
@@ -469,7 +472,7 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 {
 	if (!r->arena)
 		return -ENOMEM;
-	r->totals = recorded_totals(profile_totals(p));
+	r->totals = recorded_totals(profile_totals(p), info->gpus);
 	r->peak.has = field_all(&record_peak);
 	r->peak.time_ns = profile_rel_ns(p, profile_totals(p)->peak_time_ns);
 	if (record_phases(r, p) || record_processes(r, p) || record_deaths(r, p) ||

@@ -11,7 +11,9 @@
 
 struct recording_run recorded_run(const struct run_info *info);
 struct recording_step recorded_step(const struct profile_checkpoint *step);
-struct recording_totals recorded_totals(const struct profile_totals *totals);
+/* gpus may be NULL. */
+struct recording_totals recorded_totals(const struct profile_totals *totals,
+					const struct run_gpus *gpus);
 struct recording_phase recorded_phase(const struct profile *p, const struct profile_phase *phase);
 struct recording_phase recorded_outside(const struct profile *p,
 					const struct profile_outside *part);

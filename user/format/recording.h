@@ -194,6 +194,7 @@ struct recording_totals {
 	uint64_t main_peak_rss; /* of the first process alone; 0: not said */
 	struct profile_charge_peak charge_peak;
 	uint64_t max_charged;		/* see profile.h */
+	uint64_t driver_share;		/* of memory of GPUs: see run_info.h; 0: not known */
 	MEMORY_BESIDE(MEMORY_HIGHEST, ) /* of the tree, as seen */
 	struct profile_usage usage;	/* of the tree */
 };

@@ -47,6 +47,9 @@ struct run_gpus {
 	bool knows_used;
 	uint64_t used, asked_ns, told_ns;
 	bool is_awaited; /* a look that was asked for since then */
+	/* What drivers counted for processes of the run beyond what these had allocated, at the
+	 * last look during which nothing was allocated or freed; 0: not known. */
+	uint64_t driver_share;
 };
 
 /* Who measured, where and since when. Texts may be no UTF-8. */

@@ -74,9 +74,9 @@ void yaml_step(struct emit *e, const struct profile_checkpoint *step)
 	emit_boundary(e);
 }
 
-void yaml_totals(struct emit *e, const struct profile_totals *totals)
+void yaml_totals(struct emit *e, const struct profile_totals *totals, const struct run_gpus *gpus)
 {
-	const struct recording_totals recorded = recorded_totals(totals);
+	const struct recording_totals recorded = recorded_totals(totals, gpus);
 
 	yaml_record(e, &record_totals, &recorded);
 	emit_boundary(e);

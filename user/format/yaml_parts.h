@@ -28,7 +28,7 @@ void key_secs(struct emit *e, const char *key, uint64_t ns);
 /* The quantities of processes and their sums (quantities.h). */
 void yaml_usage(struct emit *e, const struct profile_usage *usage);
 /* At the top level of a profile, as Quark has them. */
-void yaml_totals(struct emit *e, const struct profile_totals *totals);
+void yaml_totals(struct emit *e, const struct profile_totals *totals, const struct run_gpus *gpus);
 void yaml_phases(struct emit *e, const struct profile *p);
 /* Nothing where n is 0. */
 void yaml_metrics(struct emit *e, const struct profile_metric *metrics, size_t n);

@@ -427,7 +427,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	yaml_row_end(y, 0);
 	begin_rows(y);
 	emit_list_end(e);
-	yaml_totals(e, profile_totals(p));
+	yaml_totals(e, profile_totals(p), y->info->gpus);
 	put_summaries(e, p);
 	put_definitions(e, p);
 	put_closest(e, p, y->info);

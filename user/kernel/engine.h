@@ -219,5 +219,7 @@ struct engine_cost engine_cost(const struct engine *e);
 
 /* Returns what the BPF side has counted so far. */
 struct wire_quality engine_quality(const struct engine *e);
+/* What the tree of a run has allocated on GPUs by now. Returns false if that is nothing ever. */
+bool engine_gpu_sums(const struct engine *e, struct wire_gpu_sums *sums);
 
 #endif

@@ -73,6 +73,13 @@ uint64_t engine_missed_events(const struct engine *e)
 	return missed;
 }
 
+bool engine_gpu_sums(const struct engine *e, struct wire_gpu_sums *sums)
+{
+	static const uint32_t run; /* jobs are an audit's */
+
+	return !bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.gpu_trees), &run, sums);
+}
+
 static bool is_for_waits(const struct engine *e, const struct engine_program *program)
 {
 	return program->fd == bpf_program__fd(e->bpf->progs.task_switches) ||

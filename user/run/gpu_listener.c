@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "capture/run.h"
+#include "kernel/engine.h"
 #include "kernel/gpu_helper.h"
 #include "run/gpu_view.h"
 #include "run/listeners.h"
@@ -21,6 +22,7 @@ struct gpu_listener {
 	bool is_over; /* it was begun, and is there no more */
 	struct gpu_view view;
 	struct gpu_look look;
+	struct wire_gpu_sums before; /* the look; of zeros: the run had never allocated any */
 };
 
 static struct gpu_listener *of(struct listener *l)
@@ -52,9 +54,32 @@ static bool is_ours(void *context, uint32_t pid)
 	return false;
 }
 
+/* What such a process had before it was attached to is in no sum. */
+static bool was_attached(const struct gpu_listener *g)
+{
+	size_t n;
+	const struct profile_process *const *processes =
+		profile_processes(run_profile(g->capture), &n);
+
+	while (n && !(processes[n - 1]->flags & WIRE_PROCESS_ATTACHED))
+		n--;
+	return n;
+}
+
+static void compare(struct gpu_listener *g)
+{
+	const struct engine *engine = run_engine(g->capture);
+	struct wire_gpu_sums after;
+
+	if (engine && engine_gpu_sums(engine, &after) && after.changes == g->before.changes &&
+	    after.at[WIRE_GPU_ALL].held == g->before.at[WIRE_GPU_ALL].held && !was_attached(g))
+		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, is_ours, g);
+}
+
 static void ask(struct gpu_listener *g)
 {
 	struct gpu_question question = {.leader = run_gpu_user(g->capture)};
+	const struct engine *engine = run_engine(g->capture);
 	size_t n;
 	const struct profile_process *const *processes =
 		profile_processes(run_profile(g->capture), &n);
@@ -64,6 +89,9 @@ static void ask(struct gpu_listener *g)
 			question.pids[question.n_pids++] = processes[i]->tgid;
 	}
 	g->view.gpus.is_awaited = true;
+	/* A look that follows another at once begins before anybody could read them. */
+	if (!g->helper.asked && !(engine && engine_gpu_sums(engine, &g->before)))
+		g->before = (struct wire_gpu_sums){0};
 	if (!gpu_helper_ask(&g->helper, &question, clock_ns(CLOCK_MONOTONIC)))
 		give_up(g, "their drivers have not answered for 10 seconds, and are asked no more");
 }
@@ -81,6 +109,7 @@ static void take(struct gpu_listener *g)
 		return;
 	g->view.gpus.is_awaited = g->helper.asked;
 	gpu_view_take(&g->view, &g->look, asked_ns, is_ours, g);
+	compare(g);
 	if (g->view.gpus.n)
 		return;
 	snprintf(why, sizeof(why), "no driver tells of any: %s; %s", g->look.nvidia_why,

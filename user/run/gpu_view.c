@@ -77,6 +77,18 @@ static void take_device(struct run_gpu *gpu, uint64_t used, uint64_t tree_used, 
 		gpu->tree_peak_used = tree_used;
 }
 
+/* Of all devices together: processes may number them differently. */
+void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
+		      gpu_owner_fn is_ours, void *context)
+{
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < look->n_devices; i++)
+		used += used_by_tree(look, i, is_ours, context);
+	if (used > held)
+		v->gpus.driver_share = used - held;
+}
+
 void gpu_view_take(struct gpu_view *v, const struct gpu_look *look, uint64_t asked_ns,
 		   gpu_owner_fn is_ours, void *context)
 {

@@ -16,6 +16,13 @@ struct gpu_view {
 /* Says whether a process is one of the run. */
 typedef bool (*gpu_owner_fn)(void *context, uint32_t pid);
 
+/*
+ * What the run held on all GPUs throughout the look: then what drivers count for its processes
+ * beyond that is their own.
+ */
+void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
+		      gpu_owner_fn is_ours, void *context);
+
 /* Takes a look that was asked for at asked_ns. The devices are those of the first look that are
  * visible to the run; one that a later look lacks keeps its figures. */
 void gpu_view_take(struct gpu_view *v, const struct gpu_look *look, uint64_t asked_ns,

@@ -139,7 +139,7 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	key_count(e, "dropped_rows", job->dropped_rows);
 	emit_boundary(e);
 	put_rows(e, job);
-	yaml_totals(e, profile_totals(job->profile));
+	yaml_totals(e, profile_totals(job->profile), NULL);
 	key_mb(e, "peak_at_least_mb", sharing_least_of_totals(profile_totals(job->profile)));
 	yaml_metrics(e, metrics, n_metrics);
 	yaml_phases(e, job->profile);

@@ -292,6 +292,7 @@ def test_many_ask_at_once(exporter):
 
 @pytest.mark.parametrize("listen, shown", [
     ("0", "127.0.0.1:"), (":0", "127.0.0.1:"), ("[::1]:0", "[::1]:"), ("0.0.0.0:0", "0.0.0.0:"),
+    ("127.1:0", "127.0.0.1:"),
 ])
 def test_addresses(exporter, listen, shown):
     with exporter(listen=listen) as running:
@@ -302,7 +303,8 @@ def test_addresses(exporter, listen, shown):
 
 
 @pytest.mark.parametrize("listen", ["", "x", "1:2:3", "localhost:9435", "::1:9435", "[::1:9435",
-                                    "127.0.0.1", "127.0.0.1:", "9435x", "65536", "-1", "[]:1", " 1"])
+                                    "127.0.0.1", "127.0.0.1:", "9435x", "65536", "-1", "[]:1", " 1",
+                                    "127.0.0.1 x:1", "[::1%nowhere]:1", "[::1%]:1"])
 def test_wrong_addresses_are_refused(listen):
     run = run_qprof("-a", "--listen", listen)
     assert run.returncode == 125 and "--listen" in run.stderr and "such as" in run.stderr, run

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -99,6 +100,17 @@ int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *c
 	a->child = 0;
 	close(ends[0]);
 	return err;
+}
+
+void aside_open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
 }
 
 bool aside_has_answered(const struct aside *a, int timeout_ms)

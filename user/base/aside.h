@@ -31,6 +31,10 @@ typedef bool (*aside_keep_fn)(void *context, int fd, const char *link);
 /* Begins the work. Returns 0; -EAGAIN: too many hang; or -errno. */
 int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *context);
 
+/* For work that runs the code of others: that may print, and must not do so into a file that it has
+ * opened itself. */
+void aside_open_standard(void);
+
 /* Returns true once there is an answer, or the child has ended without one. */
 bool aside_has_answered(const struct aside *a, int timeout_ms);
 

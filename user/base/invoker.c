@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/aside.h"
+#include "base/directory.h"
 #include "base/log.h"
 
 /* Reads a decimal number from the environment. Returns false if there is anything else. */
@@ -35,7 +35,7 @@ static bool read_id(const char *variable, unsigned int *id)
 
 /* What a child tells, a packet each: this, then all groups. */
 struct entry {
-	char name[sizeof(((struct invoker *)0)->name)], home[sizeof(((struct invoker *)0)->home)];
+	struct directory_user user;
 	int n_groups;
 };
 
@@ -45,16 +45,12 @@ enum { GROUPS_AT_A_TIME = 4096, WAIT_MS = 5000 };
 static void look_up(void *context, int fd)
 {
 	struct invoker *who = context;
-	const struct passwd *user = getpwuid(who->uid);
-	struct entry entry = {.n_groups = NGROUPS_MAX};
+	struct entry entry = {.n_groups = 0};
 	int n;
 
-	if (!user)
+	if (!directory_user(who->uid, &entry.user))
 		return;
-	snprintf(entry.name, sizeof(entry.name), "%s", user->pw_name);
-	snprintf(entry.home, sizeof(entry.home), "%s", user->pw_dir);
-	if (getgrouplist(entry.name, who->gid, who->groups, &entry.n_groups) < 0)
-		entry.n_groups = 1;
+	entry.n_groups = directory_groups(entry.user.name, who->gid, who->groups, NGROUPS_MAX);
 	send(fd, &entry, sizeof(entry), MSG_NOSIGNAL);
 	for (int at = 0; at < entry.n_groups; at += n) {
 		n = entry.n_groups - at;
@@ -91,8 +87,7 @@ static void take(struct invoker *who, const struct aside *child)
 		n += more / sizeof(gid_t);
 	}
 	who->n_groups = entry.n_groups;
-	memcpy(who->name, entry.name, sizeof(who->name));
-	memcpy(who->home, entry.home, sizeof(who->home));
+	who->user = entry.user;
 }
 
 /* A directory of users may not answer, and signals may wait by now: so a child asks. */
@@ -105,7 +100,7 @@ static void ask(struct invoker *who)
 		take(who, &child);
 		aside_end(&child);
 	}
-	who->groups[0] = who->gid; /* getgrouplist() begins with it */
+	who->groups[0] = who->gid;
 }
 
 const struct invoker *invoker_get(void)
@@ -133,10 +128,10 @@ int invoker_become(const struct invoker *who)
 	if (setgroups((size_t)who->n_groups, who->groups) ||
 	    setresgid(who->gid, who->gid, who->gid) || setresuid(who->uid, who->uid, who->uid))
 		return -errno;
-	if (who->name[0]) {
-		setenv("HOME", who->home, 1);
-		setenv("USER", who->name, 1);
-		setenv("LOGNAME", who->name, 1);
+	if (who->user.name[0]) {
+		setenv("HOME", who->user.home, 1);
+		setenv("USER", who->user.name, 1);
+		setenv("LOGNAME", who->user.name, 1);
 	}
 	return 0;
 }

@@ -12,12 +12,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/directory.h"
+
 struct invoker {
 	uid_t uid;
 	gid_t gid;
-	char name[64]; /* login name; empty if the uid has none */
-	char home[256];
-	gid_t groups[NGROUPS_MAX]; /* all, gid among them */
+	struct directory_user user; /* without a name if the uid has none */
+	gid_t groups[NGROUPS_MAX];  /* all, gid among them */
 	int n_groups;
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "base/names.h"
 
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +9,18 @@
 
 #include "base/aside.h"
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/hash.h"
 
 enum {
-	MAX_USERS = 4096, /* that are remembered: containers may have any number of them */
-	USER_NAME_MAX = 128,
+	MAX_USERS = 4096,    /* that are remembered: containers may have any number of them */
 	WAIT_MS = 250,	     /* for a name; after that, the number is shown meanwhile */
 	PATIENCE_MS = 10000, /* with a directory that does not answer: then it is asked anew */
 };
 
 struct user {
 	uint32_t uid;
-	char name[USER_NAME_MAX];
+	char name[DIRECTORY_NAME_MAX];
 	UT_hash_handle hh;
 };
 
@@ -92,17 +91,14 @@ static struct user *add_user(struct user_names *users, uint32_t uid)
 /* The child: answers each number with a name, or with an empty one. */
 static void look_up(void *context, int fd)
 {
-	struct passwd entry, *found;
-	char room[4096], name[USER_NAME_MAX];
+	struct directory_user user;
 	uint32_t uid;
 
 	(void)context;
 	while (recv(fd, &uid, sizeof(uid), 0) == sizeof(uid)) {
-		found = NULL;
-		if (getpwuid_r(uid, &entry, room, sizeof(room), &found))
-			found = NULL;
-		snprintf(name, sizeof(name), "%s", found ? found->pw_name : "");
-		if (send(fd, name, strlen(name) + 1, MSG_NOSIGNAL) < 0)
+		if (!directory_user(uid, &user))
+			user.name[0] = '\0';
+		if (send(fd, user.name, strlen(user.name) + 1, MSG_NOSIGNAL) < 0)
 			return;
 	}
 }
@@ -110,7 +106,7 @@ static void look_up(void *context, int fd)
 /* Takes the answer, which is there. Without one, the child has come to grief. */
 static void take_answer(struct user_names *users)
 {
-	char name[USER_NAME_MAX] = "";
+	char name[DIRECTORY_NAME_MAX] = "";
 	struct user *user;
 
 	if (recv(users->asking.fd, name, sizeof(name) - 1, MSG_DONTWAIT) <= 0)

@@ -2,7 +2,6 @@
 #include "kernel/gpu_helper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +17,6 @@ enum { ENVIRONMENT_MAX = 1 << 20 };
 
 /* ---- The child --------------------------------------------------------------------------------
  */
-
-/* A library may print, and must not do so into a file that it has opened itself. */
-static void open_standard(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd < STDERR_FILENO);
-	if (fd > STDERR_FILENO)
-		close(fd);
-}
 
 /* The environment of the process when it was executed; NULL if it is gone, or out of memory. */
 static char *read_environment(uint32_t pid, size_t *size)
@@ -78,7 +65,7 @@ static void answer(void *context, int fd)
 	struct nvml *nvml;
 
 	(void)context;
-	open_standard();
+	aside_open_standard();
 	nvml = nvml_open(why);
 	while (recv(fd, &question, sizeof(question), 0) == sizeof(question)) {
 		memset(&look, 0, sizeof(look));

@@ -112,17 +112,32 @@ static bool find_functions(struct nvml *n, void *library)
 	return n->count && n->handle && n->memory;
 }
 
+/* A static program cannot load it: the library needs a libc, and of the version it finds. */
+static void *load(char *why)
+{
+#ifdef QPROF_STATIC
+	snprintf(why, GPU_WHY_MAX,
+		 "this qprof-bpf is static and cannot load libnvidia-ml.so.1; one that was "
+		 "installed from packages can");
+	return NULL;
+#else
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		snprintf(why, GPU_WHY_MAX, "%s", dlerror());
+	return library;
+#endif
+}
+
 struct nvml *nvml_open(char *why)
 {
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library = load(why);
 	struct nvml *n = library ? calloc(1, sizeof(*n)) : NULL;
 	int (*init)(void) = NULL;
 	int code;
 
-	if (!library) {
-		snprintf(why, GPU_WHY_MAX, "%s", dlerror());
+	if (!library)
 		return NULL;
-	}
 	*(void **)&init = dlsym(library, "nvmlInit_v2");
 	if (!n || !init || !find_functions(n, library)) {
 		snprintf(why, GPU_WHY_MAX, "%s",

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -52,29 +53,53 @@ static int parse_path(const char *path, struct address *address)
 	return 0;
 }
 
+/* Such as fe80::1%eth0: a name or number of the interface may follow. */
+static bool parse_v6(char *host, struct sockaddr_in6 *to)
+{
+	char *scope = strchr(host, '%'), *end = "";
+
+	if (scope) {
+		*scope++ = '\0';
+		to->sin6_scope_id = if_nametoindex(scope);
+		if (!to->sin6_scope_id)
+			to->sin6_scope_id = (uint32_t)strtoul(scope, &end, 10);
+		if (!*scope || *end)
+			return false;
+	}
+	to->sin6_family = AF_INET6;
+	return inet_pton(AF_INET6, host, &to->sin6_addr) == 1;
+}
+
+/* By hand: getaddrinfo(3) can ask servers, too, for which libc loads libraries. */
+static int parse_host(char *host, in_port_t port, struct address *address)
+{
+	struct sockaddr_in *v4 = (void *)&address->socket;
+	struct sockaddr_in6 *v6 = (void *)&address->socket;
+
+	*address = (struct address){.len = sizeof(*v4)};
+	/* inet_aton(3) knows 127.1 as well, and ends at the first space. */
+	if (!host[strcspn(host, " \t\n\v\f\r")] && inet_aton(host, &v4->sin_addr)) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		return 0;
+	}
+	*address = (struct address){.len = sizeof(*v6)};
+	v6->sin6_port = htons(port);
+	return parse_v6(host, v6) ? 0 : -EINVAL;
+}
+
 int address_parse(const char *text, struct address *address)
 {
-	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-				       .ai_socktype = SOCK_STREAM,
-				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
 	char host[ADDRESS_TEXT_MAX];
-	struct addrinfo *found;
 	const char *port;
 
 	if (!strncmp(text, "unix:", 5) || *text == '/')
 		return parse_path(*text == '/' ? text : text + 5, address);
 	if (split(text, host, sizeof(host), &port))
 		return -EINVAL;
-	/* getaddrinfo takes more than a port: "", " 1", "99999". */
 	if (!*port || strlen(port) > 5 || port[strspn(port, "0123456789")] || atoi(port) > 65535)
 		return -EINVAL;
-	if (getaddrinfo(host, port, &hints, &found))
-		return -EINVAL;
-	memset(address, 0, sizeof(*address));
-	memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
-	address->len = found->ai_addrlen;
-	freeaddrinfo(found);
-	return 0;
+	return parse_host(host, (in_port_t)atoi(port), address);
 }
 
 static bool is_loopback(const struct sockaddr_storage *address)

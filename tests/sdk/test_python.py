@@ -118,6 +118,23 @@ def test_pip_install(tmp_path, editable):
     assert (Path(said[0]).parent / "py.typed").exists()
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_module_runs_the_program(tmp_path, beside):
+    """python3 -m qprof: the program that was installed with the package comes before the one in PATH."""
+    package = tmp_path / "lib/python3/dist-packages"
+    shutil.copytree(PACKAGE / "qprof", package / "qprof")
+    env = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "PATH": str(tmp_path / "path")}
+    command = [sys.executable, "-m", "qprof", "-o", "a b"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 127 and "there is no qprof-bpf" in done.stderr, done
+    for folder in ["path", "bin"] if beside else ["path"]:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "qprof-bpf").write_text(f'#!/bin/sh\nprintf "%s|" {folder} "$@"\n')
+        (tmp_path / folder / "qprof-bpf").chmod(0o755)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{'bin' if beside else 'path'}|-o|a b|", done
+
+
 def test_types():
     """The hints hold, where there is a checker."""
     if subprocess.run([sys.executable, "-c", "import mypy"], capture_output=True,

@@ -14,7 +14,7 @@ _SOURCES = [path for path in sorted((_ROOT / "qprof").iterdir())
 _VERSION = re.search(r'^__version__ = "(.*)"$', (_ROOT / "qprof" / "__init__.py").read_text(),
                      re.MULTILINE).group(1)
 
-_METADATA = f"""\
+METADATA = f"""\
 Metadata-Version: 2.1
 Name: qprof
 Version: {_VERSION}
@@ -30,7 +30,6 @@ _WHEEL = """\
 Wheel-Version: 1.0
 Generator: qprof
 Root-Is-Purelib: true
-Tag: py3-none-any
 """
 
 
@@ -39,28 +38,33 @@ def _record(name, content):
     return f"{name},sha256={digest},{len(content)}\n"
 
 
-def _write_wheel(directory, files):
-    """files: contents by name. The same files make the same wheel, whenever it is built."""
-    info = f"qprof-{_VERSION}.dist-info"
-    files = {**files, f"{info}/METADATA": _METADATA.encode(), f"{info}/WHEEL": _WHEEL.encode()}
+def write_wheel(directory, files, metadata=METADATA, platforms=("any",), programs=()):
+    """files: contents by name. The same files make the same wheel, whenever it is built. Of them
+    `programs` can be executed. Also for wheels that have more than this package."""
+    name = "-".join(re.search(f"^{key}: (.*)$", metadata, re.MULTILINE)[1].replace("-", "_")
+                    for key in ("Name", "Version"))
+    info = f"{name}.dist-info"
+    tags = "".join(f"Tag: py3-none-{platform}\n" for platform in platforms)
+    files = {**files, f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": (_WHEEL + tags).encode()}
     records = "".join(_record(*file) for file in files.items()) + f"{info}/RECORD,,\n"
     files[f"{info}/RECORD"] = records.encode()
-    wheel = f"qprof-{_VERSION}-py3-none-any.whl"
+    wheel = f"{name}-py3-none-{'.'.join(platforms)}.whl"
     with zipfile.ZipFile(Path(directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100755 if name in programs else 0o100644) << 16
             archive.writestr(entry, content)
     return wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    return _write_wheel(wheel_directory,
-                        {f"qprof/{path.name}": path.read_bytes() for path in _SOURCES})
+    return write_wheel(wheel_directory,
+                       {f"qprof/{path.name}": path.read_bytes() for path in _SOURCES})
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    return _write_wheel(wheel_directory, {"qprof.pth": f"{_ROOT}\n".encode()})
+    return write_wheel(wheel_directory, {"qprof.pth": f"{_ROOT}\n".encode()})
 
 
 def build_sdist(sdist_directory, config_settings=None):

@@ -2,7 +2,7 @@
 """libqprof by ctypes, or functions that do nothing where it is absent.
 
 The library is the one that QPROF_LIBRARY names (qprof-bpf sets it for the commands that it starts),
-or else libqprof.so.0 wherever the dynamic linker finds it.
+or that pip installed with this package, or else libqprof.so.0 wherever the dynamic linker finds it.
 """
 
 import ctypes
@@ -15,9 +15,12 @@ __all__ = ["begin", "define", "end", "failed", "is_loaded", "item", "listeners",
 
 _NAME = "libqprof.so.0"
 
+# From PREFIX/lib/pythonX.Y/site-packages/qprof: the wheel of qprof-bpf puts it into PREFIX/lib.
+_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, _NAME)
+
 
 def _load():
-    for path in (os.environ.get("QPROF_LIBRARY"), _NAME):
+    for path in (os.environ.get("QPROF_LIBRARY"), _BESIDE, _NAME):
         if path:
             try:
                 # PyDLL: the calls take no time, and to let go of the interpreter's lock would mean

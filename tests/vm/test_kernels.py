@@ -15,7 +15,7 @@ from machine import ROOT, run_tests
 # Test ids of tests/bpf, or how they begin. Under emulation most take three to ten seconds.
 ANYWHERE = {
     "the same code on every kernel: what is written, and how names, arguments and ends are told": [
-        "test_audit_", "test_deploy.py", "test_run.py", "test_format.py", "test_quantize.py",
+        "test_audit_", "test_deploy.py", "test_release.py", "test_run.py", "test_format.py", "test_quantize.py",
         "test_discovery.py::test_list_",
         "test_checkpoints.py::test_times_are_ordered", "test_checkpoints.py::test_unmatched_pairs",
         "test_checkpoints.py::test_any_probe", "test_checkpoints.py::test_other_providers",

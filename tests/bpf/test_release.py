@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tools/release makes: a program that needs the kernel alone, an archive, a wheel."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import (CLEAN_ENV, NOBODY, PYTHON, QPROF, parse, profile_command, program, public_dir, run_qprof,
+                     step_names)
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/sdk"))
+from test_python import PYTHONS  # noqa: E402
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    """The directory with what is released, built as a user would, but with the compiler's cache."""
+    out = tmp_path_factory.mktemp("release") / "out"
+    cached = {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(ROOT)}
+    env = {**CLEAN_ENV, **(cached if shutil.which("ccache") else {})}
+    done = subprocess.run([ROOT / "tools/release", out], env=env, capture_output=True, text=True, check=False)
+    if "could not install" in done.stderr:
+        pytest.skip(f"archives of libraries are missing: {done.stderr[-300:]}")
+    assert done.returncode == 0, done
+    return out
+
+
+def only(directory, pattern):
+    [path] = directory.glob(pattern)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(release, tmp_path_factory):
+    """The program, with nothing beside it."""
+    path = tmp_path_factory.mktemp("alone") / "qprof-bpf"
+    shutil.copy(only(release, "qprof-bpf-*-linux-x86_64"), path)
+    return path
+
+
+@pytest.fixture
+def static(alone, monkeypatch):
+    """The harness runs that one."""
+    monkeypatch.setattr(harness, "QPROF", alone)
+    return alone
+
+
+def test_checksums(release):
+    done = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=release, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 3, done
+
+
+def test_nothing_but_the_kernel(alone, tmp_path):
+    """In a root with no other file the program profiles itself."""
+    root = tmp_path / "root"
+    for directory in ("proc", "sys", "tmp"):
+        (root / directory).mkdir(parents=True)
+    shutil.copy(alone, root)
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
+         'mount --rbind /proc "$1/proc"; mount --rbind /sys "$1/sys"; exec chroot "$@"', "sh", root,
+         "/qprof-bpf", "-o", "/tmp/out.yaml", "--", "/qprof-bpf", "--version"],
+        env=CLEAN_ENV, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("qprof-bpf "), done
+    [process] = parse(root / "tmp/out.yaml")["processes"]
+    assert process["cmdline"] == "/qprof-bpf --version"
+
+
+def test_same_profile(static, tmp_path):
+    """The first example of README.md, by this program and by the other: the same keys, steps and peak."""
+    def quantize(name):
+        run = profile_command(tmp_path / f"{name}.yaml", program("quantize"), "--make", "8", tmp_path / f"{name}.f32",
+                              tmp_path / f"{name}.int8", options=["--stacks"])
+        functions = run.profile["stacks"]["functions"]
+        assert "main" in [row[functions["columns"].index("name")] for row in functions["rows"]], functions
+        return run.profile
+
+    ours = quantize("static")
+    harness.QPROF = QPROF
+    theirs = quantize("shared")
+    assert step_names(ours) == step_names(theirs) and "Quantization (layer 7) End" in step_names(ours)
+    assert ours.keys() == theirs.keys()
+    assert ours["peak_memory_mb"] == pytest.approx(theirs["peak_memory_mb"], rel=0.05)
+
+
+def test_users_are_looked_up(static):
+    """Names and groups are what `id` says, though no library of libc's can be loaded."""
+    with public_dir(NOBODY) as where:
+        run = run_qprof("-q", "-o", where / "out.yaml", "--", "sh", "-c", "id -G; echo $USER $HOME",
+                        env={"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)})
+    expected = subprocess.run(["id", "-G", "nobody"], capture_output=True, text=True, check=True).stdout
+    assert [set(run.stdout.splitlines()[0].split()), run.stdout.splitlines()[1]] == [
+        set(expected.split()), f"nobody {Path('~nobody').expanduser()}"], run
+
+
+def test_metrics_are_served(static, exporter):
+    with exporter(listen="127.0.0.1:0") as running:
+        assert running.ask().status == 200
+        running.stop()
+
+
+def test_doctor_tells_of_gpus(static):
+    assert "static and cannot load libnvidia-ml.so.1" in run_qprof("doctor").stdout
+
+
+# ---- The wheel
+
+MARKS = """
+import json, qprof
+with qprof.scope("Calibration"):
+    data = bytearray(32 << 20)
+print(json.dumps(qprof._library.is_loaded))
+"""
+
+
+def pip(python, *arguments):
+    """Its own one, which Debian's python3 has not; Debian's own runs in no newer Python."""
+    own = not subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode
+    done = subprocess.run([python if own else PYTHON, "-m", "pip", *([] if own else ["--python", python]),
+                           "--disable-pip-version-check", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+
+
+def environment(python, release, path):
+    """A clean one with the wheel and nothing else; without an index."""
+    bare = python == PYTHON or subprocess.run([python, "-c", "import ensurepip"], capture_output=True,
+                                              check=False).returncode
+    subprocess.run([python, "-m", "venv", *(["--without-pip"] if bare else []), path], check=True)
+    pip(path / "bin/python", "install", "--no-index", only(release, "*.whl"))
+    return path / "bin/python"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_wheel(release, tmp_path, python):
+    """python3 -m qprof profiles a program with marks; the program can be heard without it, too; nothing stays."""
+    ours = environment(python, release, tmp_path / "env")
+    program_text = tmp_path / "quantize.py"
+    program_text.write_text(MARKS)
+    env = {**CLEAN_ENV, "PATH": f"{ours.parent}:{CLEAN_ENV['PATH']}"}
+    for command in ([ours, "-m", "qprof"], [ours.parent / "qprof-bpf"]):
+        out = tmp_path / "out.yaml"
+        done = subprocess.run([*command, "-q", "-o", out, "--", "python3", program_text], env=env,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+        assert step_names(parse(out)) == ["Calibration Start", "Calibration End"], done
+    done = subprocess.run([ours, program_text], env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) is True, "the library is not found without qprof-bpf"
+    done = subprocess.run([ours.parent / "qprof-bpf", "recipes"], capture_output=True, text=True, check=True)
+    assert "llama-quantize" in done.stdout
+    pip(ours, "uninstall", "-y", "qprof-bpf")
+    assert not [path for path in (tmp_path / "env").rglob("*qprof*") if not path.is_dir()]
+
+
+def test_signals_are_as_they_were(release, tmp_path):
+    """Python ignores SIGPIPE; what python3 -m qprof starts does not."""
+    ours = environment(PYTHON, release, tmp_path / "env")
+    shown = ["grep", "SigIgn", "/proc/self/status"]
+    done = subprocess.run([ours, "-m", "qprof", "-q", "-o", tmp_path / "out.yaml", "--", *shown], env=CLEAN_ENV,
+                          capture_output=True, text=True, check=True)
+    assert done.stdout == subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+
+
+# ---- The archive
+
+def test_archive_is_an_installation(release, tmp_path):
+    subprocess.run(["tar", "-C", tmp_path, "--strip-components=1", "-xf", only(release, "*.tar.gz")], check=True)
+    run = subprocess.run([tmp_path / "bin/qprof-bpf", "-v", "-o", tmp_path / "out.yaml", "--python-hooks=all", "--",
+                          PYTHON, "-c", "import os; print(os.environ['QPROF_LIBRARY'])"],
+                         env=CLEAN_ENV, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str((tmp_path / "lib/libqprof.so.0").resolve()), run
+    assert "not installed" not in run.stderr, run

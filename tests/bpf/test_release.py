@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (CLEAN_ENV, NOBODY, PYTHON, QPROF, parse, profile_command, program, public_dir, run_qprof,
-                     step_names)
+from harness import CLEAN_ENV, NOBODY, PYTHON, QPROF, parse, program, public_dir, run_qprof, step_names
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/sdk"))
 from test_python import PYTHONS  # noqa: E402
+
+CACHE = Path("/var/cache/qprof-bpf")
+
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory):
@@ -37,10 +39,13 @@ def only(directory, pattern):
 
 @pytest.fixture(scope="module")
 def alone(release, tmp_path_factory):
-    """The program, with nothing beside it."""
+    """The program, with nothing beside it. What it unpacks for that is removed."""
     path = tmp_path_factory.mktemp("alone") / "qprof-bpf"
     shutil.copy(only(release, "qprof-bpf-*-linux-x86_64"), path)
-    return path
+    before = set(CACHE.glob("*"))
+    yield path
+    for unpacked in set(CACHE.glob("[0-9]*-*")) - before:
+        shutil.rmtree(unpacked)
 
 
 @pytest.fixture
@@ -56,27 +61,48 @@ def test_checksums(release):
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 3, done
 
 
+def run_in(root, *command):
+    """With what the kernel tells and nothing else of this machine."""
+    return subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
+         'mount --rbind /proc "$1/proc"; mount --rbind /sys "$1/sys"; exec chroot "$@"', "sh", root, *command],
+        env=CLEAN_ENV, capture_output=True, text=True, check=False)
+
+
 def test_nothing_but_the_kernel(alone, tmp_path):
-    """In a root with no other file the program profiles itself."""
+    """In a root with no other file the program profiles itself, and unpacks what it carries."""
     root = tmp_path / "root"
     for directory in ("proc", "sys", "tmp"):
         (root / directory).mkdir(parents=True)
     shutil.copy(alone, root)
-    done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
-         'mount --rbind /proc "$1/proc"; mount --rbind /sys "$1/sys"; exec chroot "$@"', "sh", root,
-         "/qprof-bpf", "-o", "/tmp/out.yaml", "--", "/qprof-bpf", "--version"],
-        env=CLEAN_ENV, capture_output=True, text=True, check=False)
+    profiled = ["/qprof-bpf", "-o", "/tmp/out.yaml", "--", "/qprof-bpf", "--version"]
+    done = run_in(root, *profiled)
     assert done.returncode == 0 and done.stdout.startswith("qprof-bpf "), done
+    assert "recipes is not installed" in done.stderr, f"there is no /var to unpack into; {done}"
     [process] = parse(root / "tmp/out.yaml")["processes"]
     assert process["cmdline"] == "/qprof-bpf --version"
+    (root / "var/cache").mkdir(parents=True)
+    done = run_in(root, *profiled)
+    assert done.returncode == 0 and "not installed" not in done.stderr, done
+    [unpacked] = (root / "var/cache/qprof-bpf").iterdir()
+    assert (unpacked / "share/qprof-bpf/recipes/llama-quantize.yaml").exists()
 
 
-def test_same_profile(static, tmp_path):
+def test_carried_library_can_be_loaded(static):
+    """By a program of the user who called sudo; so can the hooks."""
+    text = ("import ctypes, os; ctypes.CDLL(os.environ['QPROF_LIBRARY'])\n"
+            "open(os.environ['PYTHONPATH'].split(':')[0] + '/sitecustomize.py')")
+    with public_dir(NOBODY) as where:
+        run = run_qprof("-o", where / "out.yaml", "--", PYTHON, "-c", text,
+                        env={"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)})
+    assert run.returncode == 0 and "no Python hooks" not in run.stderr, run
+
+
+def test_same_profile(static, tmp_path, unhurried):
     """The first example of README.md, by this program and by the other: the same keys, steps and peak."""
     def quantize(name):
-        run = profile_command(tmp_path / f"{name}.yaml", program("quantize"), "--make", "8", tmp_path / f"{name}.f32",
-                              tmp_path / f"{name}.int8", options=["--stacks"])
+        run = unhurried(program("quantize"), "--make", "8", tmp_path / f"{name}.f32", tmp_path / f"{name}.int8",
+                        options=["--stacks"])
         functions = run.profile["stacks"]["functions"]
         assert "main" in [row[functions["columns"].index("name")] for row in functions["rows"]], functions
         return run.profile
@@ -137,19 +163,18 @@ def environment(python, release, path):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_wheel(release, tmp_path, python):
+def test_wheel(release, tmp_path, unhurried, monkeypatch, python):
     """python3 -m qprof profiles a program with marks; the program can be heard without it, too; nothing stays."""
     ours = environment(python, release, tmp_path / "env")
-    program_text = tmp_path / "quantize.py"
-    program_text.write_text(MARKS)
-    env = {**CLEAN_ENV, "PATH": f"{ours.parent}:{CLEAN_ENV['PATH']}"}
-    for command in ([ours, "-m", "qprof"], [ours.parent / "qprof-bpf"]):
-        out = tmp_path / "out.yaml"
-        done = subprocess.run([*command, "-q", "-o", out, "--", "python3", program_text], env=env,
-                              capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done
-        assert step_names(parse(out)) == ["Calibration Start", "Calibration End"], done
-    done = subprocess.run([ours, program_text], env=env, capture_output=True, text=True, check=True)
+    module, quantize = tmp_path / "module", tmp_path / "quantize.py"
+    module.write_text(f'#!/bin/sh\nexec {ours} -m qprof "$@"\n')
+    module.chmod(0o755)
+    quantize.write_text(MARKS)
+    for runs in (module, ours.parent / "qprof-bpf"):
+        monkeypatch.setattr(harness, "QPROF", runs)
+        run = unhurried(ours, quantize)
+        assert step_names(run.profile) == ["Calibration Start", "Calibration End"], run
+    done = subprocess.run([ours, quantize], env=CLEAN_ENV, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) is True, "the library is not found without qprof-bpf"
     done = subprocess.run([ours.parent / "qprof-bpf", "recipes"], capture_output=True, text=True, check=True)
     assert "llama-quantize" in done.stdout

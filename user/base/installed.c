@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/unpacked.h"
+
 /* Folders of our files, relative to the folder of the executable: in an installation, and in a
  * build. */
 static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
@@ -35,12 +37,34 @@ static char *find(const char *const *dirs, const char *file)
 	return NULL;
 }
 
+/* Those of an executable that lies alone are in it. */
+static char *find_unpacked(const char *folder, const char *file)
+{
+#ifdef QPROF_STATIC
+	static char *directory;
+	char path[PATH_MAX];
+
+	if (!directory)
+		directory = unpacked(unpacked_files);
+	if (directory &&
+	    snprintf(path, sizeof(path), "%s/%s/%s", directory, folder, file) < (int)sizeof(path))
+		return realpath(path, NULL);
+#else
+	(void)folder, (void)file;
+#endif
+	return NULL;
+}
+
 char *installed_data(const char *file)
 {
-	return find(data_dirs, file);
+	char *path = find(data_dirs, file);
+
+	return path ? path : find_unpacked("share", file);
 }
 
 char *installed_library(const char *file)
 {
-	return find(library_dirs, file);
+	char *path = find(library_dirs, file);
+
+	return path ? path : find_unpacked("lib", file);
 }

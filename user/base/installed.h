@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* installed.h - finds the files that were installed with the executable, wherever that is. */
+/*
+ * installed.h - finds the files that were installed with the executable, wherever that is; a static
+ * one that lies alone unpacks its own (unpacked.h).
+ */
 #ifndef QPROF_INSTALLED_H
 #define QPROF_INSTALLED_H
 

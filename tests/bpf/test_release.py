@@ -194,9 +194,12 @@ def test_signals_are_as_they_were(release, tmp_path):
 # ---- The archive
 
 def test_archive_is_an_installation(release, tmp_path):
+    """Its directories are those that are there: unpacked in /usr/local it changes none."""
+    (tmp_path / "bin").mkdir(mode=0o750)
     subprocess.run(["tar", "-C", tmp_path, "--strip-components=1", "-xf", only(release, "*.tar.gz")], check=True)
     run = subprocess.run([tmp_path / "bin/qprof-bpf", "-v", "-o", tmp_path / "out.yaml", "--python-hooks=all", "--",
                           PYTHON, "-c", "import os; print(os.environ['QPROF_LIBRARY'])"],
                          env=CLEAN_ENV, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == str((tmp_path / "lib/libqprof.so.0").resolve()), run
     assert "not installed" not in run.stderr, run
+    assert (tmp_path / "bin").stat().st_mode & 0o777 == 0o750

@@ -14,12 +14,8 @@
  * began at that checkpoint has these 6 from the sample, and the 10 are nobody's in the one before.
  */
 #include "pids.bpf.h"
+#include "python.bpf.h"
 #include "stack.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
-} stacks SEC(".maps");
 
 struct wire_growth growth;
 
@@ -94,12 +90,23 @@ static __always_inline void fill_sample(struct wire_stack *s, const struct growi
 	s->epoch = g->epoch;
 	s->memory = m->key;
 	s->code = BPF_CORE_READ(task, mm, exec_vm);
-	s->reserved = 0;
+}
+
+static __always_inline void copy_frames(struct wire_stack *s, u32 n, u32 end)
+{
+	const struct python_frames *frames = here(&python_frames);
+
+	s->python_end = end;
+	s->n_python = 0;
+	if (frames && n && n <= WIRE_PYTHON_FRAMES &&
+	    !bpf_probe_read_kernel(s->python, n * sizeof(*s->python), frames))
+		s->n_python = n;
 }
 
 static __always_inline void take_sample(struct growing *g, struct task_struct *task,
 					const struct mm_rss *m, int member)
 {
+	u32 end, n = walk_python(task, m->key, &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
 	g->left = choose_gap(atomic_add(&growth.samples, 1));
@@ -108,6 +115,7 @@ static __always_inline void take_sample(struct growing *g, struct task_struct *t
 	} else {
 		fill_sample(s, g, task, m);
 		s->kind = kind_of(member);
+		copy_frames(s, n, end);
 		if (copy_registers(s, task))
 			copy_stack(s, PT_REGS_SP((struct pt_regs *)s->regs));
 		else

@@ -5,6 +5,12 @@
 
 #include "mms.bpf.h"
 
+/* Samples, and code objects of Python. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} stacks __weak SEC(".maps");
+
 /* What a CPU knows of growth there. Programs at the tracepoint run one after the other. */
 struct growing {
 	u64 change;	  /* pages of the event that is being told of; 0: it was */

@@ -13,6 +13,9 @@ enum {
 	WIRE_STACK_STEP = 64 << 10,  /* bytes of growth between two samples, at first */
 	WIRE_STACK_LEVEL = 1024,     /* samples after which these double */
 	WIRE_STACK_LEVELS = 14,	     /* times that they double, at most */
+	WIRE_PYTHON_FRAMES = 128,    /* of a thread, the innermost ones */
+	WIRE_PYTHON_TEXT = 256,	     /* bytes of a name: the first; of a path: the last */
+	WIRE_PYTHON_LINES = 4096,    /* bytes of a table of lines: the first */
 	/* A word of growth is pages in its low bits, and above them an epoch: see stack.bpf.c. */
 	WIRE_GROWTH_BITS = 38,
 };
@@ -21,6 +24,31 @@ enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,
 	WIRE_STACK_FILE = 2,
 	WIRE_STACK_SHMEM = 3,
+};
+
+/* How far the frames of Python could be followed. */
+enum wire_python_end {
+	WIRE_PYTHON_NONE = 0, /* no interpreter that is known, or no thread of it */
+	WIRE_PYTHON_WHOLE = 1,
+	WIRE_PYTHON_CUT = 2, /* more than WIRE_PYTHON_FRAMES */
+	WIRE_PYTHON_UNREADABLE = 3,
+};
+
+/* How a code object says which line an instruction is of. */
+enum wire_python_lines {
+	WIRE_PYTHON_LNOTAB = 1,	   /* co_lnotab: until 3.9 */
+	WIRE_PYTHON_LINETABLE = 2, /* co_linetable of 3.10 */
+	WIRE_PYTHON_LOCATIONS = 3, /* co_linetable since 3.11 */
+};
+
+/* A function of Python that is being run. */
+struct wire_python_frame {
+	__u64 code;    /* address of its code object */
+	__u64 name;    /* of its name: with code and line, what tells code objects apart */
+	__u32 line;    /* its first line */
+	__u32 at;      /* bytes from the begin of its code */
+	__u32 entered; /* 1: C code called the interpreter for it; 0: it is called by the next */
+	__u32 reserved;
 };
 
 /* A thread made the memory of its process grow. */
@@ -39,8 +67,52 @@ struct wire_stack {
 	__u64 regs[WIRE_STACK_REGS]; /* the user's struct pt_regs */
 	__u64 base;		     /* address of stack[0] */
 	__u32 len;		     /* bytes of stack that could be read */
-	__u32 reserved;
+	__u16 python_end;	     /* enum wire_python_end */
+	__u16 n_python;		     /* innermost first */
+	struct wire_python_frame python[WIRE_PYTHON_FRAMES];
 	__u8 stack[WIRE_STACK_BYTES];
+};
+
+#define WIRE_PYTHON_NO_FIELD 0xffff
+
+/*
+ * An interpreter in the memory of a process, and where it has what: offsets in bytes, or
+ * WIRE_PYTHON_NO_FIELD. The loader writes it.
+ */
+struct wire_python {
+	__u64 runtime;	 /* address of _PyRuntime */
+	__u64 code_type; /* of PyCode_Type, which all code objects are of */
+	/* Of _PyRuntime, PyInterpreterState, PyThreadState. */
+	__u16 first_interpreter, next_interpreter, first_thread, next_thread, thread_id;
+	__u16 frame;	  /* of PyThreadState: its frame, or a struct that has it */
+	__u16 frame_in;	  /* of that struct */
+	__u16 frame_code; /* of a frame, as the following */
+	__u16 frame_back, frame_at;
+	__u16 frame_owner;   /* whose it is: since 3.12, some stand for a call by C code */
+	__u16 frame_entered; /* in 3.11: 1 if C code called */
+	__u16 code_name, code_path, code_line, code_lines;
+	__u16 lines_kind; /* enum wire_python_lines */
+	__u16 code_bytes; /* frame_at is an address; NO_FIELD: it counts units of at_unit bytes */
+	__u16 at_unit;
+	__u16 text_ascii, text_other; /* of a text: its characters */
+};
+
+/* A text of Python: len characters, of which some bytes are here. */
+struct wire_python_text {
+	__u32 len;
+	__u32 width; /* bytes of a character: 1, 2 or 4; 0: unreadable */
+	__u8 bytes[WIRE_PYTHON_TEXT];
+};
+
+/* A code object, when it is seen first, in the ring of samples: before the first one with it. */
+struct wire_python_code {
+	__u64 memory;	  /* as in struct wire_stack */
+	__u64 code, name; /* as in struct wire_python_frame, as line */
+	__u32 line;
+	__u32 lines_kind; /* enum wire_python_lines */
+	__u64 lines_len;  /* bytes of its table of lines, however many are here */
+	struct wire_python_text name_text, path_text;
+	__u8 lines[WIRE_PYTHON_LINES];
 };
 
 /* What the BPF side counts. */
@@ -51,7 +123,9 @@ struct wire_growth {
 	__u64 elsewhere; /* pages that came to a process while another ran */
 };
 
-_Static_assert(sizeof(struct wire_stack) == 32 + 48 + 8 * WIRE_STACK_REGS + 16 + WIRE_STACK_BYTES,
+_Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");
+_Static_assert(sizeof(struct wire_stack) == 32 + 48 + 8 * WIRE_STACK_REGS + 16 +
+						    32 * WIRE_PYTHON_FRAMES + WIRE_STACK_BYTES,
 	       "wire_stack");
 
 #endif

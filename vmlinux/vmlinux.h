@@ -457,6 +457,10 @@ struct thread_info {
 	u32 cpu;
 };
 
+struct thread_struct {
+	unsigned long fsbase; /* on x86-64 */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state; /* `state` until 5.13 */
@@ -486,6 +490,7 @@ struct task_struct {
 	sigset_t blocked;
 	struct task_io_accounting ioac;
 	struct bio_list *bio_list;
+	struct thread_struct thread;
 };
 
 struct bpf_map {

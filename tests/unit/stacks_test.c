@@ -56,8 +56,8 @@ static void test_phases(void **state)
 {
 	struct run *run = *state;
 	struct stacks *s = stacks_new(RECORDS_PAGE);
-	const uint32_t main_call = stacks_call(s, STACKS_ROOT, "main", "/bin/a");
-	const uint32_t load = stacks_call(s, main_call, "load", "/bin/a");
+	const uint32_t main_call = stacks_call(s, STACKS_ROOT, "main", "/bin/a", 0);
+	const uint32_t load = stacks_call(s, main_call, "load", "/bin/a", 0);
 	size_t n;
 
 	checkpoint(run, WIRE_START, "", 1, 4);
@@ -106,16 +106,16 @@ static void test_swapped_words(void **state)
 static void test_calls(void **state)
 {
 	struct stacks *s = stacks_new(RECORDS_PAGE);
-	const uint32_t a = stacks_call(s, STACKS_ROOT, "a", "/x");
-	const uint32_t b = stacks_call(s, a, "a", "/x");
+	const uint32_t a = stacks_call(s, STACKS_ROOT, "a", "/x", 0);
+	const uint32_t b = stacks_call(s, a, "a", "/x", 0);
 	const struct stacks_function *functions;
 	size_t n;
 
 	(void)state;
 	assert_int_not_equal(a, b);
-	assert_int_equal(stacks_call(s, STACKS_ROOT, "a", "/x"), a);
-	assert_int_not_equal(stacks_call(s, STACKS_ROOT, "a", "/y"), a);
-	stacks_call(s, STACKS_ROOT, "b\xff", "");
+	assert_int_equal(stacks_call(s, STACKS_ROOT, "a", "/x", 0), a);
+	assert_int_not_equal(stacks_call(s, STACKS_ROOT, "a", "/y", 0), a);
+	stacks_call(s, STACKS_ROOT, "b\xff", "", 0);
 	functions = stacks_functions(s, &n);
 	assert_int_equal(n, 4); /* with the root's */
 	assert_string_equal(functions[3].name, "b\xef\xbf\xbd");
@@ -131,10 +131,10 @@ static void test_bounds(void **state)
 	(void)state;
 	for (int i = 0; i < STACKS_MAX_FUNCTIONS - 1; i++) {
 		snprintf(name, sizeof(name), "f%d", i);
-		assert_int_not_equal(stacks_call(s, STACKS_ROOT, name, ""), STACKS_ROOT);
+		assert_int_not_equal(stacks_call(s, STACKS_ROOT, name, "", 0), STACKS_ROOT);
 	}
 	assert_int_equal(stacks_totals(s).dropped, 0);
-	assert_int_equal(stacks_call(s, 7, "one more", ""), 7);
+	assert_int_equal(stacks_call(s, 7, "one more", "", 0), 7);
 	assert_int_equal(stacks_totals(s).dropped, 1);
 	for (int i = 0; i < STACKS_MAX_SAMPLES + 2; i++)
 		sample(s, 1, 0, 0, 1, 1);

@@ -19,6 +19,8 @@ const struct record record_function = RECORD(function, "a function", function_fi
 static const struct field call_fields[] = {
 	{FIELD(call, "caller", caller, FIELD_U32), .required = true, .since = 3},
 	{FIELD(call, "function", function, FIELD_U32), .required = true, .since = 3},
+	{FIELD(call, "line", line, FIELD_U32), .nullable = true, .since = 3,
+	 .means = "that a function of Python was at; of others: null"},
 };
 const struct record record_call = RECORD(call, "a call", call_fields, NULL);
 

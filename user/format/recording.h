@@ -299,6 +299,7 @@ struct recording_function {
 struct recording_call {
 	uint64_t has;
 	uint32_t caller, function; /* indexes: of a call before it, the first's its own */
+	uint32_t line;		   /* that it is at, of a function of Python; else 0 */
 };
 
 struct recording_stack_end {

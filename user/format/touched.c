@@ -149,11 +149,25 @@ const char *touched_name(char out[TOUCHED_NAME_MAX], const struct recording_func
 	return out;
 }
 
-/* Returns whether its functions touch memory for whoever calls them: memset(), operator new. */
+const char *touched_call_name(char out[TOUCHED_NAME_MAX], const struct recording_stacks *s,
+			      uint32_t call)
+{
+	const struct recording_function *f = &s->functions[s->calls[call].function];
+
+	if (!s->calls[call].line)
+		return touched_name(out, f);
+	snprintf(out, TOUCHED_NAME_MAX, "%s (%s:%u)", f->name, touched_file(f),
+		 s->calls[call].line);
+	return out;
+}
+
+/* Returns whether its functions touch memory for whoever calls them: memset(), operator new, and
+ * all that an interpreter does for a function of Python. */
 static bool is_library_of_language(const struct recording_function *f)
 {
-	static const char *const names[] = {"libc.so",	  "libc-",	  "ld-linux", "ld-musl",
-					    "libpthread", "libstdc++.so", "libc++.so"};
+	static const char *const names[] = {"libc.so",	 "libc-",	"ld-linux",
+					    "ld-musl",	 "libpthread",	"libstdc++.so",
+					    "libc++.so", "libpython3.", "python3."};
 	const char *file = touched_file(f);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -225,6 +239,58 @@ int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct
 		list[i] = (struct touched_function){touched_who(s, rows[i].call), rows[i].bytes};
 	into->n = merge(list, n);
 	qsort(list, into->n, sizeof(*list), by_bytes);
+	return 0;
+}
+
+static int by_size(const void *left, const void *right)
+{
+	const struct touched_line *a = left, *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	return a->line < b->line ? -1 : a->line > b->line;
+}
+
+static int by_place(const void *left, const void *right)
+{
+	const struct touched_line *a = left, *b = right;
+
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	return a->line < b->line ? -1 : a->line > b->line;
+}
+
+int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct touched_line **list,
+		    size_t *n)
+{
+	size_t n_rows, kept = 0;
+	const struct recording_touched *rows = touched_rows(s, phase, &n_rows);
+	struct touched_line *lines = calloc(n_rows + 1, sizeof(*lines));
+
+	*list = lines;
+	*n = 0;
+	if (!lines)
+		return -1;
+	for (size_t i = 0; i < n_rows; i++) {
+		uint32_t call = rows[i].call;
+
+		while (call && !s->calls[call].line)
+			call = s->calls[call].caller;
+		if (call)
+			lines[(*n)++] = (struct touched_line){s->calls[call].function,
+							      s->calls[call].line, rows[i].bytes};
+	}
+	qsort(lines, *n, sizeof(*lines), by_place);
+	for (size_t i = 0; i < *n; i++) {
+		if (kept && !by_place(&lines[kept - 1], &lines[i]))
+			lines[kept - 1].bytes += lines[i].bytes;
+		else
+			lines[kept++] = lines[i];
+	}
+	*n = kept;
+	qsort(lines, kept, sizeof(*lines), by_size);
 	return 0;
 }
 

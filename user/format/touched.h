@@ -42,9 +42,24 @@ uint32_t touched_who(const struct recording_stacks *s, uint32_t call);
 int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct touched *into);
 void touched_free(struct touched *t);
 
+/* A line of Python. */
+struct touched_line {
+	uint32_t function; /* index into stacks.functions */
+	uint32_t line;
+	uint64_t bytes;
+};
+
+/* Charges each stack to the innermost line of Python in it, if it has one: *list is the caller's,
+ * *n of them, the largest first. Returns 0, or -1 when out of memory. */
+int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct touched_line **list,
+		    size_t *n);
+
 /* What a function is called where there is no room for more: its name, or its file in brackets. */
 enum { TOUCHED_NAME_MAX = 1024 };
 const char *touched_name(char out[TOUCHED_NAME_MAX], const struct recording_function *f);
+/* The same of a call; of a function of Python: "load (model.py:12)". */
+const char *touched_call_name(char out[TOUCHED_NAME_MAX], const struct recording_stacks *s,
+			      uint32_t call);
 /* The name of its file without its directory. */
 const char *touched_file(const struct recording_function *f);
 

@@ -37,10 +37,12 @@ static void put_calls(struct emit *e, const struct stacks *stacks)
 	calls = stacks_calls(stacks, &n);
 	yaml_table_begin(e, "calls", &record_call);
 	for (size_t i = 0; i < n; i++) {
-		const struct recording_call call = {.has = field_all(&record_call),
-						    .caller = calls[i].caller,
-						    .function = calls[i].function};
+		struct recording_call call = {.has = field_all(&record_call),
+					      .caller = calls[i].caller,
+					      .function = calls[i].function,
+					      .line = calls[i].line};
 
+		field_put(&record_call, &call, "line", call.line != 0);
 		yaml_table_row(e, &record_call, &call);
 	}
 	yaml_table_end(e);

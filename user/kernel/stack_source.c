@@ -9,7 +9,7 @@
 
 struct stack_source {
 	struct ring_buffer *ring;
-	stack_sample_fn tell;
+	struct stack_handler tell;
 	void *context;
 };
 
@@ -17,6 +17,9 @@ void stack_source_expect(struct qprof_bpf *engines, bool expected)
 {
 	bpf_map__set_autocreate(engines->maps.growing, expected);
 	bpf_map__set_autocreate(engines->maps.stacks, expected);
+	bpf_map__set_autocreate(engines->maps.pythons, expected);
+	bpf_map__set_autocreate(engines->maps.python_codes, expected);
+	bpf_map__set_autocreate(engines->maps.python_frames, expected);
 	bpf_program__set_autoload(engines->progs.sample_growth, expected);
 	bpf_program__set_autoattach(engines->progs.sample_growth, false);
 }
@@ -31,13 +34,17 @@ static int take(void *context, void *data, size_t size)
 	const struct stack_source *source = context;
 	const struct wire_stack *sample = data;
 
-	if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
-	    sample->kind >= WIRE_STACK_ANON && sample->kind <= WIRE_STACK_SHMEM)
-		source->tell(source->context, sample);
+	if (size == sizeof(struct wire_python_code))
+		source->tell.code(source->context, data);
+	else if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
+		 sample->n_python <= WIRE_PYTHON_FRAMES && sample->kind >= WIRE_STACK_ANON &&
+		 sample->kind <= WIRE_STACK_SHMEM)
+		source->tell.sample(source->context, sample);
 	return 0;
 }
 
-struct stack_source *stack_source_new(const struct engine *e, stack_sample_fn tell, void *context)
+struct stack_source *stack_source_new(const struct engine *e, struct stack_handler tell,
+				      void *context)
 {
 	struct stack_source *source = calloc(1, sizeof(*source));
 

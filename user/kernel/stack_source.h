@@ -18,10 +18,15 @@ void stack_source_expect(struct qprof_bpf *engines, bool expected);
 /* Attaches the program behind the one that counts. Returns NULL, errno is set. */
 struct bpf_link *stack_source_attach(const struct qprof_bpf *engines);
 
-typedef void (*stack_sample_fn)(void *context, const struct wire_stack *sample);
+/* Is told of samples, and of code objects of Python before samples that have them. */
+struct stack_handler {
+	void (*sample)(void *context, const struct wire_stack *sample);
+	void (*code)(void *context, const struct wire_python_code *code);
+};
 
 /* Of an engine with stacks. Returns NULL, errno is set. */
-struct stack_source *stack_source_new(const struct engine *e, stack_sample_fn tell, void *context);
+struct stack_source *stack_source_new(const struct engine *e, struct stack_handler tell,
+				      void *context);
 void stack_source_free(struct stack_source *source);
 /* Can be read when there are samples. */
 int stack_source_fd(const struct stack_source *source);

@@ -95,9 +95,10 @@ static bool find_function(struct stacks *s, const char *name, const char *path, 
 	return true;
 }
 
-uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const char *path)
+uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const char *path,
+		     uint32_t line)
 {
-	struct stacks_call is = {.caller = caller}, *list;
+	struct stacks_call is = {.caller = caller, .line = line}, *list;
 	struct call *call;
 
 	if (!find_function(s, name, path, &is.function)) {
@@ -135,7 +136,7 @@ struct stacks *stacks_new(uint64_t page_size)
 		return NULL;
 	s->page_size = page_size;
 	s->arena = arena_new();
-	if (s->arena && stacks_call(s, STACKS_ROOT, "(all)", "") == STACKS_ROOT && s->n_calls)
+	if (s->arena && stacks_call(s, STACKS_ROOT, "(all)", "", 0) == STACKS_ROOT && s->n_calls)
 		return s;
 	stacks_free(s);
 	return NULL;

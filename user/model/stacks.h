@@ -33,6 +33,7 @@ struct stacks_function {
 struct stacks_call {
 	uint32_t caller; /* index of a call before it; the root's is the root */
 	uint32_t function;
+	uint32_t line; /* that it is at, of a function of Python; else 0 */
 };
 
 /* How stacks ended: how many samples, by a name that the caller gave. */
@@ -57,7 +58,8 @@ void stacks_free(struct stacks *s);
 
 /* Returns the call of a function by a caller; the caller if there is no room. name and path need
  * not be valid UTF-8. */
-uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const char *path);
+uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const char *path,
+		     uint32_t line);
 /* Takes a sample, whose stack is a call; end: a name that lives as long as the program. */
 void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end);
 /* What was counted by the kernel side; known at the end. */

@@ -35,7 +35,7 @@ static void put_stack(FILE *out, const struct recording_stacks *s, uint32_t call
 		fputs(";[unknown code]", out);
 	while (depth-- > 0) {
 		putc_unlocked(';', out);
-		put_name(out, touched_name(name, &s->functions[s->calls[calls[depth]].function]));
+		put_name(out, touched_call_name(name, s, calls[depth]));
 	}
 }
 

@@ -30,6 +30,10 @@ static void put_calls(struct json_writer *j, const struct recording_stacks *s)
 	for (size_t i = 0; i < s->n_calls; i++)
 		json_u64(j, s->calls[i].function);
 	json_array_end(j);
+	html_member_array(j, "line");
+	for (size_t i = 0; i < s->n_calls; i++)
+		json_u64(j, s->calls[i].line);
+	json_array_end(j);
 }
 
 /* A call has a place of its own for each kind of memory: the page adds them up. */

@@ -87,6 +87,12 @@ static void put_texts(FILE *out, const struct recording *r, bool phases)
 		put_text(out, r->phases[i].shown);
 }
 
+/* Functions have the ids up to their number; then come (unsampled) and unknown code. */
+static uint64_t id_of_line(const struct recording_stacks *s, size_t call)
+{
+	return s->n_functions + 3 + call;
+}
+
 static void put_function(FILE *out, uint64_t id, uint64_t mapping, int64_t name, int64_t path)
 {
 	const pp_Function function = {
@@ -96,6 +102,21 @@ static void put_function(FILE *out, uint64_t id, uint64_t mapping, int64_t name,
 
 	put(out, pp_Profile_function_tag, pp_Function_fields, &function);
 	put(out, pp_Profile_location_tag, pp_Location_fields, &location);
+}
+
+/* Of lines of Python, each call is a place. */
+static void put_lines(FILE *out, const struct recording_stacks *s)
+{
+	for (size_t i = 0; i < s->n_calls; i++) {
+		const struct recording_call *call = &s->calls[i];
+		const pp_Location location = {
+			.id = id_of_line(s, i),
+			.line_count = 1,
+			.line = {{.function_id = call->function + 1ull, .line = call->line}}};
+
+		if (call->line)
+			put(out, pp_Profile_location_tag, pp_Location_fields, &location);
+	}
 }
 
 /* pprof need not look for names: they are here. */
@@ -179,7 +200,8 @@ static void put_row(FILE *out, const struct recording_stacks *s,
 			    .value = {(int64_t)row->samples, (int64_t)row->bytes}};
 
 	for (uint32_t call = row->call; call; call = s->calls[call].caller)
-		locations[sample.location_id_count++] = s->calls[call].function + 1ull;
+		locations[sample.location_id_count++] =
+			s->calls[call].line ? id_of_line(s, call) : s->calls[call].function + 1ull;
 	if (!row->call)
 		locations[sample.location_id_count++] = s->n_functions + 2;
 	add_label(&sample, TEXT_KIND, text_of_kind(row->kind));
@@ -241,6 +263,7 @@ static int render(const struct recording *r, const struct render_options *option
 	put_texts(out, r, options->phase);
 	if (put_functions(out, &r->stacks))
 		return error_set(err, "not enough memory for the report");
+	put_lines(out, &r->stacks);
 	if (!options->phase)
 		put_samples(out, &r->stacks, TOUCHED_WHOLE_RUN);
 	for (uint32_t i = 0; options->phase && i < r->n_phases; i++)

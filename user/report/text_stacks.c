@@ -52,6 +52,28 @@ static void put_functions(const struct text_report *t, const struct touched *tou
 		put_line(t, touched->unsampled, touched->grown, "(unsampled)");
 }
 
+/* Returns -1 when out of memory. */
+static int put_lines(const struct text_report *t, const struct grown *grown)
+{
+	char words[TOUCHED_NAME_MAX + 64], name[TOUCHED_NAME_MAX];
+	struct touched_line *lines;
+	size_t n;
+
+	if (touched_by_line(&t->r->stacks, grown->phase, &lines, &n))
+		return -1;
+	if (n)
+		text_wrapped(t, "    ", "by line of Python:");
+	for (size_t i = 0; i < n && i < MAX_FUNCTIONS; i++) {
+		const struct recording_function *f = &t->r->stacks.functions[lines[i].function];
+
+		snprintf(words, sizeof(words), "%s:%u, %s", touched_file(f), lines[i].line,
+			 touched_name(name, f));
+		put_line(t, lines[i].bytes, grown->bytes, words);
+	}
+	free(lines);
+	return 0;
+}
+
 static int put_grown(const struct text_report *t, const struct grown *grown)
 {
 	const bool is_run = grown->phase == TOUCHED_WHOLE_RUN;
@@ -65,7 +87,7 @@ static int put_grown(const struct text_report *t, const struct grown *grown)
 	text_wrapped(t, lead, is_run ? "the whole run, by" : t->r->phases[grown->phase].shown);
 	put_functions(t, &touched);
 	touched_free(&touched);
-	return 0;
+	return put_lines(t, &(struct grown){grown->phase, touched.grown});
 }
 
 static int by_bytes(const void *left, const void *right)
@@ -95,7 +117,7 @@ static void put_ends(const struct text_report *t)
 	for (size_t i = 0; i < s->n_ends; i++) {
 		char words[256], count[UNITS_TEXT_MAX];
 
-		if (!strcmp(s->ends[i].end, "whole"))
+		if (!strncmp(s->ends[i].end, "whole", strlen("whole")))
 			continue;
 		snprintf(words, sizeof(words), "%s not whole: %.200s",
 			 units_counted(count, sizeof(count), s->ends[i].samples, "stack(s)"),

@@ -11,29 +11,15 @@
 #include "capture/run.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
+#include "kernel/python_source.h"
 #include "kernel/stack_mappings.h"
 #include "kernel/stack_source.h"
 #include "model/stacks.h"
 #include "run/listeners.h"
+#include "run/stack_calls.h"
 #include "unwind/unwind.h"
 
 enum { PATIENCE_MS = 10000, MAX_KNOWN = 65536 };
-
-/* What the profile calls them. */
-static const char *const ends[UNWIND_ENDS] = {
-	[UNWIND_WHOLE] = "whole",
-	[UNWIND_CUT] = "deeper than 32 KiB",
-	[UNWIND_UNREADABLE] = "stack unreadable",
-	[UNWIND_TOO_DEEP] = "more than 256 calls",
-	[UNWIND_UNKNOWN_CODE] = "unknown code",
-	[UNWIND_NO_INFO] = "no unwind information",
-	[UNWIND_NARROW] = "32 bits",
-	[UNWIND_NO_MAPPINGS] = "process gone",
-	[UNWIND_UNREAD] = "mappings unreadable",
-	[UNWIND_TOO_MANY] = "too many programs",
-	[UNWIND_OVERRUN] = "too many at once",
-	[UNWIND_GAVE_UP] = "unwinder gone",
-};
 
 /* What a process had mapped at a time: a set, or why there is none. */
 struct known {
@@ -48,6 +34,8 @@ struct stack_listener {
 	struct stack_source *source;
 	struct unwinder *unwinder; /* NULL: it is gone */
 	struct stacks *stacks;
+	struct python_source *pythons;
+	struct python_codes *codes;
 	struct wake samples, answers;
 	struct known *known;
 	size_t n_known, known_room;
@@ -136,6 +124,8 @@ static enum unwind_end read_set(struct stack_listener *l, const struct wire_stac
 		end = set_before(l, s, set);
 	else
 		end = set_of(l, pid, &m, set);
+	if (!err)
+		python_source_look(l->pythons, pid, s->memory, &m);
 	stack_mappings_free(&m);
 	return end;
 }
@@ -167,16 +157,14 @@ static enum unwind_end find_set(struct stack_listener *l, const struct wire_stac
 /* ---- Samples ----------------------------------------------------------------------------------
  */
 
-static void add(struct stack_listener *l, const struct wire_stack *s, uint32_t call,
-		enum unwind_end end)
+/* frames: the C functions of its stack, which ended so. */
+static void add(struct stack_listener *l, const struct wire_stack *s,
+		const struct unwind_frame *frames, size_t n, enum unwind_end ended)
 {
-	char name[64];
+	const char *end;
+	const uint32_t call = stack_calls_add(l->stacks, l->codes, s, frames, n, ended, &end);
 
-	if (end != UNWIND_WHOLE && call == STACKS_ROOT) {
-		snprintf(name, sizeof(name), "(%s)", ends[end]);
-		call = stacks_call(l->stacks, STACKS_ROOT, name, "");
-	}
-	stacks_add(l->stacks, s, call, ends[end]);
+	stacks_add(l->stacks, s, call, end);
 }
 
 /* Returns a copy without the stack, which has the id of the answer; or NULL. */
@@ -201,6 +189,13 @@ static bool is_gone(const struct stack_listener *l)
 	return !l->unwinder || unwinder_is_over(l->unwinder);
 }
 
+static void code_came(void *context, const struct wire_python_code *code)
+{
+	struct stack_listener *l = context;
+
+	python_codes_add(l->codes, code);
+}
+
 static void sample_came(void *context, const struct wire_stack *s)
 {
 	struct stack_listener *l = context;
@@ -210,19 +205,19 @@ static void sample_came(void *context, const struct wire_stack *s)
 	enum unwind_end end;
 
 	if (is_gone(l)) {
-		add(l, s, STACKS_ROOT, UNWIND_GAVE_UP);
+		add(l, s, NULL, 0, UNWIND_GAVE_UP);
 		return;
 	}
 	end = find_set(l, s, &sample.set);
 	if (end != UNWIND_WHOLE) {
-		add(l, s, STACKS_ROOT, end);
+		add(l, s, NULL, 0, end);
 		return;
 	}
 	memcpy(sample.regs, s->regs, sizeof(sample.regs));
 	copy = remember(l, s);
 	if (!copy || !unwinder_ask(l->unwinder, &sample)) {
 		free(copy);
-		add(l, s, STACKS_ROOT, is_gone(l) ? UNWIND_GAVE_UP : UNWIND_OVERRUN);
+		add(l, s, NULL, 0, is_gone(l) ? UNWIND_GAVE_UP : UNWIND_OVERRUN);
 		return;
 	}
 	l->asked[l->n_asked++] = copy;
@@ -230,20 +225,6 @@ static void sample_came(void *context, const struct wire_stack *s)
 
 /* ---- Answers ----------------------------------------------------------------------------------
  */
-
-static uint32_t call_of(struct stack_listener *l, const struct unwind_answer *a)
-{
-	uint32_t call = STACKS_ROOT;
-	char name[64];
-
-	if (a->end != UNWIND_WHOLE) {
-		snprintf(name, sizeof(name), "(%s)", ends[a->end]);
-		call = stacks_call(l->stacks, call, name, "");
-	}
-	for (size_t i = a->n; i-- > 0;)
-		call = stacks_call(l->stacks, call, a->frames[i].function, a->frames[i].path);
-	return call;
-}
 
 /* The child answers in order. */
 static bool take_answer(struct stack_listener *l)
@@ -254,7 +235,7 @@ static bool take_answer(struct stack_listener *l)
 
 	if (!s)
 		return false;
-	add(l, s, call_of(l, a), a->end);
+	add(l, s, a->frames, a->n, a->end);
 	free(s);
 	l->asked[l->n_answered++] = NULL;
 	return true;
@@ -267,7 +248,7 @@ static void give_up(struct stack_listener *l, const char *why)
 	unwinder_free(l->unwinder);
 	l->unwinder = NULL;
 	for (; l->n_answered < l->n_asked; l->n_answered++) {
-		add(l, l->asked[l->n_answered], STACKS_ROOT, UNWIND_GAVE_UP);
+		add(l, l->asked[l->n_answered], NULL, 0, UNWIND_GAVE_UP);
 		free(l->asked[l->n_answered]);
 		l->asked[l->n_answered] = NULL;
 	}
@@ -316,8 +297,11 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 
 	l->capture = c;
 	l->stacks = stacks_new((uint64_t)sysconf(_SC_PAGESIZE));
-	l->source = stack_source_new(run_engine(c), sample_came, l);
-	l->unwinder = l->stacks && l->source ? unwinder_new() : NULL;
+	l->codes = python_codes_new();
+	l->pythons = python_source_new(run_engine(c));
+	l->source =
+		stack_source_new(run_engine(c), (struct stack_handler){sample_came, code_came}, l);
+	l->unwinder = l->stacks && l->codes && l->pythons && l->source ? unwinder_new() : NULL;
 	if (!l->unwinder)
 		return error_set(err, "--stacks: cannot begin: %s", strerror(errno));
 	l->samples = (struct wake){stack_source_fd(l->source), samples_came, l};
@@ -363,6 +347,8 @@ static void close_listener(struct listener *listener)
 	unwinder_free(l->unwinder);
 	stack_source_free(l->source);
 	stacks_free(l->stacks);
+	python_source_free(l->pythons);
+	python_codes_free(l->codes);
 	for (size_t i = l->n_answered; i < l->n_asked; i++)
 		free(l->asked[i]);
 	free(l->asked);

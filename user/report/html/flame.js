@@ -24,7 +24,7 @@ function pushAll(list, items) {
 // The tree of what a graph of the profile has: {name, file, self, size, up, down: the largest first}. A
 // caller comes before what it calls, so that sums go up in one pass from the last call to the first.
 function flameTree(graph) {
-	const {caller, function: called, functions} = profile.stacks;
+	const {caller, function: called, functions, line} = profile.stacks;
 	const nodes = new Map();
 	const root = {name: graph.name ?? "The whole run", file: "", self: 0, size: graph.grown, up: null, down: []};
 	const node = call => {
@@ -33,7 +33,7 @@ function flameTree(graph) {
 		if (!nodes.has(call)) {
 			const {name, file} = functions[called[call]];
 
-			nodes.set(call, {name, file, self: 0, size: 0, up: node(caller[call]), down: []});
+			nodes.set(call, {name, file, line: line[call], self: 0, size: 0, up: node(caller[call]), down: []});
 		}
 		return nodes.get(call);
 	};
@@ -102,7 +102,7 @@ const flame = {
 	sentence(n) {
 		const of = this.root.size;
 
-		return [named(n.name), ...(n.file ? [" (", named(n.file), ")"] : []), `: ${bytes(n.size)}, ${percent(n.size, of)}`,
+		return [named(n.name), ...(n.file ? [" (", named(n.file), n.line ? `:${n.line}` : "", ")"] : []), `: ${bytes(n.size)}, ${percent(n.size, of)}`,
 			...(n.self && n.down.length ? [`; of these ${bytes(n.self)} itself`] : [])];
 	},
 
@@ -111,7 +111,7 @@ const flame = {
 			svg("rect", {width: "100%", height: "100%", rx: 2, fill: this.colours.get(n.file) ?? "#c8ced8"}));
 
 		if (width > 20)
-			element.append(svg("text", {x: 4, y: ROW - 6}, n === this.root ? `${n.name}: ${bytes(n.size)}` : n.name));
+			element.append(svg("text", {x: 4, y: ROW - 6}, n === this.root ? `${n.name}: ${bytes(n.size)}` : n.line ? `${n.name}:${n.line}` : n.name));
 		element.node = n;
 		this.frames.set(n, element);
 		return element;

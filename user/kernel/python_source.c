@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/python_source.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "kernel/elf_symbols.h"
+#include "kernel/engine_state.h"
+#include "kernel/procfs.h"
+#include "kernel/stack_mappings.h"
+
+enum { OLDEST_MINOR = 9, NO = WIRE_PYTHON_NO_FIELD };
+
+/*
+ * By minor version, from 3.9 on, as its headers have it for x86-64: _PyRuntimeState,
+ * PyInterpreterState, PyThreadState, PyFrameObject or _PyInterpreterFrame, PyCodeObject,
+ * PyASCIIObject, PyCompactUnicodeObject. They do not change within a minor version.
+ */
+static const struct wire_python layouts[] = {
+	{/* 3.9 */
+	 .first_interpreter = 32,
+	 .next_interpreter = 0,
+	 .first_thread = 8,
+	 .next_thread = 8,
+	 .thread_id = 176,
+	 .frame = 24,
+	 .frame_in = NO,
+	 .frame_back = 24,
+	 .frame_code = 32,
+	 .frame_at = 104,
+	 .at_unit = 1,
+	 .frame_owner = NO,
+	 .frame_entered = NO,
+	 .code_path = 104,
+	 .code_name = 112,
+	 .code_line = 40,
+	 .code_lines = 120,
+	 .code_bytes = NO,
+	 .lines_kind = WIRE_PYTHON_LNOTAB,
+	 .text_ascii = 48,
+	 .text_other = 72},
+	{/* 3.10 */
+	 .first_interpreter = 32,
+	 .next_interpreter = 0,
+	 .first_thread = 8,
+	 .next_thread = 8,
+	 .thread_id = 176,
+	 .frame = 24,
+	 .frame_in = NO,
+	 .frame_back = 24,
+	 .frame_code = 32,
+	 .frame_at = 96,
+	 .at_unit = 2,
+	 .frame_owner = NO,
+	 .frame_entered = NO,
+	 .code_path = 104,
+	 .code_name = 112,
+	 .code_line = 40,
+	 .code_lines = 120,
+	 .code_bytes = NO,
+	 .lines_kind = WIRE_PYTHON_LINETABLE,
+	 .text_ascii = 48,
+	 .text_other = 72},
+	{/* 3.11 */
+	 .first_interpreter = 40, .next_interpreter = 0, .first_thread = 16,
+	 .next_thread = 8,	  .thread_id = 152,	 .frame = 56,
+	 .frame_in = 8,		  .frame_back = 48,	 .frame_code = 32,
+	 .frame_at = 56,	  .frame_owner = 69,	 .frame_entered = 68,
+	 .code_path = 112,	  .code_name = 128,	 .code_line = 72,
+	 .code_lines = 136,	  .code_bytes = 184,	 .lines_kind = WIRE_PYTHON_LOCATIONS,
+	 .text_ascii = 48,	  .text_other = 72},
+	{/* 3.12 */
+	 .first_interpreter = 40, .next_interpreter = 0, .first_thread = 72,
+	 .next_thread = 8,	  .thread_id = 136,	 .frame = 56,
+	 .frame_in = 0,		  .frame_back = 8,	 .frame_code = 0,
+	 .frame_at = 56,	  .frame_owner = 70,	 .frame_entered = NO,
+	 .code_path = 112,	  .code_name = 128,	 .code_line = 68,
+	 .code_lines = 136,	  .code_bytes = 192,	 .lines_kind = WIRE_PYTHON_LOCATIONS,
+	 .text_ascii = 40,	  .text_other = 56},
+	{/* 3.13 */
+	 .first_interpreter = 632, .next_interpreter = 7264, .first_thread = 7344,
+	 .next_thread = 8,	   .thread_id = 152,	     .frame = 72,
+	 .frame_in = NO,	   .frame_back = 8,	     .frame_code = 0,
+	 .frame_at = 56,	   .frame_owner = 70,	     .frame_entered = NO,
+	 .code_path = 112,	   .code_name = 128,	     .code_line = 68,
+	 .code_lines = 136,	   .code_bytes = 200,	     .lines_kind = WIRE_PYTHON_LOCATIONS,
+	 .text_ascii = 40,	   .text_other = 56},
+};
+
+/* A file that was looked at. */
+struct looked {
+	UT_hash_handle hh;
+	struct {
+		uint64_t device, inode;
+	} key;
+	bool has; /* an interpreter */
+	struct wire_python python;
+	struct elf_segment segment[ELF_MAX_SEGMENTS];
+	size_t segments;
+};
+
+struct python_source {
+	int map;
+	struct looked *files;
+};
+
+/* ---- Files -------------------------------------------------------------------------------------
+ */
+
+static bool find_symbol(struct elf_file *f, struct elf_symbols *symbols, const char *name,
+			uint64_t *address)
+{
+	return !elf_symbols_find(symbols, f, name, strlen(name), address);
+}
+
+/* Py_Version, since 3.11: 0x030b02f0 is 3.11.2. Returns the minor version, or -1. */
+static int minor_of_symbol(struct elf_file *f, struct elf_symbols *symbols)
+{
+	uint64_t address, offset;
+	uint32_t version;
+
+	if (!find_symbol(f, symbols, "Py_Version", &address) ||
+	    !elf_file_offset(f, address, sizeof(version), PF_R, &offset) ||
+	    pread(f->fd, &version, sizeof(version), (off_t)offset) != sizeof(version) ||
+	    version >> 24 != 3)
+		return -1;
+	return (int)(version >> 16 & 0xff);
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "libpython3.9.so.1.0" and "python3.9" are 3.9. */
+static int minor_of_name(const char *path)
+{
+	const char *found = strstr(file_name(path), "python3.");
+
+	return found ? atoi(found + strlen("python3.")) : -1;
+}
+
+static int find_layout(struct elf_file *f, struct elf_symbols *symbols, const char *path,
+		       struct wire_python *python)
+{
+	uint64_t runtime, code_type;
+	int minor;
+
+	if (!find_symbol(f, symbols, "_PyRuntime", &runtime) ||
+	    !find_symbol(f, symbols, "PyCode_Type", &code_type))
+		return -ENOENT;
+	minor = minor_of_symbol(f, symbols);
+	if (minor < 0)
+		minor = minor_of_name(path);
+	if (minor < OLDEST_MINOR ||
+	    minor - OLDEST_MINOR >= (int)(sizeof(layouts) / sizeof(*layouts)))
+		return -ENOENT;
+	*python = layouts[minor - OLDEST_MINOR];
+	python->runtime = runtime;
+	python->code_type = code_type;
+	return 0;
+}
+
+static int look_at_file(int fd, const char *path, struct wire_python *python,
+			struct elf_segment *segment, size_t *segments)
+{
+	struct elf_symbols symbols = {0};
+	struct elf_file f;
+	int err = elf_file_open(&f, fd);
+
+	if (!err && (f.narrow || f.header.e_machine != EM_X86_64))
+		err = -ENOENT;
+	if (!err)
+		err = find_layout(&f, &symbols, path, python);
+	if (!err && segment) {
+		memcpy(segment, f.segment, f.segments * sizeof(*segment));
+		*segments = f.segments;
+	}
+	elf_symbols_free(&symbols);
+	elf_file_close(&f);
+	return err;
+}
+
+int python_source_find(int fd, const char *path, struct wire_python *python)
+{
+	return look_at_file(fd, path, python, NULL, NULL);
+}
+
+/* ---- Processes ---------------------------------------------------------------------------------
+ */
+
+static bool may_be_python(const char *path)
+{
+	const char *name = file_name(path);
+
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+/* Returns NULL if it cannot be opened: then it is tried again. */
+static struct looked *look(struct python_source *source, pid_t pid, const struct stack_mapping *m)
+{
+	struct looked *file, new = {.key = {m->device, m->inode}};
+	int fd;
+
+	HASH_FIND(hh, source->files, &new.key, sizeof(new.key), file);
+	if (file)
+		return file;
+	fd = m->is_local ? procfs_open_mapping(pid, m->start, m->end) : -1;
+	file = fd < 0 ? NULL : calloc(1, sizeof(*file));
+	if (file) {
+		file->key = new.key;
+		file->has =
+			!look_at_file(fd, m->path, &file->python, file->segment, &file->segments);
+		HASH_ADD(hh, source->files, key, sizeof(file->key), file);
+		if (!file->hh.tbl) {
+			free(file);
+			file = NULL;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return file;
+}
+
+/* Finds what is to be added to addresses of the file. Mappings begin at a page, segments may begin
+ * within one. */
+static bool find_bias(const struct looked *file, const struct stack_mapping *m, uint64_t *bias)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < file->segments; i++) {
+		const struct elf_segment *s = &file->segment[i];
+
+		if (!(s->flags & PF_X) || m->offset < (s->offset & ~(page - 1)) ||
+		    m->offset >= s->offset + s->size)
+			continue;
+		*bias = m->start - m->offset + s->offset - s->vaddr;
+		return true;
+	}
+	return false;
+}
+
+void python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
+			const struct stack_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->n; i++) {
+		const struct stack_mapping *m = &mappings->list[i];
+		const struct looked *file = may_be_python(m->path) ? look(source, pid, m) : NULL;
+		struct wire_python python;
+		uint64_t bias;
+
+		if (!file || !file->has || !find_bias(file, m, &bias))
+			continue;
+		python = file->python;
+		python.runtime += bias;
+		python.code_type += bias;
+		bpf_map_update_elem(source->map, &memory, &python, BPF_ANY);
+		return;
+	}
+}
+
+/* ---- Life --------------------------------------------------------------------------------------
+ */
+
+struct python_source *python_source_new(const struct engine *e)
+{
+	struct python_source *source = calloc(1, sizeof(*source));
+
+	if (source)
+		source->map = bpf_map__fd(e->bpf->maps.pythons);
+	return source;
+}
+
+void python_source_free(struct python_source *source)
+{
+	struct looked *file, *next;
+
+	if (!source)
+		return;
+	file = source->files;
+	HASH_CLEAR(hh, source->files);
+	for (; file; file = next) {
+		next = file->hh.next;
+		free(file);
+	}
+	free(source);
+}

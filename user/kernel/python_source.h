@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* python_source.h - which processes have an interpreter of Python, and where: for the BPF side,
+ * which follows its frames (bpf/python.bpf.h). */
+#ifndef QPROF_PYTHON_SOURCE_H
+#define QPROF_PYTHON_SOURCE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/wire.h"
+
+struct engine;
+struct python_source;
+struct stack_mappings;
+
+/* Returns NULL when out of memory. */
+struct python_source *python_source_new(const struct engine *e);
+void python_source_free(struct python_source *source);
+
+/* Looks for an interpreter in what a process has mapped, as that memory (struct wire_stack), and
+ * tells the BPF side. */
+void python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
+			const struct stack_mappings *mappings);
+
+/*
+ * Fills in what is known of the interpreter in a file, "python3.11" or "libpython3.11.so.1.0": the
+ * addresses are those in the file. Returns 0; -ENOENT: it is none, or of a version that is not
+ * known; or -errno.
+ */
+int python_source_find(int fd, const char *path, struct wire_python *python);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* stack_calls.h - a stack of C functions and the functions of Python that they run, as one. */
+#ifndef QPROF_STACK_CALLS_H
+#define QPROF_STACK_CALLS_H
+
+#include <stddef.h>
+
+#include "model/python_codes.h"
+#include "model/stacks.h"
+#include "unwind/unwind.h"
+
+/*
+ * Adds the calls of a sample. frames: n C functions, the innermost first, of a stack that ended so.
+ * A call of the interpreter's loop is replaced by the functions of Python that it ran, and what the
+ * interpreter did between two of them is left out. Sets *end to how the whole of it ended: a name
+ * that lives as long as the program. Returns the innermost call.
+ */
+uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes,
+			 const struct wire_stack *sample, const struct unwind_frame *frames,
+			 size_t n, enum unwind_end ended, const char **end);
+
+#endif

@@ -36,6 +36,11 @@ static const char *fill(struct yaml_input *in)
 	return NULL;
 }
 
+bool yaml_input_was_cut(const struct yaml_input *in)
+{
+	return in->end > in->whole && in->buffer[in->whole] != '#';
+}
+
 int yaml_input_give(void *context, unsigned char *out, size_t size, size_t *given)
 {
 	struct yaml_input *in = context;

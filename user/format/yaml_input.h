@@ -23,6 +23,9 @@ struct yaml_input {
 	const char *refused; /* why no more is given; NULL: more may come */
 };
 
+/* Returns whether something but a comment was left out, once the file has no more. */
+bool yaml_input_was_cut(const struct yaml_input *in);
+
 /* libyaml's read handler; context is a struct yaml_input. */
 int yaml_input_give(void *context, unsigned char *out, size_t size, size_t *given);
 

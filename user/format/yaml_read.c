@@ -621,7 +621,7 @@ static int read_all(struct reader *r, struct recording *into)
 				 "%s: it has no memory_usage and no totals; is it a "
 				 "profile by qprof-bpf or AMD Quark?",
 				 r->name);
-	if (derive(into, r->cut, lines))
+	if (derive(into, r->cut || yaml_input_was_cut(&r->input), lines))
 		return reader_out_of_memory(r);
 	wrong = touched_check(into);
 	if (wrong)

@@ -232,31 +232,42 @@ static long walk_python_frame(u32 i, void *context)
 /* ---- Threads ---------------------------------------------------------------------------------
  */
 
+static __always_inline u64 python_frame_of(const struct python_walk *w)
+{
+	const u64 frame = user_word(w->thread + w->is.frame);
+
+	return w->is.frame_in == WIRE_PYTHON_NO_FIELD ? frame : user_word(frame + w->is.frame_in);
+}
+
+/* A thread may have a state in several interpreters: of those, the one with a frame. */
 static long look_at_python_thread(u32 i, void *context)
 {
 	struct python_walk *w = context;
 
-	if (!w->thread) { /* of another interpreter, perhaps */
+	if (!w->thread) {
 		w->interpreter = user_word(w->interpreter + w->is.next_interpreter);
 		if (!w->interpreter)
 			return 1;
 		w->thread = user_word(w->interpreter + w->is.first_thread);
 		return 0;
 	}
-	if (user_word(w->thread + w->is.thread_id) == w->self)
-		return 1;
+	if (user_word(w->thread + w->is.thread_id) == w->self) {
+		w->frame = python_frame_of(w);
+		if (w->frame)
+			return 1;
+	}
 	w->thread = user_word(w->thread + w->is.next_thread);
 	return 0;
 }
 
-static __always_inline bool find_python_thread(struct python_walk *w)
+static __always_inline bool find_python_frame(struct python_walk *w)
 {
 	w->interpreter = user_word(w->is.runtime + w->is.first_interpreter);
 	if (!w->interpreter)
 		return false;
 	w->thread = user_word(w->interpreter + w->is.first_thread);
 	bpf_loop(MAX_PYTHON_THREADS, look_at_python_thread, w, 0);
-	return w->thread && user_word(w->thread + w->is.thread_id) == w->self;
+	return w->frame;
 }
 
 /* A child has what its parent had when it was forked, until the loader has looked at it. */
@@ -283,11 +294,8 @@ static __noinline u32 walk_python(struct task_struct *task, u64 memory, u32 *end
 	w.is = *is;
 	if (bpf_core_field_exists(task->thread.fsbase))
 		w.self = BPF_CORE_READ(task, thread.fsbase);
-	if (!w.self || !find_python_thread(&w))
+	if (!w.self || !find_python_frame(&w))
 		return 0;
-	w.frame = user_word(w.thread + w.is.frame);
-	if (w.is.frame_in != WIRE_PYTHON_NO_FIELD)
-		w.frame = user_word(w.frame + w.is.frame_in);
 	bpf_loop(WIRE_PYTHON_FRAMES + MAX_PYTHON_SHIMS, walk_python_frame, &w, 0);
 	*end = w.end;
 	return w.n;

@@ -33,11 +33,12 @@ class NoAnchors(yaml.SafeDumper):
 def hostile_stacks(depth):
     """Each name a function of a file of that name; the first calls itself."""
     n = len(HOSTILE)
-    calls = [[0, 0], *([0, 1 + i] for i in range(n)), *([1 if i == 0 else n + i, 1] for i in range(depth - 1))]
+    calls = [[0, 0, None], *([0, 1 + i, 0xffffffff if i % 2 else None] for i in range(n)),
+             *([1 if i == 0 else n + i, 1, None] for i in range(depth - 1))]
     rows = [[phase, call, "anon", 1 << 20, 1] for phase in [None, *range(n)] for call in [*range(1, n + 1), len(calls) - 1]]
     return {"grown_bytes": (n + 1) << 20, "samples": n,
             "functions": {"columns": ["name", "path"], "rows": [["(all)", ""], *([name, name and "/" + name] for name in HOSTILE)]},
-            "calls": {"columns": ["caller", "function"], "rows": calls},
+            "calls": {"columns": ["caller", "function", "line"], "rows": calls},
             "phase_growth": {"columns": ["phase", "bytes"], "rows": [[i, (n + 1) << 20] for i in range(n)]},
             "touched": {"columns": ["phase", "call", "kind", "bytes", "samples"], "rows": rows}}
 

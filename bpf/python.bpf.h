@@ -133,11 +133,25 @@ static __always_inline void copy_python_text(struct wire_python_text *into,
 		into->width = kind;
 }
 
-static __always_inline void copy_python_lines(struct wire_python_code *c, u64 table)
+/* room: for its table of lines, of `len` bytes. Returns false if the ring has none. */
+static __always_inline bool send_python_code(const struct python_walk *w,
+					     const struct wire_python_frame *f, u64 lines, u64 len,
+					     const u32 room)
 {
-	const u64 len = user_word(table + PYTHON_SIZE);
+	struct wire_python_code *c = bpf_ringbuf_reserve(&stacks, sizeof(*c) + room, 0);
 
-	c->lines_len = read_bytes(c->lines, len, WIRE_PYTHON_LINES, table + PYTHON_BYTES) ? len : 0;
+	if (!c)
+		return false;
+	c->memory = w->memory;
+	c->code = f->code;
+	c->name = f->name;
+	c->line = f->line;
+	c->lines_kind = w->is.lines_kind;
+	copy_python_text(&c->name_text, &w->is, f->name, false);
+	copy_python_text(&c->path_text, &w->is, user_word(f->code + w->is.code_path), true);
+	c->lines_len = read_bytes(c->lines, len, room, lines + PYTHON_BYTES) ? len : 0;
+	bpf_ringbuf_submit(c, BPF_RB_NO_WAKEUP);
+	return true;
 }
 
 /* Tells of a code object, if that was not done. One for which there is no room has no name. */
@@ -147,23 +161,18 @@ static __always_inline void tell_python_code(const struct python_walk *w,
 	const struct python_code key = {w->memory, f->code};
 	const struct python_told now = {f->name, f->line};
 	const struct python_told *told = bpf_map_lookup_elem(&python_codes, &key);
-	struct wire_python_code *c;
+	u64 lines, len;
+	bool sent;
 
 	if (told && told->name == now.name && told->line == now.line)
 		return;
-	c = bpf_ringbuf_reserve(&stacks, sizeof(*c), 0);
-	if (!c)
-		return;
-	c->memory = w->memory;
-	c->code = f->code;
-	c->name = f->name;
-	c->line = f->line;
-	c->lines_kind = w->is.lines_kind;
-	copy_python_text(&c->name_text, &w->is, f->name, false);
-	copy_python_text(&c->path_text, &w->is, user_word(f->code + w->is.code_path), true);
-	copy_python_lines(c, user_word(f->code + w->is.code_lines));
-	bpf_ringbuf_submit(c, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&python_codes, &key, &now, BPF_ANY);
+	lines = user_word(f->code + w->is.code_lines);
+	len = user_word(lines + PYTHON_SIZE);
+	sent = len <= WIRE_PYTHON_LINES
+		       ? send_python_code(w, f, lines, len, WIRE_PYTHON_LINES)
+		       : send_python_code(w, f, lines, len, WIRE_PYTHON_MOST_LINES);
+	if (sent)
+		bpf_map_update_elem(&python_codes, &key, &now, BPF_ANY);
 }
 
 /* ---- Frames ----------------------------------------------------------------------------------

@@ -7,15 +7,16 @@
 #define QPROF_WIRE_STACK_H
 
 enum {
-	WIRE_STACK_BYTES = 32 << 10, /* of a stack that are copied */
-	WIRE_STACK_PIECE = 1 << 10,  /* read at a time: a read that fails leaves nothing */
-	WIRE_STACK_REGS = 34,	     /* words of the largest struct pt_regs */
-	WIRE_STACK_STEP = 64 << 10,  /* bytes of growth between two samples, at first */
-	WIRE_STACK_LEVEL = 1024,     /* samples after which these double */
-	WIRE_STACK_LEVELS = 14,	     /* times that they double, at most */
-	WIRE_PYTHON_FRAMES = 128,    /* of a thread, the innermost ones */
-	WIRE_PYTHON_TEXT = 256,	     /* bytes of a name: the first; of a path: the last */
-	WIRE_PYTHON_LINES = 4096,    /* bytes of a table of lines: the first */
+	WIRE_STACK_BYTES = 32 << 10,	   /* of a stack that are copied */
+	WIRE_STACK_PIECE = 1 << 10,	   /* read at a time: a read that fails leaves nothing */
+	WIRE_STACK_REGS = 34,		   /* words of the largest struct pt_regs */
+	WIRE_STACK_STEP = 64 << 10,	   /* bytes of growth between two samples, at first */
+	WIRE_STACK_LEVEL = 1024,	   /* samples after which these double */
+	WIRE_STACK_LEVELS = 14,		   /* times that they double, at most */
+	WIRE_PYTHON_FRAMES = 128,	   /* of a thread, the innermost ones */
+	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
+	WIRE_PYTHON_LINES = 4 << 10,	   /* bytes of a table of lines */
+	WIRE_PYTHON_MOST_LINES = 64 << 10, /* of one that is longer: the first */
 	/* A word of growth is pages in its low bits, and above them an epoch: see stack.bpf.c. */
 	WIRE_GROWTH_BITS = 38,
 };
@@ -112,7 +113,7 @@ struct wire_python_code {
 	__u32 lines_kind; /* enum wire_python_lines */
 	__u64 lines_len;  /* bytes of its table of lines, however many are here */
 	struct wire_python_text name_text, path_text;
-	__u8 lines[WIRE_PYTHON_LINES];
+	__u8 lines[]; /* room for WIRE_PYTHON_LINES, or for WIRE_PYTHON_MOST_LINES */
 };
 
 /* What the BPF side counts. */

@@ -199,6 +199,14 @@ def test_subinterpreters(tmp_path):
     assert found["outside"] == pytest.approx(16 * MIB, rel=0.05), found
 
 
+def test_a_long_module(tmp_path):
+    """Its table of lines is above 4 KiB."""
+    path, lines = tmp_path / "program.py", 1500
+    path.write_text("x = [0]\nx[0] += 1\n" * (lines // 2) + "kept = bytearray(32 << 20)\n")
+    run = profile_command(tmp_path / "q.yaml", harness.PYTHON, path, options=["--stacks"])
+    assert lines_of(run.profile)["<module>", lines + 1] == pytest.approx(32 * MIB, rel=0.05), lines_of(run.profile).most_common(9)
+
+
 def test_the_report_has_lines(run_python):
     run = run_python(harness.PYTHON, "threads")
     text = harness.run_qprof("report", run.path).stdout

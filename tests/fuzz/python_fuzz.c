@@ -26,7 +26,10 @@ static void look_at_lines(const uint8_t *data, size_t size)
 static void look_at_code(const uint8_t *data, size_t size)
 {
 	struct python_codes *codes = python_codes_new();
-	struct wire_python_code code;
+	union {
+		struct wire_python_code is;
+		uint8_t bytes[sizeof(struct wire_python_code) + WIRE_PYTHON_LINES];
+	} code;
 	struct wire_python_frame frame;
 	struct python_place place;
 
@@ -34,9 +37,10 @@ static void look_at_code(const uint8_t *data, size_t size)
 		abort();
 	memset(&code, 0, sizeof(code));
 	memcpy(&code, data, size < sizeof(code) ? size : sizeof(code));
-	python_codes_add(codes, &code);
-	frame = (struct wire_python_frame){.code = code.code, .name = code.name, .line = code.line};
-	place = python_codes_find(codes, code.memory, &frame);
+	python_codes_add(codes, &code.is, WIRE_PYTHON_LINES);
+	frame = (struct wire_python_frame){
+		.code = code.is.code, .name = code.is.name, .line = code.is.line};
+	place = python_codes_find(codes, code.is.memory, &frame);
 	if (!*place.name || !place.line || strlen(place.path) > 4 * WIRE_PYTHON_TEXT)
 		abort();
 	python_codes_free(codes);

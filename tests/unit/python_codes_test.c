@@ -100,18 +100,23 @@ static void set_text(struct wire_python_text *into, uint32_t width, const void *
 	memcpy(into->bytes, bytes, len);
 }
 
-static struct wire_python_code code_at(uint64_t address)
+struct code {
+	struct wire_python_code is;
+	uint8_t lines[WIRE_PYTHON_LINES];
+};
+
+static struct code code_at(uint64_t address)
 {
-	struct wire_python_code code = {.memory = 7,
-					.code = address,
-					.name = 0x1000,
-					.line = 1,
-					.lines_kind = WIRE_PYTHON_LINETABLE,
-					.lines_len = sizeof(linetable)};
+	struct code code = {.is = {.memory = 7,
+				   .code = address,
+				   .name = 0x1000,
+				   .line = 1,
+				   .lines_kind = WIRE_PYTHON_LINETABLE,
+				   .lines_len = sizeof(linetable)}};
 
 	memcpy(code.lines, linetable, sizeof(linetable));
-	set_text(&code.name_text, 1, "Model.load", 10);
-	set_text(&code.path_text, 1, "/srv/model.py", 13);
+	set_text(&code.is.name_text, 1, "Model.load", 10);
+	set_text(&code.is.path_text, 1, "/srv/model.py", 13);
 	return code;
 }
 
@@ -119,11 +124,11 @@ static void test_places(void **state)
 {
 	struct wire_python_frame frame = {.code = 0x2000, .name = 0x1000, .line = 1, .at = 22};
 	struct python_codes *codes = python_codes_new();
-	struct wire_python_code code = code_at(0x2000);
+	struct code code = code_at(0x2000);
 	struct python_place place;
 
 	(void)state;
-	python_codes_add(codes, &code);
+	python_codes_add(codes, &code.is, sizeof(code.lines));
 	place = python_codes_find(codes, 7, &frame);
 	assert_string_equal(place.name, "Model.load");
 	assert_string_equal(place.path, "/srv/model.py");
@@ -166,11 +171,11 @@ static void test_texts(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		const struct wire_python_frame frame = {.code = i + 1, .name = 0x1000, .line = 1};
 		struct python_codes *codes = python_codes_new();
-		struct wire_python_code code = code_at(i + 1);
+		struct code code = code_at(i + 1);
 
-		set_text(&code.name_text, texts[i].width, texts[i].bytes, texts[i].len);
-		code.path_text.width = 0;
-		python_codes_add(codes, &code);
+		set_text(&code.is.name_text, texts[i].width, texts[i].bytes, texts[i].len);
+		code.is.path_text.width = 0;
+		python_codes_add(codes, &code.is, sizeof(code.lines));
 		assert_string_equal(python_codes_find(codes, 7, &frame).name, texts[i].want);
 		assert_string_equal(python_codes_find(codes, 7, &frame).path, "");
 		python_codes_free(codes);
@@ -182,16 +187,16 @@ static void test_hostile_lengths(void **state)
 {
 	const struct wire_python_frame frame = {.code = 1, .name = 0x1000, .line = 1, .at = 50000};
 	struct python_codes *codes = python_codes_new();
-	struct wire_python_code code = code_at(1);
+	struct code code = code_at(1);
 
 	(void)state;
 	memset(code.lines, 0xff, sizeof(code.lines));
-	memset(code.name_text.bytes, 'n', WIRE_PYTHON_TEXT);
-	code.name_text.len = UINT32_MAX;
-	code.path_text.len = UINT32_MAX;
-	code.path_text.width = 3;
-	code.lines_len = UINT64_MAX;
-	python_codes_add(codes, &code);
+	memset(code.is.name_text.bytes, 'n', WIRE_PYTHON_TEXT);
+	code.is.name_text.len = UINT32_MAX;
+	code.is.path_text.len = UINT32_MAX;
+	code.is.path_text.width = 3;
+	code.is.lines_len = UINT64_MAX;
+	python_codes_add(codes, &code.is, sizeof(code.lines));
 	assert_int_equal(strlen(python_codes_find(codes, 7, &frame).name), WIRE_PYTHON_TEXT);
 	python_codes_free(codes);
 }
@@ -200,12 +205,12 @@ static void test_bounded(void **state)
 {
 	struct python_codes *codes = python_codes_new();
 	struct wire_python_frame frame = {.name = 0x1000, .line = 1};
-	struct wire_python_code code = code_at(0);
+	struct code code = code_at(0);
 
 	(void)state;
 	for (uint64_t i = 1; i <= PYTHON_CODES_MAX + 1; i++) {
-		code.code = i;
-		python_codes_add(codes, &code);
+		code.is.code = i;
+		python_codes_add(codes, &code.is, sizeof(code.lines));
 	}
 	frame.code = PYTHON_CODES_MAX;
 	assert_string_equal(python_codes_find(codes, 7, &frame).name, "Model.load");

@@ -29,7 +29,7 @@ static void set_python(struct python_codes *codes, uint16_t end, const char *con
 
 		code.name_text.len = (uint32_t)strcspn(name, "!");
 		memcpy(code.name_text.bytes, name, code.name_text.len);
-		python_codes_add(codes, &code);
+		python_codes_add(codes, &code, 0);
 		sample.python[sample.n_python] = (struct wire_python_frame){
 			.code = address, .line = code.line, .entered = strchr(name, '!') != NULL};
 	}

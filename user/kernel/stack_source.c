@@ -34,8 +34,9 @@ static int take(void *context, void *data, size_t size)
 	const struct stack_source *source = context;
 	const struct wire_stack *sample = data;
 
-	if (size == sizeof(struct wire_python_code))
-		source->tell.code(source->context, data);
+	if (size == sizeof(struct wire_python_code) + WIRE_PYTHON_LINES ||
+	    size == sizeof(struct wire_python_code) + WIRE_PYTHON_MOST_LINES)
+		source->tell.code(source->context, data, size - sizeof(struct wire_python_code));
 	else if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
 		 sample->n_python <= WIRE_PYTHON_FRAMES && sample->kind >= WIRE_STACK_ANON &&
 		 sample->kind <= WIRE_STACK_SHMEM)

@@ -4,6 +4,7 @@
 #define QPROF_STACK_SOURCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/wire.h"
@@ -21,7 +22,8 @@ struct bpf_link *stack_source_attach(const struct qprof_bpf *engines);
 /* Is told of samples, and of code objects of Python before samples that have them. */
 struct stack_handler {
 	void (*sample)(void *context, const struct wire_stack *sample);
-	void (*code)(void *context, const struct wire_python_code *code);
+	/* room: bytes of its lines that are there */
+	void (*code)(void *context, const struct wire_python_code *code, size_t room);
 };
 
 /* Of an engine with stacks. Returns NULL, errno is set. */

@@ -224,13 +224,13 @@ static struct code *find(const struct python_codes *codes, const struct key *key
 	return code;
 }
 
-void python_codes_add(struct python_codes *codes, const struct wire_python_code *from)
+void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room)
 {
 	char name[WIRE_PYTHON_TEXT * UTF8_MAX + 1], path[WIRE_PYTHON_TEXT * UTF8_MAX + 1];
 	const struct key key = {from->memory, from->code, from->name, from->line};
 	const size_t name_size = decode(name, &from->name_text);
 	const size_t path_size = decode(path, &from->path_text);
-	const size_t n = from->lines_len < WIRE_PYTHON_LINES ? from->lines_len : WIRE_PYTHON_LINES;
+	const size_t n = from->lines_len < room ? from->lines_len : room;
 	const size_t size = sizeof(struct code) + name_size + path_size + n;
 	struct code *code;
 

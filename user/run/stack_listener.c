@@ -189,11 +189,11 @@ static bool is_gone(const struct stack_listener *l)
 	return !l->unwinder || unwinder_is_over(l->unwinder);
 }
 
-static void code_came(void *context, const struct wire_python_code *code)
+static void code_came(void *context, const struct wire_python_code *code, size_t room)
 {
 	struct stack_listener *l = context;
 
-	python_codes_add(l->codes, code);
+	python_codes_add(l->codes, code, room);
 }
 
 static void sample_came(void *context, const struct wire_stack *s)

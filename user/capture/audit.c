@@ -215,7 +215,8 @@ static int feed(struct capture *c, const struct wire_header *h)
 		return -ENOMEM;
 	if (news.job_began) {
 		note_reason(a, news.job);
-		machine_join_descendants(a->machine, news.job, join, a);
+		if (machine_join_descendants(a->machine, news.job, join, a))
+			return -ENOMEM;
 	}
 	if (news.joins)
 		join(a, news.process->tgid, news.job->root ? news.job->root->tgid : 0);
@@ -351,9 +352,9 @@ static bool is_tracked(void *context, const struct profile_process *process)
 	return engine_tracks(context, process->tgid, process->started_ns);
 }
 
-static int mark_gone(struct capture *c)
+static void mark_gone(struct capture *c)
 {
-	return machine_mark_gone(audit_of(c)->machine, is_tracked, c->engine);
+	machine_mark_gone(audit_of(c)->machine, is_tracked, c->engine);
 }
 
 /* Whose trees became no jobs. */

@@ -66,8 +66,8 @@ struct capture_kind {
 	enum capture_effect (*signalled)(struct capture *c, const struct signalfd_siginfo *info);
 	/* Reads until the rings have nothing more to tell of this capture. */
 	void (*drain)(struct capture *c);
-	/* Some exits were lost: has the model find out which. 0 or -ENOMEM. */
-	int (*mark_gone)(struct capture *c);
+	/* Some exits were lost: has the model find out which. */
+	void (*mark_gone)(struct capture *c);
 	/* Finishes the model. 0 or -ENOMEM. */
 	int (*finish)(struct capture *c);
 	/* Frees what open() and prepare() made. */

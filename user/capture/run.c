@@ -584,10 +584,9 @@ static bool is_tracked(void *context, const struct profile_process *process)
 	return engine_tracks(context, process->tgid, process->started_ns);
 }
 
-static int mark_gone(struct capture *c)
+static void mark_gone(struct capture *c)
 {
 	profile_mark_gone(run_of(c)->profile, is_tracked, c->engine);
-	return 0;
 }
 
 static void note_cpu_limit(struct run *r)

@@ -8,13 +8,19 @@
 #include "model/machine_users.h"
 #include "model/profile_among.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { CACHE_LINE = 64, FETCH_AHEAD = 8 };
 
+/* What a process had used by the last machine_look(), and by the one before. */
+struct looked {
+	struct machine_used last, before;
+};
+
 static struct machine_job *pub_job(const struct member *member)
 {
-	return member->job ? &member->job->pub : NULL;
+	return member->in ? &member->in->job->pub : NULL;
 }
 
 static int feed_process(struct machine *m, const struct wire_process *event,
@@ -34,15 +40,20 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	member = member_of(&process->pub);
 	news->process = &process->pub;
 	had_ended = member_has_ended(member);
-	member_join(member, job, !member->known);
-	member_meet(m, member, news);
+	err = member_join(member, job, !member->known);
+	if (err)
+		return err;
+	err = member_meet(m, member, news);
+	if (err)
+		return err;
+	job = job_of_member(member);
 	news->job = pub_job(member);
 	if (!process->pub.end_ns || had_ended)
 		return 0;
-	if (member->job)
-		profile_exit(member->job->pub.profile, process, event);
-	err = member_end(m, member);
-	return err ? err : job_leave(m, member, event->h.time_ns, news);
+	if (job)
+		profile_exit(job->pub.profile, process, event);
+	member_end(m, member);
+	return job_leave(m, member, event->h.time_ns, news);
 }
 
 /* How many phases the job may have after this checkpoint. */
@@ -74,8 +85,11 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 	who = profile_who(job->pub.profile);
 	if (who) {
 		member = member_of(&who->pub);
-		member_join(member, job, cp->what != WIRE_START && !member->known);
-		member_meet(m, member, news);
+		err = member_join(member, job, cp->what != WIRE_START && !member->known);
+		if (!err)
+			err = member_meet(m, member, news);
+		if (err)
+			return err;
 		news->process = &who->pub;
 	}
 	job_tell_begin(m, job, member, news);
@@ -108,7 +122,7 @@ static struct member *find_subject(struct machine *m, const struct wire_header *
 static int feed_point(struct machine *m, const struct wire_point *point, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, &point->h, news);
-	const struct job *job = member ? member->job : NULL;
+	const struct job *job = member ? job_of_member(member) : NULL;
 
 	if (!member)
 		return 0;
@@ -124,7 +138,7 @@ static int feed_point(struct machine *m, const struct wire_point *point, struct 
 static int feed_death(struct machine *m, const struct wire_header *h, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, h, news);
-	const struct job *job = member ? member->job : NULL;
+	const struct job *job = member ? job_of_member(member) : NULL;
 
 	if (!job || job->pub.end_ns)
 		return 0;
@@ -135,7 +149,7 @@ static int feed_death(struct machine *m, const struct wire_header *h, struct mac
 static int feed_gpu(struct machine *m, const struct wire_gpu *record, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, &record->h, news);
-	const struct job *job = member ? member->job : NULL;
+	const struct job *job = member ? job_of_member(member) : NULL;
 
 	if (job && !job->pub.end_ns)
 		return profile_feed(job->pub.profile, &record->h, &news->step);
@@ -205,21 +219,23 @@ static struct member *next_below(const struct member *top, const struct member *
 	return at == top ? NULL : at->next;
 }
 
-void machine_join_descendants(struct machine *m, struct machine_job *job,
-			      void (*tell)(void *context, uint32_t tgid, uint32_t member),
-			      void *context)
+int machine_join_descendants(struct machine *m, struct machine_job *job,
+			     void (*tell)(void *context, uint32_t tgid, uint32_t member),
+			     void *context)
 {
 	const struct member *root = job->root ? member_of(job->root) : NULL;
 
 	(void)m;
 	if (!root)
-		return;
+		return 0;
 	for (struct member *at = next_below(root, root); at; at = next_below(root, at)) {
-		if (at->job)
+		if (at->in)
 			continue;
-		member_join(at, (struct job *)job, false);
+		if (member_join(at, (struct job *)job, false))
+			return -ENOMEM;
 		tell(context, process_of(at)->tgid, job->root->tgid);
 	}
+	return 0;
 }
 
 /* ---- Life, and getters ------------------------------------------------------------------------
@@ -249,6 +265,10 @@ void machine_free(struct machine *m)
 		return;
 	for (size_t i = 0; i < m->n_jobs; i++)
 		job_free(m, (struct job *)m->jobs[i]);
+	for (size_t i = 0; i < m->processes.n; i++) {
+		free(member_at(m, i)->in);
+		free(member_at(m, i)->looked);
+	}
 	processes_free(&m->processes);
 	sums_free(m);
 	users_free(m);
@@ -256,19 +276,16 @@ void machine_free(struct machine *m)
 	free(m);
 }
 
-int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context)
+void machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context)
 {
-	int err = 0;
-
 	processes_mark_gone(&m->processes, is_there, context);
-	for (size_t i = 0; i < m->processes.n && !err; i++) {
+	for (size_t i = 0; i < m->processes.n; i++) {
 		struct member *member = member_at(m, i);
 
 		if (member->known && !profile_process_runs(process_of(member)) &&
 		    !member_has_ended(member))
-			err = member_end(m, member);
+			member_end(m, member);
 	}
-	return err;
 }
 
 int machine_finish(struct machine *m, uint64_t now_ns)
@@ -318,7 +335,9 @@ const struct profile_process *machine_child(const struct profile_process *proces
 
 const struct profile_process *machine_sibling(const struct profile_process *process)
 {
-	return pub_or_null(member_of(process)->next);
+	const struct member *member = member_of(process);
+
+	return member_has_ended(member) ? NULL : pub_or_null(member->next);
 }
 
 struct machine_job *machine_job_of(const struct profile_process *process)
@@ -333,7 +352,9 @@ bool machine_job_runs(const struct machine_job *job)
 
 struct profile_usage machine_usage_in_job(const struct profile_process *process)
 {
-	return usage_between(&member_of(process)->before, &process->usage);
+	const struct membership *in = member_of(process)->in;
+
+	return in ? usage_between(&in->before, &process->usage) : process->usage;
 }
 
 void machine_fetch(const struct profile_process *process)
@@ -342,9 +363,8 @@ void machine_fetch(const struct profile_process *process)
 
 	for (size_t at = 0; at < sizeof(*process); at += CACHE_LINE)
 		__builtin_prefetch((const char *)process + at);
-	__builtin_prefetch(&member->job);
-	__builtin_prefetch(&member->marked_rss[1]);
-	__builtin_prefetch(&member->looked[1]);
+	__builtin_prefetch(&member->in);
+	__builtin_prefetch(&member->known);
 }
 
 size_t machine_alive(const struct machine *m)
@@ -367,22 +387,32 @@ int64_t machine_growth(const struct profile_process *process)
 	return (int64_t)(process->memory.rss - member_of(process)->marked_rss[1]);
 }
 
+/* Without memory, it is as if nobody had looked at the process. */
+static void look_at(struct member *member)
+{
+	const struct profile_usage *usage = &process_of(member)->usage;
+	struct looked *looked = member->looked;
+
+	if (!looked)
+		looked = member->looked = calloc(1, sizeof(*looked));
+	if (!looked)
+		return;
+	looked->before = looked->last;
+	looked->last = (struct machine_used){
+		.cpu_ns = usage->cpu_ns,
+		.calls = usage->io_read + usage->io_write,
+		.storage = usage->disk_read + usage->disk_write,
+	};
+}
+
 void machine_look(struct machine *m, uint64_t now_ns)
 {
 	m->looked_ns[1] = m->looked_ns[0];
 	m->looked_ns[0] = now_ns;
 	for (size_t i = 0; i < m->processes.n; i++) {
-		struct member *member = member_at(m, i);
-		const struct profile_usage *usage = &process_of(member)->usage;
-
 		if (i + FETCH_AHEAD < m->processes.n)
 			machine_fetch(m->processes.list[i + FETCH_AHEAD]);
-		member->looked[1] = member->looked[0];
-		member->looked[0] = (struct machine_used){
-			.cpu_ns = usage->cpu_ns,
-			.calls = usage->io_read + usage->io_write,
-			.storage = usage->disk_read + usage->disk_write,
-		};
+		look_at(member_at(m, i));
 	}
 }
 
@@ -393,12 +423,14 @@ uint64_t machine_looked_ns(const struct machine *m)
 
 struct machine_used machine_used(const struct profile_process *process)
 {
-	const struct machine_used *looked = member_of(process)->looked;
+	const struct looked *looked = member_of(process)->looked;
 
+	if (!looked)
+		return (struct machine_used){0};
 	return (struct machine_used){
-		.cpu_ns = since(looked[1].cpu_ns, looked[0].cpu_ns),
-		.calls = since(looked[1].calls, looked[0].calls),
-		.storage = since(looked[1].storage, looked[0].storage),
+		.cpu_ns = since(looked->before.cpu_ns, looked->last.cpu_ns),
+		.calls = since(looked->before.calls, looked->last.calls),
+		.storage = since(looked->before.storage, looked->last.storage),
 	};
 }
 

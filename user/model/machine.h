@@ -113,15 +113,15 @@ void machine_settle(struct machine *m);
 
 /*
  * Comes when a job has begun: its root's descendants, which were there before, join it. Calls
- * tell(context, tgid, member) for each; member is the root's tgid.
+ * tell(context, tgid, member) for each; member is the root's tgid. Returns 0 or -ENOMEM.
  */
-void machine_join_descendants(struct machine *m, struct machine_job *job,
-			      void (*tell)(void *context, uint32_t tgid, uint32_t member),
-			      void *context);
+int machine_join_descendants(struct machine *m, struct machine_job *job,
+			     void (*tell)(void *context, uint32_t tgid, uint32_t member),
+			     void *context);
 
 /* As profile_mark_gone(), for all processes: if its exit was lost, a process does not count as
- * alive. Returns 0 or -ENOMEM. */
-int machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context);
+ * alive. */
+void machine_mark_gone(struct machine *m, profile_is_there_fn is_there, void *context);
 
 /* Ends the audit, and the jobs that still run. Returns 0 or -ENOMEM. */
 int machine_finish(struct machine *m, uint64_t now_ns);

@@ -21,7 +21,7 @@ static void forget_job(struct machine *m, size_t at)
 	struct job *job = (struct job *)m->jobs[at];
 
 	while (job->members)
-		member_leave(job->members);
+		member_leave(job->members->member);
 	if (job->pub.root)
 		member_of(job->pub.root)->pins--;
 	job_discharge(m, job);
@@ -142,8 +142,8 @@ static void note_usage(struct job *job)
 {
 	struct profile_usage sum = {0};
 
-	for (struct member *member = job->members; member; member = member->job_next) {
-		const struct profile_usage used = machine_usage_in_job(process_of(member));
+	for (const struct membership *in = job->members; in; in = in->next) {
+		const struct profile_usage used = machine_usage_in_job(process_of(in->member));
 
 		usage_add(&sum, &used);
 	}
@@ -171,7 +171,7 @@ int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 int job_leave(struct machine *m, const struct member *member, uint64_t time_ns,
 	      struct machine_news *news)
 {
-	struct job *job = member->job;
+	struct job *job = job_of_member(member);
 	int err;
 
 	if (!job || job->pub.alive || m->running[job->pub.index] != job)

@@ -4,37 +4,98 @@
 #include "model/machine_users.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <utlist.h>
 
-enum { SCAN = 64 /* processes to look at when one has to go */ };
+enum {
+	RECHECKED = 2, /* processes that are perhaps not needed any more, each time that one goes */
+	SCAN = 64,     /* of these, and of a user's, if there is none other */
+};
+
+/* A job has it for its root, or phases of it go on. */
+static bool is_needed(const struct member *member)
+{
+	return member->pins || member->process.open_phases;
+}
+
+static void keep_needed(struct machine *m, struct member *member)
+{
+	DL_APPEND(m->needed, member);
+}
+
+/* Returns false when out of memory. */
+static bool keep_ended(struct machine *m, struct member *member)
+{
+	struct user *user = user_get(m, process_of(member)->uid);
+
+	if (!user)
+		return false;
+	DL_APPEND(user->ended, member);
+	user->n_ended++;
+	return true;
+}
+
+static void leave_ended(struct user *user, struct member *member)
+{
+	DL_DELETE(user->ended, member);
+	user->n_ended--;
+}
+
+/* Looks at a few of those that were needed, in turn: who is not any more may go. */
+static void recheck(struct machine *m, int n)
+{
+	for (int i = 0; i < n && m->needed; i++) {
+		struct member *member = m->needed;
+
+		DL_DELETE(m->needed, member);
+		if (is_needed(member) || !keep_ended(m, member))
+			keep_needed(m, member);
+	}
+}
 
 /* Returns false when out of memory: it stays. */
 static bool forget_process(struct machine *m, struct user *user, struct member *member)
 {
 	if (!sums_add(m, process_of(member)))
 		return false;
-	DL_DELETE2(user->ended, member, ended_prev, ended_next);
-	user->n_ended--;
-	if (member->job)
-		DL_DELETE2(member->job->members, member, job_prev, job_next);
+	leave_ended(user, member);
+	member_leave(member);
+	free(member->looked);
 	processes_remove(&m->processes, &member->process);
 	user_release(m, user);
 	return true;
 }
 
+static struct user *who_gives(struct machine *m)
+{
+	struct user *user = users_next_with_most(m);
+
+	if (user)
+		return user;
+	recheck(m, SCAN);
+	return users_next_with_most(m);
+}
+
+/*
+ * Those that are needed are elsewhere, so that nobody's keep others from going: a user may have
+ * thousands of jobs that are over, and each keeps its root.
+ */
 bool members_make_room(struct processes *ps)
 {
 	struct machine *m = (struct machine *)ps;
-	struct user *user = users_next_with_most(m);
 
-	for (int i = 0; user && i < SCAN && i < (int)user->n_ended; i++) {
-		struct member *oldest = user->ended;
+	recheck(m, RECHECKED);
+	for (int i = 0; i < SCAN; i++) {
+		struct user *user = who_gives(m);
+		struct member *oldest = user ? user->ended : NULL;
 
-		if (!oldest->pins && !oldest->process.open_phases)
+		if (!oldest)
+			return false;
+		if (!is_needed(oldest))
 			return forget_process(m, user, oldest);
-		/* It is needed: do not look at it again soon. */
-		DL_DELETE2(user->ended, oldest, ended_prev, ended_next);
-		DL_APPEND2(user->ended, oldest, ended_prev, ended_next);
+		leave_ended(user, oldest); /* since it has ended */
+		keep_needed(m, oldest);
+		user_release(m, user);
 	}
 	return false;
 }
@@ -64,26 +125,34 @@ void member_link(struct machine *m, struct member *member)
 
 bool member_has_ended(const struct member *member)
 {
-	return member->ended_prev;
+	return member->ended;
 }
 
-void member_join(struct member *member, struct job *job, bool began_in)
+int member_join(struct member *member, struct job *job, bool began_in)
 {
-	if (member->job || !job)
-		return;
-	member->job = job;
-	member->before = began_in ? (struct profile_usage){0} : process_of(member)->usage;
-	DL_APPEND2(job->members, member, job_prev, job_next);
+	if (member->in || !job)
+		return 0;
+	member->in = calloc(1, sizeof(*member->in));
+	if (!member->in)
+		return -ENOMEM;
+	member->in->job = job;
+	member->in->member = member;
+	if (!began_in)
+		member->in->before = process_of(member)->usage;
+	DL_APPEND(job->members, member->in);
 	job->pub.processes++;
 	if (!member_has_ended(member))
 		job->pub.alive++;
+	return 0;
 }
 
 void member_leave(struct member *member)
 {
-	DL_DELETE2(member->job->members, member, job_prev, job_next);
-	member->job = NULL;
-	member->job_prev = member->job_next = NULL;
+	if (!member->in)
+		return;
+	DL_DELETE(member->in->job->members, member->in);
+	free(member->in);
+	member->in = NULL;
 }
 
 /* Its children become children of its nearest ancestor that is alive. */
@@ -99,34 +168,30 @@ static void leave_tree(struct member *member)
 	unlink_child(member);
 }
 
-int member_end(struct machine *m, struct member *member)
+void member_end(struct machine *m, struct member *member)
 {
-	struct user *user = user_get(m, process_of(member)->uid);
-
-	if (!user)
-		return -ENOMEM;
 	m->alive--;
 	leave_tree(member);
-	DL_APPEND2(user->ended, member, ended_prev, ended_next);
-	user->n_ended++;
-	if (member->job)
-		member->job->pub.alive--;
-	return 0;
+	member->ended = true;
+	if (is_needed(member) || !keep_ended(m, member))
+		keep_needed(m, member);
+	if (member->in)
+		member->in->job->pub.alive--;
 }
 
-void member_meet(struct machine *m, struct member *member, struct machine_news *news)
+int member_meet(struct machine *m, struct member *member, struct machine_news *news)
 {
 	struct job *job;
 
 	if (member->known)
-		return;
+		return 0;
 	member->known = true;
 	member->marked_rss[0] = member->marked_rss[1] = process_of(member)->memory.rss;
 	m->alive++;
 	member_link(m, member);
-	job = member->parent ? member->parent->job : NULL;
-	if (!member->job && job && !job->pub.end_ns) {
-		member_join(member, job, false);
-		news->joins = true;
-	}
+	job = member->parent ? job_of_member(member->parent) : NULL;
+	if (member->in || !job || job->pub.end_ns)
+		return 0;
+	news->joins = true;
+	return member_join(member, job, false);
 }

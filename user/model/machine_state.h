@@ -9,33 +9,44 @@
 #ifndef QPROF_MACHINE_STATE_H
 #define QPROF_MACHINE_STATE_H
 
+#include "base/hash.h"
 #include "model/machine.h"
 #include "model/processes.h"
 
+struct looked;
 struct row;
 struct sum;
 struct text;
 struct user;
 
-/* A process of the machine, with what only audits need. */
+/* That a process is in a job. */
+struct membership {
+	struct job *job;
+	struct member *member;
+	struct membership *prev, *next; /* in job.members */
+	struct profile_usage before;	/* what the process had used when it joined */
+};
+
+/* A process of the machine, with what only audits need. There may be 65,536, and all of it takes
+ * 64 MiB at most: what few of them need is allocated by itself. */
 struct member {
 	struct process process; /* first: the table of processes holds this */
-	struct job *job;
-	struct member *parent; /* the nearest ancestor that is alive */
-	struct member *children, *prev, *next;
-	struct member *ended_prev, *ended_next; /* in user.ended */
-	struct member *job_prev, *job_next;	/* in job.members */
-	struct profile_usage before;		/* what it had used when it joined its job */
-	uint64_t marked_rss[2];			/* at the last machine_mark(), and the one before */
-	struct machine_used looked[2];		/* by the last machine_look(), and the one before */
-	unsigned int pins;			/* it must not be removed while there are any */
-	bool known;				/* it was met: see member_meet() */
+	struct membership *in;	/* NULL: it is in no job */
+	struct member *parent;	/* the nearest ancestor that is alive */
+	struct member *children;
+	struct member *prev,
+		*next;		/* alive: its siblings; ended: in user.ended or machine.needed */
+	uint64_t marked_rss[2]; /* at the last machine_mark(), and the one before */
+	struct looked *looked;	/* NULL: no machine_look() since it was met */
+	uint32_t pins;		/* it must not be removed while there are any */
+	bool known;		/* it was met: see member_meet() */
+	bool ended;		/* its end was taken note of: see member_end() */
 };
 
 struct job {
 	struct machine_job pub; /* first: callers hold this */
 	struct user *user;
-	struct member *members;
+	struct membership *members;
 	struct row *rows;
 	size_t rows_cap, charged;
 	bool began; /* callers have been told */
@@ -55,6 +66,7 @@ struct machine {
 	uint64_t last_id;
 
 	struct user *users, *next_user;
+	struct member *needed; /* processes that have ended, and cannot go yet */
 	size_t kept;
 	struct text *texts;
 	struct sum *sums[MACHINE_SUMS];
@@ -70,6 +82,11 @@ static inline struct member *member_of(const struct profile_process *pub)
 static inline struct member *member_at(const struct machine *m, size_t i)
 {
 	return member_of(m->processes.list[i]);
+}
+
+static inline struct job *job_of_member(const struct member *member)
+{
+	return member->in ? member->in->job : NULL;
 }
 
 static inline struct profile_process *process_of(struct member *member)

@@ -42,7 +42,7 @@ struct user *users_next_with_most(struct machine *m)
 {
 	struct user *most = NULL;
 
-	for (int i = 0; m->users && i < SCAN; i++) {
+	for (unsigned int i = 0; i < HASH_COUNT(m->users) && (i < SCAN || !most); i++) {
 		struct user *user = m->next_user ? m->next_user : m->users;
 
 		m->next_user = user->hh.next;

@@ -8,7 +8,7 @@
 /* Exists while the user has ended processes or jobs. */
 struct user {
 	uint32_t uid;
-	struct member *ended; /* the oldest first */
+	struct member *ended; /* processes that can go, the oldest first */
 	size_t n_ended;
 	size_t kept; /* of MACHINE_KEPT */
 	size_t jobs; /* kept */
@@ -22,7 +22,8 @@ void user_release(struct machine *m, struct user *user);
 /* Returns whether the user may keep n rows, metrics or phases more: as many as it leaves for all
  * others. */
 bool user_may_keep(const struct machine *m, const struct user *user, size_t n);
-/* Looks at the next few users. Returns the user with most ended processes, or NULL. */
+/* Looks at the next few users, or at more until there is one with ended processes that can go.
+ * Returns the user with most of them, or NULL. */
 struct user *users_next_with_most(struct machine *m);
 void users_free(struct machine *m);
 

@@ -80,8 +80,8 @@ static int by_highest(const void *a, const void *b)
 {
 	const struct process *x = *(struct process *const *)a, *y = *(struct process *const *)b;
 
-	if (x->holding.highest != y->holding.highest)
-		return x->holding.highest > y->holding.highest ? -1 : 1;
+	if (holding_of(x)->highest != holding_of(y)->highest)
+		return holding_of(x)->highest > holding_of(y)->highest ? -1 : 1;
 	return 0;
 }
 
@@ -95,14 +95,14 @@ static int drop_small(struct process_timeline *t, const struct processes *ps)
 		return -ENOMEM;
 	for (size_t i = 0; i < ps->n; i++) {
 		all[n] = process_at(ps, i);
-		n += all[n]->holding.highest != 0;
+		n += holding_of(all[n])->highest != 0;
 	}
 	array_sort(all, n, sizeof(struct process *), by_highest);
 	for (size_t i = PROCESS_TIMELINE_MAX_PROCESSES; i < n; i++)
-		all[i]->holding.dropped = true;
+		holding_of(all[i])->dropped = true;
 	free(all);
 	for (size_t i = 0; i < t->n; i++) {
-		if (!process_at(ps, t->points[i].share.process)->holding.dropped)
+		if (!holding_of(process_at(ps, t->points[i].share.process))->dropped)
 			t->points[kept++] = t->points[i];
 	}
 	t->n = kept;
@@ -128,12 +128,12 @@ static int bound(struct process_timeline *t, const struct processes *ps)
 static int add_point(struct process_timeline *t, const struct processes *ps,
 		     const struct process *process, uint64_t time_ns)
 {
-	if (process->holding.dropped)
+	if (holding_of(process)->dropped)
 		return 0;
 	if (t->n == PROCESS_TIMELINE_CAP && bound(t, ps))
 		return -ENOMEM;
-	t->points[t->n++] = (struct profile_process_point){time_ns, process->holding.now};
-	t->points[t->n - 1].share.process = (uint32_t)process->at;
+	t->points[t->n++] = (struct profile_process_point){time_ns, holding_of(process)->now};
+	t->points[t->n - 1].share.process = process->at;
 	return 0;
 }
 
@@ -142,7 +142,7 @@ static int add_point(struct process_timeline *t, const struct processes *ps,
 /* Comes before what the process holds changes. */
 static void put_aside(const struct process_timeline *t, struct process *process)
 {
-	struct holding *holding = &process->holding;
+	struct holding *holding = holding_of(process);
 
 	if (holding->epoch == t->epoch)
 		return;
@@ -184,15 +184,16 @@ static int rank_shares(struct process_timeline *t, const struct processes *ps)
 		return -ENOMEM;
 	for (size_t i = 0; i < ps->n; i++) {
 		struct process *process = process_at(ps, i);
+		struct profile_share *share = &holding_of(process)->at_peak;
 
 		put_aside(t, process);
-		process->holding.at_peak.process = (uint32_t)i;
+		share->process = (uint32_t)i;
 		if (!lived_at(&process->pub, t->at_peak.time_ns))
 			continue;
-		raise_to(&t->largest_file, process->holding.at_peak.file);
-		raise_to(&t->largest_rss, share_rss(&process->holding.at_peak));
-		if (share_rss(&process->holding.at_peak) || process->holding.at_peak.swap)
-			rank_share(t, &process->holding.at_peak);
+		raise_to(&t->largest_file, share->file);
+		raise_to(&t->largest_rss, share_rss(share));
+		if (share_rss(share) || share->swap)
+			rank_share(t, share);
 	}
 	return 0;
 }
@@ -202,14 +203,14 @@ static int rank_shares(struct process_timeline *t, const struct processes *ps)
 void process_timeline_joined(struct process *process)
 {
 	const struct profile_memory *memory = &process->pub.memory;
-	struct profile_share *now = &process->holding.now;
+	struct holding *holding = holding_of(process);
 
-	if (process->holding.seen)
+	if (holding->seen)
 		return;
-	now->file = memory->file;
-	now->anon = memory->anon;
-	now->shmem = memory->shmem;
-	now->swap = memory->swap;
+	holding->now.file = memory->file;
+	holding->now.anon = memory->anon;
+	holding->now.shmem = memory->shmem;
+	holding->now.swap = memory->swap;
 }
 
 int process_timeline_point(struct process_timeline *t, const struct processes *ps,
@@ -226,7 +227,7 @@ int process_timeline_point(struct process_timeline *t, const struct processes *p
 	if (was_before)
 		mark_peak(t, &t->last);
 	if (process) {
-		struct holding *holding = &process->holding;
+		struct holding *holding = holding_of(process);
 
 		put_aside(t, process);
 		holding->now.file = wire->file * page_size;

@@ -28,69 +28,94 @@ static bool has_memory(const struct profile_process *pub)
 	return pub->end_ns == 0 && !(pub->flags & WIRE_PROCESS_SHARES_MM);
 }
 
-static int process_add(struct processes *ps, const struct wire_header *h,
-		       const struct process_key *key, struct process **added)
+/* ---- Which process ---- */
+
+enum { FIRST_BUCKETS = 64 };
+
+/* Tgids that follow each other go to different buckets, whatever lies between them. */
+static size_t bucket_index(uint32_t tgid, size_t n_buckets)
 {
-	struct process *new, *replaced;
+	const uint32_t hash = tgid * 2654435769U; /* 2^32 by the golden ratio */
+
+	return (hash >> 16 ^ hash) & (n_buckets - 1);
+}
+
+static struct process *first_of_bucket(const struct processes *ps, uint32_t tgid)
+{
+	return ps->n_buckets ? ps->buckets[bucket_index(tgid, ps->n_buckets)] : NULL;
+}
+
+/* Makes more buckets if there are no more than processes. Those that there are do, too: returns
+ * -ENOMEM only if there are none. */
+static int reserve_buckets(struct processes *ps)
+{
+	const size_t n = ps->n_buckets ? 2 * ps->n_buckets : FIRST_BUCKETS;
+	struct process **buckets;
+
+	if (ps->n < ps->n_buckets)
+		return 0;
+	buckets = calloc(n, sizeof(struct process *));
+	if (!buckets)
+		return ps->n_buckets ? 0 : -ENOMEM;
+	for (size_t i = 0; i < ps->n_buckets; i++) {
+		/* Each bucket becomes two, in which processes are in the same order. */
+		struct process **low = &buckets[i], **high = &buckets[i + ps->n_buckets];
+
+		for (struct process *p = ps->buckets[i]; p; p = p->next) {
+			struct process ***last = bucket_index(p->pub.tgid, n) == i ? &low : &high;
+
+			**last = p;
+			*last = &p->next;
+		}
+		*low = *high = NULL;
+	}
+	free(ps->buckets);
+	ps->buckets = buckets;
+	ps->n_buckets = n;
+	return 0;
+}
+
+static int process_add(struct processes *ps, const struct wire_header *h, struct process **added)
+{
+	struct process *new, **bucket;
 	void *list = array_reserve(ps->list, ps->n, &ps->cap, sizeof(*ps->list));
 
 	if (!list)
 		return -ENOMEM;
 	ps->list = list;
+	if (reserve_buckets(ps))
+		return -ENOMEM;
 	new = calloc(1, ps->size);
 	if (!new)
 		return -ENOMEM;
-	new->key = *key;
 	new->pub.tgid = h->tgid;
 	new->pub.started_ns = h->started_ns;
 	new->pub.first_ns = h->time_ns;
-	HASH_ADD(hh, ps->by_key, key, sizeof(new->key), new);
-	if (!new->hh.tbl) {
-		free(new);
-		return -ENOMEM;
-	}
-	HASH_REPLACE(hh_tgid, ps->by_tgid, pub.tgid, sizeof(new->pub.tgid), new, replaced);
-	if (replaced)
-		replaced->by_tgid = false;
-	if (!new->hh_tgid.tbl) {
-		HASH_DEL(ps->by_key, new);
-		free(new);
-		return -ENOMEM;
-	}
-	new->by_tgid = true;
-	new->at = ps->n;
+	bucket = &ps->buckets[bucket_index(h->tgid, ps->n_buckets)];
+	new->next = *bucket;
+	*bucket = new;
+	new->at = (uint32_t)ps->n;
 	ps->list[ps->n++] = &new->pub;
 	ps->live++;
 	*added = new;
 	return 0;
 }
 
-static struct process *process_find(const struct processes *ps, const struct process_key *key)
-{
-	struct process *found;
-
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it loses the bytes */
-	HASH_FIND(hh, ps->by_key, key, sizeof(*key), found);
-	return found;
-}
-
-static struct process_key key_of(const struct wire_header *h)
-{
-	return (struct process_key){.started_ns = h->started_ns, .tgid = h->tgid};
-}
-
 struct process *processes_find(const struct processes *ps, const struct wire_header *h)
 {
-	const struct process_key key = key_of(h);
+	struct process *found = first_of_bucket(ps, h->tgid);
 
-	return process_find(ps, &key);
+	while (found && (found->pub.tgid != h->tgid || found->pub.started_ns != h->started_ns))
+		found = found->next;
+	return found;
 }
 
 struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid)
 {
-	struct process *found;
+	struct process *found = first_of_bucket(ps, tgid);
 
-	HASH_FIND(hh_tgid, ps->by_tgid, &tgid, sizeof(tgid), found);
+	while (found && found->pub.tgid != tgid)
+		found = found->next;
 	return found;
 }
 
@@ -98,14 +123,14 @@ struct process *processes_of_tgid(const struct processes *ps, uint32_t tgid)
  * When the loader tells the end of a target that has gone, it does not know its start time. Then
  * the record is about the target of that tgid, or else about the latest process of that tgid.
  */
-static struct process *process_meant(const struct processes *ps, const struct process_key *key)
+static struct process *process_meant(const struct processes *ps, const struct wire_header *h)
 {
-	if (key->started_ns)
-		return process_find(ps, key);
+	if (h->started_ns)
+		return processes_find(ps, h);
 	for (size_t i = 0; i < ps->n; i++)
-		if (ps->list[i]->tgid == key->tgid && ps->list[i]->flags & WIRE_PROCESS_TARGET)
+		if (ps->list[i]->tgid == h->tgid && ps->list[i]->flags & WIRE_PROCESS_TARGET)
 			return process_at(ps, i);
-	return processes_of_tgid(ps, (uint32_t)key->tgid);
+	return processes_of_tgid(ps, h->tgid);
 }
 
 static bool has_room(struct processes *ps)
@@ -115,16 +140,14 @@ static bool has_room(struct processes *ps)
 
 int processes_get(struct processes *ps, const struct wire_header *h, struct process **found)
 {
-	const struct process_key key = key_of(h);
-
-	*found = process_meant(ps, &key);
+	*found = process_meant(ps, h);
 	if (*found)
 		return 0;
 	if (!has_room(ps)) {
 		ps->losses->dropped_processes++;
 		return 0;
 	}
-	return process_add(ps, h, &key, found);
+	return process_add(ps, h, found);
 }
 
 static void set_memory(struct process *process, struct profile_memory memory, uint64_t time_ns)
@@ -292,8 +315,7 @@ void processes_checkpoint(struct process *process, const struct wire_checkpoint 
 struct process *processes_point(struct processes *ps, const struct wire_point *point,
 				uint64_t page_size)
 {
-	const struct process_key key = key_of(&point->h);
-	struct process *process = process_find(ps, &key);
+	struct process *process = processes_find(ps, &point->h);
 	struct profile_memory *memory;
 	uint64_t rss = (point->file + point->anon + point->shmem) * page_size;
 
@@ -356,28 +378,26 @@ void processes_usage(const struct processes *ps, struct profile_usage *sum)
 void processes_remove(struct processes *ps, struct process *process)
 {
 	struct process *last = (struct process *)ps->list[--ps->n];
+	struct process **in_bucket = &ps->buckets[bucket_index(process->pub.tgid, ps->n_buckets)];
 
 	ps->list[process->at] = &last->pub;
 	last->at = process->at;
 	ps->live -= has_memory(&process->pub);
-	if (process->by_tgid)
-		HASH_DELETE(hh_tgid, ps->by_tgid, process);
-	HASH_DEL(ps->by_key, process);
+	while (*in_bucket != process)
+		in_bucket = &(*in_bucket)->next;
+	*in_bucket = process->next;
 	disown(process->cmdline);
 	free(process);
 }
 
 void processes_free(struct processes *ps)
 {
-	struct process *process = ps->by_key, *next;
+	for (size_t i = 0; i < ps->n; i++) {
+		struct process *process = process_at(ps, i);
 
-	/* HASH_CLEAR frees the tables; their elements stay chained. */
-	HASH_CLEAR(hh_tgid, ps->by_tgid);
-	HASH_CLEAR(hh, ps->by_key);
-	for (; process; process = next) {
-		next = process->hh.next;
 		disown(process->cmdline);
 		free(process);
 	}
+	free(ps->buckets);
 	free(ps->list);
 }

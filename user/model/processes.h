@@ -6,13 +6,7 @@
 #ifndef QPROF_PROCESSES_H
 #define QPROF_PROCESSES_H
 
-#include "base/hash.h"
 #include "model/profile.h"
-
-struct process_key {
-	uint64_t started_ns;
-	uint64_t tgid;
-};
 
 /* A text that several processes share. */
 struct shared_text {
@@ -20,7 +14,7 @@ struct shared_text {
 	char text[];
 };
 
-/* What a process holds as time goes on: see process_timeline.c. */
+/* What a process of a run holds as time goes on: see process_timeline.c. */
 struct holding {
 	struct profile_share now;
 	struct profile_share at_peak; /* valid if `epoch` is the timeline's; else it is `now` */
@@ -30,23 +24,24 @@ struct holding {
 	bool dropped; /* larger processes need the room of its points */
 };
 
+/* An audit keeps 65,536 of them: nothing here that few of them need. */
 struct process {
 	struct profile_process pub; /* first: callers hold this */
-	struct holding holding;
-	struct process_key key;
 	struct shared_text *cmdline;
-	size_t at;	  /* index in processes.list */
-	uint64_t seen_ns; /* time of the newest record that told its memory */
-	unsigned int open_phases;
-	unsigned int dropped_begins; /* phases that were not kept, and whose end may come yet */
-	bool by_tgid;		     /* it is in the table of that name */
-	UT_hash_handle hh;
-	UT_hash_handle hh_tgid;
+	struct process *next; /* in its bucket */
+	uint64_t seen_ns;     /* time of the newest record that told its memory */
+	uint32_t at;	      /* index in processes.list */
+	uint32_t open_phases;
+	uint32_t dropped_begins; /* phases that were not kept, and whose end may come yet */
 };
 
 struct processes {
-	struct process *by_key;
-	struct process *by_tgid; /* the latest process of each tgid */
+	/*
+	 * By tgid: a power of 2 of lists, the latest process first. A handle of uthash would take
+	 * 56 bytes of each process, and there would have to be two, as a tgid comes again.
+	 */
+	struct process **buckets;
+	size_t n_buckets;
 	struct profile_process **list;
 	size_t n, cap;
 	size_t max;  /* of n */
@@ -61,6 +56,12 @@ struct processes {
 static inline struct process *process_at(const struct processes *ps, size_t i)
 {
 	return (struct process *)((char *)ps->list[i] - offsetof(struct process, pub));
+}
+
+/* Of a process of a run: it is behind the process, where a machine has what only audits need. */
+static inline struct holding *holding_of(const struct process *process)
+{
+	return (struct holding *)(process + 1);
 }
 
 /* Finds or adds a record's process; *found is NULL if there is no room. Returns 0 or -ENOMEM. */

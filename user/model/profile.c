@@ -19,7 +19,7 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->config = *config;
 	p->processes = ps ? ps : &p->own;
 	p->own.max = PROFILE_MAX_PROCESSES;
-	p->own.size = sizeof(struct process);
+	p->own.size = sizeof(struct process) + sizeof(struct holding);
 	p->own.losses = &p->losses;
 	phases_init(&p->phases, PROFILE_MAX_PHASES, p->processes, &p->losses);
 	if (timeline_init(&p->timeline, config->no_timeline) ||

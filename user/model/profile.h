@@ -160,20 +160,20 @@ struct profile_checkpoint {
 
 struct profile_process {
 	uint32_t tgid, ppid;
-	uint64_t started_ns;	      /* identity, CLOCK_BOOTTIME */
-	uint64_t first_ns;	      /* when it joined, CLOCK_MONOTONIC */
-	uint64_t end_ns;	      /* 0 while it runs */
-	uint32_t exit_code;	      /* as wait(2) gives it; valid when end_ns is not 0 */
-	uint32_t flags;		      /* enum wire_process_flag */
-	uint32_t uid;		      /* real, in the initial user namespace */
+	uint64_t started_ns; /* with tgid its identity, CLOCK_BOOTTIME */
+	uint64_t first_ns;   /* when it joined, CLOCK_MONOTONIC */
+	uint64_t end_ns;     /* 0 while it runs */
+	uint32_t exit_code;  /* as wait(2) gives it; valid when end_ns is not 0 */
+	uint32_t flags;	     /* enum wire_process_flag */
+	uint32_t uid;	     /* real, in the initial user namespace */
+	struct rank rank;
 	uint64_t cgroup;	      /* id of its cgroup; see struct wire_process */
 	char comm[WIRE_COMM_LEN + 1]; /* may be no UTF-8 */
+	bool cmdline_cut;
+	bool rank_asked; /* at its first checkpoint */
 	/* Arguments joined by blanks; may be no UTF-8. NULL if never seen. A fork has its parent's.
 	 */
 	const char *cmdline;
-	bool cmdline_cut;
-	bool rank_asked; /* at its first checkpoint */
-	struct rank rank;
 	struct profile_memory memory; /* peak: its own highest; the rest as last known */
 	struct profile_usage usage;
 };

@@ -12,9 +12,9 @@ static void find_most(struct sharing *s, const struct processes *ps, const struc
 		const struct process *other = process_at(ps, i);
 		const bool has_ended = other->pub.end_ns && other->pub.end_ns < time_ns;
 
-		if (other != process && !has_ended && other->holding.now.shmem > s->shmem) {
+		if (other != process && !has_ended && holding_of(other)->now.shmem > s->shmem) {
 			s->most = other;
-			s->shmem = other->holding.now.shmem;
+			s->shmem = holding_of(other)->now.shmem;
 		}
 	}
 }

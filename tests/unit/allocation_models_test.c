@@ -288,6 +288,7 @@ static void tell_machine(FILE *out, const struct machine *m)
 	for (size_t i = 0; i < n; i++) {
 		fprintf(out, "job %u %u %u %zu %lu\n", jobs[i]->index, jobs[i]->alive,
 			jobs[i]->processes, jobs[i]->n_rows, jobs[i]->checkpoints);
+		assert_int_equal(machine_take_out(jobs[i]), 0);
 		for (size_t k = 0; k < jobs[i]->n_rows; k++) {
 			struct profile_checkpoint row;
 

@@ -107,6 +107,48 @@ static void index_of_a_job_is_used_again(void **state)
 	assert_int_equal(job(t, 0)->n_rows, 2);
 }
 
+/* A row, and a phase, of the job that the test began as the first. */
+static void assert_is_whole(const struct test *t)
+{
+	const struct profile_phase *phases;
+	struct profile_checkpoint row;
+	size_t n;
+
+	phases = profile_phases(job(t, 0)->profile, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(phases[0].name, "work");
+	assert_int_equal(phases[0].usage.io_write, 1000);
+	assert_int_equal(job(t, 0)->n_rows, 4);
+	machine_row(job(t, 0), 2, &row);
+	assert_string_equal(row.step, "work End");
+	assert_int_equal(row.tree.rss, 12 * RECORDS_PAGE);
+	assert_int_equal(row.tree_usage.io_write, 2000);
+}
+
+static void jobs_that_have_ended_are_put_away(void **state)
+{
+	struct test *t = *state;
+	size_t n;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		if (i)
+			assert_is_whole(t); /* nobody else has ended yet */
+		forked(t, 100 + i, 1, 0);
+		hit(t, WIRE_START, 100 + i, 1 + i, 0, "");
+		hit(t, WIRE_BEGIN, 100 + i, 1 + i, 1, "work");
+		hit(t, WIRE_END, 100 + i, 1 + i, 2, "work");
+		hit(t, WIRE_FINISH, 100 + i, 1 + i, 3, "");
+		exited(t, 100 + i, 1 + i);
+	}
+	profile_phases(job(t, 0)->profile, &n);
+	assert_int_equal(n, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(machine_take_out(job(t, 0)), 0);
+		assert_is_whole(t);
+		machine_put_away(job(t, 0));
+	}
+}
+
 static void metrics_stay_with_their_row(void **state)
 {
 	struct test *t = *state;
@@ -522,6 +564,7 @@ int main(void)
 		test(who_loses_its_parent_stays_below_its_ancestor),
 		test(two_jobs_have_numbers_of_their_own),
 		test(index_of_a_job_is_used_again),
+		test(jobs_that_have_ended_are_put_away),
 		test(metrics_stay_with_their_row),
 		test(rows_and_phases_of_a_job_are_bounded),
 		test(one_user_leaves_room_for_others),

@@ -18,16 +18,16 @@ static void note_devices(struct gpus *gpus, const struct wire_gpu *record)
 {
 	for (uint32_t place = WIRE_GPU_UNKNOWN; place < WIRE_GPU_PLACES; place++) {
 		const struct wire_gpu_amount *amount = &record->tree[place];
-		struct profile_gpu *gpu = &gpus->list[place];
+		struct profile_gpu *gpu = &gpus->ledgers->list[place];
 
 		if (amount->peak > gpu->peak) {
 			gpu->peak = amount->peak;
 			gpu->peak_ns = amount->peak_ns;
 		}
-		if (record->h.time_ns < gpus->seen_ns[place])
+		if (record->h.time_ns < gpus->ledgers->seen_ns[place])
 			continue;
 		gpu->held = amount->held;
-		gpus->seen_ns[place] = record->h.time_ns;
+		gpus->ledgers->seen_ns[place] = record->h.time_ns;
 	}
 }
 
@@ -73,6 +73,10 @@ int gpus_feed(struct gpus *gpus, const struct wire_gpu *record)
 
 	if (err)
 		return err;
+	if (!gpus->ledgers)
+		gpus->ledgers = calloc(1, sizeof(*gpus->ledgers));
+	if (!gpus->ledgers)
+		return -ENOMEM;
 	note_devices(gpus, record);
 	raise_to(&gpus->peak, record->tree[WIRE_GPU_ALL].peak);
 	raise_to(&gpus->peak_pinned, record->tree[WIRE_GPU_PINNED].peak);
@@ -84,6 +88,10 @@ const struct profile_gpu_refusal *gpus_refuse(struct gpus *gpus,
 {
 	struct profile_gpu_refusal *new;
 
+	if (!gpus->refusals)
+		gpus->refusals = calloc(PROFILE_MAX_REFUSALS, sizeof(*gpus->refusals));
+	if (!gpus->refusals)
+		return NULL;
 	if (gpus->n_refusals == PROFILE_MAX_REFUSALS)
 		memmove(gpus->refusals, gpus->refusals + 1,
 			--gpus->n_refusals * sizeof(*gpus->refusals));
@@ -129,23 +137,28 @@ void gpus_join(struct gpus *gpus, const struct wire_checkpoint *cp, struct profi
 
 void gpus_finish(struct gpus *gpus)
 {
-	const struct profile_gpu unknown = gpus->list[WIRE_GPU_UNKNOWN];
+	struct profile_gpu *list = gpus->ledgers ? gpus->ledgers->list : NULL, unknown;
 
+	if (!list)
+		return;
+	unknown = list[WIRE_GPU_UNKNOWN];
 	for (uint32_t place = WIRE_GPU_DEVICE; place < WIRE_GPU_PLACES; place++) {
-		if (!gpus->list[place].peak)
+		if (!list[place].peak)
 			continue;
-		gpus->list[gpus->n] = gpus->list[place];
-		gpus->list[gpus->n++].device = device_of(place);
+		list[gpus->n] = list[place];
+		list[gpus->n++].device = device_of(place);
 	}
 	if (unknown.peak) {
-		gpus->list[gpus->n] = unknown;
-		gpus->list[gpus->n++].device = PROFILE_GPU_UNKNOWN;
+		list[gpus->n] = unknown;
+		list[gpus->n++].device = PROFILE_GPU_UNKNOWN;
 	}
 }
 
 void gpus_free(struct gpus *gpus)
 {
 	free(gpus->told);
+	free(gpus->ledgers);
+	free(gpus->refusals);
 }
 
 void gpu_of_process(struct process *process, const struct profile_memory *own)

@@ -21,13 +21,19 @@ struct gpu_told {
 	struct wire_gpu_amount tree[2], own[2]; /* on all devices, and pinned */
 };
 
-struct gpus {
-	struct gpu_told *told;			  /* the last GPU_MAX_TOLD; NULL before the first */
-	size_t n_told;				  /* ever */
+struct gpu_ledgers {
 	struct profile_gpu list[WIRE_GPU_PLACES]; /* by place; after gpus_finish() without holes */
 	uint64_t seen_ns[WIRE_GPU_PLACES];
-	size_t n;
-	struct profile_gpu_refusal refusals[PROFILE_MAX_REFUSALS];
+};
+
+/* Few profiles use a GPU, and an audit has thousands: what is large is there from its first record
+ * on. */
+struct gpus {
+	struct gpu_told *told;		      /* the last GPU_MAX_TOLD; NULL before the first */
+	size_t n_told;			      /* ever */
+	struct gpu_ledgers *ledgers;	      /* NULL before the first */
+	size_t n;			      /* of their list, after gpus_finish() */
+	struct profile_gpu_refusal *refusals; /* the last PROFILE_MAX_REFUSALS; NULL: none */
 	size_t n_refusals;
 	uint64_t refused;	    /* all */
 	uint64_t peak, peak_pinned; /* that records at the ends of processes told */
@@ -35,7 +41,7 @@ struct gpus {
 
 /* Takes a record. Returns 0 or -ENOMEM. */
 int gpus_feed(struct gpus *gpus, const struct wire_gpu *record);
-/* Returns what was noted of it. */
+/* Takes a record. Returns what was noted of it; NULL when out of memory. */
 const struct profile_gpu_refusal *gpus_refuse(struct gpus *gpus,
 					      const struct wire_gpu_refused *record);
 /* Fills in what the record before a checkpoint said of the tree and of the process. */

@@ -26,12 +26,14 @@ static struct machine_job *pub_job(const struct member *member)
 static int feed_process(struct machine *m, const struct wire_process *event,
 			struct machine_news *news)
 {
-	struct process *process;
+	struct process *process = NULL;
 	struct member *member;
 	bool had_ended;
 	struct job *job;
-	int err = processes_event(&m->processes, event, m->config.page_size, &process);
+	int err = members_reserve(m);
 
+	if (!err)
+		err = processes_event(&m->processes, event, m->config.page_size, &process);
 	if (err || !process)
 		return err;
 	err = job_of_record(m, &event->h, &job);
@@ -40,12 +42,8 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	member = member_of(&process->pub);
 	news->process = &process->pub;
 	had_ended = member_has_ended(member);
-	err = member_join(member, job, !member->known);
-	if (err)
-		return err;
-	err = member_meet(m, member, news);
-	if (err)
-		return err;
+	member_join(m, member, job, !member->known);
+	member_meet(m, member, news);
 	job = job_of_member(member);
 	news->job = pub_job(member);
 	if (!process->pub.end_ns || had_ended)
@@ -79,17 +77,16 @@ static int feed_checkpoint(struct machine *m, const struct wire_checkpoint *cp,
 		return err;
 	before = profile_n_phases(job->pub.profile);
 	profile_keep_phases(job->pub.profile, phases_allowed(m, job, cp->what));
-	err = profile_feed(job->pub.profile, &cp->h, &news->step);
+	err = members_reserve(m);
+	if (!err)
+		err = profile_feed(job->pub.profile, &cp->h, &news->step);
 	if (err)
 		return err;
 	who = profile_who(job->pub.profile);
 	if (who) {
 		member = member_of(&who->pub);
-		err = member_join(member, job, cp->what != WIRE_START && !member->known);
-		if (!err)
-			err = member_meet(m, member, news);
-		if (err)
-			return err;
+		member_join(m, member, job, cp->what != WIRE_START && !member->known);
+		member_meet(m, member, news);
 		news->process = &who->pub;
 	}
 	job_tell_begin(m, job, member, news);
@@ -225,14 +222,14 @@ int machine_join_descendants(struct machine *m, struct machine_job *job,
 {
 	const struct member *root = job->root ? member_of(job->root) : NULL;
 
-	(void)m;
 	if (!root)
 		return 0;
 	for (struct member *at = next_below(root, root); at; at = next_below(root, at)) {
 		if (at->in)
 			continue;
-		if (member_join(at, (struct job *)job, false))
+		if (members_reserve(m))
 			return -ENOMEM;
+		member_join(m, at, (struct job *)job, false);
 		tell(context, process_of(at)->tgid, job->root->tgid);
 	}
 	return 0;
@@ -269,6 +266,7 @@ void machine_free(struct machine *m)
 		free(member_at(m, i)->in);
 		free(member_at(m, i)->looked);
 	}
+	free(m->spare);
 	processes_free(&m->processes);
 	sums_free(m);
 	users_free(m);

@@ -156,6 +156,13 @@ struct machine_used machine_used(const struct profile_process *process);
 void machine_fetch(const struct profile_process *process);
 /* In the order in which they began; valid until the next record. */
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
+/*
+ * There may be thousands of jobs that have ended, and nobody looks at them before the report. So
+ * their rows and phases are kept in few bytes from the end of another job on: they can be read
+ * after machine_take_out(), which returns 0 or -ENOMEM, until machine_put_away().
+ */
+int machine_take_out(struct machine_job *job);
+void machine_put_away(struct machine_job *job);
 /* Sets *row to row i of the rows that the job kept, in order. Its texts are the machine's. */
 void machine_row(const struct machine_job *job, size_t i, struct profile_checkpoint *row);
 size_t machine_n_sums(const struct machine *m);

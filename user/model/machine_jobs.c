@@ -24,6 +24,8 @@ static void forget_job(struct machine *m, size_t at)
 		member_leave(job->members->member);
 	if (job->pub.root)
 		member_of(job->pub.root)->pins--;
+	if (m->ended_last == job)
+		m->ended_last = NULL;
 	job_discharge(m, job);
 	m->n_jobs--;
 	memmove(&m->jobs[at], &m->jobs[at + 1], (m->n_jobs - at) * sizeof(*m->jobs));
@@ -150,6 +152,19 @@ static void note_usage(struct job *job)
 	profile_used(job->pub.profile, &sum);
 }
 
+void machine_put_away(struct machine_job *job)
+{
+	rows_put_away((struct job *)job);
+	profile_put_away(job->profile);
+}
+
+int machine_take_out(struct machine_job *job)
+{
+	const int err = rows_take_out((struct job *)job);
+
+	return err ? err : profile_take_out(job->profile);
+}
+
 int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 {
 	struct machine_job *pub = &job->pub;
@@ -161,6 +176,9 @@ int job_end(struct machine *m, struct job *job, uint64_t time_ns)
 		return err;
 	pub->usage = profile_totals(pub->profile)->usage;
 	pub->end_ns = time_ns;
+	if (m->ended_last)
+		machine_put_away(&m->ended_last->pub);
+	m->ended_last = job;
 	pub->outliving = pub->alive;
 	if (pub->root && !member_has_ended(member_of(pub->root)))
 		pub->outliving--;

@@ -128,22 +128,28 @@ bool member_has_ended(const struct member *member)
 	return member->ended;
 }
 
-int member_join(struct member *member, struct job *job, bool began_in)
+int members_reserve(struct machine *m)
 {
+	if (!m->spare)
+		m->spare = calloc(1, sizeof(*m->spare));
+	return m->spare ? 0 : -ENOMEM;
+}
+
+void member_join(struct machine *m, struct member *member, struct job *job, bool began_in)
+{
+	struct membership *in = m->spare;
+
 	if (member->in || !job)
-		return 0;
-	member->in = calloc(1, sizeof(*member->in));
-	if (!member->in)
-		return -ENOMEM;
-	member->in->job = job;
-	member->in->member = member;
+		return;
+	m->spare = NULL;
+	*in = (struct membership){.job = job, .member = member};
 	if (!began_in)
-		member->in->before = process_of(member)->usage;
-	DL_APPEND(job->members, member->in);
+		in->before = process_of(member)->usage;
+	DL_APPEND(job->members, in);
+	member->in = in;
 	job->pub.processes++;
 	if (!member_has_ended(member))
 		job->pub.alive++;
-	return 0;
 }
 
 void member_leave(struct member *member)
@@ -179,19 +185,19 @@ void member_end(struct machine *m, struct member *member)
 		member->in->job->pub.alive--;
 }
 
-int member_meet(struct machine *m, struct member *member, struct machine_news *news)
+void member_meet(struct machine *m, struct member *member, struct machine_news *news)
 {
 	struct job *job;
 
 	if (member->known)
-		return 0;
+		return;
 	member->known = true;
 	member->marked_rss[0] = member->marked_rss[1] = process_of(member)->memory.rss;
 	m->alive++;
 	member_link(m, member);
 	job = member->parent ? job_of_member(member->parent) : NULL;
-	if (member->in || !job || job->pub.end_ns)
-		return 0;
-	news->joins = true;
-	return member_join(member, job, false);
+	if (!member->in && job && !job->pub.end_ns) {
+		member_join(m, member, job, false);
+		news->joins = true;
+	}
 }

@@ -145,8 +145,35 @@ void machine_row(const struct machine_job *job, size_t i, struct profile_checkpo
 	};
 }
 
+void rows_put_away(struct job *job)
+{
+	if (job->packed_rows.bytes ||
+	    packed_make(&job->packed_rows, job->rows, job->pub.n_rows, sizeof(*job->rows)))
+		return;
+	free(job->rows);
+	job->rows = NULL;
+	job->rows_cap = 0;
+}
+
+int rows_take_out(struct job *job)
+{
+	if (!job->packed_rows.bytes)
+		return 0;
+	job->rows = calloc(job->pub.n_rows + 1, sizeof(*job->rows));
+	if (!job->rows)
+		return -ENOMEM;
+	job->rows_cap = job->pub.n_rows + 1;
+	packed_read(&job->packed_rows, job->rows, job->pub.n_rows, sizeof(*job->rows));
+	packed_free(&job->packed_rows);
+	return 0;
+}
+
 void rows_free(struct machine *m, struct job *job)
 {
+	if (rows_take_out(job)) { /* nobody can say which texts they had: these stay */
+		packed_free(&job->packed_rows);
+		return;
+	}
 	for (size_t i = 0; i < job->pub.n_rows; i++)
 		free_row(m, &job->rows[i]);
 	free(job->rows);

@@ -16,6 +16,10 @@ struct row {
 
 /* Keeps the row of a checkpoint, or counts it where there is no room. */
 void rows_keep(struct machine *m, struct job *job, const struct profile_checkpoint *step);
+/* Keeps the rows of a job that has ended in few bytes, unless there is no memory for that. */
+void rows_put_away(struct job *job);
+/* The rows are there to be read, or others come. Returns 0 or -ENOMEM. */
+int rows_take_out(struct job *job);
 void rows_free(struct machine *m, struct job *job);
 
 #endif

@@ -10,6 +10,7 @@
 #define QPROF_MACHINE_STATE_H
 
 #include "base/hash.h"
+#include "base/packed.h"
 #include "model/machine.h"
 #include "model/processes.h"
 
@@ -48,6 +49,7 @@ struct job {
 	struct user *user;
 	struct membership *members;
 	struct row *rows;
+	struct packed packed_rows; /* instead of these, while they are put away */
 	size_t rows_cap, charged;
 	bool began; /* callers have been told */
 };
@@ -63,10 +65,12 @@ struct machine {
 	struct job *running[WIRE_MAX_JOBS];
 	struct machine_job **jobs;
 	size_t n_jobs;
+	struct job *ended_last; /* callers may look at its phases yet; NULL: it is gone */
 	uint64_t last_id;
 
 	struct user *users, *next_user;
-	struct member *needed; /* processes that have ended, and cannot go yet */
+	struct membership *spare; /* for the next process that joins a job */
+	struct member *needed;	  /* processes that have ended, and cannot go yet */
 	size_t kept;
 	struct text *texts;
 	struct sum *sums[MACHINE_SUMS];

@@ -342,9 +342,37 @@ size_t phases_open(const struct phases *phases, const struct profile_phase **ope
 	return n;
 }
 
+void phases_put_away(struct phases *phases)
+{
+	if (phases->packed.bytes ||
+	    packed_make(&phases->packed, phases->list, phases->n, sizeof(*phases->list)))
+		return;
+	free(phases->list);
+	free(phases->peaks); /* the timeline alone asks for them, and it is finished */
+	phases->list = NULL;
+	phases->peaks = NULL;
+	phases->n_packed = phases->n;
+	phases->n = phases->cap = phases->peaks_cap = 0;
+}
+
+int phases_take_out(struct phases *phases)
+{
+	if (!phases->packed.bytes)
+		return 0;
+	phases->list = calloc(phases->n_packed + 1, sizeof(*phases->list));
+	if (!phases->list)
+		return -ENOMEM;
+	phases->n = phases->n_packed;
+	phases->cap = phases->n + 1;
+	packed_read(&phases->packed, phases->list, phases->n, sizeof(*phases->list));
+	packed_free(&phases->packed);
+	return 0;
+}
+
 void phases_free(struct phases *phases)
 {
 	pairing_free(&phases->pairing);
+	packed_free(&phases->packed);
 	free(phases->list);
 	free(phases->peaks);
 }

@@ -4,6 +4,7 @@
 #ifndef QPROF_PHASES_H
 #define QPROF_PHASES_H
 
+#include "base/packed.h"
 #include "model/names.h"
 #include "model/outside.h"
 #include "model/pairing.h"
@@ -16,7 +17,9 @@ struct phases {
 	size_t max; /* of n */
 	struct pairing pairing;
 	struct outside outside;
-	size_t n_outside; /* parts of it, after phases_finish() */
+	size_t n_outside;     /* parts of it, after phases_finish() */
+	struct packed packed; /* the list, while it is put away */
+	size_t n_packed;
 	const struct processes *processes;
 	struct profile_losses *losses;
 };
@@ -67,6 +70,11 @@ const char *phases_innermost(const struct phases *phases);
 const char *phases_of(const struct phases *phases, uint32_t tgid);
 /* See profile_open_phases(). */
 size_t phases_open(const struct phases *phases, const struct profile_phase **open, size_t max);
+/* After phases_finish(): keeps the list in few bytes, unless there is no memory for that. Until
+ * phases_take_out() there are no phases. */
+void phases_put_away(struct phases *phases);
+/* Returns 0 or -ENOMEM. */
+int phases_take_out(struct phases *phases);
 void phases_free(struct phases *phases);
 
 #endif

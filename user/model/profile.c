@@ -21,8 +21,9 @@ struct profile *profile_new_among(const struct profile_config *config, struct pr
 	p->own.max = PROFILE_MAX_PROCESSES;
 	p->own.size = sizeof(struct process) + sizeof(struct holding);
 	p->own.losses = &p->losses;
+	p->fed = calloc(1, sizeof(*p->fed));
 	phases_init(&p->phases, PROFILE_MAX_PHASES, p->processes, &p->losses);
-	if (timeline_init(&p->timeline, config->no_timeline) ||
+	if (!p->fed || timeline_init(&p->timeline, config->no_timeline) ||
 	    process_timeline_init(&p->process_timeline, config->no_timeline) ||
 	    curve_init(&p->curve, config->no_timeline)) {
 		profile_free(p);
@@ -73,6 +74,7 @@ void profile_free(struct profile *p)
 	free(p->trends);
 	names_free(&p->names);
 	free(p->metrics);
+	free(p->fed);
 	free(p);
 }
 
@@ -210,7 +212,7 @@ static void feed_metric(struct profile *p, const struct wire_checkpoint *cp)
 static void make_step_text(struct profile *p, enum wire_what what)
 {
 	const char *suffix = what == WIRE_BEGIN ? " Start" : what == WIRE_END ? " End" : "";
-	char *end = stpcpy(p->step_text, p->name.text);
+	char *end = stpcpy(p->fed->step_text, p->name.text);
 
 	stpcpy(end, suffix);
 }
@@ -222,8 +224,8 @@ static const struct profile_checkpoint *make_step(struct profile *p,
 {
 	make_step_text(p, cp->what);
 	timeline_peak(&p->timeline, &p->step_peak);
-	p->step = (struct profile_checkpoint){
-		.step = p->step_text,
+	p->fed->step = (struct profile_checkpoint){
+		.step = p->fed->step_text,
 		.name = p->name,
 		.what = cp->what,
 		.number = pairing_number(cp),
@@ -247,15 +249,15 @@ static const struct profile_checkpoint *make_step(struct profile *p,
 		.metrics = p->metrics ? p->metrics->list : NULL,
 		.n_metrics = p->metrics ? p->metrics->n : 0,
 	};
-	p->step.tree.step_peak = p->step_peak.rss;
-	p->step.tree.gpu_step_peak = p->step_peak.gpu;
+	p->fed->step.tree.step_peak = p->step_peak.rss;
+	p->fed->step.tree.gpu_step_peak = p->step_peak.gpu;
 	p->step_peak = (struct peak){0};
 	p->charged = (struct profile_charged){0};
 	p->throttled = (struct profile_throttled){0};
 	if (p->metrics)
 		p->metrics->joined = true;
 	p->totals.checkpoints++;
-	return &p->step;
+	return &p->fed->step;
 }
 
 /* The run begins with WIRE_START, or with the first record if that was lost. */
@@ -355,7 +357,7 @@ static void read_name(struct profile *p, const struct wire_checkpoint *cp)
 	else if (cp->what == WIRE_FINISH)
 		p->name = end;
 	else
-		name_read(&p->config, cp, &p->name, p->name_text);
+		name_read(&p->config, cp, &p->name, p->fed->name_text);
 }
 
 /* Whoever marks phases may be one of several that run the same script. */
@@ -509,6 +511,13 @@ static int feed_gpu(struct profile *p, const struct wire_gpu *record)
 	return err;
 }
 
+static int feed_refusal(struct profile *p, const struct wire_gpu_refused *record)
+{
+	const struct profile_gpu_refusal *refusal = gpus_refuse(&p->gpus, record);
+
+	return refusal ? deaths_refuse(&p->deaths, refusal) : -ENOMEM;
+}
+
 int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
@@ -538,7 +547,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_GPU:
 		return feed_gpu(p, data);
 	case WIRE_GPU_REFUSED:
-		return deaths_refuse(&p->deaths, gpus_refuse(&p->gpus, data));
+		return feed_refusal(p, data);
 	case WIRE_STORED:
 		return files_feed(&p->files, data);
 	case WIRE_STORED_NAME:

@@ -18,6 +18,11 @@ void profile_used(struct profile *p, const struct profile_usage *usage);
 /* A process of the machine has ended. The machine's table knows by now what it had used. */
 void profile_exit(struct profile *p, const struct process *process,
 		  const struct wire_process *event);
+/* Comes after profile_finish(). Keeps the phases in few bytes, and nothing that only records need.
+ * Until profile_take_out() the profile has no phases; no record may come any more. */
+void profile_put_away(struct profile *p);
+/* Returns 0, or -ENOMEM: it has no phases yet. */
+int profile_take_out(struct profile *p);
 /* Returns who hit the last checkpoint, or NULL if there was no room for the process. */
 struct process *profile_who(const struct profile *p);
 

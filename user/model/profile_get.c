@@ -55,7 +55,7 @@ struct profile_at_peak profile_at_peak(const struct profile *p)
 const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count)
 {
 	*count = p->gpus.n;
-	return p->gpus.list;
+	return p->gpus.ledgers ? p->gpus.ledgers->list : NULL;
 }
 
 const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count)

@@ -16,6 +16,13 @@
 #include "model/summaries.h"
 #include "model/timeline.h"
 
+/* Of the checkpoint that is being fed, or was fed last. */
+struct profile_fed {
+	char name_text[NAME_TEXT_MAX];
+	struct profile_checkpoint step;
+	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
+};
+
 struct profile {
 	struct profile_config config;
 	struct names names;
@@ -55,9 +62,7 @@ struct profile {
 	struct profile_charged charged;			 /* for the next row */
 	struct profile_throttled throttled;		 /* the same */
 	struct profile_name name;			 /* of the checkpoint being fed */
-	char name_text[NAME_TEXT_MAX];
-	struct profile_checkpoint step;
-	char step_text[NAME_TEXT_MAX + sizeof(" Start")];
+	struct profile_fed *fed;
 
 	/* The tree. */
 	struct peak peak;

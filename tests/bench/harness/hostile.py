@@ -45,7 +45,12 @@ for i in range(10):
     shutil.copy(sys.argv[1], path)
     files.append(os.open(path, os.O_RDONLY))
     kept.append(mmap.mmap(files[i], 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
-    fcntl.fcntl(files[i], fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    while True:
+        try:
+            fcntl.fcntl(files[i], fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            break
+        except BlockingIOError:  # an audit has it open: it searches it
+            time.sleep(0.01)
 ready()
 for n in rounds(5):  # mapped again, and searched again as the dynamic linker tells its debuggers
     kept[n % 10].close()

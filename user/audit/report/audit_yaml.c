@@ -147,17 +147,22 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	emit_boundary(e);
 }
 
-static void put_jobs(struct emit *e, const struct audit_report *r)
+static int put_jobs(struct emit *e, const struct audit_report *r)
 {
 	size_t n;
 	struct machine_job *const *jobs = machine_jobs(r->machine, &n);
 
 	emit_plain(e, "jobs");
 	emit_list(e, EMIT_BLOCK);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (machine_take_out(jobs[i]))
+			return -ENOMEM;
 		put_job(e, r, jobs[i]);
+		machine_put_away(jobs[i]);
+	}
 	emit_list_end(e);
 	emit_boundary(e);
+	return 0;
 }
 
 /* ---- containers: and users: -------------------------------------------------------------------
@@ -313,8 +318,9 @@ static int write_report(const struct audit_report *r, struct emit *e)
 	yaml_comments(e, header, sizeof(header) / sizeof(*header));
 	emit_map(e, EMIT_BLOCK);
 	put_head(e, r);
-	put_jobs(e, r);
-	err = put_groups(e, r, "containers", BY_CONTAINER);
+	err = put_jobs(e, r);
+	if (!err)
+		err = put_groups(e, r, "containers", BY_CONTAINER);
 	if (!err)
 		err = put_groups(e, r, "users", BY_USER);
 	if (!err)

@@ -240,3 +240,40 @@ def test_probes_of_one_file(tmp_path):
     assert late.pid in [job["pid"] for job in report["jobs"]], report["jobs"]
     [why] = [w["why"] for w in report["quality"]["warnings"] if w["what"].endswith("/many")]
     assert "more probes than are left" in why, why
+
+
+# Copies of a program, each gone before the next comes: the audit always has probes to let go of.
+CHURN = """
+import os, shutil, signal, subprocess, sys
+print("ready", flush=True)
+for n in range(10**9):
+    path = f"{sys.argv[2]}/{sys.argv[3]}{n}"
+    shutil.copy(sys.argv[1], path)
+    one = subprocess.Popen([path, "mark:one", "exit:0"], stdout=subprocess.PIPE)
+    for _ in range(2):
+        one.stdout.readline()
+        one.send_signal(signal.SIGUSR1)
+    one.wait()
+    one.stdout.close()
+    os.unlink(path)
+"""
+
+
+def test_a_file_that_can_never_fit_waits_for_no_room(tmp_path):
+    """It has its share, and is named, although others come and go and leave room each time."""
+    with harness.public_dir() as folder, contextlib.ExitStack() as running:
+        path = folder / "many"
+        subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", path], input=MANY_PROBES, text=True, check=True)
+        audit = running.enter_context(Audit(tmp_path / "audit.yaml"))
+        for name in "ab":
+            one = running.enter_context(subprocess.Popen(
+                ["/usr/bin/python3", "-c", CHURN, program("idle"), folder, name], stdout=subprocess.PIPE))
+            running.callback(one.kill)
+            assert one.stdout.readline() == b"ready\n"
+        many = running.enter_context(subprocess.Popen([path], stdout=subprocess.PIPE))
+        running.callback(many.kill)
+        assert many.stdout.readline() == b"ready\n"
+        wait_for(lambda: harness.NOP != harness.probe_bytes(many.pid, path)[0], "probes of its share")
+        report = audit.stop()
+    [why] = [w["why"] for w in report["quality"]["warnings"] if w["what"].endswith("/many")]
+    assert "more probes than are left" in why, why

@@ -37,7 +37,8 @@ struct chosen {
 	size_t n;
 };
 
-static bool fits(const struct content *c, const struct usdt_file *file)
+/* Returns how many sites the file would have if there were room. */
+static size_t count_sites(const struct content *c, const struct usdt_file *file)
 {
 	const struct sites *s = c->sites;
 	uint32_t named_by_site;
@@ -46,7 +47,19 @@ static bool fits(const struct content *c, const struct usdt_file *file)
 	for (size_t i = 0; i < file->count; i++)
 		n += sites_classify(&file->probes[i], s->patterns, s->n_patterns, &named_by_site) !=
 		     0;
-	return n <= sites_left_for_file(s);
+	return n;
+}
+
+/* A file that is too large by itself waits for no room. */
+static bool must_wait(const struct content *c, const struct usdt_file *file)
+{
+	size_t n;
+
+	if (!c->make_room || c->comparing)
+		return false;
+	n = count_sites(c, file);
+	return n > sites_left_for_file(c->sites) && n <= sites_most_for_file(c->sites) &&
+	       c->make_room(c->discovery);
 }
 
 static int choose_probes(struct content *c, const char *path, const struct usdt_file *file,
@@ -125,8 +138,7 @@ static void attach_probes(struct content *c, int fd, const char *path)
 		c->warn(c->context, path, "it has more probes than are read of one file");
 	for (size_t i = 0; i < file.count; i++)
 		digest_probe(c, fd, &file.probes[i]);
-	c->postponed =
-		c->make_room && !c->comparing && !fits(c, &file) && c->make_room(c->discovery);
+	c->postponed = must_wait(c, &file);
 	if (file.count && !c->comparing && !c->postponed) {
 		err = choose_probes(c, path, &file, &chosen);
 		if (err)

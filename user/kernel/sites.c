@@ -137,6 +137,11 @@ size_t sites_left_for_file(const struct sites *s)
 	return of_file < of_owner ? of_file : of_owner;
 }
 
+size_t sites_most_for_file(const struct sites *s)
+{
+	return share(0, most(s));
+}
+
 /* Returns the index of a site that is not in use, or -errno. */
 static int take_free(struct sites *s)
 {

@@ -57,6 +57,8 @@ void sites_begin_file(struct sites *s, uint32_t group, uid_t owner);
  * together, but for root's.
  */
 size_t sites_left_for_file(const struct sites *s);
+/* Returns how many a file may have if no other has any. */
+size_t sites_most_for_file(const struct sites *s);
 
 /* The probes of that group are gone: its sites are given back by the next sites_give_back(). */
 void sites_retire(struct sites *s, uint32_t group);

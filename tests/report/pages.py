@@ -111,7 +111,7 @@ def frames(browser):
         return [...document.querySelectorAll("#flame .frame")].map(frame => {
             const names = [];
             for (let n = frame.node; n.up; n = n.up)
-                names.unshift(n.name.replaceAll(";", ":"));
+                names.unshift((n.line ? `${n.name}:${n.line}` : n.name).replaceAll(";", ":"));
             const [x, y, w] = ["x", "y", "width"].map(side => frame[side].baseVal.value);
             return [names, frame.node.size, x / width, (w + 0.5) / width, y / 19];
         });

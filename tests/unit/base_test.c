@@ -245,7 +245,7 @@ int getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size, struct 
 		pause();
 	if (uid == 7 && name_of_7) {
 		snprintf(room, size, "%s", name_of_7);
-		entry->pw_name = room;
+		*entry = (struct passwd){.pw_name = room, .pw_dir = (char *)"/"};
 		*found = entry;
 	}
 	return 0;

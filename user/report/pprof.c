@@ -104,21 +104,6 @@ static void put_function(FILE *out, uint64_t id, uint64_t mapping, int64_t name,
 	put(out, pp_Profile_location_tag, pp_Location_fields, &location);
 }
 
-/* Of lines of Python, each call is a place. */
-static void put_lines(FILE *out, const struct recording_stacks *s)
-{
-	for (size_t i = 0; i < s->n_calls; i++) {
-		const struct recording_call *call = &s->calls[i];
-		const pp_Location location = {
-			.id = id_of_line(s, i),
-			.line_count = 1,
-			.line = {{.function_id = call->function + 1ull, .line = call->line}}};
-
-		if (call->line)
-			put(out, pp_Profile_location_tag, pp_Location_fields, &location);
-	}
-}
-
 /* pprof need not look for names: they are here. */
 static void put_mapping(FILE *out, uint64_t id, int64_t path)
 {
@@ -146,8 +131,9 @@ static int by_path(const void *left, const void *right)
 	return order ? order : (a > b) - (a < b);
 }
 
-/* A function's id is its index and 1, a file's is that of its first function. */
-static int put_functions(FILE *out, const struct recording_stacks *s)
+/* A function's id is its index and 1, a file's is that of its first function. files: of each
+ * function, to be filled in. */
+static int put_functions(FILE *out, const struct recording_stacks *s, uint64_t *files)
 {
 	const struct recording_function **sorted = calloc(s->n_functions + 1, sizeof(*sorted));
 	uint64_t mapping = 0;
@@ -167,11 +153,39 @@ static int put_functions(FILE *out, const struct recording_stacks *s)
 			put_mapping(out, mapping, path);
 		}
 		put_function(out, id, mapping, path - 1, *f->path ? path : TEXT_NONE);
+		files[id - 1] = mapping;
 	}
 	put_function(out, s->n_functions + 1, 0, TEXT_UNSAMPLED, TEXT_NONE);
 	put_function(out, s->n_functions + 2, 0, TEXT_UNKNOWN, TEXT_NONE);
 	free(sorted);
 	return 0;
+}
+
+/* Of lines of Python, each call is a place. */
+static void put_lines(FILE *out, const struct recording_stacks *s, const uint64_t *files)
+{
+	for (size_t i = 0; i < s->n_calls; i++) {
+		const struct recording_call *call = &s->calls[i];
+		const pp_Location location = {
+			.id = id_of_line(s, i),
+			.mapping_id = files[call->function],
+			.line_count = 1,
+			.line = {{.function_id = call->function + 1ull, .line = call->line}}};
+
+		if (call->line)
+			put(out, pp_Profile_location_tag, pp_Location_fields, &location);
+	}
+}
+
+static int put_places(FILE *out, const struct recording_stacks *s)
+{
+	uint64_t *files = calloc(s->n_functions + 1, sizeof(*files));
+	const int err = files ? put_functions(out, s, files) : -1;
+
+	if (!err)
+		put_lines(out, s, files);
+	free(files);
+	return err;
 }
 
 /* ---- Samples ---- */
@@ -261,9 +275,8 @@ static int render(const struct recording *r, const struct render_options *option
 		return -1;
 	put_head(out, r);
 	put_texts(out, r, options->phase);
-	if (put_functions(out, &r->stacks))
+	if (put_places(out, &r->stacks))
 		return error_set(err, "not enough memory for the report");
-	put_lines(out, &r->stacks);
 	if (!options->phase)
 		put_samples(out, &r->stacks, TOUCHED_WHOLE_RUN);
 	for (uint32_t i = 0; options->phase && i < r->n_phases; i++)

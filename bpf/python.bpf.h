@@ -39,7 +39,7 @@ struct {
 } pythons SEC(".maps");
 
 struct python_code {
-	u64 memory, code;
+	u64 program, code;
 };
 
 /* What was told of. */
@@ -69,7 +69,7 @@ struct {
 
 struct python_walk {
 	struct wire_python is;
-	u64 memory;
+	u64 program;
 	u64 interpreter, thread, self; /* of the search of a thread */
 	u64 frame;
 	u32 n;
@@ -142,7 +142,7 @@ static __always_inline bool send_python_code(const struct python_walk *w,
 
 	if (!c)
 		return false;
-	c->memory = w->memory;
+	c->program = w->program;
 	c->code = f->code;
 	c->name = f->name;
 	c->line = f->line;
@@ -158,7 +158,7 @@ static __always_inline bool send_python_code(const struct python_walk *w,
 static __always_inline void tell_python_code(const struct python_walk *w,
 					     const struct wire_python_frame *f)
 {
-	const struct python_code key = {w->memory, f->code};
+	const struct python_code key = {w->program, f->code};
 	const struct python_told now = {f->name, f->line};
 	const struct python_told *told = bpf_map_lookup_elem(&python_codes, &key);
 	u64 lines, len;
@@ -292,10 +292,10 @@ static __always_inline const struct wire_python *find_python(struct task_struct 
 }
 
 /* Follows the frames of the thread that runs. Returns their number; they are in python_frames. */
-static __noinline u32 walk_python(struct task_struct *task, u64 memory, u32 *end)
+static __noinline u32 walk_python(struct task_struct *task, u64 memory, u64 program, u32 *end)
 {
 	const struct wire_python *is = find_python(task, memory);
-	struct python_walk w = {.memory = memory, .end = WIRE_PYTHON_CUT};
+	struct python_walk w = {.program = program, .end = WIRE_PYTHON_CUT};
 
 	*end = WIRE_PYTHON_NONE;
 	if (!is)

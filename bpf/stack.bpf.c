@@ -76,6 +76,12 @@ static __always_inline bool copy_registers(struct wire_stack *s, struct task_str
 	return !bpf_probe_read_kernel(s->regs, sizeof(*regs), regs);
 }
 
+/* Addresses come again, also those of code objects where they are not randomised: times do not. */
+static __always_inline u64 program_of(struct task_struct *task, const struct mm_rss *m)
+{
+	return m->started_ns ^ BPF_CORE_READ(task, self_exec_id) << 48;
+}
+
 static __always_inline void fill_sample(struct wire_stack *s, const struct growing *g,
 					struct task_struct *task, const struct mm_rss *m)
 {
@@ -89,6 +95,7 @@ static __always_inline void fill_sample(struct wire_stack *s, const struct growi
 	s->first_epoch = g->first_epoch;
 	s->epoch = g->epoch;
 	s->memory = m->key;
+	s->program = program_of(task, m);
 	s->code = BPF_CORE_READ(task, mm, exec_vm);
 }
 
@@ -106,7 +113,7 @@ static __always_inline void copy_frames(struct wire_stack *s, u32 n, u32 end)
 static __always_inline void take_sample(struct growing *g, struct task_struct *task,
 					const struct mm_rss *m, int member)
 {
-	u32 end, n = walk_python(task, m->key, &end);
+	u32 end, n = walk_python(task, m->key, program_of(task, m), &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
 	g->left = choose_gap(atomic_add(&growth.samples, 1));

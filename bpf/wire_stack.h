@@ -64,6 +64,7 @@ struct wire_stack {
 	__u64 weight, late;
 	__u64 first_epoch, epoch;    /* of the first and the last of these pages */
 	__u64 memory;		     /* changes when the process executes another program */
+	__u64 program;		     /* the same, and no other process has or had it */
 	__u64 code;		     /* pages of executable mappings */
 	__u64 regs[WIRE_STACK_REGS]; /* the user's struct pt_regs */
 	__u64 base;		     /* address of stack[0] */
@@ -107,7 +108,7 @@ struct wire_python_text {
 
 /* A code object, when it is seen first, in the ring of samples: before the first one with it. */
 struct wire_python_code {
-	__u64 memory;	  /* as in struct wire_stack */
+	__u64 program;	  /* as in struct wire_stack */
 	__u64 code, name; /* as in struct wire_python_frame, as line */
 	__u32 line;
 	__u32 lines_kind; /* enum wire_python_lines */
@@ -125,7 +126,7 @@ struct wire_growth {
 };
 
 _Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");
-_Static_assert(sizeof(struct wire_stack) == 32 + 48 + 8 * WIRE_STACK_REGS + 16 +
+_Static_assert(sizeof(struct wire_stack) == 32 + 56 + 8 * WIRE_STACK_REGS + 16 +
 						    32 * WIRE_PYTHON_FRAMES + WIRE_STACK_BYTES,
 	       "wire_stack");
 

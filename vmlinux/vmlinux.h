@@ -489,6 +489,7 @@ struct task_struct {
 	struct sighand_struct *sighand;
 	sigset_t blocked;
 	struct task_io_accounting ioac;
+	u64 self_exec_id;
 	struct bio_list *bio_list;
 	struct thread_struct thread;
 };

@@ -199,6 +199,32 @@ def test_subinterpreters(tmp_path):
     assert found["outside"] == pytest.approx(16 * MIB, rel=0.05), found
 
 
+AGAIN = """
+import os, sys
+
+KEPT = []
+
+def NAME(mib):
+    KEPT.append(bytearray(mib << 20))
+
+NAME(int(sys.argv[1]))
+if sys.argv[2:]:
+    os.execv(sys.executable, [sys.executable, "-S", *sys.argv[2:]])
+"""
+
+
+def test_the_same_addresses_again(tmp_path):
+    """Code objects of two programs of one process, one after the other, where no address is random."""
+    paths = [tmp_path / f"{name}.py" for name in ("first", "other")]
+    for path in paths:
+        path.write_text(AGAIN.replace("NAME", path.stem))
+    command = ["setarch", "-R", harness.PYTHON, "-S", paths[0], "24", paths[1], "40"]
+    run = profile_command(tmp_path / "q.yaml", *command, options=["--stacks"])
+    found = by_function(run.profile, {"first", "other"})[None]
+    assert found["first"] == pytest.approx(24 * MIB, rel=0.05), found
+    assert found["other"] == pytest.approx(40 * MIB, rel=0.05), found
+
+
 def test_a_long_module(tmp_path):
     """Its table of lines is above 4 KiB."""
     path, lines = tmp_path / "program.py", 1500

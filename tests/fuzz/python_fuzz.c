@@ -40,7 +40,7 @@ static void look_at_code(const uint8_t *data, size_t size)
 	python_codes_add(codes, &code.is, WIRE_PYTHON_LINES);
 	frame = (struct wire_python_frame){
 		.code = code.is.code, .name = code.is.name, .line = code.is.line};
-	place = python_codes_find(codes, code.is.memory, &frame);
+	place = python_codes_find(codes, code.is.program, &frame);
 	if (!*place.name || !place.line || strlen(place.path) > 4 * WIRE_PYTHON_TEXT)
 		abort();
 	python_codes_free(codes);

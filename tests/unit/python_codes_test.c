@@ -107,7 +107,7 @@ struct code {
 
 static struct code code_at(uint64_t address)
 {
-	struct code code = {.is = {.memory = 7,
+	struct code code = {.is = {.program = 7,
 				   .code = address,
 				   .name = 0x1000,
 				   .line = 1,

@@ -19,7 +19,7 @@ enum {
 };
 
 struct key {
-	uint64_t memory, code, name, line;
+	uint64_t program, code, name, line;
 };
 
 struct code {
@@ -227,7 +227,7 @@ static struct code *find(const struct python_codes *codes, const struct key *key
 void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room)
 {
 	char name[WIRE_PYTHON_TEXT * UTF8_MAX + 1], path[WIRE_PYTHON_TEXT * UTF8_MAX + 1];
-	const struct key key = {from->memory, from->code, from->name, from->line};
+	const struct key key = {from->program, from->code, from->name, from->line};
 	const size_t name_size = decode(name, &from->name_text);
 	const size_t path_size = decode(path, &from->path_text);
 	const size_t n = from->lines_len < room ? from->lines_len : room;
@@ -258,10 +258,10 @@ void python_codes_add(struct python_codes *codes, const struct wire_python_code 
 	codes->bytes += size;
 }
 
-struct python_place python_codes_find(const struct python_codes *codes, uint64_t memory,
+struct python_place python_codes_find(const struct python_codes *codes, uint64_t program,
 				      const struct wire_python_frame *frame)
 {
-	const struct key key = {memory, frame->code, frame->name, frame->line};
+	const struct key key = {program, frame->code, frame->name, frame->line};
 	const struct code *code = find(codes, &key);
 	const uint32_t first = valid_line(frame->line) ? frame->line : 1;
 	uint32_t line;

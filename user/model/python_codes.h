@@ -34,7 +34,7 @@ void python_codes_free(struct python_codes *codes);
  * no name. */
 void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room);
 /* Says where a frame is; of a code object that is not known, "(unknown)" and its first line. */
-struct python_place python_codes_find(const struct python_codes *codes, uint64_t memory,
+struct python_place python_codes_find(const struct python_codes *codes, uint64_t program,
 				      const struct wire_python_frame *frame);
 
 /*

@@ -42,7 +42,7 @@ static bool is_loop(const struct unwind_frame *frame)
 static void take_python(struct mixed *m)
 {
 	m->call[m->n++] =
-		python_codes_find(m->codes, m->sample->memory, &m->sample->python[m->python++]);
+		python_codes_find(m->codes, m->sample->program, &m->sample->python[m->python++]);
 }
 
 /* The functions that a call of the loop ran: one called the next, up to the one that C called. */

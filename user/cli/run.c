@@ -53,7 +53,8 @@ static const struct command_option options[] = {
 	 OPT_COUNT, INTO(struct run_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 65536 /* some 20 MiB of kernel memory when all are in use */},
 	{0, "stacks", NULL,
-	 "Sample which functions make memory grow: by phase, in the profile and its reports",
+	 "Sample which functions and lines of Python make memory grow: by phase, in the profile "
+	 "and its reports",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.stacks)},
 	{0, "files", NULL,
 	 "Tell which files were read from storage, how often, and which were written; this looks "

@@ -9,8 +9,9 @@
  * before 3.11 does not keep it.)
  *
  * A code object tells its names and lines once, when it is seen first: the process may be gone
- * before the loader could read them. Its memory may become another one's: so a frame also has the
- * address of the name, and the first line.
+ * before the loader could read them. Its memory may become another one's, as that of the body of a
+ * module which was imported does: then the name is the same, and the first line. So a frame also
+ * has a digest of what differs, the path and the table of lines.
  */
 #ifndef QPROF_PYTHON_BPF_H
 #define QPROF_PYTHON_BPF_H
@@ -20,13 +21,15 @@
 enum {
 	MAX_PYTHONS = 8192,
 	MAX_PYTHON_CODES = 65536,
-	MAX_PYTHON_THREADS = 512,   /* that are looked through for the one that runs */
+	MAX_PYTHON_THREADS = 4096,  /* that are looked through for the one that runs */
 	MAX_PYTHON_SHIMS = 128,	    /* frames that stand for calls by C code */
 	PYTHON_OWNED_BY_CSTACK = 3, /* FRAME_OWNED_BY_CSTACK: no function's frame */
 	PYTHON_TYPE = 8,	    /* offset of ob_type of an object */
 	PYTHON_SIZE = 16,	    /* of ob_size, and of the length of a text */
 	PYTHON_TEXT_STATE = 32,
-	PYTHON_BYTES = 32, /* of the bytes of a bytes object */
+	PYTHON_BYTES = 32,	  /* of the bytes of a bytes object */
+	PYTHON_PATH_END = 64,	  /* bytes of a path that tell it from others */
+	MAX_CODE_BYTES = 1 << 20, /* of code objects, told with a sample; others follow later */
 };
 
 /* By memory, as in struct wire_stack. One that is gone has an address that another may get: what
@@ -45,7 +48,7 @@ struct python_code {
 /* What was told of. */
 struct python_told {
 	u64 name;
-	u64 line;
+	u32 line, digest;
 };
 
 struct {
@@ -58,6 +61,7 @@ struct {
 /* The frames, until there is a place for them in the ring: code objects go before their sample. */
 struct python_frames {
 	struct wire_python_frame frame[WIRE_PYTHON_FRAMES];
+	u32 told; /* bytes of code objects; here, the verifier knows no values of it to follow */
 };
 
 struct {
@@ -134,18 +138,23 @@ static __always_inline void copy_python_text(struct wire_python_text *into,
 }
 
 /* room: for its table of lines, of `len` bytes. Returns false if the ring has none. */
-static __always_inline bool send_python_code(const struct python_walk *w,
+static __always_inline bool send_python_code(const struct python_walk *w, u32 *told,
 					     const struct wire_python_frame *f, u64 lines, u64 len,
 					     const u32 room)
 {
-	struct wire_python_code *c = bpf_ringbuf_reserve(&stacks, sizeof(*c) + room, 0);
+	struct wire_python_code *c;
 
+	if (*told + room > MAX_CODE_BYTES)
+		return false;
+	c = bpf_ringbuf_reserve(&stacks, sizeof(*c) + room, 0);
 	if (!c)
 		return false;
+	*told += room;
 	c->program = w->program;
 	c->code = f->code;
 	c->name = f->name;
 	c->line = f->line;
+	c->digest = f->digest;
 	c->lines_kind = w->is.lines_kind;
 	copy_python_text(&c->name_text, &w->is, f->name, false);
 	copy_python_text(&c->path_text, &w->is, user_word(f->code + w->is.code_path), true);
@@ -154,29 +163,56 @@ static __always_inline bool send_python_code(const struct python_walk *w,
 	return true;
 }
 
-/* Tells of a code object, if that was not done. One for which there is no room has no name. */
-static __always_inline void tell_python_code(const struct python_walk *w,
+/* Tells of a code object, if that was not done. One for which there is no room has no name yet. */
+static __always_inline void tell_python_code(const struct python_walk *w, u32 *bytes,
 					     const struct wire_python_frame *f)
 {
 	const struct python_code key = {w->program, f->code};
-	const struct python_told now = {f->name, f->line};
+	const struct python_told now = {f->name, f->line, f->digest};
 	const struct python_told *told = bpf_map_lookup_elem(&python_codes, &key);
 	u64 lines, len;
 	bool sent;
 
-	if (told && told->name == now.name && told->line == now.line)
+	if (told && told->name == now.name && told->line == now.line && told->digest == now.digest)
 		return;
 	lines = user_word(f->code + w->is.code_lines);
 	len = user_word(lines + PYTHON_SIZE);
 	sent = len <= WIRE_PYTHON_LINES
-		       ? send_python_code(w, f, lines, len, WIRE_PYTHON_LINES)
-		       : send_python_code(w, f, lines, len, WIRE_PYTHON_MOST_LINES);
+		       ? send_python_code(w, bytes, f, lines, len, WIRE_PYTHON_LINES)
+		       : send_python_code(w, bytes, f, lines, len, WIRE_PYTHON_MOST_LINES);
 	if (sent)
 		bpf_map_update_elem(&python_codes, &key, &now, BPF_ANY);
 }
 
 /* ---- Frames ----------------------------------------------------------------------------------
  */
+
+static __always_inline u64 mix(u64 digest, u64 word)
+{
+	digest = (digest ^ word) * 0x9e3779b97f4a7c15;
+	return digest ^ digest >> 32;
+}
+
+/* Of the lines, the length and both ends; of the path, the length and the end. */
+static __always_inline u32 digest_of_code(const struct wire_python *is, u64 code)
+{
+	const u64 lines = user_word(code + is->code_lines), n = user_word(lines + PYTHON_SIZE);
+	const u64 path = user_word(code + is->code_path), len = user_word(path + PYTHON_SIZE);
+	const u32 state = user_half(path + PYTHON_TEXT_STATE);
+	const u64 bytes = len * (state >> 2 & 7);
+	u64 at = path + (state >> 6 & 1 ? is->text_ascii : is->text_other), digest;
+	u64 end[PYTHON_PATH_END / 8] = {0};
+
+	if (bytes > sizeof(end))
+		at += bytes - sizeof(end);
+	read_bytes(end, bytes, sizeof(end), at);
+	digest = mix(n, len);
+	digest = mix(digest, user_word(lines + PYTHON_BYTES));
+	digest = mix(digest, user_word(lines + PYTHON_BYTES + (n > 8 ? n - 8 : 0)));
+	for (u32 i = 0; i < PYTHON_PATH_END / 8; i++)
+		digest = mix(digest, end[i]);
+	return digest;
+}
 
 /* Returns whether the frame is a function's. */
 static __always_inline bool fill_python_frame(const struct python_walk *w,
@@ -197,7 +233,7 @@ static __always_inline bool fill_python_frame(const struct python_walk *w,
 	f->entered = is->frame_owner == WIRE_PYTHON_NO_FIELD ||
 		     (is->frame_entered != WIRE_PYTHON_NO_FIELD &&
 		      user_byte(w->frame + is->frame_entered));
-	f->reserved = 0;
+	f->digest = digest_of_code(is, f->code);
 	return true;
 }
 
@@ -231,7 +267,7 @@ static long walk_python_frame(u32 i, void *context)
 			w->end = WIRE_PYTHON_UNREADABLE;
 			return 1;
 		}
-		tell_python_code(w, f);
+		tell_python_code(w, &frames->told, f);
 		w->n++;
 	}
 	w->frame = user_word(w->frame + w->is.frame_back);
@@ -295,16 +331,22 @@ static __always_inline const struct wire_python *find_python(struct task_struct 
 static __noinline u32 walk_python(struct task_struct *task, u64 memory, u64 program, u32 *end)
 {
 	const struct wire_python *is = find_python(task, memory);
+	struct python_frames *frames = here(&python_frames);
 	struct python_walk w = {.program = program, .end = WIRE_PYTHON_CUT};
 
 	*end = WIRE_PYTHON_NONE;
-	if (!is)
+	if (!is || !frames)
 		return 0;
+	frames->told = 0;
 	w.is = *is;
 	if (bpf_core_field_exists(task->thread.fsbase))
 		w.self = BPF_CORE_READ(task, thread.fsbase);
-	if (!w.self || !find_python_frame(&w))
+	if (!w.self)
 		return 0;
+	if (!find_python_frame(&w)) {
+		*end = w.thread ? WIRE_PYTHON_CROWDED : WIRE_PYTHON_NONE;
+		return 0;
+	}
 	bpf_loop(WIRE_PYTHON_FRAMES + MAX_PYTHON_SHIMS, walk_python_frame, &w, 0);
 	*end = w.end;
 	return w.n;

@@ -33,6 +33,7 @@ enum wire_python_end {
 	WIRE_PYTHON_WHOLE = 1,
 	WIRE_PYTHON_CUT = 2, /* more than WIRE_PYTHON_FRAMES */
 	WIRE_PYTHON_UNREADABLE = 3,
+	WIRE_PYTHON_CROWDED = 4, /* the thread is not among those that were looked at */
 };
 
 /* How a code object says which line an instruction is of. */
@@ -44,12 +45,12 @@ enum wire_python_lines {
 
 /* A function of Python that is being run. */
 struct wire_python_frame {
-	__u64 code;    /* address of its code object */
-	__u64 name;    /* of its name: with code and line, what tells code objects apart */
+	__u64 code;    /* address of its code object: another may get it, as the following */
+	__u64 name;    /* of its name */
 	__u32 line;    /* its first line */
+	__u32 digest;  /* of its path and its table of lines, in part */
 	__u32 at;      /* bytes from the begin of its code */
 	__u32 entered; /* 1: C code called the interpreter for it; 0: it is called by the next */
-	__u32 reserved;
 };
 
 /* A thread made the memory of its process grow. */
@@ -109,10 +110,10 @@ struct wire_python_text {
 /* A code object, when it is seen first, in the ring of samples: before the first one with it. */
 struct wire_python_code {
 	__u64 program;	  /* as in struct wire_stack */
-	__u64 code, name; /* as in struct wire_python_frame, as line */
-	__u32 line;
+	__u64 code, name; /* as in struct wire_python_frame, as the next two */
+	__u32 line, digest;
 	__u32 lines_kind; /* enum wire_python_lines */
-	__u64 lines_len;  /* bytes of its table of lines, however many are here */
+	__u32 lines_len;  /* bytes of its table of lines, however many are here */
 	struct wire_python_text name_text, path_text;
 	__u8 lines[]; /* room for WIRE_PYTHON_LINES, or for WIRE_PYTHON_MOST_LINES */
 };

@@ -93,20 +93,26 @@ print(json.dumps({"all": all_of_it, "threads": threads, "deep": deep}[sys.argv[1
 """
 
 
+def until_nothing_is_lost(tmp_path, *command):
+    """On one CPU, and again where too much else ran, as test_stacks has it."""
+    for _ in range(4):
+        run = profile_command(tmp_path / "q.yaml", "taskset", "-c", str(min(os.sched_getaffinity(0))), *command,
+                              options=["--stacks"], env=harness.QPROF_PACKAGE)
+        assert_all_ended(run.profile)
+        counted = run.profile["stacks"]["lost_samples"], quality(run.profile)["hasty_starts"]
+        if not any(counted):
+            break
+    assert counted == (0, 0), f"each time samples were lost, or starts were hasty: {counted}"
+    return run
+
+
 @pytest.fixture
 def run_python(tmp_path):
-    """run_python(interpreter, what): on one CPU, as test_stacks has it, and again likewise."""
+    """run_python(interpreter, what)"""
     def run(interpreter, what):
         path = tmp_path / "program.py"
         path.write_text(PROGRAM)
-        command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), interpreter, "-X", "utf8", "-S", path, what]
-        for _ in range(4):
-            run = profile_command(tmp_path / "q.yaml", *command, options=["--stacks"], env=harness.QPROF_PACKAGE)
-            assert_all_ended(run.profile)
-            counted = run.profile["stacks"]["lost_samples"], quality(run.profile)["hasty_starts"]
-            if not any(counted):
-                break
-        assert counted == (0, 0), f"each time samples were lost, or starts were hasty: {counted}"
+        run = until_nothing_is_lost(tmp_path, interpreter, "-X", "utf8", "-S", path, what)
         # Since 3.11 functions have their class: "Model.load".
         functions = run.profile["stacks"]["functions"]["rows"]
         for function in functions:
@@ -193,7 +199,7 @@ def test_subinterpreters(tmp_path):
     """A thread has a state in each: the one that it runs counts."""
     path = tmp_path / "program.py"
     path.write_text(SUBINTERPRETER)
-    run = profile_command(tmp_path / "q.yaml", harness.PYTHON, path, options=["--stacks"])
+    run = until_nothing_is_lost(tmp_path, harness.PYTHON, path)
     found = by_function(run.profile, {"inside", "outside"})[None]
     assert found["inside"] == pytest.approx(32 * MIB, rel=0.05), found
     assert found["outside"] == pytest.approx(16 * MIB, rel=0.05), found
@@ -218,18 +224,43 @@ def test_the_same_addresses_again(tmp_path):
     paths = [tmp_path / f"{name}.py" for name in ("first", "other")]
     for path in paths:
         path.write_text(AGAIN.replace("NAME", path.stem))
-    command = ["setarch", "-R", harness.PYTHON, "-S", paths[0], "24", paths[1], "40"]
-    run = profile_command(tmp_path / "q.yaml", *command, options=["--stacks"])
+    run = until_nothing_is_lost(tmp_path, "setarch", "-R", harness.PYTHON, "-S", paths[0], "24", paths[1], "40")
     found = by_function(run.profile, {"first", "other"})[None]
     assert found["first"] == pytest.approx(24 * MIB, rel=0.05), found
     assert found["other"] == pytest.approx(40 * MIB, rel=0.05), found
+
+
+EACH = """
+import sys
+KEPT = []
+for path in sys.argv[1:]:
+    with open(path) as file:
+        exec(compile(file.read(), path, "exec"), {"KEPT": KEPT})
+"""
+
+
+def test_bodies_of_modules(tmp_path):
+    """Each is gone when the next is run, which has its address then, its name and its first line."""
+    main, paths = tmp_path / "main.py", [tmp_path / f"module{i}.py" for i in range(8)]
+    main.write_text(EACH)
+    for path in paths:
+        path.write_text("x = 1\nKEPT.append(bytearray(8 << 20))\n")
+    run = until_nothing_is_lost(tmp_path, harness.PYTHON, "-S", main, *paths)
+    stacks, found = run.profile["stacks"], Counter()
+    for phase, call, _, count, _ in stacks["touched"]["rows"]:
+        while call and stacks["calls"]["rows"][call][2] is None:
+            call = stacks["calls"]["rows"][call][0]
+        if phase is None:
+            found[Path(stacks["functions"]["rows"][stacks["calls"]["rows"][call][1]][1]).name] += count
+    for path in paths:
+        assert found[path.name] == pytest.approx(8 * MIB, abs=0.02 * MIB + one_sample(run.profile)), (path, found)
 
 
 def test_a_long_module(tmp_path):
     """Its table of lines is above 4 KiB."""
     path, lines = tmp_path / "program.py", 1500
     path.write_text("x = [0]\nx[0] += 1\n" * (lines // 2) + "kept = bytearray(32 << 20)\n")
-    run = profile_command(tmp_path / "q.yaml", harness.PYTHON, path, options=["--stacks"])
+    run = until_nothing_is_lost(tmp_path, harness.PYTHON, path)
     assert lines_of(run.profile)["<module>", lines + 1] == pytest.approx(32 * MIB, rel=0.05), lines_of(run.profile).most_common(9)
 
 

@@ -138,7 +138,11 @@ static void test_places(void **state)
 	assert_int_equal(python_codes_find(codes, 7, &frame).line, 1);
 	frame.at = (uint32_t)-2;
 	assert_int_equal(python_codes_find(codes, 7, &frame).line, 1);
-	/* Of another process, or another function at that address. */
+	/* Of another process, or another function at that address: as one module's body after the
+	 * other, which have the same name and line. */
+	frame.digest = 1;
+	assert_false(python_codes_find(codes, 7, &frame).known);
+	frame.digest = 0;
 	assert_string_equal(python_codes_find(codes, 8, &frame).name, "(unknown)");
 	frame.line = 0x80000001;
 	place = python_codes_find(codes, 7, &frame);
@@ -195,7 +199,7 @@ static void test_hostile_lengths(void **state)
 	code.is.name_text.len = UINT32_MAX;
 	code.is.path_text.len = UINT32_MAX;
 	code.is.path_text.width = 3;
-	code.is.lines_len = UINT64_MAX;
+	code.is.lines_len = UINT32_MAX;
 	python_codes_add(codes, &code.is, sizeof(code.lines));
 	assert_int_equal(strlen(python_codes_find(codes, 7, &frame).name), WIRE_PYTHON_TEXT);
 	python_codes_free(codes);

@@ -126,6 +126,28 @@ static void test_rest(void **state)
 		     "(frames of Python unreadable);" LOOP ";", "frames of Python unreadable");
 }
 
+/* A code object that was not told of, and a thread that was not found. */
+static void test_unknown(void **state)
+{
+	static const char *const python[] = {"f!", NULL};
+	static const struct unwind_frame frames[] = {{LOOP, PYTHON}};
+	struct python_codes *codes = python_codes_new();
+	struct stacks *stacks = stacks_new(4096);
+	const char *end;
+
+	(void)state;
+	set_python(codes, WIRE_PYTHON_WHOLE, python);
+	sample.python[0].digest++;
+	stack_calls_add(stacks, codes, &sample, frames, 1, UNWIND_WHOLE, &end);
+	assert_string_equal(end, "names of Python not kept");
+	sample.n_python = 0;
+	sample.python_end = WIRE_PYTHON_CROWDED;
+	stack_calls_add(stacks, codes, &sample, frames, 1, UNWIND_WHOLE, &end);
+	assert_string_equal(end, "more than 4,096 threads of Python");
+	stacks_free(stacks);
+	python_codes_free(codes);
+}
+
 static void test_most(void **state)
 {
 	const char *python[WIRE_PYTHON_FRAMES + 1] = {NULL};
@@ -151,9 +173,8 @@ static void test_most(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_python),
-		cmocka_unit_test(test_between),
-		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_no_python), cmocka_unit_test(test_between),
+		cmocka_unit_test(test_rest),	  cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_most),
 	};
 

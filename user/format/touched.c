@@ -163,14 +163,15 @@ const char *touched_call_name(char out[TOUCHED_NAME_MAX], const struct recording
 
 /* Returns whether its functions touch memory for whoever calls them: memset(), operator new, and
  * all that an interpreter does for a function of Python. */
-static bool is_library_of_language(const struct recording_function *f)
+static bool is_library_of_language(const struct recording_stacks *s, uint32_t call)
 {
+	const struct recording_function *f = &s->functions[s->calls[call].function];
 	static const char *const names[] = {"libc.so",	 "libc-",	"ld-linux",
 					    "ld-musl",	 "libpthread",	"libstdc++.so",
 					    "libc++.so", "libpython3.", "python3."};
 	const char *file = touched_file(f);
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !s->calls[call].line; i++)
 		if (!strncmp(file, names[i], strlen(names[i])))
 			return true;
 	return false;
@@ -181,11 +182,10 @@ uint32_t touched_who(const struct recording_stacks *s, uint32_t call)
 {
 	uint32_t own = call, at;
 
-	while (own && is_library_of_language(&s->functions[s->calls[own].function]))
+	while (own && is_library_of_language(s, own))
 		own = s->calls[own].caller;
 	at = own;
-	while (at && (!*s->functions[s->calls[at].function].name ||
-		      is_library_of_language(&s->functions[s->calls[at].function])))
+	while (at && (!*s->functions[s->calls[at].function].name || is_library_of_language(s, at)))
 		at = s->calls[at].caller;
 	/* Stacks that are not whole are below a name that is no function's. */
 	if (at && *s->functions[s->calls[at].function].path)

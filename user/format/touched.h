@@ -55,7 +55,7 @@ int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct tou
 		    size_t *n);
 
 /* What a function is called where there is no room for more: its name, or its file in brackets. */
-enum { TOUCHED_NAME_MAX = 1024 };
+enum { TOUCHED_NAME_MAX = 2048 };
 const char *touched_name(char out[TOUCHED_NAME_MAX], const struct recording_function *f);
 /* The same of a call; of a function of Python: "load (model.py:12)". */
 const char *touched_call_name(char out[TOUCHED_NAME_MAX], const struct recording_stacks *s,

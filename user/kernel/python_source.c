@@ -16,7 +16,11 @@
 #include "kernel/procfs.h"
 #include "kernel/stack_mappings.h"
 
-enum { OLDEST_MINOR = 9, NO = WIRE_PYTHON_NO_FIELD };
+enum {
+	OLDEST_MINOR = 9,
+	NO = WIRE_PYTHON_NO_FIELD,
+	MOST_FILES = 1024, /* that are looked at: a program may make any number of them */
+};
 
 /*
  * By minor version, from 3.9 on, as its headers have it for x86-64: _PyRuntimeState,
@@ -102,8 +106,7 @@ struct looked {
 	} key;
 	bool has; /* an interpreter */
 	struct wire_python python;
-	struct elf_segment segment[ELF_MAX_SEGMENTS];
-	size_t segments;
+	uint64_t to_code; /* from an offset in the mapped code to its address in the file */
 };
 
 struct python_source {
@@ -170,29 +173,35 @@ static int find_layout(struct elf_file *f, struct elf_symbols *symbols, const ch
 	return 0;
 }
 
-static int look_at_file(int fd, const char *path, struct wire_python *python,
-			struct elf_segment *segment, size_t *segments)
+/* Mappings begin at a page, segments may begin within one. */
+static bool find_code(const struct elf_file *f, uint64_t offset, uint64_t *to_code)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < f->segments; i++) {
+		const struct elf_segment *s = &f->segment[i];
+
+		if (!(s->flags & PF_X) || offset < (s->offset & ~(page - 1)) ||
+		    offset >= s->offset + s->size)
+			continue;
+		*to_code = s->vaddr - s->offset;
+		return true;
+	}
+	return false;
+}
+
+static bool look_at_file(struct looked *file, int fd, const struct stack_mapping *m)
 {
 	struct elf_symbols symbols = {0};
 	struct elf_file f;
-	int err = elf_file_open(&f, fd);
+	const int err = elf_file_open(&f, fd);
+	const bool has = !err && !f.narrow && f.header.e_machine == EM_X86_64 &&
+			 find_code(&f, m->offset, &file->to_code) &&
+			 !find_layout(&f, &symbols, m->path, &file->python);
 
-	if (!err && (f.narrow || f.header.e_machine != EM_X86_64))
-		err = -ENOENT;
-	if (!err)
-		err = find_layout(&f, &symbols, path, python);
-	if (!err && segment) {
-		memcpy(segment, f.segment, f.segments * sizeof(*segment));
-		*segments = f.segments;
-	}
 	elf_symbols_free(&symbols);
 	elf_file_close(&f);
-	return err;
-}
-
-int python_source_find(int fd, const char *path, struct wire_python *python)
-{
-	return look_at_file(fd, path, python, NULL, NULL);
+	return has;
 }
 
 /* ---- Processes ---------------------------------------------------------------------------------
@@ -205,21 +214,20 @@ static bool may_be_python(const char *path)
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
-/* Returns NULL if it cannot be opened: then it is tried again. */
+/* Returns NULL if it cannot be opened, and so is tried again; or if there are too many. */
 static struct looked *look(struct python_source *source, pid_t pid, const struct stack_mapping *m)
 {
 	struct looked *file, new = {.key = {m->device, m->inode}};
 	int fd;
 
 	HASH_FIND(hh, source->files, &new.key, sizeof(new.key), file);
-	if (file)
+	if (file || HASH_COUNT(source->files) >= MOST_FILES)
 		return file;
 	fd = m->is_local ? procfs_open_mapping(pid, m->start, m->end) : -1;
 	file = fd < 0 ? NULL : calloc(1, sizeof(*file));
 	if (file) {
 		file->key = new.key;
-		file->has =
-			!look_at_file(fd, m->path, &file->python, file->segment, &file->segments);
+		file->has = look_at_file(file, fd, m);
 		HASH_ADD(hh, source->files, key, sizeof(file->key), file);
 		if (!file->hh.tbl) {
 			free(file);
@@ -231,24 +239,6 @@ static struct looked *look(struct python_source *source, pid_t pid, const struct
 	return file;
 }
 
-/* Finds what is to be added to addresses of the file. Mappings begin at a page, segments may begin
- * within one. */
-static bool find_bias(const struct looked *file, const struct stack_mapping *m, uint64_t *bias)
-{
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	for (size_t i = 0; i < file->segments; i++) {
-		const struct elf_segment *s = &file->segment[i];
-
-		if (!(s->flags & PF_X) || m->offset < (s->offset & ~(page - 1)) ||
-		    m->offset >= s->offset + s->size)
-			continue;
-		*bias = m->start - m->offset + s->offset - s->vaddr;
-		return true;
-	}
-	return false;
-}
-
 void python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
 			const struct stack_mappings *mappings)
 {
@@ -258,8 +248,9 @@ void python_source_look(struct python_source *source, pid_t pid, uint64_t memory
 		struct wire_python python;
 		uint64_t bias;
 
-		if (!file || !file->has || !find_bias(file, m, &bias))
+		if (!file || !file->has)
 			continue;
+		bias = m->start - m->offset - file->to_code;
 		python = file->python;
 		python.runtime += bias;
 		python.code_type += bias;

@@ -22,11 +22,4 @@ void python_source_free(struct python_source *source);
 void python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
 			const struct stack_mappings *mappings);
 
-/*
- * Fills in what is known of the interpreter in a file, "python3.11" or "libpython3.11.so.1.0": the
- * addresses are those in the file. Returns 0; -ENOENT: it is none, or of a version that is not
- * known; or -errno.
- */
-int python_source_find(int fd, const char *path, struct wire_python *python);
-
 #endif

@@ -18,22 +18,29 @@ enum {
 	LOCATION_NONE = 15,
 };
 
+/* What code objects may have in common: those of workers that run the same. */
+struct source {
+	UT_hash_handle hh;
+	uint32_t lines_kind, first;
+	size_t name_size, path_size, n; /* with their NULs; bytes of lines */
+	size_t size;			/* of texts: name, path, lines */
+	char texts[];
+};
+
 struct key {
-	uint64_t program, code, name, line;
+	uint64_t program, code, name;
+	uint32_t line, digest;
 };
 
 struct code {
 	UT_hash_handle hh;
 	struct key key;
-	char *name, *path; /* in texts */
-	uint32_t lines_kind;
-	size_t n; /* bytes of lines */
-	uint8_t *lines;
-	char texts[];
+	const struct source *source;
 };
 
 struct python_codes {
 	struct code *all;
+	struct source *sources; /* by texts */
 	size_t n, bytes;
 };
 
@@ -44,6 +51,7 @@ struct python_codes *python_codes_new(void)
 
 void python_codes_free(struct python_codes *codes)
 {
+	struct source *source, *next_source;
 	struct code *code, *next;
 
 	if (!codes)
@@ -53,6 +61,12 @@ void python_codes_free(struct python_codes *codes)
 	for (; code; code = next) {
 		next = code->hh.next;
 		free(code);
+	}
+	source = codes->sources;
+	HASH_CLEAR(hh, codes->sources);
+	for (; source; source = next_source) {
+		next_source = source->hh.next;
+		free(source);
 	}
 	free(codes);
 }
@@ -125,6 +139,8 @@ static uint32_t line_of_lnotab(const uint8_t *table, size_t n, uint32_t first, u
 	int64_t line = first;
 	uint64_t address = 0;
 
+	if (at == UINT32_MAX) /* f_lasti is -1: before the first instruction */
+		return valid_line(line);
 	for (size_t i = 0; i + 1 < n; i += 2) {
 		address += table[i];
 		if (address > at)
@@ -224,51 +240,94 @@ static struct code *find(const struct python_codes *codes, const struct key *key
 	return code;
 }
 
-void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room)
+static struct source *read_source(const struct wire_python_code *from, size_t room)
 {
 	char name[WIRE_PYTHON_TEXT * UTF8_MAX + 1], path[WIRE_PYTHON_TEXT * UTF8_MAX + 1];
-	const struct key key = {from->program, from->code, from->name, from->line};
 	const size_t name_size = decode(name, &from->name_text);
 	const size_t path_size = decode(path, &from->path_text);
 	const size_t n = from->lines_len < room ? from->lines_len : room;
-	const size_t size = sizeof(struct code) + name_size + path_size + n;
+	const size_t size = name_size + path_size + n;
+	struct source *source = malloc(sizeof(*source) + size);
+
+	if (!source)
+		return NULL;
+	*source = (struct source){.lines_kind = from->lines_kind,
+				  .first = from->line,
+				  .name_size = name_size,
+				  .path_size = path_size,
+				  .n = n,
+				  .size = size};
+	memcpy(source->texts, name, name_size);
+	memcpy(source->texts + name_size, path, path_size);
+	memcpy(source->texts + name_size + path_size, from->lines, n);
+	return source;
+}
+
+static bool is_same(const struct source *a, const struct source *b)
+{
+	return a->lines_kind == b->lines_kind && a->first == b->first &&
+	       a->name_size == b->name_size && a->path_size == b->path_size;
+}
+
+/* Takes it. Returns it, or the one that is there already, or NULL if there is no room. */
+static const struct source *keep(struct python_codes *codes, struct source *source)
+{
+	struct source *same;
+
+	HASH_FIND(hh, codes->sources, source->texts, source->size, same);
+	if (same && is_same(same, source)) {
+		free(source);
+		return same;
+	}
+	if (codes->bytes + source->size <= PYTHON_CODES_MAX_BYTES)
+		HASH_ADD_KEYPTR(hh, codes->sources, source->texts, source->size, source);
+	if (!source->hh.tbl) {
+		free(source);
+		return NULL;
+	}
+	codes->bytes += source->size;
+	return source;
+}
+
+void python_codes_add(struct python_codes *codes, const struct wire_python_code *from, size_t room)
+{
+	const struct key key = {from->program, from->code, from->name, from->line, from->digest};
+	struct source *source;
 	struct code *code;
 
-	if (codes->n == PYTHON_CODES_MAX || codes->bytes + size > PYTHON_CODES_MAX_BYTES ||
-	    find(codes, &key))
+	if (codes->n == PYTHON_CODES_MAX || find(codes, &key))
 		return;
-	code = malloc(size);
-	if (!code)
+	source = read_source(from, room);
+	code = source ? calloc(1, sizeof(*code)) : NULL;
+	if (!code) {
+		free(source);
 		return;
-	*code = (struct code){.key = key,
-			      .name = code->texts,
-			      .path = code->texts + name_size,
-			      .lines_kind = from->lines_kind,
-			      .n = n,
-			      .lines = (uint8_t *)code->texts + name_size + path_size};
-	memcpy(code->name, name, name_size);
-	memcpy(code->path, path, path_size);
-	memcpy(code->lines, from->lines, n);
-	HASH_ADD(hh, codes->all, key, sizeof(key), code);
+	}
+	code->key = key;
+	code->source = keep(codes, source);
+	if (code->source)
+		HASH_ADD(hh, codes->all, key, sizeof(key), code);
 	if (!code->hh.tbl) {
 		free(code);
 		return;
 	}
 	codes->n++;
-	codes->bytes += size;
 }
 
 struct python_place python_codes_find(const struct python_codes *codes, uint64_t program,
 				      const struct wire_python_frame *frame)
 {
-	const struct key key = {program, frame->code, frame->name, frame->line};
+	const struct key key = {program, frame->code, frame->name, frame->line, frame->digest};
 	const struct code *code = find(codes, &key);
+	const struct source *source = code ? code->source : NULL;
 	const uint32_t first = valid_line(frame->line) ? frame->line : 1;
+	const uint8_t *lines;
 	uint32_t line;
 
-	if (!code)
-		return (struct python_place){"(unknown)", "", first};
-	line = python_line(code->lines_kind, code->lines, code->n, frame->line, frame->at);
-	return (struct python_place){*code->name ? code->name : "(unknown)", code->path,
-				     line ? line : first};
+	if (!source)
+		return (struct python_place){false, "(unknown)", "", first};
+	lines = (const uint8_t *)source->texts + source->name_size + source->path_size;
+	line = python_line(source->lines_kind, lines, source->n, frame->line, frame->at);
+	return (struct python_place){true, *source->texts ? source->texts : "(unknown)",
+				     source->texts + source->name_size, line ? line : first};
 }

@@ -7,21 +7,22 @@
 #ifndef QPROF_PYTHON_CODES_H
 #define QPROF_PYTHON_CODES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/wire.h"
 
 enum {
-	PYTHON_CODES_MAX = 65536,
-	PYTHON_CODES_MAX_BYTES = 64 << 20, /* of names and tables of lines */
+	PYTHON_CODES_MAX = 262144,
+	PYTHON_CODES_MAX_BYTES = 64 << 20, /* of names and tables of lines, which programs share */
 };
 
 struct python_codes;
 
 struct python_place {
-	const char
-		*name; /* with its class or function: "Model.load"; UTF-8; as long as the codes */
+	bool known;
+	const char *name; /* "Model.load"; UTF-8; valid as long as the codes, as the next */
 	const char *path; /* of the source; "": not known */
 	uint32_t line;	  /* at least 1 */
 };

@@ -30,6 +30,7 @@ struct mixed {
 	const struct wire_stack *sample;
 	size_t python;		 /* frames that were taken */
 	const char *interpreter; /* the path of its file; NULL: not known yet */
+	bool unknown;		 /* one of the functions is of a code object that is not known */
 };
 
 static bool is_loop(const struct unwind_frame *frame)
@@ -41,8 +42,10 @@ static bool is_loop(const struct unwind_frame *frame)
 
 static void take_python(struct mixed *m)
 {
-	m->call[m->n++] =
-		python_codes_find(m->codes, m->sample->program, &m->sample->python[m->python++]);
+	struct python_place *call = &m->call[m->n++];
+
+	*call = python_codes_find(m->codes, m->sample->program, &m->sample->python[m->python++]);
+	m->unknown |= !call->known;
 }
 
 /* The functions that a call of the loop ran: one called the next, up to the one that C called. */
@@ -61,7 +64,7 @@ static void mix(struct mixed *m, const struct unwind_frame *frames, size_t n)
 			take_entry(m);
 		} else if (!m->interpreter || strcmp(frames[i].path, m->interpreter) != 0) {
 			m->call[m->n++] =
-				(struct python_place){frames[i].function, frames[i].path, 0};
+				(struct python_place){true, frames[i].function, frames[i].path, 0};
 		}
 	}
 	/* Of a stack that could not be followed so far, the rest. */
@@ -69,8 +72,12 @@ static void mix(struct mixed *m, const struct unwind_frame *frames, size_t n)
 		take_python(m);
 }
 
-static const char *end_of(const struct wire_stack *sample, enum unwind_end ended)
+static const char *end_of(const struct wire_stack *sample, enum unwind_end ended, bool unknown)
 {
+	if (sample->python_end == WIRE_PYTHON_CROWDED)
+		return "more than 4,096 threads of Python";
+	if (unknown)
+		return "names of Python not kept";
 	if (sample->python_end == WIRE_PYTHON_CUT)
 		return "more than 128 calls of Python";
 	if (sample->python_end == WIRE_PYTHON_UNREADABLE)
@@ -88,12 +95,12 @@ uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes
 	uint32_t call = STACKS_ROOT;
 	char name[64];
 
-	*end = end_of(sample, ended);
+	mix(&mixed, frames, n);
+	*end = end_of(sample, ended, mixed.unknown);
 	if (strncmp(*end, ends[UNWIND_WHOLE], strlen(ends[UNWIND_WHOLE])) != 0) {
 		snprintf(name, sizeof(name), "(%s)", *end);
 		call = stacks_call(stacks, call, name, "", 0);
 	}
-	mix(&mixed, frames, n);
 	while (mixed.n-- > 0)
 		call = stacks_call(stacks, call, mixed.call[mixed.n].name, mixed.call[mixed.n].path,
 				   mixed.call[mixed.n].line);

@@ -38,7 +38,8 @@ static __noinline int refuse(const struct gpu_hit *h, s32 result)
 	struct wire_gpu_refused *r = NULL;
 
 	find_place(h, &live);
-	h->own->refused = live.place + 1;
+	if (wire_gpu_lacks_memory(h->site->vendor, result))
+		h->own->refused = live.place + 1;
 	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
 	    bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2)
 		r = bpf_ringbuf_reserve(&control, sizeof(*r), 0);

@@ -33,7 +33,8 @@ struct wire_gpu_sums {
 	__u64 generation; /* programs that it has run so far: of their memory, the last one's is
 			     left */
 	__u64 agents;	  /* GPUs that HSA has told of */
-	__u64 refused; /* where its last failed allocation was, + 1; 0: one there succeeded since */
+	__u64 refused; /* where its last allocation lacked memory, + 1; 0: one there succeeded since
+			*/
 };
 
 enum wire_gpu_why {
@@ -62,6 +63,19 @@ enum wire_gpu_vendor {
 	WIRE_GPU_NVIDIA = 1, /* libcuda.so.1 */
 	WIRE_GPU_AMD = 2,    /* libhsa-runtime64.so.1 */
 };
+
+enum {
+	WIRE_CUDA_OUT_OF_MEMORY = 2,	    /* CUDA_ERROR_OUT_OF_MEMORY */
+	WIRE_HSA_OUT_OF_RESOURCES = 0x1008, /* HSA_STATUS_ERROR_OUT_OF_RESOURCES */
+};
+
+/* Whether a call failed for want of memory. What fails otherwise, such as all calls after a kernel
+ * that faulted, is no reason of an end. */
+static inline int wire_gpu_lacks_memory(__u32 vendor, __s32 result)
+{
+	return result ==
+	       (vendor == WIRE_GPU_NVIDIA ? WIRE_CUDA_OUT_OF_MEMORY : WIRE_HSA_OUT_OF_RESOURCES);
+}
 
 /* An allocation that failed. */
 struct wire_gpu_refused {

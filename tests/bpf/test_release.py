@@ -2,6 +2,7 @@
 """What tools/release makes: a program that needs the kernel alone, an archive, a wheel."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,24 @@ def test_carried_library_can_be_loaded(static):
         run = run_qprof("-o", where / "out.yaml", "--", PYTHON, "-c", text,
                         env={"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)})
     assert run.returncode == 0 and "no Python hooks" not in run.stderr, run
+
+
+def test_files_of_others_beside_it(alone, tmp_path, monkeypatch):
+    """In a directory such as /tmp: none of them is taken, as none is where nobody else can write."""
+    where = tmp_path / "shared"
+    where.mkdir()
+    where.chmod(0o1777)
+    monkeypatch.setattr(harness, "QPROF", str(shutil.copy(alone, where)))
+    planted = [where / "libqprof.so.0", where / "share/qprof-bpf/python/hooks/sitecustomize.py"]
+    for path in planted:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("raise SystemExit(77)")
+        for owned in (path, *path.parents):
+            if where in owned.parents:
+                os.chown(owned, NOBODY, NOBODY)
+    text = "import os; print(os.environ['QPROF_LIBRARY'], os.environ['PYTHONPATH'])"
+    run = run_qprof("-q", "-o", tmp_path / "out.yaml", "--", PYTHON, "-c", text)
+    assert run.returncode == 0 and str(where) not in run.stdout and "/hooks" in run.stdout, run
 
 
 def test_same_profile(static, tmp_path, unhurried):

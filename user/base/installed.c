@@ -2,9 +2,11 @@
 #include "base/installed.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/unpacked.h"
@@ -13,6 +15,39 @@
  * build. */
 static const char *const data_dirs[] = {QPROF_DATA_FROM_BIN, "share", NULL};
 static const char *const library_dirs[] = {QPROF_LIB_FROM_BIN, ".", NULL};
+
+#ifdef QPROF_STATIC
+/*
+ * The program may lie anywhere alone, such as in /tmp, where others put files beside it. Of theirs
+ * none is taken: all on the way to a file belongs to root, to us, or to whoever owns the program
+ * and so could have changed that as well.
+ */
+static bool is_trusted(const char *real)
+{
+	char path[PATH_MAX];
+	struct stat program, st;
+	char *slash;
+
+	if (stat("/proc/self/exe", &program))
+		return false;
+	snprintf(path, sizeof(path), "%s", real);
+	do {
+		if (lstat(path, &st) ||
+		    (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX)) ||
+		    (st.st_uid && st.st_uid != geteuid() && st.st_uid != program.st_uid))
+			return false;
+		slash = strrchr(path, '/');
+		*slash = '\0';
+	} while (slash != path);
+	return true;
+}
+#else
+static bool is_trusted(const char *real)
+{
+	(void)real;
+	return true;
+}
+#endif
 
 /* Returns the file in the first folder that has it. */
 static char *find(const char *const *dirs, const char *file)
@@ -31,7 +66,7 @@ static char *find(const char *const *dirs, const char *file)
 	for (; *dirs; dirs++) {
 		int len = snprintf(path, sizeof(path), "%s/%s/%s", self, *dirs, file);
 
-		if (len < (int)sizeof(path) && realpath(path, real))
+		if (len < (int)sizeof(path) && realpath(path, real) && is_trusted(real))
 			return strdup(real);
 	}
 	return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "base/unpacked.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -44,7 +45,9 @@ static bool is_safe(const char *path)
 /* Everybody may read it, whatever the umask is. */
 static bool make_directory(const char *path)
 {
-	return !mkdir(path, 0700) && !chmod(path, 0755);
+	if (mkdir(path, 0700))
+		return errno == EEXIST; /* somebody was faster */
+	return !chmod(path, 0755);
 }
 
 static bool write_file(const char *path, const struct unpacked_file *file)

@@ -14,7 +14,6 @@
 #include "format/recorded.h"
 
 /* CUresult and hsa_status_t */
-enum { CUDA_OUT_OF_MEMORY = 2, HSA_OUT_OF_RESOURCES = 0x1008 };
 
 static void set_allocated(struct recording_gpu *to, const struct profile *p,
 			  const struct profile_gpu *ledger)
@@ -134,7 +133,7 @@ static int set_error(struct recording_gpu_refusal *to, const struct profile_gpu_
 	const bool is_cuda = refusal->vendor == WIRE_GPU_NVIDIA;
 	char text[64];
 
-	if (refusal->result == (is_cuda ? CUDA_OUT_OF_MEMORY : HSA_OUT_OF_RESOURCES))
+	if (wire_gpu_lacks_memory(refusal->vendor, refusal->result))
 		snprintf(text, sizeof(text), "%s",
 			 is_cuda ? "CUDA_ERROR_OUT_OF_MEMORY"
 				 : "HSA_STATUS_ERROR_OUT_OF_RESOURCES");

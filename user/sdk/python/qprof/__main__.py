@@ -6,12 +6,12 @@ import shutil
 import signal
 import sys
 
-# From PREFIX/lib/pythonX.Y/site-packages/qprof.
-_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 4, "bin", "qprof-bpf")
+from . import _prefix
 
 
 def main() -> None:
-    program = shutil.which(os.path.normpath(_BESIDE)) or shutil.which("qprof-bpf")
+    beside = _prefix.below("bin", "qprof-bpf")
+    program = (shutil.which(beside) if beside else None) or shutil.which("qprof-bpf")
     if program is None:
         sys.stderr.write("error: there is no qprof-bpf beside this package or in PATH; install the wheel or the "
                          "package qprof-bpf\n")

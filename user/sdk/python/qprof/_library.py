@@ -8,15 +8,15 @@ or that pip installed with this package, or else libqprof.so.0 wherever the dyna
 import ctypes
 import os
 
-from . import _gpu
+from . import _gpu, _prefix
 
 __all__ = ["begin", "define", "end", "failed", "is_loaded", "item", "listeners", "mark", "metric", "metric_int64",
            "summary", "summary_int64"]
 
 _NAME = "libqprof.so.0"
 
-# From PREFIX/lib/pythonX.Y/site-packages/qprof: the wheel of qprof-bpf puts it into PREFIX/lib.
-_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, _NAME)
+# Where the wheel of qprof-bpf puts it.
+_BESIDE = _prefix.below("lib", _NAME)
 
 
 def _load():

@@ -448,15 +448,13 @@ static bool take_awaited(struct deaths *d, uint32_t tgid, uint32_t signal,
 /* ---- Refused by a GPU -------------------------------------------------------------------------
  */
 
-enum { MAX_REFUSED = 4096 };
-
 int deaths_refuse(struct deaths *d, const struct profile_gpu_refusal *refusal)
 {
 	const struct wire_header of = {.tgid = refusal->tgid, .started_ns = refusal->started_ns};
 	struct gpu_refused *list, *known = refused_to(d, &of);
 
-	if (!known && d->n_refused == MAX_REFUSED) /* processes whose ends were lost */
-		known = &d->refused[refusal->number % MAX_REFUSED];
+	if (!known && d->n_refused == DEATHS_MAX_REFUSED)
+		known = &d->refused[refusal->number % DEATHS_MAX_REFUSED];
 	if (!known) {
 		list = array_reserve(d->refused, d->n_refused, &d->room_for_refused, sizeof(*list));
 		if (!list)

@@ -18,6 +18,8 @@ struct death_list {
 	size_t n, cap;
 };
 
+enum { DEATHS_MAX_REFUSED = 4096 }; /* processes; the ends of some may be lost */
+
 /* What GPUs refused a process last. */
 struct gpu_refused {
 	struct profile_gpu_refusal refusal;

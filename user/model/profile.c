@@ -515,11 +515,9 @@ static int feed_refusal(struct profile *p, const struct wire_gpu_refused *record
 {
 	const struct profile_gpu_refusal *refusal = gpus_refuse(&p->gpus, record);
 
-	if (!refusal)
-		return -ENOMEM;
-	return wire_gpu_lacks_memory(record->vendor, record->result)
-		       ? deaths_refuse(&p->deaths, refusal)
-		       : 0;
+	if (refusal && !wire_gpu_lacks_memory(record->vendor, record->result))
+		return 0;
+	return refusal ? deaths_refuse(&p->deaths, refusal) : -ENOMEM;
 }
 
 int profile_feed(struct profile *p, const struct wire_header *record,

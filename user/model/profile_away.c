@@ -12,6 +12,12 @@ void profile_put_away(struct profile *p)
 	free(p->fed);
 	p->metrics = NULL;
 	p->fed = NULL;
+	/* Of these a profile of a run tells alone, and what is told of checkpoints has come. */
+	deaths_free(&p->deaths);
+	p->deaths = (struct deaths){.n_refused = 0};
+	free(p->gpus.told);
+	p->gpus.told = NULL;
+	p->gpus.n_told = 0;
 }
 
 int profile_take_out(struct profile *p)

@@ -88,20 +88,34 @@ int name_loader(void *unused)
 
 struct search_args {
 	u64 started_ns;
+	u64 change; /* out */
 	u32 tgid, later;
 };
 
-/* Called by the loader before it walks the mappings of a process; or, later: as it puts that off.
+static __always_inline struct proc *find_started(const struct search_args *args)
+{
+	struct proc *proc = find_proc(args->tgid);
+
+	return proc && proc->started_ns == args->started_ns ? proc : NULL;
+}
+
+/*
+ * Called by the loader before it walks the mappings of a process; or, later: as it puts that off.
+ * The search will see the process as of args->change, or a later one. Returns 1 if the process has
+ * ended: its slot may be another's by then, and a change that is read now that one's, which would
+ * go on without a search.
  */
 SEC("syscall")
 int begin_search(struct search_args *args)
 {
-	struct proc *proc = find_proc(args->tgid);
+	struct proc *proc = find_started(args);
 
-	if (!proc || proc->started_ns != args->started_ns)
+	if (!proc)
 		return 1;
 	__sync_lock_test_and_set(&proc->search, args->later ? SEARCH_LATER : SEARCH_NONE);
-	return 0;
+	args->change = *(volatile u64 *)&machine.changes;
+	/* It had its slot until now, so whoever has it next makes a later change. */
+	return !find_started(args);
 }
 
 /*

@@ -116,6 +116,43 @@ def test_first_runs_of_static_programs(unhurried, tmp_path, launcher):
         assert steps == once * runs or is_warned(run.profile), run.profile["quality"]
 
 
+LATE = """
+import os, signal, sys, time
+
+def spawn(*argv):
+    pid = os.fork()
+    if not pid:
+        os.execv(argv[0], argv)
+    return pid
+
+for _ in range(3):
+    os.waitpid(spawn("/bin/true"), 0)
+os.kill(os.getppid(), signal.SIGSTOP)
+os.waitpid(spawn("/bin/true"), 0)
+pid = spawn(*sys.argv[1:])
+time.sleep(0.03)
+os.kill(os.getppid(), signal.SIGCONT)
+os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("name", ["prompt", "checkpoints"])
+def test_late_answer_to_an_ended_process(unhurried, tmp_path, name):
+    """
+    The loader is late (stopped for 30 ms). A program that was searched before need not wait, and ends
+    meanwhile; the next one gets its slot, and waits. It is not to take the answer to the first for its own.
+    """
+    copy = tmp_path / "copy"
+    shutil.copy(program(name), copy)
+    run = unhurried("/usr/bin/python3", "-c", LATE, copy, *(["sequence"] if name == "checkpoints" else []))
+    if quality(run.profile)["hasty_starts"]:
+        pytest.skip("the machine is too busy: no program waited")
+    if name == "prompt" and not holds_starts(run.profile):
+        pytest.skip("this kernel does not hold static programs at their starts")
+    expected = run.truth["steps"] if run.truth else ["first", "second", "third", "fourth", "fifth"]
+    assert step_names(run.profile) == expected, f"expected {expected}, got {step_names(run.profile)}"
+
+
 def test_other_root(unhurried, tmp_path):
     """
     In a chroot: its paths mean something else to us, and its dynamic linker is one that makes nobody

@@ -316,7 +316,8 @@ static void arrived(struct capture *c, const struct wire_header *h)
 		discovery_forget_gpu(c->discovery, h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	change = engine_begin_search(c->engine, h->tgid, h->started_ns, false);
+	if (engine_begin_search(c->engine, h->tgid, h->started_ns, false, &change))
+		return;
 	complete = discovery_search_process(c->discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;

@@ -422,9 +422,11 @@ static void set_timer(const struct discovery *d)
 
 static void put_off(struct discovery *d, struct pace_key process)
 {
+	uint64_t change;
+
 	if (!pacing_put_off(&d->pacing, process, clock_ns(CLOCK_MONOTONIC)))
 		return;
-	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, true);
+	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, true, &change);
 	set_timer(d);
 }
 
@@ -438,9 +440,9 @@ static uint64_t cpu_ns(void)
 static uint64_t search_and_measure(struct discovery *d, struct pace_key process)
 {
 	const uint64_t began = cpu_ns();
-	uint64_t took;
+	uint64_t took, change;
 
-	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, false);
+	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, false, &change);
 	discovery_search_process(d, (pid_t)process.tgid, false);
 	took = cpu_ns() - began;
 	pacing_spend(&d->pacing, process, clock_ns(CLOCK_MONOTONIC), took);

@@ -461,15 +461,18 @@ void engine_forget_linker(struct engine *e, const struct wire_file *file)
 	bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.linkers), file);
 }
 
-uint64_t engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later)
+int engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later,
+			uint64_t *change)
 {
+	/* As begin_search() in mapped.bpf.c knows it. */
 	struct {
-		uint64_t started_ns;
+		uint64_t started_ns, change;
 		uint32_t tgid, later;
 	} args = {.started_ns = started_ns, .tgid = tgid, .later = later};
+	const int code = ask(e->bpf->progs.begin_search, &args, sizeof(args));
 
-	ask(e->bpf->progs.begin_search, &args, sizeof(args));
-	return __atomic_load_n(&e->bpf->bss->machine.changes, __ATOMIC_SEQ_CST);
+	*change = args.change;
+	return code;
 }
 
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change)

@@ -148,10 +148,12 @@ int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, u
 
 /*
  * A search of the process's mappings begins: what it maps from now on is told of again. later: it
- * does not yet, and until it does, nothing is told of. Returns the number of the last change that
- * the search will see, for engine_searched().
+ * does not yet, and until it does, nothing is told of. *change: the number of the last change that
+ * the search will see, for engine_searched(). Returns 0; -ESRCH: it has ended, and nobody is to be
+ * told that it was searched; or -errno.
  */
-uint64_t engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later);
+int engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bool later,
+			uint64_t *change);
 /* Lets a process go on that waits for the search of its mappings: see struct wire_mapped. */
 void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 

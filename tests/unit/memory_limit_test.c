@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "kernel/hierarchy.h"
+#include "kernel/memory_limit.h"
 
 #define V1_MEMORY "33 25 0:28 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 #define V1_CPU	  "32 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -88,13 +89,38 @@ static void bad_lines(void **state)
 	check("0::/job\n", "30 24 0:26 / /x rw - cgroup2\n" V2, "/sys/fs/cgroup", "/job", false);
 }
 
+static uint64_t cache_of(const char *text)
+{
+	char stat[512];
+
+	snprintf(stat, sizeof(stat), "%s", text);
+	return memory_stat_cache(stat);
+}
+
+/* Pages that reclaim holds are on no list; what is locked, in tmpfs or in swap is no cache. */
+static void cache_of_a_cgroup(void **state)
+{
+	(void)state;
+	assert_int_equal(cache_of("anon 7\nfile 900\ninactive_file 500\nactive_file 400\n"), 900);
+	assert_int_equal(cache_of("file 900\nshmem 100\ninactive_file 50\nactive_file 30\n"), 800);
+	assert_int_equal(cache_of("file 900\nshmem 100\nswapcached 20\nunevictable 700\n"
+				  "inactive_file 60\nactive_file 60\n"),
+			 120);
+	assert_int_equal(cache_of("file 10\nshmem 20\n"), 0);
+	assert_int_equal(cache_of("cache 10\ninactive_file 3\nactive_file 4\n"
+				  "total_cache 90\ntotal_shmem 20\ntotal_inactive_file 30\n"
+				  "total_active_file 20\n"),
+			 70);
+	assert_int_equal(cache_of("\nfile\nfile x\nactive_file 5"), 5);
+	assert_int_equal(cache_of(""), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_hierarchy),
-		cmocka_unit_test(a_part_of_the_hierarchy),
-		cmocka_unit_test(what_cannot_be_seen),
-		cmocka_unit_test(bad_lines),
+		cmocka_unit_test(each_hierarchy),      cmocka_unit_test(a_part_of_the_hierarchy),
+		cmocka_unit_test(what_cannot_be_seen), cmocka_unit_test(bad_lines),
+		cmocka_unit_test(cache_of_a_cgroup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,43 +168,76 @@ static bool read_number(const struct level *level, const char *name, uint64_t *n
 	return read_file(level, name, text, sizeof(text)) && sscanf(text, "%" SCNu64, number) == 1;
 }
 
-uint64_t memory_stat_cache(char *stat)
-{
-	uint64_t own = 0, total = 0, number;
-	bool has_total = false;
-	char *line;
+/* What is read of memory.stat. v1 calls FILE_PAGES "cache". */
+enum stat_key { INACTIVE, ACTIVE, FILE_PAGES, SHMEM, SWAPCACHED, UNEVICTABLE, STAT_KEYS };
 
-	while ((line = strsep(&stat, "\n"))) {
-		if (sscanf(line, "total_inactive_file %" SCNu64, &number) == 1 ||
-		    sscanf(line, "total_active_file %" SCNu64, &number) == 1) {
-			has_total = true;
-			total += number;
-		} else if (sscanf(line, "inactive_file %" SCNu64, &number) == 1 ||
-			   sscanf(line, "active_file %" SCNu64, &number) == 1) {
-			own += number;
-		}
-	}
-	return has_total ? total : own;
+static enum stat_key key_of(const char *name)
+{
+	static const char *const names[STAT_KEYS] = {"inactive_file", "active_file", "file",
+						     "shmem",	      "swapcached",  "unevictable"};
+	enum stat_key key = 0;
+
+	if (!strcmp(name, "cache"))
+		return FILE_PAGES;
+	while (key < STAT_KEYS && strcmp(name, names[key]) != 0)
+		key++;
+	return key;
 }
 
-/* Page cache goes before anybody is killed. */
+static uint64_t above(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/*
+ * Pages that reclaim has taken off the lists for a moment (isolate_lru_folios() in mm/vmscan.c) are
+ * in no list's number: with large folios that may be all of a small cgroup. They are in that of all
+ * pages of files, which has those that cannot be reclaimed besides. Each of the two is a lower
+ * bound.
+ */
+uint64_t memory_stat_cache(char *stat)
+{
+	static const char of_tree[] = "total_"; /* in v1: with the cgroups below */
+	uint64_t own[STAT_KEYS + 1] = {0}, total[STAT_KEYS + 1] = {0}, number, listed, files;
+	const uint64_t *numbers = own;
+	char *line, name[64];
+
+	while ((line = strsep(&stat, "\n"))) {
+		if (sscanf(line, "%63s %" SCNu64, name, &number) != 2)
+			continue;
+		if (!strncmp(name, of_tree, sizeof(of_tree) - 1)) {
+			numbers = total;
+			total[key_of(name + sizeof(of_tree) - 1)] = number;
+		} else {
+			own[key_of(name)] = number;
+		}
+	}
+	listed = numbers[INACTIVE] + numbers[ACTIVE];
+	files = above(numbers[FILE_PAGES],
+		      numbers[SHMEM] + numbers[SWAPCACHED] + numbers[UNEVICTABLE]);
+	return files > listed ? files : listed;
+}
+
+/*
+ * Page cache goes before anybody is killed. While the pages of a file are freed they are in
+ * memory.stat no more, but still charged (truncate_inode_pages_range() takes up to 31 folios at
+ * once): what is used is read once more after it.
+ */
 static bool read_level(const struct level *level, struct memory_room *room)
 {
 	const char *limit_file = level->v1 ? "memory.limit_in_bytes" : "memory.max";
 	const char *used_file = level->v1 ? "memory.usage_in_bytes" : "memory.current";
-	uint64_t limit, used, cache;
+	uint64_t limit, used, after;
 	char stat[STAT_MAX];
 
 	if (!read_number(level, limit_file, &limit) || limit >= NO_LIMIT ||
 	    !read_number(level, used_file, &used) ||
-	    !read_file(level, "memory.stat", stat, sizeof(stat)))
+	    !read_file(level, "memory.stat", stat, sizeof(stat)) ||
+	    !read_number(level, used_file, &after))
 		return false;
-	cache = memory_stat_cache(stat);
-	used = used > cache ? used - cache : 0;
-	*room = (struct memory_room){.of = level->of,
-				     .limit = limit,
-				     .left = used < limit ? limit - used : 0,
-				     .of_cgroup = true};
+	used = above(used < after ? used : after, memory_stat_cache(stat));
+	*room = (struct memory_room){
+		.of = level->of, .limit = limit, .left = above(limit, used), .of_cgroup = true};
 	room->least = room->left;
 	return true;
 }

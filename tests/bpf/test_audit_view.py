@@ -216,7 +216,9 @@ def test_tree_has_children_below_their_parent(view, spawn):
         top = spawn("bash", "-c", script)
         children = [int(pid) for pid in
                     Path(f"/proc/{top.pid}/task/{top.pid}/children").read_text().split()]
-        inner = next(pid for pid in children if "1001" in Path(f"/proc/{pid}/cmdline").read_text())
+        # A child of `top` has its command line until its exec.
+        inner = next(pid for pid in children
+                     if Path(f"/proc/{pid}/cmdline").read_text().startswith("bash\0-c\0sleep 1001"))
         leaf = int(Path(f"/proc/{inner}/task/{inner}/children").read_text().split()[0])
         try:
             shown.pane.keys("t")

@@ -19,8 +19,8 @@ import pytest
 from harness import wait_for
 
 PAGE = 4096
-LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = (
-    1, 2, 3, 14, 15, 18, 25, 26, 36, 42)
+LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = (
+    1, 2, 3, 14, 15, 17, 18, 25, 26, 36, 42)
 ROOT, PROGRAM = 1, 2
 ENOENT, ENOSYS = 2, 38
 ASYNC_READ = 1  # a reader waits for the page, as on a disk, not for the answer
@@ -73,7 +73,8 @@ ctypes.CDLL(None).umount2(sys.argv[2].encode(), 1)
 
 
 class SlowProgram:
-    """At .path; .asked is set once somebody waits, until .release()."""
+    """At .path; .asked is set once somebody waits, until .release(). Nor does it say until then how full
+    it is: .sized are those that have asked."""
 
     def __init__(self, program, mount):
         self.content = Path(program).read_bytes()
@@ -81,6 +82,7 @@ class SlowProgram:
         self.mount = mount
         self.path = mount / NAME
         self.asked = threading.Event()
+        self.sized = []
         self.waiting = []
         self.released = False
         self.direct = False  # whoever opens it from now on reads past the page cache
@@ -121,6 +123,8 @@ class SlowProgram:
             waiting, self.waiting = self.waiting, []
         for request in waiting:
             self.read(*request)
+        for unique in self.sized:
+            self.answer(unique, error=ENOSYS)
 
     def take(self, opcode, unique, node, body):
         if opcode == INIT:
@@ -137,6 +141,8 @@ class SlowProgram:
             self.answer(unique, struct.pack("<Q2I", 0, DIRECT_IO if self.direct else KEEP_CACHE, 0))
         elif opcode == READ:
             self.read(unique, *struct.unpack_from("<QI", body, 8))
+        elif opcode == STATFS and not self.released:
+            self.sized.append(unique)
         elif opcode in (RELEASE, FLUSH):
             self.answer(unique)
         elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How processes end badly: by which signal, from whom, for which fault; and what refused them memory."""
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness import AS_NOBODY, CLEAN_ENV, Lines, MIB, NOBODY, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
+from slow_files import SlowProgram
 
 HELD = 16 * MIB
 LIMIT = 256 * MIB
@@ -257,6 +259,18 @@ def test_quota_is_not_used_up(out, limited):
     script = f"exec 3> '{limited[0]}/file'; {program('ends')} abort; exit $?"
     run = profile_command(out, *AS_NOBODY, "bash", "-c", script, status=128 + signal.SIGABRT)
     assert only_end(run)["how"] == "signal", run.profile["ended"]
+
+
+def test_a_file_system_that_does_not_answer(out, tmp_path):
+    """It is asked once how much is left, not for each process that ends with a file of it open for writing."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    deaths = 10
+    with contextlib.closing(SlowProgram(program("idle"), mount)) as slow:
+        run = profile_command(out, "bash", "-c", f"for i in {{1..{deaths}}}; do {program('ends')} abort 3<>'{slow.path}'; "
+                              "done; exit 0")
+        assert len(slow.sized) == 1, f"expected one question, got {len(slow.sized)}"
+    assert [end["how"] for end in run.profile["ended"]] == ["signal"] * deaths, run.profile["ended"]
 
 
 def test_who_may_pass_quotas(out, limited):

@@ -44,11 +44,27 @@ static void test_all_users_together_rest(void **state)
 	assert_true(patience_has(&p, uid, now + PATIENCE_REST_MS));
 }
 
+/* Each answer takes its time, too: a flood of questions to one that answers is no way around. */
+static void test_answers_take_time(void **state)
+{
+	struct patience p = {.most_ms = MOST_MS};
+	const uint64_t now = 50000;
+	uint64_t asked = 0;
+
+	(void)state;
+	for (; asked <= MOST_MS && patience_has(&p, ADA, now); asked++)
+		patience_spend(&p, 1);
+	assert_int_equal(asked, MOST_MS);
+	assert_false(patience_rests(&p, ADA, now));
+	assert_true(patience_has(&p, ADA, now + PATIENCE_REST_MS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_user_rests),
 		cmocka_unit_test(test_all_users_together_rest),
+		cmocka_unit_test(test_answers_take_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@
 #include "capture/wake.h"
 #include "format/run_info.h"
 #include "kernel/discovery.h"
+#include "kernel/file_system.h"
 #include "kernel/engine.h"
 #include "kernel/rings.h"
 
@@ -92,6 +93,7 @@ struct capture {
 	struct engine *engine;
 	struct rings *rings;
 	struct discovery *discovery;
+	struct patience disks; /* with those that are asked how much is left */
 
 	int epoll;
 	struct wake signals, duration, ring, searches;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "capture/limits.h"
 
+#include "capture/capture.h"
 #include "capture/wake.h"
 #include "kernel/file_system.h"
 
@@ -27,10 +28,10 @@ void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid
 bool limits_disk(void *context, const struct wire_written *written, bool as_root,
 		 struct profile_disk *disk)
 {
+	struct capture *c = context;
 	struct file_system_room room;
 
-	(void)context;
-	if (!file_system_of(written, as_root, disk->mount, sizeof(disk->mount), &room))
+	if (!file_system_of(written, as_root, &c->disks, disk->mount, sizeof(disk->mount), &room))
 		return false;
 	disk->size = room.size;
 	disk->left = room.left;

@@ -11,7 +11,7 @@
  * is_apart: some of the tree is in other cgroups, so what it holds tells nothing of these. */
 void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid, bool is_apart);
 
-/* For struct profile_config. */
+/* For struct profile_config and machine_config. context: struct capture. */
 bool limits_disk(void *context, const struct wire_written *written, bool as_root,
 		 struct profile_disk *disk);
 

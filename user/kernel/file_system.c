@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/aside.h"
+#include "base/clock.h"
 
 enum { ANSWER_MS = 200 };
 
@@ -82,21 +83,27 @@ static void answer(void *context, int fd)
 		_exit(1);
 }
 
-static bool ask_aside(struct question *q, struct file_system_room *room)
+static bool ask_aside(struct question *q, struct file_system_room *room, struct patience *patience)
 {
+	const uint64_t began = clock_ms();
 	struct aside aside;
-	bool knows;
+	bool answered, knows;
 
-	if (aside_begin(&aside, answer, NULL, q))
+	if (!patience_has(patience, q->written->device, began) ||
+	    aside_begin(&aside, answer, NULL, q))
 		return false;
-	knows = aside_has_answered(&aside, ANSWER_MS) &&
-		read(aside.fd, room, sizeof(*room)) == sizeof(*room);
+	answered = aside_has_answered(&aside, ANSWER_MS);
+	knows = answered && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
 	aside_end(&aside);
+	if (answered)
+		patience_spend(patience, 1 + clock_ms() - began); /* rounded up */
+	else
+		patience_lose(patience, q->written->device, clock_ms(), clock_ms() - began);
 	return knows;
 }
 
-bool file_system_of(const struct wire_written *written, bool as_root, char *mount, size_t size,
-		    struct file_system_room *room)
+bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
+		    char *mount, size_t size, struct file_system_room *room)
 {
 	struct question q = {written, mount, as_root};
 	bool is_local, is_there;
@@ -106,5 +113,5 @@ bool file_system_of(const struct wire_written *written, bool as_root, char *moun
 		return false;
 	is_there = file_system_find(mounts, written->device, mount, size, &is_local);
 	fclose(mounts);
-	return is_there && (is_local ? ask(&q, room) : ask_aside(&q, room));
+	return is_there && (is_local ? ask(&q, room) : ask_aside(&q, room, patience));
 }

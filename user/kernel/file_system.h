@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "bpf/wire.h"
+#include "kernel/patience.h"
 #include "kernel/quota.h"
 
 struct file_system_room {
@@ -16,12 +17,16 @@ struct file_system_room {
 	struct quota user, group; /* of the owners of the files */
 };
 
+/* What is spent on file systems that somebody else answers for, in ten seconds: patience's. */
+enum { FILE_SYSTEM_MOST_MS = 400 };
+
 /*
- * The file system of these files. as_root: what is kept for root is left, too. Returns false if
- * none of our mounts shows it, or if it does not answer.
+ * The file system of these files. as_root: what is kept for root is left, too. Who answers for it
+ * may be anybody's program (FUSE): it is asked as long as there is patience with its device.
+ * Returns false if none of our mounts shows it, or if it does not answer, or is not asked.
  */
-bool file_system_of(const struct wire_written *written, bool as_root, char *mount, size_t size,
-		    struct file_system_room *room);
+bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
+		    char *mount, size_t size, struct file_system_room *room);
 
 /*
  * Finds the mount by the text of /proc/self/mountinfo. *is_local: it asks nobody else for an

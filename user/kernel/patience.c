@@ -18,9 +18,14 @@ bool patience_rests(const struct patience *p, uid_t uid, uint64_t now_ms)
 	return false;
 }
 
-void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms)
+void patience_spend(struct patience *p, uint64_t took_ms)
 {
 	p->lost_ms += took_ms;
+}
+
+void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms)
+{
+	patience_spend(p, took_ms);
 	p->resting[p->next].uid = uid;
 	p->resting[p->next].until_ms = now_ms + PATIENCE_REST_MS;
 	p->next = (p->next + 1) % PATIENCE_USERS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * patience.h - how long to wait for file systems that do not answer, in all and for each user.
+ * patience.h - how long to wait for file systems that do not answer, in all and for each user (or
+ * whatever else a number stands for).
  * Whose file took too long is not waited for during PATIENCE_REST_MS; and of that time no more than
  * a part is spent waiting, however many users there are.
  *
@@ -30,6 +31,8 @@ struct patience {
 bool patience_has(struct patience *p, uid_t uid, uint64_t now_ms);
 /* Returns true if a file of the user took too long of late. */
 bool patience_rests(const struct patience *p, uid_t uid, uint64_t now_ms);
+/* A file was waited for, for so long; it did answer. */
+void patience_spend(struct patience *p, uint64_t took_ms);
 /* A file of the user was waited for in vain, for so long. */
 void patience_lose(struct patience *p, uid_t uid, uint64_t now_ms, uint64_t took_ms);
 

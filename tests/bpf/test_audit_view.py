@@ -187,7 +187,9 @@ def test_each_key_sorts(view, target, spawn, disk, tmp_path):
         shown.pane.until(lambda lines: row_of(lines, busy.pid)["CPU"] in ("1.5 s", "1.6 s"),
                          "its CPU time")
         lines = sorted_by(shown, "d", "storage", direct)
-        assert row_of(lines, direct.pid)["DISK-R"] == "64.0M"
+        # With the interpreter's own files, where the cache had none of them.
+        stored_read = row_of(lines, direct.pid)["DISK-R"]
+        assert 64 <= float(stored_read.rstrip("M")) < 96, stored_read
         lines = sorted_by(shown, "m", "RSS", largest)
         assert row_of(lines, reader.pid)["READ"] == "96.0M"
         assert row_of(lines, highest.pid)["PEAK"] in ("301M", "302M")

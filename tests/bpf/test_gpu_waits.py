@@ -57,7 +57,9 @@ def test_without_the_option(unhurried):
     """It is told all the same, and the sentence says so."""
     run = unhurried(program("gpu_waits"), "stream", 4, 300)
     phase, = [phase for phase in run.profile["phases"] if phase["name"] == "Wait"]
-    assert phase["gpu_wait_secs"] == near(of_others(phase, 4)), phase
+    # What a call waits for a CPU is no wait for the GPU.
+    most = of_others(phase, 4)
+    assert 0.98 * most - 0.02 - phase["cpu_wait_secs"] <= phase["gpu_wait_secs"] <= 1.02 * most + 0.02, phase
     assert "they waited for a GPU" in slow(run), slow(run)
     text = run_qprof("report", "--width", "200", run.path).stdout
     assert "THREADS BY PHASE" in text and "FOR GPU" in text.split("THREADS BY PHASE")[1], text

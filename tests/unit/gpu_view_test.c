@@ -86,6 +86,10 @@ static void test_share_of_the_driver(void **state)
 	assert_int_equal(v.gpus.driver_share, 0);
 	gpu_view_compare(&v, &look, 100, is_even, NULL);
 	assert_int_equal(v.gpus.driver_share, 50);
+	look.uses_were_cut = true;
+	gpu_view_compare(&v, &look, 90, is_even, NULL);
+	assert_int_equal(v.gpus.driver_share, 50);
+	look.uses_were_cut = false;
 	look.n_uses = 0;
 	gpu_view_compare(&v, &look, 100, is_even, NULL);
 	assert_int_equal(v.gpus.driver_share, 50);

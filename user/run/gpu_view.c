@@ -83,7 +83,7 @@ void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t 
 {
 	uint64_t used = 0;
 
-	for (uint32_t i = 0; i < look->n_devices; i++)
+	for (uint32_t i = 0; i < look->n_devices && !look->uses_were_cut; i++)
 		used += used_by_tree(look, i, is_ours, context);
 	if (used > held)
 		v->gpus.driver_share = used - held;

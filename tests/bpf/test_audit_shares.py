@@ -244,12 +244,14 @@ def test_probes_of_one_file(tmp_path):
 
 # Copies of a program, each gone before the next comes: the audit always has probes to let go of.
 CHURN = """
-import os, shutil, signal, subprocess, sys
+import ctypes, os, shutil, signal, subprocess, sys
+libc = ctypes.CDLL(None)
 print("ready", flush=True)
 for n in range(10**9):
     path = f"{sys.argv[2]}/{sys.argv[3]}{n}"
     shutil.copy(sys.argv[1], path)
-    one = subprocess.Popen([path, "mark:one", "exit:0"], stdout=subprocess.PIPE)
+    one = subprocess.Popen([path, "mark:one", "exit:0"], stdout=subprocess.PIPE,
+                           preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG: it waits for us
     for _ in range(2):
         one.stdout.readline()
         one.send_signal(signal.SIGUSR1)

@@ -111,9 +111,10 @@ static void take(struct gpu_listener *g)
 	gpu_view_take(&g->view, &g->look, asked_ns, is_ours, g);
 	compare(g);
 	if (g->look.uses_were_cut)
-		capture_warn(g->capture, "what GPUs have in use",
-			     "so many processes use them that some were left out: what they have for "
-			     "the processes of the tree may be more");
+		capture_warn(
+			g->capture, "what GPUs have in use",
+			"so many processes use them that some were left out: what they have for "
+			"the processes of the tree may be more");
 	if (g->view.gpus.n)
 		return;
 	snprintf(why, sizeof(why), "no driver tells of any: %s; %s", g->look.nvidia_why,

@@ -283,9 +283,26 @@ static __always_inline void fill_room(struct wire_room *room, struct task_struct
 				   : BPF_CORE_READ(task, signal, rlim[RLIMIT_MEMLOCK].rlim_cur);
 }
 
+/*
+ * In an audit anybody may end children all day, or send one signals that it never takes. The ring's
+ * other half is kept for starts and ends. Who is in no job will hardly be missed here: user space
+ * keeps the ends of processes in jobs alone.
+ */
+static __always_inline bool has_room(const struct proc *proc)
+{
+	if (!config.audit || bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
+				     bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2)
+		return true;
+	if (proc->job)
+		count(lost_process_events);
+	return false;
+}
+
 static __always_inline void emit(struct wire_ending *e, struct task_struct *task, struct proc *proc,
 				 u32 tid)
 {
+	if (!has_room(proc))
+		return;
 	fill_written(e, task);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
 	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);

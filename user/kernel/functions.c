@@ -12,7 +12,12 @@
 #include "kernel/code.h"
 #include "kernel/elf_symbols.h"
 
-enum { MAX_BUILD_ID = 64, MAX_NOTES = 64 << 10 };
+enum {
+	MAX_BUILD_ID = 64,
+	MAX_NOTES = 64 << 10,
+	/* Symbols that are looked at for all jumps of a file: less than a second. */
+	MAX_STEPS = 1 << 28,
+};
 
 struct table {
 	struct elf_file elf;
@@ -23,6 +28,7 @@ struct functions {
 	struct table own;   /* of the file */
 	struct table debug; /* of its file for debuggers, if that is installed */
 	int debug_fd;	    /* or -1 */
+	size_t steps;	    /* see MAX_STEPS */
 };
 
 /* ---- The file for debuggers -------------------------------------------------------------------
@@ -172,8 +178,10 @@ static uint8_t *read_code(const struct elf_file *f, const struct part *part, uin
 	return NULL;
 }
 
-static const struct symbol *containing(const struct elf_symbols *symbols, uint64_t address)
+static const struct symbol *containing(struct functions *fs, const struct elf_symbols *symbols,
+				       uint64_t address)
 {
+	fs->steps += symbols->count;
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct symbol *s = &symbols->symbol[i];
 
@@ -199,14 +207,16 @@ static void add_part(struct walk *w, const struct symbol *symbol)
  */
 static void follow(struct walk *w, uint64_t address)
 {
-	const struct symbol *symbol;
+	const struct symbol *symbol = NULL;
 
 	for (size_t i = 0; i < w->n_parts; i++)
 		if (address - w->parts[i].address < w->parts[i].size)
 			return;
-	symbol = containing(&w->fs->own.symbols, address);
-	if (!symbol)
-		symbol = containing(&w->fs->debug.symbols, address);
+	/* A file that is made for it has millions of symbols, and as many jumps. */
+	if (w->fs->steps < MAX_STEPS)
+		symbol = containing(w->fs, &w->fs->own.symbols, address);
+	if (!symbol && w->fs->steps < MAX_STEPS)
+		symbol = containing(w->fs, &w->fs->debug.symbols, address);
 	if (symbol)
 		add_part(w, symbol);
 	else

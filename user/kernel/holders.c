@@ -16,10 +16,11 @@
 
 enum {
 	HELD_MS = 100,
-	BUSY_MS = 500, /* while a thread of it waits for nothing but a CPU */
-	LOOK_MS = 20,  /* a program that waits for us takes one who sleeps for 100 ms for gone */
-	LOOKS = 10,    /* in a row, some 100 us each */
-	WALKS = 8,     /* if there are more holders than one walk can tell apart */
+	BUSY_MS = 500,	/* while a thread of it waits for nothing but a CPU */
+	MOST_MS = 1000, /* for all of a file: many may hold theirs for just under HELD_MS */
+	LOOK_MS = 20,	/* a program that waits for us takes one who sleeps for 100 ms for gone */
+	LOOKS = 10,	/* in a row, some 100 us each */
+	WALKS = 8,	/* if there are more holders than one walk can tell apart */
 	TRIES = 100,
 };
 
@@ -132,7 +133,7 @@ enum walked { ALL_LET, SOME_LET, HELD };
 
 /* Waits for those that hold a lock now. Who takes one later is not waited for: it comes and goes.
  */
-static enum walked walk(struct holders *h, uint64_t address)
+static enum walked walk(struct holders *h, uint64_t address, uint64_t until_ms)
 {
 	uint64_t skipped[WIRE_HOLDERS_SKIPPED] = {0};
 
@@ -143,7 +144,7 @@ static enum walked walk(struct holders *h, uint64_t address)
 		if (!look(h->program, &holder) || !holder.mm)
 			return ALL_LET;
 		h->found = (pid_t)holder.tgid;
-		if (!wait_for(h, &holder))
+		if (clock_ms() >= until_ms || !wait_for(h, &holder))
 			return HELD;
 		skipped[n] = holder.mm;
 	}
@@ -154,12 +155,13 @@ bool holders_let(struct holders *h, int fd)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *at = h->program < 0 ? MAP_FAILED : mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	const uint64_t until_ms = clock_ms() + MOST_MS;
 	enum walked walked = SOME_LET;
 
 	if (at == MAP_FAILED)
 		return true;
 	for (int i = 0; i < WALKS && walked == SOME_LET; i++)
-		walked = walk(h, (uintptr_t)at);
+		walked = walk(h, (uintptr_t)at, until_ms);
 	munmap(at, page);
 	return walked == ALL_LET;
 }

@@ -89,29 +89,41 @@ static bool ask_aside(struct question *q, struct file_system_room *room, struct 
 	struct aside aside;
 	bool answered, knows;
 
-	if (!patience_has(patience, q->written->device, began) ||
-	    aside_begin(&aside, answer, NULL, q))
+	if (aside_begin(&aside, answer, NULL, q))
 		return false;
 	answered = aside_has_answered(&aside, ANSWER_MS);
 	knows = answered && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
 	aside_end(&aside);
-	if (answered)
-		patience_spend(patience, 1 + clock_ms() - began); /* rounded up */
-	else
+	if (!answered)
 		patience_lose(patience, q->written->device, clock_ms(), clock_ms() - began);
 	return knows;
 }
 
-bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
-		    char *mount, size_t size, struct file_system_room *room)
+static bool find_and_ask(struct question *q, char *mount, size_t size,
+			 struct file_system_room *room, struct patience *patience)
 {
-	struct question q = {written, mount, as_root};
 	bool is_local, is_there;
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
 
 	if (!mounts)
 		return false;
-	is_there = file_system_find(mounts, written->device, mount, size, &is_local);
+	is_there = file_system_find(mounts, q->written->device, mount, size, &is_local);
 	fclose(mounts);
-	return is_there && (is_local ? ask(&q, room) : ask_aside(&q, room, patience));
+	return is_there && (is_local ? ask(q, room) : ask_aside(q, room, patience));
+}
+
+/* Any answer takes its time, and processes may end as often as their user likes. */
+bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
+		    char *mount, size_t size, struct file_system_room *room)
+{
+	struct question q = {written, mount, as_root};
+	const uint64_t began = clock_ms();
+	bool knows;
+
+	if (!patience_has(patience, written->device, began))
+		return false;
+	knows = find_and_ask(&q, mount, size, room, patience);
+	if (!patience_rests(patience, written->device, clock_ms()))
+		patience_spend(patience, clock_ms() - began);
+	return knows;
 }

@@ -17,7 +17,7 @@ struct file_system_room {
 	struct quota user, group; /* of the owners of the files */
 };
 
-/* What is spent on file systems that somebody else answers for, in ten seconds: patience's. */
+/* What is spent on asking, in ten seconds: patience's. */
 enum { FILE_SYSTEM_MOST_MS = 400 };
 
 /*

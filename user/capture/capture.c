@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "kernel/procfs_aside.h"
 
-enum { SETTLE_MS = 500, ECHO_NS = 1000000000 };
+enum { SETTLE_MS = 500, ECHO_NS = 1000000000, SIGNALS_AT_ONCE = 16 };
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -152,14 +152,20 @@ static bool is_echo(struct capture *c, const struct signalfd_siginfo *info)
 	return echo;
 }
 
+/* Some of them: anybody who opens files for writing has us sent one each, and the rings are read in
+ * between. */
 void capture_handle_signals(struct capture *c)
 {
 	struct signalfd_siginfo info;
 
-	while (read(c->signals.fd, &info, sizeof(info)) == sizeof(info)) {
+	for (int i = 0;
+	     i < SIGNALS_AT_ONCE && read(c->signals.fd, &info, sizeof(info)) == sizeof(info); i++) {
 		if (info.ssi_signo == (uint32_t)SIGRTMIN) {
 			if (c->discovery)
 				discovery_release(c->discovery, info.ssi_fd);
+		} else if (info.ssi_signo == SIGIO) {
+			if (c->discovery)
+				discovery_release_all(c->discovery);
 		} else if (info.ssi_signo == SIGHUP) {
 			reopen_files(c);
 		} else if (!is_echo(c, &info)) {
@@ -194,6 +200,9 @@ static void block_signals(struct capture *c, sigset_t *set)
 	if (c->info.command)
 		sigaddset(set, SIGQUIT); /* a command may live on, as it may after ^C */
 	sigaddset(set, SIGRTMIN);	 /* of a lease: see discovery.h */
+	/* The kernel sends this one where there is no room for another of the above, and it would
+	 * end us: RLIMIT_SIGPENDING; send_sigio_to_task() in fs/fcntl.c. */
+	sigaddset(set, SIGIO);
 	if (reopens_at_hangup(c))
 		sigaddset(set, SIGHUP);
 	sigprocmask(SIG_BLOCK, set, &c->old_mask);
@@ -615,6 +624,7 @@ static void close_all(struct capture *c)
 	close_fd(c->signals.fd);
 	close_fd(c->duration.fd);
 	signal(SIGRTMIN, SIG_IGN); /* a lease that was broken meanwhile */
+	signal(SIGIO, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &c->old_mask, NULL);
 }
 

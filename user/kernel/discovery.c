@@ -89,11 +89,13 @@ static void drop_lease(const struct discovery *d, struct known_file *file)
 static void lease_file(const struct discovery *d, struct known_file *file, int fd, bool below)
 {
 	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	file->leased = false;
 	if (file->lease < 0 || !d->lease_signal || below)
 		return;
 	/* The kernel refuses if somebody is writing it, or the file system has no leases. */
-	if (fcntl(file->lease, F_SETSIG, d->lease_signal) ||
-	    fcntl(file->lease, F_SETLEASE, F_RDLCK))
+	file->leased = !fcntl(file->lease, F_SETSIG, d->lease_signal) &&
+		       !fcntl(file->lease, F_SETLEASE, F_RDLCK);
+	if (!file->leased)
 		log_verbose("no lease on a file: %s", strerror(errno));
 }
 
@@ -139,6 +141,19 @@ void discovery_release(struct discovery *d, int fd)
 		return;
 	warn_of_release(d, fd, file->overlaid);
 	discovery_forget_file(d, file);
+}
+
+void discovery_release_all(struct discovery *d)
+{
+	struct known_file *next;
+
+	for (struct known_file *file = d->files.first; file; file = next) {
+		next = file->hh.next;
+		if (file->lease < 0 || !file->leased || fcntl(file->lease, F_GETLEASE) == F_RDLCK)
+			continue;
+		warn_of_release(d, file->lease, file->overlaid);
+		discovery_forget_file(d, file);
+	}
 }
 
 void discovery_let_go(struct discovery *d)

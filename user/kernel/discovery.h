@@ -72,6 +72,8 @@ void discovery_search_file(struct discovery *d, const char *path);
 
 /* Detaches what is in the file that a lease_signal is about, and lets the writer go on. */
 void discovery_release(struct discovery *d, int fd);
+/* As above, of all files whose lease somebody waits for: a signal did not say which. */
+void discovery_release_all(struct discovery *d);
 
 /*
  * Returns how often a file that a process had mapped was not searched: somebody holds a write lease

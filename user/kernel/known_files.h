@@ -25,6 +25,7 @@ struct known_file {
 	uint64_t held_until_ms; /* not 0: until then nothing is attached, see holders.h */
 	uint32_t group;		/* of what is attached in it */
 	int lease; /* a descriptor of it, of one with probes, that holds a lease if it can; or -1 */
+	bool leased;   /* it does hold one */
 	bool attached; /* anything */
 	bool linker;   /* a dynamic linker */
 	bool overlaid; /* found by way of an overlay mount */

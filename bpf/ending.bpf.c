@@ -284,14 +284,12 @@ static __always_inline void fill_room(struct wire_room *room, struct task_struct
 }
 
 /*
- * In an audit anybody may end children all day, or send one signals that it never takes. The ring's
- * other half is kept for starts and ends. Who is in no job will hardly be missed here: user space
- * keeps the ends of processes in jobs alone.
+ * In an audit anybody may end children all day, or send one signals that it never takes. Who is in
+ * no job will hardly be missed here: user space keeps the ends of processes in jobs alone.
  */
 static __always_inline bool has_room(const struct proc *proc)
 {
-	if (!config.audit || bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
-				     bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2)
+	if (!config.audit || !control_is_half_full())
 		return true;
 	if (proc->job)
 		count(lost_process_events);

@@ -40,8 +40,7 @@ static __noinline int refuse(const struct gpu_hit *h, s32 result)
 	find_place(h, &live);
 	if (wire_gpu_lacks_memory(h->site->vendor, result))
 		h->own->refused = live.place + 1;
-	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
-	    bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2)
+	if (!control_is_half_full())
 		r = bpf_ringbuf_reserve(&control, sizeof(*r), 0);
 	if (!r) {
 		count(gpu.lost);

@@ -316,8 +316,7 @@ static __always_inline bool may_send(const struct writing *w)
 		return false;
 	if (next + burst_ns < now)
 		next = now - burst_ns;
-	if (next <= now && bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) <
-				   bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2) {
+	if (next <= now && !control_is_half_full()) {
 		w->listening->next_ns = next + (u64)RECORD_NS * w->pieces;
 		return true;
 	}

@@ -108,6 +108,13 @@ struct {
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
+/* What a program can send as often as it likes leaves half of `control` to starts and ends. */
+static __always_inline bool control_is_half_full(void)
+{
+	return bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2;
+}
+
 /* Returns what a per-CPU map of one value has on this CPU. */
 static __always_inline void *here(void *map)
 {

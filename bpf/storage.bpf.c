@@ -510,8 +510,7 @@ static long tell_last(struct bpf_map *map, const struct wire_file *file, struct 
 
 	if (s->flags & WIRE_STORED_LAST)
 		return 0;
-	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) >
-	    bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2) {
+	if (control_is_half_full()) {
 		*more = 1;
 		return 1;
 	}

@@ -52,7 +52,9 @@ static size_t let_go(struct discovery *d, bool all)
 		if (file->lease < 0 || file->kept ||
 		    (!all && !file->overlaid && !was_deleted(file)))
 			continue;
-		looks++;
+		/* Who runs it from now on waits for us; who was known before has it mapped. */
+		if (!looks++)
+			engine_forget_code(d->engine);
 		if (is_mapped(d, file)) {
 			known_files_use(&d->files, file);
 			continue;

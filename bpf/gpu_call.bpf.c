@@ -377,6 +377,7 @@ static __noinline int named(const struct gpu_hit *h, u64 ip)
 {
 	struct gpu_name name = {};
 	struct wire_gpu_code *r;
+	const u32 slot = h->proc->slot + config.max_processes;
 	u64 address = 0, change;
 	u32 *call;
 
@@ -395,11 +396,11 @@ static __noinline int named(const struct gpu_hit *h, u64 ip)
 		    h->proc->started_ns);
 	r->address = address;
 	r->change = change;
-	r->slot = h->proc->slot;
+	r->slot = slot;
 	r->call = *call;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	if (!config.audit)
-		hold_until_searched(h->proc->slot, change, ip);
+		hold_until_searched(slot, change, ip);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
  * While the loader says that it loads programs, some seconds are no reason.
  */
 #include "hold.bpf.h"
+#include "inode.bpf.h"
 #include "pids.bpf.h"
 #include "own_stack.bpf.h"
 
@@ -46,10 +47,13 @@ struct {
 	__type(value, u64);
 } known_code SEC(".maps");
 
-/* Slot of a process -> the last of its changes that the loader has searched. */
+/*
+ * Slot of a process -> the last of its changes that the loader has searched. Behind these as many
+ * for the functions of GPUs' libraries: the answer to one question is none to the other.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_PROCESSES);
+	__uint(max_entries, 2 * MAX_PROCESSES);
 	__type(key, u32);
 	__type(value, u64);
 } searched SEC(".maps");
@@ -217,6 +221,8 @@ static long read_program_file(struct task_struct *task, struct vm_area_struct *v
 
 	code->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	code->inode = BPF_CORE_READ(inode, i_ino);
+	code->generation = BPF_CORE_READ(inode, i_generation);
+	code->changed_ns = change_time(inode);
 	return 0;
 }
 
@@ -230,7 +236,7 @@ static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, stru
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	u64 *searched_ns;
 
-	code->device = code->inode = 0; /* stays so if another thread is changing the mappings */
+	*code = (struct wire_code){}; /* stays so if another thread is changing the mappings */
 	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), read_program_file,
 		     code, 0);
 	code->exec_vm = exec_vm;

@@ -9,25 +9,10 @@
  * Example: two containers share a layer on device 8:1, where libc.so.6 is inode 5000. stat(2) in
  * them says 0:52 inode 5000 and 0:60 inode 5000; both mappings are of 8:1 inode 5000.
  */
+#include "inode.bpf.h"
 #include "state.bpf.h"
 
 u64 asked_address; /* not 0: only the mapping that begins there, executable or not */
-
-static __always_inline u64 change_time(struct inode *inode)
-{
-	struct inode___since_6_11 *newest = (void *)inode;
-	struct inode___since_6_6 *newer = (void *)inode;
-	struct inode___old *old = (void *)inode;
-
-	if (bpf_core_field_exists(newest->i_ctime_sec))
-		return BPF_CORE_READ(newest, i_ctime_sec) * 1000000000ull +
-		       (BPF_CORE_READ(newest, i_ctime_nsec) & ~I_CTIME_QUERIED);
-	if (bpf_core_field_exists(newer->__i_ctime))
-		return BPF_CORE_READ(newer, __i_ctime.tv_sec) * 1000000000ull +
-		       BPF_CORE_READ(newer, __i_ctime.tv_nsec);
-	return BPF_CORE_READ(old, i_ctime.tv_sec) * 1000000000ull +
-	       BPF_CORE_READ(old, i_ctime.tv_nsec);
-}
 
 /* Returns true if anything maps the file besides the mapping that is looked at. */
 static __always_inline bool is_mapped_elsewhere(struct inode *inode)

@@ -104,7 +104,7 @@ struct wire_gpu_code {
 	struct wire_header h;
 	__u64 address;
 	__u64 change; /* as in struct wire_mapped */
-	__u32 slot;   /* of the process */
+	__u32 slot;   /* where it waits for the answer: see `searched` in mapped.bpf.c */
 	__u32 call;   /* the function: index of a struct wire_gpu_call */
 };
 

@@ -52,8 +52,8 @@ static void apply(const struct capacity *c, struct qprof_bpf *bpf)
 {
 	const uint32_t cpus = c->cpus < WIRE_GROUP_CPUS ? c->cpus : WIRE_GROUP_CPUS;
 	struct bpf_map *const of_processes[] = {
-		bpf->maps.procs, bpf->maps.slots, bpf->maps.free_slots, bpf->maps.searched,
-		bpf->maps.works, bpf->maps.mms,	  bpf->maps.free_mms,	bpf->maps.mm_slots,
+		bpf->maps.procs, bpf->maps.slots,    bpf->maps.free_slots, bpf->maps.works,
+		bpf->maps.mms,	 bpf->maps.free_mms, bpf->maps.mm_slots,
 	};
 
 	bpf->rodata->config.max_processes = c->processes;
@@ -62,6 +62,7 @@ static void apply(const struct capacity *c, struct qprof_bpf *bpf)
 	bpf->rodata->config.blocks = c->blocks;
 	for (size_t i = 0; i < sizeof(of_processes) / sizeof(*of_processes); i++)
 		bpf_map__set_max_entries(of_processes[i], c->processes);
+	bpf_map__set_max_entries(bpf->maps.searched, 2 * c->processes);
 	bpf_map__set_max_entries(bpf->maps.block_of, c->processes * c->groups / 2);
 	bpf_map__set_max_entries(bpf->maps.blocks, c->blocks);
 	bpf_map__set_max_entries(bpf->maps.free_blocks, c->blocks);

@@ -131,13 +131,20 @@ static void warn_of_release(struct discovery *d, int fd, bool overlaid)
 			   "it by then may miss checkpoints of it");
 }
 
+/* Returns true if somebody waits for us to give up the lease (fcntl(2), F_GETLEASE). */
+static bool is_awaited(const struct known_file *file)
+{
+	return file->lease >= 0 && file->leased && fcntl(file->lease, F_GETLEASE) != F_RDLCK;
+}
+
 void discovery_release(struct discovery *d, int fd)
 {
 	struct known_file *file = d->files.first;
 
 	while (file && file->lease != fd)
 		file = file->hh.next;
-	if (!file)
+	/* By now it may be another's descriptor. */
+	if (!file || !is_awaited(file))
 		return;
 	warn_of_release(d, fd, file->overlaid);
 	discovery_forget_file(d, file);
@@ -222,13 +229,20 @@ struct known_file *discovery_note_file(struct discovery *d, const char *path,
 			"no checkpoints");
 		return NULL;
 	}
-	probes_settle(engine_probes(d->engine), &file->key);
 	note_version(file, m);
 	file->attached = false;
 	file->held_until_ms = 0;
 	file->kept = d->keeps;
 	file->group = ++d->groups;
-	return file;
+	if (probes_settle(engine_probes(d->engine), &file->key))
+		return file;
+	/* With both, old and new, each mark would count twice. */
+	d->unsearched++;
+	d->warn(d->context, path,
+		"its probes of before were not removed yet, and it was not searched: it is tried "
+		"again when the next one maps it, a second later");
+	file->held_until_ms = clock_ms() + HELD_MS;
+	return NULL;
 }
 
 /*
@@ -306,6 +320,7 @@ static bool search_anew(struct discovery *d, int fd, const char *path, const str
 	d->content.group = file->group;
 	file->overlaid = mapping_is_overlaid(fd);
 	file->linker = content_is_linker(path);
+	file->gpu = content_is_gpu(path);
 	file->lists = lists;
 	d->content.make_room = d->timer >= 0 ? discovery_make_room : NULL;
 	d->sites.throws = d->timer < 0; /* an audit tells of no ends */

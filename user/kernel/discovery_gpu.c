@@ -38,7 +38,9 @@ void discovery_watch_gpu(struct discovery *d, const struct wire_gpu_code *code)
 	if (!source || procfs_aside_tell_mappings(pid, note_place, &place) || !place.found)
 		return;
 	file = known_files_find(&d->files, &place.mapping.file);
-	if (!file || procfs_aside_mapping_offset(pid, place.mapping.start, &offset))
+	/* In an audit it does not wait, and may run another program by now. */
+	if (!file || !file->gpu || !engine_tracks(d->engine, code->h.tgid, code->h.started_ns) ||
+	    procfs_aside_mapping_offset(pid, place.mapping.start, &offset))
 		return;
 	fd = procfs_aside_open_mapping(pid, place.mapping.start, place.mapping.end);
 	if (fd < 0)

@@ -210,6 +210,7 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 	d->content.group = file->group;
 	d->content.digest = file->digest;
 	file->linker = content_is_linker(path);
+	file->gpu = content_is_gpu(path);
 	file->lists = known | search->lists;
 	if (content_is_gpu(path)) /* what a child loads would end with it */
 		engine_gpu(d->engine, &(struct error){0});

@@ -28,6 +28,7 @@ struct known_file {
 	bool leased;   /* it does hold one */
 	bool attached; /* anything */
 	bool linker;   /* a dynamic linker */
+	bool gpu;      /* a library of a GPU's driver, by its name */
 	bool overlaid; /* found by way of an overlay mount */
 	bool kept;     /* searched before anybody maps it: stays known */
 	UT_hash_handle hh;

@@ -305,11 +305,11 @@ bool probes_leaving(const struct probes *p)
 	return p->removals.first != NULL;
 }
 
-void probes_settle(struct probes *p, const struct wire_file *file)
+bool probes_settle(struct probes *p, const struct wire_file *file)
 {
 	enum { SETTLE_MS = 50 };
 
-	removals_settle(&p->removals, file, SETTLE_MS);
+	return removals_settle(&p->removals, file, SETTLE_MS);
 }
 
 void probes_free(struct probes *p)

@@ -119,7 +119,8 @@ void probes_watch(struct probes *p, int epoll, void (*gone)(void *context, uint3
 void probes_tend(struct probes *p);
 /* Returns true if some group is not gone yet. */
 bool probes_leaving(const struct probes *p);
-/* Before something is attached in the file anew: waits for what is detached from it, for 50 ms. */
-void probes_settle(struct probes *p, const struct wire_file *file);
+/* Before something is attached in the file anew: waits for what is detached from it, for 50 ms.
+ * Returns false if that has not even begun. */
+bool probes_settle(struct probes *p, const struct wire_file *file);
 
 #endif

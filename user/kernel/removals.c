@@ -279,13 +279,14 @@ static struct removal *find(const struct removals *r, const struct wire_file *fi
 	return NULL;
 }
 
-void removals_settle(struct removals *r, const struct wire_file *file, int timeout_ms)
+bool removals_settle(struct removals *r, const struct wire_file *file, int timeout_ms)
 {
 	const uint64_t until = clock_ms() + (uint64_t)timeout_ms;
 	struct removal *removal = find(r, file);
 
 	while (removal && wait_for(r, removal, until))
 		removal = find(r, file);
+	return !removal || removal->child;
 }
 
 /* All that are left, whatever that takes in processes. */

@@ -56,8 +56,12 @@ void removals_add(struct removals *r, const struct removable_group *group,
 		  const struct removable *links, size_t n);
 /* Takes note of what is gone by now. */
 void removals_tend(struct removals *r);
-/* Waits until nothing of that file is being removed, but only so long. */
-void removals_settle(struct removals *r, const struct wire_file *file, int timeout_ms);
+/*
+ * Waits until nothing of that file is being removed, but only so long. Returns false if it has not
+ * even begun. Once it has, no program hits these probes any more as a rule: what takes long is to
+ * wait for those that are in one, who may wait for us.
+ */
+bool removals_settle(struct removals *r, const struct wire_file *file, int timeout_ms);
 /*
  * The end. Waits until all is gone, some 100 ms; at most two seconds since it was to be removed,
  * and if that is over, a moment for what came later. Then says so, and leaves the children to it.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where probes are found: libraries, plugins, after an exec, in other roots, in deleted files."""
 
+import re
 import shutil
 import subprocess
 
@@ -126,6 +127,25 @@ def test_file_overwritten_where_no_signal_can_wait(unhurried, tmp_path):
     said = [warning["what"] for warning in run.profile["quality"]["warnings"]
             if "opened for writing" in warning["why"]]
     assert said == [str(copy)], run.profile["quality"]
+
+
+def test_number_of_a_deleted_file(unhurried, disk):
+    """A program without probes is known by now; its file is deleted, and the next one gets its inode number. It
+    is of the same size, and has probes: it waits all the same."""
+    plain, marked, path = disk / "plain", disk / "marked", disk / "program"
+    shutil.copy(program("checkpoints"), marked)
+    subprocess.run(["objcopy", "--rename-section", ".note.stapsdt=.note.notprobe", marked, plain], check=True)
+    number = f"stat -c %i {path} >&2"
+    script = "; ".join([f"cp {plain} {path}", f"{path} sequence >/dev/null", number, f"rm {path}",
+                        f"cp {marked} {path}", number, f"{path} sequence"])
+    for _ in range(10):
+        run = unhurried("sh", "-ec", script)
+        numbers = re.findall(r"^\d+$", run.stderr, re.M)
+        if len(numbers) == 2 and numbers[0] == numbers[1]:
+            break
+    else:
+        pytest.skip("this file system gives the number to no other file")
+    assert step_names(run.profile) == run.truth["steps"], run.profile["quality"]
 
 
 LATE = """

@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "kernel/file_system.h"
 #include "kernel/mount_paths.h"
 
 static void shown_as(uint32_t device, const char *within, const char *expected)
@@ -73,11 +76,32 @@ static void namespaces(void **state)
 	mount_paths_free(&paths);
 }
 
+/* A process that is gone was in our own namespace, of which nothing is known yet: we can tell. */
+static void gone_from_our_namespace(void **state)
+{
+	struct mount_paths paths = {0};
+	struct stat ours, root;
+	const uint32_t gone = 0x7fffffff; /* no pid is as high */
+	char *path;
+
+	(void)state;
+	assert_int_equal(stat("/proc/self/ns/mnt", &ours), 0);
+	assert_int_equal(stat("/proc", &root), 0);
+	path = mount_paths_find(&paths, gone, (uint32_t)ours.st_ino,
+				file_system_device(major(root.st_dev), minor(root.st_dev)),
+				"/version");
+	assert_non_null(path);
+	assert_string_equal(path, "/proc/version");
+	free(path);
+	mount_paths_free(&paths);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths),
 		cmocka_unit_test(namespaces),
+		cmocka_unit_test(gone_from_our_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

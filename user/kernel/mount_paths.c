@@ -92,11 +92,13 @@ static uint32_t namespace_of(uint32_t tgid)
 	return stat(path, &status) ? 0 : (uint32_t)status.st_ino;
 }
 
-/* Keeps what is known if the process is gone, or in another namespace by now. */
+/*
+ * Keeps what is known if the process is gone, or in another namespace by now: the next who is in
+ * this one may tell.
+ */
 static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 {
 	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
-	uint64_t end_ns;
 	struct mount_list mounts = {0};
 	FILE *mountinfo;
 	char path[64];
@@ -108,13 +110,12 @@ static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 	    !mount_list_read(&mounts, mountinfo)) {
 		mount_list_free(&namespace->mounts);
 		namespace->mounts = mounts;
+		namespace->due_ns = begin_ns + (clock_ns(CLOCK_MONOTONIC) - begin_ns) * (REST + 1);
 	} else {
 		mount_list_free(&mounts);
 	}
 	if (mountinfo)
 		fclose(mountinfo);
-	end_ns = clock_ns(CLOCK_MONOTONIC);
-	namespace->due_ns = end_ns + (end_ns - begin_ns) * REST;
 }
 
 static struct mount_namespace *find_namespace(struct mount_paths *paths, uint32_t number)

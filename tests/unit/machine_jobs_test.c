@@ -183,6 +183,20 @@ static void child_may_be_heard_of_before_its_job(void **state)
 	assert_int_equal(job(t, 0)->processes, 2);
 }
 
+/* An audit that ends asks for the ends of its jobs: the last process of one was exiting just then.
+ */
+static void end_that_is_told_after_the_last_exit_begins_no_job(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 5, 0, "");
+	exited(t, 100, 5);
+	assert_true(t->news.job_is_over);
+	hit(t, WIRE_FINISH, 100, 5, 1, "");
+	assert_int_equal(n_jobs(t), 1);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -193,6 +207,7 @@ int main(void)
 		test(processes_that_outlive_a_job_are_counted_when_it_ends),
 		test(job_whose_end_is_not_heard_of_ends_with_its_last_process),
 		test(child_may_be_heard_of_before_its_job),
+		test(end_that_is_told_after_the_last_exit_begins_no_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,8 +284,8 @@ static __always_inline void fill_room(struct wire_room *room, struct task_struct
 }
 
 /*
- * In an audit anybody may end children all day, or send one signals that it never takes. Who is in
- * no job will hardly be missed here: user space keeps the ends of processes in jobs alone.
+ * In an audit anybody may end children all day, or send one of them signals that it never takes.
+ * What is left out of a process in no job is not counted: user space would not keep it.
  */
 static __always_inline bool has_room(const struct proc *proc)
 {

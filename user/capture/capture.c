@@ -152,8 +152,8 @@ static bool is_echo(struct capture *c, const struct signalfd_siginfo *info)
 	return echo;
 }
 
-/* Some of them: anybody who opens files for writing has us sent one each, and the rings are read in
- * between. */
+/* A few at a time, for the rings to be read in between: whoever opens many files for writing has us
+ * sent a signal for each. */
 void capture_handle_signals(struct capture *c)
 {
 	struct signalfd_siginfo info;
@@ -200,8 +200,8 @@ static void block_signals(struct capture *c, sigset_t *set)
 	if (c->info.command)
 		sigaddset(set, SIGQUIT); /* a command may live on, as it may after ^C */
 	sigaddset(set, SIGRTMIN);	 /* of a lease: see discovery.h */
-	/* The kernel sends this one where there is no room for another of the above, and it would
-	 * end us: RLIMIT_SIGPENDING; send_sigio_to_task() in fs/fcntl.c. */
+	/* The kernel sends this one in its place once RLIMIT_SIGPENDING is reached, and it would
+	 * end us: send_sigio_to_task() in fs/fcntl.c. */
 	sigaddset(set, SIGIO);
 	if (reopens_at_hangup(c))
 		sigaddset(set, SIGHUP);

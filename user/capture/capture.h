@@ -27,8 +27,8 @@
 #include "capture/wake.h"
 #include "format/run_info.h"
 #include "kernel/discovery.h"
-#include "kernel/file_system.h"
 #include "kernel/engine.h"
+#include "kernel/file_system.h"
 #include "kernel/rings.h"
 
 enum { CAPTURE_MAX_WARNINGS = 256, CAPTURE_MAX_NOTES = 16 };
@@ -93,7 +93,7 @@ struct capture {
 	struct engine *engine;
 	struct rings *rings;
 	struct discovery *discovery;
-	struct patience disks; /* with those that are asked how much is left */
+	struct patience disks; /* that are asked how much room they have left */
 
 	int epoll;
 	struct wake signals, duration, ring, searches;

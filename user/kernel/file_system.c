@@ -58,6 +58,7 @@ struct question {
 	const struct wire_written *written;
 	const char *mount;
 	bool as_root;
+	bool hangs; /* out: nobody answered in time */
 };
 
 /* Returns false if nobody knows: a file system that is not of storage has no size. */
@@ -83,24 +84,21 @@ static void answer(void *context, int fd)
 		_exit(1);
 }
 
-static bool ask_aside(struct question *q, struct file_system_room *room, struct patience *patience)
+static bool ask_aside(struct question *q, struct file_system_room *room)
 {
-	const uint64_t began = clock_ms();
 	struct aside aside;
-	bool answered, knows;
+	bool knows;
 
 	if (aside_begin(&aside, answer, NULL, q))
 		return false;
-	answered = aside_has_answered(&aside, ANSWER_MS);
-	knows = answered && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
+	q->hangs = !aside_has_answered(&aside, ANSWER_MS);
+	knows = !q->hangs && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
 	aside_end(&aside);
-	if (!answered)
-		patience_lose(patience, q->written->device, clock_ms(), clock_ms() - began);
 	return knows;
 }
 
 static bool find_and_ask(struct question *q, char *mount, size_t size,
-			 struct file_system_room *room, struct patience *patience)
+			 struct file_system_room *room)
 {
 	bool is_local, is_there;
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -109,21 +107,25 @@ static bool find_and_ask(struct question *q, char *mount, size_t size,
 		return false;
 	is_there = file_system_find(mounts, q->written->device, mount, size, &is_local);
 	fclose(mounts);
-	return is_there && (is_local ? ask(q, room) : ask_aside(q, room, patience));
+	return is_there && (is_local ? ask(q, room) : ask_aside(q, room));
 }
 
 /* Any answer takes its time, and processes may end as often as their user likes. */
 bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
 		    char *mount, size_t size, struct file_system_room *room)
 {
-	struct question q = {written, mount, as_root};
+	struct question q = {.written = written, .mount = mount, .as_root = as_root};
 	const uint64_t began = clock_ms();
+	uint64_t now;
 	bool knows;
 
 	if (!patience_has(patience, written->device, began))
 		return false;
-	knows = find_and_ask(&q, mount, size, room, patience);
-	if (!patience_rests(patience, written->device, clock_ms()))
-		patience_spend(patience, clock_ms() - began);
+	knows = find_and_ask(&q, mount, size, room);
+	now = clock_ms();
+	if (q.hangs)
+		patience_lose(patience, written->device, now, now - began);
+	else
+		patience_spend(patience, now - began);
 	return knows;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * patience.h - how long to wait for file systems that do not answer, in all and for each user (or
- * whatever else a number stands for).
+ * patience.h - how long to wait for file systems that do not answer, in all and for each user.
  * Whose file took too long is not waited for during PATIENCE_REST_MS; and of that time no more than
- * a part is spent waiting, however many users there are.
+ * a part is spent waiting, however many users there are. Instead of users there may be devices or
+ * processes: uid is a number, no more.
  *
  * Example: of 250 ms a file and 1 s in all, a user with 100 such files costs 250 ms in ten seconds,
  * and 100 users cost 1 s.

@@ -83,7 +83,9 @@ void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t 
 {
 	uint64_t used = 0;
 
-	for (uint32_t i = 0; i < look->n_devices && !look->uses_were_cut; i++)
+	if (look->uses_were_cut) /* the tree may have more than is seen */
+		return;
+	for (uint32_t i = 0; i < look->n_devices; i++)
 		used += used_by_tree(look, i, is_ours, context);
 	if (used > held)
 		v->gpus.driver_share = used - held;

@@ -137,6 +137,12 @@ static bool is_awaited(const struct known_file *file)
 	return file->lease >= 0 && file->leased && fcntl(file->lease, F_GETLEASE) != F_RDLCK;
 }
 
+static void release(struct discovery *d, struct known_file *file)
+{
+	warn_of_release(d, file->lease, file->overlaid);
+	discovery_forget_file(d, file);
+}
+
 void discovery_release(struct discovery *d, int fd)
 {
 	struct known_file *file = d->files.first;
@@ -146,8 +152,7 @@ void discovery_release(struct discovery *d, int fd)
 	/* By now it may be another's descriptor. */
 	if (!file || !is_awaited(file))
 		return;
-	warn_of_release(d, fd, file->overlaid);
-	discovery_forget_file(d, file);
+	release(d, file);
 }
 
 void discovery_release_all(struct discovery *d)
@@ -156,10 +161,8 @@ void discovery_release_all(struct discovery *d)
 
 	for (struct known_file *file = d->files.first; file; file = next) {
 		next = file->hh.next;
-		if (file->lease < 0 || !file->leased || fcntl(file->lease, F_GETLEASE) == F_RDLCK)
-			continue;
-		warn_of_release(d, file->lease, file->overlaid);
-		discovery_forget_file(d, file);
+		if (is_awaited(file))
+			release(d, file);
 	}
 }
 
@@ -210,6 +213,13 @@ static void note_version(struct known_file *file, const struct wire_mapping *m)
 	file->changed_ns = m->changed_ns;
 }
 
+/* It has no probes for a while. */
+static void leave_alone(struct known_file *file)
+{
+	file->attached = false;
+	file->held_until_ms = clock_ms() + HELD_MS;
+}
+
 struct known_file *discovery_note_file(struct discovery *d, const char *path,
 				       const struct wire_mapping *m)
 {
@@ -236,12 +246,12 @@ struct known_file *discovery_note_file(struct discovery *d, const char *path,
 	file->group = ++d->groups;
 	if (probes_settle(engine_probes(d->engine), &file->key))
 		return file;
-	/* With both, old and new, each mark would count twice. */
+	/* With the old probes and new ones each mark would count twice. */
 	d->unsearched++;
 	d->warn(d->context, path,
-		"its probes of before were not removed yet, and it was not searched: it is tried "
-		"again when the next one maps it, a second later");
-	file->held_until_ms = clock_ms() + HELD_MS;
+		"its old probes were not removed yet, and it was not searched: it is tried again "
+		"when the next one maps it, a second later");
+	leave_alone(file);
 	return NULL;
 }
 
@@ -279,8 +289,7 @@ void discovery_note_held(struct discovery *d)
 void discovery_leave_held(struct discovery *d, struct known_file *file)
 {
 	discovery_note_held(d);
-	file->attached = false;
-	file->held_until_ms = clock_ms() + HELD_MS;
+	leave_alone(file);
 }
 
 /* Something may have been attached. Returns false if the file was replaced meanwhile. */

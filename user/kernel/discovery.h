@@ -77,8 +77,8 @@ void discovery_release_all(struct discovery *d);
 
 /*
  * Returns how often a file that a process had mapped was not searched: somebody holds a write lease
- * on it, its file system did not answer, or we may not open it. It is tried again when a process
- * maps it.
+ * on it, its file system did not answer, its old probes were not removed yet, or we may not open
+ * it. It is tried again when a process maps it.
  */
 uint64_t discovery_unsearched(const struct discovery *d);
 

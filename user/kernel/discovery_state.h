@@ -53,7 +53,7 @@ struct known_file *discovery_find_searched(struct discovery *d, const struct wir
 /*
  * Takes note of a file. If it is known with another content, its probes are detached first: a probe
  * in the middle of an instruction would break a program that runs it. Returns NULL if there is no
- * memory, or there are too many files.
+ * memory, there are too many files, or its old probes wait for their removal (which is counted).
  */
 struct known_file *discovery_note_file(struct discovery *d, const char *path,
 				       const struct wire_mapping *m);

@@ -40,6 +40,7 @@ struct {
 } untracked SEC(".maps");
 
 u32 newly_tracked; /* by the last run of track_existing */
+u32 attaching;	   /* 1: it runs, or will */
 
 static __always_inline void note_untracked(u32 tgid)
 {
@@ -151,20 +152,22 @@ static __always_inline struct proc *draft_proc(u32 flags)
 
 /*
  * Puts a process into the tracked set. mm is NULL if its memory is not counted: it uses its
- * parent's, or it is the command before its exec.
+ * parent's, or it is the command before its exec. Returns NULL if there is no room, or another
+ * program was faster. A process that ran before stays, even if it ends, until settle() has looked.
  */
-static __always_inline void track(struct task_struct *leader, struct mm_struct *mm, u32 ppid,
-				  u32 job, u32 flags, bool waiting, bool shares, u64 expected)
+static __always_inline struct proc *track(struct task_struct *leader, struct mm_struct *mm,
+					  u32 ppid, u32 job, u32 flags, bool waiting, bool shares,
+					  u64 expected)
 {
 	struct wire_tree *tree = tree_of(job);
 	struct proc *proc, *new = draft_proc(flags);
 	u32 tgid = tgid_of(leader), slot;
 
 	if (!tgid || !new) /* no tgid: in an audit, a process outside of our pid namespace */
-		return;
+		return NULL;
 	if (!claim_slot(&free_slots, &machine.slots, &slot)) {
 		note_untracked(tgid);
-		return;
+		return NULL;
 	}
 	new->started_ns = BPF_CORE_READ(leader, start_boottime);
 	new->signal = (u64)BPF_CORE_READ(leader, signal);
@@ -174,16 +177,17 @@ static __always_inline void track(struct task_struct *leader, struct mm_struct *
 	new->slot = slot;
 	new->flags = flags;
 	new->waiting = waiting;
+	new->ended = (flags & WIRE_PROCESS_ATTACHED) != 0;
 	new->told_programs = (flags & WIRE_PROCESS_TOLD) != 0;
 	if (bpf_map_update_elem(&procs, &tgid, new, BPF_NOEXIST)) {
 		bpf_map_push_elem(&free_slots, &slot, 0);
 		if (!find_proc(tgid)) /* else a fork event was faster than our walk */
 			note_untracked(tgid);
-		return;
+		return NULL;
 	}
 	proc = find_proc(tgid);
 	if (!proc)
-		return;
+		return NULL;
 	if (flags & WIRE_PROCESS_ATTACHED) {
 		bury_zombies(proc);
 		count_from_now(proc);
@@ -195,6 +199,7 @@ static __always_inline void track(struct task_struct *leader, struct mm_struct *
 		atomic_add(&tree->targets, 1);
 	set_slot(slot, tgid);
 	emit_process(WIRE_FORK, proc, leader, tid_of(leader), 0);
+	return proc;
 }
 
 /*
@@ -337,11 +342,23 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 		drop_mm(m, key);
 }
 
-/* Runs in one thread, when all have passed their exit events. */
+/* Returns true once, if all threads have passed their exit events. */
+static __always_inline bool is_gone(struct proc *proc, struct task_struct *task)
+{
+	return !BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
+	       !__sync_val_compare_and_swap(&proc->ended, 0, 1);
+}
+
+static __always_inline bool leaves_last(struct proc *proc)
+{
+	return proc->flags & WIRE_PROCESS_TARGET &&
+	       atomic_add(&tree_of(proc->job)->targets, -1) == 1;
+}
+
+/* Runs in the one thread that is_gone() has chosen. */
 static __always_inline void end_process(struct proc *proc, struct task_struct *task)
 {
-	bool last_target = proc->flags & WIRE_PROCESS_TARGET &&
-			   atomic_add(&tree_of(proc->job)->targets, -1) == 1;
+	bool last_target = leaves_last(proc);
 	const u32 code = exit_code(task);
 
 	end_texts(proc, code & 0x7f ? WIRE_TEXT_DEATH : WIRE_TEXT_END, tid_of(task));
@@ -369,25 +386,12 @@ static __always_inline void forget_untracked(struct task_struct *task)
 	bpf_map_delete_elem(&untracked, &tgid);
 }
 
-/*
- * Runs in each thread that exits; from 6.16 on before exit_mm(), with the memory still there, on
- * older kernels after it.
- *
- * do_exit() counts signal->live down before. Several threads may do so before the first of them
- * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
- * one that finds that all have passed, and sets `ended`.
- */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(process_exit, struct task_struct *task)
+/* Moves a thread that exits to its process's `gone`. */
+static __always_inline void leave_process(struct proc *proc, struct task_struct *task)
 {
-	struct proc *proc = find_proc(tgid_of(task));
 	u64 key = (u64)task;
 	u8 yes = 1;
 
-	if (!proc) {
-		forget_untracked(task);
-		return 0;
-	}
 	refresh_sched_clock();
 	atomic_add(&proc->exits_begun, 1);
 	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
@@ -396,8 +400,39 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	if (gpu_waited)
 		end_gpu_wait(proc, bpf_get_current_task());
 	atomic_add(&proc->exits_done, 1);
-	if (!BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
-	    !__sync_val_compare_and_swap(&proc->ended, 0, 1))
+}
+
+/*
+ * Runs in each thread that exits; from 6.16 on before exit_mm(), with the memory still there, on
+ * older kernels after it.
+ *
+ * do_exit() counts signal->live down before. Several threads may do so before the first of them
+ * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
+ * one that finds that all have passed, and sets `ended`.
+ *
+ * During the attach, a thread may find no process that is there a moment later. It is in `passing`
+ * until it has left word in `exited`, so that bury_zombies() can wait for that.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	const bool passes = attaching;
+	struct proc *proc;
+	u64 key = (u64)task;
+	u8 yes = 1;
+
+	if (passes && bpf_map_update_elem(&passing, &key, &yes, BPF_ANY))
+		count(threads_unread);
+	proc = find_proc(tgid_of(task));
+	if (proc)
+		leave_process(proc, task);
+	else if (passes && bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
+		count(threads_unread);
+	if (passes)
+		bpf_map_delete_elem(&passing, &key);
+	if (!proc)
+		forget_untracked(task);
+	else if (is_gone(proc, task))
 		end_process(proc, task);
 	return 0;
 }
@@ -416,6 +451,49 @@ int BPF_PROG(process_free, struct task_struct *task)
 	return 0;
 }
 
+/* Takes the mm of an exec that track_existing() has met: its event may have found no process. */
+static __always_inline void follow_exec(struct proc *proc, struct mm_struct *was,
+					struct mm_struct *now)
+{
+	struct mm_rss *m = find_mm((u64)was);
+
+	if (m && m->tgid == proc->tgid)
+		drop_mm(m, (u64)was);
+	m = memory_of(proc);
+	if (!m || proc->mm != (u64)now)
+		track_mm(proc, now, false, 0);
+}
+
+/* A process has ended while it was put into the tracked set. There is no more to tell of it. */
+static __always_inline void end_at_once(struct proc *proc, struct task_struct *leader)
+{
+	struct mm_rss *m = memory_of(proc);
+
+	/* Its pages may be gone, and the kernel may have freed it as we counted them. */
+	if (m)
+		drop_mm(m, proc->mm);
+	if (leaves_last(proc))
+		finish_run(proc, proc->tgid);
+	emit_process(WIRE_EXIT, proc, leader, proc->tgid, exit_code(leader));
+	forget_process(proc, proc->tgid);
+}
+
+/*
+ * Looks at what happened to a process while it was put into the tracked set: events before that
+ * found nothing to tell of, and those since have left the end to us. mm: what it had before.
+ */
+static __always_inline void settle(struct proc *proc, struct task_struct *leader,
+				   struct mm_struct *mm)
+{
+	struct mm_struct *now = BPF_CORE_READ(leader, mm);
+
+	if (mm && now && now != mm)
+		follow_exec(proc, mm, now);
+	__sync_val_compare_and_swap(&proc->ended, 1, 0);
+	if (is_gone(proc, leader))
+		end_at_once(proc, leader);
+}
+
 /*
  * Tracks the processes that the user named and, run again until newly_tracked stays 0, all their
  * descendants. process_fork is attached before this runs and tracks new ones.
@@ -426,6 +504,7 @@ int track_existing(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task, *leader, *parent;
 	u32 tgid, ppid, *named, flags = WIRE_PROCESS_ATTACHED;
 	struct mm_struct *mm;
+	struct proc *proc;
 	bool shares;
 
 	if (!task)
@@ -453,7 +532,9 @@ int track_existing(struct bpf_iter__task *ctx)
 	/* Whatever it was given at its fork, if it has run no exec since. But the one process that
 	 * the user named has it from nobody who is tracked. */
 	shares = BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC && !(named && config.lone_target);
-	track(leader, mm, ppid, 0, flags, false, shares, 0);
+	proc = track(leader, mm, ppid, 0, flags, false, shares, 0);
+	if (proc)
+		settle(proc, leader, mm);
 	if (config.waits)
 		note_sleeping(task);
 	newly_tracked++;

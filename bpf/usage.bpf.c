@@ -28,6 +28,7 @@ enum {
 	 */
 	FRESH_THREADS = 256,
 	WALKS = 3, /* at most, if processes or threads exit meanwhile */
+	ATTEMPTS_TO_BURY = 4096,
 };
 
 /* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
@@ -110,8 +111,8 @@ int read_process_once(struct wire_usage *usage, struct proc *proc)
 struct exit_walk {
 	u64 signal;
 	u64 node;
-	bool found; /* node is the thread that the walk looks for */
-	bool complete;
+	u32 found;    /* 1: node is the thread that the walk looks for */
+	u32 complete; /* 1; no bool, of which the verifier believes that it may be 255 */
 };
 
 static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *proc)
@@ -120,19 +121,32 @@ static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *pr
 	w->node = first_node(w->signal);
 }
 
-/* Looks for a thread with an exit_state: exit_notify() sets it after the exit event. */
-static long find_zombie(u32 i, struct exit_walk *w)
+/* A thread has an exit_state from exit_notify() on, after the exit event. */
+static long bury_zombie(u32 i, struct exit_walk *w)
 {
 	struct task_struct *t = thread_at(w->node);
+	u64 key = (u64)t;
+	u8 yes = 1;
 
-	if (w->node == list_head(w->signal))
-		return 1;
-	if (BPF_CORE_READ(t, exit_state)) {
-		w->found = true;
+	if (w->node == list_head(w->signal)) {
+		w->complete = 1;
 		return 1;
 	}
+	if (bpf_map_lookup_elem(&passing, &key))
+		return 1;
+	if (BPF_CORE_READ(t, exit_state) && !bpf_map_lookup_elem(&exited, &key) &&
+	    bpf_map_update_elem(&exited, &key, &yes, BPF_NOEXIST))
+		count(threads_unread);
 	w->node = next_node(w->node);
 	return 0;
+}
+
+/* It is over if no thread is within its exit event. That takes less than a microsecond. */
+static long bury(u32 i, struct exit_walk *w)
+{
+	w->node = first_node(w->signal);
+	bpf_loop(WALK_THREADS, bury_zombie, w, 0);
+	return w->complete ? 1 : 0;
 }
 
 /* Looks for a thread that has not passed its exit event. */
@@ -152,23 +166,17 @@ static long find_pending(u32 i, struct exit_walk *w)
 	return 0;
 }
 
-/* Moves one thread: only the leader stays on the list as a zombie, others leave it at once. */
 int bury_zombies(struct proc *proc)
 {
 	struct exit_walk w = {};
-	u8 yes = 1;
-	u64 key;
 
 	if (!proc)
 		return 0;
-	begin_exit_walk(&w, proc);
-	bpf_loop(WALK_THREADS, find_zombie, &w, 0);
-	if (!w.found)
-		return 0;
-	key = (u64)thread_at(w.node);
-	atomic_add_thread(&proc->gone, (struct task_struct *)key);
-	bpf_map_update_elem(&exited, &key, &yes, BPF_ANY);
-	return 1;
+	w.signal = proc->signal;
+	bpf_loop(ATTEMPTS_TO_BURY, bury, &w, 0);
+	if (!w.complete)
+		count(threads_unread);
+	return 0;
 }
 
 int all_threads_gone(struct proc *proc)

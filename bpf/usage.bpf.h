@@ -129,8 +129,8 @@ static __always_inline void count_from_now(struct proc *proc)
 }
 
 /*
- * Adds a leader that exited before its process was tracked to `gone`: no event will do so. Returns
- * 1 if there was one.
+ * Comes when a process that ran before has been put into `procs`. Notes which of its threads had
+ * exited by then: no event will tell of them. Returns 0, as a global function has to.
  */
 int bury_zombies(struct proc *proc);
 

@@ -241,6 +241,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	late_programs_hold(e->bpf);
+	e->bpf->bss->attaching = bpf_program__autoload(e->bpf->progs.track_existing);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -348,17 +349,16 @@ bool engine_needs(void *context, int fd, const char *link)
 int engine_track_existing(struct engine *e, struct error *err)
 {
 	enum { MAX_DEPTH = 256 }; /* each walk reaches at least one generation more */
-	int code;
+	int code = 0;
 
-	for (int walk = 0; walk < MAX_DEPTH; walk++) {
+	for (int walk = 0; walk < MAX_DEPTH && !code; walk++) {
 		e->bpf->bss->newly_tracked = 0;
 		code = iterator_run(e->bpf->progs.track_existing, 0, 0, NULL, NULL);
-		if (code)
-			return error_set(err, "cannot walk the processes: %s", strerror(-code));
 		if (!e->bpf->bss->newly_tracked)
 			break;
 	}
-	return 0;
+	e->bpf->bss->attaching = 0;
+	return code ? error_set(err, "cannot walk the processes: %s", strerror(-code)) : 0;
 }
 
 int engine_track_command(struct engine *e, pid_t pid, struct error *err)

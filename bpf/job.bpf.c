@@ -33,21 +33,23 @@ static __noinline bool has_share(u32 user)
 /* Takes a free job for the user. Returns 0 or enum job_refusal. */
 static __noinline int claim_job(u32 user, u32 *job)
 {
-	u64 at;
-
 	if (!has_share(user))
 		return NO_SHARE;
-	at = atomic_add(&free_jobs.taken, 1);
-	if (at < *(volatile u64 *)&free_jobs.given) {
+	attempts (ATTEMPTS) {
+		u64 at = *(volatile u64 *)&free_jobs.taken;
 		u32 index = free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
 
-		if (index < WIRE_MAX_JOBS) {
-			job_shares.user[index] = user;
-			*job = index;
-			return 0;
-		}
+		if (at >= *(volatile u64 *)&free_jobs.given)
+			return NO_JOB;
+		/* Until we have it, the loader does not write there: the ring has room for all. */
+		if (__sync_val_compare_and_swap(&free_jobs.taken, at, at + 1) != at)
+			continue;
+		if (index >= WIRE_MAX_JOBS)
+			return NO_JOB;
+		job_shares.user[index] = user;
+		*job = index;
+		return 0;
 	}
-	atomic_add(&free_jobs.taken, -1);
 	return NO_JOB;
 }
 
@@ -143,9 +145,11 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 }
 
 struct job_args {
+	u64 started_ns; /* of the process */
 	u32 tgid;
-	u32 root; /* tgid of a process whose job it joins; 0: it begins one */
-	u32 uid;  /* of the process, if it begins one */
+	u32 job; /* that it joins; 0: it begins one */
+	u32 uid; /* of the process, if it begins one */
+	u32 reserved;
 };
 
 /* Returns 0: the process is in a job now, or was before; 1: no such process; or why it begins none,
@@ -153,17 +157,35 @@ struct job_args {
 SEC("syscall")
 int join_job(struct job_args *args)
 {
-	struct proc *proc = find_proc(args->tgid), *root;
+	struct proc *proc = find_proc(args->tgid);
 
-	if (!proc)
+	if (!proc || proc->started_ns != args->started_ns)
 		return 1;
-	if (!args->root)
+	if (!args->job)
 		return begin_job(proc, args->tgid, args->uid);
-	root = find_proc(args->root);
-	if (!root)
-		return 1;
-	if (root->job)
-		move_process(proc, root->job);
+	move_process(proc, args->job);
+	return 0;
+}
+
+static long leave_job(u32 i, u32 *job)
+{
+	struct mm_rss *m = bpf_map_lookup_elem(&mms, &i);
+
+	if (m && m->key && job_of(m->rss) == *job)
+		move_mm(m, 0);
+	return 0;
+}
+
+/*
+ * No process of the job is left. But from 6.16 on an mm is torn down after the exit: what it still
+ * has must not be taken from the next job of that number.
+ */
+SEC("syscall")
+int clear_job(u32 *job)
+{
+	u32 left = *job;
+
+	bpf_loop(machine.mm_slots, leave_job, &left, 0);
 	return 0;
 }
 

@@ -117,12 +117,14 @@ int drop_mm(struct mm_rss *m, u64 key)
 	return 0;
 }
 
-/* Changes the job of a word. Returns the pages in it. */
-static __always_inline s64 move_word(u64 *word, u32 job)
+/* Changes the job of a word. Returns the pages in it, or 0 if it is not (any more) for `from`. */
+static __always_inline s64 move_word(u64 *word, u32 from, u32 job)
 {
 	attempts (ATTEMPTS) {
 		u64 old = *(volatile u64 *)word;
 
+		if (job_of(old) != from)
+			return 0;
 		if (__sync_val_compare_and_swap(word, old, job_word(job, pages_of(old))) == old)
 			return pages_of(old);
 	}
@@ -130,27 +132,26 @@ static __always_inline s64 move_word(u64 *word, u32 job)
 	return 0;
 }
 
+/* Moves what one word of an mm has to another tree's sum of the same. */
+#define MOVE(word)                                                                                 \
+	do {                                                                                       \
+		s64 pages = move_word(&m->word, was, job);                                         \
+		atomic_add(&tree_of(was)->word, -pages);                                           \
+		atomic_add(&tree_of(job)->word, pages);                                            \
+	} while (0)
+
 int move_mm(struct mm_rss *m, u32 job)
 {
-	struct wire_tree *from, *to = tree_of(job);
-	s64 pages;
+	u32 was;
 
 	if (!m)
 		return 0;
-	from = tree_of(job_of(m->rss));
-	pages = move_word(&m->rss, job);
-	atomic_add(&from->rss, -pages);
-	atomic_add(&to->rss, pages);
-	pages = move_word(&m->file, job);
-	atomic_add(&from->file, -pages);
-	atomic_add(&to->file, pages);
-	pages = move_word(&m->swap, job);
-	atomic_add(&from->swap, -pages);
-	atomic_add(&to->swap, pages);
-	pages = move_word(&m->shmem, job);
-	atomic_add(&from->shmem, -pages);
-	atomic_add(&to->shmem, pages);
-	atomic_add(&from->inherited, -m->inherited);
-	atomic_add(&to->inherited, m->inherited);
+	was = job_of(m->rss);
+	MOVE(rss);
+	MOVE(file);
+	MOVE(swap);
+	MOVE(shmem);
+	atomic_add(&tree_of(was)->inherited, -m->inherited);
+	atomic_add(&tree_of(job)->inherited, m->inherited);
 	return 0;
 }

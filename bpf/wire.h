@@ -553,7 +553,7 @@ struct wire_tree {
  */
 struct wire_free_jobs {
 	__u64 given; /* indices put in so far, by the loader alone */
-	__u64 taken; /* indices taken out so far; above `given` only for a moment */
+	__u64 taken; /* indices taken out so far, at most `given` */
 	__u32 job[WIRE_MAX_JOBS];
 };
 

@@ -86,6 +86,32 @@ def test_jobs_that_end_make_room(tmp_path):
     assert not quality(report)["limited_jobs"], quality(report)
 
 
+def test_a_number_of_a_job_that_is_used_again(tmp_path):
+    """From Linux 6.16 on the memory of a job is torn down after its end: that is not taken from the
+    next job of its number."""
+    options = ("--max-jobs", 1, "--checkpoint-limit", 0)
+    with Audit(tmp_path / "audit.yaml", options) as audit, \
+            Target("mark:large", "touch:1024", "exit:0") as large, \
+            Target("touch:64", "loop") as small:
+        searched(large, program("idle"))
+        searched(small, program("idle"))
+        large.go()
+        large.go()
+        held = small.go()["rss_bytes"]
+        small.go()
+        large.tell()
+        assert large.wait() == 0
+        small.tell()
+        small.lines.next()
+        small.process.terminate()
+        assert small.wait() == 0
+        report = audit.stop()
+    assert [job["pid"] for job in report["jobs"]] == [large.pid, small.pid], report["jobs"]
+    rows = [row["cpu_memory_bytes"] for row in report["jobs"][1]["memory_usage"]]
+    assert min(rows) >= held - 256 * harness.KIB, (
+        f"expected at least {held} bytes in each row, got {min(rows)} in one of {len(rows)}")
+
+
 GREEDY = """
 import socket, sys, time
 address = sys.argv[1]

@@ -10,17 +10,18 @@
 #include "machine_fed.h"
 
 struct joined {
-	uint32_t tgids[8], members[8];
+	uint32_t tgids[8], jobs[8];
 	size_t n;
 };
 
-static void note_join(void *context, uint32_t tgid, uint32_t member)
+static void note_join(void *context, const struct profile_process *process,
+		      const struct machine_job *job)
 {
 	struct joined *joined = context;
 
 	assert_true(joined->n < 8);
-	joined->tgids[joined->n] = tgid;
-	joined->members[joined->n++] = member;
+	joined->tgids[joined->n] = process->tgid;
+	joined->jobs[joined->n++] = job->index;
 }
 
 static void descendants_from_before_join(void **state)
@@ -40,7 +41,7 @@ static void descendants_from_before_join(void **state)
 	machine_join_descendants(t->m, t->news.job, note_join, &joined);
 	assert_int_equal(joined.n, 3);
 	for (size_t i = 0; i < joined.n; i++) {
-		assert_int_equal(joined.members[i], 100);
+		assert_int_equal(joined.jobs[i], 1);
 		assert_int_not_equal(joined.tgids[i], 104);
 	}
 	assert_ptr_equal(machine_job_of(process(t, 102)), job(t, 0));

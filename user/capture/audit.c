@@ -152,7 +152,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 
 	if (machine_job_of(process) || is_pending(a, process))
 		return -EALREADY;
-	err = engine_begin_job(a->capture.engine, process->tgid, process->uid);
+	err = engine_begin_job(a->capture.engine, process->tgid, process->started_ns, process->uid);
 	if (err)
 		return err;
 	/* The oldest has joined another job meanwhile, or its start was lost. */
@@ -185,12 +185,15 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	c->quality.late_probes += discovery_sites(c->discovery) > sites;
 }
 
-static void join(void *context, uint32_t tgid, uint32_t member)
+static void join(void *context, const struct profile_process *process,
+		 const struct machine_job *job)
 {
 	struct audit *a = context;
+	const int err =
+		engine_join_job(a->capture.engine, process->tgid, process->started_ns, job->index);
 
 	/* -ESRCH: the process has just exited. */
-	if (engine_join_job(a->capture.engine, tgid, member) == -ENOSPC)
+	if (err && err != -ESRCH)
 		a->capture.quality.missed_joins++;
 }
 
@@ -219,13 +222,13 @@ static int feed(struct capture *c, const struct wire_header *h)
 			return -ENOMEM;
 	}
 	if (news.joins)
-		join(a, news.process->tgid, news.job->root ? news.job->root->tgid : 0);
+		join(a, news.process, news.job);
 	/* Look the cgroup up while it exists: it may be gone by the time of the report. */
 	if (news.process && (h->kind == WIRE_FORK || h->kind == WIRE_EXEC))
 		cgroups_get(a->cgroups, news.process->cgroup);
 	capture_tell(c, h, &news);
 	if (news.job_is_over)
-		engine_free_job(c->engine, news.job->index);
+		(void)engine_free_job(c->engine, news.job->index);
 	return 0;
 }
 

@@ -108,11 +108,21 @@ static uint64_t tick_ns(void)
 	return tick.tv_sec * 1000000000ull + tick.tv_nsec;
 }
 
+/* Puts a job into the ring of those that are free. */
+static void offer_job(struct engine *e, uint32_t job)
+{
+	struct wire_free_jobs *jobs = &e->bpf->bss->free_jobs;
+
+	e->bpf->bss->job_shares.user[job % WIRE_MAX_JOBS] = 0;
+	jobs->job[jobs->given % WIRE_MAX_JOBS] = job;
+	__atomic_store_n(&jobs->given, jobs->given + 1, __ATOMIC_RELEASE);
+}
+
 /* All but job 0, which is for processes in no job. */
 static void fill_free_jobs(struct engine *e, uint32_t most)
 {
 	for (uint32_t job = 1; job < WIRE_MAX_JOBS && job <= most; job++)
-		engine_free_job(e, job);
+		offer_job(e, job);
 }
 
 static int choose_programs(struct engine *e, const struct engine_config *config, struct error *err)
@@ -409,20 +419,22 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
 	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
 
-int engine_begin_job(struct engine *e, uint32_t tgid, uint32_t uid)
+/* As join_job() in job.bpf.c knows it. */
+struct job_args {
+	uint64_t started_ns;
+	uint32_t tgid, job, uid, reserved;
+};
+
+int engine_begin_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t uid)
 {
-	struct {
-		uint32_t tgid, root, uid;
-	} args = {.tgid = tgid, .uid = uid};
+	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .uid = uid};
 
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
-int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root)
+int engine_join_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t job)
 {
-	struct {
-		uint32_t tgid, root, uid;
-	} args = {.tgid = tgid, .root = root};
+	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
 
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
@@ -435,13 +447,15 @@ int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, u
 	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
 }
 
-void engine_free_job(struct engine *e, uint32_t job)
+int engine_free_job(struct engine *e, uint32_t job)
 {
-	struct wire_free_jobs *jobs = &e->bpf->bss->free_jobs;
+	uint32_t answer;
+	const int code = call_program(e->bpf->progs.clear_job, &job, sizeof(job), &answer);
 
-	e->bpf->bss->job_shares.user[job % WIRE_MAX_JOBS] = 0;
-	jobs->job[jobs->given % WIRE_MAX_JOBS] = job;
-	__atomic_store_n(&jobs->given, jobs->given + 1, __ATOMIC_RELEASE);
+	if (code)
+		return code;
+	offer_job(e, job);
+	return 0;
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)

@@ -80,13 +80,16 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
  * a job stays there. Returns 0; -ESRCH: it is not tracked; -ENOSPC: no job is free; -EDQUOT: its
  * user has no more jobs than are left for all others; or -errno.
  */
-int engine_begin_job(struct engine *e, uint32_t tgid, uint32_t uid);
-/* Makes a process join the job of the process root. Returns 0, -ESRCH or -errno. */
-int engine_join_job(struct engine *e, uint32_t tgid, uint32_t root);
+int engine_begin_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t uid);
+/* Makes a process join a job that is not over. Returns 0, -ESRCH or -errno. */
+int engine_join_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t job);
 /* The users that were refused a job, uid + 1 each, and how many checkpoints that left out. */
 const struct wire_job_shares *engine_job_shares(const struct engine *e);
-/* Gives the index of a job that has ended to another. */
-void engine_free_job(struct engine *e, uint32_t job);
+/*
+ * Gives the index of a job of which no process is left to another. Returns 0 or -errno: then it is
+ * not used again, since memory that is still being torn down would be taken from that other job.
+ */
+int engine_free_job(struct engine *e, uint32_t job);
 
 /* In an audit: tells of each tracked process as it is now, with what it has used so far. */
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);

@@ -220,8 +220,7 @@ static struct member *next_below(const struct member *top, const struct member *
 	return at == top ? NULL : at->next;
 }
 
-int machine_join_descendants(struct machine *m, struct machine_job *job,
-			     void (*tell)(void *context, uint32_t tgid, uint32_t member),
+int machine_join_descendants(struct machine *m, struct machine_job *job, machine_joins_fn tell,
 			     void *context)
 {
 	const struct member *root = job->root ? member_of(job->root) : NULL;
@@ -234,7 +233,7 @@ int machine_join_descendants(struct machine *m, struct machine_job *job,
 		if (members_reserve(m))
 			return -ENOMEM;
 		member_join(m, at, (struct job *)job, false);
-		tell(context, process_of(at)->tgid, job->root->tgid);
+		tell(context, process_of(at), job);
 	}
 	return 0;
 }

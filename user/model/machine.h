@@ -111,12 +111,14 @@ void machine_tell(struct machine *m, const struct wire_process *event);
 /* Finds the parents of the processes that were there before, which came in any order. */
 void machine_settle(struct machine *m);
 
+typedef void (*machine_joins_fn)(void *context, const struct profile_process *process,
+				 const struct machine_job *job);
+
 /*
  * Comes when a job has begun: its root's descendants, which were there before, join it. Calls
- * tell(context, tgid, member) for each; member is the root's tgid. Returns 0 or -ENOMEM.
+ * tell() for each. Returns 0 or -ENOMEM.
  */
-int machine_join_descendants(struct machine *m, struct machine_job *job,
-			     void (*tell)(void *context, uint32_t tgid, uint32_t member),
+int machine_join_descendants(struct machine *m, struct machine_job *job, machine_joins_fn tell,
 			     void *context);
 
 /* As profile_mark_gone(), for all processes: if its exit was lost, a process does not count as

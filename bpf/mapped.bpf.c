@@ -287,6 +287,7 @@ static __noinline int wait_for_search(u64 address)
 	/* In this order: the loader's search is as of the number that it reads once it has begun.
 	 */
 	hold.change = atomic_add(&machine.changes, 1) + 1;
+	proc->code_change = hold.change;
 	state = __sync_val_compare_and_swap(&proc->search, SEARCH_NONE, SEARCH_PENDING);
 	if (state == SEARCH_LATER || (state == SEARCH_NONE && !ask_for_search(proc, id, &code)))
 		return 0;

@@ -210,7 +210,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
-	struct proc *proc;
+	struct proc *proc, *new;
 	struct mm_rss *of_parent;
 	u32 job, ppid, told;
 
@@ -235,7 +235,10 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	}
 	of_parent = proc ? memory_of(proc) : NULL;
-	track(child, mm, ppid, job, told, false, true, of_parent ? private_pages(of_parent) : 0);
+	new = track(child, mm, ppid, job, told, false, true,
+		    of_parent ? private_pages(of_parent) : 0);
+	if (new &&proc)
+		new->code_change = proc->code_change;
 	return 0;
 }
 

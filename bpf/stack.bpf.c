@@ -82,6 +82,14 @@ static __always_inline u64 program_of(struct task_struct *task, const struct mm_
 	return m->started_ns ^ BPF_CORE_READ(task, self_exec_id) << 48;
 }
 
+/* A library may be mapped in the place of another of the same size: its linker has told us so. */
+static __always_inline u64 code_of(struct task_struct *task, const struct mm_rss *m)
+{
+	const struct proc *proc = find_proc(m->tgid);
+
+	return BPF_CORE_READ(task, mm, exec_vm) ^ (proc ? proc->code_change << 32 : 0);
+}
+
 static __always_inline void fill_sample(struct wire_stack *s, const struct growing *g,
 					struct task_struct *task, const struct mm_rss *m)
 {
@@ -96,7 +104,7 @@ static __always_inline void fill_sample(struct wire_stack *s, const struct growi
 	s->epoch = g->epoch;
 	s->memory = m->key;
 	s->program = program_of(task, m);
-	s->code = BPF_CORE_READ(task, mm, exec_vm);
+	s->code = code_of(task, m);
 }
 
 static __always_inline void copy_frames(struct wire_stack *s, u32 n, u32 end)

@@ -51,6 +51,7 @@ struct proc {
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
 	u64 window_ns;	   /* begin of the second in which its checkpoints are counted */
 	u64 exec_vm;	   /* executable pages that it had mapped at the last look */
+	u64 code_change;   /* the last of machine.changes that was its own, or its parent's */
 	u64 search;	   /* enum search_state, of its mappings: see mapped.bpf.c */
 };
 

@@ -66,7 +66,7 @@ struct wire_stack {
 	__u64 first_epoch, epoch;    /* of the first and the last of these pages */
 	__u64 memory;		     /* changes when the process executes another program */
 	__u64 program;		     /* the same, and no other process has or had it */
-	__u64 code;		     /* pages of executable mappings */
+	__u64 code;		     /* tells what it had mapped: see code_of() */
 	__u64 regs[WIRE_STACK_REGS]; /* the user's struct pt_regs */
 	__u64 base;		     /* address of stack[0] */
 	__u32 len;		     /* bytes of stack that could be read */

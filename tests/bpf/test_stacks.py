@@ -81,13 +81,13 @@ def assert_all_ended(profile):
     assert sum(ends_of(profile).values()) == stacks["samples"] - stacks["lost_samples"], stacks["ends"]
 
 
-def run_stacks(tmp_path, name, what):
+def run_stacks(tmp_path, name, *what):
     """On one CPU: each CPU has its own samples, and begins a function with what the last one left of a weight.
 
     Again if the machine was so busy that samples were not read in time, or that the program did not wait for its new
     code to be searched: that is counted, and not tested here.
     """
-    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), program(name), what]
+    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), program(name), *what]
     for _ in range(4):
         run = profile_command(tmp_path / "q.yaml", *command, options=["--stacks"])
         assert_all_ended(run.profile)
@@ -112,6 +112,14 @@ def test_functions_by_phase(tmp_path, name):
 def test_threads(tmp_path):
     """Four threads at once share the samples; each is of the thread that touched."""
     run = run_stacks(tmp_path, "stacks", "threads")
+    assert_agrees(run)
+    assert_whole(run.profile)
+
+
+def test_libraries_in_one_place(tmp_path):
+    """dlclose(), and dlopen() of another library of the same size: the kernel maps it where the first was."""
+    opened = [word for name in ("first", "other") for word in (program(f"touches_{name}.so"), f"touch_{name}")]
+    run = run_stacks(tmp_path, "stacks", "opened", *opened, *opened)
     assert_agrees(run)
     assert_whole(run.profile)
 

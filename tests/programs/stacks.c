@@ -4,8 +4,10 @@
  * tell which, are compared with what it prints. Built without frame pointers.
  *
  * Usage: stacks all|threads|deep|lost
+ *        stacks opened LIBRARY FUNCTION LIBRARY FUNCTION   opens them one after the other
  *        stacks exec PROGRAM [ARG...]     touches and becomes that program at once
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/sdt.h>
@@ -146,6 +148,30 @@ KEPT static void touch_before_exec(char *at, size_t size)
 	touch(at, size);
 }
 
+#ifndef WITHOUT_LIBRARIES /* a static program has none */
+/* Libraries of one size, each of which takes the place of the one before. */
+static void open_in_turn(char **library, int n)
+{
+	for (int i = 0; i < n; i++, library += 2) {
+		void *opened = dlopen(library[0], RTLD_NOW);
+		void (*touch_it)(char *, size_t);
+		char name[32];
+
+		if (!opened)
+			die("%s", dlerror());
+		touch_it = (void (*)(char *, size_t))dlsym(opened, library[1]);
+		must(touch_it != NULL);
+		snprintf(name, sizeof(name), "Opened %d", i);
+		DTRACE_PROBE1(qprof, begin, name);
+		touch_it(map(24 * MIB), 24 * MIB);
+		DTRACE_PROBE1(qprof, end, name);
+		printf("%s\"Opened %d\": {\"%s\": 24}", i ? ", " : "{", i, library[1]);
+		must(!dlclose(opened));
+	}
+	puts("}");
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -167,6 +193,10 @@ int main(int argc, char **argv)
 		touch_lost(map(16 * MIB), 16 * MIB);
 		DTRACE_PROBE1(qprof, end, "Lost");
 		printf("{\"Lost\": {\"touch_lost\": 16}}\n");
+#ifndef WITHOUT_LIBRARIES
+	} else if (!strcmp(what, "opened") && argc > 3) {
+		open_in_turn(argv + 2, (argc - 2) / 2);
+#endif
 	} else if (!strcmp(what, "exec") && argc > 2) {
 		touch_before_exec(map(MIB), MIB);
 		execv(argv[2], argv + 2);

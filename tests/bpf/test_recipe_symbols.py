@@ -93,6 +93,17 @@ def test_phases_by_symbol_are_those_by_hand(unhurried, recipe, name, how):
     assert_nothing_lost(run.profile)
 
 
+def test_a_program_that_ran_just_before_as_something_else(unhurried, tmp_path):
+    """Its code is known, and nobody would wait for that; the recipe is of other arguments."""
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE.replace('{executable: "calls*"}', '{executable: "calls*", arguments: "plain"}') + LAYER)
+    run = unhurried("sh", "-c", "for how in tail tail tail plain; do \"$0\" $how 5; done", program("calls"),
+                    options=["--recipe", path, "--recipe", "none"])
+    assert names_of(phases_of(run.profile, "layer.")) == [f"layer.{i + 1}" for i in range(STEPS)]
+    assert matched(run.profile) == [STEPS]
+    assert_nothing_lost(run.profile)
+
+
 def test_times_are_within_a_millisecond(unhurried, recipe, record_property):
     """Of the median step: a machine may take the CPU away even from such a program."""
     steps = 15

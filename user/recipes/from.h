@@ -22,7 +22,7 @@
 
 enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
 
-/* A process that a recipe has recognised, or may yet recognise by its libraries. */
+/* A process that a recipe has recognised, or may yet recognise; or another of its program. */
 struct recipe_user {
 	uint32_t tgid;
 	uint64_t started_ns;
@@ -36,6 +36,7 @@ struct recipe_user {
 	struct begun begun;		       /* phases of all kinds of items */
 	uint32_t told;			       /* what is told of it: enum wire_told */
 	bool asks;			       /* libraries or files may decide which tool it is */
+	bool hinges;			   /* other arguments of its program might be a recipe's */
 	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;			   /* what it runs was recognised by its start, not later */
 	char *modules[PYTHON_MODULES_MAX]; /* of Python, that conditions ask for */

@@ -246,13 +246,15 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 
 	if (user && user->started_ns == exec->h.started_ns)
 		memcpy(now.from_parent, user->from_parent, sizeof(now.from_parent));
-	for (size_t slot = 0; slot < m->n_slots; slot++)
+	for (size_t slot = 0; slot < m->n_slots; slot++) {
 		recipe_user_choose(&now, slot,
 				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
+		now.hinges |= rules_match_asks(m->match[slot], RULE_ARGUMENT);
+	}
 	now.asks = !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
 	if (user)
 		recipe_user_end(m, user);
-	if (!uses_any(&now) && !now.asks && !user)
+	if (!uses_any(&now) && !now.asks && !now.hinges && !user)
 		return;
 	user = recipe_user_get(m, exec->h.tgid, exec->h.started_ns);
 	if (!user)
@@ -262,6 +264,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	user->whole = true;
 	user->told = 0;
 	user->asks = now.asks;
+	user->hinges = now.hinges;
 	memcpy(user->recipes, now.recipes, sizeof(user->recipes));
 	memcpy(user->inherits, now.inherits, sizeof(user->inherits));
 	recipe_user_begin(m, user);
@@ -355,7 +358,7 @@ static bool holds(struct marker *marker, uint32_t tgid)
 {
 	const struct recipe_user *user = recipe_user_of(marker_of(marker), tgid);
 
-	return user && uses_any(user);
+	return user && (uses_any(user) || user->hinges);
 }
 
 /* ---- What they say ----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-from harness import MIB, PYTHON, QPROF_PACKAGE, profile_command, run_qprof
+from harness import AS_NOBODY, MIB, NOBODY, PYTHON, QPROF_PACKAGE, profile_command, run_qprof
+from quotas import QUOTA
 
 LIMIT = 1 << 30
 LONG = "x" * 600
@@ -170,3 +171,20 @@ def test_full_file_system(python, small):
     assert (end["how"], end["refused_by"], end["file_system"]) == ("refused", "file system", str(small)), end
     assert end["left_mb"] == 0 and end["exception"].startswith("OSError: [Errno 28]"), end
     assert f"while 0 B were left of the file system at {small}" in text and "refused more memory" not in text, text
+
+
+def test_over_quota(out, limited):
+    """Whose it is, although the program has closed the file by its end, and may ask for its own quotas only."""
+    path, kind = limited
+    run = profile_command(out, *AS_NOBODY, PYTHON, "-c", textwrap.dedent(SCRIPT) + textwrap.dedent("""
+        held = hold()
+        with open(sys.argv[1] + "/model.bin", "wb") as file:
+            while True: file.write(bytes(1 << 16))
+    """), path, status=1)
+    end = only_end(run.profile)
+    assert end["exception"].startswith("OSError: [Errno 122]"), end
+    assert (end["how"], end["refused_by"], end["file_system"]) == ("refused", "quota", str(path)), end
+    assert (end["quota_of"], end["limit_mb"] * MIB) == (f"{kind} {NOBODY}", QUOTA), end
+    assert 0 <= end["left_mb"] * MIB < QUOTA // 16 and 0 <= QUOTA - end["usage_mb"] * MIB < QUOTA // 16, end
+    text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
+    assert f" were left of the quota of {kind} {NOBODY}, 2.00 MiB, on the file system at {path}" in text, text

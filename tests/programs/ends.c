@@ -21,6 +21,7 @@
  *   ends mappings END        makes mappings
  *   ends address_space END   takes memory, until RLIMIT_AS
  *   ends data END            or RLIMIT_DATA
+ *   ends promised END        or what the machine promises to all
  *   ends locked END          keeps memory from being swapped out, until RLIMIT_MEMLOCK
  *   ends full END FILE       writes to FILE
  *   ends full_map END FILE   makes FILE larger than there is room for, and writes to its mapping
@@ -105,14 +106,20 @@ static void make_mappings(void)
 			return;
 }
 
+/* Nothing is touched. */
+static void map_what_there_is(void)
+{
+	while (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	       MAP_FAILED)
+		;
+}
+
 static void map_memory(int resource)
 {
 	const struct rlimit limit = {LIMIT, LIMIT};
 
 	must(!setrlimit(resource, &limit));
-	while (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
-	       MAP_FAILED)
-		;
+	map_what_there_is();
 }
 
 /* As root it might lock all that it likes. */
@@ -214,6 +221,8 @@ static int end(const char *how, const char *with, const char *path)
 		map_memory(RLIMIT_AS);
 	if (!strcmp(how, "data"))
 		map_memory(RLIMIT_DATA);
+	if (!strcmp(how, "promised"))
+		map_what_there_is();
 	if (!strcmp(how, "locked"))
 		lock_memory();
 	return ends(with);

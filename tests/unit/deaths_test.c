@@ -79,7 +79,20 @@ static bool disk(void *context, const struct wire_written *written, bool as_root
 	return device >= 5 && device <= 7;
 }
 
-static const struct profile_config config = {.page_size = PAGE, .disk = disk};
+static struct profile_quota promised; /* a limit of 0: as much as anybody wants */
+
+static bool committed(void *context, const struct wire_header *ended, uint64_t private_bytes,
+		      struct profile_quota *all)
+{
+	(void)context;
+	(void)ended;
+	*all = promised;
+	all->used += private_bytes;
+	return promised.limit;
+}
+
+static const struct profile_config config = {
+	.page_size = PAGE, .disk = disk, .committed = committed};
 static struct profile_losses losses;
 
 static struct wire_ending signal_to(uint32_t tgid, uint32_t signal, enum wire_sender by,
@@ -233,6 +246,14 @@ static void refusals(void **state)
 	assert_int_equal(refused(mappings, SIGABRT, SIGABRT), PROFILE_MAPPINGS);
 	assert_int_equal(refused(mappings, SIGKILL, SIGKILL), PROFILE_NO_LIMIT);
 	assert_int_equal(refused(mappings, 0, 0), PROFILE_NO_LIMIT);
+	promised = (struct profile_quota){.limit = 10000 * PAGE, .used = 8900 * PAGE};
+	assert_int_equal(refused(plenty, SIGABRT, SIGABRT), PROFILE_OVERCOMMIT);
+	assert_int_equal(refused(plenty, 0, 1 << 8), PROFILE_OVERCOMMIT);
+	assert_int_equal(refused(space, 0, 1 << 8), PROFILE_ADDRESS_SPACE);
+	assert_int_equal(refused(plenty, SIGKILL, SIGKILL), PROFILE_NO_LIMIT);
+	promised.used = 8800 * PAGE;
+	assert_int_equal(refused(plenty, 0, 1 << 8), PROFILE_NO_LIMIT);
+	promised.limit = 0;
 }
 
 static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsuid, bool expected)
@@ -415,6 +436,29 @@ static void exceptions(void **state)
 	deaths_free(&d);
 }
 
+static void exception_over_a_quota(void **state)
+{
+	const struct profile_death *death;
+	struct deaths d = {0};
+
+	(void)state;
+	says(&d, 8, SAID_FAILED, "OSError: [Errno 122]", 0);
+	says(&d, 8, SAID_FULL, "/data", 4096);
+	says(&d, 8, SAID_QUOTA, "of the program", 1);
+	death = &d.sure.deaths[0];
+	assert_int_equal(death->refused_by, PROFILE_FILE_SYSTEM);
+	says(&d, 8, SAID_QUOTA, "group 100", 1 << 20);
+	says(&d, 8, SAID_USED, "", (1 << 20) - 4096);
+	assert_int_equal(death->refused_by, PROFILE_QUOTA_OF_GROUP);
+	assert_int_equal(death->quota_id, 100);
+	assert_int_equal(death->limit, 1 << 20);
+	assert_int_equal(death->usage, (1 << 20) - 4096);
+	assert_int_equal(death->left_bytes, 4096);
+	says(&d, 8, SAID_QUOTA, "user 1000", 1 << 20);
+	assert_int_equal(death->refused_by, PROFILE_QUOTA_OF_USER);
+	deaths_free(&d);
+}
+
 static void exception_of_a_gpu(void **state)
 {
 	struct deaths d = {0};
@@ -521,6 +565,7 @@ int main(void)
 		cmocka_unit_test(exceptions),
 		cmocka_unit_test(exception_is_told_once),
 		cmocka_unit_test(refused_by_gpus),
+		cmocka_unit_test(exception_over_a_quota),
 		cmocka_unit_test(exception_of_a_gpu),
 		cmocka_unit_test(exception_before_a_gpu),
 	};

@@ -244,6 +244,7 @@ static int open_model(struct capture *c)
 		.max_processes = a->options.engine.max_processes,
 		.site_name = capture_site_name,
 		.disk = limits_disk,
+		.committed = limits_committed,
 		.context = c,
 	};
 

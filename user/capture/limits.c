@@ -4,6 +4,7 @@
 #include "capture/capture.h"
 #include "capture/wake.h"
 #include "kernel/file_system.h"
+#include "kernel/overcommit.h"
 
 void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid, bool is_apart)
 {
@@ -37,5 +38,17 @@ bool limits_disk(void *context, const struct wire_written *written, bool as_root
 	disk->left = room.left;
 	disk->user = (struct profile_quota){room.user.limit, room.user.used};
 	disk->group = (struct profile_quota){room.group.limit, room.group.used};
+	return true;
+}
+
+bool limits_committed(void *context, const struct wire_header *ended, uint64_t private_bytes,
+		      struct profile_quota *all)
+{
+	struct overcommit found;
+
+	(void)context;
+	if (!overcommit_read((pid_t)ended->tgid, ended->started_ns, private_bytes, &found))
+		return false;
+	*all = (struct profile_quota){.limit = found.limit, .used = found.committed};
 	return true;
 }

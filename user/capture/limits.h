@@ -14,5 +14,7 @@ void limits_look(struct headroom *h, struct memory_limits *limits, uint32_t tgid
 /* For struct profile_config and machine_config. context: struct capture. */
 bool limits_disk(void *context, const struct wire_written *written, bool as_root,
 		 struct profile_disk *disk);
+bool limits_committed(void *context, const struct wire_header *ended, uint64_t private_bytes,
+		      struct profile_quota *all);
 
 #endif

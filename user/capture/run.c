@@ -282,6 +282,7 @@ static int open_model(struct capture *c)
 		.realtime_offset_ns = realtime_offset_ns(),
 		.site_name = capture_site_name,
 		.disk = limits_disk,
+		.committed = limits_committed,
 		.rank = rank,
 		.place = place,
 		.files = c->options->engine.files,

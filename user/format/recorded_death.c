@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "format/fields.h"
 #include "format/recorded.h"
-#include "model/deaths.h"
+#include "model/refusal.h"
 
 enum { NULL_AREA = 64 << 10 }; /* bytes at address 0 that nobody has: vm.mmap_min_addr */
 

@@ -55,19 +55,24 @@ static long read_status(pid_t pid, const char *key)
 int procfs_memory(struct procfs_memory *memory)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
-	uint64_t total = 0, available = 0;
+	struct procfs_memory kib = {0};
 	char line[128];
 
 	if (!file)
 		return -errno;
-	while ((!total || !available) && fgets(line, sizeof(line), file)) {
-		sscanf(line, "MemTotal: %" SCNu64 " kB", &total);
-		sscanf(line, "MemAvailable: %" SCNu64 " kB", &available);
+	while (!kib.committed && fgets(line, sizeof(line), file)) { /* it is the last of these */
+		sscanf(line, "MemTotal: %" SCNu64 " kB", &kib.total);
+		sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib.available);
+		sscanf(line, "CommitLimit: %" SCNu64 " kB", &kib.commit_limit);
+		sscanf(line, "Committed_AS: %" SCNu64 " kB", &kib.committed);
 	}
 	fclose(file);
-	if (!total)
+	if (!kib.total)
 		return -ENODATA;
-	*memory = (struct procfs_memory){.total = total << 10, .available = available << 10};
+	*memory = (struct procfs_memory){.total = kib.total << 10,
+					 .available = kib.available << 10,
+					 .committed = kib.committed << 10,
+					 .commit_limit = kib.commit_limit << 10};
 	return 0;
 }
 
@@ -97,6 +102,14 @@ static int read_stat(pid_t pid, struct stat_line *stat)
 			    &stat->state, &stat->flags, &stat->start_ticks) != 3)
 		return -ESRCH;
 	return 0;
+}
+
+bool procfs_has_ended(pid_t pid, uint64_t started_ns)
+{
+	struct stat_line stat = {0};
+
+	return read_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       !procfs_is_still(pid, started_ns);
 }
 
 bool procfs_is_runnable(pid_t pid)

@@ -20,6 +20,8 @@ int procfs_check_target(pid_t pid, struct error *err);
 
 /* Returns true if pid is still the process that started then (CLOCK_BOOTTIME), not another. */
 bool procfs_is_still(pid_t pid, uint64_t started_ns);
+/* Returns true if that process has given its memory back: it is a zombie, or gone. */
+bool procfs_has_ended(pid_t pid, uint64_t started_ns);
 /* Returns true if it runs, or waits for nothing but a CPU. */
 bool procfs_is_runnable(pid_t pid);
 
@@ -40,6 +42,9 @@ ssize_t procfs_environ(pid_t pid, char *buffer, size_t size);
 /* Memory of the machine, in bytes. */
 struct procfs_memory {
 	uint64_t total, available;
+	/* What is promised to all, and how much may be where vm.overcommit_memory is 2; 0: the
+	 * kernel does not say. */
+	uint64_t committed, commit_limit;
 };
 /* Returns 0, or -errno. */
 int procfs_memory(struct procfs_memory *memory);

@@ -35,6 +35,8 @@ struct machine_config {
 	const char *(*site_name)(void *context, uint32_t site);
 	bool (*disk)(void *context, const struct wire_written *written, bool as_root,
 		     struct profile_disk *disk);
+	bool (*committed)(void *context, const struct wire_header *ended, uint64_t private_bytes,
+			  struct profile_quota *all);
 	void *context;
 };
 

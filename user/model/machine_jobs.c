@@ -62,6 +62,7 @@ static struct job *new_job(struct machine *m, uint32_t index, uint32_t uid)
 		.no_timeline = true,
 		.site_name = m->config.site_name,
 		.disk = m->config.disk,
+		.committed = m->config.committed,
 		.context = m->config.context,
 	};
 	struct user *user = user_get(m, uid);

@@ -358,6 +358,10 @@ struct profile_config {
 	/* How much room there is for a file. Returns false if nobody knows. */
 	bool (*disk)(void *context, const struct wire_written *written, bool as_root,
 		     struct profile_disk *disk);
+	/* What the machine has promised to all, and may: at the end of a process that had so much
+	 * memory of its own. Returns false if it promises as much as anybody wants. */
+	bool (*committed)(void *context, const struct wire_header *ended, uint64_t private_bytes,
+			  struct profile_quota *all);
 	/* What a process's environment says of its rank. NULL: nobody asks. */
 	struct rank (*rank)(void *context, uint32_t tgid, uint64_t started_ns);
 	/* Returns where the process finds a file, by its path in its file system. The caller frees

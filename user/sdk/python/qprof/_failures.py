@@ -16,7 +16,7 @@ from typing import Any, Iterator, Optional, Tuple
 from . import _bytes, _cut, _library, _listeners, _MAX_BYTES
 
 # Of enum deaths_said in user/model/deaths.h.
-_FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL = range(7)
+_FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL, _QUOTA = range(8)
 
 _MAX_PIECES = 4
 _MAX_FRAMES = 64
@@ -73,9 +73,15 @@ def _tell_reason(error: Any) -> None:
             _say(name, _LIMIT, most)
             _say("", _USED, used)
     elif number == errno.ENOSPC:
-        full = _full_file_system(error)
+        full = next(_full_file_systems(error), None)
         if full:
             _say(full[0], _FULL, full[1])
+    elif number == errno.EDQUOT:
+        quota = _full_quota(error)
+        if quota:
+            _say(quota.mount, _FULL, quota.most - quota.used)
+            _say(quota.whose, _QUOTA, quota.most)
+            _say("", _USED, quota.used)
 
 
 def _fields(path: str) -> dict:
@@ -133,19 +139,40 @@ def _paths(error: OSError) -> Iterator[Any]:
         traceback = traceback.tb_next
 
 
-def _full_file_system(error: OSError) -> Optional[Tuple[str, int]]:
-    """Where it is mounted, and the bytes that are left of it."""
+def _files(error: OSError) -> Iterator[str]:
+    """Paths of what may have had no room."""
     for path in _paths(error):
-        if not isinstance(path, (str, bytes)):
-            continue
-        where = os.path.dirname(os.path.abspath(os.fsdecode(path)))
+        if isinstance(path, (str, bytes)):
+            yield os.path.abspath(os.fsdecode(path))
+
+
+def _mount_of(where: str) -> str:
+    while not os.path.ismount(where):
+        where = os.path.dirname(where)
+    return where
+
+
+def _full_file_systems(error: OSError) -> Iterator[Tuple[str, int]]:
+    """Where each is mounted, and the bytes that are left of it."""
+    for path in _files(error):
+        where = os.path.dirname(path)
         try:
             found = os.statvfs(where)
         except OSError:
             continue
         left = found.f_bavail * found.f_frsize
         if left < _NEARLY_FULL or not found.f_favail and found.f_files:
-            while not os.path.ismount(where):
-                where = os.path.dirname(where)
-            return where, left
+            yield _mount_of(where), left
+
+
+def _full_quota(error: OSError) -> Any:
+    from . import _quota
+
+    for path in _files(error):
+        try:
+            found = _quota.full(path, _mount_of(os.path.dirname(path)))
+        except OSError:
+            continue
+        if found:
+            return found
     return None

@@ -13,7 +13,7 @@ import pytest
 import exporting
 import groups
 import harness
-from quotas import limited  # noqa: F401 pylint: disable=unused-import
+from refusals import limited, sparing  # noqa: F401 pylint: disable=unused-import
 
 
 def pytest_configure(config):

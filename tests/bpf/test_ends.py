@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import AS_NOBODY, CLEAN_ENV, Lines, MIB, NOBODY, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
-from quotas import QUOTA
+from refusals import QUOTA
 from slow_files import SlowProgram
 
 HELD = 16 * MIB
@@ -279,23 +279,6 @@ def test_refused_and_exits(out, what):
     assert end["exit_code"] == 3 and "signal" not in end, end
     assert_refused(out, end, what)
     assert text_of(out).startswith("! Failed with exit status 3, refused more memory, at "), text_of(out)
-
-
-@pytest.fixture
-def sparing():
-    """The machine promises 512 MiB more than it has by now, to all together: to a guest that can be done."""
-    if "QPROF_GUEST" not in os.environ:
-        pytest.skip("in a guest only: other programs would be refused memory, too")
-    settings = {name: Path("/proc/sys/vm", name) for name in ("overcommit_memory", "overcommit_kbytes")}
-    before = {name: path.read_text(encoding="ascii") for name, path in settings.items()}
-    promised = re.search(r"Committed_AS: *([0-9]+)", Path("/proc/meminfo").read_text(encoding="ascii"))
-    try:
-        settings["overcommit_kbytes"].write_text(str(int(promised[1]) + (512 << 10)), encoding="ascii")
-        settings["overcommit_memory"].write_text("2", encoding="ascii")
-        yield
-    finally:
-        for name in ("overcommit_memory", "overcommit_kbytes"):
-            settings[name].write_text(before[name], encoding="ascii")
 
 
 @pytest.mark.usefixtures("sparing")

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from harness import AS_NOBODY, MIB, NOBODY, PYTHON, QPROF_PACKAGE, profile_command, run_qprof
-from quotas import QUOTA
+from refusals import QUOTA
 
 LIMIT = 1 << 30
 LONG = "x" * 600
@@ -188,3 +188,16 @@ def test_over_quota(out, limited):
     assert 0 <= end["left_mb"] * MIB < QUOTA // 16 and 0 <= QUOTA - end["usage_mb"] * MIB < QUOTA // 16, end
     text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
     assert f" were left of the quota of {kind} {NOBODY}, 2.00 MiB, on the file system at {path}" in text, text
+
+
+@pytest.mark.usefixtures("sparing")
+def test_refused_by_the_machine(python):
+    profile, text = python("""
+        held = hold()
+        pieces = []
+        while True: pieces.append(bytearray(1 << 20))
+    """)
+    end = only_end(profile)
+    assert (end["how"], end["refused_by"], end["exception"]) == ("refused", "vm.overcommit_memory", "MemoryError"), end
+    assert end["limit_mb"] * 15 / 16 <= end["usage_mb"] <= end["limit_mb"], end
+    assert "where vm.overcommit_memory allows" in text, text

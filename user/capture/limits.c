@@ -44,10 +44,12 @@ bool limits_disk(void *context, const struct wire_written *written, bool as_root
 bool limits_committed(void *context, const struct wire_header *ended, uint64_t private_bytes,
 		      struct profile_quota *all)
 {
+	const struct capture *c = context;
 	struct overcommit found;
 
-	(void)context;
-	if (!overcommit_read((pid_t)ended->tgid, ended->started_ns, private_bytes, &found))
+	/* An audit waits for nobody's process. */
+	if (!overcommit_read((pid_t)ended->tgid, ended->started_ns, private_bytes,
+			     !c->options->engine.audit, &found))
 		return false;
 	*all = (struct profile_quota){.limit = found.limit, .used = found.committed};
 	return true;

@@ -15,9 +15,10 @@ struct overcommit {
 /*
  * As it was while that process lived, which is about to end, or has ended: private_bytes is what it
  * had mapped private and writable then. Returns false if the machine promises as much as anybody
- * wants, or does not say.
+ * wants, or nobody knows: while the process gives its memory back it waits for that, 50 ms at most,
+ * and not at all if it must not.
  */
-bool overcommit_read(pid_t pid, uint64_t started_ns, uint64_t private_bytes,
+bool overcommit_read(pid_t pid, uint64_t started_ns, uint64_t private_bytes, bool may_wait,
 		     struct overcommit *found);
 
 #endif

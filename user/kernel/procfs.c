@@ -112,6 +112,11 @@ bool procfs_has_ended(pid_t pid, uint64_t started_ns)
 	       !procfs_is_still(pid, started_ns);
 }
 
+bool procfs_has_memory(pid_t pid, uint64_t started_ns)
+{
+	return read_status(pid, "VmSize:") > 0 && procfs_is_still(pid, started_ns);
+}
+
 bool procfs_is_runnable(pid_t pid)
 {
 	struct stat_line stat = {0};

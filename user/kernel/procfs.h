@@ -22,6 +22,8 @@ int procfs_check_target(pid_t pid, struct error *err);
 bool procfs_is_still(pid_t pid, uint64_t started_ns);
 /* Returns true if that process has given its memory back: it is a zombie, or gone. */
 bool procfs_has_ended(pid_t pid, uint64_t started_ns);
+/* Returns true if it has memory: it does not exit yet. */
+bool procfs_has_memory(pid_t pid, uint64_t started_ns);
 /* Returns true if it runs, or waits for nothing but a CPU. */
 bool procfs_is_runnable(pid_t pid);
 

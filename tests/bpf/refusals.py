@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A file system on which a user, or a group, may have little."""
+"""What refuses: a file system on which a user, or a group, may have little; a machine that promises little."""
 
 import ctypes
 import os
+import re
 import struct
 import subprocess
 import tempfile
@@ -48,3 +49,20 @@ def limited(request, disk):
     finally:
         subprocess.run(["umount", path], check=True)
         path.rmdir()
+
+
+@pytest.fixture
+def sparing():
+    """The machine promises 512 MiB more than it has by now, to all together: to a guest that can be done."""
+    if "QPROF_GUEST" not in os.environ:
+        pytest.skip("in a guest only: other programs would be refused memory, too")
+    settings = {name: Path("/proc/sys/vm", name) for name in ("overcommit_memory", "overcommit_kbytes")}
+    before = {name: path.read_text(encoding="ascii") for name, path in settings.items()}
+    promised = re.search(r"Committed_AS: *([0-9]+)", Path("/proc/meminfo").read_text(encoding="ascii"))
+    try:
+        settings["overcommit_kbytes"].write_text(str(int(promised[1]) + (512 << 10)), encoding="ascii")
+        settings["overcommit_memory"].write_text("2", encoding="ascii")
+        yield
+    finally:
+        for name in ("overcommit_memory", "overcommit_kbytes"):
+            settings[name].write_text(before[name], encoding="ascii")

@@ -12,7 +12,7 @@ from harness import assert_near, parse, program, rows, MIB
 QUARK_STEP = ["step", "timestamp", "relative_time_secs", "cpu_memory_mb", "disk_read_mb",
               "disk_write_mb"]
 QUARK_END = ["total_quantization_time_seconds", "peak_memory_mb"]
-QUARK_GPU = ["gpu_memory_mb", "gpu_peak_memory_mb"]
+QUARK_GPU = ["gpu_memory_mb", "peak_gpu_memory_mb"]
 
 OUR_STEP = ["step_peak_memory_mb", "io_read_mb", "io_write_mb", "cpu_time_secs", "pid", "tid"]
 OUR_END = ["main_peak_memory_mb", "total_disk_read_mb", "total_disk_write_mb",
@@ -62,6 +62,7 @@ def test_quark_keys(run):
 def test_no_gpu_keys_without_a_gpu(run):
     for row in rows(run.profile, ends=True):
         assert not set(row) & set(QUARK_GPU), f"GPU keys on a run without one: {row}"
+    assert not set(run.profile) & set(QUARK_GPU), f"GPU keys on a run without one: {sorted(run.profile)}"
 
 
 def test_our_keys(run):

@@ -43,6 +43,7 @@ def assert_rows(profile, truth):
 def assert_totals(profile, truth):
     got = in_bytes(profile, "gpu_peak_memory_mb"), in_bytes(profile, "pinned_host_peak_memory_mb")
     assert got == (truth["peak"], truth["pinned_peak"]), f"expected {truth}, got {got}"
+    assert profile["peak_gpu_memory_mb"] == profile["gpu_peak_memory_mb"]
 
 
 def assert_devices(profile, truth):

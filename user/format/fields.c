@@ -346,6 +346,8 @@ static const struct field totals_fields[] = {
 	 .means =
 		 "what drivers of GPUs counted for the tree beyond what it had allocated there, at "
 		 "a look: their own for contexts and code, and what pools keep"},
+	{FIELD(totals, "peak_gpu_memory_mb", peak_gpu, FIELD_BYTES), .since = 3, .if_any = true,
+	 .means = "gpu_peak_memory_mb, under the key that Quark has for it"},
 	MEMORY_BESIDE(TOTAL_BESIDE, ) USAGE_QUANTITIES(ONLY_TOTAL_FIELD, )
 		USAGE_QUANTITIES(TOTAL_FIELD, )};
 static const char *const totals_first[] = {"total_quantization_time_seconds",

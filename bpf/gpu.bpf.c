@@ -49,6 +49,66 @@ static __always_inline void copy_sums(struct wire_gpu_amount *to, struct wire_gp
 		__builtin_memset(to, 0, WIRE_GPU_PLACES * sizeof(*to));
 }
 
+/*
+ * Returns what a sum is, and notes that a point says so. Another thread may change the sum before
+ * that is noted, and then see no reason for a point. So this looks again: at the end the note is
+ * what the sum is, or whoever has changed it after the last look sees the note.
+ */
+static __always_inline u64 tell_sum(const struct wire_gpu_amount *sum, u64 *told)
+{
+	u64 held = 0;
+
+	_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < 8; i++)
+	{
+		held = *(volatile u64 *)&sum->held;
+		__sync_lock_test_and_set(told, held);
+		if (*(volatile u64 *)&sum->held == held)
+			break;
+	}
+	return held;
+}
+
+/* The time comes before the look at the sums: so points that are in order of time are in the order
+ * of what they say. */
+static __always_inline void fill_point(struct wire_gpu_point *p, struct wire_gpu_sums *tree,
+				       struct wire_gpu_sums *own)
+{
+	u64 highest;
+
+	p->held = tell_sum(&tree->at[WIRE_GPU_ALL], &tree->told);
+	p->pinned = tell_sum(&tree->at[WIRE_GPU_PINNED], &tree->told_pinned);
+	highest = __sync_lock_test_and_set(&tree->highest, p->held);
+	p->highest = highest > p->held ? highest : p->held;
+	atomic_add(&tree->points, 1);
+	p->own_held = own ? tell_sum(&own->at[WIRE_GPU_ALL], &own->told) : 0;
+	p->own_pinned = own ? tell_sum(&own->at[WIRE_GPU_PINNED], &own->told_pinned) : 0;
+	if (own)
+		atomic_add(&own->points, 1);
+}
+
+/* If there is no room, the next point has the highest. */
+int send_gpu_point(struct proc *proc, u32 tid)
+{
+	struct wire_gpu_sums *tree;
+	struct wire_gpu_point *p;
+
+	if (!proc)
+		return 0;
+	tree = gpu_of_tree(proc->job);
+	if (!tree)
+		return 0;
+	p = bpf_ringbuf_reserve(&timeline, sizeof(*p), 0);
+	if (!p) {
+		count(lost_points);
+		return 0;
+	}
+	fill_header(&p->h, WIRE_GPU_POINT, sizeof(*p), proc->job, proc->tgid, tid,
+		    proc->started_ns);
+	fill_point(p, tree, gpu_of_process(proc));
+	bpf_ringbuf_submit(p, timeline_wakeup(p->h.time_ns));
+	return 0;
+}
+
 int send_gpu(struct proc *proc, u32 tid, u32 why)
 {
 	struct wire_gpu_sums *tree, *own;
@@ -60,6 +120,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why)
 	own = gpu_of_process(proc);
 	if (!tree || (why == WIRE_GPU_EXIT && !own))
 		return 0;
+	send_gpu_point(proc, tid);
 	record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	if (!record) {
 		count(gpu.lost);
@@ -96,6 +157,7 @@ int free_all_gpu(struct proc *proc, bool ends)
 	atomic_add(&own->generation, 1);
 	own->agents = 0;
 	own->refused = 0;
+	tell_if_moved(proc, tree, own, proc->tgid);
 	if (!ends)
 		return 0;
 	key.started_ns = proc->started_ns;
@@ -125,7 +187,11 @@ int move_gpu(struct proc *proc, u32 job)
 		const u64 held = own->at[i].held;
 
 		atomic_add(&from->at[i].held, -held);
-		add_to_sum(&to->at[i], held);
+		if (i == WIRE_GPU_ALL)
+			add_to_tree(to, held);
+		else
+			add_to_sum(&to->at[i], held);
 	}
+	tell_if_moved(proc, to, own, proc->tgid);
 	return 0;
 }

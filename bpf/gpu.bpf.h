@@ -9,6 +9,9 @@
  * A sum is one number, to which each call adds in one atomic step, and the step says what the sum
  * is then: so peaks are those of one order of all calls. They are noted when a sum rises. A
  * checkpoint takes the step's peak and leaves what is held now, from which the next step begins.
+ *
+ * A point of the curve takes the highest since the last point in the same way, so no spike is lost
+ * between two points, however short.
  */
 #ifndef QPROF_GPU_BPF_H
 #define QPROF_GPU_BPF_H
@@ -53,22 +56,61 @@ static __always_inline struct wire_gpu_sums *gpu_of_tree(u32 job)
 	return bpf_map_lookup_elem(&gpu_trees, &job);
 }
 
-/* Adds bytes, which may be below 0, to one sum. */
-static __always_inline void add_to_sum(struct wire_gpu_amount *sum, s64 bytes)
+/* Adds bytes, which may be below 0, to one sum. Returns what it is then. */
+static __always_inline u64 add_to_sum(struct wire_gpu_amount *sum, s64 bytes)
 {
 	const u64 held = atomic_add(&sum->held, bytes) + bytes;
 
 	if (bytes <= 0)
-		return;
+		return held;
 	if (held > *(volatile u64 *)&sum->step_peak)
 		atomic_max(&sum->step_peak, held);
 	if (held > *(volatile u64 *)&sum->peak) {
 		atomic_max(&sum->peak, held);
 		sum->peak_ns = bpf_ktime_get_ns();
 	}
+	return held;
 }
 
-/* Sends a struct wire_gpu. A tree that has made no call has none. */
+/* The same of what a tree has on all devices. */
+static __always_inline void add_to_tree(struct wire_gpu_sums *tree, s64 bytes)
+{
+	const u64 held = add_to_sum(&tree->at[WIRE_GPU_ALL], bytes);
+
+	if (held > *(volatile u64 *)&tree->highest)
+		atomic_max(&tree->highest, held);
+}
+
+/* As point_step() of rss.bpf.c: 256 KiB, and a 256th of the peak; coarser after many points. */
+static __always_inline bool has_moved_from(const struct wire_gpu_amount *sum, const u64 *told,
+					   u64 points)
+{
+	const u32 shift = points < 4096 ? 8 : points < 16384 ? 6 : points < 65536 ? 5 : 4;
+	const s64 moved = *(volatile u64 *)&sum->held - *(volatile u64 *)told;
+	const u64 step = sum->peak >> shift;
+
+	return (u64)(moved < 0 ? -moved : moved) >=
+	       (step > WIRE_POINT_BYTES ? step : WIRE_POINT_BYTES);
+}
+
+/* Whether the curve wants a point. */
+static __always_inline bool has_moved(const struct wire_gpu_sums *sums)
+{
+	return has_moved_from(&sums->at[WIRE_GPU_ALL], &sums->told, sums->points) ||
+	       has_moved_from(&sums->at[WIRE_GPU_PINNED], &sums->told_pinned, sums->points);
+}
+
+/* Sends a struct wire_gpu_point. */
+int send_gpu_point(struct proc *proc, u32 tid);
+
+static __always_inline void tell_if_moved(struct proc *proc, const struct wire_gpu_sums *tree,
+					  const struct wire_gpu_sums *own, u32 tid)
+{
+	if (has_moved(tree) || has_moved(own))
+		send_gpu_point(proc, tid);
+}
+
+/* Sends a struct wire_gpu, and such a point. A tree that has made no call has none. */
 int send_gpu(struct proc *proc, u32 tid, u32 why);
 /* The process ends, or runs another program: the driver frees all that it held. */
 int free_all_gpu(struct proc *proc, bool ends);

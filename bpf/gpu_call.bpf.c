@@ -512,7 +512,9 @@ int gpu_call_begins(struct pt_regs *ctx)
 	read_call(ctx, h.call, index);
 	if (h.site->waits && (config.waits || !config.audit))
 		wait_begins(ctx, stack);
-	return begin_call(&h);
+	begin_call(&h);
+	tell_if_moved(h.proc, h.tree, h.own, h.id);
+	return 0;
 }
 
 static __noinline int call_failed(const struct gpu_hit *h, s32 result)
@@ -629,6 +631,7 @@ int gpu_call_returns(struct pt_regs *ctx)
 		named(&h, PT_REGS_IP(ctx));
 	else
 		call_succeeded(&h);
+	tell_if_moved(h.proc, h.tree, h.own, h.id);
 	bpf_map_delete_elem(&gpu_calls, &h.id);
 	return 0;
 }

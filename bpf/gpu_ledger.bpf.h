@@ -238,7 +238,7 @@ static __noinline int add_bytes(const struct gpu_hit *h, const struct gpu_live *
 	if (place == WIRE_GPU_PINNED)
 		return 0;
 	add_to_sum(&h->own->at[WIRE_GPU_ALL], bytes);
-	add_to_sum(&h->tree->at[WIRE_GPU_ALL], bytes);
+	add_to_tree(h->tree, bytes);
 	return 0;
 }
 

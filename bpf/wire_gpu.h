@@ -26,9 +26,13 @@ struct wire_gpu_amount {
 	__u64 peak_ns;	 /* when the peak was reached; 0: there was none */
 };
 
-/* The sums of a process, or of a tree, which has `at` and `changes` alone. */
+/* The sums of a process, or of a tree, which has no generation, agents and refused. */
 struct wire_gpu_sums {
 	struct wire_gpu_amount at[WIRE_GPU_PLACES];
+	/* Of the curve: what its last point said, and how many there were. */
+	__u64 told, told_pinned;
+	__u64 highest; /* of a tree: that all devices had since that point */
+	__u64 points;
 	__u64 changes;	  /* allocations and frees so far */
 	__u64 generation; /* programs that it has run so far: of their memory, the last one's is
 			     left */
@@ -53,10 +57,12 @@ struct wire_gpu {
 	struct wire_gpu_amount own[WIRE_GPU_PLACES];
 };
 
-/* A point of the curve of GPU memory: the tree's has moved by a step. */
+/* A point of the curve of GPU memory: there is a checkpoint, or an amount has moved by a step. */
 struct wire_gpu_point {
 	struct wire_header h;
-	__u64 held, peak, pinned; /* of the tree, on all devices */
+	__u64 held, pinned; /* of the tree, on all devices, and on the host */
+	__u64 highest;	    /* that `held` was since the tree's last point */
+	__u64 own_held, own_pinned;
 };
 
 enum wire_gpu_vendor {
@@ -194,9 +200,9 @@ struct wire_gpu_call {
 };
 
 _Static_assert(sizeof(struct wire_gpu_amount) == 32, "wire_gpu_amount");
-_Static_assert(sizeof(struct wire_gpu_sums) == 32 * WIRE_GPU_PLACES + 32, "wire_gpu_sums");
+_Static_assert(sizeof(struct wire_gpu_sums) == 32 * WIRE_GPU_PLACES + 64, "wire_gpu_sums");
 _Static_assert(sizeof(struct wire_gpu) == 32 + 8 + 2 * 32 * WIRE_GPU_PLACES, "wire_gpu");
-_Static_assert(sizeof(struct wire_gpu_point) == 32 + 24, "wire_gpu_point");
+_Static_assert(sizeof(struct wire_gpu_point) == 32 + 40, "wire_gpu_point");
 _Static_assert(sizeof(struct wire_gpu_refused) == 32 + 32, "wire_gpu_refused");
 _Static_assert(sizeof(struct wire_gpu_code) == 32 + 24, "wire_gpu_code");
 

@@ -63,6 +63,32 @@ def assert_phases(profile, truth):
         assert got == expected, f"{phase['name']}: expected {expected}, got {got}"
 
 
+def curve(profile):
+    """The rows of gpu_timeline, in bytes: held, its highest since the row before, and pinned."""
+    table = profile["gpu_timeline"]
+    assert table["columns"] == ["time_secs", "gpu_memory_mb", "gpu_peak_memory_mb", "pinned_host_memory_mb"]
+    points = [(row[0], *(round(value * MIB) for value in row[1:])) for row in table["rows"]]
+    assert points == sorted(points, key=lambda point: point[0]), "not in order of time"
+    for _, held_then, highest, _ in points:
+        assert highest >= held_then, points
+    return points
+
+
+def assert_curve_has_steps(profile):
+    """At each row the curve has what the row has, and between two rows the step's peak, however short that was."""
+    points, before = curve(profile), -1.0
+    assert quality(profile)["thinned_points"] == 0 and len(points) > len(rows(profile))
+    for row in rows(profile):
+        at = row["relative_time_secs"]
+        stretch = [point for point in points if before < point[0] <= at]
+        before = at
+        if "gpu_memory_mb" not in row:
+            continue
+        _, held_then, _, pinned = stretch[-1]
+        got = {"step": row["step"], "gpu": held_then, "peak": max(point[2] for point in stretch), "pinned": pinned}
+        assert got == figures(row), f"expected {figures(row)}, got {got} of {stretch}"
+
+
 def assert_refusals(refusals, refused, error):
     """The last ones: one byte more was asked for than any GPU has."""
     numbers = [refusal["number"] for refusal in refusals]
@@ -80,6 +106,7 @@ def test_each_kind_of_call(unhurried, name):
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
     assert_devices(run.profile, run.truth)
+    assert_curve_has_steps(run.profile)
     assert quality(run.profile)["estimated_gpu_arrays"] == (name == "gpu")
     assert_nothing_lost(run.profile)
 
@@ -98,6 +125,8 @@ def test_100000_operations(unhurried, name):
         assert got == expected, f"expected {expected}, got {got}"
     assert quality(run.profile)["unknown_gpu_frees"] == 0
     assert_devices(run.profile, run.truth)
+    points = curve(run.profile)
+    assert len(points) > 2000 and max(point[2] for point in points) == run.truth["peak"]
     assert_refusals(run.profile["gpu_refusals"], run.truth["refused"], REFUSALS[name])
 
 
@@ -115,6 +144,10 @@ def test_calls_at_the_same_time(unhurried, name):
         got = held(process)
         assert got == expected, f"expected {expected}, got {got}"
     assert quality(run.profile)["unknown_gpu_frees"] == 0, quality(run.profile)
+    points = curve(run.profile)
+    assert max(point[2] for point in points) == in_bytes(run.profile, "gpu_peak_memory_mb")
+    last = [point for point in points if point[0] <= row_of(run.profile, "End")["relative_time_secs"]][-1]
+    assert (last[1], last[3]) == (figures(row_of(run.profile, "End"))["gpu"], figures(row_of(run.profile, "End"))["pinned"])
 
 
 @pytest.mark.parametrize("name,how,status", [
@@ -163,4 +196,4 @@ def test_without_a_gpu(unhurried):
     run = unhurried(program("memory"), "spike", "8", "1")
     text = run.path.read_text(encoding="utf-8").split("\n#")[0]
     keys = [line for line in text.splitlines() if "gpu" in line and ": 0" not in line]
-    assert not keys and "gpu_memory_mb" not in text, keys
+    assert not keys and "gpu_memory_mb" not in text and "gpu_timeline" not in text, keys

@@ -36,6 +36,8 @@ const char *const fuzz_seed_texts[] = {
 	"  rows:\n  - [0, 0.0, 1.0, 0.5, 0.0, 0.0]\n"
 	"usage_timeline:\n  columns: [time_secs, io_read_mb, cpu_time_secs]\n"
 	"  rows:\n  - [0.0, 0.0, 0.0]\n  - [0.5, 1.0, 0.4]\n  - [0.4, 0.5, 0.5]\n"
+	"gpu_timeline:\n  columns: [time_secs, gpu_memory_mb, gpu_peak_memory_mb]\n"
+	"  rows:\n  - [0.0, 1.0, 4.0]\n  - [2.0, 0.0, 1.0]\n  - [1.0, 0.5, 2.0]\n"
 	"quality:\n  lost_checkpoints: 1\n  warnings:\n  - what: \"a\"\n    why: \"b\"\n"
 	"  notes:\n  - \"c\"\n  may_be_counted_more_than_once_mb:\n    shmem: 0.0\n",
 	"memory_usage:\n- {step: s, relative_time_secs: 0.0, cpu_memory_mb: 1.0}\n"

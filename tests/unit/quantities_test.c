@@ -271,6 +271,7 @@ static const struct {
 	{"## `timeline`", &record_point},
 	{"## `process_timeline`", &record_track_point},
 	{"## `usage_timeline`", &record_usage_point},
+	{"## `gpu_timeline`", &record_gpu_point},
 	{"## `quality`", &record_quality},
 };
 

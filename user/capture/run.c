@@ -367,17 +367,21 @@ static void look(struct run *r, const struct wire_checkpoint *checkpoint)
 		look_at_cpu_limit(r);
 }
 
+/* After the end of the run only ends count, of processes that it saw, points of curves, and sums.
+ */
+static bool counts_after_end(const struct wire_header *h)
+{
+	return h->kind == WIRE_EXIT || h->kind == WIRE_POINT || h->kind == WIRE_USAGE ||
+	       h->kind == WIRE_GPU_POINT || h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME;
+}
+
 static int feed(struct capture *c, const struct wire_header *h)
 {
 	struct run *r = run_of(c);
 	struct machine_news news = {0};
 	int err;
 
-	/* After the end only ends count, of processes that the run saw, and sums. */
-	if (r->finished && h->kind != WIRE_EXIT && h->kind != WIRE_POINT && h->kind != WIRE_USAGE &&
-	    h->kind != WIRE_STORED && h->kind != WIRE_STORED_NAME)
-		return 0;
-	if (h->kind == WIRE_MAPPED)
+	if (h->kind == WIRE_MAPPED || (r->finished && !counts_after_end(h)))
 		return 0;
 	if (h->kind == WIRE_CHECKPOINT)
 		look(r, (const struct wire_checkpoint *)h);

@@ -72,7 +72,7 @@ static const struct command_option options[] = {
 	 INTO(struct report, render.phase)},
 	{0, "table", "TABLE",
 	 "Of csv: phases (default), outside_phases, processes, timeline, process_timeline, "
-	 "usage_timeline, memory_usage, totals, metrics or metric_definitions",
+	 "usage_timeline, gpu_timeline, memory_usage, totals, metrics or metric_definitions",
 	 OPT_CHOICE, INTO(struct report, render.table), .choice = table_choice},
 	{0, "fits", "AMOUNT",
 	 "Judge instead: does the run, and each phase, fit into AMOUNT (16G) of RAM and swap",

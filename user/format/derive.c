@@ -472,6 +472,13 @@ static int by_moment(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+static int by_gpu_time(const void *a, const void *b)
+{
+	const struct recording_gpu_point *x = a, *y = b;
+
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
 static int say_partial(struct recording *r, size_t lines)
 {
 	char text[160], steps[UNITS_TEXT_MAX];
@@ -506,6 +513,7 @@ int derive(struct recording *r, bool cut, size_t lines)
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);
 	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
 	array_sort(r->curve, r->n_curve, sizeof(*r->curve), by_moment);
+	array_sort(r->gpu_curve, r->n_gpu_curve, sizeof(*r->gpu_curve), by_gpu_time);
 	if (!has(&record_recording, r, "trends") && recording_find_trends(r))
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n_processes; i++)

@@ -308,6 +308,16 @@ static const struct field usage_point_fields[] = {
 const struct record record_usage_point =
 	RECORD(usage_point, "a row of usage_timeline", usage_point_fields, NULL);
 
+static const struct field gpu_point_fields[] = {
+	{FIELD(gpu_point, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(gpu_point, "gpu_memory_mb", held, FIELD_BYTES)},
+	{FIELD(gpu_point, "gpu_peak_memory_mb", highest, FIELD_BYTES),
+	 .means = "the most since the row before"},
+	{FIELD(gpu_point, "pinned_host_memory_mb", pinned, FIELD_BYTES)},
+};
+const struct record record_gpu_point =
+	RECORD(gpu_point, "a row of gpu_timeline", gpu_point_fields, NULL);
+
 static const struct field share_fields[] = {
 	{FIELD(share, "process", process, FIELD_U32), .required = true},
 	{FIELD(share, "pid", pid, FIELD_U32)},
@@ -490,6 +500,8 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("usage_timeline", curve, FIELD_TABLE, record_usage_point, RECORDING_MAX_POINTS),
 	 .means = "what the tree had used by then: at checkpoints, and some 20 times a second "
 		  "while it ran on a CPU"},
+	{TOP_LIST("gpu_timeline", gpu_curve, FIELD_TABLE, record_gpu_point, RECORDING_MAX_POINTS),
+	 .means = "memory of the tree on GPUs, from that time on; absent: no GPU was used"},
 	{TOP_LIST("recipes", recipes, FIELD_LIST, record_recipe, RECORDING_MAX_SMALL),
 	 .means = "what made checkpoints of the output of a known tool"},
 	{TOP("quality", quality, record_quality),

@@ -72,10 +72,11 @@ enum { SECS_DECIMALS = 6 };
 
 extern const struct record record_recording, record_run, record_backends, record_step, record_phase,
 	record_outside, record_process, record_point, record_track_point, record_usage_point,
-	record_peak, record_totals, record_shared, record_recipe, record_recipe_item,
-	record_quality, record_named, record_trend, record_death, record_closest, record_cpu_limit,
-	record_gpu, record_gpu_refusal, record_stacks, record_function, record_call,
-	record_stack_end, record_phase_growth, record_touched, record_file, record_file_use;
+	record_gpu_point, record_peak, record_totals, record_shared, record_recipe,
+	record_recipe_item, record_quality, record_named, record_trend, record_death,
+	record_closest, record_cpu_limit, record_gpu, record_gpu_refusal, record_stacks,
+	record_function, record_call, record_stack_end, record_phase_growth, record_touched,
+	record_file, record_file_use;
 
 /* Names of enum profile_phase_kind, and of process flags. */
 struct flag_name {

@@ -24,6 +24,8 @@ struct recording_track_point recorded_track_point(const struct profile *p,
 						  const struct profile_process_point *point);
 struct recording_usage_point recorded_usage_point(const struct profile *p,
 						  const struct profile_usage_point *point);
+struct recording_gpu_point recorded_gpu_point(const struct profile *p,
+					      const struct profile_gpu_point *point);
 /* The first PROFILE_MAX_SHARES of the shares go into `shares`. has is 0 if there was no point. */
 struct recording_peak recorded_peak(const struct profile *p,
 				    struct recording_share shares[PROFILE_MAX_SHARES]);

@@ -184,3 +184,15 @@ int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 	}
 	return 0;
 }
+
+struct recording_gpu_point recorded_gpu_point(const struct profile *p,
+					      const struct profile_gpu_point *point)
+{
+	return (struct recording_gpu_point){
+		.has = field_all(&record_gpu_point),
+		.time_ns = profile_rel_ns(p, point->time_ns),
+		.held = point->held,
+		.highest = point->highest,
+		.pinned = point->pinned,
+	};
+}

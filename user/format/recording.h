@@ -168,6 +168,14 @@ struct recording_usage_point {
 	uint64_t has;
 };
 
+/* What the tree had allocated on GPUs by an instant, in order of time. */
+struct recording_gpu_point {
+	uint64_t time_ns;
+	uint64_t held, highest; /* on all devices: then, and since the point before */
+	uint64_t pinned;
+	uint64_t has;
+};
+
 /* What a process held when the tree was at its peak. */
 struct recording_share {
 	uint64_t has;
@@ -439,6 +447,9 @@ struct recording {
 	size_t n_tracks;
 	struct recording_usage_point *curve; /* without it, only rows say what was used by when */
 	size_t n_curve;
+	struct recording_gpu_point
+		*gpu_curve; /* without it, only rows say what there was by when */
+	size_t n_gpu_curve;
 	struct recording_recipe *recipes;
 	size_t n_recipes;
 	struct recording_quality quality;

@@ -300,6 +300,23 @@ static void put_usage_timeline(struct emit *e, const struct profile *p)
 	yaml_table_end(e);
 }
 
+/* A profile without a GPU is as it was before there was this key. */
+static void put_gpu_timeline(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_gpu_point *points = profile_gpu_points(p, &n);
+
+	if (!n)
+		return;
+	yaml_table_begin(e, "gpu_timeline", &record_gpu_point);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_gpu_point point = recorded_gpu_point(p, &points[i]);
+
+		yaml_table_row(e, &record_gpu_point, &point);
+	}
+	yaml_table_end(e);
+}
+
 /* quality: */
 
 static void put_shared(struct emit *e, const struct profile_totals *totals)
@@ -443,6 +460,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_timeline(e, p);
 	put_process_timeline(e, p);
 	put_usage_timeline(e, p);
+	put_gpu_timeline(e, p);
 	yaml_recipes(e, quality);
 	put_quality(e, p, quality);
 	emit_map_end(e);

@@ -66,6 +66,7 @@ void profile_free(struct profile *p)
 	timeline_free(&p->timeline);
 	process_timeline_free(&p->process_timeline);
 	curve_free(&p->curve);
+	gpu_curve_free(&p->gpu_curve);
 	processes_free(&p->own);
 	summaries_free(&p->summaries);
 	deaths_free(&p->deaths);
@@ -511,6 +512,18 @@ static int feed_gpu(struct profile *p, const struct wire_gpu *record)
 	return err;
 }
 
+/* After the run there is only what its processes leave. */
+static int feed_gpu_point(struct profile *p, const struct wire_gpu_point *record)
+{
+	const int err = p->config.no_timeline || (p->finished && record->h.time_ns > p->end_ns)
+				? 0
+				: gpu_curve_point(&p->gpu_curve, record);
+
+	if (!err)
+		note_run(p, &record->h, 0);
+	return err;
+}
+
 static int feed_refusal(struct profile *p, const struct wire_gpu_refused *record)
 {
 	const struct profile_gpu_refusal *refusal = gpus_refuse(&p->gpus, record);
@@ -555,6 +568,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_STORED_NAME:
 		return files_name(&p->files, data, &p->config);
 	case WIRE_GPU_POINT:
+		return feed_gpu_point(p, data);
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 		break;
@@ -587,8 +601,9 @@ static int finish_timeline(struct profile *p)
 	if (!err)
 		err = process_timeline_finish(&p->process_timeline, p->processes);
 	curve_finish(&p->curve, p->start_ns, p->end_ns);
-	p->losses.thinned_points =
-		p->timeline.thinned + p->process_timeline.thinned + p->curve.thinned;
+	gpu_curve_finish(&p->gpu_curve, p->start_ns, p->end_ns);
+	p->losses.thinned_points = p->timeline.thinned + p->process_timeline.thinned +
+				   p->curve.thinned + p->gpu_curve.thinned;
 	return err;
 }
 

@@ -271,6 +271,14 @@ struct profile_usage_point {
 	bool is_checkpoint; /* else a timer found the tree running */
 };
 
+/* What the tree had allocated on GPUs by then. */
+struct profile_gpu_point {
+	uint64_t time_ns;
+	uint64_t held;	  /* on all devices */
+	uint64_t highest; /* that this was since the point before */
+	uint64_t pinned;  /* of the host */
+};
+
 /* The tree at the point nearest to its peak. */
 struct profile_at_peak {
 	struct profile_point tree; /* time_ns is 0 if there was no point */
@@ -448,6 +456,8 @@ const struct profile_process_point *profile_process_points(const struct profile 
 /* After profile_finish(): what the tree has used, in order of time, at most PROFILE_MAX_POINTS;
  * with the checkpoints among them. None if only checkpoints said it. */
 const struct profile_usage_point *profile_usage_points(const struct profile *p, size_t *count);
+/* None if no process has used a GPU. */
+const struct profile_gpu_point *profile_gpu_points(const struct profile *p, size_t *count);
 /* After profile_finish(). */
 struct profile_at_peak profile_at_peak(const struct profile *p);
 /* After profile_finish(): what grows from one repeat of a phase to the next. None without a

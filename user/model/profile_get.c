@@ -39,6 +39,12 @@ const struct profile_usage_point *profile_usage_points(const struct profile *p, 
 	return p->curve.points;
 }
 
+const struct profile_gpu_point *profile_gpu_points(const struct profile *p, size_t *count)
+{
+	*count = p->gpu_curve.n;
+	return p->gpu_curve.points;
+}
+
 struct profile_at_peak profile_at_peak(const struct profile *p)
 {
 	const struct process_timeline *t = &p->process_timeline;

@@ -8,6 +8,7 @@
 #include "model/deaths.h"
 #include "model/files.h"
 #include "model/gpu.h"
+#include "model/gpu_curve.h"
 #include "model/main_peak.h"
 #include "model/phases.h"
 #include "model/process_timeline.h"
@@ -37,6 +38,7 @@ struct profile {
 	struct timeline timeline;
 	struct process_timeline process_timeline;
 	struct curve curve;
+	struct gpu_curve gpu_curve;
 	struct sharing sharing;
 	struct row_metrics *metrics; /* NULL before the first */
 	struct summaries summaries;

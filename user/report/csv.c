@@ -219,6 +219,7 @@ static const struct {
 	TABLE("timeline", points, record_point),
 	TABLE("process_timeline", tracks, record_track_point),
 	TABLE("usage_timeline", curve, record_usage_point),
+	TABLE("gpu_timeline", gpu_curve, record_gpu_point),
 	TABLE("memory_usage", steps, record_step),
 	{.name = "totals", .put = put_totals},
 	{.name = "metrics", .put = put_reported},

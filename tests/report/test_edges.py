@@ -50,6 +50,8 @@ REPORTS = {
     "gpu.json": ["-f", "json"],
     "gpu.csv": ["-f", "csv", "--table", "phases"],
     "gpu.csv-memory_usage": ["-f", "csv", "--table", "memory_usage"],
+    "gpu.csv-gpu_timeline": ["-f", "csv", "--table", "gpu_timeline"],
+    "gpu.svg": ["-f", "svg"],
     "gpu.chrome": ["-f", "chrome"],
     "gpu.perfetto": ["-f", "perfetto"],
     "gpu.html": ["-f", "html"],

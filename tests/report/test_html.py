@@ -111,6 +111,25 @@ def test_curves_are_drawn(browser, render):
     browser.screenshot("curves")
 
 
+def test_memory_of_gpus(browser, render):
+    """A chart of its own, in which a spike between two points shows as high as it was; in tables and under the cursor."""
+    browser.open(render((HERE / "edges" / "gpu.yaml").read_text(encoding="utf-8")))
+    drawn, top = browser.pixels("for-gpu", "#gpu .chart canvas")
+    assert drawn > 10000 and 0.05 < top < 0.2, (drawn, top)
+    assert browser.column("phases", "GPU peak") == ["4.00 GiB", "6.00 GiB"]
+    assert browser.column("phases", "GPU change") == ["+4.00 GiB", "\u22123.00 GiB"]
+    assert browser.column("processes", "GPU peak") == ["6.00 GiB", "2.00 MiB"]
+    chart = browser.one("#gpu .chart")
+    chart.send_keys(Keys.ARROW_RIGHT * 8)  # from the middle, 4.5 s, to 5.22
+    assert "on GPUs2.93 GiB" in browser.text("#tip"), browser.text("#tip")
+    chart.send_keys("+" * 5)  # to 0.28 s around it: the spike at 5.2 s, and what was there before and after
+    browser.until(lambda: browser.pixels("for-gpu", "#gpu .chart canvas")[0] > 20000, "the stretch around the spike")
+    assert browser.pixels("for-gpu", "#gpu .chart canvas")[1] < 0.3, "the spike is as high as 5.4 of 6.6 GiB"
+    browser.screenshot("gpu")
+    browser.open(render())
+    assert not browser.one("#gpu").is_displayed() and "GPU peak" not in browser.text("#phases thead")
+
+
 def test_options_reach_the_page(browser, render):
     browser.open(render(None, "--phase", "Quant*", "--sort", "duration", "--top", "3"))
     assert len(browser.column("phases", "Phase")) == 3

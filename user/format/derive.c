@@ -449,6 +449,28 @@ static int derive_points(struct recording *r)
 	return 0;
 }
 
+/* A file that says nothing of the time between rows. The key stays absent. */
+static int derive_gpu_curve(struct recording *r)
+{
+	for (size_t i = 0; r->totals.peak_gpu + r->totals.peak_pinned && i < r->n_steps; i++) {
+		const struct recording_step *step = &r->steps[i];
+		struct recording_gpu_point *list =
+			arena_grow(r->arena, r->gpu_curve, r->n_gpu_curve, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		r->gpu_curve = list;
+		list[r->n_gpu_curve++] = (struct recording_gpu_point){
+			.has = field_all(&record_gpu_point),
+			.time_ns = step->rel_ns,
+			.held = step->gpu,
+			.highest = step->gpu_peak > step->gpu ? step->gpu_peak : step->gpu,
+			.pinned = step->pinned,
+		};
+	}
+	return 0;
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct recording_point *x = a, *y = b;
@@ -507,7 +529,8 @@ int derive(struct recording *r, bool cut, size_t lines)
 		if (derive_phases(r))
 			return -ENOMEM;
 	}
-	if (recording_complete_phases(r) || (!r->n_points && derive_points(r)))
+	if (recording_complete_phases(r) || (!r->n_points && derive_points(r)) ||
+	    (!r->n_gpu_curve && derive_gpu_curve(r)))
 		return -ENOMEM;
 	/* Files have them in order; nothing says that this one has. */
 	array_sort(r->points, r->n_points, sizeof(*r->points), by_time);

@@ -501,38 +501,6 @@ static int feed_death(struct profile *p, const struct wire_header *record)
 	return deaths_feed(&p->deaths, record, phase, &p->config, &p->losses);
 }
 
-static int feed_gpu(struct profile *p, const struct wire_gpu *record)
-{
-	const int err = gpus_feed(&p->gpus, record);
-
-	if (!err && record->why == WIRE_GPU_EXIT) {
-		gpu_of_exit(p->processes, record);
-		deaths_gpu(&p->deaths, record, phases_of(&p->phases, record->h.tgid));
-	}
-	return err;
-}
-
-/* After the run there is only what its processes leave. */
-static int feed_gpu_point(struct profile *p, const struct wire_gpu_point *record)
-{
-	const int err = p->config.no_timeline || (p->finished && record->h.time_ns > p->end_ns)
-				? 0
-				: gpu_curve_point(&p->gpu_curve, record);
-
-	if (!err)
-		note_run(p, &record->h, 0);
-	return err;
-}
-
-static int feed_refusal(struct profile *p, const struct wire_gpu_refused *record)
-{
-	const struct profile_gpu_refusal *refusal = gpus_refuse(&p->gpus, record);
-
-	if (refusal && !wire_gpu_lacks_memory(record->vendor, record->result))
-		return 0;
-	return refusal ? deaths_refuse(&p->deaths, refusal) : -ENOMEM;
-}
-
 int profile_feed(struct profile *p, const struct wire_header *record,
 		 const struct profile_checkpoint **step)
 {
@@ -560,15 +528,13 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		note_run(p, record, 0);
 		return 0;
 	case WIRE_GPU:
-		return feed_gpu(p, data);
+	case WIRE_GPU_POINT:
 	case WIRE_GPU_REFUSED:
-		return feed_refusal(p, data);
+		return profile_feed_gpu(p, record);
 	case WIRE_STORED:
 		return files_feed(&p->files, data);
 	case WIRE_STORED_NAME:
 		return files_name(&p->files, data, &p->config);
-	case WIRE_GPU_POINT:
-		return feed_gpu_point(p, data);
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 		break;

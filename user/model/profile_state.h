@@ -74,6 +74,9 @@ struct profile {
 	uint64_t gpu_now, grown_now; /* as of the last checkpoint */
 };
 
+/* Takes a WIRE_GPU, a WIRE_GPU_POINT or a WIRE_GPU_REFUSED: profile_gpu.c. */
+int profile_feed_gpu(struct profile *p, const struct wire_header *record);
+
 static inline bool profile_is_among_others(const struct profile *p)
 {
 	return p->processes != &p->own;

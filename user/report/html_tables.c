@@ -105,6 +105,21 @@ static void put_timeline(struct json_writer *j, const struct recording *r)
 	json_object_end(j);
 }
 
+/* Without a GPU there is none. */
+static void put_gpu_timeline(struct json_writer *j, const struct recording *r)
+{
+	typedef struct recording_gpu_point point;
+
+	if (!r->n_gpu_curve)
+		return;
+	html_member_object(j, "gpu_timeline");
+	html_time_column(j, r->gpu_curve, r->n_gpu_curve, sizeof(point), offsetof(point, time_ns));
+	COLUMN("held", point, r->gpu_curve, r->n_gpu_curve, held);
+	COLUMN("highest", point, r->gpu_curve, r->n_gpu_curve, highest);
+	COLUMN("pinned", point, r->gpu_curve, r->n_gpu_curve, pinned);
+	json_object_end(j);
+}
+
 static void put_tracks(struct json_writer *j, const struct recording *r)
 {
 	typedef struct recording_track_point point;
@@ -210,6 +225,9 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 	json_u64(j, phase->peak_rss);
 	json_i64(j, phase->delta_rss);
 	json_u64(j, phase->end_rss);
+	json_u64(j, phase->peak_gpu);
+	json_i64(j, phase->delta_gpu);
+	json_u64(j, phase->peak_pinned);
 	html_usage(j, &phase->usage);
 	if (is_known)
 		json_u64(j, need.most);
@@ -229,10 +247,11 @@ static void put_phase(struct json_writer *j, const struct html_page *page,
 static void begin_phases(struct json_writer *j, const char *name, const struct html_page *page)
 {
 	static const char *const keys[] = {
-		"number",   "name",	  "gap",       "depth",	 "pid",	  "closed",   "buffered",
-		"start",    "seconds",	  "peak",      "delta",	 "end",	  "io_read",  "disk_read",
-		"io_write", "disk_write", "cpu",       "needed", "least", "own_peak", "own_delta",
-		"own_cpu",  "own_read",	  "own_write", "lane",	 "group", NULL};
+		"number",     "name",	   "gap",	"depth",   "pid",	"closed",
+		"buffered",   "start",	   "seconds",	"peak",	   "delta",	"end",
+		"gpu",	      "gpu_delta", "pinned",	"io_read", "disk_read", "io_write",
+		"disk_write", "cpu",	   "needed",	"least",   "own_peak",	"own_delta",
+		"own_cpu",    "own_read",  "own_write", "lane",	   "group",	NULL};
 
 	begin_usage_rows(j, name, keys, page->r);
 }
@@ -313,6 +332,8 @@ static void put_process(struct json_writer *j, const struct recording *r,
 	json_u64(j, process->exit_code);
 	json_u64(j, process->exit_signal);
 	json_u64(j, process->peak_rss);
+	json_u64(j, process->peak_gpu);
+	json_u64(j, process->peak_pinned);
 	html_usage(j, &process->usage);
 	put_later(j, r, &process->usage);
 	json_array_end(j);
@@ -321,10 +342,10 @@ static void put_process(struct json_writer *j, const struct recording *r,
 /* Every process, in order: others refer to a process by its index. */
 static void put_processes(struct json_writer *j, const struct recording *r)
 {
-	static const char *const keys[] = {"pid",	 "ppid",    "comm",	 "cmdline",
-					   "start",	 "end",	    "exit_code", "exit_signal",
-					   "peak",	 "io_read", "disk_read", "io_write",
-					   "disk_write", "cpu",	    NULL};
+	static const char *const keys[] = {
+		"pid",	     "ppid",	    "comm",	  "cmdline", "start",  "end",
+		"exit_code", "exit_signal", "peak",	  "gpu",     "pinned", "io_read",
+		"disk_read", "io_write",    "disk_write", "cpu",     NULL};
 
 	begin_usage_rows(j, "processes", keys, r);
 	for (size_t i = 0; i < r->n_processes; i++)
@@ -463,6 +484,7 @@ void html_tables(struct html_page *page)
 	struct json_writer *j = &page->json;
 
 	put_timeline(j, page->r);
+	put_gpu_timeline(j, page->r);
 	put_tracks(j, page->r);
 	put_rates(j, page);
 	put_marks(j, page->r);

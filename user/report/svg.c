@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A picture of the run in four panels: memory with its phases and the peak, CPU, I/O, and how long
- * phases took. It is for documents, so it has a background of its own and needs no script. A
- * viewer's font decides how wide text is, so the room for text is an estimate.
+ * A picture of the run in panels: memory with its phases and the peak, memory of GPUs if it used
+ * any, CPU, I/O, and how long phases took. It is for documents, so it has a background of its own
+ * and needs no script. A viewer's font decides how wide text is, so the room for text is an
+ * estimate.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ enum {
 	GAP = 24,  /* between panels */
 	LANE = 17,
 	MEMORY = 230, /* heights of plots */
+	GPU = 100,
 	SMALL = 150,
 	TITLE = 24, /* above a plot */
 	KEY = 20,   /* below the title of a narrow plot */
@@ -324,6 +326,35 @@ static void put_memory(const struct picture *p, const struct plot *plot)
 	put_peak(p, plot);
 }
 
+/* ---- Memory of GPUs ---- */
+
+static bool has_gpu(const struct picture *p)
+{
+	return p->r->n_gpu_curve && p->r->totals.peak_gpu;
+}
+
+/* The highest since a point is drawn at that point, above what there was then. */
+static void put_gpu(const struct picture *p, const struct plot *plot)
+{
+	struct line line = {.p = p, .plot = plot};
+	char text[UNITS_TEXT_MAX + 16], peak[UNITS_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "peak %s",
+		 units_bytes_for_people(peak, p->r->totals.peak_gpu));
+	svg_text(p->out, plot->left - AXIS, plot->top - 10, "title", "GPU memory", 20);
+	svg_text(p->out, plot->left + 4 + 3 * GAP, plot->top - 10, "dim", text, 40);
+	put_axes(p, plot, round_binary(plot->high / 4), bytes_text);
+	fputs("<path class=\"for-gpu for-gpu-line\" d=\"", p->out);
+	for (size_t i = 0; i < p->r->n_gpu_curve; i++) {
+		const struct recording_gpu_point *point = &p->r->gpu_curve[i];
+
+		line_to(&line, point->time_ns, (double)point->highest);
+		line_to(&line, point->time_ns, (double)point->held);
+	}
+	end_area(&line, p->end_ns);
+	fputs("\"/>\n", p->out);
+}
+
 /* ---- CPU and I/O ---- */
 
 typedef uint64_t (*usage_of)(const struct profile_usage *usage);
@@ -512,7 +543,9 @@ static void put_all(const struct picture *p)
 {
 	const double third = (WIDTH - 2 * MARGIN - 2 * GAP) / 3.0;
 	const double top = svg_head_height(&p->head) + MARGIN + TITLE + p->lanes;
-	const double small_top = top + MEMORY + TICKS + GAP + TITLE + KEY;
+	const double gpu_top = top + MEMORY + TICKS + GAP + TITLE;
+	const double small_top =
+		(has_gpu(p) ? gpu_top + GPU : top + MEMORY) + TICKS + GAP + TITLE + KEY;
 	const double height = small_top + SMALL + TICKS + MARGIN;
 	const struct plot memory = {
 		.left = MARGIN + AXIS,
@@ -520,6 +553,13 @@ static void put_all(const struct picture *p)
 		.width = WIDTH - 2 * MARGIN - AXIS,
 		.height = MEMORY,
 		.high = (double)p->r->totals.peak_rss * 1.15 + 1,
+	};
+	const struct plot gpu = {
+		.left = memory.left,
+		.top = gpu_top,
+		.width = memory.width,
+		.height = GPU,
+		.high = (double)p->r->totals.peak_gpu * 1.1 + 1,
 	};
 	struct plot small = {
 		.left = MARGIN + AXIS,
@@ -537,6 +577,8 @@ static void put_all(const struct picture *p)
 	put_rect(p, 0.5, 0.5, WIDTH - 1, height - 1, "class=\"ground\" rx=\"10\"");
 	svg_head_put(&p->head, p->r, p->out);
 	put_memory(p, &memory);
+	if (has_gpu(p))
+		put_gpu(p, &gpu);
 	put_cpu(p, &small);
 	small.left += third + GAP;
 	put_io(p, &small);

@@ -2,7 +2,7 @@
 /*
  * Memory, CPU use and I/O over time as lines of bars, a column for an equal part of the run each.
  * Memory is the highest in that time, the others are the mean. Without a curve between checkpoints
- * only memory is drawn.
+ * only memory is drawn: of GPUs, too, if the run used any.
  */
 #include "report/rates.h"
 #include "report/text_report.h"
@@ -58,6 +58,40 @@ static void put_memory(const struct text_report *t, unsigned int columns, bool l
 	fputc('\n', t->table.out);
 }
 
+/* The same of what was held on GPUs. */
+static uint64_t highest_gpu_before(const struct recording *r, uint64_t to, size_t *at)
+{
+	uint64_t high = *at ? r->gpu_curve[*at - 1].held : 0;
+
+	for (; *at < r->n_gpu_curve && (r->gpu_curve[*at].time_ns < to || to == UINT64_MAX); ++*at)
+		high = high > r->gpu_curve[*at].highest ? high : r->gpu_curve[*at].highest;
+	return high;
+}
+
+static bool has_gpu(const struct recording *r)
+{
+	return r->n_gpu_curve > 1 && r->totals.peak_gpu && r->totals.duration_ns;
+}
+
+static void put_gpu(const struct text_report *t, unsigned int columns)
+{
+	const uint64_t end = t->r->totals.duration_ns, peak = t->r->totals.peak_gpu;
+	char text[UNITS_TEXT_MAX];
+	size_t at = 0;
+
+	fprintf(t->table.out, "%*s", INDENT, "");
+	for (unsigned int i = 0; i < columns; i++) {
+		const uint64_t to = i + 1 == columns ? UINT64_MAX : end / columns * (i + 1);
+		const uint64_t high = highest_gpu_before(t->r, to, &at);
+
+		if (high)
+			put_bar(t, (double)high / (double)peak);
+		else
+			fputc(' ', t->table.out);
+	}
+	fprintf(t->table.out, "  GPUs, up to %s\n", units_bytes_for_people(text, peak));
+}
+
 /* ---- CPU and I/O ---- */
 
 static double a_second(const struct rate *rate, const struct quantity *q)
@@ -95,11 +129,14 @@ static void put_use(const struct text_report *t, const struct rate *columns, uns
 int text_over_time(const struct text_report *t)
 {
 	const bool has_curve = rates_have_curve(t->r);
-	const unsigned int room = t->table.width - INDENT - (has_curve ? LABEL : 0);
+	const bool has_labels = has_curve || has_gpu(t->r);
+	const unsigned int room = t->table.width - INDENT - (has_labels ? LABEL : 0);
 	const unsigned int n = room > MAX_BARS ? MAX_BARS : room;
 	struct rate columns[MAX_BARS];
 
-	put_memory(t, n, has_curve);
+	put_memory(t, n, has_labels);
+	if (has_gpu(t->r))
+		put_gpu(t, n);
 	if (!has_curve || !t->r->totals.duration_ns)
 		return 0;
 	if (rates_in_columns(t->r, columns, n))

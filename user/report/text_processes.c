@@ -94,6 +94,30 @@ static void put_group(const struct text_report *t, enum quantity_group group,
 	text_more(t, said, "more process(es)");
 }
 
+/* What each had on GPUs at most. Of a single process the totals say it. */
+static void put_gpu(const struct text_report *t, const struct recording_process *const *list,
+		    size_t n)
+{
+	static const char *const titles[] = {"PEAK", "PINNED"};
+	size_t said = 0;
+
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		struct table_line line = {0};
+
+		if ((!list[i]->peak_gpu && !list[i]->peak_pinned) || said++ >= t->top)
+			continue;
+		if (said == 1) {
+			fputc('\n', t->table.out);
+			table_titles(&t->table, "GPU BY PROCESS", titles, 2);
+		}
+		text_process_name(line.name, MAX_NAME, list[i]);
+		units_bytes_for_people(line.cells[0], list[i]->peak_gpu);
+		units_bytes_for_people(line.cells[1], list[i]->peak_pinned);
+		table_line(&t->table, &line, 2);
+	}
+	text_more(t, said, "more process(es)");
+}
+
 int text_processes(const struct text_report *t)
 {
 	/* A narrow page drops the last columns. END is not among them if the run did not end well.
@@ -118,6 +142,7 @@ int text_processes(const struct text_report *t)
 	text_more(t, n, "more process(es)");
 	for (int group = 0; group < QUANTITY_GROUPS; group++)
 		put_group(t, group, list, n);
+	put_gpu(t, list, n);
 	free(list);
 	return 0;
 }

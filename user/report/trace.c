@@ -65,8 +65,9 @@ struct trace_event *trace_add_event(struct trace_builder *b, uint32_t track,
  */
 static size_t count_events(const struct recording *r)
 {
-	size_t n = 3 + r->n_points + r->n_tracks + 3 * r->n_processes + 3 * r->n_phases +
-		   QUANTITY_GROUPS * (r->n_curve ? r->n_curve : r->n_steps) + r->n_summaries;
+	size_t n = 3 + r->n_points + r->n_gpu_curve + r->n_tracks + 3 * r->n_processes +
+		   3 * r->n_phases + QUANTITY_GROUPS * (r->n_curve ? r->n_curve : r->n_steps) +
+		   r->n_summaries;
 
 	if (r->n_curve)
 		n += 2 * (r->n_curve + 1);

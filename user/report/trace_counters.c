@@ -16,7 +16,7 @@ enum source {
 	FROM_SUMMARIES,	     /* metrics of the whole run: at its end */
 	FROM_METRICS,	     /* of rows */
 	FROM_CHARGE,	     /* of the memory cgroup: of rows */
-	FROM_GPU,	     /* memory of GPUs: of rows */
+	FROM_GPU,	     /* memory of GPUs: of its curve */
 	FROM_CORES,	     /* CPU use: of the stretches in struct trace, as the next */
 	FROM_FLOW,	     /* I/O a second */
 	FROM_USAGE, /* the first of as many as there are groups of quantities: of the curve,
@@ -139,11 +139,6 @@ static bool has_charge(const struct recording_step *step)
 	return step->charge;
 }
 
-static bool has_gpu(const struct recording_step *step)
-{
-	return step->gpu || step->gpu_peak;
-}
-
 /* Only rows that say it: in between, nobody looked. */
 static int add_of_rows(struct trace_builder *b, uint32_t source,
 		       const struct trace_counters *counters,
@@ -176,10 +171,19 @@ static int add_charge(struct trace_builder *b)
 
 static int add_gpu(struct trace_builder *b)
 {
-	return add_of_rows(b, FROM_GPU,
-			   &(struct trace_counters){
-				   QUANTITY_BYTES, 2, 0, {"GPU memory", "GPU memory: step peak"}},
-			   has_gpu);
+	const struct trace_counters counters = {
+		QUANTITY_BYTES,
+		b->r->totals.peak_pinned ? 3 : 2,
+		0,
+		{"GPU memory", "GPU memory: peak", "pinned host memory"}};
+	const uint32_t track =
+		b->r->n_gpu_curve ? add_counters(b, 0, FROM_GPU, &counters) : TRACE_NONE;
+
+	if (b->r->n_gpu_curve && track == TRACE_NONE)
+		return -1;
+	for (uint32_t i = 0; i < b->r->n_gpu_curve; i++)
+		trace_add_event(b, track, TRACE_VALUES, b->r->gpu_curve[i].time_ns, i);
+	return 0;
 }
 
 /* ---- Metrics ---- */
@@ -429,9 +433,9 @@ static void read_values(const struct trace *t, const struct trace_event *event, 
 		values[0] = integer(r->steps[i].charge);
 		break;
 	case FROM_GPU:
-		values[0] = integer(r->steps[i].gpu);
-		values[1] = integer(r->steps[i].gpu_peak > r->steps[i].gpu ? r->steps[i].gpu_peak
-									   : r->steps[i].gpu);
+		values[0] = integer(r->gpu_curve[i].held);
+		values[1] = integer(r->gpu_curve[i].highest);
+		values[2] = integer(r->gpu_curve[i].pinned);
 		break;
 	case FROM_CORES:
 		values[0] = rate_value(&t->rates[i], QUANTITY_OF_cpu_ns);

@@ -4,7 +4,7 @@
 const FONT = `12px ${getComputedStyle(document.documentElement).fontFamily}`;
 const LANE = 19; // pixels, of a lane of phases
 const RIGHT = 22; // pixels, right of a plot
-const HEIGHTS = {memory: 300, cpu: 130, io: 150};
+const HEIGHTS = {memory: 300, gpu: 170, cpu: 130, io: 150};
 
 const GUTTER = parseInt(getComputedStyle(document.documentElement).getPropertyValue("--gutter"), 10);
 
@@ -116,6 +116,28 @@ const kinds = stack();
 // All kinds together, with those that are too small for the chart.
 const total = times.map((_, i) => KINDS.reduce((sum, [kind]) => sum + (timeline[kind][Math.min(i, timeline.time.length - 1)] ?? 0), 0));
 const hasSwap = timeline.swap.some(v => v > 0);
+
+// What was held on GPUs, up to the end of the run. The highest since the point before stands at the same time before what
+// a point has.
+function gpuSeries() {
+	const {time, held, highest, pinned} = profile.gpu_timeline ?? {time: []};
+	const gpu = {times: [], held: [], pinned: []};
+
+	time.forEach((t, i) => {
+		for (const value of highest[i] > held[i] ? [highest[i], held[i]] : [held[i]]) {
+			gpu.times.push(t);
+			gpu.held.push(value);
+			gpu.pinned.push(pinned[i]);
+		}
+	});
+	gpu.times.push(runEnd);
+	gpu.held.push(last(gpu.held) ?? 0);
+	gpu.pinned.push(last(gpu.pinned) ?? 0);
+	return gpu;
+}
+
+const gpu = gpuSeries();
+const hasGpu = gpu.held.some(v => v > 0), hasPinned = gpu.pinned.some(v => v > 0);
 
 function rateSeries(key) {
 	const values = profile.rates.map(r => r[key] / (r.end - r.start));
@@ -494,6 +516,12 @@ function timeTip(t) {
 	}
 	if (at >= 0 && hasSwap)
 		lines.push(pair("in swap", bytes(timeline.swap[Math.min(at, timeline.swap.length - 1)]), swatch("swap", "line dashed")));
+	const onGpu = indexAt(gpu.times, t);
+
+	if (onGpu >= 0 && hasGpu)
+		lines.push(pair("on GPUs", bytes(gpu.held[onGpu]), swatch("for-gpu")));
+	if (onGpu >= 0 && hasPinned)
+		lines.push(pair("pinned for GPUs", bytes(gpu.pinned[onGpu]), swatch("swap", "line dashed")));
 	if (rates >= 0 && hasCpu)
 		lines.push(pair("CPU", `${cores[rates].toFixed(2)} cores`, swatch("cpu")));
 	if (rates >= 0)
@@ -518,6 +546,7 @@ function phaseTip(phase) {
 			pair("from", `${secs(phase.start)}, for ${secs(phase.seconds)}${phase.closed ? "" : " (still open at the end)"}${phase.buffered ? " (late: its output is buffered)" : ""}`),
 			pair("peak", bytes(phase.peak)),
 			pair("memory", delta(phase.delta)),
+			...phase.gpu ? [pair("on GPUs", `peak ${bytes(phase.gpu)}, ${delta(phase.gpu_delta)}`)] : [],
 			pair("read", `${bytes(phase.io_read)} (storage ${bytes(phase.disk_read)})`),
 			pair("written", `${bytes(phase.io_write)} (storage ${bytes(phase.disk_write)})`),
 			pair("CPU", secs(phase.cpu)),
@@ -530,6 +559,29 @@ function phaseTip(phase) {
 // ---- All of them
 
 const plotWidth = () => charts[0].bbox.width / devicePixelRatio;
+
+function addGpuChart(incrs) {
+	byId("gpu").hidden = !hasGpu && !hasPinned;
+	if (byId("gpu").hidden)
+		return;
+	addChart({
+		id: "gpu",
+		label: `Memory on GPUs over time, up to ${bytes(profile.totals.gpu_peak)}`,
+		times: gpu.times,
+		lists: [gpu.held, ...(hasPinned ? [gpu.pinned] : [])],
+		series: [
+			{label: "on GPUs", stroke: () => palette.of("for-gpu"), fill: () => palette.of("for-gpu"), width: 1},
+			...(hasPinned ? [{label: "pinned for GPUs", stroke: () => palette.of("swap"), width: 2, dash: [5, 4]}] : []),
+		],
+		head: 1.1,
+		values: bytesShort,
+		incrs,
+		hooks: {drawClear: [shadePhases], draw: [drawMarks]},
+	});
+	byId("gpu-key").append(
+		el("span", {title: "what the run has allocated there, all devices together"}, swatch("for-gpu"), `on GPUs, up to ${bytes(profile.totals.gpu_peak)}`),
+		...(hasPinned ? [el("span", {title: "memory of the host"}, swatch("swap", "line dashed"), "pinned on the host for GPUs")] : []));
+}
 
 function startCharts() {
 	const powers = Array.from({length: 56}, (_, i) => 2 ** i);
@@ -554,6 +606,7 @@ function startCharts() {
 		...(hasSwap ? [el("span", {}, swatch("swap", "line dashed"), "in swap")] : []),
 		...(profile.marks.length ? [el("span", {}, "\u25bc mark")] : []));
 
+	addGpuChart(powers);
 	byId("cpu").hidden = !hasCpu;
 	if (hasCpu) {
 		addChart({

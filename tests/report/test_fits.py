@@ -140,7 +140,51 @@ def test_both():
 @pytest.mark.parametrize("args,words", [
     (["--fits", "lots"], "not a size"), (["--budget", "Work=lots"], "not a budget"), (["--budget", "=1G"], "not a budget"),
     (["--budget", "Work.peek=1G"], "not a budget"),
-    (["--fits", "1G", "-f", "html"], "--fits and --budget have no html")])
+    (["--fits", "1G", "-f", "html"], "--fits, --fits-gpu and --budget have no html")])
 def test_wrong(args, words):
     _, stderr = run("report", *args, "-", stdin=POOL.encode(), status=125)
     assert words in stderr, stderr
+
+
+# On GPU 1 6144.25 MiB, and 480.5 of the driver's own on some GPU; 2 MiB on another.
+GPU_FITS = [
+    ("6144M", 1, "Does NOT fit into GPUs of 6.00 GiB: GPU 1 needs at least 6.00 GiB, which is 256 KiB more"),
+    ("6145M", 3, "Cannot tell whether it fits into GPUs of 6.00 GiB: GPU 1 needs at least 6.00 GiB, at most 6.47 GiB with all"),
+    ("6624M", 3, "Cannot tell"),
+    ("6625M", 0, "Fits into GPUs of 6.47 GiB: GPU 1 needs at most 6.47 GiB, which leaves 256 KiB"),
+]
+
+
+@pytest.mark.parametrize("amount,status,words", GPU_FITS, ids=[f[0] for f in GPU_FITS])
+def test_fits_into_a_gpu(amount, status, words):
+    whole = {0: "yes", 1: "no", 3: "unknown"}[status]
+    asked = ("--allow-failed", "--fits-gpu", amount, HERE / "edges" / "gpu.yaml")
+    text = run("report", *asked, status=status)[0].decode()
+    assert " ".join(text.split()).startswith(words), text
+    assert "GPU 0 " not in text, f"the run had nothing there: {text}"
+    gpus = json.loads(run("report", "-f", "json", *asked, status=status)[0])["fits_gpu"]
+    assert gpus["fits"] == whole and words in gpus["why"], gpus
+    first, second = gpus["devices"]
+    assert (first["index"], first["program_index"], first["fits"]) == (1, 0, whole)
+    assert (first["needed_at_least_mb"], first["needed_at_most_mb"]) == (6144.25, 6624.75)
+    assert (second["index"], second["program_index"], second["fits"]) == (None, 7, "yes")
+
+
+def test_no_gpu_is_certain():
+    """A run that ended badly; a driver that did not tell of its own; no device told apart; none used at all."""
+    gpu = (HERE / "edges" / "gpu.yaml").read_text(encoding="utf-8")
+    for text, status, why in (
+            (gpu, 3, "had at most 6.47 GiB, but the run did not end well"),
+            (gpu.replace("gpu_driver_share_mb: 480.5\n", "").split("ended:")[0] + "phases:" + gpu.split("\nphases:")[1], 3,
+             "the profile does not say what the driver took for itself"),
+            (QUARK + "peak_gpu_memory_mb: 100.0\n", 3, "does not say what there was on each"),
+            (ALONE, 0, "the run used none")):
+        got = run("report", "--width", 200, "--fits-gpu", "100G", "-", stdin=text.encode(), status=status)[0].decode()
+        assert why in got, got
+
+
+def test_both_memories():
+    """The worse answer counts."""
+    both = ("--allow-failed", HERE / "edges" / "gpu.yaml")
+    for ram, gpu, status in (("16G", "16G", 0), ("16G", "1G", 1), ("1M", "16G", 1), ("16G", "6500M", 3), ("1M", "6500M", 1)):
+        run("report", "--fits", ram, "--fits-gpu", gpu, *both, status=status)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* judge.h - report --fits and --budget: one profile judged, without another to compare with. */
+/* judge.h - report --fits, --fits-gpu and --budget: one profile judged, without another to compare
+ * with. */
 #ifndef QPROF_JUDGE_H
 #define QPROF_JUDGE_H
 
 #include "cli/budgets.h"
 
 struct judge {
-	uint64_t fits; /* bytes; 0: not asked */
+	uint64_t fits, fits_gpu; /* bytes; 0: not asked */
 	struct budgets budgets;
 	bool allow_failed;
 	const char *phase; /* --fits: only these phases (fnmatch); NULL: all */

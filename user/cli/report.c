@@ -77,6 +77,9 @@ static const struct command_option options[] = {
 	{0, "fits", "AMOUNT",
 	 "Judge instead: does the run, and each phase, fit into AMOUNT (16G) of RAM and swap",
 	 OPT_SIZE, INTO(struct report, judge.fits), .least = 1},
+	{0, "fits-gpu", "AMOUNT",
+	 "The same of GPUs: does what the run had on each fit into one with AMOUNT (24G)", OPT_SIZE,
+	 INTO(struct report, judge.fits_gpu), .least = 1},
 	{0, "budget", "BUDGET", "Judge instead: most that the run may take: " BUDGETS_HELP, OPT_OWN,
 	 INTO(struct report, judge.budgets), .parse = budgets_parse, .wrong = BUDGETS_WRONG},
 	{0, "allow-failed", NULL,
@@ -177,7 +180,8 @@ static int choose_judgement(struct report *report, struct error *err)
 	report->judge.json = !strcmp(format, "json");
 	if (!judge_is_asked(&report->judge) || report->judge.json || !strcmp(format, "text"))
 		return 0;
-	return error_set(err, "--fits and --budget have no %s: use text or json", format);
+	return error_set(err, "--fits, --fits-gpu and --budget have no %s: use text or json",
+			 format);
 }
 
 static int report_main(int argc, char **argv)
@@ -208,7 +212,8 @@ const struct command command_report = {
 	       "privileges."
 	       "\v"
 	       "Exit status 0, or 125 if the profile cannot be read, no phase matches --phase, or "
-	       "the report cannot be written. With --fits: 0, it fits; 1, it does not; 3, the "
+	       "the report cannot be written. With --fits or --fits-gpu: 0, it fits; 1, it does "
+	       "not; 3, the "
 	       "amount is between what the run needs at least and at most, or it did not end well. "
 	       "With --budget: 1 if a budget is passed, or the run did not end well.",
 	.tables = (const struct option_table[]){{options, 0}, {0}},

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "report/fits_gpu.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/amounts.h"
+#include "base/table.h"
+#include "format/fields.h"
+#include "report/renderer.h"
+
+enum { WORDS_MAX = 512, NAME_WORDS_MAX = 192 };
+
+/* What the run needs on a device. */
+struct need {
+	const struct recording_gpu *gpu;
+	uint64_t least, most;
+	bool knows_most;
+	enum fits_answer answer;
+	bool for_ending; /* it would fit, had the run not ended badly */
+};
+
+/* ---- Judging ---- */
+
+static bool has(const struct recording_gpu *gpu, const char *key)
+{
+	return field_has(&record_gpu, gpu, field_find(&record_gpu, key, strlen(key)));
+}
+
+static bool ended_badly(const struct fits_gpu *f)
+{
+	struct ending ending;
+
+	recording_ending(f->r, &ending);
+	return ending.is_bad && !f->allow_failed;
+}
+
+/* Returns false if the run had nothing there, as far as is known. */
+static bool judge(const struct fits_gpu *f, const struct recording_gpu *gpu, struct need *need)
+{
+	const uint64_t share = f->r->totals.driver_share;
+
+	if (!gpu->allocated_peak && !gpu->tree_peak_used)
+		return false;
+	*need = (struct need){.gpu = gpu, .answer = FITS_UNKNOWN};
+	need->least = gpu->allocated_peak;
+	raise_to(&need->least, gpu->tree_peak_used);
+	need->knows_most = gpu->allocated_peak && share;
+	if (need->knows_most)
+		need->most = gpu->allocated_peak + share;
+	raise_to(&need->most, need->least);
+	if (need->least > f->budget)
+		need->answer = FITS_NO;
+	else if (need->knows_most && need->most <= f->budget && !ended_badly(f))
+		need->answer = FITS_YES;
+	else
+		need->for_ending = need->knows_most && need->most <= f->budget;
+	return true;
+}
+
+/* Sets *decides to what the answer is for: of those with the worst answer the one that needs most.
+ * Returns false if there is no device that the run had anything on. */
+static bool judge_all(const struct fits_gpu *f, struct need *decides)
+{
+	static const int worse[] = {[FITS_YES] = 0, [FITS_UNKNOWN] = 1, [FITS_NO] = 2};
+	bool any = false;
+
+	for (size_t i = 0; i < f->r->n_gpus; i++) {
+		struct need need;
+
+		if (!judge(f, &f->r->gpus[i], &need))
+			continue;
+		if (!any || worse[need.answer] > worse[decides->answer] ||
+		    (need.answer == decides->answer && need.most > decides->most))
+			*decides = need;
+		any = true;
+	}
+	return any;
+}
+
+enum fits_answer fits_gpu_answer(const struct fits_gpu *f)
+{
+	struct need decides;
+
+	if (judge_all(f, &decides))
+		return decides.answer;
+	return f->r->totals.peak_gpu || f->r->partial ? FITS_UNKNOWN : FITS_YES;
+}
+
+/* ---- Words ---- */
+
+static const char *answer_word(enum fits_answer answer)
+{
+	return answer == FITS_YES ? "yes" : answer == FITS_NO ? "no" : "unknown";
+}
+
+static void device_words(char out[NAME_WORDS_MAX], const struct recording_gpu *gpu)
+{
+	if (has(gpu, "index"))
+		snprintf(out, NAME_WORDS_MAX, "GPU %" PRIu32, gpu->index);
+	else if (has(gpu, "program_index"))
+		snprintf(out, NAME_WORDS_MAX, "GPU %" PRIu32 " of the program", gpu->number);
+	else
+		snprintf(out, NAME_WORDS_MAX, "GPU of unknown number");
+}
+
+static void no_device_words(const struct fits_gpu *f, char out[WORDS_MAX], const char *budget)
+{
+	if (fits_gpu_answer(f) == FITS_YES)
+		snprintf(out, WORDS_MAX, "Fits into a GPU of %s: the run used none", budget);
+	else
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: the profile does not say "
+			 "what there was on each",
+			 budget);
+}
+
+/* One sentence with the answer, and why. */
+static void sentence(const struct fits_gpu *f, char out[WORDS_MAX])
+{
+	char budget[UNITS_TEXT_MAX], least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+	char rest[UNITS_TEXT_MAX], device[NAME_WORDS_MAX];
+	struct need need;
+
+	units_bytes_for_people(budget, f->budget);
+	if (!judge_all(f, &need)) {
+		no_device_words(f, out, budget);
+		return;
+	}
+	device_words(device, need.gpu);
+	units_bytes_for_people(least, need.least);
+	units_bytes_for_people(most, need.most);
+	if (need.answer == FITS_YES)
+		snprintf(out, WORDS_MAX,
+			 "Fits into GPUs of %s: %s needs at most %s, which leaves %s", budget,
+			 device, most, units_bytes_for_people(rest, f->budget - need.most));
+	else if (need.answer == FITS_NO)
+		snprintf(out, WORDS_MAX,
+			 "Does NOT fit into GPUs of %s: %s needs at least %s, which is %s more",
+			 budget, device, least,
+			 units_bytes_for_people(rest, need.least - f->budget));
+	else if (need.for_ending)
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: %s had at most %s, but the "
+			 "run did not end well (--allow-failed)",
+			 budget, device, most);
+	else if (need.knows_most)
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: %s needs at least %s, at "
+			 "most %s with all that the driver took for itself",
+			 budget, device, least, most);
+	else
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: %s needs at least %s, and "
+			 "the profile does not say what the driver took for itself",
+			 budget, device, least);
+}
+
+/* ---- Text and JSON ---- */
+
+static void put_line(const struct fits_gpu *f, const struct table *table, const struct need *need)
+{
+	struct table_line line = {0};
+	char device[NAME_WORDS_MAX];
+
+	device_words(device, need->gpu);
+	snprintf(line.name, sizeof(line.name), "%s%s%.80s", device, need->gpu->name ? " " : "",
+		 need->gpu->name ? need->gpu->name : "");
+	units_bytes_for_people(line.cells[0], need->least);
+	snprintf(line.cells[1], UNITS_TEXT_MAX, "-");
+	snprintf(line.cells[2], UNITS_TEXT_MAX, "-");
+	if (need->knows_most)
+		units_bytes_for_people(line.cells[1], need->most);
+	if (need->answer != FITS_UNKNOWN)
+		units_delta_for_people(line.cells[2],
+				       need->answer == FITS_NO ? need->least : need->most,
+				       f->budget);
+	snprintf(line.cells[3], UNITS_TEXT_MAX, "%s", answer_word(need->answer));
+	table_tone(table, need->answer == FITS_YES ? PLAIN : WARNING);
+	table_line(table, &line, 4);
+	table_tone(table, PLAIN);
+}
+
+void fits_gpu_text(const struct fits_gpu *f, unsigned int width, bool colour, FILE *out)
+{
+	static const char *const titles[] = {"AT LEAST", "AT MOST", "SPARE", "FITS"};
+	const struct table table = {.out = out,
+				    .width = table_width(width, MAX_WIDTH),
+				    .min_name = 20,
+				    .max_name = 60,
+				    .colour = colour};
+	char words[WORDS_MAX], budget[UNITS_TEXT_MAX], title[UNITS_TEXT_MAX + 32];
+	bool begun = false;
+
+	sentence(f, words);
+	table_tone(&table, fits_gpu_answer(f) == FITS_YES ? BOLD : WARNING);
+	table_wrapped(&table, "", words);
+	table_tone(&table, PLAIN);
+	snprintf(title, sizeof(title), "FITS INTO A GPU OF %s",
+		 units_bytes_for_people(budget, f->budget));
+	for (size_t i = 0; i < f->r->n_gpus; i++) {
+		struct need need;
+
+		if (!judge(f, &f->r->gpus[i], &need))
+			continue;
+		if (!begun) {
+			fputc('\n', out);
+			table_titles(&table, title, titles, 4);
+		}
+		begun = true;
+		put_line(f, &table, &need);
+	}
+}
+
+static void put_mb(struct json_writer *j, const char *key, uint64_t bytes, bool is_known)
+{
+	char text[UNITS_TEXT_MAX];
+
+	json_key(j, key);
+	json_plain(j, is_known ? units_mb(text, bytes) : "null");
+}
+
+static void put_index(struct json_writer *j, const struct recording_gpu *gpu, const char *key,
+		      uint32_t value)
+{
+	json_key(j, key);
+	if (has(gpu, key))
+		json_u64(j, value);
+	else
+		json_plain(j, "null");
+}
+
+void fits_gpu_json(const struct fits_gpu *f, struct json_writer *j)
+{
+	char words[WORDS_MAX];
+
+	put_mb(j, "budget_mb", f->budget, true);
+	json_member_text(j, "fits", answer_word(fits_gpu_answer(f)));
+	sentence(f, words);
+	json_member_text(j, "why", words);
+	json_key(j, "devices");
+	json_array(j);
+	for (size_t i = 0; i < f->r->n_gpus; i++) {
+		const struct recording_gpu *gpu = &f->r->gpus[i];
+		struct need need;
+
+		if (!judge(f, gpu, &need))
+			continue;
+		json_compact(j);
+		json_object(j);
+		put_index(j, gpu, "index", gpu->index);
+		put_index(j, gpu, "program_index", gpu->number);
+		json_member_text(j, "fits", answer_word(need.answer));
+		put_mb(j, "needed_at_least_mb", need.least, true);
+		put_mb(j, "needed_at_most_mb", need.most, need.knows_most);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}

@@ -40,18 +40,32 @@ static void give_up(struct gpu_listener *g, const char *why)
 	g->is_over = true;
 }
 
-static bool is_ours(void *context, uint32_t pid)
+/* Returns the process of that pid that runs, as far as its records were read; or NULL. */
+static const struct profile_process *find_process(const struct gpu_listener *g, uint32_t pid)
 {
-	const struct gpu_listener *g = context;
 	size_t n;
 	const struct profile_process *const *processes =
 		profile_processes(run_profile(g->capture), &n);
 
 	for (size_t i = n; i-- > 0;) {
 		if (processes[i]->tgid == pid && profile_process_runs(processes[i]))
-			return true;
+			return processes[i];
 	}
-	return false;
+	return NULL;
+}
+
+static bool is_ours(void *context, uint32_t pid)
+{
+	return find_process(context, pid);
+}
+
+/* As the kernel side knows at once. */
+static bool has_ended(void *context, uint32_t pid)
+{
+	const struct gpu_listener *g = context;
+	const struct profile_process *process = find_process(g, pid);
+
+	return !process || !engine_tracks(run_engine(g->capture), pid, process->started_ns);
 }
 
 /* What such a process had before it was attached to is in no sum. */
@@ -73,7 +87,8 @@ static void compare(struct gpu_listener *g)
 
 	if (engine && engine_gpu_sums(engine, &after) && after.changes == g->before.changes &&
 	    after.at[WIRE_GPU_ALL].held == g->before.at[WIRE_GPU_ALL].held && !was_attached(g))
-		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, is_ours, g);
+		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, is_ours,
+				 has_ended, g);
 }
 
 static void ask(struct gpu_listener *g)

@@ -79,14 +79,21 @@ static void take_device(struct run_gpu *gpu, uint64_t used, uint64_t tree_used, 
 
 /* Of all devices together: processes may number them differently. */
 void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
-		      gpu_owner_fn is_ours, void *context)
+		      gpu_owner_fn is_ours, gpu_owner_fn has_ended, void *context)
 {
 	uint64_t used = 0;
 
 	if (look->uses_were_cut) /* the tree may have more than is seen */
 		return;
-	for (uint32_t i = 0; i < look->n_devices; i++)
-		used += used_by_tree(look, i, is_ours, context);
+	for (uint32_t i = 0; i < look->n_uses; i++) {
+		const struct gpu_use *use = &look->uses[i];
+
+		if (use->device >= look->n_devices || !is_ours(context, use->pid))
+			continue;
+		if (has_ended(context, use->pid))
+			return;
+		used += use->bytes;
+	}
 	if (used > held)
 		v->gpus.driver_share = used - held;
 }

@@ -18,10 +18,11 @@ typedef bool (*gpu_owner_fn)(void *context, uint32_t pid);
 
 /*
  * What the run held on all GPUs throughout the look: then what drivers count for its processes
- * beyond that is their own.
+ * beyond that is their own. A driver may still count what a process had that has ended, and whose
+ * end nobody has read: that is no share. has_ended() is asked of processes of the run.
  */
 void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
-		      gpu_owner_fn is_ours, void *context);
+		      gpu_owner_fn is_ours, gpu_owner_fn has_ended, void *context);
 
 /* Takes a look that was asked for at asked_ns. The devices are those of the first look that are
  * visible to the run; one that a later look lacks keeps its figures. */

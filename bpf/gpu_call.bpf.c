@@ -14,6 +14,7 @@
  * returns, another thread may be given the same address.
  */
 #include "gpu_ledger.bpf.h"
+#include "gpu_locks.bpf.h"
 #include "gpu_pools.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "hold.bpf.h"
@@ -75,6 +76,8 @@ static __noinline int allocated(const struct gpu_hit *h)
 	live.bytes = bytes_of(h, false);
 	find_place(h, &live);
 	note_given(h, &live);
+	if (is_locked_again(h, at, &live))
+		return 0;
 	take(h, h->site->space, at, &before); /* if it was freed unseen, it is now */
 	return put(h, h->site->space, at, &live);
 }
@@ -83,7 +86,9 @@ static __noinline int freed(const struct gpu_hit *h, bool failed)
 {
 	struct gpu_call *call = h->call;
 
-	if (failed && call->taken)
+	if (failed && call->taken == TAKEN_A_LOCK)
+		lock_again(h);
+	else if (failed && call->taken)
 		put(h, h->site->space, key_argument(h), &call->live);
 	else if (!failed && !call->taken && key_argument(h))
 		count(gpu.unknown_frees);
@@ -174,7 +179,7 @@ static __noinline int release(const struct gpu_hit *h)
 		h->call->live.bytes = of->bytes;
 		h->call->live.place = of->place;
 	}
-	h->call->taken = 1;
+	h->call->taken = TAKEN_OUT;
 	if (atomic_add(&live->refs, -1) == 1)
 		bpf_map_delete_elem(&gpu_ledger, at);
 	return drop_memory(h, h->call->live.memory);
@@ -331,7 +336,7 @@ static __noinline int end_context(const struct gpu_hit *h)
 	if (!context)
 		return 0;
 	h->call->live.context = at;
-	h->call->taken = 1;
+	h->call->taken = TAKEN_OUT;
 	if (h->site->does == WIRE_GPU_PRIMARY_RELEASED && atomic_add(&context->retained, -1) != 1) {
 		h->call->context = (struct gpu_context){};
 		return 0;
@@ -425,7 +430,10 @@ static __always_inline int begin_call(struct gpu_hit *h)
 
 	switch (h->site->does) {
 	case WIRE_GPU_FREES:
-		call->taken = take(h, h->site->space, key_argument(h), &call->live);
+		if (drop_lock(h))
+			call->taken = TAKEN_A_LOCK;
+		else
+			call->taken = take(h, h->site->space, key_argument(h), &call->live);
 		return 0;
 	case WIRE_GPU_RELEASES:
 		return release(h);

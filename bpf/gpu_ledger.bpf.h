@@ -32,7 +32,9 @@ struct gpu_live {
 	u64 serial;  /* of that context: an address is used again */
 	u64 memory;  /* of a handle and of a mapping: number in WIRE_GPU_MEMORY */
 	u32 place;
-	u32 refs; /* of a handle: how often it was given; of memory: handles and mappings */
+	/* Of a handle: how often it was given. Of memory: handles and mappings. Of the host's
+	 * memory that HSA locks: how often it was locked again. */
+	u32 refs;
 };
 
 struct {
@@ -60,12 +62,19 @@ struct {
 	__type(value, struct gpu_context);
 } gpu_contexts __weak SEC(".maps");
 
+/* What a call has freed, which comes back if it fails. */
+enum gpu_taken {
+	TAKEN_NOTHING = 0,
+	TAKEN_OUT = 1,	  /* of the ledger: see `live` */
+	TAKEN_A_LOCK = 2, /* of several */
+};
+
 /* A call that has begun: the outermost of its thread. */
 struct gpu_call {
 	u64 stack; /* where it ended */
 	u64 arg[WIRE_GPU_ARGS];
 	u32 call;  /* index of the function */
-	u32 taken; /* 1: what is freed was taken out of the ledger, and is here: */
+	u32 taken; /* enum gpu_taken */
 	struct gpu_live live;
 	struct gpu_context context; /* the same of a context */
 };

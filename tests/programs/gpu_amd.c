@@ -235,6 +235,30 @@ static void step_pools(void)
 	must(!hsa_amd_ipc_memory_detach(first));
 }
 
+/* HSA counts locks of the same memory, and unlocks it after as many unlocks. */
+static void step_locks(void)
+{
+	static char host[9000];
+	void *at;
+
+	must(!hsa_amd_memory_lock(host, 4000, agents, 1, &at));
+	must(!hsa_amd_memory_lock(host, 4000, agents, 1, &at));
+	gpu_count_and_mark("Locked Twice", true, 4000);
+	must(!hsa_amd_memory_unlock(host));
+	gpu_count_and_mark("Unlocked Once", true, 0);
+	must(hsa_amd_memory_unlock(NULL));
+	must(!hsa_amd_memory_lock_to_pool(host, sizeof(host), agents, 1, pools[0], 0, &at));
+	gpu_count_and_mark("Locked Longer", true, (int64_t)sizeof(host) - 4000);
+	must(!hsa_amd_memory_unlock(host));
+	gpu_count_and_mark("Locked Yet", true, 0);
+	must(!hsa_amd_memory_unlock(host));
+	gpu_count_and_mark("Unlocked", true, -(int64_t)sizeof(host));
+	must(!hsa_amd_memory_lock(host, 10, agents, 1, &at));
+	gpu_count_and_mark("Locked Anew", true, 10);
+	must(!hsa_amd_memory_unlock(host));
+	gpu_count_and_mark("Unlocked Again", true, -10);
+}
+
 static void step_handles(void)
 {
 	char *const at = (char *)0x100000000;
@@ -283,6 +307,7 @@ static void step_threads(void)
 static void run_steps(void)
 {
 	step_pools();
+	step_locks();
 	step_handles();
 	step_threads();
 }

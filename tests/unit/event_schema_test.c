@@ -33,6 +33,20 @@ static void feed(struct machine *m, const union record *r, struct machine_news *
 	assert_int_equal(machine_feed(m, &r->h, news), 0);
 }
 
+/* The job has used a GPU. */
+static void feed_gpu(struct machine *m, const struct wire_header *h)
+{
+	static struct wire_gpu gpu;
+	struct machine_news news;
+
+	gpu.h = *h;
+	gpu.h.kind = WIRE_GPU;
+	gpu.h.size = sizeof(gpu);
+	gpu.why = WIRE_GPU_CHECKPOINT;
+	gpu.tree[WIRE_GPU_ALL].peak = 6000;
+	assert_int_equal(machine_feed(m, &gpu.h, &news), 0);
+}
+
 /* A job in a phase, with more metrics than a line has and hugetlb memory. */
 static struct machine_job *feed_job(struct machine *m)
 {
@@ -63,6 +77,7 @@ static struct machine_job *feed_job(struct machine *m)
 		r.cp.tree.usage.gpu_wait_ns = waited.gpu_wait_ns;
 		feed(m, &r, &news);
 	}
+	feed_gpu(m, &r.h);
 	snprintf(news.job->rule, sizeof(news.job->rule), "llama");
 	snprintf(news.job->evidence, sizeof(news.job->evidence), "maps x.gguf");
 	return news.job;
@@ -76,7 +91,7 @@ static void write_processes(struct event_lines *l, struct machine_job *job)
 		.cmdline = "q",
 		.cmdline_cut = true,
 		.flags = WIRE_PROCESS_ATTACHED,
-		.memory.peak_hugetlb = 4096,
+		.memory = {.peak_hugetlb = 4096, .peak_gpu = 5000},
 		.usage = waited,
 		.end_ns = 2,
 	};
@@ -94,7 +109,7 @@ static void write_job(struct event_lines *l, struct machine *m, struct machine_j
 	const struct profile_checkpoint step = {
 		.name = {.text = "Layer", .cut = true, .unreadable = true},
 		.step = "Layer Start",
-		.tree.hugetlb = 4096,
+		.tree = {.hugetlb = 4096, .has_gpu = true, .gpu = 3000, .gpu_step_peak = 4000},
 		.tree_usage = waited,
 		.metrics = metrics,
 		.n_metrics = EVENT_METRICS_MAX + 1,

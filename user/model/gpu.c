@@ -183,4 +183,20 @@ void gpu_of_exit(struct processes *processes, const struct wire_gpu *record)
 		return;
 	fill(&own, record->own);
 	gpu_of_process(process, &own);
+	process->gpu_is_over = true;
+}
+
+void gpu_of_point(struct processes *processes, const struct wire_gpu_point *record)
+{
+	struct process *process = processes_find(processes, &record->h);
+	const struct profile_memory own = {
+		.has_gpu = true,
+		.gpu = record->own_held,
+		.peak_gpu = record->own_held,
+		.pinned = record->own_pinned,
+		.peak_pinned = record->own_pinned,
+	};
+
+	if (process && !process->gpu_is_over)
+		gpu_of_process(process, &own);
 }

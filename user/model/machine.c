@@ -150,11 +150,30 @@ static int feed_death(struct machine *m, const struct wire_header *h, struct mac
 static int feed_gpu(struct machine *m, const struct wire_gpu *record, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, &record->h, news);
-	const struct job *job = member ? job_of_member(member) : NULL;
+	struct job *job = member ? job_of_member(member) : NULL;
 
-	if (job && !job->pub.end_ns)
+	if (job && !job->pub.end_ns) {
+		raise_to(&job->pub.gpu_peak, record->tree[WIRE_GPU_ALL].peak);
 		return profile_feed(job->pub.profile, &record->h, &news->step);
+	}
 	gpu_of_exit(&m->processes, record);
+	return 0;
+}
+
+static int feed_gpu_point(struct machine *m, const struct wire_gpu_point *point,
+			  struct machine_news *news)
+{
+	const struct member *member = find_subject(m, &point->h, news);
+	struct job *job = member ? job_of_member(member) : NULL;
+
+	if (!member)
+		return 0;
+	gpu_of_point(&m->processes, point);
+	if (!job || point->h.job != job->pub.index || m->running[job->pub.index] != job ||
+	    job->pub.end_ns)
+		return 0;
+	job->pub.gpu = point->held;
+	raise_to(&job->pub.gpu_peak, point->highest);
 	return 0;
 }
 
@@ -182,8 +201,9 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_MAPPED:
 		find_subject(m, record, news);
 		break;
-	case WIRE_USAGE: /* of runs only */
 	case WIRE_GPU_POINT:
+		return feed_gpu_point(m, data, news);
+	case WIRE_USAGE: /* of runs only */
 	case WIRE_GPU_CODE:
 	case WIRE_STORED:
 	case WIRE_STORED_NAME:

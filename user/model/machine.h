@@ -53,6 +53,7 @@ struct machine_job {
 	size_t n_rows;	      /* rows that are kept: see machine_row() */
 	uint64_t dropped_rows;
 	struct profile_usage usage; /* of the tree since the job began, as last heard of */
+	uint64_t gpu, gpu_peak;	    /* bytes on GPUs: the same, and the most so far */
 	/* The rule that took it for a job, and why; empty if its checkpoints did. May be no UTF-8.
 	 */
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];

@@ -9,9 +9,11 @@ struct row {
 	const char *step;		/* the string of a struct text */
 	struct profile_metric *metrics; /* their names are strings of struct text, too */
 	uint64_t time_ns, rss, step_peak, hugetlb, charge;
+	uint64_t gpu, gpu_step_peak, pinned;
 	struct profile_usage usage;
 	uint32_t seq, tgid, tid, n_metrics;
 	uint8_t what;
+	bool has_gpu;
 };
 
 /* Keeps the row of a checkpoint, or counts it where there is no room. */

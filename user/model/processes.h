@@ -33,6 +33,7 @@ struct process {
 	uint32_t at;	      /* index in processes.list */
 	uint32_t open_phases;
 	uint32_t dropped_begins; /* phases that were not kept, and whose end may come yet */
+	bool gpu_is_over;	 /* its end has told what it had on GPUs: later points lack that */
 };
 
 struct processes {

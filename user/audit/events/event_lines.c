@@ -134,10 +134,21 @@ static void put_pages(const struct event_lines *l, struct json_writer *j,
 		json_member_u64(j, "hugetlb_pages", memory->hugetlb / l->page_size);
 }
 
-static void put_hugetlb_peak(struct json_writer *j, uint64_t bytes)
+/* Of memory beside RSS. */
+static void put_peaks_beside(struct json_writer *j, uint64_t hugetlb, uint64_t gpu)
 {
-	if (bytes)
-		json_member_u64(j, "peak_hugetlb_bytes", bytes);
+	if (hugetlb)
+		json_member_u64(j, "peak_hugetlb_bytes", hugetlb);
+	if (gpu)
+		json_member_u64(j, "peak_gpu_memory_bytes", gpu);
+}
+
+static void put_gpu(struct json_writer *j, const struct profile_memory *tree)
+{
+	if (!tree->has_gpu)
+		return;
+	json_member_u64(j, "gpu_memory_bytes", tree->gpu);
+	json_member_u64(j, "gpu_step_peak_memory_bytes", tree->gpu_step_peak);
 }
 
 static void put_metrics(struct json_writer *j, const struct profile_metric *metrics, size_t n)
@@ -178,7 +189,7 @@ static void put_end(struct json_writer *j, const struct profile_process *process
 		json_member_u64(j, "exit_code", WEXITSTATUS(process->exit_code));
 	json_member_u64(j, "duration_ns", since(process->first_ns, process->end_ns));
 	json_member_u64(j, "peak_rss_bytes", process->memory.peak);
-	put_hugetlb_peak(j, process->memory.peak_hugetlb);
+	put_peaks_beside(j, process->memory.peak_hugetlb, process->memory.peak_gpu);
 	put_usage(j, &process->usage);
 }
 
@@ -218,7 +229,7 @@ static void put_totals(struct json_writer *j, const struct machine_job *job, boo
 	json_member_u64(j, "peak_rss_bytes", totals->peak_rss);
 	if (totals->main_peak_known)
 		json_member_u64(j, "main_peak_rss_bytes", totals->main_peak_rss);
-	put_hugetlb_peak(j, totals->peak_hugetlb);
+	put_peaks_beside(j, totals->peak_hugetlb, totals->peak_gpu);
 	put_usage(j, &totals->usage);
 	put_metrics(j, metrics, n);
 }
@@ -286,6 +297,7 @@ void event_checkpoint(struct event_lines *l, const struct profile_checkpoint *st
 	json_member_u64(j, "step_peak_rss_bytes", step->tree.step_peak);
 	json_member_u64(j, "peak_rss_bytes", profile_peak_so_far(job->profile));
 	json_member_u64(j, "own_rss_bytes", step->own.rss);
+	put_gpu(j, &step->tree);
 	put_usage(j, &step->tree_usage);
 	put_metrics(j, step->metrics, step->n_metrics);
 	json_object_end(j);

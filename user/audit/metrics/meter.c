@@ -390,6 +390,12 @@ static void count_phase(struct meter *meter, struct metered_job *job,
 	series_add(series, M_STEP_RUNS, 1);
 }
 
+static void raise_peaks(const struct metered_job *job, const struct machine_job *model)
+{
+	series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(model->profile));
+	series_raise(job->series, M_JOB_GPU_PEAK, model->gpu_peak);
+}
+
 /* What the tree had since the last checkpoint, whichever phases were open had. */
 static void fold_peak(struct metered_job *job, uint64_t rss)
 {
@@ -436,7 +442,7 @@ static void on_checkpoint_record(struct meter *meter, const struct wire_checkpoi
 	if (news->step)
 		count_step(meter, job, news->step);
 	if (news->job_ended)
-		series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+		raise_peaks(job, news->job);
 }
 
 static void count_root_exit(struct metered_job *job, uint32_t exit_code)
@@ -473,7 +479,7 @@ static void on_process_record(struct meter *meter, const struct wire_header *rec
 		return;
 	fold_peak(job, profile_peak_since_checkpoint(news->job->profile));
 	finish_phases(meter, job, record->time_ns);
-	series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(news->job->profile));
+	raise_peaks(job, news->job);
 	end_job(meter, job, record->time_ns);
 }
 
@@ -544,20 +550,17 @@ static void look_at_jobs(struct meter *meter)
 			continue;
 		series_add(job->series, M_JOBS, 1);
 		series_add(job->series, M_JOB_RSS, profile_rss_now(job->model->profile));
-		series_raise(job->series, M_JOB_PEAK, profile_peak_so_far(job->model->profile));
+		series_add(job->series, M_JOB_GPU, job->model->gpu);
+		raise_peaks(job, job->model);
 		look_at_limits(meter, job);
 	}
 }
 
 void meter_look(struct meter *meter, const struct machine *m, uint64_t now_ns)
 {
-	static const enum metric gauges[] = {M_PROCESSES,
-					     M_PROCESS_RSS,
-					     M_JOBS,
-					     M_JOB_RSS,
-					     M_JOB_LEFT,
-					     M_JOB_TO_LIMIT,
-					     MEMORY_BESIDE(METRIC_BESIDE, )};
+	static const enum metric gauges[] = {
+		M_PROCESSES, M_PROCESS_RSS, M_JOBS,	    M_JOB_RSS,
+		M_JOB_GPU,   M_JOB_LEFT,    M_JOB_TO_LIMIT, MEMORY_BESIDE(METRIC_BESIDE, )};
 	size_t n, alive = 0;
 	const struct profile_process *const *processes = machine_processes(m, &n);
 

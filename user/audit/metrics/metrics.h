@@ -83,6 +83,8 @@ enum metric {
 	M_JOBS,
 	M_JOB_RSS,
 	M_JOB_PEAK,
+	M_JOB_GPU,
+	M_JOB_GPU_PEAK,
 	M_JOB_LEFT,
 	M_JOB_TO_LIMIT,
 	M_JOB_STARTS,

@@ -14,8 +14,9 @@ struct view_state {
 	enum view_sort sort;
 	enum view_lists lists;
 	bool tree, help;
-	/* Have a column: a process that was shown is in a container, or has hugetlb memory. */
-	bool containers, hugetlb;
+	/* Have a column: a process that was shown is in a container, has hugetlb memory, or has
+	 * memory on GPUs. */
+	bool containers, hugetlb, gpu;
 	bool typing;			/* a filter */
 	char filter[VIEW_FILTER_MAX];	/* UTF-8 */
 	char previous[VIEW_FILTER_MAX]; /* the filter before typing */

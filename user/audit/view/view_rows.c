@@ -35,7 +35,7 @@ struct tally {
 	const struct machine_job *job;
 	struct profile_usage usage;
 	struct machine_used per_second;
-	uint64_t hugetlb;
+	uint64_t hugetlb, gpu;
 	int64_t growth;
 };
 
@@ -139,6 +139,7 @@ static struct view_figures figures_of(const struct view_rows *v,
 		.usage = process->usage,
 		.per_second = per_second_of(v, process),
 		.hugetlb = process->memory.hugetlb,
+		.gpu = process->memory.gpu,
 	};
 }
 
@@ -243,6 +244,7 @@ static struct view_figures job_figures(struct view_rows *v, const struct machine
 	f.growth = tally->growth;
 	f.per_second = tally->per_second;
 	f.hugetlb = tally->hugetlb;
+	f.gpu = tally->gpu;
 	/* The job knows its usage at its checkpoints; some of its processes may not be kept. */
 	usage_raise(&f.usage, &tally->usage);
 	return f;
@@ -306,6 +308,7 @@ static void count_process(struct view_rows *v, const struct profile_process *pro
 		return;
 	v->totals.busy |= process->tgid != v->wants->self && is_busy(&per_second);
 	v->totals.hugetlb += process->memory.hugetlb;
+	v->totals.gpu += process->memory.gpu;
 	v->totals.alive++;
 	v->totals.rss += process->memory.rss;
 	v->totals.growing |= growth != 0;
@@ -313,6 +316,7 @@ static void count_process(struct view_rows *v, const struct profile_process *pro
 		return;
 	tally->growth += growth;
 	tally->hugetlb += process->memory.hugetlb;
+	tally->gpu += process->memory.gpu;
 }
 
 static void raise_best(struct view_rows *v, const struct profile_process *parent,

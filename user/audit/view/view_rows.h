@@ -46,7 +46,7 @@ struct view_figures {
 	int64_t growth; /* of rss, since the machine_mark() before the last */
 	struct profile_usage usage;
 	struct machine_used per_second; /* 0 unless view_totals.rated */
-	uint64_t hugetlb;
+	uint64_t hugetlb, gpu;
 };
 
 /* usage, per_second and growth are sums over the processes of its tree, the first two over ended
@@ -69,7 +69,7 @@ struct view_totals {
 	uint64_t rss;		    /* of those alive */
 	struct profile_usage usage; /* of all processes since the audit began */
 	struct machine_used per_second;
-	uint64_t hugetlb;
+	uint64_t hugetlb, gpu;
 	bool rated;   /* there were two looks: what is used per second is known */
 	bool busy;    /* some process uses so much that the next second may be another one */
 	bool growing; /* some process has a growth other than 0 */

@@ -39,6 +39,7 @@ enum column {
 	CPU_NOW,
 	CPU,
 	HUGETLB,
+	GPU,
 	N_COLUMNS, /* then the command, which takes the rest */
 };
 
@@ -63,12 +64,13 @@ static const struct {
 	[CPU_NOW] = {"%CPU", 5, false, VIEW_BY_CPU_NOW},
 	[CPU] = {"CPU", 8, false, VIEW_BY_CPU},
 	[HUGETLB] = {"HUGE", 5, false, -1},
+	[GPU] = {"GPU", 5, false, -1},
 };
 
 /* Columns in the order in which they are left out if there is no room. */
 static const enum column dispensable[] = {
 	DISK_WRITE, DISK_READ, WRITE,	READ,	STORAGE_NOW, CONTAINER, USER, CPU,
-	CALLS_NOW,  PEAK,      CPU_NOW, GROWTH, HUGETLB,     RSS,	PID,
+	CALLS_NOW,  PEAK,      CPU_NOW, GROWTH, HUGETLB,     GPU,	RSS,  PID,
 };
 
 /* Which columns are shown, and where the command begins. */
@@ -94,6 +96,7 @@ static struct layout lay_out(unsigned int width, const struct view_state *state)
 		layout.shown[i] = true;
 	layout.shown[CONTAINER] = state->containers;
 	layout.shown[HUGETLB] = state->hugetlb;
+	layout.shown[GPU] = state->gpu;
 	place_command(&layout);
 	for (size_t i = 0; i < sizeof(dispensable) / sizeof(*dispensable); i++) {
 		if (layout.command_at + width / 4 <= width)
@@ -215,7 +218,9 @@ static void put_figures(const struct page *page, const struct view_figures *f,
 	put_per_second(page, &f->per_second, tone);
 	put_cell(page, CPU, tone, units_time_for_people(text, f->usage.cpu_ns));
 	put_bytes(page, HUGETLB, tone, f->hugetlb);
+	put_bytes(page, GPU, tone, f->gpu);
 	page->state->hugetlb |= f->hugetlb != 0;
+	page->state->gpu |= f->gpu != 0;
 }
 
 /* Puts who runs a process, or a job's root, and where. */
@@ -451,7 +456,7 @@ static void put_headline(struct page *page)
 	const struct view_picture *p = page->picture;
 	const struct view_totals *totals = view_rows_totals(p->rows);
 	const uint64_t used = p->memory->total - p->memory->available;
-	struct piece pieces[6] = {0};
+	struct piece pieces[7] = {0};
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], ended[UNITS_TEXT_MAX + 16] = "";
 
 	say(&pieces[0], 0, "qprof-bpf: audit of %s at %s",
@@ -467,7 +472,9 @@ static void put_headline(struct page *page)
 	if (p->memory->total)
 		say(&pieces[5], 2, "memory %s of %s", units_bytes_for_people(a, used),
 		    units_bytes_for_people(b, p->memory->total));
-	put_pieces(page, TERMINAL_STRONG, pieces, 6);
+	if (totals->gpu)
+		say(&pieces[6], 6, "on GPUs %s", units_bytes_for_people(a, totals->gpu));
+	put_pieces(page, TERMINAL_STRONG, pieces, 7);
 }
 
 static void put_rates(struct page *page)
@@ -645,10 +652,11 @@ static bool draw(struct terminal *t, const struct view_picture *picture, struct 
 bool view_draw(struct terminal *t, const struct view_picture *picture, struct view_state *state,
 	       bool afresh)
 {
-	const bool containers = state->containers, hugetlb = state->hugetlb;
+	const bool containers = state->containers, hugetlb = state->hugetlb, gpu = state->gpu;
 
 	if (!draw(t, picture, state, afresh))
 		return false;
-	return (state->containers == containers && state->hugetlb == hugetlb) ||
+	return (state->containers == containers && state->hugetlb == hugetlb &&
+		state->gpu == gpu) ||
 	       draw(t, picture, state, afresh);
 }

@@ -94,7 +94,7 @@ class Hooks:
     """programs/hooks.c: attached and detached within milliseconds, as often as one likes."""
 
     def __init__(self, env, *what):
-        self.repeats = 2 if "usdt" in what else 16  # a uprobe goes only after a grace period
+        self.repeats = 2 if {"usdt", "calls"} & set(what) else 16  # a uprobe goes only after a grace period
         self.process = subprocess.Popen(
             [env.program("hooks"), *map(str, what)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus))

@@ -5,6 +5,8 @@
  *   hooks rss_stat | sys_exit    a program that does nothing, on that tracepoint
  *   hooks switches               the same on sched_switch, and one on sched_wakeup
  *   hooks usdt FILE              the same on the probe qprof:mark of FILE, in all processes
+ *   hooks calls FILE             the same at the begin and the return of cuMemAlloc_v2 and
+ *                                cuMemFree_v2 of FILE, a libcuda.so.1
  *   hooks ours PID               what qprof-bpf has on the whole machine when it profiles PID
  *   hooks waits PID              the same with --waits
  *   hooks stats                  nothing, but the kernel counts the run time of BPF programs
@@ -31,12 +33,14 @@ static struct {
 	int programs[MAX_PROGRAMS]; /* of tracepoints */
 	size_t n_programs;
 	struct bpf_program *usdt;
-	const char *usdt_file;
+	struct bpf_program *call, *call_return;
+	const char *file; /* of these */
 	bool stats;
 
 	int fds[MAX_PROGRAMS];
 	size_t n_fds;
-	struct bpf_link *usdt_link;
+	struct bpf_link *links[4]; /* of these */
+	size_t n_links;
 	struct ring_buffer *rings; /* of ours: what they hold is thrown away */
 } hooks;
 
@@ -53,26 +57,46 @@ static void hold(int fd, const char *what)
 	hooks.fds[hooks.n_fds++] = fd;
 }
 
+static void keep_link(struct bpf_link *link)
+{
+	if (!link)
+		fail(hooks.file, strerror(errno));
+	hooks.links[hooks.n_links++] = link;
+}
+
+static void attach_calls(void)
+{
+	static const char *const functions[] = {"cuMemAlloc_v2", "cuMemFree_v2"};
+
+	for (size_t i = 0; i < 2; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, begins, .func_name = functions[i]);
+		LIBBPF_OPTS(bpf_uprobe_opts, returns, .func_name = functions[i], .retprobe = true);
+
+		keep_link(bpf_program__attach_uprobe_opts(hooks.call_return, -1, hooks.file, 0,
+							  &returns));
+		keep_link(bpf_program__attach_uprobe_opts(hooks.call, -1, hooks.file, 0, &begins));
+	}
+}
+
 static void attach(void)
 {
 	for (size_t i = 0; i < hooks.n_programs; i++)
 		hold(bpf_raw_tracepoint_open(NULL, hooks.programs[i]), "attach");
 	if (hooks.stats)
 		hold(bpf_enable_stats(BPF_STATS_RUN_TIME), "bpf_enable_stats");
-	if (!hooks.usdt)
-		return;
-	hooks.usdt_link =
-		bpf_program__attach_usdt(hooks.usdt, -1, hooks.usdt_file, "qprof", "mark", NULL);
-	if (!hooks.usdt_link)
-		fail(hooks.usdt_file, strerror(errno));
+	if (hooks.usdt)
+		keep_link(bpf_program__attach_usdt(hooks.usdt, -1, hooks.file, "qprof", "mark",
+						   NULL));
+	if (hooks.call)
+		attach_calls();
 }
 
 static void detach(void)
 {
 	while (hooks.n_fds)
 		close(hooks.fds[--hooks.n_fds]);
-	bpf_link__destroy(hooks.usdt_link);
-	hooks.usdt_link = NULL;
+	while (hooks.n_links)
+		bpf_link__destroy(hooks.links[--hooks.n_links]);
 	if (hooks.rings)
 		ring_buffer__consume(hooks.rings);
 }
@@ -96,11 +120,26 @@ static void load_trivial(const char *what, const char *file)
 		fail("trivial.bpf.c", strerror(errno));
 	if (file) {
 		hooks.usdt = programs[0];
-		hooks.usdt_file = file;
+		hooks.file = file;
 		return;
 	}
 	for (size_t i = 0; i < 2 && programs[i]; i++)
 		hooks.programs[hooks.n_programs++] = bpf_program__fd(programs[i]);
+}
+
+static void load_calls(const char *file)
+{
+	struct trivial_bpf *bpf = trivial_bpf__open();
+
+	if (!bpf)
+		fail("trivial.bpf.c", strerror(errno));
+	hooks.call = bpf->progs.trivial_call;
+	hooks.call_return = bpf->progs.trivial_return;
+	hooks.file = file;
+	bpf_program__set_autoload(hooks.call, true);
+	bpf_program__set_autoload(hooks.call_return, true);
+	if (trivial_bpf__load(bpf))
+		fail("trivial.bpf.c", strerror(errno));
 }
 
 static int throw_away(void *context, void *data, size_t size)
@@ -155,13 +194,15 @@ static void prepare(int argc, char **argv)
 		load_trivial(what, NULL);
 	} else if (argc == 3 && !strcmp(what, "usdt")) {
 		load_trivial(what, argv[2]);
+	} else if (argc == 3 && !strcmp(what, "calls")) {
+		load_calls(argv[2]);
 	} else if (argc == 3 && (!strcmp(what, "ours") || !strcmp(what, "waits"))) {
 		load_ours(argv[2], !strcmp(what, "waits"));
 	} else if (argc == 2 && !strcmp(what, "stats")) {
 		hooks.stats = true;
 	} else {
-		fputs("usage: hooks rss_stat | sys_exit | switches | usdt FILE | ours PID | "
-		      "waits PID | stats\n",
+		fputs("usage: hooks rss_stat | sys_exit | switches | usdt FILE | calls FILE | "
+		      "ours PID | waits PID | stats\n",
 		      stderr);
 		exit(2);
 	}

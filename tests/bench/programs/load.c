@@ -6,6 +6,8 @@
  *   faults THREADS PAGES    touches new anonymous pages of 4 KiB, PAGES a thread
  *   reads THREADS COUNT BYTES    read(2) of so many bytes that are in the page cache (tmpfs)
  *   marks THREADS COUNT     passes the probe qprof:mark
+ *   allocations THREADS COUNT  allocates on a GPU and frees that: by libcuda.so.1, or what is there
+ *                           in its place
  *   switches THREADS COUNT  sends a byte to another thread of its CPU, which sends it back: both
  *                           sleep meanwhile, and the CPU time of both is what it took
  *
@@ -15,6 +17,7 @@
  * other programs that want the CPU are not. Threads are there from the start, each on a CPU of its
  * own.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -87,6 +90,52 @@ static void loop_marks(const struct order *o, unsigned int thread)
 	(void)thread;
 	for (size_t i = 0; i < o->count; i++)
 		DTRACE_PROBE1(qprof, mark, "mark");
+}
+
+/* Of libcuda.so.1. */
+static struct {
+	int (*retain)(uintptr_t *context, int device);
+	int (*use)(uintptr_t context);
+	int (*allocate)(uint64_t *at, size_t bytes);
+	int (*release)(uint64_t at);
+	uintptr_t context;
+} gpu;
+
+static void *function(void *library, const char *name)
+{
+	void *found = dlsym(library, name);
+
+	if (!found)
+		fail(name);
+	return found;
+}
+
+static void load_gpu(void)
+{
+	void *library = gpu.context ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (gpu.context)
+		return;
+	if (!library)
+		fail("libcuda.so.1");
+	gpu.retain = function(library, "cuDevicePrimaryCtxRetain");
+	gpu.use = function(library, "cuCtxSetCurrent");
+	gpu.allocate = function(library, "cuMemAlloc_v2");
+	gpu.release = function(library, "cuMemFree_v2");
+	if (gpu.retain(&gpu.context, 0))
+		fail("cuDevicePrimaryCtxRetain");
+}
+
+static void loop_allocations(const struct order *o, unsigned int thread)
+{
+	uint64_t at;
+
+	(void)thread;
+	gpu.use(gpu.context);
+	for (size_t i = 0; i < o->count; i++) {
+		gpu.allocate(&at, 2 << 20);
+		gpu.release(at);
+	}
 }
 
 struct partner {
@@ -214,6 +263,13 @@ static void marks(void)
 	carry_out();
 }
 
+static void allocations(void)
+{
+	load_gpu();
+	order.loop = loop_allocations;
+	carry_out();
+}
+
 static void switches(void)
 {
 	order.loop = loop_switches;
@@ -236,6 +292,8 @@ static bool obey(const char *line)
 		reads();
 	else if (!strcmp(what, "marks"))
 		marks();
+	else if (!strcmp(what, "allocations"))
+		allocations();
 	else if (!strcmp(what, "switches"))
 		switches();
 	else

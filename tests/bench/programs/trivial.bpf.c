@@ -37,3 +37,15 @@ int trivial_usdt(struct pt_regs *ctx)
 {
 	return 0;
 }
+
+SEC("?uprobe")
+int trivial_call(struct pt_regs *ctx)
+{
+	return 0;
+}
+
+SEC("?uretprobe.s")
+int trivial_return(struct pt_regs *ctx)
+{
+	return 0;
+}

@@ -204,3 +204,16 @@ class SlowProgram:
         subprocess.run(["umount", "-l", self.mount], check=True)
         self.thread.join()
         os.close(self.fd)
+
+
+class LateProgram(SlowProgram):
+    """What cannot be read is there after LATE_SECS, each time."""
+
+    LATE_SECS = 0.2
+
+    def read(self, unique, offset, size):
+        if offset + size > self.slow_from and not self.released:
+            self.asked.set()
+            threading.Timer(self.LATE_SECS, self.answer, (unique, self.content[offset:offset + size])).start()
+            return
+        super().read(unique, offset, size)

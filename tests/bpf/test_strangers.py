@@ -6,14 +6,14 @@ import os
 import shutil
 import subprocess
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
 import harness
 from harness import (AS_NOBODY, CLEAN_ENV, NOBODY, PYTHON, Audit, Lines, Target, job_of, program, quality, step_names,
                      wait_for)
-from slow_files import SlowProgram
+from slow_files import LateProgram, SlowProgram
 
 HANGS_SECS = 20  # one that stalls takes 45 s for each file (/proc/sys/fs/lease-break-time)
 
@@ -143,6 +143,25 @@ def test_file_system_that_does_not_answer(audit, tmp_path):
     assert quality(report)["unsearched_files"] >= 1, report["quality"]
     said = [w for w in warnings_of(report) if "file system" in w]
     assert len(said) == 1 and "user 0" in said[0], f"expected one warning of user 0; {warnings_of(report)}"
+
+
+def test_file_systems_that_answer_just_in_time(audit):
+    """None of them hangs, and together they take as long as their user likes: he has so much time, and no more."""
+    with harness.public_dir() as folder, ExitStack() as stack:
+        late = []
+        for i in range(8):
+            mount = folder / f"late{i}"
+            mount.mkdir()
+            late.append(stack.enter_context(closing(LateProgram(program("idle"), mount))))
+        for one in late:
+            stack.enter_context(Target(path=one.path, prefix=AS_NOBODY))
+        with audit() as running:
+            report = assert_sees_others(running)
+    counts = quality(report)
+    assert counts["limited_searches"] > 0, counts
+    assert sum(one.asked.is_set() for one in late) < len(late), "all were waited for"
+    said = [w for w in warnings_of(report) if "answers late" in w]
+    assert len(said) == 1 and f"user {NOBODY}" in said[0], warnings_of(report)
 
 
 # ---- Names

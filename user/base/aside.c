@@ -13,11 +13,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-enum { HANGS_MS = 1000 };
+enum {
+	HANGS_MS = 1000,
+	LOOK_MS = 20, /* a program that waits for us takes one who sleeps for 100 ms for gone */
+};
 
 static size_t at_work;
 
@@ -118,6 +122,52 @@ bool aside_has_answered(const struct aside *a, int timeout_ms)
 	struct pollfd event = {.fd = a->fd, .events = POLLIN};
 
 	return poll(&event, 1, timeout_ms) > 0;
+}
+
+uint64_t aside_cpu_ns(const struct aside *a)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(a->child, &clock) ? 0 : clock_ns(clock);
+}
+
+/* Of the child alone: it has no other threads. */
+static bool is_runnable(const struct aside *a)
+{
+	char path[32], line[256];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", a->child);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (fd >= 0)
+		close(fd);
+	line[n < 0 ? 0 : n] = '\0';
+	state = strrchr(line, ')');
+	return state && !strncmp(state, ") R", 3);
+}
+
+/* It looks soon, and then less often: a wait is charged as it was at its end. */
+bool aside_wait(const struct aside *a, struct aside_wait *wait)
+{
+	const uint64_t began = clock_ms(), before = wait->waited_ms;
+	uint64_t last = before, pause_ms = 1;
+	bool runs = true;
+
+	while (!aside_has_answered(a, (int)pause_ms)) {
+		runs = is_runnable(a);
+		wait->waited_ms = before + clock_ms() - began;
+		wait->slept_ms += runs ? 0 : wait->waited_ms - last;
+		last = wait->waited_ms;
+		pause_ms = 2 * pause_ms < LOOK_MS ? 2 * pause_ms : LOOK_MS;
+		if (wait->waited_ms >= (runs ? wait->busy_ms : wait->asleep_ms) ||
+		    (wait->most_cpu_ns && aside_cpu_ns(a) >= wait->most_cpu_ns))
+			return false;
+	}
+	wait->waited_ms = before + clock_ms() - began;
+	return true;
 }
 
 bool aside_send(int socket, const void *packet, size_t size, int fd)

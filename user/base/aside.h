@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { ASIDE_MAX = 16 };
@@ -37,6 +38,22 @@ void aside_open_standard(void);
 
 /* Returns true once there is an answer, or the child has ended without one. */
 bool aside_has_answered(const struct aside *a, int timeout_ms);
+
+/*
+ * How long a child is waited for: for asleep_ms, or for busy_ms while it waits for nothing but a
+ * CPU; and until it has taken so much CPU time (0: as much as it likes).
+ */
+struct aside_wait {
+	unsigned int asleep_ms, busy_ms;
+	uint64_t most_cpu_ns;
+	uint64_t waited_ms, slept_ms; /* out, over all calls; to be 0 before the first */
+};
+
+/* Returns true once there is an answer, or the child has ended without one; false: it took too
+ * long. */
+bool aside_wait(const struct aside *a, struct aside_wait *wait);
+/* Returns the CPU time that the child has taken; 0: it is gone. */
+uint64_t aside_cpu_ns(const struct aside *a);
 
 /* Returns how many children were killed and have not ended yet. */
 size_t aside_left(void);

@@ -646,7 +646,7 @@ static int leave(struct capture *c)
 int capture_live(struct capture *c)
 {
 	c->listeners = c->options->listeners;
-	c->disks.most_ms = FILE_SYSTEM_MOST_MS;
+	c->disks = (struct patience)PATIENCE(FILE_SYSTEM_MOST_MS);
 	if (!prepare(c) && !attach(c)) {
 		run(c);
 		drain(c);

@@ -37,7 +37,7 @@ static const struct {
 	{"unsearched_files", "time(s) that a mapped file could not be searched for probes", BOTH,
 	 LOADER(unsearched_files)},
 	{"limited_searches",
-	 "search(es) put off, as a process changed its mappings of code too often", AUDIT,
+	 "search(es) put off, as those of a process or a user have taken too long", AUDIT,
 	 LOADER(limited_searches)},
 	{"unread_processes", "time(s) that a process was not read: its memory map was locked", BOTH,
 	 LOADER(unread_processes)},

@@ -24,13 +24,16 @@ struct content {
 	 */
 	bool (*make_room)(void *discovery);
 	void *discovery;
-	bool comparing; /* attaches nothing: the digest alone is wanted */
+	bool comparing;	   /* attaches nothing: the digest alone is wanted */
+	bool way_known;	   /* whether somebody is in the way of its probes was found out before */
+	uint64_t until_ms; /* then no more of its probes are attached; 0: as long as it takes */
 	/* Of what was searched: */
 	uint64_t digest; /* of its probes, and of the code where they are */
 	bool attached;	 /* something was */
 	bool postponed;	 /* nothing was attached: it is to be searched when there is more room */
 	bool held;	 /* somebody is in the way of its probes: see holders.h */
 	bool crowded;	 /* probes were left out: others are to have some, too */
+	bool cut;	 /* likewise, as there was no more time, or too much to read */
 	/* It has a dynamic linker, to which a probe was attached; one of 32 bits. Set by a search,
 	 * never cleared. */
 	bool linker_added, narrow_added;
@@ -46,5 +49,7 @@ void content_search_wishes(struct content *c, int fd, const char *path, uint64_t
 bool content_is_gpu(const char *path);
 /* Returns true if a file of that name is a dynamic linker. */
 bool content_is_linker(const char *path);
+/* Returns true if a file of that name is watched, whatever it has. */
+bool content_is_watched(const struct content *c, const char *path);
 
 #endif

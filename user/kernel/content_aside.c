@@ -8,14 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/aside.h"
 #include "base/clock.h"
+#include "kernel/elf_file.h"
 #include "kernel/procfs.h"
 
-enum {
-	LOOK_MS = 20, /* a program that waits for us takes one who sleeps for 100 ms for gone */
-	TEXT_MAX = 1200,
-};
+enum { TEXT_MAX = 1200 };
+
+static uint64_t all_cpu_ns;
 
 bool content_is_local(uint32_t file_system)
 {
@@ -56,8 +55,8 @@ enum tale {
 struct packet {
 	enum tale tale;
 	int err; /* at the end; and: */
-	uint64_t digest;
-	bool attached, linker_added, narrow_added, crowded, held;
+	uint64_t digest, cpu_ns;
+	bool attached, linker_added, narrow_added, crowded, held, cut, postponed;
 	size_t found;		/* of sites: checkpoints */
 	uint32_t site;		/* its index, */
 	uid_t owner;		/* and whose file it is in */
@@ -69,9 +68,8 @@ struct packet {
 
 struct job {
 	struct content *content;
-	pid_t pid;
-	const struct wire_mapping *mapping;
-	const char *path;
+	const struct content_file *file;
+	const struct content_bounds *bounds;
 	uint64_t lists;
 	bool wishes_alone;
 	/* In the child: */
@@ -132,6 +130,20 @@ static void tell_places(const struct job *job)
 /* ---- The child --------------------------------------------------------------------------------
  */
 
+/* The parent does, and asks again if there is none to be had. */
+static bool want_room(void *discovery)
+{
+	(void)discovery;
+	return true;
+}
+
+static int open_file(const struct content_file *file)
+{
+	return file->fd >= 0
+		       ? file->fd
+		       : procfs_open_mapping(file->pid, file->mapping->start, file->mapping->end);
+}
+
 static void work(void *context, int fd)
 {
 	struct job *job = context;
@@ -139,9 +151,12 @@ static void work(void *context, int fd)
 	struct probes *probes = engine_probes(c->engine);
 	const size_t links = probes_count(probes), found = c->sites->found;
 	struct packet end = {.tale = TALE_END};
-	const int file = procfs_open_mapping(job->pid, job->mapping->start, job->mapping->end);
+	const int file = open_file(job->file);
 
 	job->fd = fd;
+	elf_allow(job->bounds->bytes);
+	c->until_ms = job->bounds->attach_ms ? clock_ms() + job->bounds->attach_ms : 0;
+	c->make_room = c->make_room ? want_room : NULL;
 	c->sites->added = tell_site;
 	c->sites->context = job;
 	clear_places(c->wishes);
@@ -150,9 +165,9 @@ static void work(void *context, int fd)
 	if (file < 0)
 		end.err = file;
 	else if (job->wishes_alone)
-		content_search_wishes(c, file, job->path, job->lists);
+		content_search_wishes(c, file, job->file->path, job->lists);
 	else
-		content_search(c, file, job->path, job->lists);
+		content_search(c, file, job->file->path, job->lists);
 	for (size_t i = links; i < probes_count(probes); i++) {
 		const struct packet packet = {.tale = TALE_LINK, .link = probes_link(probes, i)};
 
@@ -163,10 +178,20 @@ static void work(void *context, int fd)
 	end.attached = c->attached;
 	end.crowded = c->crowded;
 	end.held = c->held;
+	end.cut = c->cut;
+	end.postponed = c->postponed;
 	end.found = c->sites->found - found;
 	end.linker_added = c->linker_added;
 	end.narrow_added = c->narrow_added;
+	end.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	tell(job, &end, -1);
+}
+
+static bool is_needed(void *context, int fd, const char *link)
+{
+	const struct job *job = context;
+
+	return fd == job->file->fd || engine_needs(NULL, fd, link);
 }
 
 /* ---- The parent -------------------------------------------------------------------------------
@@ -206,6 +231,9 @@ static int take(struct content *c, const struct packet *packet, int fd)
 		c->attached = packet->attached;
 		c->crowded = packet->crowded;
 		c->held = packet->held;
+		c->cut = packet->cut;
+		c->postponed = packet->postponed;
+		all_cpu_ns += packet->cpu_ns;
 		c->sites->found += packet->found;
 		c->linker_added = packet->linker_added;
 		c->narrow_added = packet->narrow_added;
@@ -214,32 +242,34 @@ static int take(struct content *c, const struct packet *packet, int fd)
 	return 0;
 }
 
-/* Takes what the child tells until its end, or until the deadline. */
-static int listen_to(struct content *c, const struct aside *child, int deadline_ms)
+/* Takes what the child tells until its end, or until that takes too long. */
+static int listen_to(struct content *c, const struct aside *child, struct aside_wait *wait)
 {
-	const int64_t until = (int64_t)clock_ms() + deadline_ms;
 	struct packet packet;
 	int fd, err = 0;
 
-	while (!err && (int64_t)clock_ms() < until) {
-		if (!aside_has_answered(child, LOOK_MS))
-			continue;
+	while (!err && aside_wait(child, wait)) {
 		if (aside_receive(child->fd, &packet, sizeof(packet), &fd) != sizeof(packet))
 			return -EIO;
 		err = take(c, &packet, fd);
 		if (packet.tale == TALE_END)
 			return err;
 	}
+	all_cpu_ns += aside_cpu_ns(child);
 	return err ? err : -ETIMEDOUT;
 }
 
-int content_search_aside(struct content *c, pid_t pid, const struct wire_mapping *m,
-			 const char *path, uint64_t lists, bool wishes_alone, int deadline_ms)
+uint64_t content_aside_cpu_ns(void)
+{
+	return all_cpu_ns;
+}
+
+int content_search_aside(struct content *c, const struct content_file *file, uint64_t lists,
+			 bool wishes_alone, struct content_bounds *bounds)
 {
 	struct job job = {.content = c,
-			  .pid = pid,
-			  .mapping = m,
-			  .path = path,
+			  .file = file,
+			  .bounds = bounds,
 			  .lists = lists,
 			  .wishes_alone = wishes_alone};
 	struct error ignored = {0};
@@ -249,10 +279,10 @@ int content_search_aside(struct content *c, pid_t pid, const struct wire_mapping
 	sites_begin_file(c->sites, c->group, 0);
 	if (lists)
 		engine_items(c->engine, &ignored); /* loads what the child needs */
-	err = aside_begin(&child, work, engine_needs, &job);
+	err = aside_begin(&child, work, is_needed, &job);
 	if (err)
 		return err;
-	err = listen_to(c, &child, deadline_ms);
+	err = listen_to(c, &child, &bounds->wait);
 	aside_end(&child);
 	return err;
 }

@@ -51,7 +51,7 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 		return NULL;
 	}
 	probes_watch(engine_probes(e), d->epoll, are_gone, d);
-	d->patience.most_ms = LOST_MS;
+	d->patience = (struct patience)PATIENCE(LOST_MS);
 	d->content = (struct content){
 		.engine = e,
 		.sites = &d->sites,
@@ -104,7 +104,9 @@ static void detach_file(struct discovery *d, struct known_file *file)
 {
 	if (file->linker)
 		engine_forget_linker(d->engine, &file->key);
-	if (!probes_detach(engine_probes(d->engine), file->group, &file->key, file->lease))
+	/* A child that hangs may have probes there yet: discovery_caught_up() retires its sites. */
+	if (!probes_detach(engine_probes(d->engine), file->group, &file->key, file->lease) &&
+	    !discovery_is_stray(d, file->group))
 		sites_retire(&d->sites, file->group);
 	file->lease = -1;
 	engine_forget_code(d->engine);
@@ -263,13 +265,14 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 					 const struct wire_mapping *m)
 {
 	struct known_file *file = known_files_find(&d->files, &m->file);
+	int err;
 
 	if (!file || !file->attached)
 		return NULL;
 	d->content.comparing = true;
-	content_search(&d->content, fd, path, file->lists);
+	err = discovery_search_content(d, fd, path, file->lists, false);
 	d->content.comparing = false;
-	if (d->content.digest != file->digest)
+	if (err || d->content.digest != file->digest)
 		return NULL;
 	note_version(file, m);
 	return file;
@@ -316,11 +319,25 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 	return true;
 }
 
+/* Nothing of it is attached. It is searched when its owner has time again, or, if it took too long,
+ * as a file whose probes somebody was in the way of. */
+static void leave_out(struct discovery *d, struct known_file *file, int err)
+{
+	if (err == -EDQUOT) {
+		discovery_forget_file(d, file);
+		return;
+	}
+	discovery_note_stray(d, file->group);
+	file->group = ++d->groups;
+	leave_alone(file);
+}
+
 /* Returns false if the file was replaced meanwhile; then nothing is attached. */
 static bool search_anew(struct discovery *d, int fd, const char *path, const struct wire_mapping *m,
 			uint64_t lists)
 {
 	struct known_file *file = discovery_note_file(d, path, m);
+	int err;
 
 	if (!file)
 		return true;
@@ -334,8 +351,12 @@ static bool search_anew(struct discovery *d, int fd, const char *path, const str
 	d->content.make_room = d->timer >= 0 ? discovery_make_room : NULL;
 	d->sites.throws = d->timer < 0; /* an audit tells of no ends */
 	d->content.discovery = d;
-	content_search(&d->content, fd, path, lists);
+	err = discovery_search_content(d, fd, path, lists, false);
 	d->content.make_room = NULL;
+	if (err) {
+		leave_out(d, file, err);
+		return true;
+	}
 	return keep_attached(d, fd, m, file);
 }
 
@@ -355,8 +376,9 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	d->content.attached = false;
 	d->content.group = file->group;
 	d->content.digest = file->digest;
-	content_search_wishes(&d->content, fd, path, lists);
-	if (d->content.held) { /* what it has besides stays */
+	if (discovery_search_content(d, fd, path, lists, true))
+		return true;   /* what it has besides stays */
+	if (d->content.held) { /* likewise */
 		discovery_note_held(d);
 		return true;
 	}
@@ -373,6 +395,7 @@ void discovery_search_open_file(struct discovery *d, int fd, const char *hostile
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return;
+	discovery_begin_file(d, &st);
 	if (mapped ? mapping_reopened(d->engine, fd, &st, mapped, &m)
 		   : mapping_identify(d->engine, fd, &m))
 		return;

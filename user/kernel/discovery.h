@@ -52,7 +52,8 @@ void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t start
  * that were to be removed are gone. */
 int discovery_fd(const struct discovery *d);
 void discovery_tend(struct discovery *d);
-/* Returns how many searches were put off, as their processes changed their mappings too often. */
+/* Returns how many searches were put off, as their processes changed their mappings too often, or
+ * files of a user have taken too long. */
 uint64_t discovery_put_off(const struct discovery *d);
 
 /*
@@ -77,8 +78,8 @@ void discovery_release_all(struct discovery *d);
 
 /*
  * Returns how often a file that a process had mapped was not searched: somebody holds a write lease
- * on it, its file system did not answer, its old probes were not removed yet, or we may not open
- * it. It is tried again when a process maps it.
+ * on it, its file system did not answer, its old probes were not removed yet, we may not open it,
+ * or it took too long. It is tried again when a process maps it.
  */
 uint64_t discovery_unsearched(const struct discovery *d);
 

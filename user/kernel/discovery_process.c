@@ -21,6 +21,7 @@
 enum {
 	/* What a file may take whose file system does not answer. In a run its program waits. */
 	FILE_MS = 250,
+	FILE_BYTES = 32 << 20, /* and what is read of it in an audit */
 	SEARCH_MS = 250,       /* of a process in an audit; the rest comes later */
 	MOST_MAPPINGS = 16384, /* of code, that are looked at in a search */
 };
@@ -55,6 +56,12 @@ static void warn_of_denial(struct discovery *d, int err)
 #define TOO_MANY_WHY                                                                               \
 	"it has more than 16384 mappings of code: the files of the rest were not searched for "    \
 	"probes"
+#define LATE_WHY                                                                                   \
+	"a file system (FUSE, a file server) answers late for files that they have mapped: they "  \
+	"are searched later, and may miss checkpoints"
+#define CUT_WHY                                                                                    \
+	"a file on a file system that may not answer has more symbols than are read, or too many " \
+	"probes for the processes that have it mapped: some of its probes are not attached"
 #define TOO_OFTEN_WHY                                                                              \
 	"it changes its mappings of code all the time, and they are searched later: it may miss "  \
 	"checkpoints of files that it maps"
@@ -194,8 +201,10 @@ static void note_unopened(struct search *search, const char *path, int err)
  * Has a child search a file whose file system may not answer, for lists alone if the rest is known.
  * It gets no lease: to close that would ask the file system, too.
  */
-static int search_aside(struct search *search, const struct wire_mapping *m, const char *path)
+static int search_aside(struct search *search, const struct wire_mapping *m, const char *path,
+			struct content_bounds *bounds)
 {
+	const struct content_file of = {.fd = -1, .pid = search->pid, .mapping = m, .path = path};
 	struct discovery *d = search->discovery;
 	struct known_file *file = discovery_find_searched(d, m);
 	const uint64_t known = file ? file->lists : 0;
@@ -214,8 +223,7 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 	file->lists = known | search->lists;
 	if (content_is_gpu(path)) /* what a child loads would end with it */
 		engine_gpu(d->engine, &(struct error){0});
-	err = content_search_aside(&d->content, search->pid, m, path, search->lists & ~known,
-				   wishes_alone, FILE_MS);
+	err = content_search_aside(&d->content, &of, search->lists & ~known, wishes_alone, bounds);
 	if (err) {
 		discovery_note_stray(d, file->group);
 		discovery_forget_file(d, file);
@@ -241,21 +249,38 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 static void search_remote(struct search *search, const struct wire_mapping *m, const char *hostile)
 {
 	struct discovery *d = search->discovery;
-	const uint64_t began = clock_ms();
+	struct content_bounds bounds = {
+		.wait = {.asleep_ms = FILE_MS, .busy_ms = FILE_MS},
+		.attach_ms = is_audit(d) ? FILE_MS : 0,
+		.bytes = is_audit(d) ? FILE_BYTES : UINT64_MAX,
+	};
+	const uint64_t now = clock_ms();
 	char path[512];
 	uid_t uid = 0;
 	int err = -ETIMEDOUT;
+	bool has;
 
 	text_repair(path, sizeof(path), hostile, strlen(hostile), NULL);
 	if (procfs_user(search->pid, &uid)) {
 		search->complete = false;
 		return;
 	}
-	if (patience_has(&d->patience, uid, began)) {
-		err = search_aside(search, m, path);
-		if (err == -ETIMEDOUT)
-			patience_lose(&d->patience, uid, clock_ms(), clock_ms() - began);
+	has = patience_has(&d->patience, uid, now);
+	if (!has && is_audit(d) && !patience_rests(&d->patience, uid, now)) {
+		d->spent = true;
+		discovery_warn_of_user(d, search->pid, LATE_WHY);
+		return;
 	}
+	if (has) {
+		err = search_aside(search, m, path, &bounds);
+		/* In an audit, what answers late was waited for, too. */
+		if (is_audit(d) || err == -ETIMEDOUT)
+			patience_spend(&d->patience, uid, clock_ms(), bounds.wait.slept_ms);
+		if (err == -ETIMEDOUT)
+			patience_rest(&d->patience, uid, clock_ms());
+	}
+	if (!err && d->content.cut)
+		leave_out(search, CUT_WHY);
 	if (err == -ETIMEDOUT || err == -EAGAIN)
 		leave_out(search,
 			  "a file system (FUSE, a file server) did not answer in time for a file "
@@ -323,7 +348,7 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	}
 	d->content.held = false;
 	discovery_search_open_file(d, fd, path, m, search->lists);
-	search->complete &= !d->content.held;
+	search->complete &= !d->content.held && !d->content.cut;
 	close(fd);
 }
 
@@ -367,6 +392,8 @@ static void search_mappings(struct discovery *d, pid_t pid, struct search *searc
 		for (size_t i = 0; i < search->n && !has_taken_long(search); i++)
 			search_mapping(search, &search->unknown[i], linkers_only);
 	free(search->unknown);
+	d->cut |= d->spent;
+	search->complete &= !d->cut;
 }
 
 bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
@@ -376,7 +403,7 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 	bool waits = true, added = false;
 
 	d->content.narrow_added = false;
-	d->cut = false;
+	d->cut = d->spent = false;
 	do {
 		d->content.linker_added = false;
 		search_mappings(d, pid, &search);
@@ -406,6 +433,7 @@ int discovery_pace(struct discovery *d)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
+	discovery_bound_others(d);
 	d->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (d->timer < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->timer, &event))
 		return -errno;
@@ -431,21 +459,21 @@ static void put_off(struct discovery *d, struct pace_key process)
 	set_timer(d);
 }
 
-/* Ours, and that of the child that reads for us. */
-static uint64_t cpu_ns(void)
+/* Ours, and that of the children that read and search for us. */
+uint64_t discovery_cpu_ns(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns() + content_aside_cpu_ns();
 }
 
 /* Returns the CPU time that it took. */
 static uint64_t search_and_measure(struct discovery *d, struct pace_key process)
 {
-	const uint64_t began = cpu_ns();
+	const uint64_t began = discovery_cpu_ns();
 	uint64_t took, change;
 
 	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, false, &change);
 	discovery_search_process(d, (pid_t)process.tgid, false);
-	took = cpu_ns() - began;
+	took = discovery_cpu_ns() - began;
 	pacing_spend(&d->pacing, process, clock_ns(CLOCK_MONOTONIC), took);
 	if (d->cut)
 		put_off(d, process);
@@ -461,6 +489,7 @@ void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t start
 		return;
 	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
 		search_and_measure(d, process);
+		d->put_off += d->spent;
 		return;
 	}
 	d->put_off++;

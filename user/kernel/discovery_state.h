@@ -8,7 +8,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
+#include "kernel/budget.h"
 #include "kernel/content.h"
 #include "kernel/discovery.h"
 #include "kernel/known_files.h"
@@ -31,6 +33,10 @@ struct discovery {
 	struct content content;	  /* of the file that is being searched */
 	struct patience patience; /* with file systems that do not answer */
 	struct pacing pacing;	  /* in an audit */
+	struct budget others;	  /* likewise, CPU time for files of users; else all zero */
+	uid_t owner;		  /* of the file that is being searched, */
+	bool bounded;		  /* and its search is charged to him */
+	bool spent;		  /* a file was put off, as nothing is left for its owner */
 	int timer;	     /* when the next search is due that was put off; -1: not an audit */
 	uint64_t unsearched; /* files that were not searched when a process had mapped them */
 	uint64_t put_off;    /* searches of processes that change their mappings too often */
@@ -70,8 +76,19 @@ struct known_file *discovery_add_file(struct discovery *d, const struct wire_fil
 bool discovery_make_room(void *discovery);
 /* A child that was left behind may have attached probes as that group. */
 void discovery_note_stray(struct discovery *d, uint32_t group);
+bool discovery_is_stray(const struct discovery *d, uint32_t group);
 /* Looks for files that nobody has mapped, if it is time. */
 void discovery_sweep(struct discovery *d);
+/* In an audit: searches of files that are not root's have bounds (discovery_others.c). */
+void discovery_bound_others(struct discovery *d);
+void discovery_begin_file(struct discovery *d, const struct stat *st);
+/* As content_search(), or content_search_wishes() if wishes_alone. Returns 0; -EDQUOT: nothing is
+ * left for its owner (d->spent); or -errno as content_search_aside(). What was not searched is
+ * counted. */
+int discovery_search_content(struct discovery *d, int fd, const char *path, uint64_t lists,
+			     bool wishes_alone);
+/* Returns the CPU time that searches have taken, ours and that of children, from some time on. */
+uint64_t discovery_cpu_ns(void);
 /* mapped: the mapping that the descriptor should lead to, or NULL. */
 void discovery_search_open_file(struct discovery *d, int fd, const char *hostile_path,
 				const struct wire_mapping *mapped, uint64_t lists);

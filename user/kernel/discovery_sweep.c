@@ -139,6 +139,14 @@ void discovery_note_stray(struct discovery *d, uint32_t group)
 	d->stray[d->n_stray++] = group;
 }
 
+bool discovery_is_stray(const struct discovery *d, uint32_t group)
+{
+	for (size_t i = 0; i < d->n_stray; i++)
+		if (d->stray[i] == group)
+			return true;
+	return false;
+}
+
 void discovery_caught_up(struct discovery *d)
 {
 	sites_give_back(&d->sites);

@@ -36,11 +36,42 @@ static int not_ours(struct elf_file *f, const char *why)
 	return -ENOEXEC;
 }
 
-static int read_at(struct elf_file *f, void *to, uint64_t offset, uint64_t len)
+static struct {
+	uint64_t bytes;
+	bool refused;
+} allowed = {.bytes = UINT64_MAX};
+
+void elf_allow(uint64_t bytes)
+{
+	allowed.bytes = bytes;
+	allowed.refused = false;
+}
+
+bool elf_is_too_much(void)
+{
+	return allowed.refused;
+}
+
+static int take(struct elf_file *f, uint64_t len)
+{
+	allowed.refused |= len > allowed.bytes;
+	if (allowed.refused) {
+		f->why = "there is too much of it to read, in an audit, of a file that is not "
+			 "root's";
+		return -E2BIG;
+	}
+	allowed.bytes -= allowed.bytes == UINT64_MAX ? 0 : len;
+	return 0;
+}
+
+int elf_read_bytes(struct elf_file *f, void *to, uint64_t offset, uint64_t len)
 {
 	unsigned char *at = to;
+	int err = take(f, len);
 	ssize_t n;
 
+	if (err)
+		return err;
 	while (len) {
 		n = pread(f->fd, at, len, (off_t)offset);
 		if (n < 0 && errno == EINTR)
@@ -68,7 +99,7 @@ static int load(struct elf_file *f, uint64_t offset, uint64_t len)
 {
 	if (!is_inside(f, offset, len))
 		return elf_broken(f, outside);
-	return read_at(f, f->image + offset, offset, len);
+	return elf_read_bytes(f, f->image + offset, offset, len);
 }
 
 static void widen_header(struct elf_file *f)
@@ -104,7 +135,7 @@ static int read_header(struct elf_file *f)
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(f->header))
 		return not_ours(f, "no ELF file");
 	f->size = st.st_size;
-	err = read_at(f, f->raw_header, 0, sizeof(f->raw_header));
+	err = elf_read_bytes(f, f->raw_header, 0, sizeof(f->raw_header));
 	if (err)
 		return err;
 	memcpy(&f->header, f->raw_header, sizeof(f->header));
@@ -234,7 +265,7 @@ int elf_read_section(struct elf_file *f, const GElf_Shdr *shdr, uint64_t limit, 
 	*bytes = malloc(shdr->sh_size);
 	if (!*bytes)
 		return -ENOMEM;
-	err = read_at(f, *bytes, shdr->sh_offset, shdr->sh_size);
+	err = elf_read_bytes(f, *bytes, shdr->sh_offset, shdr->sh_size);
 	if (err) {
 		free(*bytes);
 		*bytes = NULL;

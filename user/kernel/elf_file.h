@@ -11,7 +11,8 @@
  * have changed.
  *
  * Functions that return int return 0; -ENOEXEC: no ELF file, or not for this machine; -EINVAL: a
- * broken structure; -ENOMEM; or -errno of reading. why says more about the first two.
+ * broken structure; -E2BIG: see elf_allow(); -ENOMEM; or -errno of reading. why says more
+ * about the first three.
  */
 #ifndef QPROF_ELF_FILE_H
 #define QPROF_ELF_FILE_H
@@ -47,11 +48,23 @@ struct elf_file {
 int elf_file_open(struct elf_file *f, int fd);
 void elf_file_close(struct elf_file *f);
 
+/*
+ * From now on no more than so many bytes are read of files, all together: what is beyond gives
+ * -E2BIG. UINT64_MAX, as at the start: any number. Memory and time of a search are a small multiple
+ * of what is read, whatever the files say. For the one thread that reads files.
+ */
+void elf_allow(uint64_t bytes);
+/* Returns true if something was not read, as it was too much. */
+bool elf_is_too_much(void);
+
 /* Notes why a file is broken. Returns -EINVAL. */
 int elf_broken(struct elf_file *f, const char *why);
 
 /* Reads a section of at most limit bytes into memory that the caller frees. */
 int elf_read_section(struct elf_file *f, const GElf_Shdr *shdr, uint64_t limit, void **bytes);
+
+/* Reads bytes of the file, which it must have. */
+int elf_read_bytes(struct elf_file *f, void *to, uint64_t offset, uint64_t len);
 
 /* A section of strings. */
 struct elf_strings {

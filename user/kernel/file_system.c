@@ -126,6 +126,6 @@ bool file_system_of(const struct wire_written *written, bool as_root, struct pat
 	if (q.hangs)
 		patience_lose(patience, written->device, now, now - began);
 	else
-		patience_spend(patience, now - began);
+		patience_spend(patience, written->device, now, now - began);
 	return knows;
 }

@@ -164,7 +164,7 @@ struct walk {
 	bool leaves;
 };
 
-static uint8_t *read_code(const struct elf_file *f, const struct part *part, uint64_t *offset)
+static uint8_t *read_code(struct elf_file *f, const struct part *part, uint64_t *offset)
 {
 	uint8_t *code;
 
@@ -172,7 +172,7 @@ static uint8_t *read_code(const struct elf_file *f, const struct part *part, uin
 	    !elf_file_offset(f, part->address, part->size, PF_X, offset))
 		return NULL;
 	code = malloc(part->size);
-	if (!code || pread(f->fd, code, part->size, (off_t)*offset) == (ssize_t)part->size)
+	if (!code || !elf_read_bytes(f, code, *offset, part->size))
 		return code;
 	free(code);
 	return NULL;
@@ -279,7 +279,7 @@ static bool is_new(struct found *found, uint64_t address)
 	return found->n++ < FUNCTIONS_MAX;
 }
 
-static bool begins_at(const struct functions *fs, const struct symbol *symbol, uint64_t *offset)
+static bool begins_at(struct functions *fs, const struct symbol *symbol, uint64_t *offset)
 {
 	const struct part part = {symbol->address, symbol->size};
 	uint8_t *code = read_code(&fs->own.elf, &part, offset);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernel/procfs.h"
 
 enum {
 	HELD_MS = 100,
@@ -23,6 +24,9 @@ enum {
 	WALKS = 8,	/* if there are more holders than one walk can tell apart */
 	TRIES = 100,
 };
+
+/* Whose process has ended, and shares its memory map with another. */
+static const uid_t UNKNOWN_USER = (uid_t)-1;
 
 /* Returns false if nobody knows. */
 static bool look(int program, struct wire_holder *holder)
@@ -111,19 +115,28 @@ static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 	return free;
 }
 
+/*
+ * A user pays for all his processes, also for those that let go in time: he has any number of them.
+ * But it is a process that rests: who maps the file besides is no less in its way.
+ */
 static bool wait_for(struct holders *h, const struct wire_holder *holder)
 {
 	const uint64_t began = clock_ms();
+	uid_t uid = UNKNOWN_USER;
+	bool free;
 
-	if (is_known(h, holder) || !patience_has(&h->patience, holder->tgid, began))
+	procfs_user((pid_t)holder->tgid, &uid);
+	if (is_known(h, holder) || patience_rests(&h->patience, holder->tgid, began) ||
+	    !budget_has(&h->patience.budget, uid, began))
 		return false;
-	if (lets_go(h, holder))
+	free = lets_go(h, holder);
+	patience_spend(&h->patience, uid, clock_ms(), clock_ms() - began);
+	if (free)
 		return true;
-	/* Each process of it, not each user: who maps the file besides is no less in its way. */
 	log_verbose("process %" PRIu32 " keeps its memory map locked: count %#" PRIx64
 		    ", the thread is %srunnable",
 		    holder->tgid, (uint64_t)holder->count, holder->runnable ? "" : "not ");
-	patience_lose(&h->patience, holder->tgid, clock_ms(), clock_ms() - began);
+	patience_rest(&h->patience, holder->tgid, clock_ms());
 	h->known[h->next] = *holder;
 	h->next = (h->next + 1) % HOLDERS_KNOWN;
 	return false;

@@ -63,7 +63,7 @@ struct probes *probes_new(struct qprof_bpf *bpf, bool multi, bool calls)
 	*p = (struct probes){
 		.multi = multi,
 		.removals = {.epoll = -1, .holders = -1},
-		.holders = {.program = -1, .patience = {.most_ms = LOST_MS}},
+		.holders = {.program = -1, .patience = PATIENCE(LOST_MS)},
 		.programs =
 			{
 				[PROBE_SITE] = bpf->progs.site_hit,
@@ -104,6 +104,11 @@ void probes_mind_holders(struct probes *p, const struct bpf_program *program)
 void probes_begin_file(struct probes *p)
 {
 	p->way = WAY_UNKNOWN;
+}
+
+void probes_look(struct probes *p, int fd)
+{
+	p->way = holders_let(&p->holders, fd) ? WAY_FREE : WAY_BARRED;
 }
 
 pid_t probes_holder(const struct probes *p)
@@ -186,7 +191,7 @@ int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, 
 	if (err)
 		return err;
 	if (p->way == WAY_UNKNOWN)
-		p->way = holders_let(&p->holders, fd) ? WAY_FREE : WAY_BARRED;
+		probes_look(p, fd);
 	if (p->way == WAY_BARRED)
 		return -EBUSY;
 	/* By descriptor: the file's name may mean another file by now. */

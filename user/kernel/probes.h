@@ -66,6 +66,8 @@ void probes_mind_holders(struct probes *p, const struct bpf_program *program);
  * either all probes of a file are attached, or none is.
  */
 void probes_begin_file(struct probes *p);
+/* Looks now, for a child that is to attach. */
+void probes_look(struct probes *p, int fd);
 /* Who was in the way when probes_attach() returned -EBUSY; 0: nobody knows. */
 pid_t probes_holder(const struct probes *p);
 

@@ -117,13 +117,6 @@ bool procfs_has_memory(pid_t pid, uint64_t started_ns)
 	return read_status(pid, "VmSize:") > 0 && procfs_is_still(pid, started_ns);
 }
 
-bool procfs_is_runnable(pid_t pid)
-{
-	struct stat_line stat = {0};
-
-	return !read_stat(pid, &stat) && stat.state == 'R';
-}
-
 int procfs_check_target(pid_t pid, struct error *err)
 {
 	struct stat_line stat = {0};

@@ -24,8 +24,6 @@ bool procfs_is_still(pid_t pid, uint64_t started_ns);
 bool procfs_has_ended(pid_t pid, uint64_t started_ns);
 /* Returns true if it has memory: it does not exit yet. */
 bool procfs_has_memory(pid_t pid, uint64_t started_ns);
-/* Returns true if it runs, or waits for nothing but a CPU. */
-bool procfs_is_runnable(pid_t pid);
 
 /* Returns true if it runs a program that it has executed itself, not its parent's. */
 bool procfs_has_executed(pid_t pid);

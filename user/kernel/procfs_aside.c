@@ -16,7 +16,6 @@ enum {
 	HURRY_MS = 50,	/* the same, of a process whose user rests */
 	BUSY_MS = 2000, /* the same, while the child waits for nothing but a CPU */
 	ALL_MS = 1000,	/* in PATIENCE_REST_MS */
-	LOOK_MS = 20,	/* a program that waits for us takes one who sleeps for 100 ms for gone */
 	ANSWER = 32768,
 	MOST_WORDS = 128 << 10,
 };
@@ -53,7 +52,7 @@ static struct {
 	uint64_t cpu_ns;
 	procfs_aside_lost_fn lost;
 	void *context;
-} reader = {.patience = {.most_ms = ALL_MS}};
+} reader = {.patience = PATIENCE(ALL_MS)};
 
 /* ---- The child --------------------------------------------------------------------------------
  */
@@ -183,55 +182,56 @@ static void serve(void *context, int fd)
 /* Takes the bytes of a packet, and the descriptor that came with it, or -1. */
 typedef void (*take_fn)(void *context, const struct answer *answer, int fd);
 
-/* Nobody rests, as a rule: then nobody asks whose process it is. */
+/*
+ * Nobody was waited for of late, as a rule: then nobody asks whose process it is. Who has had his
+ * share is not waited for; nor does he take it from others, whose processes answer at once.
+ */
 static unsigned int deadline_of(pid_t pid)
 {
-	struct patience *p = &reader.patience;
+	const struct budget *b = &reader.patience.budget;
 	const uint64_t now = clock_ms();
 	uid_t uid;
 
-	if (!p->lost_ms || procfs_user(pid, &uid) || patience_has(p, uid, now))
+	if (budget_is_full(b, now) || procfs_user(pid, &uid) ||
+	    patience_has(&reader.patience, uid, now))
 		return MAP_MS;
-	return p->lost_ms < p->most_ms || !patience_rests(p, uid, now) ? HURRY_MS : 0;
+	return budget_has(b, uid, now) || budget_spent_on(b, uid, now) < HURRY_MS ? HURRY_MS : 0;
 }
 
-static ssize_t give_up(pid_t pid, uint64_t took_ms)
+/* waited: in vain; else it was not even asked. */
+static ssize_t give_up(pid_t pid, bool waited)
 {
 	uid_t uid;
 
 	if (procfs_user(pid, &uid))
 		return -ESRCH;
-	if (took_ms)
-		patience_lose(&reader.patience, uid, clock_ms(), took_ms);
+	if (waited)
+		patience_rest(&reader.patience, uid, clock_ms());
 	if (reader.lost)
 		reader.lost(reader.context, uid);
 	return -ETIMEDOUT;
 }
 
-/* Waits for the child's next packet; waited: for how long in all. */
-static bool is_in_time(unsigned int deadline_ms, uint64_t *waited_ms)
+/* Whose process was asked about pays for the time that the child slept, also if it answered. */
+static void charge(pid_t pid, const struct aside_wait *wait)
 {
-	const uint64_t began = clock_ms(), before = *waited_ms;
-	bool answered = false;
+	uid_t uid;
 
-	do {
-		answered = aside_has_answered(&reader.child, LOOK_MS);
-		*waited_ms = before + clock_ms() - began;
-	} while (!answered && (*waited_ms < deadline_ms ||
-			       (*waited_ms < BUSY_MS && procfs_is_runnable(reader.child.child))));
-	return answered;
+	if (wait->slept_ms && !procfs_user(pid, &uid))
+		patience_spend(&reader.patience, uid, clock_ms(), wait->slept_ms);
 }
 
 static ssize_t listen_to(pid_t pid, unsigned int deadline_ms, take_fn take, void *context)
 {
 	static struct answer answer;
-	uint64_t waited_ms = 0;
+	struct aside_wait wait = {.asleep_ms = deadline_ms, .busy_ms = BUSY_MS};
 	int fd;
 
 	do {
-		if (!is_in_time(deadline_ms, &waited_ms)) {
+		if (!aside_wait(&reader.child, &wait)) {
+			charge(pid, &wait);
 			aside_end(&reader.child);
-			return give_up(pid, waited_ms);
+			return give_up(pid, true);
 		}
 		if (aside_receive(reader.child.fd, &answer, sizeof(answer), &fd) <
 		    (ssize_t)offsetof(struct answer, bytes)) {
@@ -240,6 +240,7 @@ static ssize_t listen_to(pid_t pid, unsigned int deadline_ms, take_fn take, void
 		}
 		take(context, &answer, fd);
 	} while (answer.more);
+	charge(pid, &wait);
 	reader.cpu_ns += answer.cpu_ns;
 	return answer.result;
 }
@@ -250,11 +251,11 @@ static ssize_t ask(const struct asked *asked, take_fn take, void *context)
 	int err = 0;
 
 	if (!deadline_ms)
-		return give_up(asked->pid, 0);
+		return give_up(asked->pid, false);
 	if (!reader.child.child)
 		err = aside_begin(&reader.child, serve, engine_needs, NULL);
 	if (err)
-		return err == -EAGAIN ? give_up(asked->pid, 0) : err;
+		return err == -EAGAIN ? give_up(asked->pid, false) : err;
 	if (!aside_send(reader.child.fd, asked, sizeof(*asked), -1)) {
 		aside_end(&reader.child);
 		return -EIO;

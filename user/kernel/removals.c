@@ -131,7 +131,7 @@ static void close_others(const struct removal *removal, int report, int holders)
 /* Waits until nobody is in the way of these files, for as long as that takes. */
 static void wait_for_holders(int program, const int *files, size_t n)
 {
-	struct holders holders = {.program = program, .patience = {.most_ms = UINT64_MAX}};
+	struct holders holders = {.program = program, .patience = PATIENCE(UINT64_MAX)};
 
 	for (size_t i = 0; i < n; i++)
 		while (!holders_let(&holders, files[i]))

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "base/hash.h"
 
 enum {
 	MAX_CACHED = 4096,    /* beyond, the oldest entry goes */

@@ -51,6 +51,10 @@ struct known_file *known_files_add(struct known_files *files, const struct wire_
 	file->key = *key;
 	file->lease = -1;
 	HASH_ADD(hh, files->first, key, sizeof(file->key), file);
+	if (!file->hh.tbl) {
+		free(file);
+		return NULL;
+	}
 	DL_APPEND(files->oldest, file);
 	return file;
 }

@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "bpf/wire.h"
 
 /*

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "audit/metrics/meter.h"
 #include "base/amounts.h"
+#include "base/hash.h"
 #include "model/pairing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 struct key {
 	uint64_t started_ns, tgid;

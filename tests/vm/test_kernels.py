@@ -25,6 +25,7 @@ ANYWHERE = {
         "test_processes.py::test_exec_changes", "test_processes.py::test_hostile_comm",
         "test_processes.py::test_no_follow", "test_processes.py::test_signal_of_a_child",
         "test_files.py::test_read_again", "test_files.py::test_too_many", "test_files.py::test_without",
+        "test_heavy_files.py::test_symbols", "test_heavy_files.py::test_time",
         "test_hostile.py::test_command_inherits", "test_hostile.py::test_does_not_profile_itself",
     ],
     "before 6.16, memory is gone when a process that exits is told of": [
@@ -34,6 +35,7 @@ ANYWHERE = {
     "minutes under emulation": [
         "test_checkpoints.py::test_flood", "test_checkpoints.py::test_full_ring",
         "test_checkpoints.py::test_100000_a_second", "test_checkpoints.py::test_threads",
+        "test_heavy_files.py::test_probes_that_many",
         "test_hostile.py::test_all_threads_exit_at_once", "test_hostile.py::test_ends_in_a_flood",
         "test_hostile.py::test_many_short_programs", "test_hostile.py::test_programs_overwritten",
         "test_processes.py::test_short_lived", "test_processes.py::test_cpu_time_of_children",

@@ -230,7 +230,7 @@ int engine_new(const struct engine_config *config, struct engine **engine, struc
 	if (choose_programs(e, config, err) || load(e, config, err) || read_cpu_offsets(e, err) ||
 	    choose_pid_namespace(e, err) || name_loader(e, err))
 		goto fail;
-	probes_mind_holders(e->probes, e->bpf->progs.find_holder);
+	probes_mind_holders(e->probes, e->bpf->progs.find_holder, config->audit);
 	kernel_types_forget_others(&e->types);
 	cpu_clocks_open(e->bpf, e->clock_reason, sizeof(e->clock_reason));
 	if (config->audit)

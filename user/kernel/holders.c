@@ -115,9 +115,17 @@ static bool lets_go(const struct holders *h, const struct wire_holder *holder)
 	return free;
 }
 
+/* In a run it is a process of the user's own, which may be in the way again and again. */
+static bool has_time(const struct holders *h, uid_t uid, uint64_t now_ms)
+{
+	const struct budget *b = &h->patience.budget;
+
+	return h->strangers ? budget_has(b, uid, now_ms) : !budget_is_spent(b, now_ms);
+}
+
 /*
- * A user pays for all his processes, also for those that let go in time: he has any number of them.
- * But it is a process that rests: who maps the file besides is no less in its way.
+ * A user pays for all his processes, in an audit also for those that let go in time: he has any
+ * number of them. But it is a process that rests: who maps the file besides is no less in its way.
  */
 static bool wait_for(struct holders *h, const struct wire_holder *holder)
 {
@@ -127,10 +135,11 @@ static bool wait_for(struct holders *h, const struct wire_holder *holder)
 
 	procfs_user((pid_t)holder->tgid, &uid);
 	if (is_known(h, holder) || patience_rests(&h->patience, holder->tgid, began) ||
-	    !budget_has(&h->patience.budget, uid, began))
+	    !has_time(h, uid, began))
 		return false;
 	free = lets_go(h, holder);
-	patience_spend(&h->patience, uid, clock_ms(), clock_ms() - began);
+	if (!free || h->strangers)
+		patience_spend(&h->patience, uid, clock_ms(), clock_ms() - began);
 	if (free)
 		return true;
 	log_verbose("process %" PRIu32 " keeps its memory map locked: count %#" PRIx64

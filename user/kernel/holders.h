@@ -27,6 +27,7 @@ enum { HOLDERS_KNOWN = 64 };
 struct holders {
 	int program;		  /* find_holder of holders.bpf.c; -1: nobody looks */
 	struct patience patience; /* its budget is of users, who rests are processes */
+	bool strangers;		  /* also a wait that ends in time is charged: in an audit */
 	struct wire_holder known[HOLDERS_KNOWN]; /* for whom 100 ms were lost */
 	unsigned int next;			 /* to be replaced: the oldest */
 	pid_t found;				 /* by holders_let(): 0: it is not known who */

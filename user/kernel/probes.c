@@ -96,8 +96,9 @@ void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *
 	p->programs[probe] = program;
 }
 
-void probes_mind_holders(struct probes *p, const struct bpf_program *program)
+void probes_mind_holders(struct probes *p, const struct bpf_program *program, bool strangers)
 {
+	p->holders.strangers = strangers;
 	p->holders.program = p->removals.holders = bpf_program__fd(program);
 }
 

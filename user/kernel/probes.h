@@ -58,9 +58,9 @@ void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *
 
 /*
  * From now on nothing is attached to a file, or removed from it, while somebody who has it mapped
- * keeps his memory map locked (holders.h). program: find_holder, loaded.
+ * keeps his memory map locked (holders.h). program: find_holder, loaded. strangers: as there.
  */
-void probes_mind_holders(struct probes *p, const struct bpf_program *program);
+void probes_mind_holders(struct probes *p, const struct bpf_program *program, bool strangers);
 /*
  * The next probes_attach() looks whether anybody is in the way; those after it take its word. So
  * either all probes of a file are attached, or none is.

@@ -2,14 +2,19 @@
 #include "kernel/rings.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "kernel/wire_record.h"
 
 enum {
@@ -88,6 +93,26 @@ static int queue_record(void *context, void *data, size_t size)
 	return r->blocks < MAX_BLOCKS && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
+/*
+ * Children read no rings. A fork would copy the entries of each of their pages, 4,352 of them: of
+ * what is mapped of a ring beyond its first page, which says how far it was read.
+ */
+static void keep_from_children(void)
+{
+	const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start, end, offset;
+	char line[PATH_MAX + 128];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, " anon_inode:bpf-map\n") &&
+		    sscanf(line, "%lx-%lx %*4s %lx", &start, &end, &offset) == 3 &&
+		    offset == page && madvise((void *)start, end - start, MADV_DONTFORK))
+			log_verbose("rings are mapped in children, too: %s", strerror(errno));
+	if (maps)
+		fclose(maps);
+}
+
 struct rings *rings_new(const struct engine *e, const struct rings_handler *handler)
 {
 	struct rings *r = calloc(1, sizeof(*r));
@@ -107,6 +132,7 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 		errno = -err;
 		goto fail;
 	}
+	keep_from_children();
 	return r;
 fail:
 	rings_free(r);

@@ -27,11 +27,11 @@ def note(pc, args):
     return struct.pack("<3I", len(owner), len(desc), 3) + owner + desc + bytes(-len(desc) % 4)
 
 
-def write(path, symbol_bytes):
-    """A library with a probe whose argument is at a symbol, and so many bytes of symbols in each of its tables."""
+def write(path, symbol_bytes, probe=b"8@missing(%rip)"):
+    """A library with so many bytes of symbols in each of its tables, and a probe whose argument is at one."""
     names = b"\0.note.stapsdt\0"
     parts = [(NULL, 0, b"", 0), (PROGBITS, 0, b"\x90" * PAGE, 0), (STRTAB, 0, names, 0),
-             (NOTE, 1, note(PAGE, b"8@missing(%rip)"), 0), (STRTAB, 0, b"\0" + b"x" * NAME_BYTES + b"\0", 0)]
+             (NOTE, 1, note(PAGE, probe), 0), (STRTAB, 0, b"\0" + b"x" * NAME_BYTES + b"\0", 0)]
     if symbol_bytes:
         parts += [(SYMTAB, 0, symbols(symbol_bytes), 4), (DYNSYM, 0, symbols(symbol_bytes), 4)]
     at, headers = PAGE, []

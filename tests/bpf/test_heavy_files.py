@@ -14,11 +14,11 @@ from harness import (AS_NOBODY, CLEAN_ENV, MIB, NOBODY, PYTHON, Audit, Lines, Ta
                      step_names, wait_for)
 
 OTHER = 65533  # a user who does nothing of the kind
-# A child for each file maps it. What it loads after that makes the dynamic linker tell.
+# Maps a file; of several, a child for each. What it loads after that makes the dynamic linker tell.
 MAPS = """
 import ctypes, mmap, os, sys
 for path in sys.argv[2:]:
-    if not os.fork():
+    if len(sys.argv) == 3 or not os.fork():
         with open(path, "rb") as file:
             kept = mmap.mmap(file.fileno(), 8192, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
         ctypes.CDLL(sys.argv[1])
@@ -103,6 +103,34 @@ def test_time_for_the_files_of_a_user(tmp_path):
     assert quality(report)["limited_searches"] > 0, report["quality"]
     assert any("searched later" in why for why in said_of(report, NOBODY)), report["quality"]
     assert not said_of(report, OTHER), report["quality"]
+
+
+RECIPE = """
+name: heavy
+read_from: "tests/bpf/test_heavy_files.py"
+match: {executable: "python*", arguments: "*/qprof-public-*/heavy*"}
+checkpoints:
+- {symbol: "y*"}
+"""
+
+
+def test_functions_of_a_recipe_in_files_of_a_user(tmp_path):
+    """His programs are recognised by a recipe that wants functions, so that all symbols of their files are read."""
+    (tmp_path / "recipe.yaml").write_text(RECIPE, encoding="ascii")
+    with harness.public_dir(NOBODY) as folder, contextlib.ExitStack() as stack:
+        files = [folder / f"heavy{i}" for i in range(8)]
+        for path in files:
+            heavy_files.write(path, 12 * MIB, probe=b"")
+        audit = stack.enter_context(Audit(tmp_path / "audit.yaml",
+                                          ("-v", "--recipe", tmp_path / "recipe.yaml", "--recipe", "none")))
+        for path in files:
+            stack.enter_context(mapping(folder, [path]))
+        audit.stderr.until("they map is searched later")
+        honest = marks(program("idle"))
+        report = audit.stop()
+    assert step_names(job_of(report, honest.pid)) == ["one", "two"]
+    assert quality(report)["limited_searches"] > 0, report["quality"]
+    assert any("searched later" in why for why in said_of(report, NOBODY)), report["quality"]
 
 
 CROWD = """

@@ -101,13 +101,14 @@ static void keep_from_children(void)
 {
 	const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
 	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start, end, offset;
+	unsigned long offset;
+	void *start, *end;
 	char line[PATH_MAX + 128];
 
 	while (maps && fgets(line, sizeof(line), maps))
 		if (strstr(line, " anon_inode:bpf-map\n") &&
-		    sscanf(line, "%lx-%lx %*4s %lx", &start, &end, &offset) == 3 &&
-		    offset == page && madvise((void *)start, end - start, MADV_DONTFORK))
+		    sscanf(line, "%p-%p %*4s %lx", &start, &end, &offset) == 3 && offset == page &&
+		    madvise(start, (size_t)((char *)end - (char *)start), MADV_DONTFORK))
 			log_verbose("rings are mapped in children, too: %s", strerror(errno));
 	if (maps)
 		fclose(maps);

@@ -269,6 +269,14 @@ static __always_inline bool has_capability(const struct cred *cred, u32 capabili
 	return effective & 1ULL << capability && !BPF_CORE_READ(cred, user_ns, level);
 }
 
+/* A child of vfork() has its parent's memory: what that is refused, it is not. */
+static __always_inline void fill_no_room(struct wire_room *room)
+{
+	room->mappings = room->mappings_max = 0;
+	room->total = room->data = room->locked = 0;
+	room->as_max = room->data_max = room->locked_max = ~0ULL;
+}
+
 static __always_inline void fill_room(struct wire_room *room, struct task_struct *task)
 {
 	room->mappings = BPF_CORE_READ(task, mm, map_count);
@@ -304,7 +312,10 @@ static __always_inline void emit(struct wire_ending *e, struct task_struct *task
 	fill_written(e, task);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
 	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);
-	fill_room(&e->room, task);
+	if (proc->flags & WIRE_PROCESS_SHARES_MM)
+		fill_no_room(&e->room);
+	else
+		fill_room(&e->room, task);
 	recount(memory_of(proc));
 	fill_header(&e->h, WIRE_ENDING, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);
 	memory_of_tree(proc->job, &e->tree);

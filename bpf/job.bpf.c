@@ -37,10 +37,12 @@ static __noinline int claim_job(u32 user, u32 *job)
 		return NO_SHARE;
 	attempts (ATTEMPTS) {
 		u64 at = *(volatile u64 *)&free_jobs.taken;
-		u32 index = free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
+		u32 index;
 
 		if (at >= *(volatile u64 *)&free_jobs.given)
 			return NO_JOB;
+		/* Not before: the loader writes the index first. */
+		index = *(volatile u32 *)&free_jobs.job[at & (WIRE_MAX_JOBS - 1)];
 		/* Until we have it, the loader does not write there: the ring has room for all. */
 		if (__sync_val_compare_and_swap(&free_jobs.taken, at, at + 1) != at)
 			continue;

@@ -460,7 +460,8 @@ static __always_inline void follow_exec(struct proc *proc, struct mm_struct *was
 {
 	struct mm_rss *m = find_mm((u64)was);
 
-	if (m && m->tgid == proc->tgid)
+	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
+	if (m && m->tgid == proc->tgid) /* not its parent's */
 		drop_mm(m, (u64)was);
 	m = memory_of(proc);
 	if (!m || proc->mm != (u64)now)
@@ -475,8 +476,7 @@ static __always_inline void end_at_once(struct proc *proc, struct task_struct *l
 	/* Its pages may be gone, and the kernel may have freed it as we counted them. */
 	if (m)
 		drop_mm(m, proc->mm);
-	if (leaves_last(proc))
-		finish_run(proc, proc->tgid);
+	leaves_last(proc); /* it is not: see engine_track_existing() */
 	emit_process(WIRE_EXIT, proc, leader, proc->tgid, exit_code(leader));
 	forget_process(proc, proc->tgid);
 }
@@ -488,9 +488,10 @@ static __always_inline void end_at_once(struct proc *proc, struct task_struct *l
 static __always_inline void settle(struct proc *proc, struct task_struct *leader,
 				   struct mm_struct *mm)
 {
-	struct mm_struct *now = BPF_CORE_READ(leader, mm);
+	/* A thread that runs an exec becomes the leader (fs/exec.c, de_thread()). */
+	struct mm_struct *now = BPF_CORE_READ(leader, group_leader, mm);
 
-	if (mm && now && now != mm)
+	if (now && now != mm)
 		follow_exec(proc, mm, now);
 	__sync_val_compare_and_swap(&proc->ended, 1, 0);
 	if (is_gone(proc, leader))
@@ -508,7 +509,7 @@ int track_existing(struct bpf_iter__task *ctx)
 	u32 tgid, ppid, *named, flags = WIRE_PROCESS_ATTACHED;
 	struct mm_struct *mm;
 	struct proc *proc;
-	bool shares;
+	bool shares, uses_parents = false;
 
 	if (!task)
 		return 0;
@@ -530,12 +531,12 @@ int track_existing(struct bpf_iter__task *ctx)
 		return 0;
 	} else if (mm == BPF_CORE_READ(parent, mm)) {
 		flags |= WIRE_PROCESS_SHARES_MM;
-		mm = NULL;
+		uses_parents = true;
 	}
 	/* Whatever it was given at its fork, if it has run no exec since. But the one process that
 	 * the user named has it from nobody who is tracked. */
 	shares = BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC && !(named && config.lone_target);
-	proc = track(leader, mm, ppid, 0, flags, false, shares, 0);
+	proc = track(leader, uses_parents ? NULL : mm, ppid, 0, flags, false, shares, 0);
 	if (proc)
 		settle(proc, leader, mm);
 	if (config.waits)

@@ -443,12 +443,12 @@ static void exception_over_a_quota(void **state)
 
 	(void)state;
 	says(&d, 8, SAID_FAILED, "OSError: [Errno 122]", 0);
-	says(&d, 8, SAID_FULL, "/data", 4096);
 	says(&d, 8, SAID_QUOTA, "of the program", 1);
 	death = &d.sure.deaths[0];
-	assert_int_equal(death->refused_by, PROFILE_FILE_SYSTEM);
+	assert_int_equal(death->refused_by, PROFILE_NO_LIMIT);
 	says(&d, 8, SAID_QUOTA, "group 100", 1 << 20);
 	says(&d, 8, SAID_USED, "", (1 << 20) - 4096);
+	says(&d, 8, SAID_FULL, "/data", 4096);
 	assert_int_equal(death->refused_by, PROFILE_QUOTA_OF_GROUP);
 	assert_int_equal(death->quota_id, 100);
 	assert_int_equal(death->limit, 1 << 20);

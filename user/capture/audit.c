@@ -209,6 +209,12 @@ static void note_reason(struct audit *a, struct machine_job *job)
 	drop_pending(a, at);
 }
 
+static void give_back(struct capture *c, uint32_t job)
+{
+	if (engine_free_job(c->engine, job))
+		capture_warn(c, "jobs", "the number of one that is over cannot be used again");
+}
+
 static int feed(struct capture *c, const struct wire_header *h)
 {
 	struct audit *a = audit_of(c);
@@ -228,7 +234,7 @@ static int feed(struct capture *c, const struct wire_header *h)
 		cgroups_get(a->cgroups, news.process->cgroup);
 	capture_tell(c, h, &news);
 	if (news.job_is_over)
-		(void)engine_free_job(c->engine, news.job->index);
+		give_back(c, news.job->index);
 	return 0;
 }
 

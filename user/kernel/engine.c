@@ -359,14 +359,18 @@ bool engine_needs(void *context, int fd, const char *link)
 int engine_track_existing(struct engine *e, struct error *err)
 {
 	enum { MAX_DEPTH = 256 }; /* each walk reaches at least one generation more */
+	uint32_t *targets = &e->bpf->bss->trees[0].targets;
 	int code = 0;
 
+	/* One that ends is not the last: others may be still to come. */
+	__atomic_fetch_add(targets, 1, __ATOMIC_SEQ_CST);
 	for (int walk = 0; walk < MAX_DEPTH && !code; walk++) {
 		e->bpf->bss->newly_tracked = 0;
 		code = iterator_run(e->bpf->progs.track_existing, 0, 0, NULL, NULL);
 		if (!e->bpf->bss->newly_tracked)
 			break;
 	}
+	__atomic_fetch_sub(targets, 1, __ATOMIC_SEQ_CST);
 	e->bpf->bss->attaching = 0;
 	return code ? error_set(err, "cannot walk the processes: %s", strerror(-code)) : 0;
 }

@@ -80,6 +80,7 @@ int procfs_memory(struct procfs_memory *memory)
 struct stat_line {
 	char state;
 	unsigned int flags;
+	long threads;
 	unsigned long long start_ticks; /* CLOCK_BOOTTIME, of sysconf(_SC_CLK_TCK) a second */
 };
 
@@ -98,8 +99,8 @@ static int read_stat(pid_t pid, struct stat_line *stat)
 	rest = strrchr(line, ')');
 	if (!rest || sscanf(rest + 1,
 			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			    "%*d %*d %llu",
-			    &stat->state, &stat->flags, &stat->start_ticks) != 3)
+			    "%ld %*d %llu",
+			    &stat->state, &stat->flags, &stat->threads, &stat->start_ticks) != 4)
 		return -ESRCH;
 	return 0;
 }
@@ -108,8 +109,9 @@ bool procfs_has_ended(pid_t pid, uint64_t started_ns)
 {
 	struct stat_line stat = {0};
 
-	return read_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       !procfs_is_still(pid, started_ns);
+	/* A main thread that has called pthread_exit() is a zombie while the others go on. */
+	return read_stat(pid, &stat) || (stat.state == 'Z' && stat.threads <= 1) ||
+	       stat.state == 'X' || !procfs_is_still(pid, started_ns);
 }
 
 bool procfs_has_memory(pid_t pid, uint64_t started_ns)

@@ -504,6 +504,11 @@ static void set_used(struct profile_death *death, uint64_t used)
 		death->usage = used;
 }
 
+static bool is_quota(enum profile_limit limit)
+{
+	return limit == PROFILE_QUOTA_OF_USER || limit == PROFILE_QUOTA_OF_GROUP;
+}
+
 /* "user 1000", or "group 100". */
 static void set_quota(struct profile_death *death, const char *whose, uint64_t most)
 {
@@ -530,7 +535,8 @@ static int go_on(struct profile_death *death, enum deaths_said said, const char 
 		set_used(death, number);
 		break;
 	case SAID_FULL:
-		death->refused_by = PROFILE_FILE_SYSTEM;
+		if (!is_quota(death->refused_by))
+			death->refused_by = PROFILE_FILE_SYSTEM;
 		death->left_bytes = number;
 		return set_text(&death->file_system, text);
 	case SAID_QUOTA:

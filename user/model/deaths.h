@@ -49,7 +49,7 @@ enum deaths_said {
 	SAID_LIMIT = 4,	    /* what refused memory, by name; its limit */
 	SAID_USED = 5,	    /* what was used of that */
 	SAID_FULL = 6,	    /* where a full file system is mounted; the bytes that are left */
-	SAID_QUOTA = 7,	    /* after SAID_FULL: whose quota it is, "user 1000"; its limit */
+	SAID_QUOTA = 7,	    /* before SAID_FULL: whose quota it is, "user 1000"; its limit */
 };
 
 /* Takes what that probe says. text is valid UTF-8; the rest as in deaths_feed(). */

@@ -79,9 +79,9 @@ def _tell_reason(error: Any) -> None:
     elif number == errno.EDQUOT:
         quota = _full_quota(error)
         if quota:
-            _say(quota.mount, _FULL, quota.most - quota.used)
             _say(quota.whose, _QUOTA, quota.most)
             _say("", _USED, quota.used)
+            _say(quota.mount, _FULL, quota.most - quota.used)
 
 
 def _fields(path: str) -> dict:

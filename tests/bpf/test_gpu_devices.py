@@ -71,14 +71,16 @@ def test_in_use_by_row_and_device(standin):
     looks = gpu.pop("looks")
     assert looks >= 3, f"{looks} looks for three rows that have a figure"
     when = gpu.pop("device_used_peak_secs")
-    by_name = [row["relative_time_secs"] for row in profile["memory_usage"] if row["step"] == "mark 1"]
+    # A look for "mark 0" that came late may see it first.
+    before = [row["relative_time_secs"] for row in profile["memory_usage"] if row["step"] == "mark 0"]
     after = [row["relative_time_secs"] for row in profile["memory_usage"] if row["step"] == "mark 2"]
-    assert by_name[0] <= when <= after[-1], f"the peak was at {when}: {by_name}, {after}"
+    assert before[-1] <= when <= after[-1], f"the peak was at {when}: {before}, {after}"
+    assert gpu.pop("device_used_peak_phase") in ("mark 0", "mark 1")
     # Depends on whether the program was quicker than the first look.
     assert gpu.pop("device_used_start_mb") in (100, 300)
     assert gpu == {"index": 0, "program_index": 0, "name": "NVIDIA Stand-in", "uuid": UUIDS[0],
                    "pci_id": "0000:3b:00.0", "total_mb": 24576, "device_used_peak_mb": 900,
-                   "device_used_peak_phase": "mark 1", "device_used_end_mb": 120, "tree_used_peak_mb": 800}
+                   "device_used_end_mb": 120, "tree_used_peak_mb": 800}
 
 
 # Allocates by the library in place of the driver's, which says that it counts 50 MiB more.

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -110,6 +111,22 @@ static void test_groups_are_those_of_libc(void **state)
 	assert_memory_equal(ours, theirs, (size_t)n * sizeof(*ours));
 }
 
+/* As of a directory service: a script stands in for it. */
+static void test_a_name_with_blanks(void **state)
+{
+	static char script[] = "/tmp/qprof-getent-script-XXXXXX";
+	const struct getent service = {script, "/nonexistent", "/nonexistent"};
+	const gid_t expected[] = {100, 4, 1234567};
+	gid_t gids[MAX];
+
+	(void)state;
+	write_file(script, "#!/bin/sh\nprintf '%s     4 100 1234567\\n' \"$2\"\n");
+	assert_int_equal(chmod(script, 0700), 0);
+	assert_int_equal(getent_groups(&service, "EXAMPLE\\ada 2 lovelace", 100, gids, MAX), 3);
+	assert_memory_equal(gids, expected, sizeof(expected));
+	unlink(script);
+}
+
 static void test_without_the_program_files_are_read(void **state)
 {
 	const gid_t expected[] = {100, 44};
@@ -162,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_users_are_those_of_libc),
 		cmocka_unit_test(test_groups_are_those_of_libc),
+		cmocka_unit_test(test_a_name_with_blanks),
 		cmocka_unit_test(test_without_the_program_files_are_read),
 		cmocka_unit_test(test_files_know_whom_the_program_does_not),
 		cmocka_unit_test(test_groups_that_do_not_fit_are_left_out),

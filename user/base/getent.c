@@ -123,16 +123,25 @@ static void add_group(struct groups *groups, gid_t gid)
 		groups->fit = false;
 }
 
-/* "name 4 24 27". Returns false if there is not even the name: no such database (musl). */
-static bool read_numbers(FILE *file, struct groups *groups)
+/* "name 4 24 27". Returns false if there is not even the name: no such database (musl). Names of a
+ * directory service may have blanks. */
+static bool read_numbers(FILE *file, const char *name, struct groups *groups)
 {
-	unsigned int gid;
+	const size_t length = strlen(name);
+	char *line = NULL, *at, *end;
+	size_t room = 0;
+	bool found;
 
-	if (!file || fscanf(file, "%*s") < 0)
-		return false;
-	while (fscanf(file, "%u", &gid) == 1)
-		add_group(groups, gid);
-	return true;
+	found = file && getline(&line, &room, file) > 0 && !strncmp(line, name, length);
+	for (at = found ? line + length : NULL; at; at = end) {
+		const unsigned long gid = strtoul(at, &end, 10);
+
+		if (end == at)
+			break;
+		add_group(groups, (gid_t)gid);
+	}
+	free(line);
+	return found;
 }
 
 static void read_local_groups(const char *path, const char *name, struct groups *groups)
@@ -155,7 +164,7 @@ int getent_groups(const struct getent *from, const char *name, gid_t gid, gid_t 
 	bool answered;
 
 	gids[0] = gid;
-	answered = read_numbers(a.file, &groups);
+	answered = read_numbers(a.file, name, &groups);
 	end(&a);
 	if (!answered)
 		read_local_groups(from->group, name, &groups);

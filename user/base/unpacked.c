@@ -58,7 +58,9 @@ static bool write_file(const char *path, const struct unpacked_file *file)
 
 	if (!out)
 		return false;
-	fine = fwrite(file->bytes, 1, size, out) == size && !fchmod(fileno(out), 0644);
+	/* On storage before the directory gets its name, which nobody would write again. */
+	fine = fwrite(file->bytes, 1, size, out) == size && !fflush(out) &&
+	       !fchmod(fileno(out), 0644) && !fsync(fileno(out));
 	return !fclose(out) && fine;
 }
 

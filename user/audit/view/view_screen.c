@@ -412,7 +412,7 @@ struct piece {
 	char text[128];
 };
 
-enum { MAX_RANK = 5 };
+enum { MAX_RANK = 6 };
 
 /* Puts those that fit, in order. */
 static void put_pieces(struct page *page, enum terminal_tone tone, const struct piece *pieces,
@@ -427,7 +427,8 @@ static void put_pieces(struct page *page, enum terminal_tone tone, const struct 
 		for (size_t i = 0; i < n; i++) {
 			const unsigned int more = gap + text_columns(pieces[i].text);
 
-			if (pieces[i].rank != rank || (rank && used + more > width))
+			if (!pieces[i].text[0] || pieces[i].rank != rank ||
+			    (rank && used + more > width))
 				continue;
 			fits[rank] = true;
 			used += more;

@@ -68,7 +68,7 @@ static long add_slot(u32 i, struct curve_walk *w)
 		return 1;
 	}
 	add_usage(&w->sums->tree, &w->sums->process);
-	subtract_usage(&w->sums->tree, &proc->joined);
+	leave_out_part(&w->sums->tree, joined_of(proc));
 	w->threads += threads;
 	return 0;
 }

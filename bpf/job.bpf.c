@@ -73,24 +73,35 @@ int count_refusal(int refusal, u32 uid)
 	return 0;
 }
 
+static const struct wire_usage nothing_used;
+
+/* Returns room for what the process will have used when it joins a job; NULL: there is none. */
+static __always_inline struct wire_usage *make_joined(const struct proc *proc)
+{
+	const u32 slot = proc->slot;
+
+	bpf_map_update_elem(&joined, &slot, &nothing_used, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&joined, &slot);
+}
+
 /*
  * Moves a process from job 0, the rest of the machine, to another job. What it has used so far
- * stays with the rest: it goes into job 0's `gone`, and into the process's `joined`. Returns 1 if
- * the process is in a job already.
+ * stays with the rest: it goes into job 0's `gone`, and into `joined`. Returns 1 if the process is
+ * in a job already.
  *
  * Example: a process has used 60 ms since it was tracked. Job 0 has counted them and keeps them;
  * joined becomes 60. At 90 ms its new job has 90 - 60 = 30.
  */
-static __noinline int move_process(struct proc *proc, u32 job)
+static __noinline int move_process(struct proc *proc, u32 job, struct wire_usage *used)
 {
-	struct wire_tree *from, *to = tree_of(job);
+	struct wire_tree *from = tree_of(0), *to = tree_of(job);
 
-	if (!proc || __sync_val_compare_and_swap(&proc->job, 0, job))
+	if (!proc || !used || __sync_val_compare_and_swap(&proc->job, 0, job))
 		return 1;
-	from = tree_of(0);
-	read_process(&proc->joined, proc);
+	read_process(used, proc);
+	proc->has_joined = 1;
 	atomic_add(&from->exits_begun, 1);
-	atomic_add_usage(&from->gone, &proc->joined);
+	atomic_add_usage(&from->gone, used);
 	atomic_add(&from->exits_done, 1);
 	atomic_add(&from->processes, -1);
 	atomic_add(&to->processes, 1);
@@ -123,6 +134,7 @@ static __always_inline bool job_begun_by_another(struct proc *proc)
 
 int begin_job(struct proc *proc, u32 tid, u32 uid)
 {
+	struct wire_usage *used;
 	u32 job = 0;
 	int refusal;
 
@@ -130,14 +142,15 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 		return 0;
 	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
 		return job_begun_by_another(proc) ? 0 : NO_JOB;
-	refusal = claim_job(uid + 1, &job);
+	used = make_joined(proc);
+	refusal = used ? claim_job(uid + 1, &job) : NO_JOB;
 	if (refusal) {
 		proc->begins_job = 0;
 		return refusal;
 	}
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
-	if (move_process(proc, job))
+	if (move_process(proc, job, used))
 		return 0; /* the loader has made it join another job */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
@@ -160,13 +173,16 @@ SEC("syscall")
 int join_job(struct job_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
+	struct wire_usage *used;
 
 	if (!proc || proc->started_ns != args->started_ns)
 		return 1;
 	if (!args->job)
 		return begin_job(proc, args->tgid, args->uid);
-	move_process(proc, args->job);
-	return 0;
+	used = proc->job ? NULL : make_joined(proc);
+	if (used)
+		move_process(proc, args->job, used);
+	return proc->job ? 0 : NO_JOB;
 }
 
 static long leave_job(u32 i, u32 *job)

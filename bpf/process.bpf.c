@@ -190,7 +190,7 @@ static __always_inline struct proc *track(struct task_struct *leader, struct mm_
 		return NULL;
 	if (flags & WIRE_PROCESS_ATTACHED) {
 		bury_zombies(proc);
-		count_from_now(proc);
+		count_from_now(proc, SUM_OF_WALK);
 	}
 	if (mm)
 		track_mm(proc, mm, shares, expected);
@@ -273,7 +273,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 /* The command begins: what the process used until now was the launcher's. */
 static __always_inline void start_command(struct proc *proc)
 {
-	count_from_now(proc);
+	count_from_now(proc, SUM_OF_EVENT);
 	proc->cpu_told = 0;
 	proc->waiting = 0;
 }
@@ -325,17 +325,20 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 {
 	struct mm_rss *m = memory_of(proc);
 	struct wire_tree *tree = tree_of(proc->job);
+	const struct wire_usage *joined_with = joined_of(proc);
 	u64 key = proc->mm;
 	u32 slot = proc->slot;
 
 	atomic_add(&tree->exits_begun, 1);
 	if (!proc->waiting) {
 		atomic_add_usage(&tree->gone, &proc->gone);
-		atomic_subtract_usage(&tree->gone, &proc->joined);
+		leave_out_of_all(&tree->gone, joined_with);
 	}
 	set_slot(slot, 0);
 	atomic_add(&tree->exits_done, 1);
 	atomic_add(&tree->processes, -1);
+	if (proc->has_joined)
+		bpf_map_delete_elem(&joined, &slot);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_push_elem(&free_slots, &slot, 0);
 	if (!m)

@@ -35,7 +35,6 @@ struct proc {
 	/* Of its threads that have exited, and extra_* of all; less what was used before the
 	 * process was tracked. */
 	struct wire_usage gone;
-	struct wire_usage joined;    /* what it had used when it joined its job */
 	u64 cpu_told;		     /* the highest CPU time that was reported */
 	u32 exits_begun, exits_done; /* differ while a thread is being moved to `gone` */
 	u32 tgid, ppid;
@@ -49,11 +48,17 @@ struct proc {
 	u32 checkpoints;   /* since window_ns */
 	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
-	u64 window_ns;	   /* begin of the second in which its checkpoints are counted */
-	u64 exec_vm;	   /* executable pages that it had mapped at the last look */
-	u64 code_change;   /* the last of machine.changes that was its own, or its parent's */
-	u64 search;	   /* enum search_state, of its mappings: see mapped.bpf.c */
+	u32 has_joined;	   /* 1: what it had used by then is in `joined` */
+	u32 reserved;
+	u64 window_ns;	 /* begin of the second in which its checkpoints are counted */
+	u64 exec_vm;	 /* executable pages that it had mapped at the last look */
+	u64 code_change; /* the last of machine.changes that was its own, or its parent's */
+	u64 search;	 /* enum search_state, of its mappings: see mapped.bpf.c */
 };
+
+/* With what the kernel's hash table adds, 56 bytes: the next larger piece that it takes has twice
+ * as many, for each process. */
+_Static_assert(sizeof(struct proc) <= 512 - 56, "a process takes 512 bytes");
 
 extern struct wire_tree trees[WIRE_MAX_JOBS];
 extern struct wire_machine machine;
@@ -70,6 +75,15 @@ struct {
 	__type(key, u32);
 	__type(value, struct proc);
 } procs __weak SEC(".maps");
+
+/* Slot of a process -> what it had used when it joined its job, in an audit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct wire_usage);
+} joined __weak SEC(".maps");
 
 /* slot -> tgid: a walk over the tracked processes costs as many steps as slots are in use. */
 struct {

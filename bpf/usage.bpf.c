@@ -215,6 +215,13 @@ __noinline int leave_out_part(struct wire_usage *sum, const struct wire_usage *p
 	return 0;
 }
 
+__noinline int leave_out_of_all(struct wire_usage *sum, const struct wire_usage *part)
+{
+	if (sum && part)
+		atomic_subtract_usage(sum, part);
+	return 0;
+}
+
 static long walk_slot(u32 i, struct tree_walk *w)
 {
 	u32 *tgid = bpf_map_lookup_elem(&slots, &i);
@@ -230,7 +237,7 @@ static long walk_slot(u32 i, struct tree_walk *w)
 		return 0;
 	w->threads += read_process(&w->c->own.usage, proc);
 	add_part(&tree->usage, &w->c->own.usage);
-	leave_out_part(&tree->usage, &proc->joined);
+	leave_out_part(&tree->usage, joined_of(proc));
 	tree->memory.hugetlb += hugetlb_of(proc);
 	return 0;
 }
@@ -250,7 +257,7 @@ static __always_inline bool walk_tree(struct tree_walk *w)
 	bpf_loop(machine.slots, walk_slot, w, 0);
 	w->threads += used_by_process(w->proc, &w->c->own.usage);
 	add_part(&w->c->tree.usage, &w->c->own.usage);
-	leave_out_part(&w->c->tree.usage, &w->proc->joined);
+	leave_out_part(&w->c->tree.usage, joined_of(w->proc));
 	w->c->tree.memory.hugetlb += hugetlb_of(w->proc);
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
@@ -264,7 +271,7 @@ int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usa
 	tree = tree_of(proc->job);
 	*usage = tree->gone;
 	add_usage(usage, own);
-	subtract_usage(usage, &proc->joined);
+	leave_out_part(usage, joined_of(proc));
 	keep_from_falling(usage, &tree->cpu_told);
 	return 0;
 }

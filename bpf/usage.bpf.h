@@ -120,12 +120,38 @@ int read_process(struct wire_usage *usage, struct proc *proc);
 /* The same without a second try: returns -1 if a thread exited meanwhile. */
 int read_process_once(struct wire_usage *usage, struct proc *proc);
 
-/* What the process has used until now does not count. */
-static __always_inline void count_from_now(struct proc *proc)
+/* NULL: it joined no job, as in a run, or was born into its own. */
+static __always_inline struct wire_usage *joined_of(const struct proc *proc)
 {
-	read_process(&proc->joined, proc);
-	atomic_subtract_usage(&proc->gone, &proc->joined);
-	__builtin_memset(&proc->joined, 0, sizeof(proc->joined));
+	const u32 slot = proc->slot;
+
+	return proc->has_joined ? bpf_map_lookup_elem(&joined, &slot) : NULL;
+}
+
+/* *sum -= *part, if there is a part. Returns 0, as a global function has to. */
+int leave_out_part(struct wire_usage *sum, const struct wire_usage *part);
+/* The same of a sum to which several CPUs add at a time. */
+int leave_out_of_all(struct wire_usage *sum, const struct wire_usage *part);
+
+/* Room for a sum, for want of it on the stack: of an event, and of a walk that it may interrupt. */
+enum { SUM_OF_EVENT, SUM_OF_WALK, SUMS };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SUMS);
+	__type(key, u32);
+	__type(value, struct wire_usage);
+} sums __weak SEC(".maps");
+
+/* What the process has used until now does not count. */
+static __always_inline void count_from_now(struct proc *proc, u32 sum)
+{
+	struct wire_usage *used = bpf_map_lookup_elem(&sums, &sum);
+
+	if (!used)
+		return;
+	read_process(used, proc);
+	atomic_subtract_usage(&proc->gone, used);
 }
 
 /*

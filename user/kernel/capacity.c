@@ -53,7 +53,7 @@ static void apply(const struct capacity *c, struct qprof_bpf *bpf)
 	const uint32_t cpus = c->cpus < WIRE_GROUP_CPUS ? c->cpus : WIRE_GROUP_CPUS;
 	struct bpf_map *const of_processes[] = {
 		bpf->maps.procs, bpf->maps.slots,    bpf->maps.free_slots, bpf->maps.works,
-		bpf->maps.mms,	 bpf->maps.free_mms, bpf->maps.mm_slots,
+		bpf->maps.mms,	 bpf->maps.free_mms, bpf->maps.mm_slots,   bpf->maps.joined,
 	};
 
 	bpf->rodata->config.max_processes = c->processes;

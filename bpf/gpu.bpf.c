@@ -129,6 +129,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why)
 	fill_header(&record->h, WIRE_GPU, sizeof(*record), proc->job, proc->tgid, tid,
 		    proc->started_ns);
 	record->why = why;
+	record->processes = tree->processes;
 	record->refused = why == WIRE_GPU_EXIT && own && own->refused;
 	copy_sums(record->tree, tree, why == WIRE_GPU_CHECKPOINT);
 	copy_sums(record->own, own, why == WIRE_GPU_CHECKPOINT);
@@ -192,6 +193,8 @@ int move_gpu(struct proc *proc, u32 job)
 		else
 			add_to_sum(&to->at[i], held);
 	}
+	if (own->processes)
+		atomic_add(&to->processes, 1);
 	tell_if_moved(proc, to, own, proc->tgid);
 	return 0;
 }

@@ -81,6 +81,14 @@ static __always_inline void add_to_tree(struct wire_gpu_sums *tree, s64 bytes)
 		atomic_max(&tree->highest, held);
 }
 
+/* A process numbers GPUs as it likes, so sums of one number may be of several GPUs if there are
+ * several processes. */
+static __always_inline void count_process(struct wire_gpu_sums *own, struct wire_gpu_sums *tree)
+{
+	if (!*(volatile u64 *)&own->processes && !__sync_lock_test_and_set(&own->processes, 1))
+		atomic_add(&tree->processes, 1);
+}
+
 /* As point_step() of rss.bpf.c: 256 KiB, and a 256th of the peak; coarser after many points. */
 static __always_inline bool has_moved_from(const struct wire_gpu_amount *sum, const u64 *told,
 					   u64 points)

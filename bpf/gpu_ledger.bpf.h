@@ -246,6 +246,7 @@ static __noinline int add_bytes(const struct gpu_hit *h, const struct gpu_live *
 	add_to_sum(&h->tree->at[place], bytes);
 	if (place == WIRE_GPU_PINNED)
 		return 0;
+	count_process(h->own, h->tree);
 	add_to_sum(&h->own->at[WIRE_GPU_ALL], bytes);
 	add_to_tree(h->tree, bytes);
 	return 0;

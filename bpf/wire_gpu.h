@@ -37,6 +37,7 @@ struct wire_gpu_sums {
 	__u64 generation; /* programs that it has run so far: of their memory, the last one's is
 			     left */
 	__u64 agents;	  /* GPUs that HSA has told of */
+	__u64 processes;  /* that have allocated on a GPU; of a process: 1 once it has */
 	__u64 refused; /* where its last allocation lacked memory, + 1; 0: one there succeeded since
 			*/
 };
@@ -53,6 +54,7 @@ struct wire_gpu {
 	/* At an exit: 1: its last allocation in some place failed, and none there succeeded since.
 	 */
 	__u32 refused;
+	__u64 processes; /* of the tree, that have allocated on a GPU so far */
 	struct wire_gpu_amount tree[WIRE_GPU_PLACES];
 	struct wire_gpu_amount own[WIRE_GPU_PLACES];
 };
@@ -200,8 +202,8 @@ struct wire_gpu_call {
 };
 
 _Static_assert(sizeof(struct wire_gpu_amount) == 32, "wire_gpu_amount");
-_Static_assert(sizeof(struct wire_gpu_sums) == 32 * WIRE_GPU_PLACES + 64, "wire_gpu_sums");
-_Static_assert(sizeof(struct wire_gpu) == 32 + 8 + 2 * 32 * WIRE_GPU_PLACES, "wire_gpu");
+_Static_assert(sizeof(struct wire_gpu_sums) == 32 * WIRE_GPU_PLACES + 72, "wire_gpu_sums");
+_Static_assert(sizeof(struct wire_gpu) == 32 + 16 + 2 * 32 * WIRE_GPU_PLACES, "wire_gpu");
 _Static_assert(sizeof(struct wire_gpu_point) == 32 + 40, "wire_gpu_point");
 _Static_assert(sizeof(struct wire_gpu_refused) == 32 + 32, "wire_gpu_refused");
 _Static_assert(sizeof(struct wire_gpu_code) == 32 + 24, "wire_gpu_code");

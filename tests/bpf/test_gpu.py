@@ -51,6 +51,15 @@ def assert_devices(profile, truth):
     assert devices == dict(enumerate(truth["devices"])), f"expected {truth['devices']}, got {profile['gpus']}"
 
 
+def assert_processes(profile, n):
+    """Each names device 0 as such: what is certain of one device is what one of them had."""
+    assert profile["gpu_processes"] == n
+    for gpu in profile["gpus"]:
+        assert 0 < in_bytes(gpu, "allocated_process_peak_mb") <= in_bytes(gpu, "allocated_peak_mb"), gpu
+        if n == 1:
+            assert gpu["allocated_process_peak_mb"] == gpu["allocated_peak_mb"], gpu
+
+
 def assert_phases(profile, truth):
     """Each gap between two marks has the peak of the step that the second ends."""
     steps = {row["step"]: row for row in truth["rows"]}
@@ -106,6 +115,7 @@ def test_each_kind_of_call(unhurried, name):
     assert_rows(run.profile, run.truth)
     assert_totals(run.profile, run.truth)
     assert_devices(run.profile, run.truth)
+    assert_processes(run.profile, 1)
     assert_curve_has_steps(run.profile)
     assert quality(run.profile)["estimated_gpu_arrays"] == (name == "gpu")
     assert_nothing_lost(run.profile)
@@ -125,6 +135,7 @@ def test_100000_operations(unhurried, name):
         assert got == expected, f"expected {expected}, got {got}"
     assert quality(run.profile)["unknown_gpu_frees"] == 0
     assert_devices(run.profile, run.truth)
+    assert_processes(run.profile, 3)
     points = curve(run.profile)
     assert len(points) > 2000 and max(point[2] for point in points) == run.truth["peak"]
     assert_refusals(run.profile["gpu_refusals"], run.truth["refused"], REFUSALS[name])

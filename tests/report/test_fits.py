@@ -146,7 +146,8 @@ def test_wrong(args, words):
     assert words in stderr, stderr
 
 
-# On GPU 1 6144.25 MiB, and 480.5 of the driver's own on some GPU; 2 MiB on another.
+# On GPU 1 6144.25 MiB, and 480.5 of the driver's own on some GPU; 2 MiB on another, which may be the same one, for that
+# is another process.
 GPU_FITS = [
     ("6144M", 1, "Does NOT fit into GPUs of 6.00 GiB: GPU 1 needs at least 6.00 GiB, which is 256 KiB more"),
     ("6145M", 3, "Cannot tell whether it fits into GPUs of 6.00 GiB: GPU 1 needs at least 6.00 GiB, at most 6.47 GiB with all"),
@@ -167,7 +168,41 @@ def test_fits_into_a_gpu(amount, status, words):
     first, second = gpus["devices"]
     assert (first["index"], first["program_index"], first["fits"]) == (1, 0, whole)
     assert (first["needed_at_least_mb"], first["needed_at_most_mb"]) == (6144.25, 6624.75)
-    assert (second["index"], second["program_index"], second["fits"]) == (None, 7, "yes")
+    assert (second["index"], second["program_index"], second["needed_at_least_mb"]) == (None, 7, 2)
+    assert second["needed_at_most_mb"] == first["needed_at_most_mb"], "GPU 7 of its process may be that one"
+
+
+GIB20, GIB80 = 20 * 1024.0, 80 * 1024.0
+
+
+def gpus_of(processes, *devices, totals=""):
+    """A run that ended well, and had on each device so much, of which one process had so much."""
+    gpus = "".join(f"- {{{key}allocated_peak_mb: {peak}, allocated_peak_secs: 1.0, allocated_process_peak_mb: {own}}}\n"
+                   for key, peak, own in devices)
+    peak = sum(device[1] for device in devices)
+    return (QUARK + f"peak_gpu_memory_mb: {peak}\ngpu_peak_memory_mb: {peak}\ngpu_driver_share_mb: 512.0\n"
+            f"gpu_processes: {processes}\n{totals}gpus:\n{gpus}")
+
+
+def fits_gpu(profile, amount, status):
+    asked = ("report", "--width", 200, "--fits-gpu", amount, "-")
+    return " ".join(run(*asked, stdin=profile.encode(), status=status)[0].decode().split())
+
+
+def test_processes_that_number_gpus_their_own_way():
+    """Four ranks of 20 GiB, each of which calls its one GPU 0."""
+    ranks = gpus_of(4, ("program_index: 0, ", GIB80, GIB20))
+    text = fits_gpu(ranks, "24G", 3)
+    assert "needs at least 20.0 GiB, at most 80.5 GiB" in text and "may have numbered them its own way" in text, text
+    assert "needs at least 20.0 GiB" in fits_gpu(ranks, "19G", 1)
+    fits_gpu(ranks, "81G", 0)
+    fits_gpu(ranks.replace("gpu_processes: 4\n", "").replace(f", allocated_process_peak_mb: {GIB20}", ""), "24G", 3)
+    one = gpus_of(1, ("program_index: 0, ", GIB80, GIB20))
+    assert "needs at least 80.0 GiB" in fits_gpu(one, "24G", 1)
+    # GPU 1 of one of them may be GPU 0 of the other.
+    two = (("program_index: 0, ", GIB20, GIB20), ("program_index: 1, ", GIB20, GIB20))
+    fits_gpu(gpus_of(1, *two), "24G", 0)
+    assert "at most 40.5 GiB" in fits_gpu(gpus_of(2, *two), "24G", 3)
 
 
 def test_no_gpu_is_certain():

@@ -31,6 +31,7 @@ static void gpu(struct run *run, struct record_who who, enum wire_gpu_why why, s
 		.started_ns = who.started_ns,
 	};
 	r.why = why;
+	r.processes = 2;
 	r.tree[WIRE_GPU_ALL] = r.tree[WIRE_GPU_DEVICE + a.device] = tree;
 	r.own[WIRE_GPU_ALL] = r.own[WIRE_GPU_DEVICE + a.device] = own;
 	r.tree[WIRE_GPU_PINNED] = (struct wire_gpu_amount){1, a.tree_step + 1, a.tree_step + 1, 1};
@@ -80,6 +81,7 @@ static void test_rows_phases_totals(void **state)
 	assert_int_equal(gpus[0].peak, 150);
 	assert_int_equal(gpus[1].device, 1);
 	assert_int_equal(gpus[1].peak, 900);
+	assert_int_equal(gpus[1].process_peak, 900);
 	assert_int_equal(gpus[1].held, 0);
 }
 
@@ -118,6 +120,27 @@ static void test_late_checkpoint(void **state)
 	assert_int_equal(run->step->tree.gpu, 5);
 }
 
+/* What one process alone had on a device: of that before the run, or the job, nothing. */
+static void test_peak_before_the_run(void **state)
+{
+	struct run *run = *state;
+	const struct profile_gpu *gpus;
+	static struct wire_gpu r;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	r.h = (struct wire_header){.kind = WIRE_GPU, .size = sizeof(r), .time_ns = run->now_ns};
+	r.why = WIRE_GPU_EXIT;
+	r.tree[WIRE_GPU_DEVICE] = (struct wire_gpu_amount){60, 90, 90, run->now_ns};
+	r.own[WIRE_GPU_DEVICE] = (struct wire_gpu_amount){50, 800, 50, START_NS - 1};
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+	finish(run);
+	gpus = profile_gpus(run->p, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(gpus[0].peak, 90);
+	assert_int_equal(gpus[0].process_peak, 50);
+}
+
 /* What a process held and had at most is known at its end; a child's peak counts in the tree's. */
 static void test_end_of_a_process(void **state)
 {
@@ -133,6 +156,7 @@ static void test_end_of_a_process(void **state)
 	assert_int_equal(process(run, 1)->memory.gpu, 40);
 	assert_int_equal(process(run, 1)->memory.peak_gpu, 80);
 	assert_int_equal(profile_totals(run->p)->peak_gpu, 80);
+	assert_int_equal(profile_totals(run->p)->gpu_processes, 2);
 }
 
 /* The last ones are kept, all are counted. */
@@ -169,7 +193,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(rows_phases_totals), CASE(of_the_same_thread), CASE(late_checkpoint),
-		CASE(end_of_a_process),	  CASE(refusals),
+		CASE(end_of_a_process),	  CASE(refusals),	    CASE(peak_before_the_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

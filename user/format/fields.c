@@ -356,6 +356,9 @@ static const struct field totals_fields[] = {
 	 .means =
 		 "what drivers of GPUs counted for the tree beyond what it had allocated there, at "
 		 "a look: their own for contexts and code, and what pools keep"},
+	{FIELD(totals, "gpu_processes", gpu_processes, FIELD_COUNT), .since = 3, .if_any = true,
+	 .means =
+		 "processes of the tree that allocated on GPUs: each may number these its own way"},
 	{FIELD(totals, "peak_gpu_memory_mb", peak_gpu, FIELD_BYTES), .since = 3, .if_any = true,
 	 .means = "gpu_peak_memory_mb, under the key that Quark has for it"},
 	MEMORY_BESIDE(TOTAL_BESIDE, ) USAGE_QUANTITIES(ONLY_TOTAL_FIELD, )

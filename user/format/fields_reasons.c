@@ -129,6 +129,9 @@ static const struct field gpu_fields[] = {
 		  "it is not known which of its devices this is"},
 	{FIELD(gpu, "allocated_peak_secs", allocated_peak_ns, FIELD_NS), .since = 3},
 	{FIELD(gpu, "allocated_peak_phase", allocated_peak_phase, FIELD_TEXT), .since = 3},
+	{FIELD(gpu, "allocated_process_peak_mb", process_peak, FIELD_BYTES), .since = 3,
+	 .means = "the most that one process had allocated there, of those that ended or made a "
+		  "checkpoint: several may mean several GPUs by one number"},
 };
 const struct record record_gpu = RECORD(gpu, "a GPU", gpu_fields, NULL);
 

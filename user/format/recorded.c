@@ -124,6 +124,7 @@ struct recording_totals recorded_totals(const struct profile_totals *totals,
 		.charge_peak = totals->charge_peak,
 		.max_charged = totals->max_charged,
 		.driver_share = gpus ? gpus->driver_share : 0,
+		.gpu_processes = totals->gpu_processes,
 		.usage = totals->usage,
 	};
 

@@ -21,11 +21,13 @@ static void set_allocated(struct recording_gpu *to, const struct profile *p,
 	if (ledger) {
 		to->allocated_peak = ledger->peak;
 		to->allocated_peak_ns = profile_rel_ns(p, ledger->peak_ns);
+		to->process_peak = ledger->process_peak;
 		to->allocated_peak_phase = (char *)profile_phase_at(p, ledger->peak_ns);
 	}
 	field_put(&record_gpu, to, "allocated_peak_mb", ledger);
 	field_put(&record_gpu, to, "allocated_peak_secs", ledger);
 	field_put(&record_gpu, to, "allocated_peak_phase", to->allocated_peak_phase);
+	field_put(&record_gpu, to, "allocated_process_peak_mb", to->process_peak);
 }
 
 static struct recording_gpu recorded_gpu(const struct profile *p, const struct run_gpu *gpu)

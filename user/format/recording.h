@@ -203,6 +203,7 @@ struct recording_totals {
 	struct profile_charge_peak charge_peak;
 	uint64_t max_charged;		/* see profile.h */
 	uint64_t driver_share;		/* of memory of GPUs: see run_info.h; 0: not known */
+	uint64_t gpu_processes;		/* that allocated on a GPU; 0: none, or not said */
 	MEMORY_BESIDE(MEMORY_HIGHEST, ) /* of the tree, as seen */
 	struct profile_usage usage;	/* of the tree */
 };
@@ -251,6 +252,7 @@ struct recording_gpu {
 	/* What the run itself had allocated. */
 	uint64_t allocated_peak, allocated_peak_ns;
 	char *allocated_peak_phase;
+	uint64_t process_peak; /* the most of one process; 0: not said */
 };
 
 /* An allocation on a GPU, or of pinned memory, that failed. */

@@ -14,7 +14,13 @@ static uint32_t device_of(uint32_t place)
 	return place >= WIRE_GPU_DEVICE ? place - WIRE_GPU_DEVICE : PROFILE_GPU_UNKNOWN;
 }
 
-static void note_devices(struct gpus *gpus, const struct wire_gpu *record)
+/* Its process may have had more before it was one of the job. */
+static uint64_t highest_since(const struct wire_gpu_amount *own, uint64_t since_ns)
+{
+	return own->peak_ns >= since_ns ? own->peak : own->held;
+}
+
+static void note_devices(struct gpus *gpus, const struct wire_gpu *record, uint64_t since_ns)
 {
 	for (uint32_t place = WIRE_GPU_UNKNOWN; place < WIRE_GPU_PLACES; place++) {
 		const struct wire_gpu_amount *amount = &record->tree[place];
@@ -24,6 +30,7 @@ static void note_devices(struct gpus *gpus, const struct wire_gpu *record)
 			gpu->peak = amount->peak;
 			gpu->peak_ns = amount->peak_ns;
 		}
+		raise_to(&gpu->process_peak, highest_since(&record->own[place], since_ns));
 		if (record->h.time_ns < gpus->ledgers->seen_ns[place])
 			continue;
 		gpu->held = amount->held;
@@ -67,7 +74,7 @@ static struct gpu_told *find_told(struct gpus *gpus, const struct wire_header *h
 	return found && (!found->joined_ns || found->joined_ns == h->time_ns) ? found : NULL;
 }
 
-int gpus_feed(struct gpus *gpus, const struct wire_gpu *record)
+int gpus_feed(struct gpus *gpus, const struct wire_gpu *record, uint64_t since_ns)
 {
 	const int err = record->why == WIRE_GPU_CHECKPOINT ? keep_told(gpus, record) : 0;
 
@@ -77,7 +84,8 @@ int gpus_feed(struct gpus *gpus, const struct wire_gpu *record)
 		gpus->ledgers = calloc(1, sizeof(*gpus->ledgers));
 	if (!gpus->ledgers)
 		return -ENOMEM;
-	note_devices(gpus, record);
+	note_devices(gpus, record, since_ns);
+	raise_to(&gpus->processes, record->processes);
 	raise_to(&gpus->peak, record->tree[WIRE_GPU_ALL].peak);
 	raise_to(&gpus->peak_pinned, record->tree[WIRE_GPU_PINNED].peak);
 	return 0;

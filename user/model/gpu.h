@@ -37,10 +37,11 @@ struct gpus {
 	size_t n_refusals;
 	uint64_t refused;	    /* all */
 	uint64_t peak, peak_pinned; /* that records at the ends of processes told */
+	uint64_t processes;	    /* that have allocated on a GPU */
 };
 
-/* Takes a record. Returns 0 or -ENOMEM. */
-int gpus_feed(struct gpus *gpus, const struct wire_gpu *record);
+/* Takes a record. What a process had before since_ns is not counted. Returns 0 or -ENOMEM. */
+int gpus_feed(struct gpus *gpus, const struct wire_gpu *record, uint64_t since_ns);
 /* Takes a record. Returns what was noted of it; NULL when out of memory. */
 const struct profile_gpu_refusal *gpus_refuse(struct gpus *gpus,
 					      const struct wire_gpu_refused *record);

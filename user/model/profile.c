@@ -601,6 +601,7 @@ static void finish_totals(struct profile *p)
 	totals->peak_pinned = p->peak.pinned;
 	raise_to(&totals->peak_gpu, p->gpus.peak);
 	raise_to(&totals->peak_pinned, p->gpus.peak_pinned);
+	totals->gpu_processes = p->gpus.processes;
 	finish_main_peak(p);
 	/* The tree had at least what each process had. This helps where the record of the tree's
 	 * peak was lost. A job's processes may have had their peaks before the job. */

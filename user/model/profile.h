@@ -55,6 +55,7 @@ struct profile_gpu {
 	uint32_t device; /* as programs number it, or PROFILE_GPU_UNKNOWN */
 	uint64_t held;	 /* as last told */
 	uint64_t peak, peak_ns;
+	uint64_t process_peak; /* the most that one process had there, of those that have told */
 };
 
 enum { PROFILE_GPU_UNKNOWN = UINT32_MAX };
@@ -399,6 +400,7 @@ struct profile_totals {
 	bool main_peak_known;	/* always, but of a job */
 	uint64_t peak_hugetlb;	/* of the tree at checkpoints, or of one process if that is more */
 	uint64_t peak_gpu, peak_pinned; /* of the tree */
+	uint64_t gpu_processes;		/* that allocated on a GPU */
 	/* The most of the tree's RSS that may be counted twice: inherited at fork; shmem and file
 	 * pages while more than one process was alive. */
 	uint64_t max_inherited, max_shared_shmem, max_shared_file;

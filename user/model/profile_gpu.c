@@ -6,7 +6,7 @@
 
 static int feed_amounts(struct profile *p, const struct wire_gpu *record)
 {
-	const int err = gpus_feed(&p->gpus, record);
+	const int err = gpus_feed(&p->gpus, record, p->start_ns);
 
 	if (!err && record->why == WIRE_GPU_EXIT) {
 		gpu_of_exit(p->processes, record);

@@ -35,6 +35,32 @@ static bool ended_badly(const struct fits_gpu *f)
 	return ending.is_bad && !f->allow_failed;
 }
 
+/* Of a file that is sane; what any other says fits into nothing. */
+static uint64_t together(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/*
+ * Each process numbers GPUs as it likes (CUDA_VISIBLE_DEVICES, which it may set itself): so what
+ * several allocated on one number may be on several GPUs, and what they allocated on several
+ * numbers on one.
+ */
+static bool is_of_one_process(const struct fits_gpu *f)
+{
+	return f->r->totals.gpu_processes == 1;
+}
+
+static uint64_t least_allocated(const struct fits_gpu *f, const struct recording_gpu *gpu)
+{
+	return is_of_one_process(f) ? gpu->allocated_peak : gpu->process_peak;
+}
+
+static uint64_t most_allocated(const struct fits_gpu *f, const struct recording_gpu *gpu)
+{
+	return is_of_one_process(f) ? gpu->allocated_peak : f->r->totals.peak_gpu;
+}
+
 /* Returns false if the run had nothing there, as far as is known. */
 static bool judge(const struct fits_gpu *f, const struct recording_gpu *gpu, struct need *need)
 {
@@ -43,11 +69,11 @@ static bool judge(const struct fits_gpu *f, const struct recording_gpu *gpu, str
 	if (!gpu->allocated_peak && !gpu->tree_peak_used)
 		return false;
 	*need = (struct need){.gpu = gpu, .answer = FITS_UNKNOWN};
-	need->least = gpu->allocated_peak;
+	need->least = least_allocated(f, gpu);
 	raise_to(&need->least, gpu->tree_peak_used);
 	need->knows_most = gpu->allocated_peak && share;
 	if (need->knows_most)
-		need->most = gpu->allocated_peak + share;
+		need->most = together(most_allocated(f, gpu), share);
 	raise_to(&need->most, need->least);
 	if (need->least > f->budget)
 		need->answer = FITS_NO;
@@ -115,6 +141,9 @@ static void no_device_words(const struct fits_gpu *f, char out[WORDS_MAX], const
 			 budget);
 }
 
+static const char of_several[] =
+	"; several processes used GPUs, and each may have numbered them its own way";
+
 /* One sentence with the answer, and why. */
 static void sentence(const struct fits_gpu *f, char out[WORDS_MAX])
 {
@@ -147,13 +176,13 @@ static void sentence(const struct fits_gpu *f, char out[WORDS_MAX])
 	else if (need.knows_most)
 		snprintf(out, WORDS_MAX,
 			 "Cannot tell whether it fits into GPUs of %s: %s needs at least %s, at "
-			 "most %s with all that the driver took for itself",
-			 budget, device, least, most);
+			 "most %s with all that the driver took for itself%s",
+			 budget, device, least, most, is_of_one_process(f) ? "" : of_several);
 	else
 		snprintf(out, WORDS_MAX,
 			 "Cannot tell whether it fits into GPUs of %s: %s needs at least %s, and "
-			 "the profile does not say what the driver took for itself",
-			 budget, device, least);
+			 "the profile does not say what the driver took for itself%s",
+			 budget, device, least, is_of_one_process(f) ? "" : of_several);
 }
 
 /* ---- Text and JSON ---- */

@@ -3,8 +3,9 @@
  * fits_gpu.h - whether what a run had on each GPU fits into a GPU with so much memory.
  *
  * What the run allocated on a device is exact, and needed at least. The driver takes more for
- * itself: how much is known of all devices together, so each needs that in addition at most. The
- * answers are as in fits.h.
+ * itself: how much is known of all devices together, so each needs that in addition at most. Of
+ * several processes only what one of them alone had there is needed at least, and at most what all
+ * had on all GPUs. The answers are as in fits.h.
  */
 #ifndef QPROF_FITS_GPU_H
 #define QPROF_FITS_GPU_H

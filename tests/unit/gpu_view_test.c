@@ -85,7 +85,16 @@ static bool is_four(void *context, uint32_t pid)
 	return pid == 4;
 }
 
-/* What the run did not allocate itself; less than it did is no answer. */
+static bool is_below_100(void *context, uint32_t pid)
+{
+	(void)context;
+	return pid < 100;
+}
+
+static const struct gpu_owners at_rest = {is_below_100, is_even, never, NULL};
+static const struct gpu_owners one_ends = {is_below_100, is_even, is_four, NULL};
+
+/* What the run did not allocate itself, the most of all looks; less than it did is no answer. */
 static void test_share_of_the_driver(void **state)
 {
 	static struct gpu_view v;
@@ -96,20 +105,29 @@ static void test_share_of_the_driver(void **state)
 	look.uses[0] = (struct gpu_use){.device = 0, .pid = 2, .bytes = 70};
 	look.uses[1] = (struct gpu_use){.device = 1, .pid = 3, .bytes = 1000};
 	look.uses[2] = (struct gpu_use){.device = 2, .pid = 4, .bytes = 80};
-	gpu_view_compare(&v, &look, 151, is_even, never, NULL);
+	gpu_view_compare(&v, &look, 151, &at_rest);
 	assert_int_equal(v.gpus.driver_share, 0);
-	gpu_view_compare(&v, &look, 100, is_even, never, NULL);
+	gpu_view_compare(&v, &look, 100, &at_rest);
 	assert_int_equal(v.gpus.driver_share, 50);
 	look.uses[2].bytes = 800; /* the driver has not freed it yet, and its end was not read */
-	gpu_view_compare(&v, &look, 60, is_even, is_four, NULL);
+	gpu_view_compare(&v, &look, 60, &one_ends);
 	assert_int_equal(v.gpus.driver_share, 50);
 	look.uses_were_cut = true;
-	gpu_view_compare(&v, &look, 90, is_even, never, NULL);
+	gpu_view_compare(&v, &look, 90, &at_rest);
 	assert_int_equal(v.gpus.driver_share, 50);
 	look.uses_were_cut = false;
-	look.n_uses = 0;
-	gpu_view_compare(&v, &look, 100, is_even, never, NULL);
+	look.uses[2].bytes = 80;
+	gpu_view_compare(&v, &look, 110, &at_rest);
 	assert_int_equal(v.gpus.driver_share, 50);
+	gpu_view_compare(&v, &look, 90, &at_rest);
+	assert_int_equal(v.gpus.driver_share, 60);
+	look.uses[1].pid = 101; /* nobody here has that number */
+	gpu_view_compare(&v, &look, 80, &at_rest);
+	assert_int_equal(v.gpus.driver_share, 60);
+	look.uses[1].pid = 3;
+	look.n_uses = 0;
+	gpu_view_compare(&v, &look, 100, &at_rest);
+	assert_int_equal(v.gpus.driver_share, 60);
 }
 
 /* One that fell off its bus: what was is kept, and a sum without it is none. */

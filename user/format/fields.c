@@ -355,7 +355,7 @@ static const struct field totals_fields[] = {
 	{FIELD(totals, "gpu_driver_share_mb", driver_share, FIELD_BYTES), .since = 3,
 	 .means =
 		 "what drivers of GPUs counted for the tree beyond what it had allocated there, at "
-		 "a look: their own for contexts and code, and what pools keep"},
+		 "most at a look: their own for contexts and code, and what pools keep"},
 	{FIELD(totals, "gpu_processes", gpu_processes, FIELD_COUNT), .since = 3, .if_any = true,
 	 .means =
 		 "processes of the tree that allocated on GPUs: each may number these its own way"},

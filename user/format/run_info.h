@@ -47,8 +47,8 @@ struct run_gpus {
 	bool knows_used;
 	uint64_t used, asked_ns, told_ns;
 	bool is_awaited; /* a look that was asked for since then */
-	/* What drivers counted for processes of the run beyond what these had allocated, at the
-	 * last look during which nothing was allocated or freed; 0: not known. */
+	/* What drivers counted for processes of the run beyond what these had allocated: the most
+	 * at a look during which nothing was allocated or freed; 0: not known. */
 	uint64_t driver_share;
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the drivers of GPUs say while the run goes on: at each row, once a process has loaded a
  * library of theirs. A child asks them, so nobody waits (kernel/gpu_helper.h). */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -59,6 +61,12 @@ static bool is_ours(void *context, uint32_t pid)
 	return find_process(context, pid);
 }
 
+static bool is_there(void *context, uint32_t pid)
+{
+	(void)context;
+	return pid && pid <= INT32_MAX && (!kill((pid_t)pid, 0) || errno == EPERM);
+}
+
 /* As the kernel side knows at once. */
 static bool has_ended(void *context, uint32_t pid)
 {
@@ -83,12 +91,12 @@ static bool was_attached(const struct gpu_listener *g)
 static void compare(struct gpu_listener *g)
 {
 	const struct engine *engine = run_engine(g->capture);
+	const struct gpu_owners owners = {is_there, is_ours, has_ended, g};
 	struct wire_gpu_sums after;
 
 	if (engine && engine_gpu_sums(engine, &after) && after.changes == g->before.changes &&
 	    after.at[WIRE_GPU_ALL].held == g->before.at[WIRE_GPU_ALL].held && !was_attached(g))
-		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, is_ours,
-				 has_ended, g);
+		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, &owners);
 }
 
 static void ask(struct gpu_listener *g)

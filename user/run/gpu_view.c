@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/text.h"
 
 /* Nothing makes a driver's texts UTF-8, or fit for a file. */
@@ -79,7 +80,7 @@ static void take_device(struct run_gpu *gpu, uint64_t used, uint64_t tree_used, 
 
 /* Of all devices together: processes may number them differently. */
 void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
-		      gpu_owner_fn is_ours, gpu_owner_fn has_ended, void *context)
+		      const struct gpu_owners *owners)
 {
 	uint64_t used = 0;
 
@@ -88,14 +89,15 @@ void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t 
 	for (uint32_t i = 0; i < look->n_uses; i++) {
 		const struct gpu_use *use = &look->uses[i];
 
-		if (use->device >= look->n_devices || !is_ours(context, use->pid))
+		if (!owners->is_there(owners->context, use->pid))
+			return;
+		if (use->device >= look->n_devices || !owners->is_ours(owners->context, use->pid))
 			continue;
-		if (has_ended(context, use->pid))
+		if (owners->has_ended(owners->context, use->pid))
 			return;
 		used += use->bytes;
 	}
-	if (used > held)
-		v->gpus.driver_share = used - held;
+	raise_to(&v->gpus.driver_share, since(held, used));
 }
 
 void gpu_view_take(struct gpu_view *v, const struct gpu_look *look, uint64_t asked_ns,

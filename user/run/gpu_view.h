@@ -16,13 +16,22 @@ struct gpu_view {
 /* Says whether a process is one of the run. */
 typedef bool (*gpu_owner_fn)(void *context, uint32_t pid);
 
+struct gpu_owners {
+	gpu_owner_fn is_there; /* it is a process at all */
+	gpu_owner_fn is_ours;
+	gpu_owner_fn has_ended; /* is asked of processes of the run */
+	void *context;
+};
+
 /*
  * What the run held on all GPUs throughout the look: then what drivers count for its processes
- * beyond that is their own. A driver may still count what a process had that has ended, and whose
- * end nobody has read: that is no share. has_ended() is asked of processes of the run.
+ * beyond that is their own: the most of all looks counts, since a run needs it when it needs most.
+ * A driver may still count what a process had that has ended, and whose end nobody has read: that
+ * is no share. A number that is no process here may be what another PID namespace calls one of the
+ * run.
  */
 void gpu_view_compare(struct gpu_view *v, const struct gpu_look *look, uint64_t held,
-		      gpu_owner_fn is_ours, gpu_owner_fn has_ended, void *context);
+		      const struct gpu_owners *owners);
 
 /* Takes a look that was asked for at asked_ns. The devices are those of the first look that are
  * visible to the run; one that a later look lacks keeps its figures. */

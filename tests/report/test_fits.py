@@ -218,6 +218,30 @@ def test_no_gpu_is_certain():
         assert why in got, got
 
 
+def test_memory_on_no_known_gpu():
+    """It may be on any of them; alone it is no answer."""
+    unknown, known = ("", GIB20, GIB20), ("program_index: 0, ", GIB20, GIB20)
+    assert "nobody knows on which" in fits_gpu(gpus_of(1, unknown), "100G", 3)
+    text = fits_gpu(gpus_of(1, known, unknown), "30G", 3)
+    assert "needs at least 20.0 GiB, at most 40.5 GiB" in text and "unknown number" not in text, text
+    fits_gpu(gpus_of(1, known, unknown), "19G", 1)
+    fits_gpu(gpus_of(1, known, unknown), "41G", 0)
+
+
+@pytest.mark.parametrize("key", ["lost_gpu_records", "uncounted_gpu_allocations", "unknown_gpu_frees"])
+def test_what_could_not_be_counted(key):
+    quality = f"quality:\n  {key}: 1\n  warnings: []\n  notes: []\n"
+    text = fits_gpu(gpus_of(1, ("program_index: 0, ", GIB20, GIB20)) + quality, "24G", 3)
+    assert "had at most 20.5 GiB of what was counted" in text, text
+    assert "could be counted" in fits_gpu(QUARK + quality, "24G", 3)
+
+
+def test_a_run_that_did_not_get_to_its_gpu():
+    killed = run("report", "--width", 200, "--fits-gpu", "24G", KILLED, status=3)[0].decode()
+    assert "the run used none, but did not end well (--allow-failed)" in killed, killed
+    run("report", "--fits-gpu", "24G", "--allow-failed", KILLED)
+
+
 def test_both_memories():
     """The worse answer counts."""
     both = ("--allow-failed", HERE / "edges" / "gpu.yaml")

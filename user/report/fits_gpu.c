@@ -18,6 +18,7 @@ struct need {
 	bool knows_most;
 	enum fits_answer answer;
 	bool for_ending; /* it would fit, had the run not ended badly */
+	bool for_losses; /* it would fit, had all been counted */
 };
 
 /* ---- Judging ---- */
@@ -51,14 +52,57 @@ static bool is_of_one_process(const struct fits_gpu *f)
 	return f->r->totals.gpu_processes == 1;
 }
 
+/* Of what was allocated nobody knows where: it may be on any GPU, and on several. */
+static bool is_anywhere(const struct recording_gpu *gpu)
+{
+	return !has(gpu, "index") && !has(gpu, "program_index");
+}
+
+static uint64_t allocated_anywhere(const struct fits_gpu *f)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < f->r->n_gpus; i++)
+		if (is_anywhere(&f->r->gpus[i]))
+			bytes = together(bytes, f->r->gpus[i].allocated_peak);
+	return bytes;
+}
+
 static uint64_t least_allocated(const struct fits_gpu *f, const struct recording_gpu *gpu)
 {
+	if (is_anywhere(gpu))
+		return 0;
 	return is_of_one_process(f) ? gpu->allocated_peak : gpu->process_peak;
 }
 
 static uint64_t most_allocated(const struct fits_gpu *f, const struct recording_gpu *gpu)
 {
-	return is_of_one_process(f) ? gpu->allocated_peak : f->r->totals.peak_gpu;
+	if (!is_of_one_process(f) || is_anywhere(gpu))
+		return f->r->totals.peak_gpu;
+	return together(gpu->allocated_peak, allocated_anywhere(f));
+}
+
+/* What the kernel side could not count may be anywhere. */
+static bool lacks_some(const struct fits_gpu *f)
+{
+	static const char *const keys[] = {"lost_gpu_records", "uncounted_gpu_allocations",
+					   "unknown_gpu_frees"};
+	const struct recording_quality *quality = &f->r->quality;
+
+	for (size_t i = 0; i < quality->n_counts; i++)
+		for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
+			if (quality->counts[i].count && !strcmp(quality->counts[i].key, keys[k]))
+				return true;
+	return false;
+}
+
+/* It fits, by what is known: unless there is more to know. */
+static void allow(const struct fits_gpu *f, struct need *need)
+{
+	need->for_losses = lacks_some(f);
+	need->for_ending = ended_badly(f);
+	if (!need->for_losses && !need->for_ending)
+		need->answer = FITS_YES;
 }
 
 /* Returns false if the run had nothing there, as far as is known. */
@@ -77,11 +121,18 @@ static bool judge(const struct fits_gpu *f, const struct recording_gpu *gpu, str
 	raise_to(&need->most, need->least);
 	if (need->least > f->budget)
 		need->answer = FITS_NO;
-	else if (need->knows_most && need->most <= f->budget && !ended_badly(f))
-		need->answer = FITS_YES;
-	else
-		need->for_ending = need->knows_most && need->most <= f->budget;
+	else if (need->knows_most && need->most <= f->budget && !is_anywhere(gpu))
+		allow(f, need);
 	return true;
+}
+
+/* Whether other GPUs have this one's amount in theirs. */
+static bool is_in_others(const struct fits_gpu *f, const struct recording_gpu *gpu)
+{
+	for (size_t i = 0; is_anywhere(gpu) && i < f->r->n_gpus; i++)
+		if (!is_anywhere(&f->r->gpus[i]) && f->r->gpus[i].allocated_peak)
+			return true;
+	return false;
 }
 
 /* Sets *decides to what the answer is for: of those with the worst answer the one that needs most.
@@ -94,7 +145,7 @@ static bool judge_all(const struct fits_gpu *f, struct need *decides)
 	for (size_t i = 0; i < f->r->n_gpus; i++) {
 		struct need need;
 
-		if (!judge(f, &f->r->gpus[i], &need))
+		if (is_in_others(f, &f->r->gpus[i]) || !judge(f, &f->r->gpus[i], &need))
 			continue;
 		if (!any || worse[need.answer] > worse[decides->answer] ||
 		    (need.answer == decides->answer && need.most > decides->most))
@@ -110,7 +161,9 @@ enum fits_answer fits_gpu_answer(const struct fits_gpu *f)
 
 	if (judge_all(f, &decides))
 		return decides.answer;
-	return f->r->totals.peak_gpu || f->r->partial ? FITS_UNKNOWN : FITS_YES;
+	if (f->r->totals.peak_gpu || f->r->partial || ended_badly(f) || lacks_some(f))
+		return FITS_UNKNOWN;
+	return FITS_YES;
 }
 
 /* ---- Words ---- */
@@ -134,6 +187,16 @@ static void no_device_words(const struct fits_gpu *f, char out[WORDS_MAX], const
 {
 	if (fits_gpu_answer(f) == FITS_YES)
 		snprintf(out, WORDS_MAX, "Fits into a GPU of %s: the run used none", budget);
+	else if (!f->r->totals.peak_gpu && lacks_some(f))
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: not all that the run "
+			 "allocated there could be counted (quality)",
+			 budget);
+	else if (!f->r->totals.peak_gpu && ended_badly(f))
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: the run used none, but did "
+			 "not end well (--allow-failed)",
+			 budget);
 	else
 		snprintf(out, WORDS_MAX,
 			 "Cannot tell whether it fits into GPUs of %s: the profile does not say "
@@ -168,6 +231,16 @@ static void sentence(const struct fits_gpu *f, char out[WORDS_MAX])
 			 "Does NOT fit into GPUs of %s: %s needs at least %s, which is %s more",
 			 budget, device, least,
 			 units_bytes_for_people(rest, need.least - f->budget));
+	else if (is_anywhere(need.gpu))
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: nobody knows on which the "
+			 "run had what it allocated",
+			 budget);
+	else if (need.for_losses)
+		snprintf(out, WORDS_MAX,
+			 "Cannot tell whether it fits into GPUs of %s: %s had at most %s of what "
+			 "was counted, but not all could be (quality)",
+			 budget, device, most);
 	else if (need.for_ending)
 		snprintf(out, WORDS_MAX,
 			 "Cannot tell whether it fits into GPUs of %s: %s had at most %s, but the "
@@ -230,7 +303,7 @@ void fits_gpu_text(const struct fits_gpu *f, unsigned int width, bool colour, FI
 	for (size_t i = 0; i < f->r->n_gpus; i++) {
 		struct need need;
 
-		if (!judge(f, &f->r->gpus[i], &need))
+		if (is_in_others(f, &f->r->gpus[i]) || !judge(f, &f->r->gpus[i], &need))
 			continue;
 		if (!begun) {
 			fputc('\n', out);
@@ -273,7 +346,7 @@ void fits_gpu_json(const struct fits_gpu *f, struct json_writer *j)
 		const struct recording_gpu *gpu = &f->r->gpus[i];
 		struct need need;
 
-		if (!judge(f, gpu, &need))
+		if (is_in_others(f, gpu) || !judge(f, gpu, &need))
 			continue;
 		json_compact(j);
 		json_object(j);

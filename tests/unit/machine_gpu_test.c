@@ -83,6 +83,10 @@ static void job_and_its_rows(void **state)
 	assert_int_equal(job(t, 0)->gpu_peak, 400);
 	point(t, 100, 6, 7000, 7000, 7000);
 	assert_int_equal(job(t, 0)->gpu_peak, 400);
+	/* The kernel side counts the process for no job yet. */
+	amounts(t, WIRE_GPU_CHECKPOINT, 100, 0, (struct wire_gpu_amount){8000, 8000, 8000, 1},
+		(struct wire_gpu_amount){200, 500, 500, 1});
+	assert_int_equal(job(t, 0)->gpu_peak, 400);
 	amounts(t, WIRE_GPU_CHECKPOINT, 100, 5, (struct wire_gpu_amount){200, 500, 500, 1},
 		(struct wire_gpu_amount){200, 500, 500, 1});
 	hit(t, WIRE_MARK, 100, 5, 1, "a");
@@ -99,12 +103,37 @@ static void job_and_its_rows(void **state)
 	assert_int_equal(job(t, 0)->gpu_peak, 500);
 }
 
+/* A thread notes what there is, and another one is faster to tell what there was after that. */
+static void points_that_come_late(void **state)
+{
+	struct test *t = *state;
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 5, 0, "");
+	point(t, 100, 5, 300, 300, 300);
+	point(t, 100, 5, 20, 300, 10);
+	t->now_ns -= 3 * MS / 2;
+	point(t, 100, 5, 290, 700, 600);
+	assert_int_equal(job(t, 0)->gpu, 20);
+	assert_int_equal(job(t, 0)->gpu_peak, 700);
+	assert_int_equal(process(t, 100)->memory.gpu, 10);
+	assert_int_equal(process(t, 100)->memory.peak_gpu, 600);
+	t->now_ns += MS;
+	/* The end of one that is counted for no job says nothing of the job. */
+	amounts(t, WIRE_GPU_EXIT, 100, 0, (struct wire_gpu_amount){8000, 8000, 8000, 1},
+		(struct wire_gpu_amount){7, 650, 650, 1});
+	assert_int_equal(job(t, 0)->gpu_peak, 700);
+	assert_int_equal(process(t, 100)->memory.gpu, 7);
+	assert_int_equal(process(t, 100)->memory.peak_gpu, 650);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		test(process_in_no_job),
 		test(job_and_its_rows),
+		test(points_that_come_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

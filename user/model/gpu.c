@@ -205,6 +205,12 @@ void gpu_of_point(struct processes *processes, const struct wire_gpu_point *reco
 		.peak_pinned = record->own_pinned,
 	};
 
-	if (process && !process->gpu_is_over)
-		gpu_of_process(process, &own);
+	if (!process || process->gpu_is_over)
+		return;
+	raise_to(&process->pub.memory.peak_gpu, own.peak_gpu);
+	raise_to(&process->pub.memory.peak_pinned, own.peak_pinned);
+	if (record->h.time_ns < process->gpu_ns)
+		return;
+	process->gpu_ns = record->h.time_ns;
+	gpu_of_process(process, &own);
 }

@@ -56,7 +56,7 @@ void gpus_free(struct gpus *gpus);
 void gpu_of_process(struct process *process, const struct profile_memory *own);
 /* What a record at the end of a process says of it. */
 void gpu_of_exit(struct processes *processes, const struct wire_gpu *record);
-/* What a point of the curve says of its process. */
+/* What a point of the curve says of its process: points of several threads may come late. */
 void gpu_of_point(struct processes *processes, const struct wire_gpu_point *record);
 
 #endif

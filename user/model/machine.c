@@ -120,6 +120,13 @@ static struct member *find_subject(struct machine *m, const struct wire_header *
 	return member_of(&process->pub);
 }
 
+/* Whether the job runs, and is the one that the record is of: by now its index may be another's. */
+static bool is_of_job(const struct machine *m, const struct wire_header *h, const struct job *job)
+{
+	return job && h->job == job->pub.index && m->running[job->pub.index] == job &&
+	       !job->pub.end_ns;
+}
+
 static int feed_point(struct machine *m, const struct wire_point *point, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, &point->h, news);
@@ -127,9 +134,7 @@ static int feed_point(struct machine *m, const struct wire_point *point, struct 
 
 	if (!member)
 		return 0;
-	/* By now the job's index may be another's. */
-	if (job && point->h.job == job->pub.index && m->running[job->pub.index] == job &&
-	    !job->pub.end_ns)
+	if (is_of_job(m, &point->h, job))
 		return profile_feed(job->pub.profile, &point->h, &news->step);
 	processes_point(&m->processes, point, m->config.page_size);
 	return 0;
@@ -146,17 +151,18 @@ static int feed_death(struct machine *m, const struct wire_header *h, struct mac
 	return profile_feed(job->pub.profile, h, &news->step);
 }
 
-/* Of a process that is in no job, only its own figures are kept. */
+/* Of a process whose job has other sums, or that is in none, only its own figures are kept. */
 static int feed_gpu(struct machine *m, const struct wire_gpu *record, struct machine_news *news)
 {
 	const struct member *member = find_subject(m, &record->h, news);
 	struct job *job = member ? job_of_member(member) : NULL;
 
-	if (job && !job->pub.end_ns) {
+	if (is_of_job(m, &record->h, job)) {
 		raise_to(&job->pub.gpu_peak, record->tree[WIRE_GPU_ALL].peak);
 		return profile_feed(job->pub.profile, &record->h, &news->step);
 	}
-	gpu_of_exit(&m->processes, record);
+	if (record->why == WIRE_GPU_EXIT)
+		gpu_of_exit(&m->processes, record);
 	return 0;
 }
 
@@ -169,10 +175,12 @@ static int feed_gpu_point(struct machine *m, const struct wire_gpu_point *point,
 	if (!member)
 		return 0;
 	gpu_of_point(&m->processes, point);
-	if (!job || point->h.job != job->pub.index || m->running[job->pub.index] != job ||
-	    job->pub.end_ns)
+	if (!is_of_job(m, &point->h, job))
 		return 0;
-	job->pub.gpu = point->held;
+	if (point->h.time_ns >= job->gpu_ns) {
+		job->pub.gpu = point->held;
+		job->gpu_ns = point->h.time_ns;
+	}
 	raise_to(&job->pub.gpu_peak, point->highest);
 	return 0;
 }

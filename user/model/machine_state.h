@@ -51,7 +51,8 @@ struct job {
 	struct row *rows;
 	struct packed packed_rows; /* instead of these, while they are put away */
 	size_t rows_cap, charged;
-	bool began; /* callers have been told */
+	uint64_t gpu_ns; /* when pub.gpu was told */
+	bool began;	 /* callers have been told */
 };
 
 struct machine {

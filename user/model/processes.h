@@ -30,6 +30,7 @@ struct process {
 	struct shared_text *cmdline;
 	struct process *next; /* in its bucket */
 	uint64_t seen_ns;     /* time of the newest record that told its memory */
+	uint64_t gpu_ns;      /* the same of a point of its memory on GPUs */
 	uint32_t at;	      /* index in processes.list */
 	uint32_t open_phases;
 	uint32_t dropped_begins; /* phases that were not kept, and whose end may come yet */

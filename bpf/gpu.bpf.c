@@ -51,37 +51,76 @@ static __always_inline void copy_sums(struct wire_gpu_amount *to, struct wire_gp
 
 /*
  * Returns what a sum is, and notes that a point says so. Another thread may change the sum before
- * that is noted, and then see no reason for a point. So this looks again: at the end the note is
- * what the sum is, or whoever has changed it after the last look sees the note.
+ * that is noted, and then see no reason for a point: so this has to be asked of is_as_told() after.
  */
 static __always_inline u64 tell_sum(const struct wire_gpu_amount *sum, u64 *told)
 {
-	u64 held = 0;
+	const u64 held = *(volatile u64 *)&sum->held;
 
-	_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < 8; i++)
-	{
-		held = *(volatile u64 *)&sum->held;
-		__sync_lock_test_and_set(told, held);
-		if (*(volatile u64 *)&sum->held == held)
-			break;
-	}
+	__sync_lock_test_and_set(told, held);
 	return held;
 }
 
-/* The time comes before the look at the sums: so points that are in order of time are in the order
- * of what they say. */
+/* If so, whoever changes the sum later sees the note. */
+static __always_inline bool is_as_told(const struct wire_gpu_amount *sum, u64 held)
+{
+	return *(volatile u64 *)&sum->held == held;
+}
+
+enum { POINT_TRIES = 64 };
+
+struct pointing {
+	struct wire_gpu_point *p;
+	struct wire_gpu_sums *tree, *own;
+	u64 points; /* of the tree, before the look */
+};
+
+static __always_inline void look(struct pointing *c)
+{
+	struct wire_gpu_sums *tree = c->tree, *own = c->own;
+	struct wire_gpu_point *p = c->p;
+	u64 highest;
+
+	c->points = *(volatile u64 *)&tree->points;
+	p->held = tell_sum(&tree->at[WIRE_GPU_ALL], &tree->told);
+	p->pinned = tell_sum(&tree->at[WIRE_GPU_PINNED], &tree->told_pinned);
+	if (own) {
+		p->own_held = tell_sum(&own->at[WIRE_GPU_ALL], &own->told);
+		p->own_pinned = tell_sum(&own->at[WIRE_GPU_PINNED], &own->told_pinned);
+	}
+	highest = __sync_lock_test_and_set(&tree->highest, p->held);
+	if (highest > p->highest)
+		p->highest = highest;
+	p->h.time_ns = bpf_ktime_get_ns();
+}
+
+/* A step of bpf_loop(). Ends it if nothing has changed, and no other point was made meanwhile. */
+static long try_point(u32 i, struct pointing *c)
+{
+	const struct wire_gpu_sums *tree = c->tree, *own = c->own;
+	const struct wire_gpu_point *p = c->p;
+
+	look(c);
+	if (!is_as_told(&tree->at[WIRE_GPU_ALL], p->held) ||
+	    !is_as_told(&tree->at[WIRE_GPU_PINNED], p->pinned))
+		return 0;
+	if (own && (!is_as_told(&own->at[WIRE_GPU_ALL], p->own_held) ||
+		    !is_as_told(&own->at[WIRE_GPU_PINNED], p->own_pinned)))
+		return 0;
+	return __sync_bool_compare_and_swap(&c->tree->points, c->points, c->points + 1);
+}
+
+/* The look, its time and the count of points are one step, or are made again: so points that are
+ * in order of time are in the order of what they say. */
 static __always_inline void fill_point(struct wire_gpu_point *p, struct wire_gpu_sums *tree,
 				       struct wire_gpu_sums *own)
 {
-	u64 highest;
+	struct pointing c = {.p = p, .tree = tree, .own = own};
 
-	p->held = tell_sum(&tree->at[WIRE_GPU_ALL], &tree->told);
-	p->pinned = tell_sum(&tree->at[WIRE_GPU_PINNED], &tree->told_pinned);
-	highest = __sync_lock_test_and_set(&tree->highest, p->held);
-	p->highest = highest > p->held ? highest : p->held;
-	atomic_add(&tree->points, 1);
-	p->own_held = own ? tell_sum(&own->at[WIRE_GPU_ALL], &own->told) : 0;
-	p->own_pinned = own ? tell_sum(&own->at[WIRE_GPU_PINNED], &own->told_pinned) : 0;
+	p->highest = p->own_held = p->own_pinned = 0;
+	bpf_loop(POINT_TRIES, try_point, &c, 0);
+	if (p->highest < p->held)
+		p->highest = p->held;
 	if (own)
 		atomic_add(&own->points, 1);
 }

@@ -5,19 +5,39 @@
 
 #include "gpu_ledger.bpf.h"
 
+enum { GROW_TRIES = 16 };
+
+/* Other threads may lock the same at this time: the entry stays, and each byte is counted once. */
+static __always_inline void grow_lock(const struct gpu_hit *h, struct gpu_live *locked, u64 bytes)
+{
+	_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < GROW_TRIES; i++)
+	{
+		const u64 before = *(volatile u64 *)&locked->bytes;
+
+		if (bytes <= before)
+			return;
+		if (__sync_val_compare_and_swap(&locked->bytes, before, bytes) != before)
+			continue;
+		add_bytes(h, locked, bytes - before);
+		return;
+	}
+	count(gpu.unkept);
+}
+
 /*
  * HSA locks memory of the host as often as it is asked to, and unlocks it after as many unlocks. It
- * counts once, by its largest size. Returns true if it is counted already.
+ * counts once, by its largest size. Returns true if it is there already, and counts it.
  */
-static __noinline bool is_locked_again(const struct gpu_hit *h, u64 at, struct gpu_live *live)
+static __noinline bool is_locked_again(const struct gpu_hit *h, u64 at, const struct gpu_live *live)
 {
 	const struct gpu_key key = key_of(h, h->site->space, at);
 	struct gpu_live *locked = bpf_map_lookup_elem(&gpu_ledger, &key);
 
 	if (h->site->does != WIRE_GPU_REGISTERS || h->site->vendor != WIRE_GPU_AMD || !locked)
 		return false;
-	live->refs = atomic_add(&locked->refs, 1) + 1;
-	return live->bytes <= locked->bytes;
+	atomic_add(&locked->refs, 1);
+	grow_lock(h, locked, live->bytes);
+	return true;
 }
 
 /* Returns true if memory of the host stays locked after this unlock. */

@@ -259,6 +259,40 @@ static void step_locks(void)
 	gpu_count_and_mark("Unlocked Again", true, -10);
 }
 
+enum { LOCKERS = 4, LOCKS = 2000 };
+
+static char locked_by_many[LOCKERS * (LOCKS + 1)];
+
+static void *lock_longer(void *number)
+{
+	void *at;
+
+	for (size_t i = 1; i <= LOCKS; i++)
+		must(!hsa_amd_memory_lock(locked_by_many, i * LOCKERS + (uintptr_t)number, agents,
+					  1, &at));
+	return NULL;
+}
+
+/* Threads lock the same memory at the same time, each time more of it. */
+static void step_locks_by_many(void)
+{
+	const int64_t most = sizeof(locked_by_many) - 1;
+	pthread_t threads[LOCKERS];
+	void *at;
+
+	must(!hsa_amd_memory_lock(locked_by_many, 1, agents, 1, &at));
+	for (uintptr_t i = 0; i < LOCKERS; i++)
+		must(!pthread_create(&threads[i], NULL, lock_longer, (void *)i));
+	for (size_t i = 0; i < LOCKERS; i++)
+		must(!pthread_join(threads[i], NULL));
+	gpu_count_and_mark("Locked By Many", true, most);
+	for (size_t i = 0; i < LOCKERS * LOCKS; i++)
+		must(!hsa_amd_memory_unlock(locked_by_many));
+	gpu_count_and_mark("Unlocked But Once", true, 0);
+	must(!hsa_amd_memory_unlock(locked_by_many));
+	gpu_count_and_mark("Unlocked By Many", true, -most);
+}
+
 static void step_handles(void)
 {
 	char *const at = (char *)0x100000000;
@@ -308,6 +342,7 @@ static void run_steps(void)
 {
 	step_pools();
 	step_locks();
+	step_locks_by_many();
 	step_handles();
 	step_threads();
 }

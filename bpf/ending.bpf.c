@@ -12,6 +12,7 @@
 #include "rss.bpf.h"
 #include "snapshot.bpf.h"
 #include "thrown.bpf.h"
+#include "vma.bpf.h"
 
 enum {
 	SI_TIMER = -2,
@@ -116,21 +117,18 @@ static __always_inline void note_mapping(struct wire_ending *e, struct vm_area_s
 }
 
 /* The page below a thread's stack is mapped without any right. */
-static long look_at_mapping(struct task_struct *task, struct vm_area_struct *vma, void *context)
+static __always_inline void look_at_mapping(struct wire_ending *e, struct vm_area_struct *vma,
+					    u64 stack)
 {
-	const u64 rights = VM_READ | VM_WRITE | VM_EXEC, stack = *(u64 *)context;
+	const u64 rights = VM_READ | VM_WRITE | VM_EXEC;
 	struct file *file = BPF_CORE_READ(vma, vm_file);
-	struct wire_ending *e = draft();
 
-	if (!e)
-		return 0;
 	if (file && e->signal == SIGBUS)
 		note_mapping(e, vma, file);
 	e->stack_overflow = !file && e->signal == SIGSEGV &&
 			    !(BPF_CORE_READ(vma, vm_flags) & rights) &&
 			    stack < BPF_CORE_READ(vma, vm_end) + PAGE &&
 			    stack + FRAME_MAX > BPF_CORE_READ(vma, vm_start);
-	return 0;
 }
 
 /* The stack of the first thread grows until RLIMIT_STACK. Its top is behind the environment. */
@@ -147,9 +145,12 @@ static __always_inline bool is_beyond_stack(struct task_struct *task, u64 addres
 static __always_inline void fill_fault(struct wire_ending *e)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 stack = PT_REGS_SP_CORE((struct pt_regs *)bpf_task_pt_regs(task));
+	const u64 stack = PT_REGS_SP_CORE((struct pt_regs *)bpf_task_pt_regs(task));
+	struct vm_area_struct *vma;
 
-	bpf_find_vma(task, e->address, look_at_mapping, &stack, 0);
+	vma = (void *)vma_at(e->address);
+	if (vma)
+		look_at_mapping(e, vma, stack);
 	if (e->signal == SIGSEGV && is_beyond_stack(task, e->address, stack))
 		e->stack_overflow = 1;
 }

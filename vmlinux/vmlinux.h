@@ -109,8 +109,24 @@ struct rw_semaphore {
 
 struct task_struct;
 
+/* From 6.1 on: the tree of a process's mappings. */
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[1];
+	void *slot[1];
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[1];
+	void *slot[1];
+};
+
 struct mm_struct {
 	struct rw_semaphore mmap_lock;
+	struct maple_tree mm_mt;
 	struct task_struct *owner; /* CONFIG_MEMCG */
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 	atomic_t mm_users;
@@ -712,7 +728,7 @@ struct pt_regs {
 #define SIGNAL_GROUP_EXIT    0x00000004
 #define TASK_RUNNING	     0x00000000
 #define TASK_UNINTERRUPTIBLE 0x00000002
-#define TASK_WAKING 0x00000200
+#define TASK_WAKING	     0x00000200
 
 /* linux/mm.h, uapi/linux/stat.h, linux/mount.h, linux/fs.h */
 #define VM_READ		0x00000001

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import AS_NOBODY, CLEAN_ENV, Lines, MIB, NOBODY, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
+from harness import AS_NOBODY, Audit, CLEAN_ENV, Lines, MIB, NOBODY, QPROF, ending, parse, process_of, profile_command, program, run_qprof, tmpfs
 from refusals import QUOTA
 from slow_files import SlowProgram
 
@@ -168,6 +168,13 @@ def test_full_file_system_and_exits(out, small):
     assert end["exit_code"] == 3 and "signal" not in end, end
     assert_full(out, end, small)
     assert text_of(out).startswith("! Failed with exit status 3 at "), text_of(out)
+
+
+def test_fault_beside_another_profiler(out, tmp_path):
+    """Each finds what is mapped there: neither needs what the other has taken for that."""
+    with Audit(tmp_path / "audit.yaml"):
+        end = only_end(ends(out, "thread", status=-signal.SIGSEGV))
+    assert end["fault"] == "stack overflow", end
 
 
 def test_no_room_for_a_page_of_a_file(out, small):

@@ -39,6 +39,7 @@ ANYWHERE = {
         "test_hostile.py::test_all_threads_exit_at_once", "test_hostile.py::test_ends_in_a_flood",
         "test_hostile.py::test_many_short_programs", "test_hostile.py::test_programs_overwritten",
         "test_processes.py::test_short_lived", "test_processes.py::test_cpu_time_of_children",
+        "test_processes.py::test_attach_among_exits",
         "test_processes.py::test_lost_records",
         "test_tree.py::test_many_children", "test_tree.py::test_more_children_than_are_followed",
         "test_tree.py::test_peak[overlapping-8MiB-32]",

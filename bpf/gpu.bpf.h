@@ -89,13 +89,12 @@ static __always_inline void count_process(struct wire_gpu_sums *own, struct wire
 		atomic_add(&tree->processes, 1);
 }
 
-/* As point_step() of rss.bpf.c: 256 KiB, and a 256th of the peak; coarser after many points. */
+/* 256 KiB, and a part of the peak. */
 static __always_inline bool has_moved_from(const struct wire_gpu_amount *sum, const u64 *told,
 					   u64 points)
 {
-	const u32 shift = points < 4096 ? 8 : points < 16384 ? 6 : points < 65536 ? 5 : 4;
 	const s64 moved = *(volatile u64 *)&sum->held - *(volatile u64 *)told;
-	const u64 step = sum->peak >> shift;
+	const u64 step = sum->peak >> point_shift(points);
 
 	return (u64)(moved < 0 ? -moved : moved) >=
 	       (step > WIRE_POINT_BYTES ? step : WIRE_POINT_BYTES);

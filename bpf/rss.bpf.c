@@ -430,8 +430,7 @@ static __noinline s64 count_old_change(struct mm_rss *m, u32 member)
  */
 static __always_inline s64 point_step(const struct mm_rss *m, s64 tree_rss)
 {
-	u32 shift = m->points < 4096 ? 8 : m->points < 16384 ? 6 : m->points < 65536 ? 5 : 4;
-	s64 step = tree_rss >> shift;
+	s64 step = tree_rss >> point_shift(m->points);
 
 	return step > config.point_pages ? step : config.point_pages;
 }

@@ -44,7 +44,7 @@ struct proc {
 	u32 mm_slot;	   /* of its mm, in `mms` */
 	u32 flags;	   /* enum wire_process_flag */
 	u32 waiting;	   /* 1: the command before its exec, which is not counted yet */
-	u32 ended;	   /* 1: its last thread is taking it out of the tracked set */
+	u32 ended;	   /* 1: it is being taken out of the tracked set, or put into it */
 	u32 checkpoints;   /* since window_ns */
 	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
@@ -190,6 +190,12 @@ static __always_inline u64 timeline_wakeup(u64 now)
 		return BPF_RB_FORCE_WAKEUP;
 	}
 	return BPF_RB_NO_WAKEUP;
+}
+
+/* A curve gets a point as it moves by the 2^shift-th part of what it is of: coarser after many. */
+static __always_inline u32 point_shift(u64 points)
+{
+	return points < 4096 ? 8 : points < 16384 ? 6 : points < 65536 ? 5 : 4;
 }
 
 static __always_inline struct wire_tree *tree_of(u32 job)

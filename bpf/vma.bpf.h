@@ -8,8 +8,8 @@
  * (bpf_mmap_unlock_get_irq_work() in kernel/bpf/mmap_unlock_work.h). Both say -EBUSY.
  *
  * So we walk the kernel's tree ourselves (lib/maple_tree.c, from 6.1 on): nodes and mappings are
- * freed after a grace period of RCU, and each word is read where it may not be there. What another
- * thread changes meanwhile may be seen or not; what is found is at that address.
+ * freed after a grace period of RCU, and a read of what is gone all the same just fails. What
+ * another thread changes meanwhile may be seen or not; what is found has the address.
  *
  * Example: mappings at 1000-1fff and 3000-3fff. The root is a leaf with the pivots fff, 1fff, 2fff,
  * 3fff: the last address of each of its slots, of which the first and the third are empty. For 3008

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
+#include "model/points.h"
 
 int curve_init(struct curve *c, bool none)
 {
@@ -18,13 +17,6 @@ int curve_init(struct curve *c, bool none)
 void curve_free(struct curve *c)
 {
 	free(c->points);
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct profile_usage_point *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
 /*
@@ -43,8 +35,9 @@ static void keep_from_falling(struct curve *c)
 
 /* Of each window the last checkpoint stays, or else the last point; so do the first and the last of
  * all. Returns how many stay; with `move` they are put together. */
-static size_t thin(struct profile_usage_point *points, size_t n, unsigned int shift, bool move)
+static size_t thin(void *list, size_t n, unsigned int shift, bool move)
 {
+	struct profile_usage_point *points = list;
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
@@ -71,13 +64,9 @@ static void bound(struct curve *c)
 {
 	const size_t before = c->n;
 
-	array_sort(c->points, c->n, sizeof(*c->points), by_time);
+	points_sort(c->points, c->n, sizeof(*c->points));
 	keep_from_falling(c);
-	if (c->n <= PROFILE_MAX_POINTS)
-		return;
-	while (c->shift < 63 && thin(c->points, c->n, c->shift, false) > PROFILE_MAX_POINTS)
-		c->shift++;
-	c->n = thin(c->points, c->n, c->shift, true);
+	c->n = points_bound(c->points, c->n, PROFILE_MAX_POINTS, &c->shift, thin);
 	c->thinned += before - c->n;
 }
 
@@ -92,20 +81,9 @@ void curve_point(struct curve *c, uint64_t time_ns, const struct profile_usage *
 	c->has_timers |= !is_checkpoint;
 }
 
-static void cut(struct curve *c, uint64_t start_ns, uint64_t end_ns)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->points[i].time_ns >= start_ns && c->points[i].time_ns <= end_ns)
-			c->points[kept++] = c->points[i];
-	}
-	c->n = kept;
-}
-
 void curve_finish(struct curve *c, uint64_t start_ns, uint64_t end_ns)
 {
-	cut(c, start_ns, end_ns);
+	c->n = points_cut(c->points, c->n, sizeof(*c->points), start_ns, end_ns);
 	bound(c);
 	if (!c->has_timers)
 		c->n = c->thinned = 0;

@@ -10,24 +10,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "model/points.h"
 
 void gpu_curve_free(struct gpu_curve *c)
 {
 	free(c->points);
 }
 
-static int by_time(const void *a, const void *b)
+static size_t thin(void *list, size_t n, unsigned int shift, bool move)
 {
-	const struct profile_gpu_point *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
-/* Returns how many of the sorted points stay with windows of 2^shift; with `move` they are put
- * together. */
-static size_t thin(struct profile_gpu_point *points, size_t n, unsigned int shift, bool move)
-{
+	struct profile_gpu_point *points = list;
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
@@ -62,12 +54,8 @@ static void bound(struct gpu_curve *c)
 {
 	const size_t before = c->n;
 
-	array_sort(c->points, c->n, sizeof(*c->points), by_time);
-	if (c->n <= PROFILE_MAX_POINTS)
-		return;
-	while (c->shift < 63 && thin(c->points, c->n, c->shift, false) > PROFILE_MAX_POINTS)
-		c->shift++;
-	c->n = thin(c->points, c->n, c->shift, true);
+	points_sort(c->points, c->n, sizeof(*c->points));
+	c->n = points_bound(c->points, c->n, PROFILE_MAX_POINTS, &c->shift, thin);
 	c->thinned += before - c->n;
 }
 
@@ -88,19 +76,8 @@ int gpu_curve_point(struct gpu_curve *c, const struct wire_gpu_point *record)
 	return 0;
 }
 
-static void cut(struct gpu_curve *c, uint64_t start_ns, uint64_t end_ns)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->points[i].time_ns >= start_ns && c->points[i].time_ns <= end_ns)
-			c->points[kept++] = c->points[i];
-	}
-	c->n = kept;
-}
-
 void gpu_curve_finish(struct gpu_curve *c, uint64_t start_ns, uint64_t end_ns)
 {
-	cut(c, start_ns, end_ns);
+	c->n = points_cut(c->points, c->n, sizeof(*c->points), start_ns, end_ns);
 	bound(c);
 }

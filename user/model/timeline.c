@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/points.h"
 
 int timeline_init(struct timeline *t, bool none)
 {
@@ -30,13 +31,6 @@ void timeline_free(struct timeline *t)
 	free(t->peaks);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct profile_point *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 /* Returns where the window of points[begin] ends. */
 static size_t window_end(const struct profile_point *points, size_t n, size_t begin,
 			 unsigned int shift)
@@ -49,10 +43,9 @@ static size_t window_end(const struct profile_point *points, size_t n, size_t be
 	return end;
 }
 
-/* Returns how many of the sorted points stay with windows of 2^shift; with `move` they are put
- * together. */
-static size_t thin_points(struct profile_point *points, size_t n, unsigned int shift, bool move)
+static size_t thin_points(void *list, size_t n, unsigned int shift, bool move)
 {
+	struct profile_point *points = list;
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
@@ -87,12 +80,8 @@ static void bound_points(struct timeline *t, size_t most)
 {
 	size_t before = t->n;
 
-	array_sort(t->points, t->n, sizeof(*t->points), by_time);
-	if (t->n <= most)
-		return;
-	while (t->shift < 63 && thin_points(t->points, t->n, t->shift, false) > most)
-		t->shift++;
-	t->n = thin_points(t->points, t->n, t->shift, true);
+	points_sort(t->points, t->n, sizeof(*t->points));
+	t->n = points_bound(t->points, t->n, most, &t->shift, thin_points);
 	t->thinned += before - t->n;
 }
 
@@ -113,8 +102,9 @@ static int by_end(const void *a, const void *b)
 }
 
 /* As thin_points(), but each window keeps its highest peak. */
-static size_t thin_peaks(struct peak *peaks, size_t n, unsigned int shift, bool move)
+static size_t thin_peaks(void *list, size_t n, unsigned int shift, bool move)
 {
+	struct peak *peaks = list;
 	size_t kept = 0, end;
 
 	for (size_t begin = 0; begin < n; begin = end) {
@@ -138,9 +128,7 @@ static size_t bound_peaks(struct peak *peaks, size_t n, size_t most, unsigned in
 	if (n <= most)
 		return n;
 	array_sort(peaks, n, sizeof(*peaks), by_end);
-	while (*shift < 63 && thin_peaks(peaks, n, *shift, false) > most)
-		(*shift)++;
-	return thin_peaks(peaks, n, *shift, true);
+	return points_bound(peaks, n, most, shift, thin_peaks);
 }
 
 void timeline_peak(struct timeline *t, const struct peak *peak)

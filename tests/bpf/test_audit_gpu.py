@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Memory of GPUs in an audit, to the byte: in its report, events, metrics and view. The library stands in for a driver's."""
 
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -54,21 +55,32 @@ class Holder:
         self.lines.until(f"holds {mib}")
 
 
+@contextlib.contextmanager
+def loaded(library):
+    """A process that has it loaded, as long as an audit needs to find it: a short one is gone by then, each time."""
+    load = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.stdin.read()"
+    with subprocess.Popen([PYTHON, "-c", load, library], stdin=subprocess.PIPE,
+                          env={**CLEAN_ENV, "LD_LIBRARY_PATH": str(PROGRAMS)}) as process:
+        yield
+        process.stdin.close()
+
+
 def seen_program(one, *command):
     """Again until its probes are there from the start: no process waits for an audit. Its truth, and its pid."""
     def ran():
         done = subprocess.Popen(command, env=CLEAN_ENV, stdout=subprocess.PIPE)
         truth = json.loads(done.communicate()[0])
         wait_for(lambda: of_kind(events_of(one.events, done.pid), "process_exit"), "the end of the process")
-        ends = of_kind(events_of(one.events, done.pid), "job_end")
-        return (truth, done.pid) if any(end.get("peak_gpu_memory_bytes") == truth["peak"] for end in ends) else None
+        end = of_kind(events_of(one.events, done.pid), "job_end")
+        seen = end and (end[0].get("peak_gpu_memory_bytes"), end[0]["checkpoints"])
+        return (truth, done.pid) if seen == (truth["peak"], len(truth["rows"]) + 2) else None
     return wait_for(ran, "a job whose calls are all seen")
 
 
-@pytest.mark.parametrize("name", ["gpu", "gpu_amd"])
-def test_job(tmp_path, name):
+@pytest.mark.parametrize("name, library", [("gpu", "libcuda.so.1"), ("gpu_amd", "libamdhip64.so.6")])
+def test_job(tmp_path, name, library):
     one = Waits(tmp_path)
-    with one.audit:
+    with one.audit, loaded(library):
         truth, pid = seen_program(one, program(name), "steps")
         report, _, metrics = one.stopped()
     job = job_of(report, pid)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,28 +14,19 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernel/record_queue.h"
 #include "kernel/wire_record.h"
 
 enum {
-	BLOCK_SIZE = 256 << 10,
-	MAX_BLOCKS = 1024,     /* 256 MiB; beyond, records stay in the ring */
 	RECORDS_A_SLICE = 128, /* handed out by one call */
 	TURN_NS = 100000000,   /* what arrives is handled for so long before others have a turn */
 	ENOUGH = -4095,	       /* no errno */
 };
 
-/* A block of the queue. Its records follow each other, each 8-byte aligned. */
-struct block {
-	struct block *next;
-	size_t filled, taken;
-	unsigned char bytes[] __attribute__((aligned(8)));
-};
-
 struct rings {
 	struct ring_buffer *buffer;
 	struct rings_handler handler;
-	struct block *first, *last;
-	size_t blocks;
+	struct record_queue queue;
 	uint64_t bad;
 	uint64_t turn_ns; /* when this turn is over */
 };
@@ -48,49 +38,20 @@ static bool turn_is_over(const struct rings *r, const struct wire_header *record
 	       clock_ns(CLOCK_MONOTONIC) > r->turn_ns;
 }
 
-static size_t aligned(size_t size)
-{
-	return (size + 7) & ~(size_t)7;
-}
-
-/* Returns room for a record at the end of the queue, or NULL if there is no memory. */
-static void *extend(struct rings *r, size_t size)
-{
-	struct block *block = r->last;
-
-	if (!block || block->filled + aligned(size) > BLOCK_SIZE) {
-		block = malloc(sizeof(*block) + BLOCK_SIZE);
-		if (!block)
-			return NULL;
-		*block = (struct block){0};
-		if (r->last)
-			r->last->next = block;
-		else
-			r->first = block;
-		r->last = block;
-		r->blocks++;
-	}
-	block->filled += aligned(size);
-	return block->bytes + block->filled - aligned(size);
-}
-
 /* libbpf counts a record as consumed whatever this returns. So ENOUGH comes with the last record
  * that fits, not with the first that does not. */
 static int queue_record(void *context, void *data, size_t size)
 {
 	struct rings *r = context;
-	void *room;
 
 	if (!wire_record_ok(data, size)) {
 		r->bad++;
 		return 0;
 	}
 	r->handler.arrived(r->handler.context, data);
-	room = extend(r, size);
-	if (!room)
+	if (!record_queue_add(&r->queue, data))
 		return -ENOMEM;
-	memcpy(room, data, size);
-	return r->blocks < MAX_BLOCKS && !turn_is_over(r, data) ? 0 : ENOUGH;
+	return !record_queue_is_full(&r->queue) && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
 /*
@@ -121,9 +82,7 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 
 	if (!r)
 		return NULL;
-	/* Blocks are mapped, so that the memory of a burst goes back to the system after it. On the
-	 * heap something small would lie above them and keep it. */
-	mallopt(M_MMAP_THRESHOLD, BLOCK_SIZE);
+	record_queue_begin(&r->queue);
 	r->handler = *handler;
 	r->buffer = ring_buffer__new(engine_control_fd(e), queue_record, r, NULL);
 	if (!r->buffer)
@@ -140,23 +99,11 @@ fail:
 	return NULL;
 }
 
-static void drop_first_block(struct rings *r)
-{
-	struct block *block = r->first;
-
-	r->first = block->next;
-	if (!r->first)
-		r->last = NULL;
-	r->blocks--;
-	free(block);
-}
-
 void rings_free(struct rings *r)
 {
 	if (!r)
 		return;
-	while (r->first)
-		drop_first_block(r);
+	record_queue_end(&r->queue);
 	ring_buffer__free(r->buffer);
 	free(r);
 }
@@ -166,38 +113,19 @@ int rings_fd(const struct rings *r)
 	return ring_buffer__epoll_fd(r->buffer);
 }
 
-/* Takes the oldest record out of the queue; NULL if it is empty. */
-static const struct wire_header *next_record(struct rings *r)
-{
-	const struct wire_header *record;
-
-	while (r->first && r->first->taken == r->first->filled) {
-		if (!r->first->next) { /* stays, to be filled again */
-			r->first->taken = r->first->filled = 0;
-			return NULL;
-		}
-		drop_first_block(r);
-	}
-	if (!r->first)
-		return NULL;
-	record = (const void *)(r->first->bytes + r->first->taken);
-	r->first->taken += aligned(record->size);
-	return record;
-}
-
 int rings_read(struct rings *r)
 {
 	const struct wire_header *record;
 	int err, taken = 0;
 
-	if (r->blocks < MAX_BLOCKS) {
+	if (!record_queue_is_full(&r->queue)) {
 		r->turn_ns = clock_ns(CLOCK_MONOTONIC) + TURN_NS;
 		taken = ring_buffer__consume(r->buffer);
 		if (taken < 0 && taken != ENOUGH)
 			return taken;
 	}
 	for (int i = 0; i < RECORDS_A_SLICE; i++) {
-		record = next_record(r);
+		record = record_queue_next(&r->queue);
 		if (!record)
 			return taken == ENOUGH;
 		err = r->handler.record(r->handler.context, record);

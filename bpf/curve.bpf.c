@@ -126,6 +126,8 @@ int usage_tick(void *ctx)
 
 	if (!proc || proc->waiting || !w.sums)
 		return 0;
+	if (!is_of_run(proc))
+		return 0;
 	tree = tree_of(proc->job);
 	now = bpf_ktime_get_ns();
 	due = *(volatile u64 *)&tree->usage_due_ns;

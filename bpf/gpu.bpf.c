@@ -208,7 +208,7 @@ int free_all_gpu(struct proc *proc, bool ends)
 
 static const struct wire_gpu_sums none;
 
-int move_gpu(struct proc *proc, u32 job)
+int move_gpu(struct proc *proc, u32 from_job, u32 job)
 {
 	struct wire_gpu_sums *own, *from, *to;
 
@@ -218,7 +218,7 @@ int move_gpu(struct proc *proc, u32 job)
 	if (!own)
 		return 0;
 	bpf_map_update_elem(&gpu_trees, &job, &none, BPF_NOEXIST);
-	from = gpu_of_tree(0);
+	from = gpu_of_tree(from_job);
 	to = gpu_of_tree(job);
 	if (!from || !to)
 		return 0;

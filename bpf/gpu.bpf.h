@@ -122,7 +122,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why);
 /* The process ends, or runs another program: the driver frees all that it held. */
 int free_all_gpu(struct proc *proc, bool ends);
 /* What the process holds is counted for that job from now on, no more for job 0. */
-int move_gpu(struct proc *proc, u32 job);
+int move_gpu(struct proc *proc, u32 from_job, u32 job);
 
 /* Comes right before the record of a checkpoint is reserved. */
 static __always_inline void tell_gpu(struct proc *proc, u32 tid)

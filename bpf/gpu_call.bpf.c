@@ -404,7 +404,7 @@ static __noinline int named(const struct gpu_hit *h, u64 ip)
 	r->slot = slot;
 	r->call = *call;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
-	if (!config.audit)
+	if (is_of_run(h->proc))
 		hold_until_searched(slot, change, ip);
 	return 0;
 }
@@ -518,7 +518,7 @@ int gpu_call_begins(struct pt_regs *ctx)
 	if (!h.call)
 		return 0;
 	read_call(ctx, h.call, index);
-	if (h.site->waits && (config.waits || !config.audit))
+	if (h.site->waits && (config.waits || is_of_run(h.proc)))
 		wait_begins(ctx, stack);
 	begin_call(&h);
 	tell_if_moved(h.proc, h.tree, h.own, h.id);

@@ -85,29 +85,39 @@ static __always_inline struct wire_usage *make_joined(const struct proc *proc)
 }
 
 /*
- * Moves a process from job 0, the rest of the machine, to another job. What it has used so far
- * stays with the rest: it goes into job 0's `gone`, and into `joined`. Returns 1 if the process is
- * in a job already.
+ * What the process has used so far goes into the `gone` of its job, and into its own `joined`.
  *
  * Example: a process has used 60 ms since it was tracked. Job 0 has counted them and keeps them;
  * joined becomes 60. At 90 ms its new job has 90 - 60 = 30.
  */
-static __noinline int move_process(struct proc *proc, u32 job, struct wire_usage *used)
+int keep_used(struct proc *proc, u32 job)
 {
-	struct wire_tree *from = tree_of(0), *to = tree_of(job);
+	struct wire_usage *used = proc ? make_joined(proc) : NULL;
+	struct wire_tree *tree = tree_of(job);
 
-	if (!proc || !used || __sync_val_compare_and_swap(&proc->job, 0, job))
-		return 1;
+	if (!used)
+		return 0;
+	atomic_add(&tree->exits_begun, 1);
+	atomic_subtract_usage(&tree->gone, used);
 	read_process(used, proc);
 	proc->has_joined = 1;
-	atomic_add(&from->exits_begun, 1);
-	atomic_add_usage(&from->gone, used);
-	atomic_add(&from->exits_done, 1);
-	atomic_add(&from->processes, -1);
-	atomic_add(&to->processes, 1);
-	move_mm(memory_of(proc), job);
+	atomic_add_usage(&tree->gone, used);
+	atomic_add(&tree->exits_done, 1);
+	return 0;
+}
+
+int move_process(struct proc *proc, u32 from, u32 to)
+{
+	if (!proc || __sync_val_compare_and_swap(&proc->job, from, to) != from)
+		return 1;
+	keep_used(proc, from);
+	atomic_add(&tree_of(from)->processes, -1);
+	atomic_add(&tree_of(to)->processes, 1);
+	if (proc->waiting) /* what it has mapped is the launcher's */
+		return 0;
+	move_mm(memory_of(proc), to);
 	if (gpu_used)
-		move_gpu(proc, job);
+		move_gpu(proc, from, to);
 	return 0;
 }
 
@@ -134,7 +144,6 @@ static __always_inline bool job_begun_by_another(struct proc *proc)
 
 int begin_job(struct proc *proc, u32 tid, u32 uid)
 {
-	struct wire_usage *used;
 	u32 job = 0;
 	int refusal;
 
@@ -142,15 +151,14 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 		return 0;
 	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
 		return job_begun_by_another(proc) ? 0 : NO_JOB;
-	used = make_joined(proc);
-	refusal = used ? claim_job(uid + 1, &job) : NO_JOB;
+	refusal = make_joined(proc) ? claim_job(uid + 1, &job) : NO_JOB;
 	if (refusal) {
 		proc->begins_job = 0;
 		return refusal;
 	}
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
-	if (move_process(proc, job, used))
+	if (move_process(proc, 0, job))
 		return 0; /* the loader has made it join another job */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
@@ -160,12 +168,43 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 }
 
 struct job_args {
-	u64 started_ns; /* of the process */
+	u64 started_ns; /* of the process; 0: it is not known */
 	u32 tgid;
-	u32 job; /* that it joins; 0: it begins one */
-	u32 uid; /* of the process, if it begins one */
-	u32 reserved;
+	u32 job;    /* that it joins; 0: it begins one. Out, if it is served: the one it begins */
+	u32 uid;    /* of the process, if it begins one */
+	u32 serves; /* 1: the one it begins is served as a run, and begins at the next exec */
 };
+
+/*
+ * Prepares a job for a command that waits for its exec. What it has and uses until then is the
+ * launcher's, as track_command() has it in a run.
+ */
+static __always_inline int begin_served(struct proc *proc, struct job_args *args)
+{
+	u32 job = 0;
+	int refusal;
+
+	if (proc->job || __sync_val_compare_and_swap(&proc->begins_job, 0, 1))
+		return NO_JOB;
+	refusal = make_joined(proc) ? claim_job(args->uid + 1, &job) : NO_JOB;
+	if (refusal) {
+		proc->begins_job = 0;
+		return refusal;
+	}
+	*tree_of(job) = new_tree;
+	bpf_map_delete_elem(&gpu_trees, &job);
+	tree_of(job)->served = args->uid + 1;
+	proc->waiting = 1;
+	if (move_process(proc, 0, job)) {
+		proc->waiting = 0;
+		return NO_JOB;
+	}
+	proc->flags |= WIRE_PROCESS_TARGET;
+	tree_of(job)->targets = 1;
+	args->job = job;
+	machine.deaf = 0; /* whoever asks for this answers */
+	return 0;
+}
 
 /* Returns 0: the process is in a job now, or was before; 1: no such process; or why it begins none,
  * an enum job_refusal. */
@@ -173,15 +212,15 @@ SEC("syscall")
 int join_job(struct job_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
-	struct wire_usage *used;
 
-	if (!proc || proc->started_ns != args->started_ns)
+	if (!proc || (args->started_ns && proc->started_ns != args->started_ns))
 		return 1;
+	if (args->serves)
+		return begin_served(proc, args);
 	if (!args->job)
 		return begin_job(proc, args->tgid, args->uid);
-	used = proc->job ? NULL : make_joined(proc);
-	if (used)
-		move_process(proc, args->job, used);
+	if (!proc->job && make_joined(proc))
+		move_process(proc, 0, args->job);
 	return proc->job ? 0 : NO_JOB;
 }
 

@@ -20,6 +20,16 @@ enum job_refusal {
 	NO_SHARE,   /* is left of the user's */
 };
 
+/*
+ * Moves a process to another job: what it has used and what it holds until now stays in the sums of
+ * the job before. Does nothing if the process is not in job `from` any more; then returns 1.
+ */
+int move_process(struct proc *proc, u32 from, u32 to);
+
+/* What the process has used until now stays in the sum of its job, as what it used before it
+ * joined. */
+int keep_used(struct proc *proc, u32 job);
+
 /* Makes a process of that user the root of a job, unless it is in one. Returns 0 or enum
  * job_refusal. */
 int begin_job(struct proc *proc, u32 tid, u32 uid);

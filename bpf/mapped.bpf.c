@@ -265,7 +265,7 @@ static __always_inline bool ask_for_search(struct proc *proc, u64 id, const stru
 
 /*
  * Tells the loader that the current process has new mappings, and waits until it has searched them;
- * not if they are known, and not in an audit, which holds up nobody. address: any that is mapped.
+ * not if they are known, and not in a job that is only watched. address: any that is mapped.
  * Static, so that the verifier checks it in each program, by what that program may do.
  */
 static __noinline int wait_for_search(u64 address)
@@ -295,7 +295,7 @@ static __noinline int wait_for_search(u64 address)
 	hold.until = hold.at_work_ns + HOLD_NS;
 	hold.cpu_ns = 0;
 	hold.ran = 0;
-	if (!known && !config.audit)
+	if (!known && is_of_run(proc))
 		hold_back(&hold);
 	return 0;
 }
@@ -429,7 +429,7 @@ int hold_by_work(void *ctx)
 	struct work *work;
 	u32 slot;
 
-	if (!proc || config.audit)
+	if (!proc || !is_of_run(proc))
 		return 0;
 	slot = proc->slot;
 	work = bpf_map_lookup_elem(&works, &slot);

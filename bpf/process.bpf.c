@@ -223,9 +223,9 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		note_untracked(tgid_of(child));
 		return 0;
 	}
-	if (proc ? proc->waiting : !config.audit)
+	if (!config.audit && (!proc || proc->waiting))
 		return 0;
-	job = proc ? proc->job : 0;
+	job = proc && !proc->waiting ? proc->job : 0;
 	if (proc)
 		listen_to_child(ppid, tgid_of(child), BPF_CORE_READ(child, start_boottime));
 	told = proc && tells_children(proc) ? WIRE_PROCESS_TOLD : 0;
@@ -270,12 +270,54 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 	bpf_ringbuf_submit(e, 0);
 }
 
-/* The command begins: what the process used until now was the launcher's. */
+/*
+ * The command begins: what the process used until now was the launcher's. In an audit it is in the
+ * figures of the process, which never fall, and not in its job's.
+ */
 static __always_inline void start_command(struct proc *proc)
 {
-	count_from_now(proc, SUM_OF_EVENT);
-	proc->cpu_told = 0;
+	if (config.audit) {
+		keep_used(proc, 0);
+	} else {
+		count_from_now(proc, SUM_OF_EVENT);
+		proc->cpu_told = 0;
+	}
 	proc->waiting = 0;
+}
+
+/*
+ * Returns true if the process is not any more what the user may look into for whom its job is
+ * served: it runs with another user's rights, or with capabilities (of a set-uid program, say).
+ * Root may look into all. Capabilities in a user namespace of one's own are none.
+ */
+static __always_inline bool is_withheld(const struct proc *proc, struct task_struct *task)
+{
+	const u32 served = tree_of(proc->job)->served;
+	const struct cred *cred;
+	u64 capabilities = 0;
+
+	if (served <= 1)
+		return false;
+	cred = BPF_CORE_READ(task, real_cred);
+	bpf_probe_read_kernel(&capabilities, sizeof(capabilities),
+			      (void *)cred + bpf_core_field_offset(struct cred, cap_permitted));
+	return BPF_CORE_READ(cred, uid.val) != served - 1 ||
+	       BPF_CORE_READ(cred, euid.val) != served - 1 ||
+	       BPF_CORE_READ(cred, suid.val) != served - 1 ||
+	       (capabilities && !BPF_CORE_READ(cred, user_ns, level));
+}
+
+/* It has just executed its program, and nothing of that has run. */
+static __always_inline void withhold(struct proc *proc, struct task_struct *task)
+{
+	struct wire_tree *tree = tree_of(proc->job);
+	const bool target = proc->flags & WIRE_PROCESS_TARGET;
+
+	if (target && atomic_add(&tree->targets, -1) == 1)
+		finish_run(proc, tid_of(task));
+	proc->flags &= ~WIRE_PROCESS_TARGET;
+	emit_process(WIRE_LEFT, proc, task, tid_of(task), 0);
+	move_process(proc, proc->job, 0);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -299,7 +341,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (gpu_used)
 		free_all_gpu(proc, false);
 	old = memory_of(proc);
-	if (old) /* another process still has it, but its peak is this process's, too */
+	if (old && !starts) /* another process still has it, but its peak is this process's, too */
 		keep_peaks(proc, old);
 	proc->mm = 0;
 	/* The exec record makes the loader search these. */
@@ -310,6 +352,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	begin_program(proc, tid_of(task));
 	if (starts && !emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid_of(task)))
 		count(lost_checkpoints);
+	if (config.audit && is_withheld(proc, task))
+		withhold(proc, task);
 	return 0;
 }
 

@@ -203,6 +203,13 @@ static __always_inline struct wire_tree *tree_of(u32 job)
 	return &trees[job & (WIRE_MAX_JOBS - 1)];
 }
 
+/* Returns true for the processes that a user waits for: of a run, or of a job that is served as
+ * one. The others of an audit are watched, and never held up. */
+static __always_inline bool is_of_run(const struct proc *proc)
+{
+	return !config.audit || *(volatile u32 *)&tree_of(proc->job)->served;
+}
+
 static __always_inline struct proc *find_proc(u32 tgid)
 {
 	return bpf_map_lookup_elem(&procs, &tgid);

@@ -29,6 +29,7 @@ enum {
 	FRESH_THREADS = 256,
 	WALKS = 3, /* at most, if processes or threads exit meanwhile */
 	ATTEMPTS_TO_BURY = 4096,
+	SERVED_STALE_NS = 1000000, /* in place of config.stale_ns, for a job that is served */
 };
 
 /* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
@@ -278,12 +279,17 @@ int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usa
 
 /*
  * Returns true if a walk over the tree costs so much that its sum is used for config.stale_ns: for
- * a tree of many threads, and in an audit, where a walk visits all processes of the machine. The
- * end of a run or a job is always walked anew.
+ * a tree of many threads, and in an audit, where a walk visits all processes of the machine, but
+ * for a job that is served as a run. The end of a run or a job is always walked anew.
  */
 static __always_inline bool is_dear(const struct wire_tree *tree, u32 threads)
 {
-	return !tree->finished && (threads > FRESH_THREADS || config.audit);
+	return !tree->finished && (threads > FRESH_THREADS || (config.audit && !tree->served));
+}
+
+static __always_inline u64 stale_ns(const struct wire_tree *tree)
+{
+	return tree->served ? SERVED_STALE_NS : config.stale_ns;
 }
 
 int read_tree(struct wire_checkpoint *c, struct proc *proc)
@@ -296,7 +302,7 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc)
 	w.job = proc->job;
 	tree = tree_of(w.job);
 	if (is_dear(tree, tree->live.threads) &&
-	    c->h.time_ns - tree->live.time_ns < config.stale_ns && !tree->live.writing) {
+	    c->h.time_ns - tree->live.time_ns < stale_ns(tree) && !tree->live.writing) {
 		c->tree.usage = tree->live.sum;
 		c->tree.memory.hugetlb = tree->live.hugetlb;
 		used_by_process(proc, &c->own.usage);

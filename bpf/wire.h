@@ -61,6 +61,7 @@ enum wire_kind {
 	WIRE_GPU_POINT = 11,
 	WIRE_GPU_REFUSED = 12,
 	WIRE_GPU_CODE = 13, /* the structs of these names */
+	WIRE_LEFT = 14,	    /* struct wire_process: it became another user's, and left its job */
 	WIRE_STORED = 20,
 	WIRE_STORED_NAME = 21, /* the structs of these names */
 };
@@ -540,7 +541,12 @@ struct wire_tree {
 	__u32 processes;       /* alive */
 	__u32 targets;	       /* alive, and named by the user */
 	__u32 finished;	       /* 1: WIRE_FINISH was sent */
-	__u32 reserved;
+	/*
+	 * The user for whom the job is served as a run, uid + 1: its programs wait for the search
+	 * of their new code, and its usage is told while it runs. 0: an audit's own job. The loader
+	 * clears it when nobody asks any more.
+	 */
+	__u32 served;
 	__u64 memcg;	    /* the serial number of the memory cgroup that it began in; 0: none */
 	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
 	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */

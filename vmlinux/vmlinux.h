@@ -378,8 +378,8 @@ struct user_namespace {
 };
 
 struct cred {
-	kuid_t uid, fsuid;
-	kernel_cap_t cap_effective;
+	kuid_t uid, suid, euid, fsuid;
+	kernel_cap_t cap_permitted, cap_effective;
 	struct user_namespace *user_ns;
 };
 

@@ -135,6 +135,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.watches = config->watches,
 		.curves = config->curves,
 		.waits = config->waits,
+		.serves = config->serves,
 		.launches = config->launches,
 	};
 
@@ -426,7 +427,7 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
 /* As join_job() in job.bpf.c knows it. */
 struct job_args {
 	uint64_t started_ns;
-	uint32_t tgid, job, uid, reserved;
+	uint32_t tgid, job, uid, serves;
 };
 
 int engine_begin_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t uid)
@@ -441,6 +442,20 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32
 	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
 
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
+}
+
+int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job)
+{
+	struct job_args args = {.tgid = tgid, .uid = uid, .serves = 1};
+	const int err = ask(e->bpf->progs.join_job, &args, sizeof(args));
+
+	*job = args.job;
+	return err;
+}
+
+void engine_stop_serving(struct engine *e, uint32_t job)
+{
+	__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, 0, __ATOMIC_RELEASE);
 }
 
 int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told)

@@ -43,6 +43,7 @@ struct engine_config {
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
 	bool items;		       /* the same of engine_items() */
+	bool serves;		       /* in an audit: engine_serve() */
 	bool launches;		       /* engine_track_command(), not engine_track_existing() */
 	unsigned int max_jobs;	       /* at a time, in an audit; 0: as many as there may be */
 	unsigned int checkpoint_limit; /* of a process in a second, in an audit; 0: none */
@@ -90,6 +91,13 @@ const struct wire_job_shares *engine_job_shares(const struct engine *e);
  * not used again, since memory that is still being torn down would be taken from that other job.
  */
 int engine_free_job(struct engine *e, uint32_t job);
+/*
+ * In an audit: has the next exec of a process begin a job of that user, which is served as a run:
+ * see struct wire_tree. Returns 0 and *job, or as engine_begin_job().
+ */
+int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job);
+/* Nobody is served by it any more: it is an audit's own job. */
+void engine_stop_serving(struct engine *e, uint32_t job);
 
 /* In an audit: tells of each tracked process as it is now, with what it has used so far. */
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);

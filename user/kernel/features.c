@@ -154,11 +154,11 @@ static bool try_uprobe_multi(void)
 	return link == -EBADF;
 }
 
-/* See mapped.bpf.c. An audit makes no program wait. */
+/* See mapped.bpf.c. An audit that serves nobody makes no program wait. */
 static void choose_hold(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
-			bool audit)
+			bool programs_wait)
 {
-	f->holds_starts = !audit && has_function(btf, "bpf_task_work_schedule_resume_impl");
+	f->holds_starts = programs_wait && has_function(btf, "bpf_task_work_schedule_resume_impl");
 	bpf_program__set_autoload(bpf->progs.hold_by_work, f->holds_starts);
 }
 
@@ -240,7 +240,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *b
 	bpf_program__set_autoload(bpf->progs.task_switches, use->waits);
 	bpf_program__set_autoload(bpf->progs.task_wakes, use->waits);
 	f->uprobe_multi = try_uprobe_multi();
-	choose_hold(f, bpf, btf, use->audit);
+	choose_hold(f, bpf, btf, !use->audit || use->serves);
 	f->waits = has_waits(btf);
 	/* To load a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(bpf->progs.track_existing, !use->launches);

@@ -54,6 +54,24 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	return job_leave(m, member, event->h.time_ns, news);
 }
 
+/* The process goes on, in no job. */
+static int feed_left(struct machine *m, const struct wire_process *event, struct machine_news *news)
+{
+	struct process *process = processes_find(&m->processes, &event->h);
+	struct member *member = process ? member_of(&process->pub) : NULL;
+	struct job *job = member ? job_of_member(member) : NULL;
+	int err;
+
+	if (!job || member_has_ended(member))
+		return 0;
+	news->process = &process->pub;
+	news->job = &job->pub;
+	job->pub.alive--;
+	err = job_leave(m, member, event->h.time_ns, news);
+	member_leave(member);
+	return err;
+}
+
 /* How many phases the job may have after this checkpoint. */
 static size_t phases_allowed(const struct machine *m, const struct job *job, enum wire_what what)
 {
@@ -195,6 +213,8 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_EXEC:
 	case WIRE_EXIT:
 		return feed_process(m, data, news);
+	case WIRE_LEFT:
+		return feed_left(m, data, news);
 	case WIRE_CHECKPOINT:
 		return feed_checkpoint(m, data, news);
 	case WIRE_POINT:

@@ -494,6 +494,16 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 	return 0;
 }
 
+/* Nothing more is told of the process. */
+static void feed_left(struct profile *p, const struct wire_process *event)
+{
+	struct process *process = processes_find(p->processes, &event->h);
+
+	p->losses.withheld_processes++;
+	if (process)
+		process->pub.flags |= WIRE_PROCESS_EXIT_LOST;
+}
+
 static int feed_death(struct profile *p, const struct wire_header *record)
 {
 	const char *phase = phases_of(&p->phases, record->tgid);
@@ -515,6 +525,9 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_EXEC:
 	case WIRE_EXIT:
 		return feed_process(p, data);
+	case WIRE_LEFT:
+		feed_left(p, data);
+		return 0;
 	case WIRE_DEATH:
 	case WIRE_ENDING:
 		return feed_death(p, record);

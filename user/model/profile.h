@@ -389,7 +389,8 @@ struct profile_losses {
 	uint64_t dropped_phases, dropped_metrics, unreadable_metrics;
 	/* Records of processes beyond PROFILE_MAX_PROCESSES, and PROFILE_MAX_DEATHS. */
 	uint64_t dropped_processes;
-	uint64_t thinned_points; /* timeline points merged to keep the bound */
+	uint64_t withheld_processes; /* became another user's: what they did then is not known */
+	uint64_t thinned_points;     /* timeline points merged to keep the bound */
 };
 
 struct profile_totals {

@@ -73,15 +73,33 @@ static size_t calls_notes(const struct capture *c, const char **notes)
 	return 0;
 }
 
+/* What the service says of the kernel side; it ended if there is no account. */
+static void take_account(struct capture *c, const struct source *source)
+{
+	struct run_quality *q = &c->quality;
+	const struct source_account *account = &source->account;
+
+	q->kernel = account->kernel;
+	q->bad_records = account->bad_records;
+	q->missed_events = account->missed_events;
+	q->unsearched_files = account->unsearched_files;
+	q->limited_searches = account->limited_searches;
+	q->unread_processes = account->unread_processes;
+	q->hanging_helpers = account->hanging_helpers;
+}
+
 /* What each source of figures leaves out or blurs on this kernel; docs/exactness.md has the
  * reasons. Returns how many notes were set. */
-static size_t find_notes(const struct capture *c, const char *notes[CAPTURE_MAX_NOTES])
+size_t capture_notes(const struct capture *c, const char *notes[CAPTURE_MAX_NOTES])
 {
 	static const char by_tick[] = QUALITY_CPU_BY_TICK
 		": one that ends loses what it ran since; the teardown of a process after its exit "
 		"is not in it";
+	const struct source *source = c->options->source;
 	size_t n = 0;
 
+	if (source)
+		return source->notes(source, notes, CAPTURE_MAX_NOTES);
 	notes[n++] = engine_clock_reason(c->engine)
 			     ? by_tick
 			     : "cpu_time leaves out the teardown of a process after its exit";
@@ -111,19 +129,25 @@ static size_t find_notes(const struct capture *c, const char *notes[CAPTURE_MAX_
 	return n;
 }
 
-void capture_fill_info(struct capture *c)
+static void fill_backends(struct capture *c)
 {
 	const struct features_backends from = features_backends(engine_features(c->engine));
 
-	c->info.version = QPROF_VERSION;
-	c->info.hostname = c->uts.nodename;
-	c->info.kernel = c->uts.release;
-	c->info.started_at = c->began.tv_sec + c->began.tv_nsec / 1e9;
 	c->info.backend_rss = from.rss;
 	c->info.backend_io_calls = from.io_calls;
 	c->info.backend_io_storage = from.io_storage;
 	c->info.backend_checkpoints = from.checkpoints;
 	c->info.backend_oom_kills = from.oom_kills;
+}
+
+void capture_fill_info(struct capture *c)
+{
+	c->info.version = QPROF_VERSION;
+	c->info.hostname = c->uts.nodename;
+	c->info.kernel = c->uts.release;
+	c->info.started_at = c->began.tv_sec + c->began.tv_nsec / 1e9;
+	if (!c->options->source)
+		fill_backends(c);
 }
 
 const struct run_info *capture_info(const struct capture *c)
@@ -145,6 +169,10 @@ const struct run_quality *capture_quality(struct capture *c)
 		q->unsearched_files = discovery_unsearched(c->discovery);
 		q->limited_searches = discovery_put_off(c->discovery);
 	}
+	if (c->options->source) {
+		take_account(c, c->options->source);
+		return q;
+	}
 	q->hanging_helpers = aside_hanging();
 	if (c->engine && !c->finishing) {
 		q->kernel = engine_quality(c->engine);
@@ -156,12 +184,14 @@ const struct run_quality *capture_quality(struct capture *c)
 
 void capture_fill_account(struct capture *c)
 {
-	const struct engine_cost cost = engine_cost(c->engine);
+	const bool has_engine = c->engine;
+	const struct engine_cost cost =
+		has_engine ? engine_cost(c->engine) : (struct engine_cost){0};
 	struct marker *marker = c->options->marker;
 
 	if (marker)
 		c->quality.recipes = marker->tell(marker, c, &c->quality.n_recipes);
-	if (engine_was_deaf(c->engine))
+	if (has_engine && engine_was_deaf(c->engine))
 		capture_warn(c, "the search of new code for probes",
 			     "a program waited for it, and qprof-bpf, which was stopped or held "
 			     "up, did nothing for 100 ms: after that no program waited, and the "
@@ -177,5 +207,5 @@ void capture_fill_account(struct capture *c)
 		.own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 	};
 	c->quality.notes = c->notes;
-	c->quality.n_notes = find_notes(c, c->notes);
+	c->quality.n_notes = capture_notes(c, c->notes);
 }

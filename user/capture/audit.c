@@ -169,19 +169,26 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-/* No process waits for its search in an audit. So search at once: its first checkpoints do not
- * wait, either. */
+/* Search at once. A process of a job that is served waits for it; others do not, and neither do
+ * their first checkpoints. */
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	const size_t sites = discovery_sites(c->discovery);
+	uint64_t change;
 
-	if (h->kind == WIRE_GPU_CODE)
-		discovery_watch_gpu(c->discovery, (const struct wire_gpu_code *)h);
+	if (h->kind == WIRE_GPU_CODE) {
+		const struct wire_gpu_code *code = (const struct wire_gpu_code *)h;
+
+		discovery_watch_gpu(c->discovery, code);
+		engine_searched(c->engine, code->slot, code->change);
+	}
 	if (h->kind == WIRE_GPU)
 		discovery_forget_gpu(c->discovery, h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
-	discovery_search_changed(c->discovery, h->tgid, h->started_ns);
+	change = discovery_search_changed(c->discovery, h->tgid, h->started_ns);
+	if (change && h->kind == WIRE_MAPPED)
+		engine_searched(c->engine, ((const struct wire_mapped *)h)->slot, change);
 	c->quality.late_probes += discovery_sites(c->discovery) > sites;
 }
 

@@ -282,15 +282,24 @@ static void arrived(void *context, const struct wire_header *h)
 		discovery_process_ended(c->discovery);
 }
 
+static int read_some(struct capture *c)
+{
+	struct source *source = c->options->source;
+
+	return source ? source->read(source, feed, c) : rings_read(c->rings);
+}
+
 int capture_read(struct capture *c)
 {
-	int more = rings_read(c->rings);
+	int more = read_some(c);
 
 	if (more < 0 && !c->failed)
-		capture_failf(c, "cannot read what the kernel side tells: %s", strerror(-more));
+		capture_failf(c, "cannot read what the %s tells: %s",
+			      c->options->source ? "service" : "kernel side", strerror(-more));
 	if (c->failed)
 		return -1;
 	c->behind = more > 0;
+	c->stop |= c->options->source && c->options->source->ended;
 	if (!more && c->discovery)
 		discovery_caught_up(c->discovery);
 	if (c->attached)
@@ -408,9 +417,12 @@ static int prepare(struct capture *c)
 
 const char *capture_site_name(void *context, uint32_t site)
 {
+	const struct capture *c = context;
+	const struct source *source = c->options->source;
+
 	if (site == WIRE_SITE_SUMMARY)
 		return "summary";
-	return discovery_site_name(((struct capture *)context)->discovery, site);
+	return source ? source->site_name(source, site) : discovery_site_name(c->discovery, site);
 }
 
 static void search_goes_on(struct wake *wake)
@@ -434,6 +446,17 @@ static void note_unread(void *context, uid_t uid)
 		     "the memory map of one was locked for longer than 250 ms, so its command "
 		     "line or what it has mapped was not read; for ten seconds others of this user "
 		     "are waited for less long");
+}
+
+/* The kind has opened it: before the listeners' files are. */
+static int load_source(struct capture *c)
+{
+	c->ring.fd = c->options->source->fd;
+	procfs_aside_begin(NULL, note_unread, c);
+	if (capture_add(c, &c->ring))
+		return capture_failf(c, "cannot wait for the service: %s", strerror(errno));
+	capture_fill_info(c);
+	return 0;
 }
 
 static int load(struct capture *c)
@@ -490,7 +513,8 @@ static int start_listeners(struct capture *c)
 
 static int attach(struct capture *c)
 {
-	if (load(c) || start_listeners(c) || c->kind->attach(c))
+	if ((c->options->source ? load_source(c) : load(c)) || start_listeners(c) ||
+	    c->kind->attach(c))
 		return -1;
 	timer_set(c->duration.fd, c->options->duration_ns);
 	c->attached = true;
@@ -524,7 +548,7 @@ static void run(struct capture *c)
 		/* What else wakes us up has its turn also when records never end. */
 		if (capture_wait(c, more > 0 ? 0 : -1))
 			return;
-		if (more <= 0 && c->kind->gather_ns)
+		if (more <= 0 && c->kind->gather_ns && !c->hurried)
 			gather(c);
 		more = capture_read(c);
 		if (more <= 0)
@@ -539,7 +563,7 @@ static void drain(struct capture *c)
 {
 	c->stop = true;
 	c->kind->drain(c);
-	if (c->failed || !engine_quality(c->engine).lost_process_events)
+	if (c->failed || !capture_quality(c)->kernel.lost_process_events)
 		return;
 	/* Records of processes were lost, perhaps exits. A process that is gone and whose exit is
 	 * not in the rings has lost its own. */
@@ -610,6 +634,8 @@ static void close_fd(int fd)
 static void close_all(struct capture *c)
 {
 	procfs_aside_end();
+	if (c->options->source)
+		c->options->source->close(c->options->source);
 	rings_free(c->rings);
 	discovery_free(c->discovery);
 	engine_free(c->engine);

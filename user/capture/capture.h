@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "capture/listener.h"
 #include "capture/marker.h"
+#include "capture/source.h"
 #include "capture/wake.h"
 #include "format/run_info.h"
 #include "kernel/discovery.h"
@@ -42,6 +43,7 @@ struct capture_options {
 	unsigned int max_files, max_probes; /* see discovery_bound() */
 	struct listener *listeners;	    /* they become the capture's, which closes them */
 	struct marker *marker;		    /* so does this; NULL: none */
+	struct source *source;		    /* so does this; NULL: the capture has an engine */
 };
 
 /* What a signal does that asks to stop. */
@@ -83,12 +85,13 @@ struct capture {
 
 	struct error err;
 	bool failed;
-	bool opened;	  /* signals are blocked */
-	bool attached;	  /* all processes are known that were there before */
-	bool stop;	  /* asked to finish: by a signal, the duration or a listener */
-	bool finishing;	  /* what the kernel side counts is not asked any more */
-	bool behind;	  /* see capture_is_behind */
-	uint64_t read_ns; /* when the rings were last found empty */
+	bool opened;	      /* signals are blocked */
+	bool attached;	      /* all processes are known that were there before */
+	bool stop;	      /* asked to finish: by a signal, the duration or a listener */
+	bool finishing;	      /* what the kernel side counts is not asked any more */
+	bool behind;	      /* see capture_is_behind */
+	unsigned int hurried; /* reasons not to gather records: somebody waits */
+	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;
 	struct rings *rings;
@@ -132,5 +135,7 @@ const char *capture_site_name(void *context, uint32_t site);
  * end. */
 void capture_fill_info(struct capture *c);
 void capture_fill_account(struct capture *c);
+/* What figures lack on this kernel. Returns how many notes were set. */
+size_t capture_notes(const struct capture *c, const char *notes[CAPTURE_MAX_NOTES]);
 
 #endif

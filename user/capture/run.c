@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "capture/limits.h"
+#include "capture/served.h"
 #include "kernel/cpu_limit.h"
 #include "kernel/launch.h"
 #include "kernel/memory_cgroup.h"
@@ -294,7 +295,7 @@ static int open_model(struct capture *c)
 	r->profile = profile_new(&config);
 	if (!r->profile)
 		return capture_failf(c, "out of memory");
-	return follow_targets(r);
+	return follow_targets(r) || served_open(c, r->exits[0].fd) ? -1 : 0;
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -493,8 +494,10 @@ static int start_command(struct run *r)
 	struct capture *c = &r->capture;
 	struct error err = {0};
 
-	discovery_search_process(c->discovery, pids_self(), false);
-	discovery_search_file(c->discovery, r->command_path);
+	if (c->discovery) {
+		discovery_search_process(c->discovery, pids_self(), false);
+		discovery_search_file(c->discovery, r->command_path);
+	}
 	r->released = true;
 	launch_go(&r->launch);
 	if (await_exec(r))
@@ -510,7 +513,7 @@ static int attach(struct capture *c)
 {
 	struct run *r = run_of(c);
 
-	if (track_targets(r))
+	if (!c->options->source && track_targets(r))
 		return -1;
 	return r->options->command ? start_command(r) : attach_running(r);
 }
@@ -573,6 +576,10 @@ static void drain(struct capture *c)
 	unsigned int after = 0;
 	int more;
 
+	if (c->options->source) {
+		served_drain(c);
+		return;
+	}
 	engine_stop_answering(c->engine);
 	do {
 		if (!r->finished && milestone(r, WIRE_FINISH) == -ESRCH)
@@ -587,7 +594,8 @@ static void drain(struct capture *c)
 
 static bool is_tracked(void *context, const struct profile_process *process)
 {
-	return engine_tracks(context, process->tgid, process->started_ns);
+	return context ? engine_tracks(context, process->tgid, process->started_ns)
+		       : procfs_is_still((pid_t)process->tgid, process->started_ns);
 }
 
 static void mark_gone(struct capture *c)

@@ -13,6 +13,8 @@
 #include "cli/audit_options.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "service/service.h"
+#include "service/talk.h"
 
 enum { CHECKPOINT_LIMIT = 100000 }; /* of a process in a second */
 
@@ -24,6 +26,7 @@ struct audit_command {
 	struct event_options events;
 	struct view_options view;
 	bool as_root;
+	const char *serve; /* the path of a socket */
 };
 
 static const struct command_option options[] = {
@@ -55,6 +58,10 @@ static const struct command_option options[] = {
 	 "Take at most N checkpoints of a process in a second (default 100000; 0: no limit); more "
 	 "are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.checkpoint_limit)},
+	{0, "serve", "PATH",
+	 "Let users profile commands of their own without root: they come to a socket at PATH "
+	 "(default " TALK_PATH ")",
+	 OPT_PATH, INTO(struct audit_command, serve), .if_none = TALK_PATH},
 	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
 	 INTO(struct audit_command, as_root)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
@@ -94,6 +101,23 @@ static int make_chosen(struct audit_command *command, struct error *err)
 	return 0;
 }
 
+/* Returns 0, or -1 and *err. */
+static int make_service(struct audit_command *command, struct error *err)
+{
+	struct capture_options *capture = &command->common.capture;
+	struct listener *service;
+
+	if (!command->serve)
+		return 0;
+	service = service_listener_new(command->serve);
+	if (!service)
+		return error_set(err, "out of memory");
+	listener_append(&capture->listeners, service);
+	capture->engine.serves = true;
+	capture->engine.curves = true;
+	return 0;
+}
+
 /* The report is last: it has the warnings of the others. Returns 0, or -1 and *err. */
 static int make_listeners(struct audit_command *command, struct error *err)
 {
@@ -102,7 +126,7 @@ static int make_listeners(struct audit_command *command, struct error *err)
 	const bool quiet = command->common.log_level == LOG_QUIET;
 	struct listener *report, *table;
 
-	if (make_chosen(command, err))
+	if (make_service(command, err) || make_chosen(command, err))
 		return -1;
 	listener_append(listeners, notify_listener_new());
 	report = output ? report_listener_new(output) : NULL;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/use_service.h"
 #include "kernel/discovery.h"
 #include "kernel/engine.h"
 #include "kernel/gpu_helper.h"
@@ -20,6 +21,7 @@
 #include "kernel/python_marks.h"
 #include "kernel/sites.h"
 #include "kernel/usdt.h"
+#include "service/talk.h"
 
 enum { GPU_MS = 5000, DETAIL_MAX = 160 };
 
@@ -255,18 +257,25 @@ static int check_process(pid_t pid)
 static int doctor_main(int argc, char **argv)
 {
 	struct doctor doctor = {0};
+	bool serves;
 	int status;
 
 	options_parse(&command_doctor, argc, argv, &doctor);
 	check_kernel();
 	check_capabilities();
+	serves = use_service_may();
+	say("service", serves ? "yes" : "no",
+	    serves ? "it profiles commands of yours without root"
+		   : "none at " TALK_PATH " that you may use: see qprof-bpf -a --serve");
 	status = check_engine();
 	check_gpus();
 	if (doctor.pids.n && check_process((pid_t)doctor.pids.items[0]))
 		status = 1;
-	puts(status ? "Profiling does not work here." : "Profiling works here.");
+	puts(!status  ? "Profiling works here."
+	     : serves ? "Profiling works here through the service alone."
+		      : "Profiling does not work here.");
 	free(doctor.pids.items);
-	return status;
+	return serves ? 0 : status;
 }
 
 const struct command command_doctor = {

@@ -10,15 +10,18 @@
 #include "cli/chosen_recipes.h"
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/use_service.h"
 #include "kernel/memory_limit.h"
 #include "recipes/recipe_marker.h"
 #include "run/listeners.h"
+#include "service/service.h"
 
 struct run_command {
 	struct run_options run;
 	struct common_options common;
 	struct recipes_options recipes;
 	struct pids pids;
+	const char *service; /* of --service */
 };
 
 static const struct choice hooks_choices[] = {
@@ -68,6 +71,10 @@ static const struct command_option options[] = {
 	{0, "cost", NULL,
 	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.count_cost)},
+	{0, "service", "PATH",
+	 "Have the service at this socket profile the command, so that it takes no root; none: do "
+	 "not. Without root, the service at /run/qprof-bpf/socket is used if it is there",
+	 OPT_PATH, INTO(struct run_command, service)},
 	{'q', "quiet", NULL, "No table at the end, no live line, only errors", OPT_SET,
 	 INTO(struct run_command, common.log_level), .set = LOG_QUIET},
 	{0},
@@ -140,6 +147,21 @@ static int starts_with_hooks(struct run_command *command)
 	return recipe_marker_start(marker, &command->run.recipes);
 }
 
+/* A service, or an engine of its own with recipes. Returns 0, or -1 and *err. */
+static int choose_source(struct run_command *command, struct error *err)
+{
+	struct capture_options *capture = &command->common.capture;
+	const char *path;
+
+	capture->n_patterns = command->common.patterns.n;
+	if (use_service(command->service, &command->run, capture, &command->recipes, &path, err))
+		return -1;
+	if (!path)
+		return chosen_recipes_marker(&command->recipes, command->run.command, capture, err);
+	capture->source = service_source_new(path, capture->engine.curves);
+	return capture->source ? 0 : error_set(err, "out of memory");
+}
+
 static int run(struct run_command *command, int *killed_by)
 {
 	struct error err = {.status = 125};
@@ -151,8 +173,7 @@ static int run(struct run_command *command, int *killed_by)
 			  "cgroup already");
 		return 125;
 	}
-	if (chosen_recipes_marker(&command->recipes, command->run.command, &command->common.capture,
-				  &err)) {
+	if (choose_source(command, &err)) {
 		log_error("%s", err.text);
 		return err.status;
 	}
@@ -160,6 +181,8 @@ static int run(struct run_command *command, int *killed_by)
 		listeners_close(&command->common.capture.listeners);
 		if (command->common.capture.marker)
 			command->common.capture.marker->close(command->common.capture.marker);
+		if (command->common.capture.source)
+			command->common.capture.source->close(command->common.capture.source);
 		log_error("out of memory");
 		return 125;
 	}

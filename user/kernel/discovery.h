@@ -44,10 +44,12 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /*
  * In an audit, where no process waits: searches take turns, and what one process may take of our
  * CPU time is bounded (pacing.h). discovery_search_changed() searches a process with new mappings,
- * or puts that off. discovery_pace() returns 0, or -errno.
+ * or puts that off. It returns the number of the last change that this is for, for
+ * engine_searched(), as programs of a job that is served do wait; 0: the process has ended.
+ * discovery_pace() returns 0, or -errno.
  */
 int discovery_pace(struct discovery *d);
-void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns);
+uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns);
 /* A descriptor that is readable when discovery_tend() is to be called: a search is due, or probes
  * that were to be removed are gone. */
 int discovery_fd(const struct discovery *d);

@@ -449,13 +449,22 @@ static void set_timer(const struct discovery *d)
 	timerfd_settime(d->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void put_off(struct discovery *d, struct pace_key process)
+/* Returns the number of the last change that the search is for, 0 if the process has ended. */
+static uint64_t begin(struct discovery *d, struct pace_key process, bool later)
 {
 	uint64_t change;
 
+	return engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, later,
+				   &change)
+		       ? 0
+		       : change;
+}
+
+static void put_off(struct discovery *d, struct pace_key process)
+{
 	if (!pacing_put_off(&d->pacing, process, clock_ns(CLOCK_MONOTONIC)))
 		return;
-	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, true, &change);
+	begin(d, process, true);
 	set_timer(d);
 }
 
@@ -466,12 +475,12 @@ uint64_t discovery_cpu_ns(void)
 }
 
 /* Returns the CPU time that it took. */
-static uint64_t search_and_measure(struct discovery *d, struct pace_key process)
+static uint64_t search_and_measure(struct discovery *d, struct pace_key process, uint64_t *change)
 {
 	const uint64_t began = discovery_cpu_ns();
-	uint64_t took, change;
+	uint64_t took;
 
-	engine_begin_search(d->engine, (uint32_t)process.tgid, process.started_ns, false, &change);
+	*change = begin(d, process, false);
 	discovery_search_process(d, (pid_t)process.tgid, false);
 	took = discovery_cpu_ns() - began;
 	pacing_spend(&d->pacing, process, clock_ns(CLOCK_MONOTONIC), took);
@@ -480,34 +489,36 @@ static uint64_t search_and_measure(struct discovery *d, struct pace_key process)
 	return took;
 }
 
-void discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns)
+uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns)
 {
 	const struct pace_key process = {.tgid = tgid, .started_ns = started_ns};
+	uint64_t change;
 
 	/* It may have been put off for another reason than its changes: for want of room, say. */
 	if (pacing_is_queued(&d->pacing, process))
-		return;
+		return begin(d, process, true);
 	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
-		search_and_measure(d, process);
+		search_and_measure(d, process, &change);
 		d->put_off += d->spent;
-		return;
+		return change;
 	}
 	d->put_off++;
 	warn_of_process(d, process, TOO_OFTEN_WHY);
 	put_off(d, process);
+	return begin(d, process, true);
 }
 
 /* The one that is due. */
 static void search_next(struct discovery *d)
 {
 	struct pace_key process;
-	uint64_t fired;
+	uint64_t fired, change;
 
 	/* It may have been set anew meanwhile. */
 	if (d->timer < 0 || read(d->timer, &fired, sizeof(fired)) < 0)
 		return;
 	if (pacing_next(&d->pacing, clock_ns(CLOCK_MONOTONIC), &process)) {
-		const uint64_t took = search_and_measure(d, process);
+		const uint64_t took = search_and_measure(d, process, &change);
 
 		pacing_rest(&d->pacing, clock_ns(CLOCK_MONOTONIC), took);
 	}

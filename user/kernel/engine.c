@@ -41,8 +41,9 @@ static int load_failed(struct error *err, int code)
 {
 	if (code == -EPERM || code == -EACCES)
 		return error_set(err,
-				 "cannot load BPF programs: %s; run it as root (sudo), or see "
-				 "'qprof-bpf doctor'",
+				 "cannot load BPF programs: %s; run it as root (sudo), or ask the "
+				 "administrator for the service ('systemctl enable --now "
+				 "qprof-bpf.socket'); 'qprof-bpf doctor' says more",
 				 strerror(-code));
 	return error_set(
 		err,

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernel/pids.h"
+
 enum { /* linux/sched.h; the ninth field of /proc/PID/stat */
        PF_FORKNOEXEC = 0x00000040,
        PF_KTHREAD = 0x00200000,
@@ -103,6 +105,14 @@ static int read_stat(pid_t pid, struct stat_line *stat)
 			    &stat->state, &stat->flags, &stat->threads, &stat->start_ticks) != 4)
 		return -ESRCH;
 	return 0;
+}
+
+bool procfs_may_load(void)
+{
+	const uint64_t any_of = 1ull << 39 | 1ull << 21; /* CAP_BPF, CAP_SYS_ADMIN */
+	uint64_t effective = 0;
+
+	return read_number(pids_self(), "CapEff:", 16, &effective) && effective & any_of;
 }
 
 bool procfs_has_ended(pid_t pid, uint64_t started_ns)

@@ -24,6 +24,8 @@ bool procfs_is_still(pid_t pid, uint64_t started_ns);
 bool procfs_has_ended(pid_t pid, uint64_t started_ns);
 /* Returns true if it has memory: it does not exit yet. */
 bool procfs_has_memory(pid_t pid, uint64_t started_ns);
+/* Returns true if we have what it takes to load BPF programs, as far as capabilities tell. */
+bool procfs_may_load(void);
 
 /* Returns true if it runs a program that it has executed itself, not its parent's. */
 bool procfs_has_executed(pid_t pid);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "capture/served.h"
+
+#include <unistd.h>
+
+enum { ACCOUNT_MS = 10000 /* that a service may take for what it says at the end */ };
+
+int served_open(struct capture *c, int command)
+{
+	struct source *source = c->options->source;
+	struct error err = {0};
+
+	if (!source || !source->open(source, command, &c->info, &err))
+		return 0;
+	return capture_fail(c, &err);
+}
+
+static void is_due(struct wake *wake)
+{
+	timer_clear(wake->fd);
+	*(bool *)wake->context = true;
+}
+
+/* Returns false if it takes too long. */
+static bool read_rest(struct capture *c, const struct source *source)
+{
+	bool late = false;
+	struct wake due = {timer_new(), is_due, &late};
+	int more;
+
+	if (due.fd < 0)
+		return false;
+	capture_add(c, &due);
+	timer_set(due.fd, (uint64_t)ACCOUNT_MS * 1000000);
+	do {
+		more = capture_read(c);
+		if (!more && !source->ended && capture_wait(c, -1))
+			more = -1;
+	} while (!late && (more > 0 || (!more && !source->ended)));
+	capture_remove(c, &due);
+	close(due.fd);
+	return !late;
+}
+
+void served_drain(struct capture *c)
+{
+	struct source *source = c->options->source;
+
+	source->finish(source);
+	if (!read_rest(c, source) || source->lost)
+		capture_warn(c, "the service",
+			     "it ended, or was held up, before it had told all: the end of the "
+			     "run is missing, and what was lost before was not counted");
+	else if (source->account.stopped)
+		capture_warn(c, "the service",
+			     "it was stopped before the command ended: what came then is missing");
+	if (source->account.warnings)
+		capture_warn(c, "the service",
+			     "it has warnings, perhaps about files of this command: that a probe "
+			     "could not be attached, say. Its report and its log name them");
+}

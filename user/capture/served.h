@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* served.h - a run whose records come from a service: see source.h. */
+#ifndef QPROF_SERVED_H
+#define QPROF_SERVED_H
+
+#include "capture/capture.h"
+
+/* Asks the service to serve the command of that pidfd, if the run has one. Before the listeners
+ * write to any file: it may refuse. Returns 0 or -1. */
+int served_open(struct capture *c, int command);
+
+/* Reads until the service has told all, or is late. */
+void served_drain(struct capture *c);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * source.h - where the records of a run come from if not from an engine of its own: a service that
+ * has one, and serves the command's tree as a job.
+ *
+ * Life: open -> (the command is let go) -> read ... -> finish -> read until `ended` -> close. All
+ * on one thread. What a source does not say, capture.c asks the engine for.
+ */
+#ifndef QPROF_SOURCE_H
+#define QPROF_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "bpf/wire.h"
+#include "format/run_info.h"
+
+/* What is known at the end, or so far: the members of struct run_quality that a source has. */
+struct source_account {
+	struct wire_quality kernel;
+	uint64_t bad_records, missed_events, unsearched_files, limited_searches, unread_processes;
+	uint64_t hanging_helpers;
+	uint64_t warnings; /* of the service, since it began: about anybody's processes */
+	uint32_t stopped;  /* 1: the service ended before the run */
+	uint32_t reserved;
+};
+
+struct source {
+	/* Asks for a job of the command, which waits for its exec. Fills in the backends of *info,
+	 * whose texts live as long as the source. Returns 0, or -1 and *err. */
+	int (*open)(struct source *s, int command, struct run_info *info, struct error *err);
+	/* Hands out some records, in order, as rings_read() does, and returns as it does. */
+	int (*read)(struct source *s, int (*record)(void *context, const struct wire_header *h),
+		    void *context);
+	/* Returns the name of a site of a record that was handed out. Never NULL. */
+	const char *(*site_name)(const struct source *s, uint32_t site);
+	/* Asks for WIRE_FINISH, unless it came, and for the account. */
+	void (*finish)(struct source *s);
+	/* What figures lack, as the source says: sets at most max texts, and returns how many. */
+	size_t (*notes)(const struct source *s, const char **notes, size_t max);
+	void (*close)(struct source *s);
+
+	int fd;	    /* readable when there is something to read, from open() on */
+	bool ended; /* nothing more comes */
+	bool lost;  /* and that is not as it should be: there is no account */
+	struct source_account account;
+};
+
+#endif

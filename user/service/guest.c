@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "service/guest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct source_account guest_counted(struct capture *c)
+{
+	const struct run_quality *q = capture_quality(c);
+
+	return (struct source_account){
+		.kernel = q->kernel,
+		.bad_records = q->bad_records,
+		.missed_events = q->missed_events,
+		.unsearched_files = q->unsearched_files,
+		.limited_searches = q->limited_searches,
+		.unread_processes = q->unread_processes,
+		.hanging_helpers = q->hanging_helpers,
+		.warnings = q->n_warnings + q->dropped_warnings,
+	};
+}
+
+/* All counts are 64-bit numbers. */
+static void add_counts(struct wire_quality *sum, const struct wire_quality *more, uint64_t sign)
+{
+	uint64_t to[sizeof(*sum) / sizeof(uint64_t)], from[sizeof(to) / sizeof(*to)];
+
+	_Static_assert(sizeof(to) == sizeof(*sum), "counts");
+	memcpy(to, sum, sizeof(to));
+	memcpy(from, more, sizeof(from));
+	for (size_t i = 0; i < sizeof(to) / sizeof(*to); i++)
+		to[i] += sign * from[i];
+	memcpy(sum, to, sizeof(to));
+}
+
+/*
+ * What anybody's processes lost meanwhile is in it: who lost what, the kernel side does not count.
+ * So it may be too much, and never too little.
+ */
+void guest_tell_account(struct guest *g, struct capture *c, bool stopped)
+{
+	struct talk_account packet = {.kind = TALK_ACCOUNT, .account = guest_counted(c)};
+	struct source_account *a = &packet.account;
+	const struct source_account *before = &g->at_begin;
+
+	add_counts(&a->kernel, &before->kernel, (uint64_t)-1);
+	add_counts(&a->kernel, &g->backlog.lost, 1);
+	a->bad_records -= before->bad_records;
+	a->missed_events -= before->missed_events;
+	a->unsearched_files -= before->unsearched_files;
+	a->limited_searches -= before->limited_searches;
+	a->unread_processes -= before->unread_processes;
+	a->stopped = stopped;
+	g->state = backlog_add_packet(&g->backlog, &packet, sizeof(packet)) ? GUEST_LEAVES
+									    : GUEST_GONE;
+}
+
+void guest_refuse(struct guest *g, const char *why)
+{
+	struct talk_refused packet = {.kind = TALK_REFUSED};
+
+	snprintf(packet.why, sizeof(packet.why), "%s", why);
+	g->state = backlog_add_packet(&g->backlog, &packet, sizeof(packet)) ? GUEST_LEAVES
+									    : GUEST_GONE;
+}
+
+static void subtract(struct wire_usage *usage, const struct wire_usage *less)
+{
+#define SUBTRACT(member)                                                                           \
+	usage->member -= usage->member < less->member ? usage->member : less->member;
+	WIRE_USAGE_MEMBERS(SUBTRACT)
+#undef SUBTRACT
+}
+
+/* What the kernel side tells of a process counts from its fork, and of the command's that is the
+ * launcher's part, which a run leaves out. */
+static void leave_out_launcher(struct guest *g, struct wire_header *h, struct wire_usage *usage)
+{
+	if (h->tgid != g->root)
+		return;
+	if (!g->has_base && h->kind == WIRE_EXEC) {
+		g->base = *usage;
+		g->root_started_ns = h->started_ns;
+		g->has_base = true;
+	}
+	if (g->has_base && h->started_ns == g->root_started_ns)
+		subtract(usage, &g->base);
+}
+
+static bool is_told(const struct guest *g, const struct wire_header *h)
+{
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_MAPPED: /* of use to the search alone */
+	case WIRE_GPU_CODE:
+	case WIRE_STORED:
+	case WIRE_STORED_NAME:
+		return false;
+	default:
+		return h->time_ns >= g->begin_ns;
+	}
+}
+
+static bool tell_site(struct guest *g, uint32_t site, const char *name, size_t room)
+{
+	struct talk_site record = {.h = {.kind = TALK_SITE, .size = sizeof(record)}, .site = site};
+
+	snprintf(record.name, sizeof(record.name), "%s", name);
+	return backlog_add(&g->backlog, &record.h, room);
+}
+
+/* Names of sites are told with each checkpoint that has no other name: they may change. */
+static bool tell_name(struct guest *g, const struct wire_checkpoint *c, const char *name,
+		      size_t room)
+{
+	if (c->name_state != WIRE_NAME_SITE || c->site == WIRE_SITE_NONE ||
+	    c->site == WIRE_SITE_SUMMARY)
+		return true;
+	return tell_site(g, c->site, name, room);
+}
+
+void guest_tell(struct guest *g, const struct wire_header *h, const char *site, size_t room)
+{
+	static union {
+		struct wire_header h;
+		struct wire_process process;
+		struct wire_checkpoint checkpoint;
+		unsigned char bytes[8192];
+	} copy;
+
+	if (!is_told(g, h))
+		return;
+	if (h->size > sizeof(copy)) {
+		backlog_lose(&g->backlog, h);
+		return;
+	}
+	memcpy(&copy, h, h->size);
+	copy.h.job = 0;
+	if (h->kind == WIRE_CHECKPOINT) {
+		leave_out_launcher(g, &copy.h, &copy.checkpoint.own.usage);
+		if (copy.checkpoint.what == WIRE_FINISH) {
+			g->finished = true;
+			room = SIZE_MAX; /* there is one */
+		}
+		if (!tell_name(g, &copy.checkpoint, site, room)) {
+			backlog_lose(&g->backlog, h);
+			return;
+		}
+	} else if (h->kind == WIRE_FORK || h->kind == WIRE_EXEC || h->kind == WIRE_EXIT ||
+		   h->kind == WIRE_LEFT) {
+		leave_out_launcher(g, &copy.h, &copy.process.usage);
+	}
+	backlog_add(&g->backlog, &copy.h, room);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * service.h - both ends of profiling without root: the listener by which an audit serves runs, and
+ * the source by which a run is served. What they say to each other is in talk.h.
+ */
+#ifndef QPROF_SERVICE_H
+#define QPROF_SERVICE_H
+
+#include "capture/listener.h"
+#include "capture/source.h"
+
+/* Of an audit with engine_config.serves. path must outlive it. NULL when out of memory. */
+struct listener *service_listener_new(const char *path);
+
+/* path: of the service's socket; must outlive the source. curves: as engine_config has it. NULL
+ * when out of memory. */
+struct source *service_source_new(const char *path, bool curves);
+
+/* Returns true if there is a socket at the path. */
+bool service_is_at(const char *path);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A run is served: its records come from the socket, and wait in a queue as those of rings do. */
+#include "service/service.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "kernel/record_queue.h"
+#include "kernel/wire_record.h"
+#include "service/talk.h"
+
+enum {
+	ANSWER_MS = 10000, /* that the service may take to answer */
+	RECORDS_A_SLICE = 128,
+	PACKETS_A_SLICE = 64,
+	MAX_SITES = 65536,
+};
+
+struct served {
+	struct source source; /* first: see served_of() */
+	const char *path;
+	bool curves;
+	struct talk_welcome welcome;
+	struct record_queue queue;
+	char **names; /* of sites */
+	size_t n_names, names_cap;
+	char **old_names; /* of sites that are others by now: what was told of them may be in use */
+	size_t n_old, old_cap;
+	unsigned char packet[TALK_PACKET] __attribute__((aligned(8)));
+};
+
+static struct served *served_of(const struct source *s)
+{
+	return (struct served *)s;
+}
+
+/* ---- Asking -----------------------------------------------------------------------------------
+ */
+
+static int cannot_reach(const struct served *s, int code, struct error *err)
+{
+	switch (code) {
+	case ENOENT:
+	case ECONNREFUSED:
+		return error_set(err,
+				 "there is no service at '%s': run this with sudo, or ask the "
+				 "administrator for 'systemctl enable --now qprof-bpf.socket' (or "
+				 "'qprof-bpf -a --serve')",
+				 s->path);
+	case EACCES:
+		return error_set(err,
+				 "you may not use the service at '%s': its group may; ask the "
+				 "administrator, or run this with sudo",
+				 s->path);
+	default:
+		return error_set(err, "cannot reach the service at '%s': %s", s->path,
+				 strerror(code));
+	}
+}
+
+static int reach(struct served *s, struct error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
+
+	if (strlen(s->path) >= sizeof(address.sun_path))
+		return error_set(err, "--service %s: the path of a socket has at most %zu bytes",
+				 s->path, sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, s->path);
+	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (s->source.fd < 0)
+		return error_set(err, "cannot make a socket: %s", strerror(errno));
+	setsockopt(s->source.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(s->source.fd, (struct sockaddr *)&address, sizeof(address)))
+		return cannot_reach(s, errno, err);
+	return 0;
+}
+
+/* A refusal at the door leaves this unread: then its sentence is what is to be said. */
+static void say_hello(const struct served *s, int command)
+{
+	struct talk_hello hello = {
+		.kind = TALK_HELLO, .version = TALK_VERSION, .layout = TALK_LAYOUT};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec at = {&hello, sizeof(hello)};
+	struct msghdr msg = {.msg_iov = &at,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &command, sizeof(int));
+	(void)!sendmsg(s->source.fd, &msg, MSG_NOSIGNAL);
+}
+
+/* Returns the size of the next packet; 0 at the end; -EAGAIN, or another -errno. */
+static ssize_t receive(struct served *s)
+{
+	for (int attempt = 0;; attempt++) {
+		const ssize_t n = recv(s->source.fd, s->packet, sizeof(s->packet), MSG_DONTWAIT);
+
+		if (n >= 0)
+			return n;
+		/* It closed without reading all: what it said before comes next. */
+		if ((errno != ECONNRESET && errno != EINTR) || attempt > 1)
+			return errno == ECONNRESET ? 0 : -errno;
+	}
+}
+
+static ssize_t await_answer(struct served *s)
+{
+	struct pollfd event = {.fd = s->source.fd, .events = POLLIN};
+	int ready;
+
+	do
+		ready = poll(&event, 1, ANSWER_MS);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0 ? receive(s) : -ETIMEDOUT;
+}
+
+static uint32_t kind_of(const struct served *s, ssize_t size)
+{
+	uint32_t kind = 0;
+
+	if (size >= (ssize_t)sizeof(kind))
+		memcpy(&kind, s->packet, sizeof(kind));
+	return kind;
+}
+
+static const char *text_or_null(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	return *text ? text : NULL;
+}
+
+static void take_welcome(struct served *s, struct run_info *info)
+{
+	struct talk_welcome *w = &s->welcome;
+
+	memcpy(w, s->packet, sizeof(*w));
+	if (w->n_notes > TALK_NOTES)
+		w->n_notes = TALK_NOTES;
+	for (size_t i = 0; i < w->n_notes; i++)
+		w->notes[i][TALK_NOTE_MAX - 1] = '\0';
+	w->rss[TALK_BACKEND_MAX - 1] = w->io_calls[TALK_BACKEND_MAX - 1] = '\0';
+	w->io_storage[TALK_BACKEND_MAX - 1] = w->checkpoints[TALK_BACKEND_MAX - 1] = '\0';
+	info->backend_rss = w->rss;
+	info->backend_io_calls = w->io_calls;
+	info->backend_io_storage = w->io_storage;
+	info->backend_checkpoints = w->checkpoints;
+	info->backend_oom_kills = text_or_null(w->oom_kills, TALK_BACKEND_MAX);
+}
+
+static int open_served(struct source *source, int command, struct run_info *info, struct error *err)
+{
+	struct served *s = served_of(source);
+	ssize_t size;
+
+	if (reach(s, err))
+		return -1;
+	say_hello(s, command);
+	size = await_answer(s);
+	if (size == -ETIMEDOUT)
+		return error_set(err, "the service at '%s' does not answer", s->path);
+	if (size == sizeof(struct talk_welcome) && kind_of(s, size) == TALK_WELCOME) {
+		take_welcome(s, info);
+		return 0;
+	}
+	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED) {
+		struct talk_refused *refused = (struct talk_refused *)s->packet;
+
+		return error_set(err, "the service at '%s' refuses: %s", s->path,
+				 text_or_null(refused->why, sizeof(refused->why)));
+	}
+	return error_set(err, "what answers at '%s' is no service of qprof-bpf, or has gone",
+			 s->path);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------
+ */
+
+static bool is_site(const struct wire_header *h)
+{
+	return h->kind == TALK_SITE && h->size == sizeof(struct talk_site) &&
+	       ((const struct talk_site *)h)->site < MAX_SITES;
+}
+
+static int queue_records(struct served *s, size_t size)
+{
+	size_t at = sizeof(struct talk_records);
+
+	while (at + sizeof(struct wire_header) <= size) {
+		const struct wire_header *h = (const void *)(s->packet + at);
+
+		if (h->size < sizeof(*h) || h->size > size - at)
+			break;
+		if (!is_site(h) && !wire_record_ok(h, h->size))
+			s->source.account.bad_records++;
+		else if (!record_queue_add(&s->queue, h))
+			return -ENOMEM;
+		at += talk_aligned(h->size);
+	}
+	s->source.account.bad_records += at < size;
+	return 0;
+}
+
+static void take_account(struct served *s)
+{
+	const uint64_t bad = s->source.account.bad_records;
+	struct talk_account packet;
+
+	memcpy(&packet, s->packet, sizeof(packet));
+	s->source.account = packet.account;
+	s->source.account.bad_records += bad;
+	s->source.ended = true;
+}
+
+static int take_packet(struct served *s, ssize_t size)
+{
+	switch (kind_of(s, size)) {
+	case TALK_RECORDS:
+		return queue_records(s, (size_t)size);
+	case TALK_ACCOUNT:
+		if (size == sizeof(struct talk_account))
+			take_account(s);
+		return 0;
+	default: /* nothing more, or nothing that can be understood */
+		s->source.ended = s->source.lost = true;
+		return 0;
+	}
+}
+
+/* Returns 1 if there may be more packets; 0; or -errno. */
+static int receive_some(struct served *s)
+{
+	for (int i = 0; i < PACKETS_A_SLICE; i++) {
+		ssize_t size;
+		int err;
+
+		if (s->source.ended || record_queue_is_full(&s->queue))
+			return 0;
+		size = receive(s);
+		if (size == -EAGAIN)
+			return 0;
+		err = size < 0 ? (int)size : take_packet(s, size);
+		if (err)
+			return err;
+	}
+	return 1;
+}
+
+static int keep_old(struct served *s, char *name)
+{
+	char **old = array_reserve(s->old_names, s->n_old, &s->old_cap, sizeof(*old));
+
+	if (!old)
+		return -ENOMEM;
+	s->old_names = old;
+	s->old_names[s->n_old++] = name;
+	return 0;
+}
+
+static int name_site(struct served *s, const struct talk_site *site)
+{
+	char **at, *name;
+
+	while (s->n_names <= site->site) {
+		char **names = array_reserve(s->names, s->n_names, &s->names_cap, sizeof(*names));
+
+		if (!names)
+			return -ENOMEM;
+		s->names = names;
+		s->names[s->n_names++] = NULL;
+	}
+	at = &s->names[site->site];
+	if (*at && !strncmp(*at, site->name, sizeof(site->name) - 1))
+		return 0;
+	name = strndup(site->name, sizeof(site->name) - 1);
+	if (!name || (*at && keep_old(s, *at))) {
+		free(name);
+		return -ENOMEM;
+	}
+	*at = name;
+	return 0;
+}
+
+static int hand_out(struct served *s, const struct wire_header *h,
+		    int (*record)(void *context, const struct wire_header *h), void *context)
+{
+	if (h->kind == TALK_SITE)
+		return name_site(s, (const struct talk_site *)h);
+	if (h->kind == WIRE_USAGE && !s->curves)
+		return 0;
+	return record(context, h);
+}
+
+static int read_served(struct source *source,
+		       int (*record)(void *context, const struct wire_header *h), void *context)
+{
+	struct served *s = served_of(source);
+	const int more = receive_some(s);
+
+	if (more < 0)
+		return more;
+	for (int i = 0; i < RECORDS_A_SLICE; i++) {
+		const struct wire_header *h = record_queue_next(&s->queue);
+		int err;
+
+		if (!h)
+			return more;
+		err = hand_out(s, h, record, context);
+		if (err)
+			return err;
+	}
+	return 1;
+}
+
+static const char *site_name(const struct source *source, uint32_t site)
+{
+	const struct served *s = served_of(source);
+
+	return site < s->n_names && s->names[site] ? s->names[site] : "?";
+}
+
+/* ---- The end ----------------------------------------------------------------------------------
+ */
+
+static void finish(struct source *source)
+{
+	const struct talk_end end = {.kind = TALK_END};
+
+	if (!source->ended)
+		(void)!send(source->fd, &end, sizeof(end), MSG_NOSIGNAL);
+}
+
+static size_t notes(const struct source *source, const char **texts, size_t max)
+{
+	const struct served *s = served_of(source);
+	size_t n = 0;
+
+	for (; n < s->welcome.n_notes && n < max; n++)
+		texts[n] = s->welcome.notes[n];
+	if (n < max)
+		texts[n++] = "the service saw it: what quality counts of the kernel side is of all "
+			     "processes of the machine, while this ran";
+	return n;
+}
+
+static void free_names(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+static void close_served(struct source *source)
+{
+	struct served *s = served_of(source);
+
+	if (source->fd >= 0)
+		close(source->fd);
+	record_queue_end(&s->queue);
+	free_names(s->names, s->n_names);
+	free_names(s->old_names, s->n_old);
+	free(s);
+}
+
+struct source *service_source_new(const char *path, bool curves)
+{
+	struct served *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	record_queue_begin(&s->queue);
+	s->path = path;
+	s->curves = curves;
+	s->source = (struct source){
+		.open = open_served,
+		.read = read_served,
+		.site_name = site_name,
+		.finish = finish,
+		.notes = notes,
+		.close = close_served,
+		.fd = -1,
+	};
+	return &s->source;
+}
+
+bool service_is_at(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISSOCK(st.st_mode);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * talk.h - what a run and the service say to each other, over a Unix socket of packets
+ * (SOCK_SEQPACKET): a packet comes whole or not at all.
+ *
+ *	run      TALK_HELLO, with a pidfd of the command, which waits
+ *	service  TALK_WELCOME; or TALK_REFUSED, and closes
+ *	service  TALK_RECORDS ...
+ *	run      TALK_END: it wants WIRE_FINISH, and the account
+ *	service  TALK_RECORDS ..., TALK_ACCOUNT, and closes
+ *
+ * Each packet begins with an enum talk_kind. What a run says is of a fixed size.
+ */
+#ifndef QPROF_TALK_H
+#define QPROF_TALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+#include "capture/source.h"
+
+#define TALK_PATH "/run/qprof-bpf/socket"
+
+enum {
+	TALK_VERSION = 1,
+	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
+	TALK_NOTES = 16,
+	TALK_NOTE_MAX = 512,
+	TALK_BACKEND_MAX = 256,
+	TALK_SITE = 0x100, /* in place of an enum wire_kind: struct talk_site */
+};
+
+enum talk_kind {
+	TALK_HELLO = 0x71700001,
+	TALK_END = 0x71700002,
+	TALK_WELCOME = 0x71700003,
+	TALK_REFUSED = 0x71700004,
+	TALK_RECORDS = 0x71700005,
+	TALK_ACCOUNT = 0x71700006,
+};
+
+/* The layout of records, as far as sizes tell: both sides are to be built of the same wire.h. */
+#define TALK_LAYOUT                                                                                \
+	((uint32_t)(sizeof(struct wire_checkpoint) + 1031 * sizeof(struct wire_process) +          \
+		    2053 * sizeof(struct wire_quality) + 4099 * sizeof(struct wire_ending) +       \
+		    8209 * sizeof(struct wire_gpu)))
+
+struct talk_hello {
+	uint32_t kind;
+	uint32_t version; /* TALK_VERSION */
+	uint32_t layout;  /* TALK_LAYOUT */
+	uint32_t options; /* none so far: 0 */
+};
+
+struct talk_end {
+	uint32_t kind;
+};
+
+/* Texts end in NUL. "" is none. */
+struct talk_welcome {
+	uint32_t kind;
+	uint32_t n_notes;
+	char rss[TALK_BACKEND_MAX], io_calls[TALK_BACKEND_MAX], io_storage[TALK_BACKEND_MAX];
+	char checkpoints[TALK_BACKEND_MAX], oom_kills[TALK_BACKEND_MAX];
+	char notes[TALK_NOTES][TALK_NOTE_MAX];
+};
+
+struct talk_refused {
+	uint32_t kind;
+	char why[508];
+};
+
+/* Records follow, each from a multiple of 8 bytes on. */
+struct talk_records {
+	uint32_t kind;
+	uint32_t bytes; /* of the packet */
+};
+
+/* What the site of the checkpoints that follow is called. */
+struct talk_site {
+	struct wire_header h;
+	uint32_t site;
+	uint32_t reserved;
+	char name[WIRE_NAME_MAX]; /* ends in NUL */
+};
+
+struct talk_account {
+	uint32_t kind;
+	uint32_t reserved;
+	struct source_account account;
+};
+
+static inline size_t talk_aligned(size_t size)
+{
+	return (size + 7) & ~(size_t)7;
+}
+
+#endif

@@ -43,6 +43,7 @@ static __always_inline void describe(struct wire_holder *holder, struct mm_struc
 {
 	struct task_struct *thread = (void *)(BPF_CORE_READ(mm, mmap_lock.owner.counter) & ~7ull);
 	const u32 state = BPF_CORE_READ(thread, __state);
+	struct proc *proc;
 
 	holder->mm = (u64)mm;
 	holder->thread = (u64)thread;
@@ -52,7 +53,8 @@ static __always_inline void describe(struct wire_holder *holder, struct mm_struc
 	holder->tgid = 0;
 	if (bpf_core_field_exists(mm->owner))
 		holder->tgid = BPF_CORE_READ(mm, owner, tgid);
-	holder->waits_for_us = !config.audit && holder->tgid && find_proc(holder->tgid);
+	proc = holder->tgid ? find_proc(holder->tgid) : NULL;
+	holder->waits_for_us = proc && is_of_run(proc);
 }
 
 static __always_inline bool is_skipped(const struct wire_holder *args, u64 mm)

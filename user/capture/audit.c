@@ -186,7 +186,11 @@ static void arrived(struct capture *c, const struct wire_header *h)
 		discovery_forget_gpu(c->discovery, h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
+	/* A child looks for us, with a deadline, and we sleep meanwhile: that is no reason not to
+	 * wait for us. */
+	engine_say_loading(c->engine, c->hurried);
 	change = discovery_search_changed(c->discovery, h->tgid, h->started_ns);
+	engine_say_loading(c->engine, false);
 	if (change && h->kind == WIRE_MAPPED)
 		engine_searched(c->engine, ((const struct wire_mapped *)h)->slot, change);
 	c->quality.late_probes += discovery_sites(c->discovery) > sites;

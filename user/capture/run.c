@@ -372,8 +372,9 @@ static void look(struct run *r, const struct wire_checkpoint *checkpoint)
  */
 static bool counts_after_end(const struct wire_header *h)
 {
-	return h->kind == WIRE_EXIT || h->kind == WIRE_POINT || h->kind == WIRE_USAGE ||
-	       h->kind == WIRE_GPU_POINT || h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME;
+	return h->kind == WIRE_EXIT || h->kind == WIRE_LEFT || h->kind == WIRE_POINT ||
+	       h->kind == WIRE_USAGE || h->kind == WIRE_GPU_POINT || h->kind == WIRE_STORED ||
+	       h->kind == WIRE_STORED_NAME;
 }
 
 static int feed(struct capture *c, const struct wire_header *h)

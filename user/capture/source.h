@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "bpf/wire.h"
 #include "format/run_info.h"
 
 /* What is known at the end, or so far: the members of struct run_quality that a source has. */

@@ -294,6 +294,14 @@ void processes_ended_later(struct processes *ps, const struct wire_process *even
 	ps->live = ps->live - had_memory + has_memory(&process->pub);
 }
 
+void processes_lose(struct processes *ps, const struct wire_header *h)
+{
+	struct process *process = processes_find(ps, h);
+
+	if (process)
+		process->pub.flags |= WIRE_PROCESS_EXIT_LOST;
+}
+
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size)
 {

@@ -78,6 +78,8 @@ int processes_event(struct processes *ps, const struct wire_process *event, uint
 		    struct process **about);
 /* Applies an exit after the run: the process has ended, but its last figures are not the run's. */
 void processes_ended_later(struct processes *ps, const struct wire_process *event);
+/* Nothing more is told of the process of a record: how it ends is not known. */
+void processes_lose(struct processes *ps, const struct wire_header *h);
 void processes_checkpoint(struct process *process, const struct wire_checkpoint *cp,
 			  uint64_t page_size);
 /* Applies a point. Returns its process, or NULL if that is not known. */

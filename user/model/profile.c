@@ -494,16 +494,6 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 	return 0;
 }
 
-/* Nothing more is told of the process. */
-static void feed_left(struct profile *p, const struct wire_process *event)
-{
-	struct process *process = processes_find(p->processes, &event->h);
-
-	p->losses.withheld_processes++;
-	if (process)
-		process->pub.flags |= WIRE_PROCESS_EXIT_LOST;
-}
-
 static int feed_death(struct profile *p, const struct wire_header *record)
 {
 	const char *phase = phases_of(&p->phases, record->tgid);
@@ -526,7 +516,8 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_EXIT:
 		return feed_process(p, data);
 	case WIRE_LEFT:
-		feed_left(p, data);
+		p->losses.withheld_processes++;
+		processes_lose(p->processes, record);
 		return 0;
 	case WIRE_DEATH:
 	case WIRE_ENDING:
@@ -553,17 +544,6 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		break;
 	}
 	return 0;
-}
-
-void profile_charged(struct profile *p, const struct profile_charged *charged)
-{
-	p->charged = *charged;
-	raise_to(&p->totals.max_charged, charged->anon + charged->shmem + charged->kernel);
-}
-
-void profile_throttled(struct profile *p, uint64_t ns)
-{
-	p->throttled = (struct profile_throttled){.is_known = true, .ns = ns};
 }
 
 void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)

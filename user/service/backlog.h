@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bpf/wire.h"
+#include "capture/source.h"
 
 struct packet;
 

@@ -2,6 +2,7 @@
 #include "service/door.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "base/text.h"
 
 enum { FIRST_PASSED = 3 /* SD_LISTEN_FDS_START: sd_listen_fds(3) */ };
 
@@ -24,6 +23,9 @@ static int passed(void)
 	if (!pid || !n || strtol(pid, NULL, 10) != getpid() || strcmp(n, "1") != 0)
 		return -1;
 	if (getsockopt(FIRST_PASSED, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_SEQPACKET)
+		return -1;
+	/* The manager leaves both to us. */
+	if (fcntl(FIRST_PASSED, F_SETFD, FD_CLOEXEC) || fcntl(FIRST_PASSED, F_SETFL, O_NONBLOCK))
 		return -1;
 	return FIRST_PASSED;
 }

@@ -18,7 +18,7 @@
 
 enum {
 	GUESTS = 128,		    /* at a time */
-	GUEST_BYTES = 8 << 20,	    /* that wait for one */
+	GUEST_BYTES = 32 << 20,	    /* that wait for one */
 	ALL_BYTES = 256 << 20,	    /* that wait for all */
 	COME_AT_ONCE = 16,	    /* others have their turn */
 	HELLO_NS = 5 * 1000000000L, /* to say what it wants */
@@ -232,20 +232,23 @@ static void greet(struct service *s, struct guest *g, const struct talk_hello *h
 		begin_serving(s, g, pidfd);
 }
 
-/* The descriptors of a message; -1 unless it is one. */
+/* The descriptor of a message; -1 unless it is one. What there was no room for, the kernel has
+ * closed. */
 static int only_descriptor(struct msghdr *msg)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fds[2]; /* the room for one has room for two */
+	size_t n;
 
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len >= CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	if (fd >= 0 && msg->msg_flags & MSG_CTRUNC) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return -1;
+	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(*fds);
+	memcpy(fds, CMSG_DATA(c), n * sizeof(*fds));
+	if (n == 1 && !(msg->msg_flags & MSG_CTRUNC))
+		return fds[0];
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	return -1;
 }
 
 static void hear_hello(struct service *s, struct guest *g)

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/wire.h"
 #include "capture/source.h"
 
 #define TALK_PATH "/run/qprof-bpf/socket"

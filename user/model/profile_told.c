@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a profile is told of beside records. */
+#include "base/amounts.h"
+#include "model/profile_state.h"
+
+void profile_charged(struct profile *p, const struct profile_charged *charged)
+{
+	p->charged = *charged;
+	raise_to(&p->totals.max_charged, charged->anon + charged->shmem + charged->kernel);
+}
+
+void profile_throttled(struct profile *p, uint64_t ns)
+{
+	p->throttled = (struct profile_throttled){.is_known = true, .ns = ns};
+}

@@ -6,6 +6,7 @@ systemd's own tools, and its command line is run with its capabilities, its limi
 system calls. The DaemonSet's is run likewise.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -23,7 +24,7 @@ import pytest
 import yaml
 
 import harness
-from harness import (CLEAN_ENV, NOBODY, QPROF, Audit, Lines, Target, job_of, process_of, step_names)
+from harness import (CLEAN_ENV, NOBODY, QPROF, Audit, Lines, Target, job_of, process_of, run_qprof, step_names)
 from test_audit import container, losses
 from test_audit_events import has_found_probes, of_kind, only, parse_lines
 
@@ -233,7 +234,8 @@ def unit(tmp_path):
 
 
 def test_systemd_takes_the_unit(unit):
-    run = systemd_analyze("verify", "--man=no", str(unit))
+    shutil.copy(DEPLOY / "qprof-bpf.socket", unit.parent)
+    run = systemd_analyze("verify", "--man=no", str(unit), str(unit.parent / "qprof-bpf.socket"))
     # Where systemd does not run, it has this to say of itself.
     said = [line for line in run.stderr.splitlines() if UNIT.name in line]
     assert run.returncode == 0 and not said, run
@@ -279,6 +281,27 @@ os.execvp(sys.argv[2], sys.argv[2:])
 """
 
 
+def as_somebody():
+    return ("setpriv", f"--reuid={NOBODY - 1}", f"--regid={NOBODY - 1}", "--clear-groups")
+
+
+@contextlib.contextmanager
+def served_socket(folder):
+    """As qprof-bpf.socket has it, elsewhere."""
+    text = (DEPLOY / "qprof-bpf.socket").read_text()
+    assert "ListenSequentialPacket=/run/qprof-bpf/socket" in text
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as served:
+        served.bind(str(folder / "socket"))
+        (folder / "socket").chmod(0o666)
+        served.listen(int(re.search(r"Backlog=(\d+)", text)[1]))
+        yield served
+
+
+def passing(served):
+    """What the service manager does with a socket: it is the command's descriptor 3."""
+    return ("bash", "-c", f'exec 3<&{served.fileno()}; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"', "bash")
+
+
 def test_the_unit_runs_what_it_says(own_folder):
     """Its command line, capabilities, limits and filter of system calls, on this kernel."""
     if subprocess.run([harness.PYTHON, "-c", "import seccomp"], check=False,
@@ -291,13 +314,13 @@ def test_the_unit_runs_what_it_says(own_folder):
     limits = ("prlimit", f"--nofile={files}", f"--core={settings['LimitCORE']}")
     filtered = (harness.PYTHON, "-c", FILTER, ",".join(sorted(allowed_calls())))
     address = f"@qprof-unit-{os.getpid()}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening, served_socket(own_folder) as served:
         listening.bind(address.replace("@", "\0"))
         listening.settimeout(harness.DEADLINE)
         process = subprocess.Popen(
-            [*limits, *with_only(capabilities_of_unit()), *filtered, *command],
+            [*passing(served), *limits, *with_only(capabilities_of_unit()), *filtered, *command],
             env={**CLEAN_ENV, "NOTIFY_SOCKET": address}, cwd="/", stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE)
+            stderr=subprocess.PIPE, pass_fds=[served.fileno()])
         try:
             assert message(listening)["READY"] == "1"
             assert Path(f"/proc/{process.pid}/status").read_text().count("Seccomp:\t2") == 1
@@ -308,6 +331,9 @@ def test_the_unit_runs_what_it_says(own_folder):
             with urllib.request.urlopen("http://127.0.0.1:9435/metrics",
                                         timeout=harness.DEADLINE) as answer:
                 assert b"qprof_audit_running 1" in answer.read()
+            run = run_qprof("-q", "--service", own_folder / "socket", "-o", "-", "--",
+                            harness.program("checkpoints"), "sequence", through=as_somebody())
+            assert run.returncode == 0 and "Model Loading Start" in run.stdout, run
             process.send_signal(signal.SIGHUP)
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=harness.DEADLINE)

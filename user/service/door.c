@@ -48,7 +48,7 @@ static void make_directory(const char *path)
 {
 	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
-	strcpy(copy, path); /* door_open() has looked at its length */
+	memcpy(copy, path, strlen(path) + 1); /* door_open() has looked at its length */
 	mkdir(dirname(copy), 0755);
 }
 
@@ -71,7 +71,7 @@ int door_open(struct door *d, const char *path, struct error *err)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return error_set(err, "--serve=%s: the path of a socket has at most %zu bytes",
 				 path, sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	make_directory(path);
 	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->fd < 0)

@@ -74,7 +74,7 @@ static int reach(struct served *s, struct error *err)
 	if (strlen(s->path) >= sizeof(address.sun_path))
 		return error_set(err, "--service %s: the path of a socket has at most %zu bytes",
 				 s->path, sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, s->path);
+	memcpy(address.sun_path, s->path, strlen(s->path) + 1);
 	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (s->source.fd < 0)
 		return error_set(err, "cannot make a socket: %s", strerror(errno));

@@ -189,7 +189,8 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	/* A child looks for us, with a deadline, and we sleep meanwhile: that is no reason not to
 	 * wait for us. */
 	engine_say_loading(c->engine, c->hurried);
-	change = discovery_search_changed(c->discovery, h->tgid, h->started_ns);
+	change = discovery_search_changed(c->discovery, h->tgid, h->started_ns,
+					  h->kind == WIRE_EXEC && engine_serves(c->engine, h->job));
 	engine_say_loading(c->engine, false);
 	if (change && h->kind == WIRE_MAPPED)
 		engine_searched(c->engine, ((const struct wire_mapped *)h)->slot, change);
@@ -293,7 +294,7 @@ static int find_existing(struct audit *a)
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
 			discovery_search_changed(c->discovery, processes[i]->tgid,
-						 processes[i]->started_ns);
+						 processes[i]->started_ns, false);
 	return 0;
 }
 

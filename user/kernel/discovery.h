@@ -44,12 +44,13 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /*
  * In an audit, where no process waits: searches take turns, and what one process may take of our
  * CPU time is bounded (pacing.h). discovery_search_changed() searches a process with new mappings,
- * or puts that off. It returns the number of the last change that this is for, for
- * engine_searched(), as programs of a job that is served do wait; 0: the process has ended.
+ * or puts that off. starting: as above. It returns the number of the last change that this is for,
+ * for engine_searched(), as programs of a job that is served do wait; 0: the process has ended.
  * discovery_pace() returns 0, or -errno.
  */
 int discovery_pace(struct discovery *d);
-uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns);
+uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns,
+				  bool starting);
 /* A descriptor that is readable when discovery_tend() is to be called: a search is due, or probes
  * that were to be removed are gone. */
 int discovery_fd(const struct discovery *d);

@@ -475,13 +475,14 @@ uint64_t discovery_cpu_ns(void)
 }
 
 /* Returns the CPU time that it took. */
-static uint64_t search_and_measure(struct discovery *d, struct pace_key process, uint64_t *change)
+static uint64_t search_and_measure(struct discovery *d, struct pace_key process, bool starting,
+				   uint64_t *change)
 {
 	const uint64_t began = discovery_cpu_ns();
 	uint64_t took;
 
 	*change = begin(d, process, false);
-	discovery_search_process(d, (pid_t)process.tgid, false);
+	discovery_search_process(d, (pid_t)process.tgid, starting);
 	took = discovery_cpu_ns() - began;
 	pacing_spend(&d->pacing, process, clock_ns(CLOCK_MONOTONIC), took);
 	if (d->cut)
@@ -489,7 +490,8 @@ static uint64_t search_and_measure(struct discovery *d, struct pace_key process,
 	return took;
 }
 
-uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns)
+uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns,
+				  bool starting)
 {
 	const struct pace_key process = {.tgid = tgid, .started_ns = started_ns};
 	uint64_t change;
@@ -498,7 +500,7 @@ uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t s
 	if (pacing_is_queued(&d->pacing, process))
 		return begin(d, process, true);
 	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
-		search_and_measure(d, process, &change);
+		search_and_measure(d, process, starting, &change);
 		d->put_off += d->spent;
 		return change;
 	}
@@ -518,7 +520,7 @@ static void search_next(struct discovery *d)
 	if (d->timer < 0 || read(d->timer, &fired, sizeof(fired)) < 0)
 		return;
 	if (pacing_next(&d->pacing, clock_ns(CLOCK_MONOTONIC), &process)) {
-		const uint64_t took = search_and_measure(d, process, &change);
+		const uint64_t took = search_and_measure(d, process, false, &change);
 
 		pacing_rest(&d->pacing, clock_ns(CLOCK_MONOTONIC), took);
 	}

@@ -454,6 +454,11 @@ int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job)
 	return err;
 }
 
+bool engine_serves(const struct engine *e, uint32_t job)
+{
+	return __atomic_load_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, __ATOMIC_ACQUIRE);
+}
+
 void engine_stop_serving(struct engine *e, uint32_t job)
 {
 	__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, 0, __ATOMIC_RELEASE);

@@ -96,6 +96,8 @@ int engine_free_job(struct engine *e, uint32_t job);
  * see struct wire_tree. Returns 0 and *job, or as engine_begin_job().
  */
 int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job);
+/* Returns true if the job is served. */
+bool engine_serves(const struct engine *e, uint32_t job);
 /* Nobody is served by it any more: it is an audit's own job. */
 void engine_stop_serving(struct engine *e, uint32_t job);
 

@@ -168,7 +168,7 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 }
 
 struct job_args {
-	u64 started_ns; /* of the process; 0: it is not known */
+	u64 started_ns; /* of the process; 0: it is not known. Out, if it is served */
 	u32 tgid;
 	u32 job;    /* that it joins; 0: it begins one. Out, if it is served: the one it begins */
 	u32 uid;    /* of the process, if it begins one */
@@ -194,14 +194,16 @@ static __always_inline int begin_served(struct proc *proc, struct job_args *args
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
 	tree_of(job)->served = args->uid + 1;
-	proc->waiting = 1;
+	proc->waiting = WAITS;
 	if (move_process(proc, 0, job)) {
 		proc->waiting = 0;
+		proc->begins_job = 0;
 		return NO_JOB;
 	}
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	args->job = job;
+	args->started_ns = proc->started_ns;
 	machine.deaf = 0; /* whoever asks for this answers */
 	return 0;
 }
@@ -219,9 +221,32 @@ int join_job(struct job_args *args)
 		return begin_served(proc, args);
 	if (!args->job)
 		return begin_job(proc, args->tgid, args->uid);
-	if (!proc->job && make_joined(proc))
+	/* What is not in it since its fork may be another user's. */
+	if (!proc->job && !tree_of(args->job)->served && make_joined(proc))
 		move_process(proc, 0, args->job);
 	return proc->job ? 0 : NO_JOB;
+}
+
+/*
+ * Nobody is served by the job any more. Returns 0: the job goes on as one of the audit; 1: its
+ * command has not begun, and is as if nobody had ever asked: the number of the job is free.
+ */
+SEC("syscall")
+int leave_served(struct job_args *args)
+{
+	struct proc *proc = find_proc(args->tgid);
+
+	tree_of(args->job)->served = 0;
+	if (!proc || proc->started_ns != args->started_ns || proc->job != args->job ||
+	    __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE) != WAITS)
+		return 0;
+	/* What it has used and mapped is job 0's, as it was before. */
+	proc->flags &= ~WIRE_PROCESS_TARGET;
+	proc->job = 0;
+	atomic_add(&tree_of(0)->processes, 1);
+	proc->begins_job = 0;
+	proc->waiting = 0;
+	return 1;
 }
 
 static long leave_job(u32 i, u32 *job)

@@ -69,8 +69,8 @@ static __always_inline void describe_process(struct wire_process *e, struct proc
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), &leader->comm);
 }
 
-static __always_inline void emit_process(u16 kind, struct proc *proc, struct task_struct *leader,
-					 u32 tid, u32 exit_code)
+static __always_inline void emit_process_of(u32 job, u16 kind, struct proc *proc,
+					    struct task_struct *leader, u32 tid, u32 exit_code)
 {
 	struct wire_process *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
 
@@ -78,10 +78,16 @@ static __always_inline void emit_process(u16 kind, struct proc *proc, struct tas
 		count(lost_process_events);
 		return;
 	}
-	fill_header(&e->h, kind, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);
+	fill_header(&e->h, kind, sizeof(*e), job, proc->tgid, tid, proc->started_ns);
 	describe_process(e, proc, leader);
 	e->exit_code = exit_code;
 	bpf_ringbuf_submit(e, 0);
+}
+
+static __always_inline void emit_process(u16 kind, struct proc *proc, struct task_struct *leader,
+					 u32 tid, u32 exit_code)
+{
+	emit_process_of(proc->job, kind, proc, leader, tid, exit_code);
 }
 
 #endif

@@ -285,10 +285,30 @@ static __always_inline void start_command(struct proc *proc)
 	proc->waiting = 0;
 }
 
+enum { /* linux/mm_types.h, linux/sched/coredump.h */
+       DUMPABLE_MASK = 3,
+       SUID_DUMP_USER = 1,
+};
+
+/* Whether its user may look into it: not if he may not read the file that it runs, or if that has
+ * changed its ids. */
+static __always_inline bool is_dumpable(struct task_struct *task)
+{
+	struct mm_struct___bitmap *bitmap = (void *)BPF_CORE_READ(task, mm);
+	u64 flags;
+
+	if (bpf_core_field_exists(bitmap->flags))
+		flags = BPF_CORE_READ(bitmap, flags.__mm_flags[0]);
+	else
+		flags = BPF_CORE_READ(task, mm, flags);
+	return (flags & DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
 /*
  * Returns true if the process is not any more what the user may look into for whom its job is
- * served: it runs with another user's rights, or with capabilities (of a set-uid program, say).
- * Root may look into all. Capabilities in a user namespace of one's own are none.
+ * served: it runs with another user's or group's rights, or with capabilities (of a set-uid
+ * program, say), or a file that its user may not read. Root may look into all. Capabilities in a
+ * user namespace of one's own are none.
  */
 static __always_inline bool is_withheld(const struct proc *proc, struct task_struct *task)
 {
@@ -304,33 +324,62 @@ static __always_inline bool is_withheld(const struct proc *proc, struct task_str
 	return BPF_CORE_READ(cred, uid.val) != served - 1 ||
 	       BPF_CORE_READ(cred, euid.val) != served - 1 ||
 	       BPF_CORE_READ(cred, suid.val) != served - 1 ||
-	       (capabilities && !BPF_CORE_READ(cred, user_ns, level));
+	       BPF_CORE_READ(cred, egid.val) != BPF_CORE_READ(cred, gid.val) ||
+	       BPF_CORE_READ(cred, sgid.val) != BPF_CORE_READ(cred, gid.val) ||
+	       (capabilities && !BPF_CORE_READ(cred, user_ns, level)) || !is_dumpable(task);
 }
 
-/* It has just executed its program, and nothing of that has run. */
+static __always_inline bool leaves_last(struct proc *proc)
+{
+	return proc->flags & WIRE_PROCESS_TARGET &&
+	       atomic_add(&tree_of(proc->job)->targets, -1) == 1;
+}
+
+/* It has just executed its program, and nothing of that has run, nor is anything of it counted. */
 static __always_inline void withhold(struct proc *proc, struct task_struct *task)
 {
-	struct wire_tree *tree = tree_of(proc->job);
-	const bool target = proc->flags & WIRE_PROCESS_TARGET;
+	const u32 job = proc->job;
 
-	if (target && atomic_add(&tree->targets, -1) == 1)
+	if (leaves_last(proc))
 		finish_run(proc, tid_of(task));
 	proc->flags &= ~WIRE_PROCESS_TARGET;
-	emit_process(WIRE_LEFT, proc, task, tid_of(task), 0);
-	move_process(proc, proc->job, 0);
+	move_process(proc, job, 0);
+	proc->begins_job = 0;
+	emit_process_of(job, WIRE_LEFT, proc, task, tid_of(task), 0);
+}
+
+static long is_settled(u32 i, struct proc **proc)
+{
+	return *(volatile u32 *)&(*proc)->waiting ? 0 : 1;
+}
+
+/* Returns true if the process is a command that begins with this exec. */
+static __always_inline bool claim_start(struct proc *proc)
+{
+	const u32 was = __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE);
+
+	if (was == WAITS_NO_MORE) /* the loader takes it out of its job at this moment */
+		bpf_loop(16384, is_settled, &proc, 0);
+	return was == WAITS;
+}
+
+static __always_inline void begin_run(struct proc *proc, u32 tid)
+{
+	if (!emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid))
+		count(lost_checkpoints);
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
 	struct proc *proc = find_proc(tgid_of(task));
-	bool starts;
+	bool starts, withheld;
 	struct mm_rss *old;
 
 	if (!proc)
 		return 0;
 	refresh_sched_clock();
-	starts = proc->waiting;
+	starts = claim_start(proc);
 	if (starts)
 		start_command(proc);
 	else
@@ -347,13 +396,17 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
+	withheld = config.audit && is_withheld(proc, task);
+	if (withheld) {
+		if (starts)
+			begin_run(proc, tid_of(task));
+		withhold(proc, task);
+	}
 	track_mm(proc, BPF_CORE_READ(task, mm), false, 0);
 	emit_exec(proc, task);
 	begin_program(proc, tid_of(task));
-	if (starts && !emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid_of(task)))
-		count(lost_checkpoints);
-	if (config.audit && is_withheld(proc, task))
-		withhold(proc, task);
+	if (starts && !withheld)
+		begin_run(proc, tid_of(task));
 	return 0;
 }
 
@@ -397,12 +450,6 @@ static __always_inline bool is_gone(struct proc *proc, struct task_struct *task)
 {
 	return !BPF_CORE_READ(task, signal, live.counter) && all_threads_gone(proc) &&
 	       !__sync_val_compare_and_swap(&proc->ended, 0, 1);
-}
-
-static __always_inline bool leaves_last(struct proc *proc)
-{
-	return proc->flags & WIRE_PROCESS_TARGET &&
-	       atomic_add(&tree_of(proc->job)->targets, -1) == 1;
 }
 
 /* Runs in the one thread that is_gone() has chosen. */
@@ -630,6 +677,8 @@ int take_milestone(struct milestone_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
 
+	if (proc && args->gone && proc->job != args->job)
+		proc = NULL; /* the number is another's by now, or the process has left the job */
 	if (!proc && args->gone) {
 		nobody.tgid = args->tgid;
 		nobody.job = args->job;

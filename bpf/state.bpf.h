@@ -26,6 +26,11 @@ enum {
 extern const volatile struct wire_config config;
 extern const volatile u32 never; /* 0, as the verifier knows */
 
+enum proc_waiting {
+	WAITS = 1,
+	WAITS_NO_MORE = 2, /* its exec has come, or the loader takes it out of the job */
+};
+
 struct proc {
 	u64 started_ns;	  /* first: see engine_tracks() */
 	u64 signal;	  /* struct signal_struct *: the same for as long as the process lives */
@@ -43,7 +48,7 @@ struct proc {
 	u32 slot;
 	u32 mm_slot;	   /* of its mm, in `mms` */
 	u32 flags;	   /* enum wire_process_flag */
-	u32 waiting;	   /* 1: the command before its exec, which is not counted yet */
+	u32 waiting;	   /* enum proc_waiting: the command before its exec is not counted */
 	u32 ended;	   /* 1: it is being taken out of the tracked set, or put into it */
 	u32 checkpoints;   /* since window_ns */
 	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */

@@ -139,6 +139,16 @@ struct mm_struct {
 	struct uprobes_state uprobes_state;
 	unsigned long saved_auxv[1];
 	atomic64_t hugetlb_usage; /* CONFIG_HUGETLB_PAGE */
+	unsigned long flags;
+};
+
+/* From 6.18 on. */
+typedef struct {
+	unsigned long __mm_flags[1];
+} mm_flags_t___bitmap;
+
+struct mm_struct___bitmap {
+	mm_flags_t___bitmap flags;
 };
 
 /* Before 6.2. A thread keeps what it did in up to 64 page faults to itself (SPLIT_RSS_COUNTING). */
@@ -379,6 +389,7 @@ struct user_namespace {
 
 struct cred {
 	kuid_t uid, suid, euid, fsuid;
+	kgid_t gid, sgid, egid;
 	kernel_cap_t cap_permitted, cap_effective;
 	struct user_namespace *user_ns;
 };

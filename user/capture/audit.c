@@ -236,7 +236,9 @@ static int feed(struct capture *c, const struct wire_header *h)
 		return -ENOMEM;
 	if (news.job_began) {
 		note_reason(a, news.job);
-		if (machine_join_descendants(a->machine, news.job, join, a))
+		/* One that is served has those that are in it since their fork, and no others. */
+		if (!engine_serves(c->engine, news.job->index) &&
+		    machine_join_descendants(a->machine, news.job, join, a))
 			return -ENOMEM;
 	}
 	if (news.joins)

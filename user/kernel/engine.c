@@ -445,23 +445,19 @@ int engine_join_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32
 	return ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
-int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job)
+int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job, uint64_t *started_ns)
 {
 	struct job_args args = {.tgid = tgid, .uid = uid, .serves = 1};
 	const int err = ask(e->bpf->progs.join_job, &args, sizeof(args));
 
 	*job = args.job;
+	*started_ns = args.started_ns;
 	return err;
 }
 
 bool engine_serves(const struct engine *e, uint32_t job)
 {
 	return __atomic_load_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, __ATOMIC_ACQUIRE);
-}
-
-void engine_stop_serving(struct engine *e, uint32_t job)
-{
-	__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, 0, __ATOMIC_RELEASE);
 }
 
 int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told)
@@ -481,6 +477,18 @@ int engine_free_job(struct engine *e, uint32_t job)
 		return code;
 	offer_job(e, job);
 	return 0;
+}
+
+void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns)
+{
+	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
+	uint32_t answer;
+
+	if (call_program(e->bpf->progs.leave_served, &args, sizeof(args), &answer))
+		__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, 0,
+				 __ATOMIC_RELEASE);
+	else if (answer)
+		engine_free_job(e, job);
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)

@@ -93,13 +93,15 @@ const struct wire_job_shares *engine_job_shares(const struct engine *e);
 int engine_free_job(struct engine *e, uint32_t job);
 /*
  * In an audit: has the next exec of a process begin a job of that user, which is served as a run:
- * see struct wire_tree. Returns 0 and *job, or as engine_begin_job().
+ * see struct wire_tree. Returns 0, *job and when the process started; or as engine_begin_job().
  */
-int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job);
+int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job,
+		 uint64_t *started_ns);
 /* Returns true if the job is served. */
 bool engine_serves(const struct engine *e, uint32_t job);
-/* Nobody is served by it any more: it is an audit's own job. */
-void engine_stop_serving(struct engine *e, uint32_t job);
+/* Nobody is served by it any more: it is an audit's own job; or, if the process has not executed
+ * its program, there is no such job. */
+void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns);
 
 /* In an audit: tells of each tracked process as it is now, with what it has used so far. */
 typedef void (*engine_process_fn)(void *context, const struct wire_process *process);

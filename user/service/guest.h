@@ -29,6 +29,7 @@ struct guest {
 	uint64_t came_ns;
 
 	uint32_t job, root;
+	uint64_t started_ns;		/* of that process */
 	uint64_t begin_ns;		/* records from before are of another job of that number */
 	bool asked, finished;		/* for WIRE_FINISH; it has come */
 	bool is_over;			/* the job's number may be another's by now */

@@ -74,7 +74,7 @@ static void end_serving(struct service *s, struct guest *g)
 	if (!g->job)
 		return;
 	if (!g->is_over)
-		engine_stop_serving(s->capture->engine, g->job);
+		engine_stop_serving(s->capture->engine, g->job, g->root, g->started_ns);
 	if (s->of_job[g->job] == g)
 		s->of_job[g->job] = NULL;
 	s->capture->hurried--;
@@ -191,7 +191,7 @@ static void begin_serving(struct service *s, struct guest *g, int pidfd)
 	}
 	g->at_begin = guest_counted(s->capture);
 	g->begin_ns = clock_ns(CLOCK_MONOTONIC);
-	code = engine_serve(s->capture->engine, g->root, g->caller.uid, &job);
+	code = engine_serve(s->capture->engine, g->root, g->caller.uid, &job, &g->started_ns);
 	if (code) {
 		guest_refuse(g, why_no_job(code));
 		return;

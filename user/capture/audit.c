@@ -174,6 +174,7 @@ int audit_begin_job(struct audit *a, const struct profile_process *process, cons
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	const size_t sites = discovery_sites(c->discovery);
+	const bool served = engine_serves(c->engine, h->job);
 	uint64_t change;
 
 	if (h->kind == WIRE_GPU_CODE) {
@@ -190,11 +191,13 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	 * wait for us. */
 	engine_say_loading(c->engine, c->hurried);
 	change = discovery_search_changed(c->discovery, h->tgid, h->started_ns,
-					  h->kind == WIRE_EXEC && engine_serves(c->engine, h->job));
+					  !served		 ? DISCOVERY_OF_WATCHED
+					  : h->kind == WIRE_EXEC ? DISCOVERY_OF_STARTING
+								 : DISCOVERY_OF_SERVED);
 	engine_say_loading(c->engine, false);
 	if (change && h->kind == WIRE_MAPPED)
 		engine_searched(c->engine, ((const struct wire_mapped *)h)->slot, change);
-	c->quality.late_probes += discovery_sites(c->discovery) > sites;
+	c->quality.late_probes += !served && discovery_sites(c->discovery) > sites;
 }
 
 static void join(void *context, const struct profile_process *process,
@@ -296,7 +299,7 @@ static int find_existing(struct audit *a)
 	for (size_t i = 0; i < n; i++)
 		if (!processes[i]->end_ns)
 			discovery_search_changed(c->discovery, processes[i]->tgid,
-						 processes[i]->started_ns, false);
+						 processes[i]->started_ns, DISCOVERY_OF_WATCHED);
 	return 0;
 }
 

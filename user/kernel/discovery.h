@@ -44,19 +44,24 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting);
 /*
  * In an audit, where no process waits: searches take turns, and what one process may take of our
  * CPU time is bounded (pacing.h). discovery_search_changed() searches a process with new mappings,
- * or puts that off. starting: as above. It returns the number of the last change that this is for,
- * for engine_searched(), as programs of a job that is served do wait; 0: the process has ended.
+ * or puts that off. It returns the number of the last change that this is for, for
+ * engine_searched(), as programs of a job that is served do wait; 0: the process has ended.
  * discovery_pace() returns 0, or -errno.
  */
+enum discovery_of {
+	DISCOVERY_OF_WATCHED,
+	DISCOVERY_OF_SERVED,   /* it goes on after this: what was not searched is counted */
+	DISCOVERY_OF_STARTING, /* the same, and it has just exec'ed */
+};
 int discovery_pace(struct discovery *d);
 uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns,
-				  bool starting);
+				  enum discovery_of of);
 /* A descriptor that is readable when discovery_tend() is to be called: a search is due, or probes
  * that were to be removed are gone. */
 int discovery_fd(const struct discovery *d);
 void discovery_tend(struct discovery *d);
 /* Returns how many searches were put off, as their processes changed their mappings too often, or
- * files of a user have taken too long. */
+ * they or files of a user have taken too long. */
 uint64_t discovery_put_off(const struct discovery *d);
 
 /*

@@ -365,9 +365,9 @@ static bool has_taken_long(struct search *search)
 /*
  * Searches dynamic linkers first. A process that has just exec'ed runs towards its first probe, and
  * its dynamic linker makes it wait for us only once the linker has its probe. In an audit nobody
- * waits.
+ * waits, but for those that are served.
  */
-static void search_mappings(struct discovery *d, pid_t pid, struct search *search)
+static void search_mappings(struct discovery *d, pid_t pid, bool starting, struct search *search)
 {
 	int err;
 
@@ -388,7 +388,7 @@ static void search_mappings(struct discovery *d, pid_t pid, struct search *searc
 		warn_of_process(d, (struct pace_key){.tgid = (uint64_t)pid}, TOO_MANY_WHY);
 	}
 	drop_repeated(search);
-	for (int linkers_only = !is_audit(d); linkers_only >= 0; linkers_only--)
+	for (int linkers_only = starting || !is_audit(d); linkers_only >= 0; linkers_only--)
 		for (size_t i = 0; i < search->n && !has_taken_long(search); i++)
 			search_mapping(search, &search->unknown[i], linkers_only);
 	free(search->unknown);
@@ -406,7 +406,7 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 	d->cut = d->spent = false;
 	do {
 		d->content.linker_added = false;
-		search_mappings(d, pid, &search);
+		search_mappings(d, pid, starting, &search);
 		waits &= search.has_linker && !d->content.linker_added;
 		added |= d->content.linker_added;
 	} while (d->content.linker_added && !d->cut);
@@ -491,17 +491,19 @@ static uint64_t search_and_measure(struct discovery *d, struct pace_key process,
 }
 
 uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t started_ns,
-				  bool starting)
+				  enum discovery_of of)
 {
 	const struct pace_key process = {.tgid = tgid, .started_ns = started_ns};
 	uint64_t change;
 
 	/* It may have been put off for another reason than its changes: for want of room, say. */
-	if (pacing_is_queued(&d->pacing, process))
+	if (pacing_is_queued(&d->pacing, process)) {
+		d->put_off += of != DISCOVERY_OF_WATCHED;
 		return begin(d, process, true);
+	}
 	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
-		search_and_measure(d, process, starting, &change);
-		d->put_off += d->spent;
+		search_and_measure(d, process, of == DISCOVERY_OF_STARTING, &change);
+		d->put_off += of == DISCOVERY_OF_WATCHED ? d->spent : d->cut;
 		return change;
 	}
 	d->put_off++;

@@ -105,7 +105,8 @@ void from_place_begin(struct recipe_marker *m, struct capture *c, const struct r
 			     "can be watched at a time");
 	/* In an audit a process may have been searched before it is recognised. */
 	if (c->options->engine.audit)
-		discovery_search_changed(c->discovery, user->tgid, user->started_ns, false);
+		discovery_search_changed(c->discovery, user->tgid, user->started_ns,
+					 DISCOVERY_OF_WATCHED);
 }
 
 void from_place_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user)

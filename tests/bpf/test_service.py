@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, PYTHON, QPROF, ROUNDING_MB, Attached, Lines, Run,
-                     assert_near, assert_nothing_lost, ending, job_of, last_json, losses, parse, probe_bytes, process_of,
-                     program, public_dir, quality, row_of, rows, step_names, wait_for)
+                     assert_near, assert_nothing_lost, ending, job_of, last_json, losses, parse, probe_bytes, program,
+                     public_dir, quality, row_of, rows, step_names, wait_for)
 
 SOMEBODY = 65533
-HELLO, END, WELCOME, REFUSED, RECORDS, ACCOUNT = range(0x71700001, 0x71700007)
-WIRE_CHECKPOINT, WIRE_EXIT = 4, 3
+WELCOME, REFUSED, RECORDS, ACCOUNT = range(0x71700003, 0x71700007)
+WIRE_CHECKPOINT = 4
 
 
 def as_user(uid):
@@ -264,16 +264,33 @@ def test_what_it_cannot_do_is_refused(service, folder, options):
 
 
 class Client:
-    """What talks to the service is no qprof-bpf."""
+    """What comes to the service is no qprof-bpf: a process that waits connects, and executes that command when it is
+    let go."""
 
-    def __init__(self, path):
+    def __init__(self, path, *command):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(DEADLINE)
-        self.socket.connect(path)
+        self.goes, self.go = os.pipe()
+        connects, connected = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                os.close(self.go)
+                self.socket.connect(path)
+                os.write(connected, b"c")
+                if os.read(self.goes, 1):
+                    os.execv(command[0], list(map(str, command)))
+            finally:
+                os._exit(1)
+        os.close(connected)
+        os.close(self.goes)
+        assert os.read(connects, 1), "cannot connect"
+        os.close(connects)
 
     def say(self, data, descriptors=()):
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
-        self.socket.sendmsg([data], control)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it was refused by now
+            self.socket.sendmsg([data], control)
 
     def hears(self):
         """The next packet: its kind, and the rest. (0, b"") at the end."""
@@ -291,112 +308,176 @@ class Client:
         assert self.hears() == (0, b""), "it stays after a refusal"
         return rest.rstrip(b"\0").decode()
 
+    def runs(self):
+        """The command, to its end."""
+        os.write(self.go, b"g")
+        status = os.waitpid(self.pid, 0)[1]
+        self.pid = 0
+        return status
+
+    def rest(self):
+        """All packets to the account."""
+        self.socket.shutdown(socket.SHUT_WR)
+        packets = []
+        while not packets or packets[-1][0] not in (0, ACCOUNT):
+            packets.append(self.hears())
+        return packets
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.socket.close()
+        os.close(self.go)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
 
-def layout_of(service):
-    with Client(service.socket) as client:
-        client.say(struct.pack("4I", HELLO, 0, 0, 0))
-        return int(re.search(r"speaks version 1\.([0-9a-f]+) ", client.refused())[1], 16)
-
-
-def hello(service, version=1, options=0):
-    return struct.pack("4I", HELLO, version, layout_of(service), options)
-
-
-@contextlib.contextmanager
-def pidfd_of(pid):
-    fd = os.pidfd_open(pid)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def started(*command, prefix=()):
-    process = subprocess.Popen([*prefix, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               env=CLEAN_ENV)
-    try:
-        Lines(process.stdout).next()
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-# It asks as nobody for the pid that it is given, and prints what it hears.
+# A child of it, which waits, connects. It prints what that hears.
 ASKS = """
-import array, os, socket, struct, sys
-path, pid, header = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+import os, signal, socket, struct, sys
+path, before = sys.argv[1:]
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(path)
-s.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [os.pidfd_open(pid)]))])
+connects, connected = os.pipe()
+child = os.fork() if before != "self" else 0
+if not child:
+    if before != "self":
+        exec(before)
+    s.connect(path)
+    os.write(connected, b"c")
+    if before != "self":
+        signal.pause()
+os.read(connects, 1)
 data = s.recv(65536)
-print(hex(struct.unpack_from("I", data)[0]), data[4:].split(b"\\0")[0].decode(errors="replace") if len(data) < 1000 else "")
+print(hex(struct.unpack_from("I", data)[0]), data[4:].split(b"\\0")[0].decode() if len(data) < 1000 else "")
+if child:
+    os.kill(child, signal.SIGKILL)
 """
 
 
-def ask_as(uid, service, pid, prefix=()):
-    done = subprocess.run([*prefix, *as_user(uid), sys.executable, "-c", ASKS, service.socket, str(pid), hello(service).hex()],
-                          capture_output=True, text=True, timeout=DEADLINE, check=True, env=CLEAN_ENV)
+def ask_as(service, *prefix, before=""):
+    done = subprocess.run([*prefix, sys.executable, "-c", ASKS, service.socket, before], capture_output=True, text=True,
+                          timeout=DEADLINE, check=True, env=CLEAN_ENV)
     return done.stdout.strip()
 
 
 def test_own_process_is_taken(service):
     """So the refusals below are for what they say."""
-    with started(program("idle"), prefix=AS_NOBODY) as pid:
-        assert ask_as(NOBODY, service, pid).startswith(hex(WELCOME))
+    assert ask_as(service, *AS_NOBODY).startswith(hex(WELCOME))
 
 
-@pytest.mark.parametrize("whose", [0, SOMEBODY])
-def test_foreign_processes(service, whose):
-    with started(program("idle"), prefix=as_user(whose)) as pid:
-        said = ask_as(NOBODY, service, pid)
-        assert said.startswith(hex(REFUSED)) and f"process {pid} is not yours" in said, said
+MIXED_USERS = ("setpriv", f"--ruid={SOMEBODY}", f"--euid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+MIXED_GROUPS = ("setpriv", f"--reuid={NOBODY}", f"--rgid={SOMEBODY}", f"--egid={NOBODY}", "--clear-groups")
+CAPABLE = (*AS_NOBODY, "--inh-caps=+net_raw", "--ambient-caps=+net_raw")
+SECRET = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)"  # PR_SET_DUMPABLE
 
 
-def test_set_uid_program(service, folder):
-    path = own_copy(folder, mode=0o4755, owner=0)
-    with started(path, prefix=AS_NOBODY) as pid:
-        assert Path(f"/proc/{pid}/status").read_text().count("\t65534\t0\t0\t0") == 1
-        assert "is not yours" in ask_as(NOBODY, service, pid)
+@pytest.mark.parametrize("prefix,before", [(MIXED_USERS, ""), (MIXED_GROUPS, ""), (CAPABLE, ""), (AS_NOBODY, SECRET)],
+                         ids=["users", "groups", "capabilities", "undumpable"])
+def test_process_that_its_user_may_not_look_into(service, prefix, before):
+    said = ask_as(service, *prefix, before=before)
+    assert said.startswith(hex(REFUSED)) and "is not yours" in said, said
 
 
-def test_process_that_its_user_may_not_look_into(service):
-    secret = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print('ready', flush=True); time.sleep(1000)"
-    with started(PYTHON, "-c", secret, prefix=AS_NOBODY) as pid:
-        assert os.stat(f"/proc/{pid}/mem").st_uid == 0
-        assert "is not yours" in ask_as(NOBODY, service, pid)
+@pytest.mark.parametrize("prefix", [(), AS_NOBODY], ids=["root", "nobody"])
+def test_process_that_runs_its_program(service, prefix):
+    """It would not begin, and wait for ever."""
+    said = ask_as(service, *prefix, before="self")
+    assert said.startswith(hex(REFUSED)) and "runs a program already" in said, said
 
 
-def test_other_group(service):
-    mixed = ("setpriv", f"--reuid={NOBODY}", f"--regid={SOMEBODY}", "--clear-groups")
-    with started(program("idle"), prefix=mixed) as pid:
-        assert "is not yours" in ask_as(NOBODY, service, pid)
+def test_command_that_never_began(service, folder):
+    """Its client goes: its job is no job any more, and it may ask again, more often than there are jobs."""
+    asks = """
+import os, socket, struct, sys
+if not os.fork():
+    welcomes = tries = 0
+    while welcomes < 1100 and tries < 100000:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.connect(sys.argv[1])
+            welcomes += struct.unpack_from("I", s.recv(65536))[0] == 0x71700003
+            tries += 1
+    print(welcomes, flush=True)
+    os.execv(sys.argv[2], ["checkpoints", "sequence"])
+os.wait()
+"""
+    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", asks, service.socket, program("checkpoints")], check=True,
+                          capture_output=True, text=True, timeout=DEADLINE, env=CLEAN_ENV)
+    assert done.stdout.splitlines()[0] == "1100", done
+    run = service.run(folder, program("checkpoints"), "sequence")
+    assert step_names(run.profile) == run.truth["steps"]
+    # as nobody serves it, it is a job by its first mark, as others of the audit
+    audit = service.stop()
+    names = [step_names(job) for job in audit["jobs"]]
+    assert names.count(run.truth["steps"]) == 2, names
+    assert len(names) == 2, names
 
 
-def test_process_with_capabilities(service):
-    caps = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=+net_raw",
-            "--ambient-caps=+net_raw")
-    with started(program("idle"), prefix=caps) as pid:
-        assert "is not yours" in ask_as(NOBODY, service, pid)
+WITHHELD = {"set_uid": (0o4755, 0), "set_gid": (0o2755, 0), "unreadable": (0o711, 0)}
 
 
-def test_becomes_anothers(service, folder):
-    """A set-uid program in the tree: it is counted, and no figure has it."""
-    path = own_copy(folder, mode=0o4755, owner=0)
+@pytest.mark.parametrize("mode,owner", WITHHELD.values(), ids=WITHHELD)
+def test_becomes_anothers(service, folder, mode, owner):
+    """A program in the tree that its user may not look into: it is counted, and no figure has it, nor its arguments."""
+    path = own_copy(folder, mode=mode, owner=owner)
     run = service.run(folder, "sh", "-c", f"{program('checkpoints')} sequence >&2; {path} touch:32 mark:secret exit:0 & "
                       "read line < /dev/null; sleep 0.2; kill -USR1 $! 2>/dev/null; sleep 0.2; kill -KILL $!; true")
     assert quality(run.profile)["withheld_processes"] == 1, quality(run.profile)
     assert losses(run.profile) == {"withheld_processes": 1}
     assert run.profile["peak_memory_mb"] < 32 and "secret" not in step_names(run.profile)
     assert "Model Loading Start" in step_names(run.profile)
+    assert not any("touch:32" in process["cmdline"] for process in run.profile["processes"] if path.name in process["comm"])
+
+
+FORKS_FIRST = """
+import json, os, signal, socket, struct, sys, time
+path, other, command = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+said, says = os.pipe()
+goes, go = os.pipe()
+command_pid = os.fork()
+if not command_pid:
+    s.connect(path)
+    pid = os.fork()
+    if not pid:
+        os.dup2(says, 1)
+        os.execv(other, [other, "touch:8", "mark:secret"])
+    os.write(says, b"\\n%d\\n" % pid)
+    os.read(goes, 1)
+    os.execv(command, [command, "sequence"])
+lines = os.fdopen(said)
+ready, other_pid = False, 0
+while not (ready and other_pid):
+    line = lines.readline().strip()
+    ready |= line.startswith("{")
+    other_pid = int(line) if line.isdigit() else other_pid
+os.write(go, b"g")
+os.waitpid(command_pid, 0)
+os.kill(other_pid, signal.SIGKILL)
+while os.path.exists(f"/proc/{other_pid}"):
+    time.sleep(0.01)
+s.shutdown(socket.SHUT_WR)
+pids = set()
+while data := s.recv(65536):
+    at = 8
+    while struct.unpack_from("I", data)[0] == 0x71700005 and at < len(data):
+        _, _, size, _, tgid = struct.unpack_from("=HHIQI", data, at)
+        pids.add(tgid)
+        at += size + 7 & ~7
+print(json.dumps({"command": command_pid, "other": other_pid, "told": sorted(pids)}))
+"""
+
+
+def test_child_from_before_the_command(service, folder):
+    """It is in no served job, whoever it has become meanwhile."""
+    path = own_copy(folder, mode=0o4755, owner=0)
+    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", FORKS_FIRST, service.socket, path, program("checkpoints")],
+                          capture_output=True, text=True, timeout=DEADLINE, check=False, env=CLEAN_ENV)
+    truth = last_json(done.stdout)
+    assert truth, done
+    assert truth["command"] in truth["told"], truth
+    assert truth["other"] not in truth["told"], truth
 
 
 def test_command_that_is_anothers(service, folder):
@@ -406,89 +487,127 @@ def test_command_that_is_anothers(service, folder):
     assert quality(run.profile)["withheld_processes"] == 1
 
 
-@pytest.mark.parametrize("version", [0, 2, 2 ** 32 - 1])
-def test_other_versions(service, version):
-    with Client(service.socket) as client:
-        client.say(hello(service, version))
-        said = client.refused()
-        assert f"this program speaks {version}." in said and "use the same version" in said, said
+def test_other_versions(folder):
+    """Whatever the rest of its welcome is."""
+    with public_dir() as place, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        path = str(place / "socket")
+        door.bind(path)
+        os.chmod(path, 0o666)
+        door.listen()
+        run = subprocess.Popen([*AS_NOBODY, str(QPROF), "-q", "--service", path, "-o", folder / "x.yaml", "--", "true"],
+                               stderr=subprocess.PIPE, text=True, env=CLEAN_ENV)
+        with door.accept()[0] as client:
+            client.send(struct.pack("3I52s", WELCOME, 9, 0xabc, b"9.9.9") + bytes(100))
+            said = run.communicate(timeout=DEADLINE)[1]
+        assert run.returncode == 125
+        assert "is qprof-bpf 9.9.9, which speaks version 9.abc" in said and "use the same version" in said, said
 
 
-@pytest.mark.parametrize("size", [0, 1, 8, 15, 17, 4096])
-def test_header_of_another_size(service, size):
-    header = (hello(service) + bytes(8192))[:size]
-    with Client(service.socket) as client, pidfd_of(os.getpid()) as pidfd:
-        client.say(header, [pidfd])
-        if size:
-            assert "header" in (said := client.refused()) or "options" in said, said
-        else:
-            assert client.hears() == (0, b"")
-
-
-def test_descriptors(service):
-    """None, several, and one that is no pidfd; none of them stays with the service."""
-    before = service.connections()
-    with open("/dev/null", "rb") as null, pidfd_of(os.getpid()) as pidfd:
-        for given in ((), (null.fileno(),), (pidfd, pidfd), (null.fileno(),) * 253):
-            with Client(service.socket) as client:
-                client.say(hello(service), given)
-                assert "pidfd" in client.refused()
-        with Client(service.socket) as client:
-            client.say(hello(service), (pidfd,))
-            assert client.hears()[0] in (WELCOME, REFUSED)
-            client.say(b"what", (null.fileno(),) * 20)  # ends it
-    wait_for(lambda: service.connections() <= before, "the service to close what it was sent")
-
-
-def test_any_bytes(service, folder):
-    """Whatever comes, as the first packet or after the welcome: the service lives, and serves."""
+def test_whatever_it_says(service, folder):
+    """Any bytes, any descriptors, at any time: nobody reads them, and nothing of them stays with the service."""
     chance = random.Random(18)
-    good = hello(service)
     before = service.connections()
-    for number in range(400):
-        with Client(service.socket) as client, started_child() as child, pidfd_of(child) as pidfd:
-            if number % 2:
-                client.say(good, [pidfd])
-                assert client.hears()[0] == WELCOME
-            data = bytearray(good if number % 3 else chance.randbytes(chance.randrange(1, 300)))
-            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                client.say(bytes(data), [pidfd] * chance.randrange(4))
-            if not number % 2:
-                assert client.hears()[0] in (REFUSED, 0)
+    with open("/dev/null", "rb") as null:
+        for number in range(100):
+            with Client(service.socket, program("checkpoints"), "sequence") as client:
+                if number % 2:
+                    assert client.hears()[0] == WELCOME
+                for _ in range(chance.randrange(1, 5)):
+                    client.say(chance.randbytes(chance.randrange(300)), [null.fileno()] * chance.choice([0, 1, 2, 253]))
+                if number % 10 == 1:
+                    assert not client.runs()
+                    assert client.rest()[-1][0] == ACCOUNT
     wait_for(lambda: service.connections() <= before, "the service to let all go")
     run = service.run(folder, program("checkpoints"), "sequence")
     assert step_names(run.profile) == run.truth["steps"]
 
 
-@contextlib.contextmanager
-def started_child():
-    """It waits, as a command does that was not let go."""
-    there, here = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(here)
-        os.read(there, 1)
-        os._exit(0)
-    os.close(there)
-    try:
-        yield child
-    finally:
-        os.close(here)
-        os.waitpid(child, 0)
+def lingering():
+    """A TCP socket that whoever closes it last waits an hour for. And its other end."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+        here = socket.create_connection(door.getsockname())
+        there = door.accept()[0]
+    here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    here.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            here.send(bytes(1 << 16))
+    here.setblocking(True)
+    return here, there
+
+
+def test_descriptors_that_take_long_to_close(service, folder):
+    """Others are served meanwhile, and more connections are closed than wait for that."""
+    before = service.connections()
+    ends = []
+    for when in ("before the welcome", "after it", "while it is served"):
+        with Client(service.socket, program("checkpoints"), "sequence") as client:
+            if when != "before the welcome":
+                assert client.hears()[0] == WELCOME
+            here, there = lingering()
+            ends.append(there)
+            client.say(b"x", [here.fileno()])
+            here.close()  # the message has the last one
+            if when == "while it is served":
+                assert not client.runs()
+        for _ in range(150):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as refused:
+                refused.connect(service.socket)
+        run = service.run(folder, program("checkpoints"), "sequence")
+        assert step_names(run.profile) == run.truth["steps"]
+        assert_nothing_lost(run.profile)
+    wait_for(lambda: service.connections() <= before, "the service to let all go")
+    for end in ends:
+        end.close()
 
 
 def test_exited_process(service):
-    process = subprocess.Popen(["true"])
-    with pidfd_of(process.pid) as pidfd, Client(service.socket) as client:
-        process.wait()
-        client.say(hello(service), [pidfd])
-        assert "no pidfd of a process that runs" in client.refused()
+    os.kill(service.process.pid, signal.SIGSTOP)
+    with Client(service.socket, "/bin/true") as client:
+        assert not client.runs()
+        os.kill(service.process.pid, signal.SIGCONT)
+        assert "the command has ended" in client.refused()
 
 
-def test_whoever_says_nothing_goes(service):
-    with Client(service.socket) as client:
-        assert "nothing was said for five seconds" in client.refused()
+HOLDS = """
+import os, socket, struct, sys
+kinds = []
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connects, connected = os.pipe()
+    child = os.fork()
+    if not child:
+        s.connect(sys.argv[1])
+        os.write(connected, b"c")
+        os.close(connected)
+        sys.stdin.read()
+        os._exit(0)
+    os.read(connects, 1)
+    os.close(connects)
+    os.close(connected)
+    kinds.append((s, struct.unpack_from("I", s.recv(65536))[0]))
+print("welcome", sum(kind == 0x71700003 for _, kind in kinds), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_places_of_a_user(service, folder):
+    """No more than are left for all others."""
+    before = service.connections()
+    holder = subprocess.Popen([*as_user(SOMEBODY), sys.executable, "-c", HOLDS, service.socket, "100"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=CLEAN_ENV)
+    try:
+        assert Lines(holder.stdout).until("welcome").split()[-1] == "64"
+        run = service.run(folder, program("checkpoints"), "sequence")
+        assert step_names(run.profile) == run.truth["steps"]
+    finally:
+        holder.stdin.close()  # its children wait for that, too
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    wait_for(lambda: service.connections() <= before, "the service to let the connections go")
 
 
 FLOODS = """
@@ -540,28 +659,16 @@ def records(packets):
 
 def test_whoever_does_not_read_loses_its_own(service, folder):
     """Its memory at the service is bounded, its losses are counted, and another run loses nothing."""
-    go = os.pipe()
-    child = os.fork()
-    if not child:
-        os.read(go[0], 1)
-        os.execv(program("checkpoints"), ["checkpoints", "rate", "60000"])
     before = memory_of(service.process.pid)
-    with Client(service.socket) as client, pidfd_of(child) as pidfd:
-        client.say(hello(service), [pidfd])
+    with Client(service.socket, program("checkpoints"), "rate", "60000") as client:
         assert client.hears()[0] == WELCOME
-        os.write(go[1], b"g")
-        assert os.waitpid(child, 0)[1] == 0
+        assert client.runs() == 0
         run = service.run(folder, own_copy(folder, "checkpoints"), "sequence")
         # The ring may be half full of the flood yet: what finds no room there is counted.
         missing = len(run.truth["steps"]) - len(rows(run.profile))
         assert quality(run.profile)["lost_checkpoints"] >= missing, quality(run.profile)
         assert memory_of(service.process.pid) - before < 64 * MIB
-        client.say(struct.pack("I", END))
-        packets = []
-        while not packets or packets[-1][0] not in (0, ACCOUNT):
-            packets.append(client.hears())
-    for fd in go:
-        os.close(fd)
+        packets = client.rest()
     assert packets[-1][0] == ACCOUNT
     [lost] = struct.unpack_from("Q", packets[-1][1], 4)
     came = sum(what == WIRE_CHECKPOINT for what, _ in records(packets))

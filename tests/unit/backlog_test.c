@@ -129,10 +129,10 @@ static void test_bounded_and_counted(void **state)
 /* A packet of its own comes after the records, and takes none of those that follow. */
 static void test_packets_of_their_own(void **state)
 {
-	const struct talk_end end = {TALK_END};
+	const struct talk_refused end = {.kind = TALK_REFUSED};
 	const struct ends e = make_ends();
 	struct backlog b = {0};
-	unsigned char packet[64];
+	unsigned char packet[sizeof(end)];
 
 	(void)state;
 	assert_true(backlog_add_packet(&b, &end, sizeof(end)));

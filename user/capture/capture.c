@@ -50,6 +50,11 @@ static int add(const struct capture *c, struct wake *wake, uint32_t events)
 	return epoll_ctl(c->epoll, EPOLL_CTL_ADD, wake->fd, &event) ? -errno : 0;
 }
 
+int capture_add_for(struct capture *c, struct wake *wake, uint32_t events)
+{
+	return add(c, wake, events);
+}
+
 int capture_add(struct capture *c, struct wake *wake)
 {
 	return add(c, wake, EPOLLIN);

@@ -71,6 +71,8 @@ void listeners_close(struct listener **list);
 
 /* The wake stays its owner's, and is removed before it goes. 0, or -errno. */
 int capture_add(struct capture *c, struct wake *wake);
+/* Wakes up at these events of epoll_ctl(2). */
+int capture_add_for(struct capture *c, struct wake *wake, uint32_t events);
 /* Wakes up when the descriptor can be written. */
 int capture_add_for_writing(struct capture *c, struct wake *wake);
 void capture_remove(struct capture *c, struct wake *wake);

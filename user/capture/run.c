@@ -108,8 +108,15 @@ struct engine *run_engine(const struct capture *c)
 /* ---- Prepare ----------------------------------------------------------------------------------
  */
 
+static int ask_source(void *source)
+{
+	return ((struct source *)source)->ask(source);
+}
+
 static int prepare_command(struct run *r)
 {
+	struct source *source = r->capture.options->source;
+	const struct launch_first first = {source ? ask_source : NULL, source};
 	const struct invoker *as = r->options->as_root ? NULL : invoker_get();
 	struct error err = {0};
 	struct hooks hooks;
@@ -122,7 +129,7 @@ static int prepare_command(struct run *r)
 	if (r->options->scope && scope_make(&r->scope, &err))
 		return capture_fail(&r->capture, &err);
 	hooks_prepare(&hooks, r->options->hooks, r->options->recipes, capture_warn, &r->capture);
-	code = launch_prepare(&r->launch, r->options->command, as, &hooks, &err);
+	code = launch_prepare(&r->launch, r->options->command, as, &hooks, &first, &err);
 	hooks_free(&hooks);
 	if (code)
 		return capture_fail(&r->capture, &err);
@@ -295,7 +302,7 @@ static int open_model(struct capture *c)
 	r->profile = profile_new(&config);
 	if (!r->profile)
 		return capture_failf(c, "out of memory");
-	return follow_targets(r) || served_open(c, r->exits[0].fd) ? -1 : 0;
+	return follow_targets(r) || served_open(c, r->launch.first) ? -1 : 0;
 }
 
 /* ---- Records ----------------------------------------------------------------------------------

@@ -5,12 +5,12 @@
 
 enum { ACCOUNT_MS = 10000 /* that a service may take for what it says at the end */ };
 
-int served_open(struct capture *c, int command)
+int served_open(struct capture *c, int asked)
 {
 	struct source *source = c->options->source;
 	struct error err = {0};
 
-	if (!source || !source->open(source, command, &c->info, &err))
+	if (!source || !source->open(source, asked, &c->info, &err))
 		return 0;
 	return capture_fail(c, &err);
 }

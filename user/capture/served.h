@@ -5,9 +5,9 @@
 
 #include "capture/capture.h"
 
-/* Asks the service to serve the command of that pidfd, if the run has one. Before the listeners
- * write to any file: it may refuse. Returns 0 or -1. */
-int served_open(struct capture *c, int command);
+/* Takes the answer of the service, if the run has one; asked: see struct source. Before the
+ * listeners write to any file: it may refuse. Returns 0 or -1. */
+int served_open(struct capture *c, int asked);
 
 /* Reads until the service has told all, or is late. */
 void served_drain(struct capture *c);

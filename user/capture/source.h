@@ -3,8 +3,8 @@
  * source.h - where the records of a run come from if not from an engine of its own: a service that
  * has one, and serves the command's tree as a job.
  *
- * Life: open -> (the command is let go) -> read ... -> finish -> read until `ended` -> close. All
- * on one thread. What a source does not say, capture.c asks the engine for.
+ * Life: ask -> open -> (the command is let go) -> read ... -> finish -> read until `ended` ->
+ * close. All on one thread. What a source does not say, capture.c asks the engine for.
  */
 #ifndef QPROF_SOURCE_H
 #define QPROF_SOURCE_H
@@ -27,9 +27,12 @@ struct source_account {
 };
 
 struct source {
-	/* Asks for a job of the command, which waits for its exec. Fills in the backends of *info,
-	 * whose texts live as long as the source. Returns 0, or -1 and *err. */
-	int (*open)(struct source *s, int command, struct run_info *info, struct error *err);
+	/* In the process of the command, which waits for its exec: asks for a job of it. Returns 0
+	 * or an errno. */
+	int (*ask)(struct source *s);
+	/* Takes the answer. asked: what ask() returned. Fills in the backends of *info, whose texts
+	 * live as long as the source. Returns 0, or -1 and *err. */
+	int (*open)(struct source *s, int asked, struct run_info *info, struct error *err);
 	/* Hands out some records, in order, as rings_read() does, and returns as it does. */
 	int (*read)(struct source *s, int (*record)(void *context, const struct wire_header *h),
 		    void *context);

@@ -11,6 +11,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void do_first(const struct launch_first *first, int failed)
+{
+	const int err = first->call ? first->call(first->context) : 0;
+
+	if (first->call && (write(failed, &err, sizeof(err)) != sizeof(err) || err))
+		_exit(125);
+}
+
+static int first_result(const struct launch_first *first, int failed)
+{
+	int err = 0;
+	ssize_t n;
+
+	if (!first->call)
+		return 0;
+	do
+		n = read(failed, &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(err) ? err : EPIPE;
+}
+
 /* In the child: waits to be let go, becomes the user, execs. If it cannot, sends the errno. */
 static void __attribute__((noreturn)) become_command(char *const *argv, const struct invoker *as,
 						     const struct hooks *hooks, int go, int failed)
@@ -33,7 +54,7 @@ static void __attribute__((noreturn)) become_command(char *const *argv, const st
 }
 
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   const struct hooks *hooks, struct error *err)
+		   const struct hooks *hooks, const struct launch_first *first, struct error *err)
 {
 	int go[2], failed[2];
 
@@ -48,14 +69,17 @@ int launch_prepare(struct launch *launch, char *const *argv, const struct invoke
 	if (!launch->pid) {
 		close(go[1]);
 		close(failed[0]);
+		do_first(first, failed[1]);
 		become_command(argv, as, hooks, go[0], failed[1]);
 	}
 	close(go[0]);
 	close(failed[1]);
 	launch->go = go[1];
 	launch->failed = failed[0];
-	if (launch->pid > 0)
+	if (launch->pid > 0) {
+		launch->first = first_result(first, failed[0]);
 		return 0;
+	}
 	close(launch->go);
 	close(launch->failed);
 	return error_set(err, "cannot fork: %s", strerror(errno));

@@ -13,8 +13,15 @@
 #include "kernel/hooks.h"
 #include "base/invoker.h"
 
+/* What the child does first of all, in its own name: call may be NULL. Returns 0 or an errno. */
+struct launch_first {
+	int (*call)(void *context);
+	void *context;
+};
+
 struct launch {
 	pid_t pid;
+	int first;  /* what launch_first returned; unless that is 0, it has exited */
 	int go;	    /* written to let it go */
 	int failed; /* the errno of exec is read from here; a successful exec closes it */
 	bool went;  /* it was let go */
@@ -22,10 +29,10 @@ struct launch {
 
 /*
  * Forks the child, which waits. as: the user that it becomes, or NULL. hooks: variables for its
- * environment. Returns 0, or -1 and *err.
+ * environment. Waits for what it does first. Returns 0, or -1 and *err.
  */
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   const struct hooks *hooks, struct error *err);
+		   const struct hooks *hooks, const struct launch_first *first, struct error *err);
 
 /*
  * Lets the child exec. `failed` can be read once it has, or cannot. Answer what it asks for until

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "service/caller.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "kernel/pids.h"
+#include "kernel/procfs.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* from 6.5 on */
+#endif
 
 /* What /proc/PID/status says of a process's rights. */
 struct rights {
@@ -85,19 +93,50 @@ static bool is_own(const struct ucred *caller, uint32_t tgid)
 	       is_dumpable(tgid, caller->uid) && is_in_our_user_namespace(tgid);
 }
 
+/*
+ * Before 6.5 the kernel tells no more than a number, which by now may be that of another process.
+ * That is of the same user, or caller_owns() refuses it.
+ */
+int caller_of(int connection, struct ucred *caller)
+{
+	socklen_t size = sizeof(*caller);
+	int pidfd;
+
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, caller, &size))
+		return -errno;
+	size = sizeof(pidfd);
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size)) {
+		if (errno != ENOPROTOOPT)
+			return -errno;
+		log_verbose("process %d is looked up by its number: the kernel has no SO_PEERPIDFD",
+			    (int)caller->pid);
+		pidfd = pidfd_open(caller->pid, 0);
+	}
+	return pidfd < 0 ? -errno : pidfd;
+}
+
 int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err)
 {
 	const pid_t pid = pids_of(pidfd);
+	bool is_theirs, has_begun;
 
 	if (!pid)
-		return error_set(err, "what was sent is no pidfd of a process that runs and that "
-				      "the service can see");
+		return error_set(err, "the command has ended, or is in a pid namespace that the "
+				      "service does not see");
 	*tgid = (uint32_t)pid;
+	is_theirs = is_own(caller, *tgid);
+	has_begun = procfs_has_executed(pid);
 	/* Asked again at the end: then it is this process that was looked at. */
-	if (is_own(caller, *tgid) && pids_of(pidfd) == pid)
-		return 0;
-	return error_set(err,
-			 "process %d is not yours: it must run with your user and group alone, "
-			 "without capabilities, in the service's user namespace",
-			 (int)pid);
+	if (!is_theirs || pids_of(pidfd) != pid)
+		return error_set(
+			err,
+			"process %d is not yours: it must run with your user and group alone, "
+			"without capabilities, in the service's user namespace",
+			(int)pid);
+	if (has_begun)
+		return error_set(err,
+				 "process %d runs a program already: a command is served from its "
+				 "exec on",
+				 (int)pid);
+	return 0;
 }

@@ -9,10 +9,14 @@
 
 #include "base/error.h"
 
+/* Returns a pidfd of the process that has connected, or -errno. Sets *caller to what it was then.
+ */
+int caller_of(int connection, struct ucred *caller);
+
 /*
- * Sets *tgid to the number in our /proc of the process of a descriptor that somebody sent, who is
- * `caller`. Returns 0; or -1 and *err, a sentence for the caller: it is no pidfd, the process is
- * gone or is not seen from here, or it is not the caller's own.
+ * Sets *tgid to the number in our /proc of the process of that pidfd. Returns 0; or -1 and *err, a
+ * sentence for the caller: the process is gone or is not seen from here, it is not the caller's
+ * own, or it does not wait for its exec.
  */
 int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err);
 

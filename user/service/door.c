@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "service/undertaker.h"
+
 enum { FIRST_PASSED = 3 /* SD_LISTEN_FDS_START: sd_listen_fds(3) */ };
 
 /* The service manager has opened the socket that it starts us for. Returns -1 if it has not. */
@@ -90,7 +92,11 @@ int door_open(struct door *d, const char *path, struct error *err)
 
 void door_close(struct door *d)
 {
-	if (d->fd >= 0)
+	/* Connections that nobody has let in go with it. The manager has one that it passed, too.
+	 */
+	if (d->fd >= 0 && d->own)
+		undertaker_take(d->fd);
+	else if (d->fd >= 0)
 		close(d->fd);
 	if (d->own)
 		unlink(d->path);

@@ -76,14 +76,13 @@ static void subtract(struct wire_usage *usage, const struct wire_usage *less)
  * launcher's part, which a run leaves out. */
 static void leave_out_launcher(struct guest *g, struct wire_header *h, struct wire_usage *usage)
 {
-	if (h->tgid != g->root)
+	if (h->tgid != g->root || h->started_ns != g->started_ns)
 		return;
 	if (!g->has_base && h->kind == WIRE_EXEC) {
 		g->base = *usage;
-		g->root_started_ns = h->started_ns;
 		g->has_base = true;
 	}
-	if (g->has_base && h->started_ns == g->root_started_ns)
+	if (g->has_base)
 		subtract(usage, &g->base);
 }
 
@@ -118,8 +117,9 @@ static bool tell_name(struct guest *g, const struct wire_checkpoint *c, const ch
 	return tell_site(g, c->site, name, room);
 }
 
-void guest_tell(struct guest *g, const struct wire_header *h, const char *site, size_t room)
+void guest_tell(struct guest *g, const struct wire_header *h, const char *site)
 {
+	size_t room = g->room;
 	static union {
 		struct wire_header h;
 		struct wire_process process;
@@ -138,7 +138,7 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site, 
 	if (h->kind == WIRE_CHECKPOINT) {
 		leave_out_launcher(g, &copy.h, &copy.checkpoint.own.usage);
 		if (copy.checkpoint.what == WIRE_FINISH) {
-			g->finished = true;
+			g->finished_ns = h->time_ns;
 			room = SIZE_MAX; /* there is one */
 		}
 		if (!tell_name(g, &copy.checkpoint, site, room)) {

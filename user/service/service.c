@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An audit serves runs: each has a connection and a job. What comes from a connection is a few
- * numbers of fixed size and a pidfd, and nothing else is read of it. A user has shares of the
- * connections and of the memory for records that wait: no more than are left for all others.
+ * An audit serves runs: each has a connection and a job. Nothing that comes from a connection is
+ * read: see talk.h. A user has shares of the connections and of the memory for records that wait:
+ * no more than are left for all others.
  */
 #include "service/service.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "kernel/procfs.h"
 #include "service/caller.h"
 #include "service/door.h"
 #include "service/guest.h"
+#include "service/undertaker.h"
 
 enum {
-	GUESTS = 128,		    /* at a time */
-	GUEST_BYTES = 32 << 20,	    /* that wait for one */
-	ALL_BYTES = 256 << 20,	    /* that wait for all */
-	COME_AT_ONCE = 16,	    /* others have their turn */
-	HELLO_NS = 5 * 1000000000L, /* to say what it wants */
+	GUESTS = 128,		/* at a time */
+	GUEST_BYTES = 32 << 20, /* that wait for one */
+	ALL_BYTES = 64 << 20,	/* that wait for all */
+	COME_AT_ONCE = 16,	/* others have their turn */
+	LOOK_S = 5,
 };
+
+#define SECOND_NS 1000000000ull
+/* For a command to begin; and when the job is over, for the run to ask for the account, and to take
+ * it. */
+#define PATIENCE_NS (60 * SECOND_NS)
 
 struct service {
 	struct listener listener; /* first: see service_of() */
@@ -31,7 +40,8 @@ struct service {
 	struct door door;
 	struct wake comes, late;
 	struct guest *guests;
-	size_t n, bytes; /* of all guests */
+	size_t n, bytes;    /* of all guests */
+	uint64_t newest_ns; /* of a record that was told */
 	struct guest *of_job[WIRE_MAX_JOBS];
 };
 
@@ -53,41 +63,56 @@ static bool has_place(const struct service *s, uid_t uid)
 	return s->n < GUESTS && (!uid || own < GUESTS - s->n);
 }
 
-/* Returns how many bytes may wait for the guest. */
+/* Returns by how many bytes the backlog of the guest may grow. */
 static size_t room_of(const struct service *s, const struct guest *guest)
 {
-	size_t own = 0, left = ALL_BYTES > s->bytes ? ALL_BYTES - s->bytes : 0;
+	size_t own = 0, left = ALL_BYTES > s->bytes ? ALL_BYTES - s->bytes : 0, room;
 
 	for (const struct guest *g = s->guests; g; g = g->next)
 		own += g->caller.uid == guest->caller.uid ? g->backlog.bytes : 0;
+	room = guest->backlog.bytes < GUEST_BYTES ? GUEST_BYTES - guest->backlog.bytes : 0;
 	if (own >= left)
 		return 0;
-	return guest->backlog.bytes < GUEST_BYTES ? GUEST_BYTES - guest->backlog.bytes : 0;
+	return room < left - own ? room : left - own;
+}
+
+/* Once for all records of a batch. */
+static void share_out(struct service *s)
+{
+	s->bytes = 0;
+	for (const struct guest *g = s->guests; g; g = g->next)
+		s->bytes += g->backlog.bytes;
+	for (struct guest *g = s->guests; g; g = g->next)
+		g->room = s->bytes ? room_of(s, g) : GUEST_BYTES;
 }
 
 /* ---- A guest's life ---------------------------------------------------------------------------
  */
 
-/* Its command goes on, and its job is one of the audit like others. */
-static void end_serving(struct service *s, struct guest *g)
+/* The number of its job is another's from now on. */
+static void forget_job(struct service *s, struct guest *g)
 {
 	if (!g->job)
 		return;
-	if (!g->is_over)
-		engine_stop_serving(s->capture->engine, g->job, g->root, g->started_ns);
-	if (s->of_job[g->job] == g)
-		s->of_job[g->job] = NULL;
+	s->of_job[g->job] = NULL;
 	s->capture->hurried--;
 	g->job = 0;
 }
 
-static void stop_waiting(struct service *s, struct guest *g)
+/* Its command goes on, and its job is one of the audit like others. */
+static void end_serving(struct service *s, struct guest *g)
 {
-	if (!g->waits)
+	if (g->job && s->capture->engine)
+		engine_stop_serving(s->capture->engine, g->job, g->root, g->started_ns);
+	forget_job(s, g);
+}
+
+static void set_state(struct guest *g, enum guest_state state)
+{
+	if (g->state == state)
 		return;
-	capture_remove(s->capture, &g->takes);
-	close(g->takes.fd);
-	g->waits = false;
+	g->state = state;
+	g->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 }
 
 static void close_guest(struct service *s, struct guest **at)
@@ -96,42 +121,54 @@ static void close_guest(struct service *s, struct guest **at)
 
 	*at = g->next;
 	end_serving(s, g);
-	stop_waiting(s, g);
-	capture_remove(s->capture, &g->talks);
-	close(g->talks.fd);
+	if (g->watched)
+		capture_remove(s->capture, &g->talks);
+	undertaker_take(g->talks.fd);
 	backlog_free(&g->backlog);
 	s->n--;
 	free(g);
 }
 
-/* Sends what it takes. When it takes no more, its socket wakes us up when it does again. */
-static void send_to(struct service *s, struct guest *g)
+static void send_to(struct guest *g)
 {
 	const int rest = backlog_send(&g->backlog, g->talks.fd);
 
 	if (rest < 0 || (!rest && g->state == GUEST_LEAVES))
 		g->state = GUEST_GONE;
-	if (rest <= 0) {
-		stop_waiting(s, g);
+}
+
+/* Wakes us up when it ends, and if it took not all, when it takes more. That it has gone does so in
+ * any case. */
+static void watch(struct service *s, struct guest *g)
+{
+	const uint32_t events =
+		(g->state == GUEST_SERVED ? EPOLLRDHUP : 0u) | (g->backlog.first ? EPOLLOUT : 0u);
+
+	if (g->watched && g->events == events)
 		return;
-	}
-	if (g->waits)
-		return;
-	/* The same descriptor cannot be waited for twice. */
-	g->takes.fd = dup(g->talks.fd);
-	if (g->takes.fd >= 0 && !capture_add_for_writing(s->capture, &g->takes))
-		g->waits = true;
-	else if (g->takes.fd >= 0)
-		close(g->takes.fd);
+	if (g->watched)
+		capture_remove(s->capture, &g->talks);
+	g->events = events;
+	g->watched = !capture_add_for(s->capture, &g->talks, events);
+	if (!g->watched)
+		g->state = GUEST_GONE;
 }
 
 /* All is sent in batch(), which follows each wake-up. */
-static void takes_again(struct wake *wake)
+static void talks(struct wake *wake)
 {
-	(void)wake;
+	struct guest *g = wake->context;
+	struct pollfd event = {.fd = wake->fd, .events = POLLRDHUP};
+
+	if (poll(&event, 1, 0) <= 0)
+		return;
+	if (event.revents & (POLLHUP | POLLERR))
+		g->state = GUEST_GONE;
+	else if (event.revents & POLLRDHUP && g->state == GUEST_SERVED)
+		set_state(g, GUEST_ENDS);
 }
 
-/* ---- What it says -----------------------------------------------------------------------------
+/* ---- Coming -----------------------------------------------------------------------------------
  */
 
 static void welcome(struct service *s, struct guest *g)
@@ -146,7 +183,9 @@ static void welcome(struct service *s, struct guest *g)
 		g->state = GUEST_GONE;
 		return;
 	}
-	packet->kind = TALK_WELCOME;
+	packet->is = (struct talk_version){
+		.kind = TALK_WELCOME, .version = TALK_VERSION, .layout = TALK_LAYOUT};
+	strncpy(packet->is.release, QPROF_VERSION, sizeof(packet->is.release) - 1);
 	packet->n_notes = (uint32_t)n;
 	for (size_t i = 0; i < n; i++)
 		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
@@ -179,131 +218,43 @@ static const char *why_no_job(int err)
 	}
 }
 
+/* Asks for a job, and looks again whose it is: what has a number may be another by now. */
+static int take_job(struct service *s, struct guest *g, int pidfd, struct error *err)
+{
+	const uint32_t uid = g->caller.uid;
+	uint32_t again;
+	int code;
+
+	if (caller_owns(&g->caller, pidfd, &g->root, err))
+		return -1;
+	code = engine_serve(s->capture->engine, g->root, uid, &g->job, &g->started_ns);
+	if (code) {
+		g->job = 0;
+		return error_set(err, "%s", why_no_job(code));
+	}
+	s->of_job[g->job] = g;
+	s->capture->hurried++;
+	if (!caller_owns(&g->caller, pidfd, &again, err) &&
+	    procfs_is_still((pid_t)g->root, g->started_ns))
+		return 0;
+	end_serving(s, g);
+	return err->text[0] ? -1 : error_set(err, "the command has ended");
+}
+
 static void begin_serving(struct service *s, struct guest *g, int pidfd)
 {
 	struct error err = {0};
-	uint32_t job;
-	int code;
 
-	if (caller_owns(&g->caller, pidfd, &g->root, &err)) {
+	g->at_begin = guest_counted(s->capture);
+	g->begin_ns = clock_ns(CLOCK_MONOTONIC);
+	g->until_ns = g->begin_ns + PATIENCE_NS;
+	if (take_job(s, g, pidfd, &err)) {
 		guest_refuse(g, err.text);
 		return;
 	}
-	g->at_begin = guest_counted(s->capture);
-	g->begin_ns = clock_ns(CLOCK_MONOTONIC);
-	code = engine_serve(s->capture->engine, g->root, g->caller.uid, &job, &g->started_ns);
-	if (code) {
-		guest_refuse(g, why_no_job(code));
-		return;
-	}
-	g->job = job;
-	s->of_job[job] = g;
-	s->capture->hurried++;
-	g->state = GUEST_SERVED;
 	welcome(s, g);
-	log_verbose("serves process %u of user %u as job %u", g->root, g->caller.uid, job);
+	log_verbose("serves process %u of user %u as job %u", g->root, g->caller.uid, g->job);
 }
-
-static void refuse_version(struct guest *g, const struct talk_hello *hello)
-{
-	char why[sizeof(((struct talk_refused *)0)->why)];
-
-	snprintf(
-		why, sizeof(why),
-		"the service is qprof-bpf %s, which speaks version %u.%x of its protocol, and this "
-		"program speaks %u.%x: use the same version of qprof-bpf",
-		QPROF_VERSION, (unsigned int)TALK_VERSION, TALK_LAYOUT, hello->version,
-		hello->layout);
-	guest_refuse(g, why);
-}
-
-static void greet(struct service *s, struct guest *g, const struct talk_hello *hello, size_t size,
-		  int pidfd)
-{
-	if (size < sizeof(*hello) || hello->kind != TALK_HELLO)
-		guest_refuse(g, "that is not how a run begins: no header of the right size");
-	else if (hello->version != TALK_VERSION || hello->layout != TALK_LAYOUT)
-		refuse_version(g, hello);
-	else if (size != sizeof(*hello) || hello->options)
-		guest_refuse(g, "the service does not know these options");
-	else if (pidfd < 0)
-		guest_refuse(g, "there is no pidfd of the command, or more than one descriptor");
-	else
-		begin_serving(s, g, pidfd);
-}
-
-/* The descriptor of a message; -1 unless it is one. What there was no room for, the kernel has
- * closed. */
-static int only_descriptor(struct msghdr *msg)
-{
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fds[2]; /* the room for one has room for two */
-	size_t n;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return -1;
-	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(*fds);
-	memcpy(fds, CMSG_DATA(c), n * sizeof(*fds));
-	if (n == 1 && !(msg->msg_flags & MSG_CTRUNC))
-		return fds[0];
-	for (size_t i = 0; i < n; i++)
-		close(fds[i]);
-	return -1;
-}
-
-static void hear_hello(struct service *s, struct guest *g)
-{
-	struct talk_hello hello = {0};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec at = {&hello, sizeof(hello)};
-	struct msghdr msg = {.msg_iov = &at,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	const ssize_t n = recvmsg(g->talks.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	int pidfd;
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		g->state = GUEST_GONE;
-		return;
-	}
-	pidfd = only_descriptor(&msg);
-	greet(s, g, &hello, (size_t)n, pidfd);
-	if (pidfd >= 0)
-		close(pidfd);
-}
-
-/* Without room for descriptors: the kernel closes those that it sends. */
-static void hear_end(struct guest *g)
-{
-	struct talk_end end = {0};
-	const ssize_t n = recv(g->talks.fd, &end, sizeof(end), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n == sizeof(end) && end.kind == TALK_END && g->state == GUEST_SERVED)
-		g->state = GUEST_ENDS;
-	else
-		g->state = GUEST_GONE; /* it has gone, or says what no run says */
-}
-
-static void talks(struct wake *wake)
-{
-	struct guest *g = wake->context;
-
-	if (g->state == GUEST_CAME)
-		hear_hello(g->service, g);
-	else
-		hear_end(g);
-}
-
-/* ---- Coming -----------------------------------------------------------------------------------
- */
 
 static void refuse_at_door(int fd, const char *why)
 {
@@ -311,40 +262,33 @@ static void refuse_at_door(int fd, const char *why)
 
 	strncpy(packet.why, why, sizeof(packet.why) - 1);
 	send(fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
+	undertaker_take(fd);
 }
 
 static void let_in(struct service *s, int fd)
 {
-	struct ucred caller = {0};
-	socklen_t size = sizeof(caller);
 	struct guest *g = NULL;
+	struct ucred caller;
+	const int pidfd = caller_of(fd, &caller);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &caller, &size)) {
-		close(fd);
-		return;
-	}
-	if (has_place(s, caller.uid))
+	if (pidfd >= 0 && has_place(s, caller.uid))
 		g = calloc(1, sizeof(*g));
 	if (!g) {
-		refuse_at_door(fd, "the service has too many runs, or you have as many as are left "
-				   "for all others: wait for one to end");
-		return;
+		refuse_at_door(fd, pidfd < 0 ? "the command has ended"
+					     : "the service has too many runs, or you have as many "
+					       "as are left for all others: wait for one to end");
+	} else {
+		g->service = s;
+		g->caller = caller;
+		g->talks = (struct wake){fd, talks, g};
+		g->next = s->guests;
+		s->guests = g;
+		if (!s->n++)
+			timer_set(s->late.fd, LOOK_S * SECOND_NS);
+		begin_serving(s, g, pidfd);
 	}
-	g->service = s;
-	g->caller = caller;
-	g->came_ns = clock_ns(CLOCK_MONOTONIC);
-	g->talks = (struct wake){fd, talks, g};
-	g->takes = (struct wake){-1, takes_again, g};
-	if (capture_add(s->capture, &g->talks)) {
-		close(fd);
-		free(g);
-		return;
-	}
-	g->next = s->guests;
-	s->guests = g;
-	if (!s->n++)
-		timer_set(s->late.fd, HELLO_NS);
+	if (pidfd >= 0)
+		close(pidfd);
 }
 
 static void somebody_comes(struct wake *wake)
@@ -360,18 +304,29 @@ static void somebody_comes(struct wake *wake)
 	}
 }
 
-/* Whoever says nothing takes a place from others. */
-static void hello_is_late(struct wake *wake)
+/* It takes a place from others. */
+static void give_up(struct service *s, struct guest *g)
+{
+	log_verbose("closes the run of process %u of user %u: it does not go on", g->root,
+		    g->caller.uid);
+	if (g->state == GUEST_ENDS)
+		guest_tell_account(g, s->capture, true);
+	else
+		g->state = GUEST_GONE;
+	g->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+}
+
+static void look_for_late(struct wake *wake)
 {
 	struct service *s = wake->context;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	timer_clear(wake->fd);
 	for (struct guest *g = s->guests; g; g = g->next)
-		if (g->state == GUEST_CAME && now - g->came_ns >= HELLO_NS)
-			guest_refuse(g, "nothing was said for five seconds");
+		if (g->until_ns && now >= g->until_ns)
+			give_up(s, g);
 	if (s->guests)
-		timer_set(s->late.fd, HELLO_NS);
+		timer_set(s->late.fd, LOOK_S * SECOND_NS);
 }
 
 /* ---- The listener -----------------------------------------------------------------------------
@@ -380,8 +335,12 @@ static void hello_is_late(struct wake *wake)
 static int prepare(struct listener *l, struct capture *c, struct error *err)
 {
 	struct service *s = service_of(l);
+	int code;
 
 	s->capture = c;
+	code = undertaker_begin();
+	if (code)
+		return error_set(err, "cannot start a child process: %s", strerror(-code));
 	return door_open(&s->door, s->path, err);
 }
 
@@ -389,7 +348,7 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 {
 	struct service *s = service_of(l);
 
-	s->late = (struct wake){timer_new(), hello_is_late, s};
+	s->late = (struct wake){timer_new(), look_for_late, s};
 	if (s->late.fd < 0 || capture_add(c, &s->late))
 		return error_set(err, "cannot set up a timer: %s", strerror(errno));
 	return 0;
@@ -402,37 +361,39 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 	const bool named = h->kind == WIRE_CHECKPOINT;
 	size_t before;
 
+	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (!h->job || !g)
 		return;
 	before = g->backlog.bytes;
 	guest_tell(g, h,
 		   named ? capture_site_name(s->capture, ((const struct wire_checkpoint *)h)->site)
-			 : NULL,
-		   room_of(s, g));
-	s->bytes += g->backlog.bytes - before;
+			 : NULL);
+	before = g->backlog.bytes - before;
+	g->room -= before < g->room ? before : g->room;
+	if (g->has_base && g->state == GUEST_SERVED)
+		g->until_ns = 0;
 	if (!news->job_is_over)
 		return;
-	g->is_over = true;
-	s->of_job[h->job] = NULL;
+	g->finished_ns = h->time_ns;
+	g->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	forget_job(s, g);
 }
 
-/* It has WIRE_FINISH come, once; and when it has, and no record is queued, says the account. */
+/* Returns true if nothing of the job is queued any more, however many records others have. */
+static bool has_all(const struct service *s, const struct guest *g)
+{
+	return g->finished_ns &&
+	       (!capture_is_behind(s->capture) || s->newest_ns > g->finished_ns + SECOND_NS);
+}
+
+/* It has WIRE_FINISH come, once; and when it has, says the account. */
 static void end(struct service *s, struct guest *g)
 {
-	if (capture_is_behind(s->capture))
-		return;
-	if (g->finished || g->is_over)
-		guest_tell_account(g, s->capture, false);
-	else if (!g->asked)
+	if (!g->asked && g->job)
 		g->asked =
 			!engine_milestone(s->capture->engine, g->root, WIRE_FINISH, true, g->job);
-}
-
-static void count_bytes(struct service *s)
-{
-	s->bytes = 0;
-	for (const struct guest *g = s->guests; g; g = g->next)
-		s->bytes += g->backlog.bytes;
+	if (has_all(s, g))
+		guest_tell_account(g, s->capture, false);
 }
 
 static void batch(struct listener *l)
@@ -454,13 +415,15 @@ static void batch(struct listener *l)
 		if (g->state == GUEST_LEAVES)
 			end_serving(s, g);
 		if (g->state != GUEST_GONE && g->backlog.first)
-			send_to(s, g);
+			send_to(g);
+		if (g->state != GUEST_GONE)
+			watch(s, g);
 		if (g->state == GUEST_GONE)
 			close_guest(s, at);
 		else
 			at = &g->next;
 	}
-	count_bytes(s);
+	share_out(s);
 }
 
 /* The audit ends, and has ended all jobs: what a run lacks from now on is said. */
@@ -471,7 +434,7 @@ static void finish(struct listener *l)
 	for (struct guest *g = s->guests; g; g = g->next) {
 		if (g->state == GUEST_SERVED || g->state == GUEST_ENDS)
 			guest_tell_account(g, s->capture, g->state == GUEST_SERVED);
-		send_to(s, g);
+		send_to(g);
 	}
 }
 
@@ -479,13 +442,12 @@ static void close_service(struct listener *l)
 {
 	struct service *s = service_of(l);
 
-	while (s->guests) {
-		s->guests->is_over |= !s->capture->engine;
+	while (s->guests)
 		close_guest(s, &s->guests);
-	}
 	if (s->late.fd >= 0)
 		close(s->late.fd);
 	door_close(&s->door);
+	undertaker_end();
 	free(s);
 }
 

@@ -60,50 +60,35 @@ static int cannot_reach(const struct served *s, int code, struct error *err)
 				 "you may not use the service at '%s': its group may; ask the "
 				 "administrator, or run this with sudo",
 				 s->path);
+	case ENAMETOOLONG:
+		return error_set(err, "--service %s: the path of a socket has at most %zu bytes",
+				 s->path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	default:
 		return error_set(err, "cannot reach the service at '%s': %s", s->path,
 				 strerror(code));
 	}
 }
 
-static int reach(struct served *s, struct error *err)
+/* The socket is the run's, and stays so: the command's own is closed at its exec. */
+static int ask(struct source *source)
 {
+	const struct served *s = served_of(source);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
 
 	if (strlen(s->path) >= sizeof(address.sun_path))
-		return error_set(err, "--service %s: the path of a socket has at most %zu bytes",
-				 s->path, sizeof(address.sun_path) - 1);
-	memcpy(address.sun_path, s->path, strlen(s->path) + 1);
-	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (s->source.fd < 0)
-		return error_set(err, "cannot make a socket: %s", strerror(errno));
-	setsockopt(s->source.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(s->source.fd, (struct sockaddr *)&address, sizeof(address)))
-		return cannot_reach(s, errno, err);
-	return 0;
+		return ENAMETOOLONG;
+	memcpy(address.sun_path, s->path, strlen(s->path));
+	return connect(source->fd, (struct sockaddr *)&address, sizeof(address)) ? errno : 0;
 }
 
-/* A refusal at the door leaves this unread: then its sentence is what is to be said. */
-static void say_hello(const struct served *s, int command)
+static int make_socket(void)
 {
-	struct talk_hello hello = {
-		.kind = TALK_HELLO, .version = TALK_VERSION, .layout = TALK_LAYOUT};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec at = {&hello, sizeof(hello)};
-	struct msghdr msg = {.msg_iov = &at,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &command, sizeof(int));
-	(void)!sendmsg(s->source.fd, &msg, MSG_NOSIGNAL);
+	if (fd >= 0) /* of connect(2), too */
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	return fd;
 }
 
 /* Returns the size of the next packet; 0 at the end; -EAGAIN, or another -errno. */
@@ -164,18 +149,40 @@ static void take_welcome(struct served *s, struct run_info *info)
 	info->backend_oom_kills = text_or_null(w->oom_kills, TALK_BACKEND_MAX);
 }
 
-static int open_served(struct source *source, int command, struct run_info *info, struct error *err)
+static int refuse_version(const struct served *s, struct error *err)
+{
+	struct talk_version is;
+
+	memcpy(&is, s->packet, sizeof(is));
+	return error_set(err,
+			 "the service at '%s' is qprof-bpf %s, which speaks version %u.%x of its "
+			 "protocol, and this program speaks %u.%x: use the same version of "
+			 "qprof-bpf",
+			 s->path, text_or_null(is.release, sizeof(is.release)), is.version,
+			 is.layout, (unsigned int)TALK_VERSION, TALK_LAYOUT);
+}
+
+static bool is_our_version(const struct served *s, ssize_t size)
+{
+	const struct talk_version *is = (const struct talk_version *)s->packet;
+
+	return size == sizeof(struct talk_welcome) && is->version == TALK_VERSION &&
+	       is->layout == TALK_LAYOUT;
+}
+
+static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
 {
 	struct served *s = served_of(source);
 	ssize_t size;
 
-	if (reach(s, err))
-		return -1;
-	say_hello(s, command);
+	if (asked)
+		return cannot_reach(s, asked, err);
 	size = await_answer(s);
 	if (size == -ETIMEDOUT)
 		return error_set(err, "the service at '%s' does not answer", s->path);
-	if (size == sizeof(struct talk_welcome) && kind_of(s, size) == TALK_WELCOME) {
+	if (size >= (ssize_t)sizeof(struct talk_version) && kind_of(s, size) == TALK_WELCOME) {
+		if (!is_our_version(s, size))
+			return refuse_version(s, err);
 		take_welcome(s, info);
 		return 0;
 	}
@@ -340,10 +347,8 @@ static const char *site_name(const struct source *source, uint32_t site)
 
 static void finish(struct source *source)
 {
-	const struct talk_end end = {.kind = TALK_END};
-
 	if (!source->ended)
-		(void)!send(source->fd, &end, sizeof(end), MSG_NOSIGNAL);
+		shutdown(source->fd, SHUT_WR);
 }
 
 static size_t notes(const struct source *source, const char **texts, size_t max)
@@ -388,13 +393,14 @@ struct source *service_source_new(const char *path, bool curves)
 	s->path = path;
 	s->curves = curves;
 	s->source = (struct source){
+		.ask = ask,
 		.open = open_served,
 		.read = read_served,
 		.site_name = site_name,
 		.finish = finish,
 		.notes = notes,
 		.close = close_served,
-		.fd = -1,
+		.fd = make_socket(),
 	};
 	return &s->source;
 }

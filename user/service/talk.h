@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * talk.h - what a run and the service say to each other, over a Unix socket of packets
- * (SOCK_SEQPACKET): a packet comes whole or not at all.
+ * talk.h - what the service says to a run, over a Unix socket of packets (SOCK_SEQPACKET): a packet
+ * comes whole or not at all.
  *
- *	run      TALK_HELLO, with a pidfd of the command, which waits
+ *	run      its command, which waits for its exec, connects: that asks for a job of it
  *	service  TALK_WELCOME; or TALK_REFUSED, and closes
  *	service  TALK_RECORDS ...
- *	run      TALK_END: it wants WIRE_FINISH, and the account
+ *	run      shuts its side down: it wants WIRE_FINISH, and the account
  *	service  TALK_RECORDS ..., TALK_ACCOUNT, and closes
  *
- * Each packet begins with an enum talk_kind. What a run says is of a fixed size.
+ * A run says nothing, and the service reads nothing. Who connects, the kernel says. Each packet
+ * begins with an enum talk_kind, and TALK_WELCOME, in all versions, as struct talk_version.
  */
 #ifndef QPROF_TALK_H
 #define QPROF_TALK_H
@@ -22,7 +23,7 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 1,
+	TALK_VERSION = 2,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,
@@ -31,8 +32,6 @@ enum {
 };
 
 enum talk_kind {
-	TALK_HELLO = 0x71700001,
-	TALK_END = 0x71700002,
 	TALK_WELCOME = 0x71700003,
 	TALK_REFUSED = 0x71700004,
 	TALK_RECORDS = 0x71700005,
@@ -45,20 +44,16 @@ enum talk_kind {
 		    2053 * sizeof(struct wire_quality) + 4099 * sizeof(struct wire_ending) +       \
 		    8209 * sizeof(struct wire_gpu)))
 
-struct talk_hello {
+struct talk_version {
 	uint32_t kind;
 	uint32_t version; /* TALK_VERSION */
 	uint32_t layout;  /* TALK_LAYOUT */
-	uint32_t options; /* none so far: 0 */
-};
-
-struct talk_end {
-	uint32_t kind;
+	char release[52]; /* of qprof-bpf; ends in NUL */
 };
 
 /* Texts end in NUL. "" is none. */
 struct talk_welcome {
-	uint32_t kind;
+	struct talk_version is;
 	uint32_t n_notes;
 	char rss[TALK_BACKEND_MAX], io_calls[TALK_BACKEND_MAX], io_storage[TALK_BACKEND_MAX];
 	char checkpoints[TALK_BACKEND_MAX], oom_kills[TALK_BACKEND_MAX];

@@ -15,7 +15,6 @@
 #include "capture/limits.h"
 #include "capture/served.h"
 #include "kernel/cpu_limit.h"
-#include "kernel/launch.h"
 #include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
 #include "kernel/mount_paths.h"
@@ -108,15 +107,9 @@ struct engine *run_engine(const struct capture *c)
 /* ---- Prepare ----------------------------------------------------------------------------------
  */
 
-static int ask_source(void *source)
-{
-	return ((struct source *)source)->ask(source);
-}
-
 static int prepare_command(struct run *r)
 {
-	struct source *source = r->capture.options->source;
-	const struct launch_first first = {source ? ask_source : NULL, source};
+	const struct launch_first first = served_ask(&r->capture);
 	const struct invoker *as = r->options->as_root ? NULL : invoker_get();
 	struct error err = {0};
 	struct hooks hooks;

@@ -5,6 +5,18 @@
 
 enum { ACCOUNT_MS = 10000 /* that a service may take for what it says at the end */ };
 
+static int ask(void *source)
+{
+	return ((struct source *)source)->ask(source);
+}
+
+struct launch_first served_ask(struct capture *c)
+{
+	struct source *source = c->options->source;
+
+	return (struct launch_first){source ? ask : NULL, source};
+}
+
 int served_open(struct capture *c, int asked)
 {
 	struct source *source = c->options->source;

@@ -4,6 +4,10 @@
 #define QPROF_SERVED_H
 
 #include "capture/capture.h"
+#include "kernel/launch.h"
+
+/* Returns how the command asks the service, if the run has one: before its exec. */
+struct launch_first served_ask(struct capture *c);
 
 /* Takes the answer of the service, if the run has one; asked: see struct source. Before the
  * listeners write to any file: it may refuse. Returns 0 or -1. */

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The service, for the tests of it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, Run, last_json, parse, program, public_dir
+
+SOMEBODY = 65533
+
+
+def as_user(uid):
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+
+
+class Service(Attached):
+    """qprof-bpf -a --serve in a directory of its own. Entered, runs may come."""
+
+    SAYS = "serving runs at"
+
+    def __init__(self, folder, options=()):
+        super().__init__(folder / "audit.yaml")
+        self.socket = str(folder / "socket")
+        self.args = [str(QPROF), "-a", f"--serve={self.socket}", "-o", str(self.path), *map(str, options)]
+
+    def run(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
+        """A run of that user, with its profile, which is the user's own."""
+        path = Path(folder) / "qprof.yaml"
+        args = [*as_user(uid), str(QPROF), "-q", "--service", self.socket, "-o", str(path), *options, "--",
+                *map(str, command)]
+        done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False,
+                              env={**CLEAN_ENV, **(env or {})})
+        run = Run(args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"),
+                  path)
+        assert run.returncode == status, f"expected exit status {status}; {run}"
+        run.profile = parse(path)
+        if run.profile:
+            assert path.stat().st_uid == uid
+            run.truth = last_json(run.stdout)
+        return run
+
+    def connections(self):
+        """Its sockets, and what came with messages."""
+        names = (os.readlink(link) for link in Path(f"/proc/{self.process.pid}/fd").iterdir() if os.path.lexists(link))
+        return sum(name.startswith("socket:") or "pidfd" in name or name == "/dev/null" for name in names)
+
+
+@pytest.fixture
+def folder():
+    """nobody's."""
+    with public_dir(NOBODY) as path:
+        yield path
+
+
+@pytest.fixture
+def service():
+    with public_dir() as path, Service(path) as running:
+        yield running
+
+
+def own_copy(folder, name="idle", mode=0o755, owner=NOBODY):
+    """A file that nobody has searched yet."""
+    path = folder / f"own-{name}"
+    shutil.copy(program(name), path)
+    os.chown(path, owner, owner)
+    path.chmod(mode)
+    return path

@@ -30,6 +30,7 @@ from test_audit_events import has_found_probes, of_kind, only, parse_lines
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNIT = DEPLOY / "qprof-bpf.service"
+SOCKET = Path("/run/qprof-bpf/socket")
 
 
 def unit_settings():
@@ -371,8 +372,9 @@ def test_daemonset_sees_the_node():
     assert pod["hostPID"] is True
     volumes = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"]}
     mounts = {m["mountPath"]: volumes[m["name"]] for m in one["volumeMounts"]}
-    assert mounts == {"/sys/fs/cgroup": "/sys/fs/cgroup", "/etc/passwd": "/etc/passwd"}
-    assert all(m["readOnly"] for m in one["volumeMounts"])
+    read_only = {"/sys/fs/cgroup", "/etc/passwd"}
+    assert mounts == {path: path for path in (*read_only, str(SOCKET.parent))}
+    assert {m["mountPath"] for m in one["volumeMounts"] if m.get("readOnly")} == read_only
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert set(one["resources"]) == {"requests", "limits"}
     labels = manifests()["DaemonSet"]["spec"]["template"]["metadata"]["labels"]
@@ -380,13 +382,22 @@ def test_daemonset_sees_the_node():
     assert pod["serviceAccountName"] == manifests()["ServiceAccount"]["metadata"]["name"]
 
 
-def test_daemonset_runs_what_it_says(tmp_path):
-    """Its arguments, as root with its capabilities only and a root file system that is read-only."""
+@pytest.fixture
+def shared_with_pods():
+    """The directory of the node that a pod mounts to be served."""
+    with harness.public_dir() as path:
+        yield path
+
+
+def test_daemonset_runs_what_it_says(shared_with_pods):
+    """Its arguments, as root with its capabilities only and a root file system that is read-only. It serves a user
+    who has its socket."""
     _, one = the_container()
     capabilities = {name.lower() for name in one["securityContext"]["capabilities"]["add"]}
     command = ["unshare", "--mount", "--propagation", "private", "bash", "-c",
-               'mount -o remount,ro,bind / 2>/dev/null || mount -o bind,ro / / ; exec "$@"', "bash",
-               *with_only(capabilities, uid=0), str(QPROF), *one["args"]]
+               f'mount -t tmpfs none /run && mkdir {SOCKET.parent} && mount --bind "$1" {SOCKET.parent} && shift && '
+               '{ mount -o remount,ro,bind / 2>/dev/null || mount -o bind,ro / /; } && exec "$@"', "bash",
+               shared_with_pods, *with_only(capabilities, uid=0), str(QPROF), *one["args"]]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env=CLEAN_ENV, cwd="/")
     data = b""
@@ -408,6 +419,9 @@ def test_daemonset_runs_what_it_says(tmp_path):
         with container() as (inside, _), Target("mark:one", "mark:two", prefix=inside) as target:
             target.go()
             target.go()
+            run = run_qprof("-q", "--service", shared_with_pods / SOCKET.name, "-o", "-", "--",
+                            harness.program("checkpoints"), "sequence", through=as_somebody())
+            assert run.returncode == 0 and "Model Loading Start" in run.stdout, run
             process.send_signal(signal.SIGTERM)
             data, said = process.communicate(timeout=harness.DEADLINE)
     finally:
@@ -421,7 +435,8 @@ def test_daemonset_runs_what_it_says(tmp_path):
 
 
 def test_image_runs_the_same_arguments():
-    """What the image does by itself is what the DaemonSet tells it to."""
+    """What the image does by itself is what the DaemonSet tells it to, but for the socket: that takes a directory of
+    the machine's."""
     last = [line for line in (DEPLOY / "Containerfile").read_text().splitlines()
             if line.startswith("CMD ")][-1]
-    assert json.loads(last.removeprefix("CMD ")) == the_container()[1]["args"]
+    assert [*json.loads(last.removeprefix("CMD ")), "--serve"] == the_container()[1]["args"]

@@ -402,6 +402,21 @@ def test_ten_thousand_connections(service, folder):
     wait_for(lambda: service.connections() <= before, "the service to let the connections go")
 
 
+def test_whoever_does_not_go_on_is_closed(service):
+    """After a minute: a command that does not begin, a run that does not ask for the account of its job, and one that
+    does not take it."""
+    before = service.connections()
+    with contextlib.ExitStack() as all_three:
+        waits, leaves, blocks = (all_three.enter_context(Client(service.socket, program("checkpoints"), *args))
+                                 for args in ((), ("sequence",), ("rate", "60000")))
+        assert [client.hears()[0] for client in (waits, leaves, blocks)] == [WELCOME] * 3
+        assert (leaves.runs(), blocks.runs()) == (0, 0)
+        blocks.socket.shutdown(socket.SHUT_WR)
+        assert waits.hears() == (0, b"")
+        assert {kind for kind, _ in iter(leaves.hears, (0, b""))} == {RECORDS}
+        wait_for(lambda: service.connections() <= before, "the service to close the connections")
+
+
 def memory_of(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) * KIB
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, PYTHON, QPROF, ROUNDING_MB, Lines, assert_near,
+import heavy_files
+from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, PYTHON, QPROF, ROUNDING_MB, Lines, assert_near,
                      assert_nothing_lost, ending, job_of, last_json, losses, parse, probe_bytes, program, public_dir,
                      quality, row_of, rows, step_names, wait_for)
 from serving import Service, folder, own_copy, service  # noqa: F401
@@ -144,6 +145,48 @@ def test_it_is_a_job_of_the_audit(service, folder):
     run = service.run(folder, program("checkpoints"), "sequence")
     job = job_of(service.stop(), run.profile["processes"][0]["pid"])
     assert step_names(job) == run.truth["steps"] and job["user"] == "nobody"
+
+
+# ---- Files that were searched for others before
+
+
+MAPS = """
+import ctypes, mmap, sys
+with open(sys.argv[1], "rb") as file:
+    kept = mmap.mmap(file.fileno(), 8192, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+ctypes.CDLL(sys.argv[2])  # the dynamic linker tells of what is mapped
+"""
+
+
+def test_file_of_which_not_all_is_searched(service, folder):
+    """Each run that maps it has that in its quality, not only the one for which it was searched; others have not."""
+    heavy_files.write(folder / "heavy", 48 * MIB)
+    os.chown(folder / "heavy", NOBODY, NOBODY)
+    for _ in range(3):
+        run = service.run(folder, PYTHON, "-c", MAPS, folder / "heavy", program("plugin.so"))
+        assert quality(run.profile)["unsearched_files"] > 0, run.profile["quality"]
+    assert_nothing_lost(service.run(folder, program("checkpoints"), "sequence").profile)
+
+
+DOUBTFUL = """
+int main(void)
+{
+    __asm__ volatile("990: nop; .pushsection .note.stapsdt,\\"\\",\\"note\\"; .balign 4; "
+                     ".4byte 992f-991f, 994f-993f, 3; 991: .asciz \\"stapsdt\\"; 992: .balign 4; "
+                     "993: .8byte 990b; .8byte 0; .8byte 0; .asciz \\"qprof\\"; .asciz \\"mark\\"; "
+                     ".asciz \\"8@%nothing\\"; 994: .balign 4; .popsection");
+    return 0;
+}
+"""
+
+
+def test_file_of_which_there_was_a_warning(service, folder):
+    """As above: a probe whose name is in no place that there is."""
+    subprocess.run(["gcc", "-x", "c", "-", "-o", folder / "doubtful"], input=DOUBTFUL, text=True, check=True)
+    for _ in range(3):
+        said = service.run(folder, folder / "doubtful").profile["quality"]["warnings"]
+        assert [w["what"] for w in said] == ["the service"], said
+    assert not service.run(folder, "true").profile["quality"]["warnings"]
 
 
 # ---- Which way a run goes

@@ -15,6 +15,7 @@ void capture_warn(void *context, const char *what, const char *why)
 	struct run_warning *warning = &c->warnings[q->n_warnings];
 
 	log_verbose("%s: %s", what, why);
+	q->warned++;
 	for (size_t i = 0; i < q->n_warnings; i++)
 		if (!strcmp(c->warnings[i].what, what) && !strcmp(c->warnings[i].why, why))
 			return;

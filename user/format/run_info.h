@@ -98,6 +98,7 @@ struct run_quality {
 	const struct run_warning *warnings;
 	size_t n_warnings;
 	uint64_t dropped_warnings;
+	uint64_t warned; /* how often, the same ones and those that were dropped included */
 	const char *const *notes; /* what is approximated on this kernel and by how much */
 	size_t n_notes;
 	uint64_t bad_records;	/* of a size or kind that is not ours */

@@ -31,6 +31,14 @@ static void are_gone(void *context, uint32_t group)
 	sites_retire(&d->sites, group);
 }
 
+static void warn_of_content(void *context, const char *what, const char *why)
+{
+	struct discovery *d = context;
+
+	d->warned = true;
+	d->warn(d->context, what, why);
+}
+
 struct discovery *discovery_new(struct engine *e, const char *const *patterns, size_t n,
 				discovery_warn_fn warn, void *context, int lease_signal)
 {
@@ -56,8 +64,8 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 		.engine = e,
 		.sites = &d->sites,
 		.wishes = &d->wishes,
-		.warn = warn,
-		.context = context,
+		.warn = warn_of_content,
+		.context = d,
 	};
 	return d;
 }
@@ -242,7 +250,7 @@ struct known_file *discovery_note_file(struct discovery *d, const char *path,
 		return NULL;
 	}
 	note_version(file, m);
-	file->attached = false;
+	file->attached = file->partial = file->doubtful = false;
 	file->held_until_ms = 0;
 	file->kept = d->keeps;
 	file->group = ++d->groups;
@@ -301,6 +309,8 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 {
 	file->digest = d->content.digest;
 	file->attached |= d->content.attached;
+	file->partial |= d->content.cut || d->content.crowded;
+	file->doubtful |= d->warned;
 	if (d->content.held) {
 		discovery_leave_held(d, file);
 		return true;
@@ -455,6 +465,11 @@ uint64_t discovery_unsearched(const struct discovery *d)
 uint64_t discovery_put_off(const struct discovery *d)
 {
 	return d->put_off;
+}
+
+uint64_t discovery_doubtful(const struct discovery *d)
+{
+	return d->doubtful;
 }
 
 uint32_t discovery_gpu_user(const struct discovery *d)

@@ -64,6 +64,10 @@ void discovery_tend(struct discovery *d);
  * they or files of a user have taken too long. */
 uint64_t discovery_put_off(const struct discovery *d);
 
+/* Returns how often a process that is served had files mapped of which a warning was given when
+ * they were searched, for another process perhaps. */
+uint64_t discovery_doubtful(const struct discovery *d);
+
 /*
  * From now on, mappings of the process are searched for what these lists want, too (n 0: none). The
  * lists outlive the discovery. Returns false if there are too many different ones.

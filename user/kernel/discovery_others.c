@@ -50,7 +50,7 @@ void discovery_begin_file(struct discovery *d, const struct stat *st)
 {
 	d->owner = st->st_uid;
 	d->bounded = d->others.most && (st->st_uid || st->st_mode & (S_IWGRP | S_IWOTH));
-	d->content.cut = false;
+	d->content.cut = d->content.crowded = d->warned = false;
 }
 
 static void warn_of_owner(struct discovery *d, const char *why)

@@ -83,6 +83,7 @@ struct search {
 static bool note_executable(void *context, const struct wire_mapping *m)
 {
 	struct search *search = context;
+	struct discovery *d = search->discovery;
 	const struct known_file *file;
 	struct wire_mapping *unknown;
 
@@ -92,8 +93,12 @@ static bool note_executable(void *context, const struct wire_mapping *m)
 	if (!memcmp(&m->file, &search->last, sizeof(m->file)))
 		return true;
 	search->last = m->file;
-	file = discovery_find_searched(search->discovery, m);
+	file = discovery_find_searched(d, m);
 	search->has_linker |= file && file->linker;
+	if (file) {
+		d->met_partial |= file->partial || file->held_until_ms;
+		d->met_doubtful |= file->doubtful;
+	}
 	if (file && !(search->lists & ~file->lists))
 		return true;
 	unknown = array_reserve(search->unknown, search->n, &search->room, sizeof(*unknown));
@@ -215,7 +220,7 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 		file = discovery_note_file(d, path, m);
 	if (!file || (wishes_alone && !(search->lists & ~known)))
 		return 0;
-	d->content.attached = false;
+	d->content.attached = d->warned = false;
 	d->content.group = file->group;
 	d->content.digest = file->digest;
 	file->linker = content_is_linker(path);
@@ -240,6 +245,8 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 	}
 	file->digest = d->content.digest;
 	file->attached |= d->content.attached;
+	file->partial |= d->content.cut || d->content.crowded;
+	file->doubtful |= d->warned;
 	if (d->content.attached && file->linker)
 		engine_know_linker(d->engine, &file->key);
 	return 0;
@@ -403,7 +410,7 @@ bool discovery_search_process(struct discovery *d, pid_t pid, bool starting)
 	bool waits = true, added = false;
 
 	d->content.narrow_added = false;
-	d->cut = d->spent = false;
+	d->cut = d->spent = d->met_partial = d->met_doubtful = false;
 	do {
 		d->content.linker_added = false;
 		search_mappings(d, pid, starting, &search);
@@ -503,7 +510,14 @@ uint64_t discovery_search_changed(struct discovery *d, uint32_t tgid, uint64_t s
 	}
 	if (pacing_allows(&d->pacing, process, clock_ns(CLOCK_MONOTONIC))) {
 		search_and_measure(d, process, of == DISCOVERY_OF_STARTING, &change);
-		d->put_off += of == DISCOVERY_OF_WATCHED ? d->spent : d->cut;
+		if (of == DISCOVERY_OF_WATCHED) {
+			d->put_off += d->spent;
+			return change;
+		}
+		/* What was said of files that it has mapped may have been said before it began. */
+		d->put_off += d->cut;
+		d->unsearched += d->met_partial;
+		d->doubtful += d->met_doubtful;
 		return change;
 	}
 	d->put_off++;

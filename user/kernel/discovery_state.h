@@ -40,11 +40,15 @@ struct discovery {
 	int timer;	     /* when the next search is due that was put off; -1: not an audit */
 	uint64_t unsearched; /* files that were not searched when a process had mapped them */
 	uint64_t put_off;    /* searches of processes that change their mappings too often */
-	int epoll;	     /* of the timers, and of probes that are being removed */
-	int sweep;	     /* the timer of files that nobody has mapped; -1: none yet */
-	bool sweeps;	     /* it is set */
-	bool keeps;	     /* what is searched stays known, though nobody maps it */
-	size_t sweep_at;     /* so many sites: then all files are looked at */
+	uint64_t doubtful;   /* see discovery_doubtful() */
+	bool warned;	     /* of the file that is being searched */
+	/* The process that is being searched has mapped files of that kind, known from before. */
+	bool met_partial, met_doubtful;
+	int epoll;	 /* of the timers, and of probes that are being removed */
+	int sweep;	 /* the timer of files that nobody has mapped; -1: none yet */
+	bool sweeps;	 /* it is set */
+	bool keeps;	 /* what is searched stays known, though nobody maps it */
+	size_t sweep_at; /* so many sites: then all files are looked at */
 	/* Groups of files whose search by a child failed: a child that hangs may have attached. */
 	uint32_t *stray;
 	size_t n_stray, stray_room;

@@ -30,6 +30,8 @@ struct known_file {
 	bool gpu;      /* a library of a GPU's driver, by its name */
 	bool overlaid; /* found by way of an overlay mount */
 	bool kept;     /* searched before anybody maps it: stays known */
+	bool partial;  /* some of its probes may not be attached, for want of time or of room */
+	bool doubtful; /* there was a warning of its content or its probes */
 	UT_hash_handle hh;
 	struct known_file *prev, *next;
 };

@@ -16,7 +16,7 @@ struct source_account guest_counted(struct capture *c)
 		.limited_searches = q->limited_searches,
 		.unread_processes = q->unread_processes,
 		.hanging_helpers = q->hanging_helpers,
-		.warnings = q->n_warnings + q->dropped_warnings,
+		.warnings = q->warned + discovery_doubtful(c->discovery),
 	};
 }
 
@@ -50,6 +50,7 @@ void guest_tell_account(struct guest *g, struct capture *c, bool stopped)
 	a->unsearched_files -= before->unsearched_files;
 	a->limited_searches -= before->limited_searches;
 	a->unread_processes -= before->unread_processes;
+	a->warnings -= before->warnings;
 	a->stopped = stopped;
 	g->state = backlog_add_packet(&g->backlog, &packet, sizeof(packet)) ? GUEST_LEAVES
 									    : GUEST_GONE;

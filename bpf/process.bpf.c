@@ -8,6 +8,7 @@
  * "bpf: Refactor RCU enforcement in the verifier"), which took a quarter of the start.
  */
 #include "ending.bpf.h"
+#include "exited.bpf.h"
 #include "gpu.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "job.bpf.h"
@@ -40,7 +41,6 @@ struct {
 } untracked SEC(".maps");
 
 u32 newly_tracked; /* by the last run of track_existing */
-u32 attaching;	   /* 1: it runs, or will */
 
 static __always_inline void note_untracked(u32 tgid)
 {
@@ -165,12 +165,14 @@ static __always_inline struct proc *track(struct task_struct *leader, struct mm_
 
 	if (!tgid || !new) /* no tgid: in an audit, a process outside of our pid namespace */
 		return NULL;
+	new->signal = (u64)BPF_CORE_READ(leader, signal);
+	if (!new->signal) /* another thread executes and takes its place: the next walk sees that */
+		return NULL;
 	if (!claim_slot(&free_slots, &machine.slots, &slot)) {
 		note_untracked(tgid);
 		return NULL;
 	}
 	new->started_ns = BPF_CORE_READ(leader, start_boottime);
-	new->signal = (u64)BPF_CORE_READ(leader, signal);
 	new->tgid = tgid;
 	new->ppid = ppid;
 	new->job = job;
@@ -189,7 +191,7 @@ static __always_inline struct proc *track(struct task_struct *leader, struct mm_
 	if (!proc)
 		return NULL;
 	if (flags & WIRE_PROCESS_ATTACHED) {
-		bury_zombies(proc);
+		bury_exiting(proc);
 		count_from_now(proc, SUM_OF_WALK);
 	}
 	if (mm)
@@ -379,6 +381,9 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (!proc)
 		return 0;
 	refresh_sched_clock();
+	/* It has not exited. It has the start that the leader had, and so may an entry of one that
+	 * was at this address. */
+	forget_exit(task);
 	starts = claim_start(proc);
 	if (starts)
 		start_command(proc);
@@ -483,17 +488,13 @@ static __always_inline void forget_untracked(struct task_struct *task)
 	bpf_map_delete_elem(&untracked, &tgid);
 }
 
-/* Moves a thread that exits to its process's `gone`. */
+/* Moves a thread that exits to its process's `gone`, unless bury_exiting() has left it out. */
 static __always_inline void leave_process(struct proc *proc, struct task_struct *task)
 {
-	u64 key = (u64)task;
-	u8 yes = 1;
-
 	refresh_sched_clock();
 	atomic_add(&proc->exits_begun, 1);
-	if (bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
-		count(threads_unread);
-	atomic_add_thread(&proc->gone, task);
+	if (note_exit(task))
+		atomic_add_thread(&proc->gone, task);
 	if (gpu_waited)
 		end_gpu_wait(proc, bpf_get_current_task());
 	atomic_add(&proc->exits_done, 1);
@@ -506,30 +507,18 @@ static __always_inline void leave_process(struct proc *proc, struct task_struct 
  * do_exit() counts signal->live down before. Several threads may do so before the first of them
  * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
  * one that finds that all have passed, and sets `ended`.
- *
- * During the attach, a thread may find no process that is there a moment later. It is in `passing`
- * until it has left word in `exited`, so that bury_zombies() can wait for that.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	const bool passes = attaching;
-	struct proc *proc;
-	u64 key = (u64)task;
-	u8 yes = 1;
+	struct proc *proc = find_proc(tgid_of(task));
 
-	if (passes && bpf_map_update_elem(&passing, &key, &yes, BPF_ANY))
-		count(threads_unread);
-	proc = find_proc(tgid_of(task));
-	if (proc)
-		leave_process(proc, task);
-	else if (passes && bpf_map_update_elem(&exited, &key, &yes, BPF_ANY))
-		count(threads_unread);
-	if (passes)
-		bpf_map_delete_elem(&passing, &key);
-	if (!proc)
+	if (!proc) {
 		forget_untracked(task);
-	else if (is_gone(proc, task))
+		return 0;
+	}
+	leave_process(proc, task);
+	if (is_gone(proc, task))
 		end_process(proc, task);
 	return 0;
 }
@@ -540,7 +529,7 @@ int BPF_PROG(process_free, struct task_struct *task)
 {
 	u64 key = (u64)task;
 
-	bpf_map_delete_elem(&exited, &key);
+	forget_exit(task);
 	if (config.waits)
 		bpf_map_delete_elem(&naps, &key);
 	if (gpu_waited)

@@ -108,25 +108,6 @@ struct {
 
 QUEUE_OF_SLOTS free_slots __weak SEC(".maps");
 
-/* Threads (struct task_struct *) that are in `gone`, or exited before their process was tracked,
- * and may still be on its list. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_THREADS);
-	__type(key, u64);
-	__type(value, u8);
-} exited __weak SEC(".maps");
-
-/* During the attach: threads within their exit event, which may have found no process. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, WIRE_MAX_CPUS);
-	__type(key, u64);
-	__type(value, u8);
-} passing __weak SEC(".maps");
-
 /* Checkpoints and process events, apart from points, which could push them out. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

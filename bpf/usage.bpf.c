@@ -15,6 +15,7 @@
  *
  * The functions are global: the verifier checks a global function once, not at each call.
  */
+#include "exited.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "mms.bpf.h"
 #include "threads.bpf.h"
@@ -27,8 +28,7 @@ enum {
 	 * tree, the usage of other processes may be config.stale_ns old.
 	 */
 	FRESH_THREADS = 256,
-	WALKS = 3, /* at most, if processes or threads exit meanwhile */
-	ATTEMPTS_TO_BURY = 4096,
+	WALKS = 3,		   /* at most, if processes or threads exit meanwhile */
 	SERVED_STALE_NS = 1000000, /* in place of config.stale_ns, for a job that is served */
 };
 
@@ -53,15 +53,17 @@ static long walk_thread(u32 i, struct thread_walk *w)
 {
 	struct task_struct *t = thread_at(w->node);
 	u64 key = (u64)t;
+	bool left;
 
 	if (w->node == list_head(w->proc->signal)) {
 		w->complete = true;
 		return 1;
 	}
-	if (!(BPF_CORE_READ(t, flags) & PF_EXITING) || !bpf_map_lookup_elem(&exited, &key))
+	left = BPF_CORE_READ(t, flags) & PF_EXITING && has_exited(t);
+	if (!left)
 		add_listed_thread(w->sum, key);
 	if (config.waits)
-		add_waiting(w->sum, key);
+		add_waiting(w->sum, key, left);
 	if (gpu_waited)
 		add_gpu_wait(w->sum, key);
 	w->node = next_node(w->node);
@@ -122,44 +124,28 @@ static __always_inline void begin_exit_walk(struct exit_walk *w, struct proc *pr
 	w->node = first_node(w->signal);
 }
 
-/* A thread has an exit_state from exit_notify() on, after the exit event. */
-static long bury_zombie(u32 i, struct exit_walk *w)
+static long bury_thread(u32 i, struct exit_walk *w)
 {
 	struct task_struct *t = thread_at(w->node);
-	u64 key = (u64)t;
-	u8 yes = 1;
 
 	if (w->node == list_head(w->signal)) {
 		w->complete = 1;
 		return 1;
 	}
-	if (bpf_map_lookup_elem(&passing, &key))
-		return 1;
-	if (BPF_CORE_READ(t, exit_state) && !bpf_map_lookup_elem(&exited, &key) &&
-	    bpf_map_update_elem(&exited, &key, &yes, BPF_NOEXIST))
-		count(threads_unread);
+	if (BPF_CORE_READ(t, flags) & PF_EXITING)
+		note_exit(t);
 	w->node = next_node(w->node);
 	return 0;
-}
-
-/* It is over if no thread is within its exit event. That takes less than a microsecond. */
-static long bury(u32 i, struct exit_walk *w)
-{
-	w->node = first_node(w->signal);
-	bpf_loop(WALK_THREADS, bury_zombie, w, 0);
-	return w->complete ? 1 : 0;
 }
 
 /* Looks for a thread that has not passed its exit event. */
 static long find_pending(u32 i, struct exit_walk *w)
 {
-	u64 key = (u64)thread_at(w->node);
-
 	if (w->node == list_head(w->signal)) {
 		w->complete = true;
 		return 1;
 	}
-	if (!bpf_map_lookup_elem(&exited, &key)) {
+	if (!has_exited(thread_at(w->node))) {
 		w->found = true;
 		return 1;
 	}
@@ -167,14 +153,20 @@ static long find_pending(u32 i, struct exit_walk *w)
 	return 0;
 }
 
-int bury_zombies(struct proc *proc)
+/*
+ * A thread has PF_EXITING before its exit event (kernel/exit.c, exit_signals()), sets it without a
+ * barrier, and counts signal->live down between these, which is one. So with ours, either we see
+ * the flag, or its event finds the process.
+ */
+int bury_exiting(struct proc *proc)
 {
 	struct exit_walk w = {};
 
 	if (!proc)
 		return 0;
-	w.signal = proc->signal;
-	bpf_loop(ATTEMPTS_TO_BURY, bury, &w, 0);
+	__sync_val_compare_and_swap(&proc->ended, 1, 1);
+	begin_exit_walk(&w, proc);
+	bpf_loop(WALK_THREADS, bury_thread, &w, 0);
 	if (!w.complete)
 		count(threads_unread);
 	return 0;

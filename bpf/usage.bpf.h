@@ -155,10 +155,12 @@ static __always_inline void count_from_now(struct proc *proc, u32 sum)
 }
 
 /*
- * Comes when a process that ran before has been put into `procs`. Notes which of its threads had
- * exited by then: no event will tell of them. Returns 0, as a global function has to.
+ * Comes when a process that ran before has been put into `procs`. Leaves out which of its threads
+ * had begun to exit by then: whether an event will tell of them cannot be known. It may take them
+ * long: the files that they close may be on a file system that does not answer. What they use
+ * meanwhile is not counted. Returns 0, as a global function has to.
  */
-int bury_zombies(struct proc *proc);
+int bury_exiting(struct proc *proc);
 
 /* Returns 1 if every thread has passed its exit event, and `gone` has what they used. */
 int all_threads_gone(struct proc *proc);

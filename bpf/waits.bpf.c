@@ -62,7 +62,7 @@ static __always_inline void fall_asleep(struct task_struct *task, u64 now)
 		count(threads_unread);
 }
 
-/* From now on the task waits for a CPU. */
+/* Since then the task waits for a CPU. */
 static __always_inline void get_ready(struct nap *nap, struct task_struct *task, u64 now)
 {
 	if (!tells_stops(task))
@@ -91,24 +91,6 @@ static __always_inline void lose_cpu(struct task_struct *task, u64 now)
 		count(threads_unread);
 }
 
-/* The task has a CPU. */
-static __always_inline void get_cpu(struct task_struct *task, u64 now)
-{
-	u64 key = (u64)task, stopped, waited;
-	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
-	struct proc *proc;
-
-	if (!nap || !nap->ready_ns)
-		return;
-	waited = now - nap->ready_ns;
-	nap->ready_ns = 0;
-	stopped = not_negative(stopped_ns(nap->queue) - nap->stopped_ns);
-	proc = stopped ? find_proc(nap->tgid) : NULL;
-	if (proc)
-		atomic_add(&tree_of(proc->job)->stalls.throttled_ns,
-			   stopped < waited ? stopped : waited);
-}
-
 static __always_inline void wake_up(struct task_struct *task, u64 now)
 {
 	u64 key = (u64)task, since, *sum;
@@ -126,6 +108,32 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 	sum = proc ? sum_of(&proc->gone, nap->kind) : NULL;
 	if (sum)
 		atomic_add(sum, now - since);
+}
+
+/*
+ * The task is about to have a CPU. Does it still sleep, then no event told that it was woken: the
+ * program was not run (in the interrupt that came within it, and in softirqs that interrupted the
+ * init process of one 6.18). The kernel knows since when it has waited for the CPU.
+ */
+static __always_inline void get_cpu(struct task_struct *task, u64 now)
+{
+	u64 key = (u64)task, stopped, waited, woken;
+	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
+	struct proc *proc;
+
+	if (nap && nap->since_ns) {
+		woken = now - queued_for(task);
+		wake_up(task, woken > nap->since_ns ? woken : nap->since_ns);
+	}
+	if (!nap || !nap->ready_ns)
+		return;
+	waited = now - nap->ready_ns;
+	nap->ready_ns = 0;
+	stopped = not_negative(stopped_ns(nap->queue) - nap->stopped_ns);
+	proc = stopped ? find_proc(nap->tgid) : NULL;
+	if (proc)
+		atomic_add(&tree_of(proc->job)->stalls.throttled_ns,
+			   stopped < waited ? stopped : waited);
 }
 
 SEC("?tp_btf/sched_switch")

@@ -65,32 +65,41 @@ static __always_inline u64 *sum_of(struct wire_usage *usage, u32 kind)
 	return NULL;
 }
 
+/* Returns for how long the thread has had no CPU without sleeping. */
+static __always_inline u64 queued_for(struct task_struct *t)
+{
+	u64 since = 0;
+
+	if (bpf_core_field_exists(t->sched_info.last_queued))
+		since = BPF_CORE_READ(t, sched_info.last_queued);
+	return since ? age_of(since) : 0;
+}
+
 /* Adds to *usage, which nobody else writes, what a thread waits for now: it sleeps, or it has no
- * CPU. */
-static __always_inline void add_waiting(struct wire_usage *usage, u64 task)
+ * CPU. left: it has exited, and how it waits for a CPU to end does not count. */
+static __always_inline void add_waiting(struct wire_usage *usage, u64 task, bool left)
 {
 	struct task_struct *t = (struct task_struct *)task;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &task);
-	u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0, queued, *sum;
+	u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0, *sum;
 
 	if (since) {
 		sum = sum_of(usage, nap->kind);
 		if (sum)
 			*sum += bpf_ktime_get_ns() - since;
-	} else if (bpf_core_field_exists(t->sched_info.last_queued)) {
-		queued = BPF_CORE_READ(t, sched_info.last_queued);
-		usage->cpu_wait_ns += queued ? age_of(queued) : 0;
+	} else if (!left) {
+		usage->cpu_wait_ns += queued_for(t);
 	}
 }
 
 /* A thread that sleeps as its process is tracked: its sleep counts from now on, as what it is not
- * known to be. */
+ * known to be. One that has begun to exit may be a zombie: nobody would say that it wakes up. */
 static __always_inline void note_sleeping(struct task_struct *task)
 {
 	struct nap nap = {.since_ns = bpf_ktime_get_ns(), .tgid = tgid_of(task)};
 	u64 key = (u64)task;
 
-	if (BPF_CORE_READ(task, __state) == TASK_RUNNING)
+	if (BPF_CORE_READ(task, __state) == TASK_RUNNING || BPF_CORE_READ(task, flags) & PF_EXITING)
 		return;
 	nap.kind = BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? NAP_STORAGE : NAP_SLEEP;
 	bpf_map_update_elem(&naps, &key, &nap, BPF_NOEXIST);

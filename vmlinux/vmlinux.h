@@ -502,7 +502,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct list_head thread_node;
-	u64 start_boottime;
+	u64 start_time, start_boottime;
 	struct sched_info sched_info;
 	u64 utime, stime;
 	unsigned long nvcsw, nivcsw;

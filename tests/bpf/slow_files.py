@@ -83,6 +83,8 @@ class SlowProgram:
         self.path = mount / NAME
         self.asked = threading.Event()
         self.sized = []
+        self.closed = []  # .holds_close: those whose close waits until .release()
+        self.holds_close = False
         self.waiting = []
         self.released = False
         self.direct = False  # whoever opens it from now on reads past the page cache
@@ -125,6 +127,8 @@ class SlowProgram:
             self.read(*request)
         for unique in self.sized:
             self.answer(unique, error=ENOSYS)
+        for unique in self.closed:
+            self.answer(unique)
 
     def take(self, opcode, unique, node, body):
         if opcode == INIT:
@@ -143,6 +147,8 @@ class SlowProgram:
             self.read(unique, *struct.unpack_from("<QI", body, 8))
         elif opcode == STATFS and not self.released:
             self.sized.append(unique)
+        elif opcode == FLUSH and self.holds_close and not self.released:
+            self.closed.append(unique)
         elif opcode in (RELEASE, FLUSH):
             self.answer(unique)
         elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Targets that make it hard, by chance or by intent: each of these once broke something."""
+import contextlib
 import shutil
 import subprocess
+from pathlib import Path
 
 from harness import (CLEAN_ENV, DEADLINE, KIB, MIB, Lines, last_json, program, quality, run_qprof,
-                     step_names)
+                     step_names, wait_for)
+from slow_files import SlowProgram
 
 
 def test_all_threads_exit_at_once(profile):
@@ -41,6 +44,29 @@ def exits(*arguments):
     """tests/programs/exits.c, which waits for lines."""
     return subprocess.Popen([program("exits"), *map(str, arguments)], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, env=CLEAN_ENV)
+
+
+def test_threads_have_almost_exited(attach, tmp_path):
+    """As above, of two threads whose exits nobody saw, and which are not over at the attach: each closes a file, and
+    the file system does not answer. They leave later."""
+    mount = tmp_path / "slow"
+    mount.mkdir()
+    with contextlib.closing(SlowProgram(program("idle"), mount)) as slow:
+        slow.holds_close = True
+        target = exits("slow_close", slow.path)
+        target.stdout.readline()
+        wait_for(lambda: len(slow.closed) == 2, "two threads that close the file")
+        with attach(target.pid) as attached:
+            slow.release()
+            wait_for(lambda: len(list(Path(f"/proc/{target.pid}/task").iterdir())) == 2, "the end of one of them")
+            target.communicate(b"go\n", timeout=DEADLINE)
+            got = attached.finished()
+    assert target.returncode == 5, f"expected status 5, got {target.returncode}"
+    assert 1.0 <= got["total_io_read_mb"] <= 1.01, (
+        f"expected the 1 MiB read since the attach, got {got['total_io_read_mb']}")
+    assert 0 <= got["total_cpu_time_secs"] < 10, got["total_cpu_time_secs"]
+    assert got["processes"][0]["exit_code"] == 5, got["processes"]
+    assert not quality(got)["unread_threads"], got["quality"]
 
 
 def test_attach_to_a_crowd(attach):

@@ -262,8 +262,10 @@ def test_a_child_of_the_first_moment_is_heard_in_an_audit(tmp_path, recipe):
     script = tmp_path / "tool.sh"
     script.write_text(f"{SAYS} stderr 1 wait; exit 0")
     with Audit(tmp_path / "audit.yaml", ["-v", "--rules", "none", *recipe()[:2]]) as running:
+        running.process.send_signal(signal.SIGSTOP)  # else the tool may be known before it has a child
         with subprocess.Popen(["sh", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=CLEAN_ENV) as tool:
             child = json.loads(Lines(tool.stdout).next())["ready"]
+            running.process.send_signal(signal.SIGCONT)
             try:
                 running.stderr.until(f"process {child}: what it runs is held")
             finally:

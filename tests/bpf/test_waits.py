@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,20 @@ def test_rows_and_the_end_agree(script):
     assert row_of(run.profile, "Crowd End")["cpu_wait_secs"] <= end["cpu_wait_secs"]
     everyone = sum(process["cpu_wait_secs"] for process in run.profile["processes"])
     assert everyone == pytest.approx(end["cpu_wait_secs"], rel=0.01, abs=0.01)
+
+
+def test_main_thread_has_exited(attach):
+    """A zombie does not sleep: only the thread that is left does, and no longer than we looked."""
+    began = time.monotonic()
+    with subprocess.Popen([program("exits"), "main_first"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        one.stdout.readline()
+        with attach(one.pid, options=["--waits"]) as attached:
+            looked = time.monotonic()
+            time.sleep(0.5)
+            least = time.monotonic() - looked
+            one.communicate(b"go\n")
+            end = attached.finished()["memory_usage"][-1]
+    assert least <= end["sleep_secs"] <= time.monotonic() - began, (least, end)
 
 
 def test_before_an_attach(target_python, attach):
@@ -155,9 +170,14 @@ with qprof.scope("Waits"):
 """
 
 
-def test_sleeps_are_told_apart(script):
+# The program is not run for each wake-up: a thread that gets a CPU was woken, too.
+WAKEUPS = pytest.mark.parametrize("env", [{}, {"QPROF_NO_WAKEUPS": "1"}], ids=["told", "missed"])
+
+
+@WAKEUPS
+def test_sleeps_are_told_apart(script, env):
     """Threads that are gone included; and nothing of their time is in no column, or in two."""
-    run = script(EACH, options=["--waits"])
+    run = script(EACH, options=["--waits"], env=env)
     phase, stall, whole = thread_time(run.profile, "Waits")
     wall = phase["duration_secs"]
     # The lock for 0.5 s; the main thread for its threads, in futex(2) as well.
@@ -195,9 +215,10 @@ for thread in threads:
 """
 
 
-def test_the_columns_are_the_time_of_all_threads(script):
+@WAKEUPS
+def test_the_columns_are_the_time_of_all_threads(script, env):
     """Four threads live throughout: sleeps that go on at its begin and end are cut there."""
-    run = script(ALL_THE_TIME, options=["--waits"])
+    run = script(ALL_THE_TIME, options=["--waits"], env=env)
     phase, stall, whole = thread_time(run.profile, "Steady")
     assert whole == pytest.approx(4 * phase["duration_secs"], rel=0.02, abs=0.02), (whole, phase, stall)
 

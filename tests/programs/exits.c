@@ -7,6 +7,8 @@
  * race CHILDREN THREADS  in each child all threads read 64 KiB and then exit at the same moment.
  * main_first             the main thread reads 64 MiB, prints {"ready": PID} and exits; another one
  *                        waits for a line on stdin, reads 1 MiB and ends the process with status 5.
+ * slow_close FILE        the same, and a third thread reads 64 MiB and exits; both it and the main
+ *                        thread have FILE open, each for itself, and close it by their exit.
  * crowd THREADS          each thread reads 64 KiB. When all have it prints {"ready": PID} and waits
  *                        for a line on stdin; then every thread reads 4 KiB more and exits.
  * traced THREADS         a child with that many threads, all traced by the parent. It prints
@@ -14,9 +16,11 @@
  *                        threads stay zombies; when all are it prints {"zombies": THREADS}, and at
  *                        the next line it waits for them.
  */
+#define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
@@ -86,6 +90,32 @@ static void main_first(void)
 
 	read_zeros(64 * MIB);
 	must(!pthread_create(&thread, NULL, outlive_main, NULL));
+	printf("{\"ready\": %d}\n", getpid());
+	fflush(stdout);
+	pthread_exit(NULL);
+}
+
+static void open_alone(const char *file)
+{
+	must(!unshare(CLONE_FILES));
+	must(open(file, O_RDONLY | O_CLOEXEC) >= 0);
+	read_zeros(64 * MIB);
+}
+
+static void *close_by_exit(void *file)
+{
+	open_alone(file);
+	return NULL;
+}
+
+static void slow_close(char *file)
+{
+	pthread_t thread;
+
+	must(!pthread_create(&thread, NULL, outlive_main, NULL));
+	must(!pthread_create(&thread, NULL, close_by_exit, file));
+	must(!pthread_detach(thread));
+	open_alone(file);
 	printf("{\"ready\": %d}\n", getpid());
 	fflush(stdout);
 	pthread_exit(NULL);
@@ -227,12 +257,14 @@ int main(int argc, char **argv)
 		race((unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else if (argc == 2 && !strcmp(argv[1], "main_first"))
 		main_first();
+	else if (argc == 3 && !strcmp(argv[1], "slow_close"))
+		slow_close(argv[2]);
 	else if (argc == 3 && !strcmp(argv[1], "crowd"))
 		crowd((unsigned int)atoi(argv[2]));
 	else if (argc == 3 && !strcmp(argv[1], "traced"))
 		traced((unsigned int)atoi(argv[2]));
 	else
-		die("usage: exits race CHILDREN THREADS | main_first | crowd THREADS | traced "
-		    "THREADS");
+		die("usage: exits race CHILDREN THREADS | main_first | slow_close FILE | "
+		    "crowd THREADS | traced THREADS");
 	return 0;
 }

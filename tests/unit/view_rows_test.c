@@ -513,7 +513,7 @@ static void order_is_that_of_a_sort(void **state)
 static void deep_and_wide_trees(void **state)
 {
 	struct test *t = *state;
-	enum { CHAIN = 20000 };
+	enum { CHAIN = 16000 };
 
 	t->wants.tree = true;
 	for (uint32_t i = 1; i <= CHAIN; i++)

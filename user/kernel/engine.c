@@ -253,7 +253,6 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	late_programs_hold(e->bpf);
-	e->bpf->bss->attaching = bpf_program__autoload(e->bpf->progs.track_existing);
 	code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
@@ -373,7 +372,6 @@ int engine_track_existing(struct engine *e, struct error *err)
 			break;
 	}
 	__atomic_fetch_sub(targets, 1, __ATOMIC_SEQ_CST);
-	e->bpf->bss->attaching = 0;
 	return code ? error_set(err, "cannot walk the processes: %s", strerror(-code)) : 0;
 }
 

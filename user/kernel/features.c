@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -238,7 +239,8 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *b
 				  use->curves && tracepoint_args(btf, "hrtimer_expire_entry"));
 	choose_oom(f, bpf, btf);
 	bpf_program__set_autoload(bpf->progs.task_switches, use->waits);
-	bpf_program__set_autoload(bpf->progs.task_wakes, use->waits);
+	bpf_program__set_autoload(bpf->progs.task_wakes,
+				  use->waits && !getenv("QPROF_NO_WAKEUPS")); /* for tests */
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, btf, !use->audit || use->serves);
 	f->waits = has_waits(btf);

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the kernel side keeps for CPUs has a bound: peaks are as exact where there is no room left."""
 import re
+import subprocess
+import sys
 
 import pytest
 
-from harness import (KIB, assert_exact, assert_near, assert_nothing_lost, keeps_faults_back,
+import groups
+from harness import (KIB, MIB, Audit, assert_exact, assert_near, assert_nothing_lost, keeps_faults_back,
                      profile_command, program, quality, run_qprof)
 
 FEW = {"QPROF_MOST_BLOCKS": "1"}  # room for one process; all others are summed
@@ -59,3 +62,56 @@ def test_room_is_said(tmp_path):
         assert told.search(text), f"expected what fits, got {text}"
     assert told.search(run.stderr)[1] == "16384", run.stderr
     assert not told.search(run_qprof("-o", tmp_path / "p.yaml", "--", "true").stderr)
+
+
+def children(count):
+    """A command that forks so many, says so, and waits to be told to end."""
+    return [sys.executable, "-c", f"""
+import os, signal, sys
+children = []
+for _ in range({count}):
+    child = os.fork()
+    if not child:
+        signal.pause()
+    children.append(child)
+print("all", flush=True)
+sys.stdin.read(1)
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""]
+
+
+def kernel_bytes(group, v1):
+    if v1:
+        return int((group / "memory.kmem.usage_in_bytes").read_text(encoding="ascii"))
+    stat = (group / "memory.stat").read_text(encoding="ascii")
+    return int(re.search(r"^kernel (\d+)", stat, re.M)[1])
+
+
+@pytest.fixture
+def group():
+    root, v1 = groups.hierarchy()
+    if not root:
+        pytest.skip("no memory controller here")
+    path = groups.make(root, "tables")
+    yield path, v1
+    groups.remove(path)
+
+
+def test_the_bound_counts_all_of_a_process(tmp_path, group):
+    """What the kernel takes for 4,000 processes more is what capacity.h reckons with, so that full tables are
+    within its bound: 1,072 bytes, of which an audit that begins has at least 277."""
+    path, v1 = group
+    audit = Audit(tmp_path / "audit.yaml", ("-v",))
+    audit.args = [*groups.into(path), *audit.args]
+    with audit:
+        room = int(re.search(r"room for (\d+) processes", audit.stderr.seen)[1])
+        before = kernel_bytes(path, v1)
+        with subprocess.Popen(children(4000), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
+            assert many.stdout.readline() == b"all\n"
+            more = kernel_bytes(path, v1) - before
+            many.communicate(b"\n")
+    assert more / 4000 <= 1072 - 277, f"expected at most 795 bytes a process, got {more / 4000}"
+    full = before + room * more / 4000
+    assert full <= 64 * MIB, f"expected full tables to be within 64 MiB, got {full / MIB} with {room} processes"

@@ -446,8 +446,6 @@ int capture_audit(const struct audit_options *options)
 	a->options = options->capture;
 	a->options.engine.audit = true;
 	a->options.engine.follow = true;
-	if (!a->options.engine.max_processes)
-		a->options.engine.max_processes = MACHINE_PROCESSES;
 	a->capture.kind = &kind;
 	a->capture.options = &a->options;
 	status = capture_live(&a->capture);

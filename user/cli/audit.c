@@ -37,7 +37,7 @@ static const struct command_option options[] = {
 	 OPT_PATH, INTO(struct audit_command, common.output)},
 	{0, "max-processes", "N",
 	 "Track at most N processes at a time, and keep N with those that have ended (default "
-	 "65536); more are counted",
+	 "32768, or as many as fit in 64 MiB of the kernel's memory); more are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 262144},
 	{0, "max-jobs", "N",

@@ -16,6 +16,10 @@ enum {
 	GROUP_BYTES = 4, /* in `block_of` */
 	PARTS_BYTES = 16,
 	BLOCK_BYTES = 8 + 4, /* in `blocks` and `free_blocks` */
+	/* Measured, of an audit; in a run they are less. */
+	PROCESS_BYTES = 1072, /* 906, and 200 for those that join a job and are not born into it */
+	CPU_BYTES = 16 << 10, /* all else that is kept for a CPU */
+	FIXED_BYTES = 23 << 20, /* rings, programs, types, and what else does not grow */
 };
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -35,6 +39,17 @@ struct capacity capacity_for(uint32_t processes, uint32_t cpus)
 			   (CAPACITY_BYTES - c.processes * per_process) / per_block);
 	c.bytes = c.processes * per_process + c.blocks * per_block;
 	return c;
+}
+
+struct capacity capacity_within_bound(uint32_t processes, uint32_t cpus)
+{
+	const struct capacity all = capacity_for(processes, cpus);
+	const uint64_t left =
+		CAPACITY_KERNEL_BYTES - FIXED_BYTES - (uint64_t)cpus * CPU_BYTES - all.bytes;
+
+	if ((uint64_t)all.processes * PROCESS_BYTES <= left)
+		return all;
+	return capacity_for((uint32_t)(left / PROCESS_BYTES), cpus);
 }
 
 void capacity_say(const struct capacity *c, char text[CAPACITY_TEXT_MAX])
@@ -70,11 +85,13 @@ static void apply(const struct capacity *c, struct qprof_bpf *bpf)
 	bpf_map__set_max_entries(bpf->maps.cpu_clocks, c->cpus);
 }
 
-struct capacity capacity_make(struct qprof_bpf *bpf, uint32_t processes, uint32_t cpus)
+struct capacity capacity_make(struct qprof_bpf *bpf, uint32_t processes, bool audit, uint32_t cpus)
 {
-	const uint32_t wanted = processes ? processes : bpf_map__max_entries(bpf->maps.procs);
+	const uint32_t usual = audit ? CAPACITY_AUDIT : CAPACITY_RUN;
+	const uint32_t wanted = processes ? processes : usual;
 	const char *most = getenv("QPROF_MOST_BLOCKS"); /* for tests */
-	struct capacity c = capacity_for(wanted, cpus);
+	struct capacity c =
+		processes ? capacity_for(processes, cpus) : capacity_within_bound(usual, cpus);
 	char text[CAPACITY_TEXT_MAX];
 
 	if (most && atoi(most) > 0)

@@ -184,7 +184,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.tick_ns = tick_ns();
 	e->bpf->rodata->config.max_mappings = procfs_max_mappings();
 	e->bpf->rodata->config.point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
-	e->capacity = capacity_make(e->bpf, config->max_processes, cpus);
+	e->capacity = capacity_make(e->bpf, config->max_processes, config->audit, cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;
 }

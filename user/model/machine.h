@@ -17,7 +17,7 @@
 #include "model/profile.h"
 
 enum {
-	MACHINE_PROCESSES = 65536,  /* kept by default, ended processes included */
+	MACHINE_PROCESSES = 32768,  /* kept by default, ended processes included */
 	MACHINE_JOB_ROWS = 1000,    /* rows of memory_usage that a job keeps */
 	MACHINE_JOB_PHASES = 1000,  /* phases that a job keeps */
 	MACHINE_JOBS = 2048,	    /* kept, jobs that are over included */

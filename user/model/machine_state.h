@@ -28,8 +28,8 @@ struct membership {
 	struct profile_usage before;	/* what the process had used when it joined */
 };
 
-/* A process of the machine, with what only audits need. There may be 65,536, and all of it takes
- * 64 MiB at most: what few of them need is allocated by itself. */
+/* A process of the machine, with what only audits need. There are 32,768, and all of it takes 32
+ * MiB at most: what few of them need is allocated by itself. */
 struct member {
 	struct process process; /* first: the table of processes holds this */
 	struct membership *in;	/* NULL: it is in no job */

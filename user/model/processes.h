@@ -24,7 +24,7 @@ struct holding {
 	bool dropped; /* larger processes need the room of its points */
 };
 
-/* An audit keeps 65,536 of them: nothing here that few of them need. */
+/* An audit keeps 32,768 of them: nothing here that few of them need. */
 struct process {
 	struct profile_process pub; /* first: callers hold this */
 	struct shared_text *cmdline;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The service, for the tests of it."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -44,8 +45,11 @@ class Service(Attached):
         return run
 
     def connections(self):
-        """Its sockets, and what came with messages."""
-        names = (os.readlink(link) for link in Path(f"/proc/{self.process.pid}/fd").iterdir() if os.path.lexists(link))
+        """Its sockets, and what came with messages, as they come and go."""
+        names = []
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                names.append(os.readlink(link))
         return sum(name.startswith("socket:") or "pidfd" in name or name == "/dev/null" for name in names)
 
 

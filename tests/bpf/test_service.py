@@ -226,11 +226,25 @@ def test_it_is_used_by_itself(folder):
         assert any("the service saw it" in note for note in parse(folder / "x.yaml")["quality"]["notes"])
 
 
-@pytest.mark.parametrize("options", [("--stacks",), ("--files",), ("--waits",), ("--usdt", "a:b"), ("--no-follow",),
-                                     ("--max-processes", "9"), ("--recipe", "quark"), ("--scope",), ("--cost",)])
+@pytest.mark.parametrize("options", [("--stacks",), ("--files",), ("--usdt", "a:b"), ("--no-follow",), ("--max-processes", "9"),
+                                     ("--recipe", "quark"), ("--scope",), ("--cost",)])
 def test_what_it_cannot_do_is_refused(service, folder, options):
     assert f"{options[0]} cannot be had through the service" in refusal(
         folder, "--service", service.socket, *options, "--", "true")
+
+
+def test_waits_are_those_of_the_service(service, folder):
+    """What threads sleep for is known where the service was started with --waits, and refused elsewhere."""
+    said = refusal(folder, "--service", service.socket, "--waits", "--", "true")
+    assert "was started without --waits: leave it out, or ask the administrator" in said, said
+    with public_dir() as place, Service(place, ["--waits"]) as running:
+        run = running.run(folder, program("stalls"), "futex", 8, 500, options=["--waits"])
+    phase, = [phase for phase in run.profile["phases"] if phase["name"] == "Stall"]
+    # All but the thread that holds the lock.
+    assert phase["lock_wait_secs"] >= 0.9 * 7 * phase["duration_secs"], phase
+    columns = ("cpu_time_secs", "cpu_wait_secs", "lock_wait_secs", "sleep_secs", "storage_wait_secs")
+    whole = sum(phase.get(column, 0) for column in columns)
+    assert whole == pytest.approx(8 * phase["duration_secs"], rel=0.02, abs=0.02), (whole, phase)
 
 
 # ---- The end of either side

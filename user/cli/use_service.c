@@ -32,7 +32,6 @@ static const char *beyond_service(const struct run_options *run, const struct ca
 		{engine->stacks, "--stacks"},
 		{engine->files || engine->max_files, "--files"},
 		{engine->count_cost, "--cost"},
-		{engine->waits, "--waits"},
 		{engine->count_splice, "--count-splice"},
 		{run->scope, "--scope"},
 		{c->n_patterns, "--usdt"},

@@ -187,6 +187,7 @@ static void welcome(struct service *s, struct guest *g)
 		.kind = TALK_WELCOME, .version = TALK_VERSION, .layout = TALK_LAYOUT};
 	strncpy(packet->is.release, QPROF_VERSION, sizeof(packet->is.release) - 1);
 	packet->n_notes = (uint32_t)n;
+	packet->waits = s->capture->options->engine.waits;
 	for (size_t i = 0; i < n; i++)
 		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
 	strncpy(packet->rss, info->backend_rss, TALK_BACKEND_MAX - 1);

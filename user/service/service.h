@@ -12,9 +12,9 @@
 /* Of an audit with engine_config.serves. path must outlive it. NULL when out of memory. */
 struct listener *service_listener_new(const char *path);
 
-/* path: of the service's socket; must outlive the source. curves: as engine_config has it. NULL
- * when out of memory. */
-struct source *service_source_new(const char *path, bool curves);
+/* path: of the service's socket; must outlive the source. curves, waits: as engine_config has them.
+ * NULL when out of memory. */
+struct source *service_source_new(const char *path, bool curves, bool waits);
 
 /* Returns true if there is a socket at the path. */
 bool service_is_at(const char *path);

@@ -27,7 +27,7 @@ enum {
 struct served {
 	struct source source; /* first: see served_of() */
 	const char *path;
-	bool curves;
+	bool curves, waits;
 	struct talk_welcome welcome;
 	struct record_queue queue;
 	char **names; /* of sites */
@@ -170,6 +170,15 @@ static bool is_our_version(const struct served *s, ssize_t size)
 	       is->layout == TALK_LAYOUT;
 }
 
+static int lacks_waits(const struct served *s, struct error *err)
+{
+	return error_set(
+		err,
+		"the service at '%s' was started without --waits: leave it out, or ask the "
+		"administrator for 'qprof-bpf -a --serve --waits'",
+		s->path);
+}
+
 static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
 {
 	struct served *s = served_of(source);
@@ -184,7 +193,7 @@ static int open_served(struct source *source, int asked, struct run_info *info, 
 		if (!is_our_version(s, size))
 			return refuse_version(s, err);
 		take_welcome(s, info);
-		return 0;
+		return s->waits && !s->welcome.waits ? lacks_waits(s, err) : 0;
 	}
 	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED) {
 		struct talk_refused *refused = (struct talk_refused *)s->packet;
@@ -383,7 +392,7 @@ static void close_served(struct source *source)
 	free(s);
 }
 
-struct source *service_source_new(const char *path, bool curves)
+struct source *service_source_new(const char *path, bool curves, bool waits)
 {
 	struct served *s = calloc(1, sizeof(*s));
 
@@ -392,6 +401,7 @@ struct source *service_source_new(const char *path, bool curves)
 	record_queue_begin(&s->queue);
 	s->path = path;
 	s->curves = curves;
+	s->waits = waits;
 	s->source = (struct source){
 		.ask = ask,
 		.open = open_served,

@@ -23,7 +23,7 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 2,
+	TALK_VERSION = 3,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,
@@ -55,6 +55,7 @@ struct talk_version {
 struct talk_welcome {
 	struct talk_version is;
 	uint32_t n_notes;
+	uint32_t waits; /* 1: it tells what threads sleep for */
 	char rss[TALK_BACKEND_MAX], io_calls[TALK_BACKEND_MAX], io_storage[TALK_BACKEND_MAX];
 	char checkpoints[TALK_BACKEND_MAX], oom_kills[TALK_BACKEND_MAX];
 	char notes[TALK_NOTES][TALK_NOTE_MAX];

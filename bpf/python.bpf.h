@@ -18,6 +18,9 @@
 
 #include "stack.bpf.h"
 
+/* Frames have a place for each event that asks for them: a tick may interrupt a walk. */
+enum { PYTHON_OF_GROWTH, PYTHON_OF_TICK, PYTHON_EVENTS };
+
 enum {
 	MAX_PYTHONS = 8192,
 	MAX_PYTHON_CODES = 65536,
@@ -39,7 +42,7 @@ struct {
 	__uint(max_entries, MAX_PYTHONS);
 	__type(key, u64);
 	__type(value, struct wire_python);
-} pythons SEC(".maps");
+} pythons __weak SEC(".maps");
 
 struct python_code {
 	u64 program, code;
@@ -56,7 +59,7 @@ struct {
 	__uint(max_entries, MAX_PYTHON_CODES);
 	__type(key, struct python_code);
 	__type(value, struct python_told);
-} python_codes SEC(".maps");
+} python_codes __weak SEC(".maps");
 
 /* The frames, until there is a place for them in the ring: code objects go before their sample. */
 struct python_frames {
@@ -66,10 +69,10 @@ struct python_frames {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, PYTHON_EVENTS);
 	__type(key, u32);
 	__type(value, struct python_frames);
-} python_frames SEC(".maps");
+} python_frames __weak SEC(".maps");
 
 struct python_walk {
 	struct wire_python is;
@@ -77,7 +80,8 @@ struct python_walk {
 	u64 interpreter, thread, self; /* of the search of a thread */
 	u64 frame;
 	u32 n;
-	u32 end; /* enum wire_python_end */
+	u32 end;   /* enum wire_python_end */
+	u32 event; /* PYTHON_OF_... */
 };
 
 static __always_inline u64 user_word(u64 at)
@@ -246,8 +250,8 @@ static __always_inline bool is_python_shim(const struct python_walk *w)
 
 static long walk_python_frame(u32 i, void *context)
 {
-	struct python_frames *frames = here(&python_frames);
 	struct python_walk *w = context;
+	struct python_frames *frames = bpf_map_lookup_elem(&python_frames, &w->event);
 	struct wire_python_frame *f;
 
 	if (!frames)
@@ -327,12 +331,14 @@ static __always_inline const struct wire_python *find_python(struct task_struct 
 	return parents ? bpf_map_lookup_elem(&pythons, &parents) : NULL;
 }
 
-/* Follows the frames of the thread that runs. Returns their number; they are in python_frames. */
-static __noinline u32 walk_python(struct task_struct *task, u64 memory, u64 program, u32 *end)
+/* Follows the frames of the thread that runs. Returns their number; they are in python_frames, at
+ * the event's place. */
+static __noinline u32 walk_python(struct task_struct *task, u64 memory, u64 program, u32 event,
+				  u32 *end)
 {
 	const struct wire_python *is = find_python(task, memory);
-	struct python_frames *frames = here(&python_frames);
-	struct python_walk w = {.program = program, .end = WIRE_PYTHON_CUT};
+	struct python_frames *frames = bpf_map_lookup_elem(&python_frames, &event);
+	struct python_walk w = {.program = program, .end = WIRE_PYTHON_CUT, .event = event};
 
 	*end = WIRE_PYTHON_NONE;
 	if (!is || !frames)

@@ -13,31 +13,9 @@
  * Example, 16 pages a gap: 10 pages, a checkpoint, and 6 more: weight 16, late 6. A phase that
  * began at that checkpoint has these 6 from the sample, and the 10 are nobody's in the one before.
  */
-#include "pids.bpf.h"
-#include "python.bpf.h"
-#include "stack.bpf.h"
+#include "stack_sample.bpf.h"
 
 struct wire_growth growth;
-
-enum { WAKE_BYTES = 1 << 20 };
-
-/* What the last sample was of, on any CPU: a guess, as CPUs race for it. */
-static u64 last_memory, last_code;
-
-/*
- * How to submit: to wake the loader for each sample would cost more than the sample. But it is to
- * look at new code at once, for the process may be gone in a moment.
- */
-static __always_inline u64 wakeup(const struct wire_stack *s)
-{
-	const bool is_new = last_memory != s->memory || last_code != s->code;
-
-	last_memory = s->memory;
-	last_code = s->code;
-	if (is_new || bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > WAKE_BYTES)
-		return BPF_RB_FORCE_WAKEUP;
-	return BPF_RB_NO_WAKEUP;
-}
 
 /* Returns how many pages come before the next sample: from 1 to twice the mean. */
 static __always_inline u64 choose_gap(u64 samples)
@@ -56,86 +34,24 @@ static __always_inline u32 kind_of(int member)
 					: WIRE_STACK_SHMEM;
 }
 
-/* Copies the stack, from the piece that its end is in, up to what cannot be read. */
-static __always_inline void copy_stack(struct wire_stack *s, u64 sp)
-{
-	s->base = sp & ~(WIRE_STACK_PIECE - 1ULL);
-	s->len = 0;
-	for (u32 at = 0; at < WIRE_STACK_BYTES; at += WIRE_STACK_PIECE) {
-		if (bpf_probe_read_user(&s->stack[at], WIRE_STACK_PIECE, (void *)s->base + at))
-			break;
-		s->len = at + WIRE_STACK_PIECE;
-	}
-}
-
-static __always_inline bool copy_registers(struct wire_stack *s, struct task_struct *task)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-
-	__builtin_memset(s->regs, 0, sizeof(s->regs));
-	return !bpf_probe_read_kernel(s->regs, sizeof(*regs), regs);
-}
-
-/* Addresses come again, also those of code objects where they are not randomised: times do not. */
-static __always_inline u64 program_of(struct task_struct *task, const struct mm_rss *m)
-{
-	return m->started_ns ^ BPF_CORE_READ(task, self_exec_id) << 48;
-}
-
-/* A library may be mapped in the place of another of the same size: its linker has told us so. */
-static __always_inline u64 code_of(struct task_struct *task, const struct mm_rss *m)
-{
-	const struct proc *proc = find_proc(m->tgid);
-
-	return BPF_CORE_READ(task, mm, exec_vm) ^ (proc ? proc->code_change << 32 : 0);
-}
-
-static __always_inline void fill_sample(struct wire_stack *s, const struct growing *g,
-					struct task_struct *task, const struct mm_rss *m)
-{
-	s->time_ns = bpf_ktime_get_ns();
-	s->started_ns = m->started_ns;
-	s->tgid = m->tgid;
-	s->tid = tid_of(task);
-	s->parent = tgid_of(BPF_CORE_READ(task, real_parent));
-	s->weight = g->weight;
-	s->late = g->late;
-	s->first_epoch = g->first_epoch;
-	s->epoch = g->epoch;
-	s->memory = m->key;
-	s->program = program_of(task, m);
-	s->code = code_of(task, m);
-}
-
-static __always_inline void copy_frames(struct wire_stack *s, u32 n, u32 end)
-{
-	const struct python_frames *frames = here(&python_frames);
-
-	s->python_end = end;
-	s->n_python = 0;
-	if (frames && n && n <= WIRE_PYTHON_FRAMES &&
-	    !bpf_probe_read_kernel(s->python, n * sizeof(*s->python), frames))
-		s->n_python = n;
-}
-
 static __always_inline void take_sample(struct growing *g, struct task_struct *task,
 					const struct mm_rss *m, int member)
 {
-	u32 end, n = walk_python(task, m->key, program_of(task, m), &end);
+	u32 end, n = walk_python(task, m->key, program_of(task, m), PYTHON_OF_GROWTH, &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
 	g->left = choose_gap(atomic_add(&growth.samples, 1));
 	if (!s) {
 		atomic_add(&growth.lost, 1);
 	} else {
-		fill_sample(s, g, task, m);
+		fill_stack(s, task, m, PYTHON_OF_GROWTH, n, end);
 		s->kind = kind_of(member);
-		copy_frames(s, n, end);
-		if (copy_registers(s, task))
-			copy_stack(s, PT_REGS_SP((struct pt_regs *)s->regs));
-		else
-			s->base = s->len = 0;
-		bpf_ringbuf_submit(s, wakeup(s));
+		s->weight = g->weight;
+		s->late = g->late;
+		s->first_epoch = g->first_epoch;
+		s->epoch = g->epoch;
+		s->since_ns = 0;
+		submit_sample(s);
 	}
 	g->weight = 0;
 }

@@ -134,6 +134,8 @@ static __always_inline void *here(void *map)
 	return bpf_map_lookup_elem(map, &zero);
 }
 
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+
 /* For loops that rarely run twice: unrolled they would be most of the program. */
 #define attempts(n)                                                                                \
 	_Pragma("clang loop unroll(disable)") for (int attempt = 0; attempt < (n); attempt++)

@@ -16,7 +16,6 @@
 #include "state.bpf.h"
 
 enum {
-	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	THROWN_WORDS = 6, /* of the frame: what it saved, and where it would return to */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * wire_stack.h - the part of wire.h that is about who makes memory grow (--stacks): samples of user
- * stacks, in a ring of their own. Without --stacks there are none of these.
+ * wire_stack.h - the part of wire.h that is about who makes memory grow and who uses CPU time
+ * (--stacks): samples of user stacks, in a ring of their own. Without --stacks there are none of
+ * these.
  */
 #ifndef QPROF_WIRE_STACK_H
 #define QPROF_WIRE_STACK_H
@@ -13,6 +14,8 @@ enum {
 	WIRE_STACK_STEP = 64 << 10,	   /* bytes of growth between two samples, at first */
 	WIRE_STACK_LEVEL = 1024,	   /* samples after which these double */
 	WIRE_STACK_LEVELS = 14,		   /* times that they double, at most */
+	WIRE_STACK_TICK_NS = 10309278,	   /* CPU time between two samples of it, at first: 97 Hz */
+	WIRE_STACK_TICKS = 4096,	   /* samples of CPU time after which these double */
 	WIRE_PYTHON_FRAMES = 128,	   /* of a thread, the innermost ones */
 	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
 	WIRE_PYTHON_LINES = 4 << 10,	   /* bytes of a table of lines */
@@ -25,6 +28,7 @@ enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,
 	WIRE_STACK_FILE = 2,
 	WIRE_STACK_SHMEM = 3,
+	WIRE_STACK_CPU = 4, /* of CPU time; the others of memory */
 };
 
 /* How far the frames of Python could be followed. */
@@ -53,7 +57,7 @@ struct wire_python_frame {
 	__u32 entered; /* 1: C code called the interpreter for it; 0: it is called by the next */
 };
 
-/* A thread made the memory of its process grow. */
+/* A thread made the memory of its process grow, or has used CPU time. */
 struct wire_stack {
 	__u64 time_ns;
 	__u64 started_ns; /* as in struct wire_header, of the process whose memory it is */
@@ -61,9 +65,10 @@ struct wire_stack {
 	__u32 parent; /* tgid of the parent */
 	__u32 kind;   /* enum wire_stack_kind */
 	/* Pages by which memory grew on this CPU since its last sample; and the part of them since
-	 * the last checkpoint. */
+	 * the last checkpoint. Of CPU time: ns that the thread has used since since_ns; and 0. */
 	__u64 weight, late;
-	__u64 first_epoch, epoch;    /* of the first and the last of these pages */
+	__u64 first_epoch, epoch;    /* of the first and the last of these pages; of CPU time: 0 */
+	__u64 since_ns;		     /* of CPU time: its last sample, or when it began; else 0 */
 	__u64 memory;		     /* changes when the process executes another program */
 	__u64 program;		     /* the same, and no other process has or had it */
 	__u64 code;		     /* tells what it had mapped: see code_of() */
@@ -124,10 +129,23 @@ struct wire_growth {
 	__u64 samples __attribute__((aligned(64)));
 	__u64 lost;	 /* samples for which the ring had no room */
 	__u64 elsewhere; /* pages that came to a process while another ran */
+	__u64 cpu_samples __attribute__((aligned(64)));
+	__u64 cpu_lost;
 };
 
+/* Returns how much CPU time comes before the next sample: up to twice the mean. random: of 32 bits,
+ * and the mean has more than 32 of its own after many samples. */
+static inline __u64 wire_stack_cpu_gap(__u64 samples, __u32 random)
+{
+	const __u64 level = samples / WIRE_STACK_TICKS;
+	const __u64 mean = (__u64)WIRE_STACK_TICK_NS
+			   << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+
+	return 1 + (random * (mean >> 10) >> 21);
+}
+
 _Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");
-_Static_assert(sizeof(struct wire_stack) == 32 + 56 + 8 * WIRE_STACK_REGS + 16 +
+_Static_assert(sizeof(struct wire_stack) == 32 + 64 + 8 * WIRE_STACK_REGS + 16 +
 						    32 * WIRE_PYTHON_FRAMES + WIRE_STACK_BYTES,
 	       "wire_stack");
 

@@ -43,7 +43,7 @@ const char *const fuzz_seed_texts[] = {
 	"memory_usage:\n- {step: s, relative_time_secs: 0.0, cpu_memory_mb: 1.0}\n"
 	"peak_memory_mb: 1.0\nphases:\n- {name: A, kind: pair, start_secs: 0.0, "
 	"duration_secs: 1.0, start_memory_mb: 1.0, end_memory_mb: 1.0, peak_memory_mb: 1.0}\n"
-	"stacks:\n  grown_bytes: 8192\n  samples: 3\n  dropped: 1\n"
+	"stacks:\n  grown_bytes: 8192\n  samples: 3\n  cpu_samples: 2\n  dropped: 1\n"
 	"  ends:\n    columns: [end, samples]\n    rows:\n    - [\"whole\", 2]\n"
 	"    - [\"unknown code\", 1]\n"
 	"  functions:\n    columns: [name, path]\n    rows:\n    - [\"(all)\", \"\"]\n"
@@ -53,7 +53,9 @@ const char *const fuzz_seed_texts[] = {
 	"  phase_growth:\n    columns: [phase, bytes]\n    rows:\n    - [0, 4096]\n"
 	"  touched:\n    columns: [phase, call, kind, bytes, samples]\n    rows:\n"
 	"    - [null, 1, anon, 4096, 1]\n    - [null, 2, file, 4096, 1]\n"
-	"    - [0, 2, shmem, 4096, 1]\n",
+	"    - [0, 2, shmem, 4096, 1]\n"
+	"  ran:\n    columns: [phase, call, cpu_ns, samples]\n    rows:\n"
+	"    - [null, 1, 4096, 1]\n    - [0, 2, 4096, 1]\n",
 	"memory_usage:\n- {step: M Start, timestamp: 1.0, relative_time_secs: 0.0, "
 	"cpu_memory_mb: 1.0}\n- {step: x, timestamp: 1.0, relative_time_secs: 1.0, cpu_memory_mb: "
 	"1.0}\n- {step: M End, timestamp: 1.0, relative_time_secs: 2.0, cpu_memory_mb: 1.0}\n",

@@ -127,6 +127,35 @@ def test_stacks_of_one_side(diff):
     assert medians(diff, [QUARK], [stacks])["main", "quantize"] == (None, 4, None, 4)
 
 
+def cpu_profile(stacks, used):
+    """The same stacks, which used so many ms of `used` ms each."""
+    document = yaml.safe_load(profile(stacks))
+    of = document["stacks"]
+    rows = of.pop("touched")["rows"]
+    del of["grown_bytes"], of["samples"], of["phase_growth"]
+    of["cpu_samples"] = len(rows)
+    of["ran"] = {"columns": ["phase", "call", "cpu_ns", "samples"],
+                 "rows": [[phase, call, size // MIB * 10**6, samples] for phase, call, _, size, samples in rows]}
+    document["total_cpu_time_secs"] = used / 1000
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def test_cpu_time(diff):
+    """In its own unit, beside what was touched first; of one side alone it says nothing."""
+    old = cpu_profile({(MAIN,): 100, (MAIN, LOAD): 1000, (MAIN, PACK, MEMSET): 400}, used=1600)
+    new = cpu_profile({(MAIN,): 102, (MAIN, LOAD): 3000, (MAIN, PACK, MEMSET): 400}, used=3502)
+    said = [" ".join(line.split()) for line in diff([old], [new]).split("CPU time by\n")[1].splitlines()]
+    assert said[:7] == ["(all)", "in all 1.6 s 3.5 s +1.9 s +118.9 %", "load (quantize)", "itself 1.0 s 3.0 s +2.0 s +200.0 %",
+                        "(unsampled)", "itself 100 ms 0 s -100 ms -100.0 %", "main (quantize)"], said
+    assert "First touched by" not in diff([old], [new])
+    found = json.loads(diff([old], [new], "-f", "json"))
+    assert "first_touched" not in found
+    load = next(f for f in found["cpu_time"] if f["name"] == "load")
+    assert (load["self_secs"]["old"]["median"], load["total_secs"]["new"]["median"]) == (1, 3)
+    both = diff([profile({(MAIN,): 4})], [new])
+    assert "only OLD was recorded with --stacks\n" in both and "only NEW was recorded with --stacks=cpu\n" in both
+
+
 def test_no_stacks(diff):
     assert "First touched" not in diff([QUARK], [QUARK])
     assert "first_touched" not in json.loads(diff([QUARK], [QUARK], "-f", "json"))

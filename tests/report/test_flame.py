@@ -13,10 +13,10 @@ from reports import PROFILE, report
 # pylint: disable=redefined-outer-name
 
 
-def touched(*args, profile=None):
-    """Bytes below each call, by the names of all that called it, from the folded stacks."""
+def touched(*args, profile=None, name="folded"):
+    """Bytes, or ns, below each call, by the names of all that called it, from the folded stacks."""
     sums = collections.Counter()
-    for line in report("-f", "folded", *args, profile=profile or PROFILE).decode().splitlines():
+    for line in report("-f", name, *args, profile=profile or PROFILE).decode().splitlines():
         stack, size = line.rsplit(" ", 1)
         # In the page a frame of Python is "quantize:112", and its file is in the sentence.
         names = [re.sub(r" \(.*:(\d+)\)$", r":\1", name) for name in stack.split(";")[1:]]
@@ -40,7 +40,8 @@ def test_flame_graph(browser, render):
     """The run's and each phase's, as the folded stacks have them."""
     browser.open(render())
     options = browser.all("#flame option")
-    assert [o.text for o in options] == ["276 MiB The whole run", "36.0 MiB #1 Start -> Base", "200 MiB #3 Model Loading"]
+    assert [o.text for o in options[:4]] == ["276 MiB The whole run", "36.0 MiB #1 Start -> Base", "200 MiB #3 Model Loading",
+                                             "317 ms of CPU time The whole run"]
     same_graph(browser, touched())
     browser.scroll_to("#flame")
     browser.screenshot("flame")
@@ -50,9 +51,26 @@ def test_flame_graph(browser, render):
     assert browser.text("#flame .key") == "libc.so.6 100 MiBgptq.py 50.0 MiBlibgptq.so.1 50.0 MiB"
 
 
+def test_flame_graph_of_cpu_time(browser, render):
+    """Beside that of memory, in the same list."""
+    browser.open(render())
+    assert browser.text("#flame h2") == "First touched, and CPU time, by"
+    browser.all("#flame option")[3].click()
+    same_graph(browser, touched(name="folded-cpu"))
+    browser.scroll_to("#flame")
+    browser.screenshot("flame-cpu")
+    next(o for o in browser.all("#flame option") if o.text.startswith("97 ms of CPU time")).click()
+    assert browser.text("#flame .words") == "Start -> Base: 97 ms, 100 %"
+    assert browser.text("#flame .key") == "quantize 80 ms"
+
+
 def test_flame_graph_of_some_phases(browser, render):
     browser.open(render(None, "--phase", "Model*"))
-    assert [o.text for o in browser.all("#flame option")] == ["276 MiB The whole run", "200 MiB #3 Model Loading"]
+    assert [o.text for o in browser.all("#flame option")] == [
+        "276 MiB The whole run", "200 MiB #3 Model Loading", "317 ms of CPU time The whole run"]
+    browser.open(render(None, "--phase", "Calib*"))
+    assert [o.text for o in browser.all("#flame option")] == [
+        "276 MiB The whole run", "317 ms of CPU time The whole run", "27 ms of CPU time #4 Calibration"]
 
 
 def test_zoom_into_a_frame(browser, render):

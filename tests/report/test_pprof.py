@@ -34,19 +34,19 @@ def read(tmp_path_factory):
         for location in profile.location:
             assert location.mapping_id in mappings and [line.function_id in functions for line in location.line] == [True]
         for sample in profile.sample:
-            assert len(sample.value) == len(profile.sample_type) == 2 and sample.location_id
+            assert len(sample.value) == len(profile.sample_type) and sample.location_id
             assert set(sample.location_id) <= {location.id for location in profile.location}
         return profile
     return read
 
 
 def samples_of(profile):
-    """(the outermost function first, labels): samples and bytes; and the file of each function."""
+    """(the outermost function first, labels): samples and bytes, samples and ns."""
     text = profile.string_table
     functions = {f.id: text[f.name] for f in profile.function}
     names = {place.id: functions[line.function_id] + (f":{line.line}" if line.line else "")
              for place in profile.location for line in place.line}
-    found = collections.defaultdict(lambda: [0, 0])
+    found = collections.defaultdict(lambda: [0] * len(profile.sample_type))
     for sample in profile.sample:
         labels = tuple(sorted((text[label.key], text[label.str]) for label in sample.label))
         stack = tuple(names[location] for location in reversed(sample.location_id))
@@ -60,21 +60,31 @@ def expected(text, phase=None):
     document = yaml.safe_load(text)
     stacks = document["stacks"]
     names = [name or (f"[{path.rsplit('/', 1)[1]}]" if path else "[unknown code]") for name, path in stacks["functions"]["rows"]]
-    grown = stacks["grown_bytes"] if phase is None else dict(stacks["phase_growth"]["rows"])[phase]
     labels = [] if phase is None else [("phase", document["phases"][phase]["name"])]
-    found = collections.defaultdict(lambda: [0, 0])
-    for of, call, kind, size, samples in stacks["touched"]["rows"]:
-        stack = []
-        while of == phase and call:
-            caller, function, line = stacks["calls"]["rows"][call]
-            stack.insert(0, names[function] + (f":{line}" if line else ""))
-            call = caller
-        if of == phase:
-            where = found[tuple(stack) or ("[unknown code]",), tuple(sorted([("kind", kind), *labels]))]
-            where[0] += samples
-            where[1] += size
-    rest = grown - sum(size for _, size in found.values())
-    return dict(found) | ({(("(unsampled)",), tuple(labels)): [0, rest]} if rest else {})
+    found = collections.defaultdict(lambda: [0] * 4)
+
+    def add(rows, all_of_it, at):
+        rest = all_of_it
+        for of, call, *kind, amount, samples in rows:
+            stack = []
+            while of == phase and call:
+                caller, function, line = stacks["calls"]["rows"][call]
+                stack.insert(0, names[function] + (f":{line}" if line else ""))
+                call = caller
+            if of == phase:
+                where = found[tuple(stack) or ("[unknown code]",), tuple(sorted([*(("kind", k) for k in kind), *labels]))]
+                where[at] += samples
+                where[at + 1] += amount
+                rest -= amount
+        if rest:
+            found[("(unsampled)",), tuple(labels)][at + 1] += rest
+
+    add(stacks["touched"]["rows"], stacks["grown_bytes"] if phase is None else dict(stacks["phase_growth"]["rows"])[phase], 0)
+    # Of memory, one phase alone of that name has grown; all have used CPU time, and none has a sample.
+    cpu = [document["total_cpu_time_secs"]] if phase is None else [
+        p["cpu_time_secs"] for p in document["phases"] if p["name"] == document["phases"][phase]["name"]]
+    add(stacks["ran"]["rows"], round(sum(cpu) * 1e9), 2)
+    return dict(found)
 
 
 def test_the_whole_run(read):
@@ -83,7 +93,9 @@ def test_the_whole_run(read):
     document = yaml.safe_load(PROFILE.read_text())
     assert samples_of(profile) == expected(PROFILE.read_text())
     assert sum(s.value[1] for s in profile.sample) == document["stacks"]["grown_bytes"]
-    assert [(text[t.type], text[t.unit]) for t in profile.sample_type] == [("samples", "count"), ("first_touched", "bytes")]
+    assert sum(s.value[3] for s in profile.sample) == round(document["total_cpu_time_secs"] * 1e9)
+    assert [(text[t.type], text[t.unit]) for t in profile.sample_type] == [
+        ("samples", "count"), ("first_touched", "bytes"), ("cpu_samples", "count"), ("cpu", "nanoseconds")]
     assert text[profile.default_sample_type] == "first_touched"
     assert profile.time_nanos // 10**9 == int(document["qprof"]["started_at"])
     assert profile.duration_nanos == pytest.approx(document["total_quantization_time_seconds"] * 1e9, abs=10**8)
@@ -94,7 +106,8 @@ def test_a_phase(read):
     profile = read(report("-f", "pprof", "--phase", "Model Loading"))
     assert samples_of(profile) == expected(PROFILE.read_text(), 2)
     both = samples_of(read(report("-f", "pprof", "--phase", "*")))
-    assert {dict(labels).get("phase") for _, labels in both} == {"Start -> Base", "Model Loading"}
+    grew = {dict(labels).get("phase") for (_, labels), values in both.items() if values[1]}
+    assert grew == {"Start -> Base", "Model Loading"}, grew
 
 
 def test_files(read):

@@ -79,6 +79,18 @@ def test_schema():
     assert list(VALIDATOR.iter_errors({"memory_usage": [{"step": 1}]})), "anything is valid"
 
 
+def test_schema_of_quality():
+    """One that is whole has all counts; that of a file which was cut off, or is Quark's, what is known of it."""
+    document = yaml.load(WHOLE, Loader=Loader)
+    del document["quality"]["lost_checkpoints"]
+    assert list(VALIDATOR.iter_errors(document)), "a count may be missing"
+    del document["quality"]["may_be_counted_more_than_once_mb"]
+    assert_valid(document)
+    document["quality"] = as_json(rows(["Start", *["a Start"] * 1030]))[0]["quality"]
+    assert document["quality"] == {"dropped_phases": 6}
+    assert_valid(document)
+
+
 def test_quark():
     """Quark's own file: its rows become phases and a timeline, what it does not know is absent."""
     document, stderr = as_json(QUARK)
@@ -98,7 +110,7 @@ def test_quark():
 
 def report_without_stacks(name, text):
     """Formats that show nothing but stacks say that there are none."""
-    if name in ("folded", "speedscope", "pprof"):
+    if name in ("folded", "folded-cpu", "speedscope", "pprof"):
         out, stderr = run("report", "-f", name, "-", stdin=text, status=125)
         assert not out and "the profile has no stacks" in stderr, (name, out[:200], stderr)
     else:
@@ -111,11 +123,11 @@ def test_quark_in_each_format(name):
 
 
 def cuts():
-    """Everywhere in the first rows and in what follows the rows, and some places between."""
-    rows = WHOLE.index(b"total_quantization")
+    """Everywhere in the first rows, in what follows the rows and in the quality, and some places between."""
+    rows, quality = WHOLE.index(b"total_quantization"), WHOLE.index(b"\nquality:")
     step = 997
     return [*range(0, 2500, 131), *range(2500, rows, 40 * step), *range(rows, rows + 3000, 173),
-            *range(rows + 3000, len(WHOLE), 7 * step)]
+            *range(rows + 3000, len(WHOLE), 7 * step), *range(quality, quality + 2000, 97)]
 
 
 def test_cut_anywhere():
@@ -161,7 +173,7 @@ def row(**changes):
     return f"memory_usage:\n-{lines[1:]}peak_memory_mb: 1.0\n".encode()
 
 
-def stacks(*touched, growth=(), depth=1, **counts):
+def stacks(*touched, growth=(), depth=1, ran=(), **counts):
     """A profile of two phases with stacks: a chain of calls, and these rows of (phase, call)."""
     phases = "".join(f"- {{name: {name}, kind: pair, start_secs: 0.0, duration_secs: 1.0, start_memory_mb: 1.0,"
                      " end_memory_mb: 1.0, peak_memory_mb: 1.0}\n" for name in "AB")
@@ -171,7 +183,8 @@ def stacks(*touched, growth=(), depth=1, **counts):
                           "rows": [[0, 0], *([caller, 1] for caller in range(depth))]},
                 "phase_growth": {"columns": ["phase", "bytes"], "rows": [[phase, 4096] for phase in growth]},
                 "touched": {"columns": ["phase", "call", "kind", "bytes", "samples"],
-                            "rows": [[phase, call, "anon", 4096, 1] for phase, call in touched]}}
+                            "rows": [[phase, call, "anon", 4096, 1] for phase, call in touched]},
+                "ran": {"columns": ["phase", "call", "cpu_ns", "samples"], "rows": [[*row, 4096, 1] for row in ran]}}
     return row() + f"phases:\n{phases}stacks: {json.dumps(document)}\n".encode()
 
 
@@ -231,6 +244,9 @@ HOSTILE = {
     "growth of no phase": (stacks(growth=[2]), "its stacks name what is not there"),
     "stack of no phase": (stacks((2, 1)), "its stacks name what is not there"),
     "no such call": (stacks((0, 2)), "its stacks name what is not there"),
+    "CPU time of no phase": (stacks(ran=[(2, 1)]), "its stacks name what is not there"),
+    "CPU time of no call": (stacks(ran=[(0, 2)]), "its stacks name what is not there"),
+    "CPU time out of order": (stacks(ran=[(1, 1), (0, 1)]), "its stacks are not in order of phases"),
     "unknown kind": (row() + b"phases:\n- name: a\n  kind: other\n", "line 9: kind"),
 }
 
@@ -350,6 +366,31 @@ def test_required_columns(table):
 
 def nested(depth):
     return row() + b"x: " + b"[" * depth + b"]" * depth + b"\n"
+
+
+def test_cpu_time_beyond_its_phases():
+    """Samples that come to more than the rows of phases say leave nothing unsampled; those rows need not be there."""
+    text = stacks(ran=[(None, 1), (0, 1)], cpu_samples=2) + b"total_cpu_time_secs: 0.000003\n"
+    assert run("report", "-f", "folded-cpu", "-", stdin=text)[0] == b"CPU time;f 4096\n"
+    text = text.replace(b"0.000003", b"0.000005")
+    assert run("report", "-f", "folded-cpu", "-", stdin=text)[0] == b"CPU time;f 4096\nCPU time;(unsampled) 904\n"
+    assert run("report", "-f", "html", "-", stdin=text)[0]
+
+
+@pytest.mark.parametrize("excess, is_told", ((40, False), (60, True)))
+def test_cpu_time_in_excess(excess, is_told):
+    """From a hundredth of the CPU time on, which is 5000 ns."""
+    text = stacks(ran=[(None, 1)], cpu_samples=1, cpu_excess_ns=excess) + b"total_cpu_time_secs: 0.000005\n"
+    assert (b"more than the phases that they are in" in run("report", "-", stdin=text)[0]) == is_told
+
+
+@pytest.mark.parametrize("name", ("folded", "folded-cpu", "speedscope", "pprof"))
+def test_stacks_of_nothing(name):
+    """They do not say of what they are."""
+    text = stacks((None, 1), ran=[(None, 1)]).replace(b'"grown_bytes": 8192, ', b"")
+    _, stderr = run("report", "-f", name, "-", stdin=text, status=125)
+    assert "the profile has no stacks" in stderr, stderr
+    assert b'"stacks"' not in run("report", "-f", "html", "-", stdin=text)[0].split(b'id="profile">')[1].split(b"</script>")[0]
 
 
 def test_stacks_are_found_by_phase():

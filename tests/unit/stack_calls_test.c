@@ -61,7 +61,7 @@ static void assert_mixed(uint16_t python_end, const char *const *python, enum un
 			 const char *want_end)
 {
 	struct python_codes *codes = python_codes_new();
-	struct stacks *stacks = stacks_new(4096);
+	struct stacks *stacks = stacks_new(4096, false);
 	char got[512];
 	const char *end;
 
@@ -132,7 +132,7 @@ static void test_unknown(void **state)
 	static const char *const python[] = {"f!", NULL};
 	static const struct unwind_frame frames[] = {{LOOP, PYTHON}};
 	struct python_codes *codes = python_codes_new();
-	struct stacks *stacks = stacks_new(4096);
+	struct stacks *stacks = stacks_new(4096, false);
 	const char *end;
 
 	(void)state;
@@ -153,7 +153,7 @@ static void test_most(void **state)
 	const char *python[WIRE_PYTHON_FRAMES + 1] = {NULL};
 	struct unwind_frame frames[UNWIND_MAX_FRAMES];
 	struct python_codes *codes = python_codes_new();
-	struct stacks *stacks = stacks_new(4096);
+	struct stacks *stacks = stacks_new(4096, false);
 	const char *end;
 	size_t n;
 

@@ -39,12 +39,12 @@ static void sample(struct stacks *s, uint32_t call, uint64_t first, uint64_t epo
 static uint64_t pages_of(const struct stacks *s, uint32_t phase, uint32_t call)
 {
 	size_t n;
-	const struct stacks_touched *touched = stacks_touched(s, &n);
+	const struct stacks_charged *touched = stacks_touched(s, &n);
 	uint64_t pages = 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (touched[i].phase == phase && touched[i].call == call)
-			pages += touched[i].bytes / RECORDS_PAGE;
+			pages += touched[i].amount / RECORDS_PAGE;
 	return pages;
 }
 
@@ -55,7 +55,7 @@ static uint64_t pages_of(const struct stacks *s, uint32_t phase, uint32_t call)
 static void test_phases(void **state)
 {
 	struct run *run = *state;
-	struct stacks *s = stacks_new(RECORDS_PAGE);
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
 	const uint32_t main_call = stacks_call(s, STACKS_ROOT, "main", "/bin/a", 0);
 	const uint32_t load = stacks_call(s, main_call, "load", "/bin/a", 0);
 	size_t n;
@@ -86,12 +86,87 @@ static void test_phases(void **state)
 	stacks_free(s);
 }
 
+/* A checkpoint at that time, up to which the tree has used so much CPU time. */
+static void checkpoint_at(struct run *run, enum wire_what what, const char *name, uint64_t time_ns,
+			  uint64_t cpu_ns)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, time_ns, MAIN, name);
+	r.cp.tree.usage.cpu_ns = cpu_ns;
+	run->now_ns = time_ns;
+	feed(run, &r);
+}
+
+static void cpu_sample(struct stacks *s, uint32_t call, uint64_t since_ns, uint64_t time_ns,
+		       uint64_t weight)
+{
+	const struct wire_stack record = {
+		.since_ns = since_ns, .time_ns = time_ns, .weight = weight, .kind = WIRE_STACK_CPU};
+
+	stacks_add(s, &record, call, whole);
+}
+
+static uint64_t ns_of(const struct stacks *s, uint32_t phase, uint32_t call)
+{
+	size_t n;
+	const struct stacks_charged *ran = stacks_ran(s, &n);
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ran[i].phase == phase && ran[i].call == call)
+			ns += ran[i].amount;
+	return ns;
+}
+
+/*
+ * "Load" begins after 100 ms and ends after 200 ms, "Scales" is in it from 140 to 160 ms. A sample
+ * counts whole, but for what its thread used before the run. What samples of Scales have beyond the
+ * CPU time that it used is taken off all alike; excess is what came within it.
+ */
+static void test_cpu_time(void **state)
+{
+	struct run *run = *state;
+	const uint64_t t = run->now_ns;
+	struct stacks *s = stacks_new(0, true);
+	const uint32_t main_call = stacks_call(s, STACKS_ROOT, "main", "/bin/a", 0);
+	const uint32_t load = stacks_call(s, main_call, "load", "/bin/a", 0);
+
+	checkpoint_at(run, WIRE_START, "", t, 0);
+	checkpoint_at(run, WIRE_BEGIN, "Load", t + 100 * MS, 90 * MS);
+	checkpoint_at(run, WIRE_BEGIN, "Scales", t + 140 * MS, 130 * MS);
+	checkpoint_at(run, WIRE_END, "Scales", t + 160 * MS, 150 * MS + 600);
+	checkpoint_at(run, WIRE_END, "Load", t + 200 * MS, 190 * MS);
+	checkpoint_at(run, WIRE_FINISH, "", t + 210 * MS, 200 * MS);
+	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
+
+	cpu_sample(s, main_call, t - 5 * MS, t + 3 * MS, 8 * MS); /* 3 ms in the run */
+	cpu_sample(s, main_call, t + 3 * MS, t + 90 * MS, 77 * MS);
+	cpu_sample(s, load, t + 90 * MS, t + 104 * MS, 12 * MS);  /* 4 ms in Load */
+	cpu_sample(s, load, t + 104 * MS, t + 150 * MS, 40 * MS); /* 10 ms in Scales */
+	cpu_sample(s, main_call, t + 141 * MS, t + 159 * MS, 15 * MS);
+	cpu_sample(s, load, t + 142 * MS, t + 158 * MS, 8 * MS);
+	cpu_sample(s, main_call, t + 205 * MS, t + 215 * MS, 9 * MS); /* after the end */
+	assert_int_equal(stacks_finish(s, run->p), 0);
+
+	assert_int_equal(ns_of(s, STACKS_WHOLE_RUN, main_call), 95 * MS);
+	assert_int_equal(ns_of(s, STACKS_WHOLE_RUN, load), 60 * MS);
+	assert_int_equal(ns_of(s, 0, load), 60 * MS);
+	assert_int_equal(ns_of(s, 0, main_call), 15 * MS);
+	/* 63 ms of samples, and 23 ms of these within it, for 20.001 ms, as the profile tells it.
+	 */
+	assert_int_equal(ns_of(s, 1, load), 20001000ull * 48 / 63);
+	assert_int_equal(ns_of(s, 1, main_call), 20001000ull * 15 / 63);
+	assert_int_equal(stacks_totals(s).cpu_excess_ns, 23 * MS - 20001000);
+	stacks_free(s);
+}
+
 /* Two CPUs mark at the same time: the later word may come first, and words begin anew at last. */
 static void test_swapped_words(void **state)
 {
 	const uint64_t first = 5ull << WIRE_GROWTH_BITS | 70, later = 6ull << WIRE_GROWTH_BITS | 73;
 	const uint64_t last = UINT64_MAX << WIRE_GROWTH_BITS | 70;
-	struct stacks *s = stacks_new(RECORDS_PAGE);
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
 
 	(void)state;
 	assert_int_equal(stacks_growth(s, first, later), 3 * RECORDS_PAGE);
@@ -105,7 +180,7 @@ static void test_swapped_words(void **state)
 /* The same function by the same caller is one call; a name that is no UTF-8 is made so. */
 static void test_calls(void **state)
 {
-	struct stacks *s = stacks_new(RECORDS_PAGE);
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
 	const uint32_t a = stacks_call(s, STACKS_ROOT, "a", "/x", 0);
 	const uint32_t b = stacks_call(s, a, "a", "/x", 0);
 	const struct stacks_function *functions;
@@ -125,7 +200,7 @@ static void test_calls(void **state)
 /* What there is no room for is its caller's, and counted. */
 static void test_bounds(void **state)
 {
-	struct stacks *s = stacks_new(RECORDS_PAGE);
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
 	char name[32];
 
 	(void)state;
@@ -142,13 +217,34 @@ static void test_bounds(void **state)
 	stacks_free(s);
 }
 
+/* 97 Hz, half of that after 4,096 samples, and so on, however many there are. */
+static void test_gaps(void **state)
+{
+	(void)state;
+	for (uint64_t level = 0; level <= WIRE_STACK_LEVELS + 2; level++) {
+		const uint64_t samples = level * WIRE_STACK_TICKS;
+		const uint64_t mean = (uint64_t)WIRE_STACK_TICK_NS
+				      << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+
+		assert_int_equal(wire_stack_cpu_gap(samples, 0), 1);
+		assert_in_range(wire_stack_cpu_gap(samples, 1u << 31), mean - mean / 1000,
+				mean + 1);
+		assert_in_range(wire_stack_cpu_gap(samples, UINT32_MAX), 2 * mean - mean / 1000,
+				2 * mean);
+	}
+	assert_true(wire_stack_cpu_gap(WIRE_STACK_TICKS - 1, UINT32_MAX) <
+		    2 * (uint64_t)WIRE_STACK_TICK_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_cpu_time, set_up, tear_down),
 		cmocka_unit_test(test_swapped_words),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_gaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,9 @@ struct run_command {
 static const struct choice hooks_choices[] = {
 	{"none", HOOKS_NONE}, {"quark", HOOKS_QUARK}, {"all", HOOKS_ALL}, {0}};
 
+static const struct choice stacks_choices[] = {
+	{"memory", STACKS_OF_MEMORY}, {"cpu", STACKS_OF_CPU}, {0}};
+
 static const struct command_option options[] = {
 	{'a', "all", NULL, "Audit every process of the machine: see qprof-bpf -a --help",
 	 OPT_COMMAND, .command = &command_audit},
@@ -55,10 +58,12 @@ static const struct command_option options[] = {
 	 "Follow at most N processes at a time (default 16384); more are counted in the profile",
 	 OPT_COUNT, INTO(struct run_command, common.capture.engine.max_processes), .least = 1,
 	 .most = 65536 /* some 20 MiB of kernel memory when all are in use */},
-	{0, "stacks", NULL,
-	 "Sample which functions and lines of Python make memory grow: by phase, in the profile "
-	 "and its reports",
-	 OPT_FLAG, INTO(struct run_command, common.capture.engine.stacks)},
+	{0, "stacks", "WHAT",
+	 "Sample which functions and lines of Python make memory grow (memory; meant without "
+	 "WHAT), use CPU time (cpu), or both (memory,cpu): by phase, in the profile and its "
+	 "reports",
+	 OPT_CHOICES, INTO(struct run_command, common.capture.engine.stacks),
+	 .choices = stacks_choices, .if_none = "memory"},
 	{0, "files", NULL,
 	 "Tell which files were read from storage, how often, and which were written; this looks "
 	 "at each request for storage of the machine, and at each page that becomes dirty",
@@ -112,8 +117,8 @@ static int make_listeners(struct run_command *command)
 	const bool is_prompt = command->common.warns_promptly || is_limited(command);
 	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
 	struct listener *gpu = gpu_listener_new();
-	const bool samples = command->common.capture.engine.stacks;
-	struct listener *stacks = samples ? stack_listener_new() : NULL;
+	const unsigned int samples = command->common.capture.engine.stacks;
+	struct listener *stacks = samples ? stack_listener_new(samples) : NULL;
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);

@@ -492,7 +492,7 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("ended", deaths, FIELD_LIST, record_death, RECORDING_MAX_SMALL),
 	 .means = "processes that did not end by themselves, in order of time; absent: none"},
 	{TOP("stacks", stacks, record_stacks),
-	 .means = "which code made memory grow (--stacks); absent: nobody asked"},
+	 .means = "which code made memory grow, or used CPU time (--stacks); absent: nobody asked"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),
 	 .means = "peak, I/O and CPU of each alone; its other memory as it was last"},
 	{TOP_LIST("timeline", points, FIELD_TABLE, record_point, RECORDING_MAX_POINTS),

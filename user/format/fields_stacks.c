@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The keys of `stacks`: which code made memory grow. */
+/* The keys of `stacks`: which code made memory grow, and which used CPU time. */
 #include "format/field_tables.h"
 
 static const struct field stack_end_fields[] = {
@@ -26,7 +26,7 @@ const struct record record_call = RECORD(call, "a call", call_fields, NULL);
 
 static const struct field phase_growth_fields[] = {
 	{FIELD(phase_growth, "phase", phase, FIELD_U32), .required = true, .since = 3},
-	{FIELD(phase_growth, "bytes", bytes, FIELD_EXACT_BYTES), .required = true, .since = 3},
+	{FIELD(phase_growth, "bytes", amount, FIELD_EXACT_BYTES), .required = true, .since = 3},
 };
 const struct record record_phase_growth =
 	RECORD(phase_growth, "growth in a phase", phase_growth_fields, NULL);
@@ -35,19 +35,33 @@ static const struct field touched_fields[] = {
 	{FIELD(touched, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
 	{FIELD(touched, "call", call, FIELD_U32), .required = true, .since = 3},
 	{FIELD(touched, "kind", kind, FIELD_TEXT), .required = true, .since = 3},
-	{FIELD(touched, "bytes", bytes, FIELD_EXACT_BYTES), .required = true, .since = 3},
+	{FIELD(touched, "bytes", amount, FIELD_EXACT_BYTES), .required = true, .since = 3},
 	{FIELD(touched, "samples", samples, FIELD_COUNT), .required = true, .since = 3},
 };
 const struct record record_touched = RECORD(touched, "what was touched", touched_fields, NULL);
 
+static const struct field ran_fields[] = {
+	{FIELD(touched, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
+	{FIELD(touched, "call", call, FIELD_U32), .required = true, .since = 3},
+	{FIELD(touched, "cpu_ns", amount, FIELD_COUNT), .required = true, .since = 3},
+	{FIELD(touched, "samples", samples, FIELD_COUNT), .required = true, .since = 3},
+};
+const struct record record_ran = RECORD(touched, "what ran", ran_fields, NULL);
+
 static const struct field stacks_fields[] = {
-	{FIELD(stacks, "grown_bytes", grown, FIELD_EXACT_BYTES), .required = true, .since = 3,
+	{FIELD(stacks, "grown_bytes", grown, FIELD_EXACT_BYTES), .since = 3,
 	 .means = "by which RSS of the tree grew, not counting what it gave back"},
 	{FIELD(stacks, "elsewhere_bytes", elsewhere, FIELD_EXACT_BYTES), .since = 3,
 	 .means = "the part that came to a process while another ran, and so has no stack"},
 	{FIELD(stacks, "samples", samples, FIELD_COUNT), .since = 3},
 	{FIELD(stacks, "lost_samples", lost, FIELD_COUNT), .since = 3,
 	 .means = "the part that was not read in time"},
+	{FIELD(stacks, "cpu_samples", cpu_samples, FIELD_COUNT), .since = 3,
+	 .means = "of CPU time: absent if that was not sampled"},
+	{FIELD(stacks, "lost_cpu_samples", cpu_lost, FIELD_COUNT), .since = 3,
+	 .means = "the part that was not read in time"},
+	{FIELD(stacks, "cpu_excess_ns", cpu_excess, FIELD_COUNT), .since = 3,
+	 .means = "that samples have used within the run or a phase, beyond its CPU time"},
 	{FIELD(stacks, "dropped", dropped, FIELD_COUNT), .since = 3,
 	 .means = "calls, samples and phases beyond what there is room for"},
 	{LIST(struct recording_stacks, "ends", ends, FIELD_TABLE, RECORDING_MAX_SMALL),
@@ -66,5 +80,8 @@ static const struct field stacks_fields[] = {
 	{LIST(struct recording_stacks, "touched", touched, FIELD_TABLE, RECORDING_MAX_CALLS),
 	 .of = &record_touched, .since = 3,
 	 .means = "what a call itself was the first to touch, in a phase, or in the whole run"},
+	{LIST(struct recording_stacks, "ran", ran, FIELD_TABLE, RECORDING_MAX_CALLS),
+	 .of = &record_ran, .since = 3,
+	 .means = "the CPU time that a call itself has used, in a phase, or in the whole run"},
 };
 const struct record record_stacks = RECORD(stacks, "stacks", stacks_fields, NULL);

@@ -300,7 +300,7 @@ struct recording_death {
 	struct recording_gpu_refusal gpu; /* of refused_by "GPU" */
 };
 
-/* Which code made memory grow (model/stacks.h). */
+/* Which code made memory grow, and used CPU time (model/stacks.h). */
 struct recording_function {
 	uint64_t has;
 	char *name, *path; /* "": its file does not name it; it is in no file */
@@ -318,19 +318,21 @@ struct recording_stack_end {
 	uint64_t samples;
 };
 
-/* By how much the tree's RSS grew in a phase, not counting what it gave back. */
+/* By how much the tree's RSS grew in a phase, not counting what it gave back; or the CPU time that
+ * it used. */
 struct recording_phase_growth {
 	uint64_t has;
-	uint32_t phase; /* index into phases */
-	uint64_t bytes;
+	uint32_t phase;	 /* index into phases */
+	uint64_t amount; /* bytes, or ns */
 };
 
 struct recording_touched {
 	uint64_t has;
 	uint32_t phase; /* index into phases; without it: of the whole run */
 	uint32_t call;
-	char *kind; /* "anon", "file", "shmem" */
-	uint64_t bytes, samples;
+	char *kind;	 /* "anon", "file", "shmem"; "" of CPU time */
+	uint64_t amount; /* bytes, or ns */
+	uint64_t samples;
 };
 
 struct recording_stacks {
@@ -346,6 +348,13 @@ struct recording_stacks {
 	size_t n_growth;
 	struct recording_touched *touched; /* of the whole run first, then by phase */
 	size_t n_touched;
+	/* The same of CPU time; which phases have used some is derived from their rows. */
+	uint64_t cpu_samples, cpu_lost, cpu_excess;
+	uint64_t used; /* by the whole run */
+	struct recording_phase_growth *phase_used;
+	size_t n_phase_used;
+	struct recording_touched *ran;
+	size_t n_ran;
 };
 
 /* What phases of one name used of a file. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/units.h"
 #include "format/fields.h"
 
 /* A caller is a call before it, so this ends. */
@@ -34,21 +36,48 @@ static uint64_t turn_of(uint32_t phase)
 	return phase == TOUCHED_WHOLE_RUN ? 0 : phase + 1ull;
 }
 
-static const char *check_rows(struct recording *r)
+static const char *check_rows(const struct recording *r, const struct record *record,
+			      struct recording_touched *rows, size_t n)
 {
-	struct recording_stacks *s = &r->stacks;
+	for (size_t i = 0; i < n; i++) {
+		struct recording_touched *t = &rows[i];
 
-	for (size_t i = 0; i < s->n_touched; i++) {
-		struct recording_touched *t = &s->touched[i];
-
-		if (!field_has(&record_touched, t, 0))
+		if (!field_has(record, t, 0))
 			t->phase = TOUCHED_WHOLE_RUN;
 		else if (t->phase >= r->n_phases)
 			return "name what is not there";
-		if (t->call >= s->n_calls)
+		if (t->call >= r->stacks.n_calls)
 			return "name what is not there";
 		if (i && turn_of(t[-1].phase) > turn_of(t->phase))
 			return "are not in order of phases";
+	}
+	return NULL;
+}
+
+static bool has_key(const struct recording_stacks *s, const char *key)
+{
+	return field_has(&record_stacks, s, field_find(&record_stacks, key, strlen(key)));
+}
+
+/* Returns NULL, or what is wrong. */
+static const char *derive_used(struct recording *r)
+{
+	struct recording_stacks *s = &r->stacks;
+
+	if (!has_key(s, "cpu_samples"))
+		return NULL;
+	s->used = r->totals.usage.cpu_ns;
+	for (size_t i = 0; i < r->n_phases; i++) {
+		struct recording_phase_growth *list;
+
+		if (!r->phases[i].usage.cpu_ns)
+			continue;
+		list = arena_grow(r->arena, s->phase_used, s->n_phase_used, sizeof(*list));
+		if (!list)
+			return "need more memory than there is";
+		s->phase_used = list;
+		list[s->n_phase_used++] = (struct recording_phase_growth){
+			.phase = (uint32_t)i, .amount = r->phases[i].usage.cpu_ns};
 	}
 	return NULL;
 }
@@ -58,7 +87,7 @@ const char *touched_check(struct recording *r)
 	struct recording_stacks *s = &r->stacks;
 	const char *wrong;
 
-	if (r->partial) {
+	if (r->partial || !(has_key(s, "grown_bytes") || has_key(s, "cpu_samples"))) {
 		*s = (struct recording_stacks){.has = 0};
 		field_put(&record_recording, r, "stacks", false);
 	}
@@ -69,7 +98,35 @@ const char *touched_check(struct recording *r)
 			return "are not in order of phases";
 	}
 	wrong = check_calls(s);
-	return wrong ? wrong : check_rows(r);
+	if (!wrong)
+		wrong = check_rows(r, &record_touched, s->touched, s->n_touched);
+	if (!wrong)
+		wrong = check_rows(r, &record_ran, s->ran, s->n_ran);
+	return wrong ? wrong : derive_used(r);
+}
+
+struct recording_stacks touched_of(const struct recording *r, enum touched_what what)
+{
+	struct recording_stacks of = r->stacks;
+
+	if (!has_key(&of, what == TOUCHED_CPU ? "cpu_samples" : "grown_bytes"))
+		return (struct recording_stacks){.has = 0};
+	if (what == TOUCHED_MEMORY)
+		return of;
+	of.grown = of.used;
+	of.samples = of.cpu_samples;
+	of.lost = of.cpu_lost;
+	of.growth = of.phase_used;
+	of.n_growth = of.n_phase_used;
+	of.touched = of.ran;
+	of.n_touched = of.n_ran;
+	return of;
+}
+
+char *touched_amount(char *out, enum touched_what what, uint64_t amount)
+{
+	return what == TOUCHED_CPU ? units_time_for_people(out, amount)
+				   : units_bytes_for_people(out, amount);
 }
 
 /* Returns the index of the first row of that turn or a later one. */
@@ -113,7 +170,7 @@ uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase)
 		return s->grown;
 	found = s->n_growth ? bsearch(&phase, s->growth, s->n_growth, sizeof(*found), by_phase)
 			    : NULL;
-	return found ? found->bytes : 0;
+	return found ? found->amount : 0;
 }
 
 uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase)
@@ -123,15 +180,24 @@ uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase)
 	uint64_t rest = touched_growth(s, phase);
 
 	for (size_t i = 0; i < n; i++)
-		rest -= rows[i].bytes < rest ? rows[i].bytes : rest;
+		rest -= rows[i].amount < rest ? rows[i].amount : rest;
 	return rest;
 }
 
-bool touched_is_missing(const struct recording *r, struct error *err)
+bool touched_is_missing(const struct recording *r, enum touched_what what, struct error *err)
 {
-	if (!r->stacks.has)
-		error_set(err, "the profile has no stacks: they are recorded with --stacks");
-	return !r->stacks.has;
+	static const char *const lacks[] = {
+		[TOUCHED_MEMORY] = "the profile has no stacks of memory: they are recorded with "
+				   "--stacks",
+		[TOUCHED_CPU] = "the profile has no stacks of CPU time: they are recorded with "
+				"--stacks=cpu",
+		[TOUCHED_WHATS] = "the profile has no stacks: they are recorded with --stacks",
+	};
+	const bool has = what == TOUCHED_WHATS ? r->stacks.has != 0 : touched_of(r, what).has != 0;
+
+	if (!has)
+		error_set(err, "%s", lacks[r->stacks.has ? what : TOUCHED_WHATS]);
+	return !has;
 }
 
 const char *touched_file(const struct recording_function *f)
@@ -193,12 +259,12 @@ uint32_t touched_who(const struct recording_stacks *s, uint32_t call)
 	return s->calls[own ? own : call].function;
 }
 
-static int by_bytes(const void *left, const void *right)
+static int by_amount(const void *left, const void *right)
 {
 	const struct touched_function *a = left, *b = right;
 
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
+	if (a->amount != b->amount)
+		return a->amount > b->amount ? -1 : 1;
 	return a->function < b->function ? -1 : a->function > b->function;
 }
 
@@ -217,8 +283,8 @@ static size_t merge(struct touched_function *list, size_t n)
 	qsort(list, n, sizeof(*list), by_function);
 	for (size_t i = 0; i < n; i++) {
 		if (kept && list[kept - 1].function == list[i].function)
-			list[kept - 1].bytes += list[i].bytes;
-		else if (list[i].bytes)
+			list[kept - 1].amount += list[i].amount;
+		else if (list[i].amount)
 			list[kept++] = list[i];
 	}
 	return kept;
@@ -236,9 +302,9 @@ int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct
 	if (!list)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct touched_function){touched_who(s, rows[i].call), rows[i].bytes};
+		list[i] = (struct touched_function){touched_who(s, rows[i].call), rows[i].amount};
 	into->n = merge(list, n);
-	qsort(list, into->n, sizeof(*list), by_bytes);
+	qsort(list, into->n, sizeof(*list), by_amount);
 	return 0;
 }
 
@@ -246,8 +312,8 @@ static int by_size(const void *left, const void *right)
 {
 	const struct touched_line *a = left, *b = right;
 
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
+	if (a->amount != b->amount)
+		return a->amount > b->amount ? -1 : 1;
 	if (a->function != b->function)
 		return a->function < b->function ? -1 : 1;
 	return a->line < b->line ? -1 : a->line > b->line;
@@ -280,12 +346,12 @@ int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct tou
 			call = s->calls[call].caller;
 		if (call)
 			lines[(*n)++] = (struct touched_line){s->calls[call].function,
-							      s->calls[call].line, rows[i].bytes};
+							      s->calls[call].line, rows[i].amount};
 	}
 	qsort(lines, *n, sizeof(*lines), by_place);
 	for (size_t i = 0; i < *n; i++) {
 		if (kept && !by_place(&lines[kept - 1], &lines[i]))
-			lines[kept - 1].bytes += lines[i].bytes;
+			lines[kept - 1].amount += lines[i].amount;
 		else
 			lines[kept++] = lines[i];
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* touched.h - what of memory's growth a function was the first to touch: of the run, of a phase. */
+/*
+ * touched.h - what of memory's growth a function was the first to touch: of the run, of a phase.
+ * And what of the CPU time it has used: touched_of() makes stacks of CPU time that read alike.
+ */
 #ifndef QPROF_TOUCHED_H
 #define QPROF_TOUCHED_H
 
@@ -11,30 +14,40 @@ enum { TOUCHED_MAX_DEPTH = 1024 }; /* calls from the outermost function to the i
 
 struct touched_function {
 	uint32_t function; /* index into stacks.functions */
-	uint64_t bytes;
+	uint64_t amount;   /* bytes, or ns */
 };
 
 struct touched {
 	struct touched_function *list; /* the largest first */
 	size_t n;
-	uint64_t grown;	    /* by which RSS of the tree grew */
+	uint64_t grown;	    /* by which RSS of the tree grew, or the CPU time that it used */
 	uint64_t unsampled; /* of these: what no sample has */
 };
 
 /* Checks what a file says of stacks: all that is named by an index is there, no stack is deeper
- * than TOUCHED_MAX_DEPTH, and rows are in order of phases. A partial file has no stacks then.
- * Returns NULL, or what is wrong. */
+ * than TOUCHED_MAX_DEPTH, and rows are in order of phases. A partial file has no stacks then,
+ * nor one that does not say of what they are.
+ * Derives which phases have used CPU time. Returns NULL, or what is wrong. */
 const char *touched_check(struct recording *r);
+
+/* What stacks are of. */
+enum touched_what { TOUCHED_MEMORY, TOUCHED_CPU, TOUCHED_WHATS };
+
+/* Returns the profile's stacks of memory, or those of CPU time in their place; without `has`, if
+ * that was not sampled. What they point at is the profile's. */
+struct recording_stacks touched_of(const struct recording *r, enum touched_what what);
+/* Bytes or a time, for people. Returns out. */
+char *touched_amount(char *out, enum touched_what what, uint64_t amount);
 
 /* The rows of stacks.touched that are of a phase: from the result on, *n of them. */
 const struct recording_touched *touched_rows(const struct recording_stacks *s, uint32_t phase,
 					     size_t *n);
-/* By how much RSS of the tree grew in a phase. */
+/* By how much RSS of the tree grew in a phase; or the CPU time that it used. */
 uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
 /* And what of that no sample has. */
 uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase);
-/* Returns true, and *err, if the profile has no stacks. */
-bool touched_is_missing(const struct recording *r, struct error *err);
+/* Returns true, and *err, if the profile has no stacks of that; of TOUCHED_WHATS: none at all. */
+bool touched_is_missing(const struct recording *r, enum touched_what what, struct error *err);
 /* Returns the function that a stack is charged to, by the index of its innermost call. */
 uint32_t touched_who(const struct recording_stacks *s, uint32_t call);
 /* Charges each stack to the innermost function that has a name and is not the C or C++ library's:
@@ -46,7 +59,7 @@ void touched_free(struct touched *t);
 struct touched_line {
 	uint32_t function; /* index into stacks.functions */
 	uint32_t line;
-	uint64_t bytes;
+	uint64_t amount;
 };
 
 /* Charges each stack to the innermost line of Python in it, if it has one: *list is the caller's,

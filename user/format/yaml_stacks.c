@@ -58,9 +58,10 @@ static void put_growth(struct emit *e, const struct profile *p, const struct sta
 		const struct recording_phase_growth growth = {
 			.has = field_all(&record_phase_growth),
 			.phase = (uint32_t)i,
-			.bytes = stacks_growth(stacks, phases[i].start_grown, phases[i].end_grown)};
+			.amount =
+				stacks_growth(stacks, phases[i].start_grown, phases[i].end_grown)};
 
-		if (growth.bytes)
+		if (growth.amount)
 			yaml_table_row(e, &record_phase_growth, &growth);
 	}
 	yaml_table_end(e);
@@ -74,7 +75,7 @@ static const char *kind_name(uint32_t kind)
 static void put_touched(struct emit *e, const struct stacks *stacks)
 {
 	size_t n;
-	const struct stacks_touched *touched = stacks_touched(stacks, &n);
+	const struct stacks_charged *touched = stacks_touched(stacks, &n);
 
 	yaml_table_begin(e, "touched", &record_touched);
 	for (size_t i = 0; i < n; i++) {
@@ -82,7 +83,7 @@ static void put_touched(struct emit *e, const struct stacks *stacks)
 					      .phase = touched[i].phase,
 					      .call = touched[i].call,
 					      .kind = (char *)kind_name(touched[i].kind),
-					      .bytes = touched[i].bytes,
+					      .amount = touched[i].amount,
 					      .samples = touched[i].samples};
 
 		field_put(&record_touched, &t, "phase", t.phase != STACKS_WHOLE_RUN);
@@ -91,26 +92,62 @@ static void put_touched(struct emit *e, const struct stacks *stacks)
 	yaml_table_end(e);
 }
 
+static void put_ran(struct emit *e, const struct stacks *stacks)
+{
+	size_t n;
+	const struct stacks_charged *ran = stacks_ran(stacks, &n);
+
+	yaml_table_begin(e, "ran", &record_ran);
+	for (size_t i = 0; i < n; i++) {
+		struct recording_touched t = {.has = field_all(&record_ran),
+					      .phase = ran[i].phase,
+					      .call = ran[i].call,
+					      .amount = ran[i].amount,
+					      .samples = ran[i].samples};
+
+		field_put(&record_ran, &t, "phase", t.phase != STACKS_WHOLE_RUN);
+		yaml_table_row(e, &record_ran, &t);
+	}
+	yaml_table_end(e);
+}
+
+static void put_counts(struct emit *e, const struct stacks_totals *totals)
+{
+	const struct recording_stacks recorded = {.has = field_all(&record_stacks),
+						  .grown = totals->grown,
+						  .elsewhere = totals->elsewhere,
+						  .samples = totals->samples,
+						  .lost = totals->lost,
+						  .cpu_samples = totals->cpu_samples,
+						  .cpu_lost = totals->cpu_lost,
+						  .cpu_excess = totals->cpu_excess_ns,
+						  .dropped = totals->dropped};
+
+	if (totals->of_memory)
+		yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "lost_samples");
+	if (totals->of_cpu)
+		yaml_fields(e, &record_stacks, &recorded, "cpu_samples", "cpu_excess_ns");
+	yaml_fields(e, &record_stacks, &recorded, "dropped", "dropped");
+}
+
 void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *stacks)
 {
 	struct stacks_totals totals;
-	struct recording_stacks recorded = {.has = field_all(&record_stacks)};
 
 	if (!stacks)
 		return;
 	totals = stacks_totals(stacks);
-	recorded.grown = totals.grown;
-	recorded.elsewhere = totals.elsewhere;
-	recorded.samples = totals.samples;
-	recorded.lost = totals.lost;
-	recorded.dropped = totals.dropped;
 	emit_plain(e, "stacks");
 	emit_map(e, EMIT_BLOCK);
-	yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "dropped");
+	put_counts(e, &totals);
 	put_ends(e, stacks);
 	put_calls(e, stacks);
-	put_growth(e, p, stacks);
-	put_touched(e, stacks);
+	if (totals.of_memory) {
+		put_growth(e, p, stacks);
+		put_touched(e, stacks);
+	}
+	if (totals.of_cpu)
+		put_ran(e, stacks);
 	emit_map_end(e);
 	emit_boundary(e);
 }

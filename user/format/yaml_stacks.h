@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* yaml_stacks.h - which code made memory grow, as YAML. */
+/* yaml_stacks.h - which code made memory grow, and used CPU time, as YAML. */
 #ifndef QPROF_YAML_STACKS_H
 #define QPROF_YAML_STACKS_H
 

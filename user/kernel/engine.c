@@ -171,7 +171,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.audit = config->audit;
 	e->bpf->rodata->config.lone_target = config->lone_target;
 	e->bpf->rodata->config.waits = config->waits;
-	e->bpf->rodata->config.stacks = config->stacks;
+	e->bpf->rodata->config.stacks = config->stacks & STACKS_OF_MEMORY ? 1 : 0;
 	e->bpf->rodata->config.stack_pages = stack_pages();
 	e->bpf->rodata->config.page_shift =
 		(uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
@@ -260,13 +260,10 @@ int engine_attach(struct engine *e, struct error *err)
 			"cannot attach to the kernel's tracepoints: %s; see 'qprof-bpf doctor'",
 			strerror(-code));
 	stalls_attach(&e->stalls, e->bpf);
-	if (!e->bpf->rodata->config.stacks)
-		return 0;
 	/* After the program that counts: programs run in the order in which they were attached. */
-	e->sampling = stack_source_attach(e->bpf);
-	return e->sampling ? 0
-			   : error_set(err, "--stacks: cannot attach to the kernel: %s",
-				       strerror(errno));
+	if (stack_source_attach(e->bpf, e->sampling))
+		return error_set(err, "--stacks: cannot attach to the kernel: %s", strerror(errno));
+	return 0;
 }
 
 void engine_free(struct engine *e)
@@ -281,7 +278,7 @@ void engine_free(struct engine *e)
 	item_source_free(e->items);
 	gpu_source_free(e->gpu);
 	stalls_detach(&e->stalls);
-	bpf_link__destroy(e->sampling);
+	stack_source_detach(e->sampling);
 	qprof_bpf__destroy(e->bpf);
 	kernel_types_close(&e->types);
 	if (e->stats_fd >= 0)

@@ -24,6 +24,7 @@
 #include "kernel/gpu_source.h"
 #include "kernel/item_source.h"
 #include "kernel/probes.h"
+#include "kernel/stack_source.h"
 
 struct engine;
 
@@ -37,7 +38,7 @@ struct engine_config {
 	bool lone_target;	       /* see struct wire_config */
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool waits;		       /* tell what threads sleep for, at each context switch */
-	bool stacks;		       /* sample who makes memory grow: stack_source.h */
+	unsigned int stacks;	       /* what is sampled: enum stack_samples */
 	bool files;		       /* tell which files storage is used for: WIRE_STORED */
 	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */

@@ -59,17 +59,21 @@ bool engine_kernel_counts(void)
 
 enum { MAX_PROGRAMS = 64 };
 
+/* What one timer misses, the next one tells. */
+static bool is_of_ticks(const struct engine *e, const struct engine_program *program)
+{
+	return program->fd == bpf_program__fd(e->bpf->progs.usage_tick) ||
+	       program->fd == bpf_program__fd(e->bpf->progs.sample_cpu);
+}
+
 uint64_t engine_missed_events(const struct engine *e)
 {
 	struct engine_program programs[MAX_PROGRAMS];
 	const size_t n = engine_programs(e, programs, MAX_PROGRAMS);
 	uint64_t missed = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		/* What one timer misses, the next one tells. */
-		if (programs[i].fd != bpf_program__fd(e->bpf->progs.usage_tick))
-			missed += programs[i].missed;
-	}
+	for (size_t i = 0; i < n; i++)
+		missed += is_of_ticks(e, &programs[i]) ? 0 : programs[i].missed;
 	return missed;
 }
 

@@ -28,7 +28,7 @@ struct engine {
 	bool always_counts; /* the kernel counted run times when we came */
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 	struct stalls stalls;
-	struct bpf_link *sampling; /* NULL without stacks */
+	struct bpf_link *sampling[STACK_LINKS]; /* NULL: not sampled */
 };
 
 /* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */

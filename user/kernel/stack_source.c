@@ -13,20 +13,41 @@ struct stack_source {
 	void *context;
 };
 
-void stack_source_expect(struct qprof_bpf *engines, bool expected)
+static struct bpf_program *program_of(const struct qprof_bpf *engines, size_t link)
 {
-	bpf_map__set_autocreate(engines->maps.growing, expected);
-	bpf_map__set_autocreate(engines->maps.stacks, expected);
-	bpf_map__set_autocreate(engines->maps.pythons, expected);
-	bpf_map__set_autocreate(engines->maps.python_codes, expected);
-	bpf_map__set_autocreate(engines->maps.python_frames, expected);
-	bpf_program__set_autoload(engines->progs.sample_growth, expected);
-	bpf_program__set_autoattach(engines->progs.sample_growth, false);
+	return link ? engines->progs.sample_cpu : engines->progs.sample_growth;
 }
 
-struct bpf_link *stack_source_attach(const struct qprof_bpf *engines)
+void stack_source_expect(struct qprof_bpf *engines, unsigned int samples)
 {
-	return bpf_program__attach(engines->progs.sample_growth);
+	bpf_map__set_autocreate(engines->maps.growing, samples & STACKS_OF_MEMORY);
+	bpf_map__set_autocreate(engines->maps.sampled, samples & STACKS_OF_CPU);
+	bpf_map__set_autocreate(engines->maps.stacks, samples);
+	bpf_map__set_autocreate(engines->maps.pythons, samples);
+	bpf_map__set_autocreate(engines->maps.python_codes, samples);
+	bpf_map__set_autocreate(engines->maps.python_frames, samples);
+	for (size_t i = 0; i < STACK_LINKS; i++) {
+		bpf_program__set_autoload(program_of(engines, i), samples >> i & 1);
+		bpf_program__set_autoattach(program_of(engines, i), false);
+	}
+}
+
+int stack_source_attach(const struct qprof_bpf *engines, struct bpf_link *links[STACK_LINKS])
+{
+	for (size_t i = 0; i < STACK_LINKS; i++) {
+		if (!bpf_program__autoload(program_of(engines, i)))
+			continue;
+		links[i] = bpf_program__attach(program_of(engines, i));
+		if (!links[i])
+			return -1;
+	}
+	return 0;
+}
+
+void stack_source_detach(struct bpf_link *links[STACK_LINKS])
+{
+	for (size_t i = 0; i < STACK_LINKS; i++)
+		bpf_link__destroy(links[i]);
 }
 
 static int take(void *context, void *data, size_t size)
@@ -39,7 +60,7 @@ static int take(void *context, void *data, size_t size)
 		source->tell.code(source->context, data, size - sizeof(struct wire_python_code));
 	else if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
 		 sample->n_python <= WIRE_PYTHON_FRAMES && sample->kind >= WIRE_STACK_ANON &&
-		 sample->kind <= WIRE_STACK_SHMEM)
+		 sample->kind <= WIRE_STACK_CPU)
 		source->tell.sample(source->context, sample);
 	return 0;
 }

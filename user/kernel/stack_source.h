@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* stack_source.h - samples of the stacks of threads that make memory grow: bpf/wire_stack.h. */
+/* stack_source.h - samples of the stacks of threads that make memory grow, or use CPU time:
+ * bpf/wire_stack.h. */
 #ifndef QPROF_STACK_SOURCE_H
 #define QPROF_STACK_SOURCE_H
 
@@ -14,10 +15,16 @@ struct qprof_bpf;
 struct engine;
 struct stack_source;
 
-/* Chooses, before the engine's object is loaded, whether there are samples. */
-void stack_source_expect(struct qprof_bpf *engines, bool expected);
-/* Attaches the program behind the one that counts. Returns NULL, errno is set. */
-struct bpf_link *stack_source_attach(const struct qprof_bpf *engines);
+/* What is sampled: bits. */
+enum stack_samples { STACKS_OF_MEMORY = 1, STACKS_OF_CPU = 2 };
+enum { STACK_LINKS = 2 };
+
+/* Chooses, before the engine's object is loaded, of what there are samples. */
+void stack_source_expect(struct qprof_bpf *engines, unsigned int samples);
+/* Attaches what was chosen, behind the program that counts memory. Returns 0, or -1: errno is
+ * set. */
+int stack_source_attach(const struct qprof_bpf *engines, struct bpf_link *links[STACK_LINKS]);
+void stack_source_detach(struct bpf_link *links[STACK_LINKS]);
 
 /* Is told of samples, and of code objects of Python before samples that have them. */
 struct stack_handler {

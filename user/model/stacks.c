@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -24,9 +25,19 @@ struct call {
 	uint32_t index;
 };
 
+/* What it stands for came in a span that ends when it was taken: of memory from epoch to epoch, of
+ * CPU time from one time to another. */
 struct sample {
-	uint64_t first_epoch, epoch, weight, late;
+	uint64_t first, last; /* of the span */
+	uint64_t weight, late;
 	uint32_t call, kind;
+};
+
+/* Samples of memory, or of CPU time, and what is charged by them. */
+struct measured {
+	struct sample *samples;
+	struct stacks_charged *charged;
+	size_t n_samples, samples_room, n_charged, charged_room;
 };
 
 struct stacks {
@@ -36,10 +47,8 @@ struct stacks {
 	struct call *by_caller;
 	struct stacks_function *functions;
 	struct stacks_call *calls;
-	struct sample *samples;
-	struct stacks_touched *touched;
-	size_t n_functions, functions_room, n_calls, calls_room, n_samples, samples_room;
-	size_t n_touched, touched_room;
+	struct measured memory, cpu;
+	size_t n_functions, functions_room, n_calls, calls_room;
 	struct stacks_end ends[STACKS_MAX_ENDS];
 	size_t n_ends;
 	struct stacks_totals totals;
@@ -128,13 +137,15 @@ uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const 
 	return call->index;
 }
 
-struct stacks *stacks_new(uint64_t page_size)
+struct stacks *stacks_new(uint64_t page_size, bool of_cpu)
 {
 	struct stacks *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->page_size = page_size;
+	s->totals.of_memory = page_size;
+	s->totals.of_cpu = of_cpu;
 	s->arena = arena_new();
 	if (s->arena && stacks_call(s, STACKS_ROOT, "(all)", "", 0) == STACKS_ROOT && s->n_calls)
 		return s;
@@ -163,8 +174,10 @@ void stacks_free(struct stacks *s)
 	}
 	free(s->functions);
 	free(s->calls);
-	free(s->samples);
-	free(s->touched);
+	free(s->memory.samples);
+	free(s->memory.charged);
+	free(s->cpu.samples);
+	free(s->cpu.charged);
 	arena_free(s->arena);
 	free(s);
 }
@@ -187,9 +200,11 @@ static void count_end(struct stacks *s, const char *end)
 
 void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end)
 {
-	struct sample *list = s->n_samples < STACKS_MAX_SAMPLES
-				      ? array_reserve(s->samples, s->n_samples + 1,
-						      &s->samples_room, sizeof(*list))
+	const bool is_cpu = sample->kind == WIRE_STACK_CPU;
+	struct measured *m = is_cpu ? &s->cpu : &s->memory;
+	struct sample *list = m->n_samples < STACKS_MAX_SAMPLES
+				      ? array_reserve(m->samples, m->n_samples + 1,
+						      &m->samples_room, sizeof(*list))
 				      : NULL;
 
 	count_end(s, end);
@@ -197,13 +212,14 @@ void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call
 		s->totals.dropped++;
 		return;
 	}
-	s->samples = list;
-	list[s->n_samples++] = (struct sample){.first_epoch = sample->first_epoch,
-					       .epoch = sample->epoch,
-					       .weight = sample->weight,
-					       .late = sample->late,
-					       .call = call,
-					       .kind = sample->kind};
+	m->samples = list;
+	list[m->n_samples++] =
+		(struct sample){.first = is_cpu ? sample->since_ns : sample->first_epoch,
+				.last = is_cpu ? sample->time_ns : sample->epoch,
+				.weight = sample->weight * (is_cpu ? 1 : s->page_size),
+				.late = sample->late * s->page_size,
+				.call = call,
+				.kind = sample->kind};
 }
 
 void stacks_count(struct stacks *s, const struct wire_growth *growth)
@@ -211,36 +227,38 @@ void stacks_count(struct stacks *s, const struct wire_growth *growth)
 	s->totals.elsewhere = growth->elsewhere * s->page_size;
 	s->totals.samples = growth->samples;
 	s->totals.lost = growth->lost;
+	s->totals.cpu_samples = growth->cpu_samples;
+	s->totals.cpu_lost = growth->cpu_lost;
 }
 
 /* ---- By phase ---------------------------------------------------------------------------------
  */
 
-static int by_epoch(const void *left, const void *right)
+static int by_last(const void *left, const void *right)
 {
 	const struct sample *a = left, *b = right;
 
-	return a->epoch < b->epoch ? -1 : a->epoch > b->epoch;
+	return a->last < b->last ? -1 : a->last > b->last;
 }
 
 static int by_call(const void *left, const void *right)
 {
-	const struct stacks_touched *a = left, *b = right;
+	const struct stacks_charged *a = left, *b = right;
 
 	if (a->call != b->call)
 		return a->call < b->call ? -1 : 1;
 	return a->kind < b->kind ? -1 : a->kind > b->kind;
 }
 
-/* Returns the index of the first sample of that epoch or a later one. */
-static size_t first_of(const struct stacks *s, uint64_t epoch)
+/* Returns the index of the first sample that was taken then or later. */
+static size_t first_of(const struct measured *m, uint64_t then)
 {
-	size_t low = 0, high = s->n_samples;
+	size_t low = 0, high = m->n_samples;
 
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (s->samples[middle].epoch < epoch)
+		if (m->samples[middle].last < then)
 			low = middle + 1;
 		else
 			high = middle;
@@ -249,57 +267,135 @@ static size_t first_of(const struct stacks *s, uint64_t epoch)
 }
 
 /* Adds up what has the same call and kind, of those from `first` on. */
-static void merge(struct stacks *s, size_t first)
+static void merge(struct measured *m, size_t first)
 {
 	size_t last = first;
 
-	qsort(s->touched + first, s->n_touched - first, sizeof(*s->touched), by_call);
-	for (size_t i = first + 1; i < s->n_touched; i++) {
-		struct stacks_touched *into = &s->touched[last];
-		const struct stacks_touched *from = &s->touched[i];
+	qsort(m->charged + first, m->n_charged - first, sizeof(*m->charged), by_call);
+	for (size_t i = first + 1; i < m->n_charged; i++) {
+		struct stacks_charged *into = &m->charged[last];
+		const struct stacks_charged *from = &m->charged[i];
 
 		if (!by_call(into, from)) {
-			into->bytes += from->bytes;
+			into->amount += from->amount;
 			into->samples += from->samples;
 		} else {
-			s->touched[++last] = *from;
+			m->charged[++last] = *from;
 		}
 	}
-	if (s->n_touched > first)
-		s->n_touched = last + 1;
+	if (m->n_charged > first)
+		m->n_charged = last + 1;
 }
 
-/* from, to: words of growth at the begin and the end of the phase. */
-static int charge(struct stacks *s, uint32_t phase, uint64_t from, uint64_t to)
+/*
+ * Returns what a sample has of a phase that began then. Of one whose span began before, memory
+ * knows the part. Of CPU time a sample counts whole: what its thread used before the phase makes up
+ * for what that uses after its last sample in it. With the later part alone, all samples of short
+ * phases would be the larger the later they come. Example: gaps of 10 ms, phases of 5 ms that are
+ * half f and half g. Either is hit as often; but f by samples of up to 2.5 ms, g by up to 5 ms.
+ */
+static uint64_t part_since(const struct sample *sample, uint64_t then)
 {
-	const uint64_t epoch = from >> WIRE_GROWTH_BITS, end = to >> WIRE_GROWTH_BITS;
-	const size_t first = first_of(s, epoch), last = first_of(s, end);
-	const size_t before = s->n_touched;
-	struct stacks_touched *list;
+	return sample->first >= then || sample->kind == WIRE_STACK_CPU ? sample->weight
+								       : sample->late;
+}
+
+/* from, to: when the phase began and ended, as samples count. */
+static int charge(struct stacks *s, struct measured *m, uint32_t phase, uint64_t from, uint64_t to)
+{
+	const size_t first = first_of(m, from), last = first_of(m, to), before = m->n_charged;
+	struct stacks_charged *list;
 
 	if (last <= first)
 		return 0;
-	if (before + (last - first) > STACKS_MAX_TOUCHED) {
+	if (before + (last - first) > STACKS_MAX_CHARGED) {
 		s->totals.dropped++;
 		return 0;
 	}
-	list = array_reserve(s->touched, before + (last - first), &s->touched_room, sizeof(*list));
+	list = array_reserve(m->charged, before + (last - first), &m->charged_room, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	s->touched = list;
+	m->charged = list;
 	for (size_t i = first; i < last; i++) {
-		const struct sample *sample = &s->samples[i];
-		const bool is_within = sample->first_epoch >= epoch;
+		const struct sample *sample = &m->samples[i];
 
-		list[s->n_touched++] = (struct stacks_touched){
-			.phase = phase,
-			.call = sample->call,
-			.kind = sample->kind,
-			.bytes = (is_within ? sample->weight : sample->late) * s->page_size,
-			.samples = 1};
+		list[m->n_charged++] = (struct stacks_charged){.phase = phase,
+							       .call = sample->call,
+							       .kind = sample->kind,
+							       .amount = part_since(sample, from),
+							       .samples = 1};
 	}
-	merge(s, before);
+	merge(m, before);
 	return 0;
+}
+
+/* A word of growth begins and ends an epoch. */
+static int charge_growth(struct stacks *s, uint32_t phase, uint64_t from, uint64_t to)
+{
+	return charge(s, &s->memory, phase, from >> WIRE_GROWTH_BITS, to >> WIRE_GROWTH_BITS);
+}
+
+/* Returns amount * part / whole, rounded down; part is at most the whole. */
+static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
+{
+	return (uint64_t)((unsigned __int128)amount * part / whole);
+}
+
+/* Returns the time that the profile tells: it has microseconds. */
+static uint64_t told(uint64_t ns)
+{
+	return (ns + 500) / 1000 * 1000;
+}
+
+/*
+ * Samples may come to more than a phase has used: then each gives up the same share. Example: 10 ms
+ * of samples of f and 30 ms of g, in a phase that used 38 ms: 9.5 ms and 28.5 ms.
+ */
+static void cut_to(struct measured *m, size_t first, uint64_t used)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = first; i < m->n_charged; i++)
+		sum += m->charged[i].amount;
+	for (size_t i = first; sum > used && i < m->n_charged; i++)
+		m->charged[i].amount = share_of(m->charged[i].amount, used, sum);
+}
+
+/* What samples have used within a phase should not be more than the phase has used. */
+static void count_excess(struct stacks *s, uint64_t from, uint64_t to, uint64_t used)
+{
+	const size_t last = first_of(&s->cpu, to);
+	uint64_t sum = 0;
+
+	for (size_t i = first_of(&s->cpu, from); i < last; i++)
+		sum += s->cpu.samples[i].first >= from ? s->cpu.samples[i].weight : 0;
+	s->totals.cpu_excess_ns += sum > used ? sum - used : 0;
+}
+
+static int charge_cpu(struct stacks *s, uint32_t phase, uint64_t from, uint64_t to, uint64_t used)
+{
+	const size_t before = s->cpu.n_charged;
+	const int err = charge(s, &s->cpu, phase, from, to);
+
+	if (!err) {
+		count_excess(s, from, to, used);
+		cut_to(&s->cpu, before, used);
+	}
+	return err;
+}
+
+/* What a thread used before the run is nobody's: a command's before its exec, say. Since then it
+ * has not used more CPU time than time passed. */
+static void forget_before(struct measured *m, uint64_t began)
+{
+	for (size_t i = first_of(m, began); i < m->n_samples; i++) {
+		struct sample *sample = &m->samples[i];
+
+		if (sample->first < began) {
+			sample->weight = smaller_of(sample->weight, sample->last - began);
+			sample->first = began;
+		}
+	}
 }
 
 uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to)
@@ -310,19 +406,36 @@ uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to)
 	return is_backwards ? 0 : ((to - from) & pages) * s->page_size;
 }
 
+static void sort(struct measured *m)
+{
+	if (m->n_samples)
+		qsort(m->samples, m->n_samples, sizeof(*m->samples), by_last);
+}
+
 int stacks_finish(struct stacks *s, const struct profile *p)
 {
-	const uint64_t end = profile_grown(p);
+	const uint64_t end = profile_grown(p), began = profile_start_ns(p);
+	const struct profile_totals *totals = profile_totals(p);
 	size_t n;
 	const struct profile_phase *phases = profile_phases(p, &n);
 	int err;
 
 	s->totals.grown = stacks_growth(s, 0, end);
-	if (s->n_samples)
-		qsort(s->samples, s->n_samples, sizeof(*s->samples), by_epoch);
-	err = charge(s, STACKS_WHOLE_RUN, 0, end);
-	for (size_t i = 0; i < n && !err; i++)
-		err = charge(s, (uint32_t)i, phases[i].start_grown, phases[i].end_grown);
+	sort(&s->memory);
+	sort(&s->cpu);
+	forget_before(&s->cpu, began);
+	err = charge_growth(s, STACKS_WHOLE_RUN, 0, end);
+	if (!err)
+		err = charge_cpu(s, STACKS_WHOLE_RUN, began, began + totals->duration_ns,
+				 told(totals->usage.cpu_ns));
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct profile_phase *phase = &phases[i];
+
+		err = charge_growth(s, (uint32_t)i, phase->start_grown, phase->end_grown);
+		if (!err)
+			err = charge_cpu(s, (uint32_t)i, phase->start_ns, phase->end_ns,
+					 told(phase->usage.cpu_ns));
+	}
 	return err;
 }
 
@@ -347,10 +460,16 @@ const struct stacks_end *stacks_ends(const struct stacks *s, size_t *n)
 	return s->ends;
 }
 
-const struct stacks_touched *stacks_touched(const struct stacks *s, size_t *n)
+const struct stacks_charged *stacks_touched(const struct stacks *s, size_t *n)
 {
-	*n = s->n_touched;
-	return s->touched;
+	*n = s->memory.n_charged;
+	return s->memory.charged;
+}
+
+const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n)
+{
+	*n = s->cpu.n_charged;
+	return s->cpu.charged;
 }
 
 struct stacks_totals stacks_totals(const struct stacks *s)

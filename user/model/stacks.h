@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stacks.h - which code made memory grow: samples of stacks go in, a tree of calls and what was
- * first touched below each, by phase, come out. Bounded: what does not fit is counted, and charged
- * to the caller that there was room for.
+ * stacks.h - which code made memory grow, and which used CPU time: samples of stacks go in, a tree
+ * of calls and what is charged to each, by phase, come out. Bounded: what does not fit is counted,
+ * and charged to the caller that there was room for.
  */
 #ifndef QPROF_STACKS_H
 #define QPROF_STACKS_H
@@ -17,8 +17,8 @@ enum {
 	STACKS_MAX_FUNCTIONS = 65536,
 	STACKS_MAX_CALLS = 262144,
 	STACKS_MAX_SAMPLES = 65536,
-	STACKS_MAX_TOUCHED = 262144,
-	STACKS_MAX_ENDS = 16,
+	STACKS_MAX_CHARGED = 262144,
+	STACKS_MAX_ENDS = 32,
 	STACKS_ROOT = 0, /* the call that all others are below */
 };
 
@@ -42,18 +42,19 @@ struct stacks_end {
 	uint64_t samples;
 };
 
-/* What was first touched in a phase by a call itself, not by what it called. */
-struct stacks_touched {
+/* What was first touched, or used, in a phase by a call itself, not by what it called. */
+struct stacks_charged {
 	uint32_t phase; /* index into profile_phases(); STACKS_WHOLE_RUN */
 	uint32_t call;
-	uint32_t kind; /* enum wire_stack_kind */
-	uint64_t bytes, samples;
+	uint32_t kind;	 /* enum wire_stack_kind */
+	uint64_t amount; /* bytes; ns of CPU time */
+	uint64_t samples;
 };
 
 struct stacks;
 
-/* Returns NULL when out of memory. */
-struct stacks *stacks_new(uint64_t page_size);
+/* page_size: 0 if memory is not sampled. Returns NULL when out of memory. */
+struct stacks *stacks_new(uint64_t page_size, bool of_cpu);
 void stacks_free(struct stacks *s);
 
 /* Returns the call of a function by a caller; the caller if there is no room. name and path need
@@ -64,21 +65,29 @@ uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const 
 void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end);
 /* What was counted by the kernel side; known at the end. */
 void stacks_count(struct stacks *s, const struct wire_growth *growth);
-/* Charges the samples to the phases of a finished profile. Returns 0, or -ENOMEM. */
+/* Charges the samples to the phases of a finished profile. Of CPU time a phase has what its row
+ * says, and no more. Returns 0, or -ENOMEM. */
 int stacks_finish(struct stacks *s, const struct profile *p);
 
 const struct stacks_function *stacks_functions(const struct stacks *s, size_t *n);
 const struct stacks_call *stacks_calls(const struct stacks *s, size_t *n);
 const struct stacks_end *stacks_ends(const struct stacks *s, size_t *n);
 /* After stacks_finish(): of the whole run first, then by phase, then by call. */
-const struct stacks_touched *stacks_touched(const struct stacks *s, size_t *n);
-/* What was counted, in bytes. */
+const struct stacks_charged *stacks_touched(const struct stacks *s, size_t *n);
+/* The same of CPU time. */
+const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n);
+
+/* What was counted. */
 struct stacks_totals {
-	uint64_t grown;	    /* RSS of the tree, not counting what it gave back */
-	uint64_t elsewhere; /* the part that came to a process while another ran */
-	uint64_t samples;   /* taken */
-	uint64_t lost;	    /* the part that was not read in time */
-	uint64_t dropped;   /* calls, samples and sums beyond what there is room for */
+	bool of_memory, of_cpu; /* what was sampled */
+	uint64_t grown;		/* bytes: RSS of the tree, not counting what it gave back */
+	uint64_t elsewhere;	/* bytes: the part that came to a process while another ran */
+	uint64_t samples;	/* of memory: taken */
+	uint64_t lost;		/* the part that was not read in time */
+	uint64_t cpu_samples, cpu_lost; /* the same of CPU time */
+	/* That samples have used within the run or a phase, beyond its CPU time. */
+	uint64_t cpu_excess_ns;
+	uint64_t dropped; /* calls, samples and sums beyond what there is room for */
 };
 struct stacks_totals stacks_totals(const struct stacks *s);
 

@@ -11,6 +11,7 @@
 
 #include "format/quantities.h"
 #include "format/recording.h"
+#include "format/touched.h"
 
 enum compare_side { COMPARE_OLD, COMPARE_NEW };
 
@@ -72,8 +73,9 @@ const struct compare_subject *const *comparison_phases(const struct comparison *
 const struct program_metrics *comparison_metrics(const struct comparison *c);
 /* What storage was used for: compare_files.h. */
 const struct compared_files *comparison_files(const struct comparison *c);
-/* Which functions first touched memory: compare_functions.h. */
-const struct compared_functions *comparison_functions(const struct comparison *c);
+/* Which functions first touched memory, or used CPU time: compare_functions.h. */
+const struct compared_functions *comparison_functions(const struct comparison *c,
+						      enum touched_what what);
 size_t comparison_runs(const struct comparison *c, enum compare_side side);
 
 /* Returns a phase's name; *occurrence is 2 for the second of that name. The whole run: NULL, 0. */

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/touched.h"
 
 enum { SIDES = 2 };
 
@@ -78,8 +77,8 @@ struct adding {
 	size_t run; /* of both sides, from 1 */
 };
 
-static int add_bytes(const struct adding *to, struct compared_function *f, enum compare_part part,
-		     uint64_t bytes)
+static int add_amount(const struct adding *to, struct compared_function *f, enum compare_part part,
+		      uint64_t amount)
 {
 	struct part_values *runs;
 
@@ -95,21 +94,21 @@ static int add_bytes(const struct adding *to, struct compared_function *f, enum 
 		f->run = to->run;
 		f->stack = 0;
 	}
-	f->sides[to->side].runs[f->sides[to->side].n - 1].of[part] += bytes;
+	f->sides[to->side].runs[f->sides[to->side].n - 1].of[part] += amount;
 	return 0;
 }
 
 /* Adds what is no function's: it is its own total. */
-static int add_other(const struct adding *to, const char *name, uint64_t bytes)
+static int add_other(const struct adding *to, const char *name, uint64_t amount)
 {
 	struct compared_function *f;
 	int err;
 
-	if (!bytes)
+	if (!amount)
 		return 0;
 	f = function_of(to->functions, name, "");
-	err = add_bytes(to, f, COMPARE_SELF, bytes);
-	return err ? err : add_bytes(to, f, COMPARE_TOTAL, bytes);
+	err = add_amount(to, f, COMPARE_SELF, amount);
+	return err ? err : add_amount(to, f, COMPARE_TOTAL, amount);
 }
 
 /* Adds a stack to each function in it, once to one that calls itself. */
@@ -120,14 +119,14 @@ static int add_stack(const struct adding *to, struct compared_function *const *o
 	int err;
 
 	if (!row->call)
-		return add_other(to, "[unknown code]", row->bytes);
-	err = add_bytes(to, of[touched_who(s, row->call)], COMPARE_SELF, row->bytes);
+		return add_other(to, "[unknown code]", row->amount);
+	err = add_amount(to, of[touched_who(s, row->call)], COMPARE_SELF, row->amount);
 	for (uint32_t call = row->call; call && !err; call = s->calls[call].caller) {
 		struct compared_function *f = of[s->calls[call].function];
 
 		if (f && f->run == to->run && f->stack == number)
 			continue;
-		err = add_bytes(to, f, COMPARE_TOTAL, row->bytes);
+		err = add_amount(to, f, COMPARE_TOTAL, row->amount);
 		if (!err)
 			f->stack = number;
 	}
@@ -155,9 +154,9 @@ static struct compared_function **functions_of(const struct adding *to,
 }
 
 int compared_functions_add(struct compared_functions *functions, enum compare_side side,
-			   const struct recording *r)
+			   const struct recording *r, enum touched_what what)
 {
-	const struct recording_stacks *s = &r->stacks;
+	const struct recording_stacks stacks = touched_of(r, what), *s = &stacks;
 	struct adding to = {.functions = functions, .side = side};
 	struct compared_function **of;
 	size_t n;
@@ -168,7 +167,7 @@ int compared_functions_add(struct compared_functions *functions, enum compare_si
 		return 0;
 	functions->n_runs[side]++;
 	to.run = functions->n_runs[COMPARE_OLD] + functions->n_runs[COMPARE_NEW];
-	err = add_bytes(&to, function_of(functions, "(all)", ""), COMPARE_TOTAL, s->grown);
+	err = add_amount(&to, function_of(functions, "(all)", ""), COMPARE_TOTAL, s->grown);
 	of = err ? NULL : functions_of(&to, s);
 	if (!of)
 		return -ENOMEM;

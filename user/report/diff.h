@@ -84,7 +84,8 @@ void diff_json_program(const struct diff *d, struct json_writer *j);
 
 void diff_text_files(const struct diff *d, FILE *out);
 void diff_json_files(const struct diff *d, struct json_writer *j);
-/* diff_functions.c: which functions first touched memory, if a side was recorded with --stacks. */
+/* diff_functions.c: which functions first touched memory or used CPU time, if a side was
+ * recorded with --stacks. */
 
 void diff_text_functions(const struct diff *d, FILE *out);
 void diff_json_functions(const struct diff *d, struct json_writer *j);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which functions were the first to touch memory, in a comparison: as text or JSON. */
+/* Which functions were the first to touch memory, or used CPU time, in a comparison: as text or
+ * JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,19 @@
 
 enum { MAX_NAME = 200 /* columns */, MAX_FUNCTIONS = 20 };
 
-/* A function with what it touched. */
+/* What is told of memory, and of CPU time. */
+static const struct {
+	const char *title, *key, *self_key, *total_key;
+	enum compare_metric metric; /* its unit, and which changes are small */
+	const char *option;
+} words[TOUCHED_WHATS] = {
+	[TOUCHED_MEMORY] = {"First touched by", "first_touched", "self_bytes", "total_bytes",
+			    COMPARE_PEAK, "--stacks"},
+	[TOUCHED_CPU] = {"CPU time by", "cpu_time", "self_secs", "total_secs", COMPARE_CPU,
+			 "--stacks=cpu"},
+};
+
+/* A function with what it touched, or used. */
 struct line {
 	const struct compared_function *f;
 	struct compare_values old[COMPARE_PARTS], new[COMPARE_PARTS];
@@ -67,10 +80,11 @@ static void sort(const struct compared_functions *functions)
 			by_change, (void *)functions);
 }
 
-static bool is_change(const struct line *line)
+static bool is_change(const struct line *line, enum touched_what what)
 {
 	for (int part = 0; part < COMPARE_PARTS; part++)
-		if (compare_is_change(COMPARE_PEAK, line->old[part].median, line->new[part].median))
+		if (compare_is_change(words[what].metric, line->old[part].median,
+				      line->new[part].median))
 			return true;
 	return false;
 }
@@ -82,19 +96,19 @@ static bool is_empty(const struct line *line)
 
 /* ---- Text ---- */
 
-static void put_part(FILE *out, const char *title, const struct compare_values *old,
-		     const struct compare_values *new)
+static void put_part(FILE *out, enum touched_what what, const char *title,
+		     const struct compare_values *old, const struct compare_values *new)
 {
 	char before[UNITS_TEXT_MAX], after[UNITS_TEXT_MAX], percent[UNITS_TEXT_MAX];
 	char change[UNITS_TEXT_MAX + 1];
 	const bool is_less = new->median < old->median;
 
-	units_bytes_for_people(change + 1,
-			       is_less ? old->median - new->median : new->median - old->median);
+	touched_amount(change + 1, what,
+		       is_less ? old->median - new->median : new->median - old->median);
 	change[0] = is_less ? '-' : '+';
 	fprintf(out, "    %-*s%*s%*s%*s%*s%s\n", DIFF_TITLE - 2, title, DIFF_VALUE,
-		units_bytes_for_people(before, old->median), DIFF_VALUE,
-		units_bytes_for_people(after, new->median), DIFF_VALUE + 1, change, DIFF_VALUE,
+		touched_amount(before, what, old->median), DIFF_VALUE,
+		touched_amount(after, what, new->median), DIFF_VALUE + 1, change, DIFF_VALUE,
 		diff_percent(percent, (double)old->median, (double)new->median),
 		compare_is_within_spread(old, new) ? " ~" : "");
 }
@@ -106,7 +120,8 @@ static bool is_more_than_self(const struct line *line)
 	       line->new[COMPARE_TOTAL].highest != line->new[COMPARE_SELF].highest;
 }
 
-static void put_line(const struct diff *d, FILE *out, const struct line *line)
+static void put_line(const struct diff *d, FILE *out, enum touched_what what,
+		     const struct line *line)
 {
 	char safe[MAX_NAME * TEXT_TERMINAL_GROWTH + 1];
 	const unsigned int columns = d->width / 2 < MAX_NAME ? d->width / 2 : MAX_NAME;
@@ -121,40 +136,42 @@ static void put_line(const struct diff *d, FILE *out, const struct line *line)
 	}
 	fputc('\n', out);
 	if (line->old[COMPARE_SELF].highest || line->new[COMPARE_SELF].highest)
-		put_part(out, "itself", &line->old[COMPARE_SELF], &line->new[COMPARE_SELF]);
+		put_part(out, what, "itself", &line->old[COMPARE_SELF], &line->new[COMPARE_SELF]);
 	if (is_more_than_self(line))
-		put_part(out, "in all", &line->old[COMPARE_TOTAL], &line->new[COMPARE_TOTAL]);
+		put_part(out, what, "in all", &line->old[COMPARE_TOTAL], &line->new[COMPARE_TOTAL]);
 }
 
 /* All functions are new if one side has no stacks: that says nothing. */
-static bool put_one_sided(const struct compared_functions *functions, FILE *out)
+static bool put_one_sided(const struct compared_functions *functions, enum touched_what what,
+			  FILE *out)
 {
 	if (functions->n_runs[COMPARE_OLD] && functions->n_runs[COMPARE_NEW])
 		return false;
-	fprintf(out, "  only %s was recorded with --stacks\n",
-		functions->n_runs[COMPARE_OLD] ? "OLD" : "NEW");
+	fprintf(out, "  only %s was recorded with %s\n",
+		functions->n_runs[COMPARE_OLD] ? "OLD" : "NEW", words[what].option);
 	return true;
 }
 
-void diff_text_functions(const struct diff *d, FILE *out)
+static void put_functions(const struct diff *d, FILE *out, enum touched_what what)
 {
-	const struct compared_functions *functions = comparison_functions(d->c);
+	const struct compared_functions *functions = comparison_functions(d->c, what);
 	size_t shown = 0;
 	char count[UNITS_TEXT_MAX];
 
 	if (!functions->n)
 		return;
-	diff_title(d, out, "First touched by");
-	if (put_one_sided(functions, out))
+	diff_title(d, out, words[what].title);
+	if (put_one_sided(functions, what, out))
 		return;
 	sort(functions);
 	for (size_t i = 0; i < functions->n; i++) {
 		const struct line line = line_of(functions, functions->items[i]);
-		const bool is_told = !i || (d->all ? !is_empty(&line)
-						   : shown <= MAX_FUNCTIONS && is_change(&line));
+		const bool is_told =
+			!i || (d->all ? !is_empty(&line)
+				      : shown <= MAX_FUNCTIONS && is_change(&line, what));
 
 		if (is_told)
-			put_line(d, out, &line);
+			put_line(d, out, what, &line);
 		shown += is_told;
 	}
 	if (!d->all && shown < functions->n)
@@ -162,29 +179,35 @@ void diff_text_functions(const struct diff *d, FILE *out)
 			units_counted(count, sizeof(count), functions->n - shown, "function(s)"));
 }
 
+void diff_text_functions(const struct diff *d, FILE *out)
+{
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		put_functions(d, out, what);
+}
+
 /* ---- JSON ---- */
 
-static void put_json_part(struct json_writer *j, const char *key, const struct line *line,
-			  enum compare_part part)
+static void put_json_part(struct json_writer *j, enum compare_metric metric, const char *key,
+			  const struct line *line, enum compare_part part)
 {
 	json_key(j, key);
 	json_object(j);
-	diff_json_values(j, "old", COMPARE_PEAK, &line->old[part]);
-	diff_json_values(j, "new", COMPARE_PEAK, &line->new[part]);
+	diff_json_values(j, "old", metric, &line->old[part]);
+	diff_json_values(j, "new", metric, &line->new[part]);
 	json_member_bool(j, "within_spread",
 			 line->old[part].n && line->new[part].n &&compare_is_within_spread(
 						      &line->old[part], &line->new[part]));
 	json_object_end(j);
 }
 
-void diff_json_functions(const struct diff *d, struct json_writer *j)
+static void put_json_functions(const struct diff *d, struct json_writer *j, enum touched_what what)
 {
-	const struct compared_functions *functions = comparison_functions(d->c);
+	const struct compared_functions *functions = comparison_functions(d->c, what);
 
 	if (!functions->n)
 		return;
 	sort(functions);
-	json_key(j, "first_touched");
+	json_key(j, words[what].key);
 	json_array(j);
 	for (size_t i = 0; i < functions->n; i++) {
 		const struct line line = line_of(functions, functions->items[i]);
@@ -195,9 +218,15 @@ void diff_json_functions(const struct diff *d, struct json_writer *j)
 		json_object(j);
 		json_member_text(j, "name", name);
 		json_member_text(j, "file", *file ? file : NULL);
-		put_json_part(j, "self_bytes", &line, COMPARE_SELF);
-		put_json_part(j, "total_bytes", &line, COMPARE_TOTAL);
+		put_json_part(j, words[what].metric, words[what].self_key, &line, COMPARE_SELF);
+		put_json_part(j, words[what].metric, words[what].total_key, &line, COMPARE_TOTAL);
 		json_object_end(j);
 	}
 	json_array_end(j);
+}
+
+void diff_json_functions(const struct diff *d, struct json_writer *j)
+{
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		put_json_functions(d, j, what);
 }

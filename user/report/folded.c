@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Folded stacks, for flamegraph.pl, speedscope and their like: a stack in each line, the outermost
- * function first, and the bytes that it was the first to touch. With --phase, the stacks of each
- * such phase, below its name; else those of the whole run. Lines add up to the growth of RSS.
+ * function first, and the bytes that it was the first to touch, or the nanoseconds of CPU time that
+ * it used. With --phase, the stacks of each such phase, below its name; else those of the whole
+ * run. Lines add up to the growth of RSS, or to the CPU time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void put_stacks(FILE *out, const struct recording_stacks *s, uint32_t pha
 	for (size_t i = 0; i < n; i++) {
 		put_name(out, root);
 		put_stack(out, s, rows[i].call);
-		fprintf(out, " %" PRIu64 "\n", rows[i].bytes);
+		fprintf(out, " %" PRIu64 "\n", rows[i].amount);
 	}
 	if (!rest)
 		return;
@@ -58,19 +59,34 @@ static void put_stacks(FILE *out, const struct recording_stacks *s, uint32_t pha
 	fprintf(out, ";(unsampled) %" PRIu64 "\n", rest);
 }
 
-static int render(const struct recording *r, const struct render_options *options, FILE *out,
-		  struct error *err)
+static int render_what(const struct recording *r, const struct render_options *options,
+		       enum touched_what what, FILE *out, struct error *err)
 {
-	if (touched_is_missing(r, err))
+	static const char *const roots[] = {"first touched", "CPU time"};
+	const struct recording_stacks s = touched_of(r, what);
+
+	if (touched_is_missing(r, what, err))
 		return -1;
 	if (!options->phase) {
-		put_stacks(out, &r->stacks, TOUCHED_WHOLE_RUN, "first touched");
+		put_stacks(out, &s, TOUCHED_WHOLE_RUN, roots[what]);
 		return 0;
 	}
 	for (uint32_t i = 0; i < r->n_phases; i++)
 		if (render_wants_phase(options, &r->phases[i]))
-			put_stacks(out, &r->stacks, i, r->phases[i].shown);
+			put_stacks(out, &s, i, r->phases[i].shown);
 	return 0;
+}
+
+static int render(const struct recording *r, const struct render_options *options, FILE *out,
+		  struct error *err)
+{
+	return render_what(r, options, TOUCHED_MEMORY, out, err);
+}
+
+static int render_cpu(const struct recording *r, const struct render_options *options, FILE *out,
+		      struct error *err)
+{
+	return render_what(r, options, TOUCHED_CPU, out, err);
 }
 
 const struct renderer renderer_folded = {
@@ -78,4 +94,10 @@ const struct renderer renderer_folded = {
 	.extension = ".folded",
 	.what = "stacks of --stacks, for flamegraph.pl and speedscope",
 	.render = render,
+};
+
+const struct renderer renderer_folded_cpu = {
+	.name = "folded-cpu",
+	.what = "the same of --stacks=cpu, in nanoseconds",
+	.render = render_cpu,
 };

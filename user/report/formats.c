@@ -14,6 +14,7 @@
 	X(perfetto)                                                                                \
 	X(chrome)                                                                                  \
 	X(folded)                                                                                  \
+	X(folded_cpu)                                                                              \
 	X(speedscope)                                                                              \
 	X(pprof)
 

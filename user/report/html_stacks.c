@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the page's flame graph is drawn of: calls, and what each touched, by phase. */
+/* What the page's flame graphs are drawn of: calls, and what each touched or used, by phase. */
 #include "format/touched.h"
 #include "report/html_parts.h"
 
@@ -37,16 +37,17 @@ static void put_calls(struct json_writer *j, const struct recording_stacks *s)
 }
 
 /* A call has a place of its own for each kind of memory: the page adds them up. */
-static void put_graph(struct json_writer *j, const struct html_page *page, uint32_t phase)
+static void put_graph(struct json_writer *j, const struct html_page *page,
+		      const struct recording_stacks *s, enum touched_what what, uint32_t phase)
 {
 	const bool is_run = phase == TOUCHED_WHOLE_RUN;
-	const struct recording_stacks *s = &page->r->stacks;
 	size_t n;
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
 
 	json_array(j);
 	json_u64(j, is_run ? 0 : phase + 1ull);
 	html_shown(j, is_run ? NULL : page->r->phases[phase].shown);
+	json_u64(j, what);
 	json_u64(j, touched_growth(s, phase));
 	json_u64(j, touched_unsampled(s, phase));
 	json_array(j);
@@ -55,15 +56,38 @@ static void put_graph(struct json_writer *j, const struct html_page *page, uint3
 	json_array_end(j);
 	json_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_u64(j, rows[i].bytes);
+		json_u64(j, rows[i].amount);
 	json_array_end(j);
 	json_array_end(j);
 }
 
+/* Each phase uses some CPU time: only those with samples have a graph. */
+static bool has_graph(const struct html_page *page, const struct recording_stacks *s,
+		      enum touched_what what, uint32_t phase)
+{
+	size_t n = 1;
+
+	if (what == TOUCHED_CPU)
+		touched_rows(s, phase, &n);
+	return n && render_wants_phase(page->options, &page->r->phases[phase]);
+}
+
+static void put_graphs(struct json_writer *j, const struct html_page *page, enum touched_what what)
+{
+	const struct recording_stacks s = touched_of(page->r, what);
+
+	if (!s.has)
+		return;
+	put_graph(j, page, &s, what, TOUCHED_WHOLE_RUN);
+	for (size_t i = 0; i < s.n_growth; i++)
+		if (has_graph(page, &s, what, s.growth[i].phase))
+			put_graph(j, page, &s, what, s.growth[i].phase);
+}
+
 void html_stacks(struct html_page *page)
 {
-	static const char *const keys[] = {"number", "name",  "grown", "unsampled",
-					   "calls",  "bytes", NULL};
+	static const char *const keys[] = {"number",	"name",	 "cpu",	    "all",
+					   "unsampled", "calls", "amounts", NULL};
 	const struct recording_stacks *s = &page->r->stacks;
 	struct json_writer *j = &page->json;
 
@@ -73,10 +97,8 @@ void html_stacks(struct html_page *page)
 	put_functions(j, s);
 	put_calls(j, s);
 	html_rows(j, "graphs", keys);
-	put_graph(j, page, TOUCHED_WHOLE_RUN);
-	for (size_t i = 0; i < s->n_growth; i++)
-		if (render_wants_phase(page->options, &page->r->phases[s->growth[i].phase]))
-			put_graph(j, page, s->growth[i].phase);
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		put_graphs(j, page, what);
 	html_rows_end(j);
 	json_object_end(j);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pprof's format (pprof.proto): what functions were the first to touch, for the whole run, or for
- * each phase that --phase matches, under the label "phase". pprof takes it without compression.
+ * pprof's format (pprof.proto): what functions were the first to touch, and the CPU time that they
+ * used, for the whole run, or for each phase that --phase matches, under the label "phase". pprof
+ * takes it without compression.
  */
 #include "pprof.pb.h"
 
@@ -26,6 +27,9 @@ enum {
 	TEXT_SHMEM,
 	TEXT_UNSAMPLED,
 	TEXT_UNKNOWN,
+	TEXT_CPU_SAMPLES,
+	TEXT_CPU,
+	TEXT_NANOSECONDS,
 	TEXTS,
 };
 
@@ -42,6 +46,15 @@ static const char *const texts[TEXTS] = {
 	[TEXT_SHMEM] = "shmem",
 	[TEXT_UNSAMPLED] = "(unsampled)",
 	[TEXT_UNKNOWN] = "[unknown code]",
+	[TEXT_CPU_SAMPLES] = "cpu_samples",
+	[TEXT_CPU] = "cpu",
+	[TEXT_NANOSECONDS] = "nanoseconds",
+};
+
+/* What a profile's values are: two of each thing that was sampled. */
+static const pp_ValueType types[TOUCHED_WHATS][2] = {
+	[TOUCHED_MEMORY] = {{TEXT_SAMPLES, TEXT_COUNT}, {TEXT_TOUCHED, TEXT_BYTES}},
+	[TOUCHED_CPU] = {{TEXT_CPU_SAMPLES, TEXT_COUNT}, {TEXT_CPU, TEXT_NANOSECONDS}},
 };
 
 static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
@@ -204,41 +217,54 @@ static int64_t text_of_kind(const char *kind)
 	return TEXT_NONE;
 }
 
-/* phase: the text of its name, or TEXT_NONE. */
-static void put_row(FILE *out, const struct recording_stacks *s,
-		    const struct recording_touched *row, int64_t phase)
+/* The stacks whose samples are being written. */
+struct sampled {
+	struct recording_stacks stacks;
+	pb_size_t first;    /* index of their values in a sample */
+	pb_size_t n_values; /* of a sample: the others are 0 */
+};
+
+static void put_sample(FILE *out, const struct sampled *of, pp_Sample *sample, uint64_t samples,
+		       uint64_t amount)
 {
+	sample->value_count = of->n_values;
+	sample->value[of->first] = (int64_t)samples;
+	sample->value[of->first + 1] = (int64_t)amount;
+	put(out, pp_Profile_sample_tag, pp_Sample_fields, sample);
+}
+
+/* phase: the text of its name, or TEXT_NONE. */
+static void put_row(FILE *out, const struct sampled *of, const struct recording_touched *row,
+		    int64_t phase)
+{
+	const struct recording_stacks *s = &of->stacks;
 	uint64_t locations[TOUCHED_MAX_DEPTH];
-	pp_Sample sample = {.location_id = locations,
-			    .value_count = 2,
-			    .value = {(int64_t)row->samples, (int64_t)row->bytes}};
+	pp_Sample sample = {.location_id = locations};
 
 	for (uint32_t call = row->call; call; call = s->calls[call].caller)
 		locations[sample.location_id_count++] =
 			s->calls[call].line ? id_of_line(s, call) : s->calls[call].function + 1ull;
 	if (!row->call)
 		locations[sample.location_id_count++] = s->n_functions + 2;
-	add_label(&sample, TEXT_KIND, text_of_kind(row->kind));
+	if (row->kind)
+		add_label(&sample, TEXT_KIND, text_of_kind(row->kind));
 	add_label(&sample, TEXT_PHASE, phase);
-	put(out, pp_Profile_sample_tag, pp_Sample_fields, &sample);
+	put_sample(out, of, &sample, row->samples, row->amount);
 }
 
-static void put_unsampled(FILE *out, const struct recording_stacks *s, uint64_t bytes,
-			  int64_t phase)
+static void put_unsampled(FILE *out, const struct sampled *of, uint64_t amount, int64_t phase)
 {
-	uint64_t location = s->n_functions + 1;
-	pp_Sample sample = {.location_id_count = 1,
-			    .location_id = &location,
-			    .value_count = 2,
-			    .value = {0, (int64_t)bytes}};
+	uint64_t location = of->stacks.n_functions + 1;
+	pp_Sample sample = {.location_id_count = 1, .location_id = &location};
 
 	add_label(&sample, TEXT_PHASE, phase);
-	if (bytes)
-		put(out, pp_Profile_sample_tag, pp_Sample_fields, &sample);
+	if (amount)
+		put_sample(out, of, &sample, 0, amount);
 }
 
-static void put_samples(FILE *out, const struct recording_stacks *s, uint32_t phase)
+static void put_samples(FILE *out, const struct sampled *of, uint32_t phase)
 {
+	const struct recording_stacks *s = &of->stacks;
 	const int64_t text = phase == TOUCHED_WHOLE_RUN
 				     ? TEXT_NONE
 				     : TEXTS + 2 * (int64_t)s->n_functions + phase;
@@ -246,42 +272,58 @@ static void put_samples(FILE *out, const struct recording_stacks *s, uint32_t ph
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
 
 	for (size_t i = 0; i < n; i++)
-		put_row(out, s, &rows[i], text);
-	put_unsampled(out, s, touched_unsampled(s, phase), text);
+		put_row(out, of, &rows[i], text);
+	put_unsampled(out, of, touched_unsampled(s, phase), text);
+}
+
+static void put_all_samples(FILE *out, const struct recording *r,
+			    const struct render_options *options, const struct sampled *of)
+{
+	if (!options->phase)
+		put_samples(out, of, TOUCHED_WHOLE_RUN);
+	for (uint32_t i = 0; options->phase && i < r->n_phases; i++)
+		if (render_wants_phase(options, &r->phases[i]))
+			put_samples(out, of, i);
 }
 
 /* ---- The profile ---- */
 
 static void put_head(FILE *out, const struct recording *r)
 {
-	static const pp_ValueType types[] = {{TEXT_SAMPLES, TEXT_COUNT},
-					     {TEXT_TOUCHED, TEXT_BYTES}};
+	const bool of_memory = touched_of(r, TOUCHED_MEMORY).has != 0;
 	const double start = r->run.started_at;
 	pp_Profile head = {.duration_nanos = (int64_t)r->totals.duration_ns,
-			   .default_sample_type = TEXT_TOUCHED};
+			   .default_sample_type = of_memory ? TEXT_TOUCHED : TEXT_CPU};
 	pb_ostream_t stream = stream_to(out);
 
 	if (start > 0 && start < (double)(INT64_MAX / 1000000000))
 		head.time_nanos = (int64_t)(start * 1e6) * 1000;
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-		put(out, pp_Profile_sample_type_tag, pp_ValueType_fields, &types[i]);
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		for (size_t i = 0; touched_of(r, what).has && i < 2; i++)
+			put(out, pp_Profile_sample_type_tag, pp_ValueType_fields, &types[what][i]);
 	pb_encode(&stream, pp_Profile_fields, &head);
 }
 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
-	if (touched_is_missing(r, err))
+	struct sampled of = {.n_values = 0};
+
+	if (touched_is_missing(r, TOUCHED_WHATS, err))
 		return -1;
 	put_head(out, r);
 	put_texts(out, r, options->phase);
 	if (put_places(out, &r->stacks))
 		return error_set(err, "not enough memory for the report");
-	if (!options->phase)
-		put_samples(out, &r->stacks, TOUCHED_WHOLE_RUN);
-	for (uint32_t i = 0; options->phase && i < r->n_phases; i++)
-		if (render_wants_phase(options, &r->phases[i]))
-			put_samples(out, &r->stacks, i);
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		of.n_values += touched_of(r, what).has ? 2 : 0;
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++) {
+		of.stacks = touched_of(r, what);
+		if (!of.stacks.has)
+			continue;
+		put_all_samples(out, r, options, &of);
+		of.first += 2;
+	}
 	return 0;
 }
 

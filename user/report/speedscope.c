@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The file format of speedscope.app: a flame graph of what functions were the first to touch, for
- * the whole run and for each phase that grew, or for those that --phase matches.
+ * The file format of speedscope.app: a flame graph of what functions were the first to touch, and
+ * one of the CPU time that they used, for the whole run and for each phase that did, or for those
+ * that --phase matches.
  */
 #include "base/json_writer.h"
 #include "format/touched.h"
@@ -52,7 +53,7 @@ static void put_unsampled(struct json_writer *j, const struct recording_stacks *
 }
 
 static void put_profile(struct json_writer *j, const struct recording_stacks *s, uint32_t phase,
-			const char *name)
+			const char *name, const char *unit)
 {
 	size_t n;
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
@@ -61,7 +62,7 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 	json_object(j);
 	json_member_text(j, "type", "sampled");
 	json_member_text(j, "name", name);
-	json_member_text(j, "unit", "bytes");
+	json_member_text(j, "unit", unit);
 	json_member_u64(j, "startValue", 0);
 	json_member_u64(j, "endValue", touched_growth(s, phase));
 	json_key(j, "samples");
@@ -74,7 +75,7 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 	json_key(j, "weights");
 	json_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_u64(j, rows[i].bytes);
+		json_u64(j, rows[i].amount);
 	if (unsampled)
 		json_u64(j, unsampled);
 	json_array_end(j);
@@ -82,21 +83,27 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 }
 
 static void put_profiles(struct json_writer *j, const struct recording *r,
-			 const struct render_options *options)
+			 const struct render_options *options, enum touched_what what)
 {
-	const struct recording_stacks *s = &r->stacks;
+	static const char *const runs[] = {"first touched in the whole run",
+					   "CPU time in the whole run"};
+	static const char *const units[] = {"bytes", "nanoseconds"};
+	const struct recording_stacks s = touched_of(r, what);
+	char name[TOUCHED_NAME_MAX];
 
-	json_key(j, "profiles");
-	json_array(j);
+	if (!s.has)
+		return;
 	if (!options->phase)
-		put_profile(j, s, TOUCHED_WHOLE_RUN, "first touched in the whole run");
-	for (size_t i = 0; i < s->n_growth; i++) {
-		const struct recording_phase *phase = &r->phases[s->growth[i].phase];
+		put_profile(j, &s, TOUCHED_WHOLE_RUN, runs[what], units[what]);
+	for (size_t i = 0; i < s.n_growth; i++) {
+		const struct recording_phase *phase = &r->phases[s.growth[i].phase];
 
-		if (render_wants_phase(options, phase))
-			put_profile(j, s, s->growth[i].phase, phase->shown);
+		if (!render_wants_phase(options, phase))
+			continue;
+		snprintf(name, sizeof(name), "%s%s", what == TOUCHED_CPU ? "CPU time in " : "",
+			 phase->shown);
+		put_profile(j, &s, s.growth[i].phase, name, units[what]);
 	}
-	json_array_end(j);
 }
 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
@@ -104,7 +111,7 @@ static int render(const struct recording *r, const struct render_options *option
 {
 	struct json_writer j = {.out = out, .pretty = true};
 
-	if (touched_is_missing(r, err))
+	if (touched_is_missing(r, TOUCHED_WHATS, err))
 		return -1;
 	json_object(&j);
 	json_member_text(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -113,7 +120,11 @@ static int render(const struct recording *r, const struct render_options *option
 	json_object(&j);
 	put_frames(&j, &r->stacks);
 	json_object_end(&j);
-	put_profiles(&j, r, options);
+	json_key(&j, "profiles");
+	json_array(&j);
+	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+		put_profiles(&j, r, options, what);
+	json_array_end(&j);
 	json_object_end(&j);
 	return 0;
 }

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which functions made memory grow, in the text report. */
+/* Which functions made memory grow, and used CPU time, in the text report. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/touched.h"
 #include "report/text_report.h"
 
-enum { MAX_FUNCTIONS = 5 };
-
-/* A phase, or the whole run, by its growth. */
-struct grown {
-	uint32_t phase;
-	uint64_t bytes;
+enum {
+	MAX_FUNCTIONS = 5,
+	EXCESS_TOLD = 100, /* from a hundredth of the CPU time on */
 };
 
-static void put_line(const struct text_report *t, uint64_t bytes, uint64_t grown, const char *words)
-{
-	char amount[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX], lead[2 * UNITS_TEXT_MAX + 16];
+/* A phase, or the whole run, by its growth or its CPU time. */
+struct grown {
+	uint32_t phase;
+	uint64_t amount;
+};
 
-	text_percent(share, bytes, grown);
-	snprintf(lead, sizeof(lead), "    %10s %5s  ", units_bytes_for_people(amount, bytes),
+/* What is being told. */
+struct telling {
+	const struct text_report *t;
+	enum touched_what what;
+	struct recording_stacks stacks; /* of that */
+};
+
+static void put_line(const struct telling *of, uint64_t amount, uint64_t all, const char *words)
+{
+	char text[UNITS_TEXT_MAX], share[UNITS_TEXT_MAX], lead[2 * UNITS_TEXT_MAX + 16];
+
+	text_percent(share, amount, all);
+	snprintf(lead, sizeof(lead), "    %10s %5s  ", touched_amount(text, of->what, amount),
 		 share);
-	text_wrapped(t, lead, words);
+	text_wrapped(of->t, lead, words);
 }
 
-static void put_functions(const struct text_report *t, const struct touched *touched)
+static void put_functions(const struct telling *of, const struct touched *touched)
 {
 	char name[TOUCHED_NAME_MAX], words[2 * TOUCHED_NAME_MAX];
 	const size_t shown = touched->n < MAX_FUNCTIONS ? touched->n : MAX_FUNCTIONS;
@@ -32,70 +42,72 @@ static void put_functions(const struct text_report *t, const struct touched *tou
 
 	for (size_t i = 0; i < touched->n; i++) {
 		const struct touched_function *f = &touched->list[i];
-		const struct recording_function *function = &t->r->stacks.functions[f->function];
+		const struct recording_function *function = &of->stacks.functions[f->function];
 
 		if (i >= shown) {
-			rest += f->bytes;
+			rest += f->amount;
 			continue;
 		}
 		snprintf(words, sizeof(words), "%s%s%s%s", touched_name(name, function),
 			 *function->name && *function->path ? " (" : "",
 			 *function->name && *function->path ? touched_file(function) : "",
 			 *function->name && *function->path ? ")" : "");
-		put_line(t, f->bytes, touched->grown, words);
+		put_line(of, f->amount, touched->grown, words);
 	}
 	if (rest) {
 		units_counted(words, sizeof(words), touched->n - shown, "other function(s)");
-		put_line(t, rest, touched->grown, words);
+		put_line(of, rest, touched->grown, words);
 	}
 	if (touched->unsampled)
-		put_line(t, touched->unsampled, touched->grown, "(unsampled)");
+		put_line(of, touched->unsampled, touched->grown, "(unsampled)");
 }
 
 /* Returns -1 when out of memory. */
-static int put_lines(const struct text_report *t, const struct grown *grown)
+static int put_lines(const struct telling *of, const struct grown *grown)
 {
 	char words[TOUCHED_NAME_MAX + 64], name[TOUCHED_NAME_MAX];
 	struct touched_line *lines;
 	size_t n;
 
-	if (touched_by_line(&t->r->stacks, grown->phase, &lines, &n))
+	if (touched_by_line(&of->stacks, grown->phase, &lines, &n))
 		return -1;
 	if (n)
-		text_wrapped(t, "    ", "by line of Python:");
+		text_wrapped(of->t, "    ", "by line of Python:");
 	for (size_t i = 0; i < n && i < MAX_FUNCTIONS; i++) {
-		const struct recording_function *f = &t->r->stacks.functions[lines[i].function];
+		const struct recording_function *f = &of->stacks.functions[lines[i].function];
 
 		snprintf(words, sizeof(words), "%s:%u, %s", touched_file(f), lines[i].line,
 			 touched_name(name, f));
-		put_line(t, lines[i].bytes, grown->bytes, words);
+		put_line(of, lines[i].amount, grown->amount, words);
 	}
 	free(lines);
 	return 0;
 }
 
-static int put_grown(const struct text_report *t, const struct grown *grown)
+static int put_grown(const struct telling *of, const struct grown *grown)
 {
+	static const char *const verbs[] = {"first touched", "of CPU time"};
 	const bool is_run = grown->phase == TOUCHED_WHOLE_RUN;
 	char amount[UNITS_TEXT_MAX], lead[UNITS_TEXT_MAX + 64];
 	struct touched touched;
 
-	if (touched_by_function(&t->r->stacks, grown->phase, &touched))
+	if (touched_by_function(&of->stacks, grown->phase, &touched))
 		return -1;
-	snprintf(lead, sizeof(lead), "  %s first touched in ",
-		 units_bytes_for_people(amount, touched.grown));
-	text_wrapped(t, lead, is_run ? "the whole run, by" : t->r->phases[grown->phase].shown);
-	put_functions(t, &touched);
+	snprintf(lead, sizeof(lead), "  %s %s in ", touched_amount(amount, of->what, touched.grown),
+		 verbs[of->what]);
+	text_wrapped(of->t, lead,
+		     is_run ? "the whole run, by" : of->t->r->phases[grown->phase].shown);
+	put_functions(of, &touched);
 	touched_free(&touched);
-	return put_lines(t, &(struct grown){grown->phase, touched.grown});
+	return put_lines(of, &(struct grown){grown->phase, touched.grown});
 }
 
-static int by_bytes(const void *left, const void *right)
+static int by_amount(const void *left, const void *right)
 {
 	const struct grown *a = left, *b = right;
 
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
+	if (a->amount != b->amount)
+		return a->amount > b->amount ? -1 : 1;
 	return a->phase < b->phase ? -1 : a->phase > b->phase;
 }
 
@@ -124,13 +136,33 @@ static void put_ends(const struct text_report *t)
 			 s->ends[i].end);
 		text_wrapped(t, "  ! ", words);
 	}
-	put_count(t, s->lost, "sample(s)", "not read in time");
+	put_count(t, s->lost + s->cpu_lost, "sample(s)", "not read in time");
+	if (s->cpu_excess > s->used / EXCESS_TOLD) {
+		char words[128], amount[UNITS_TEXT_MAX];
+
+		snprintf(words, sizeof(words),
+			 "samples have used %s more than the phases that they are in",
+			 units_time_for_people(amount, s->cpu_excess));
+		text_wrapped(t, "  ! ", words);
+	}
 	put_count(t, s->dropped, "call(s), sample(s) or phase(s)", "beyond those kept");
 }
 
-int text_stacks(const struct text_report *t)
+/* A phase of which nothing was sampled says nothing. Each uses some CPU time. */
+static bool is_told(const struct telling *of, const struct recording_phase_growth *growth)
 {
-	const struct recording_stacks *s = &t->r->stacks;
+	size_t n = 1;
+
+	if (of->what == TOUCHED_CPU)
+		touched_rows(&of->stacks, growth->phase, &n);
+	return n && render_wants_phase(of->t->options, &of->t->r->phases[growth->phase]);
+}
+
+static int put_what(const struct text_report *t, enum touched_what what)
+{
+	static const char *const titles[] = {"FIRST TOUCHED BY", "CPU TIME BY"};
+	struct telling of = {t, what, touched_of(t->r, what)};
+	const struct recording_stacks *s = &of.stacks;
 	struct grown *list;
 	size_t n = 0;
 	int failed;
@@ -141,15 +173,25 @@ int text_stacks(const struct text_report *t)
 	if (!list)
 		return -1;
 	for (size_t i = 0; i < s->n_growth; i++)
-		if (render_wants_phase(t->options, &t->r->phases[s->growth[i].phase]))
-			list[n++] = (struct grown){s->growth[i].phase, s->growth[i].bytes};
-	qsort(list, n, sizeof(*list), by_bytes);
-	text_title(t, "FIRST TOUCHED BY");
-	failed = put_grown(t, &(struct grown){.phase = TOUCHED_WHOLE_RUN});
+		if (is_told(&of, &s->growth[i]))
+			list[n++] = (struct grown){s->growth[i].phase, s->growth[i].amount};
+	qsort(list, n, sizeof(*list), by_amount);
+	text_title(t, titles[what]);
+	failed = put_grown(&of, &(struct grown){.phase = TOUCHED_WHOLE_RUN});
 	for (size_t i = 0; i < n && i < t->top && !failed; i++)
-		failed = put_grown(t, &list[i]);
-	text_more(t, n, "more phase(s) that grew");
-	put_ends(t);
+		failed = put_grown(&of, &list[i]);
+	text_more(t, n, what == TOUCHED_CPU ? "more phase(s) that ran" : "more phase(s) that grew");
 	free(list);
+	return failed;
+}
+
+int text_stacks(const struct text_report *t)
+{
+	int failed = put_what(t, TOUCHED_MEMORY);
+
+	if (!failed)
+		failed = put_what(t, TOUCHED_CPU);
+	if (t->r->stacks.has)
+		put_ends(t);
 	return failed;
 }

@@ -18,9 +18,9 @@ bool headroom_listener_end(const struct listener *l, struct growth_end *end);
 /* Asks the drivers of GPUs, once the run uses one: before the listener that writes the profile. */
 struct listener *gpu_listener_new(void);
 
-/* Finds which code makes memory grow, of an engine with stacks: before the listener that writes the
- * profile. */
-struct listener *stack_listener_new(void);
+/* Finds which code makes memory grow or uses CPU time, of an engine with stacks: before the
+ * listener that writes the profile. samples: enum stack_samples. */
+struct listener *stack_listener_new(unsigned int samples);
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which code makes memory grow (--stacks): reads the samples, has them unwound by a child, and
- * tells the model. */
+/* Which code makes memory grow, or uses CPU time (--stacks): reads the samples, has them unwound by
+ * a child, and tells the model. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +33,7 @@ struct stack_listener {
 	struct capture *capture;
 	struct stack_source *source;
 	struct unwinder *unwinder; /* NULL: it is gone */
+	unsigned int samples_of;   /* enum stack_samples */
 	struct stacks *stacks;
 	struct python_source *pythons;
 	struct python_codes *codes;
@@ -296,7 +297,9 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 	struct stack_listener *l = of(listener);
 
 	l->capture = c;
-	l->stacks = stacks_new((uint64_t)sysconf(_SC_PAGESIZE));
+	l->stacks =
+		stacks_new(l->samples_of & STACKS_OF_MEMORY ? (uint64_t)sysconf(_SC_PAGESIZE) : 0,
+			   l->samples_of & STACKS_OF_CPU);
 	l->codes = python_codes_new();
 	l->pythons = python_source_new(run_engine(c));
 	l->source =
@@ -356,7 +359,7 @@ static void close_listener(struct listener *listener)
 	free(l);
 }
 
-struct listener *stack_listener_new(void)
+struct listener *stack_listener_new(unsigned int samples)
 {
 	struct stack_listener *l = calloc(1, sizeof(*l));
 
@@ -364,5 +367,6 @@ struct listener *stack_listener_new(void)
 		return NULL;
 	l->listener = (struct listener){
 		.start = start, .batch = batch, .finish = finish, .close = close_listener};
+	l->samples_of = samples;
 	return &l->listener;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What first touched memory, as a flame graph from the top down: a frame is a function as called by the
-// one above it, as wide as what it and all that it called touched. Frames narrower than a pixel are left out.
+// What first touched memory, or used CPU time, as a flame graph from the top down: a frame is a function as
+// called by the one above it, as wide as what it and all that it called touched or used. Frames narrower than
+// a pixel are left out.
 
 const ROW = 19; // pixels, of a frame
 const NARROWEST = 1; // pixels
@@ -26,7 +27,7 @@ function pushAll(list, items) {
 function flameTree(graph) {
 	const {caller, function: called, functions, line} = profile.stacks;
 	const nodes = new Map();
-	const root = {name: graph.name ?? "The whole run", file: "", self: 0, size: graph.grown, up: null, down: []};
+	const root = {name: graph.name ?? "The whole run", file: "", self: 0, size: graph.all, up: null, down: []};
 	const node = call => {
 		if (call === 0)
 			return root;
@@ -39,7 +40,7 @@ function flameTree(graph) {
 	};
 
 	graph.calls.forEach((call, i) => {
-		node(call).self += graph.bytes[i];
+		node(call).self += graph.amounts[i];
 	});
 	for (const [, n] of [...nodes].sort(([a], [b]) => b - a)) {
 		n.size += n.self;
@@ -57,8 +58,11 @@ function flameTree(graph) {
 	return root;
 }
 
+const nanoseconds = n => secs(n / 1e9);
+
 const flame = {
 	figure: byId("flame"),
+	amount: bytes, // writes what the graph that is shown is of
 	root: null,
 	zoomed: null, // the frame that has the whole width, with those above it
 	at: null, // the frame under the cursor
@@ -88,11 +92,12 @@ const flame = {
 				const box = el("span", {className: "swatch"});
 
 				box.style.backgroundColor = this.colours.get(file);
-				return el("span", {title: "Touched by functions of that file"}, box, named(file), ` ${bytes(size)}`);
+				return el("span", {title: "By functions of that file"}, box, named(file), ` ${this.amount(size)}`);
 			}));
 	},
 
 	choose(graph) {
+		this.amount = graph.cpu ? nanoseconds : bytes;
 		this.root = this.zoomed = flameTree(graph);
 		this.at = null;
 		this.chooseColours(this.root);
@@ -102,8 +107,8 @@ const flame = {
 	sentence(n) {
 		const of = this.root.size;
 
-		return [named(n.name), ...(n.file ? [" (", named(n.file), n.line ? `:${n.line}` : "", ")"] : []), `: ${bytes(n.size)}, ${percent(n.size, of)}`,
-			...(n.self && n.down.length ? [`; of these ${bytes(n.self)} itself`] : [])];
+		return [named(n.name), ...(n.file ? [" (", named(n.file), n.line ? `:${n.line}` : "", ")"] : []), `: ${this.amount(n.size)}, ${percent(n.size, of)}`,
+			...(n.self && n.down.length ? [`; of these ${this.amount(n.self)} itself`] : [])];
 	},
 
 	frame(n, x, width, row) {
@@ -111,7 +116,7 @@ const flame = {
 			svg("rect", {width: "100%", height: "100%", rx: 2, fill: this.colours.get(n.file) ?? "#c8ced8"}));
 
 		if (width > 20)
-			element.append(svg("text", {x: 4, y: ROW - 6}, n === this.root ? `${n.name}: ${bytes(n.size)}` : n.line ? `${n.name}:${n.line}` : n.name));
+			element.append(svg("text", {x: 4, y: ROW - 6}, n === this.root ? `${n.name}: ${this.amount(n.size)}` : n.line ? `${n.name}:${n.line}` : n.name));
 		element.node = n;
 		this.frames.set(n, element);
 		return element;
@@ -172,7 +177,7 @@ const flame = {
 		}
 		for (const [n, element] of this.frames)
 			element.classList.toggle("other", words !== "" && !has(n));
-		this.part("output").textContent = words ? `${bytes(size)}, ${percent(size, this.root.size)}` : "";
+		this.part("output").textContent = words ? `${this.amount(size)}, ${percent(size, this.root.size)}` : "";
 	},
 
 	mark() {
@@ -236,8 +241,13 @@ const flame = {
 		this.figure.hidden = !profile.stacks;
 		if (this.figure.hidden)
 			return;
-		for (const graph of profile.stacks.graphs)
-			this.part("select").append(el("option", {}, `${bytes(graph.grown)}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`));
+		for (const graph of profile.stacks.graphs) {
+			const amount = graph.cpu ? `${nanoseconds(graph.all)} of CPU time` : bytes(graph.all);
+
+			this.part("select").append(el("option", {}, `${amount}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`));
+		}
+		if (profile.stacks.graphs.some(graph => graph.cpu))
+			this.part("h2").textContent = profile.stacks.graphs[0].cpu ? "CPU time by" : "First touched, and CPU time, by";
 		this.listen();
 		this.choose(profile.stacks.graphs[0]);
 	},

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cpu_stacks.c - functions that use a known CPU time each, in phases: stacks of CPU time, that tell
+ * which, are compared with what it measured itself. Built without frame pointers.
+ *
+ * Usage: cpu_stacks all     one after the other, one within the other, and by a child
+ *        cpu_stacks threads at the same time
+ *        cpu_stacks mixed   in turn, a small part of a millisecond each
+ *        cpu_stacks short   in 300 phases of a few milliseconds, always in the same order
+ *        cpu_stacks many    by 200 children, for a few milliseconds each
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/sdt.h>
+#include <sys/wait.h>
+
+#include "truth.h"
+
+/* Kept as a function of its own name, and called by a call. */
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+
+enum { MS = 1000000, TURNS = 20000, CHILDREN = 200, SHORT = 300 };
+
+/* What follows a call keeps the call from becoming a jump. */
+static volatile size_t done;
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	must(!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t));
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+__attribute__((always_inline)) static inline void compute(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		__asm__ volatile("" : : "r"(i));
+}
+
+/* Computes until the thread has used so much. Returns what it has used. */
+__attribute__((always_inline)) static inline uint64_t burn(uint64_t ns)
+{
+	const uint64_t begin = cpu_ns();
+	uint64_t used;
+
+	do {
+		compute(200000);
+		used = cpu_ns() - begin;
+	} while (used < ns);
+	return used;
+}
+
+KEPT static uint64_t burn_weights(uint64_t ns)
+{
+	return burn(ns);
+}
+
+KEPT static uint64_t burn_scales(uint64_t ns)
+{
+	return burn(ns);
+}
+
+KEPT static uint64_t burn_in_child(uint64_t ns)
+{
+	return burn(ns);
+}
+
+KEPT static void much(void)
+{
+	compute(90000);
+}
+
+KEPT static void little(void)
+{
+	compute(30000);
+}
+
+static void run_all(void)
+{
+	uint64_t *child =
+		mmap(NULL, TRUTH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t weights, scales, again;
+	pid_t pid;
+
+	must(child != MAP_FAILED);
+	DTRACE_PROBE1(qprof, begin, "Load");
+	weights = burn_weights(600 * (uint64_t)MS);
+	DTRACE_PROBE1(qprof, begin, "Scales");
+	scales = burn_scales(300 * (uint64_t)MS);
+	DTRACE_PROBE1(qprof, end, "Scales");
+	DTRACE_PROBE1(qprof, end, "Load");
+	DTRACE_PROBE1(qprof, begin, "Quantize");
+	again = burn_weights(400 * (uint64_t)MS);
+	DTRACE_PROBE1(qprof, end, "Quantize");
+	DTRACE_PROBE1(qprof, begin, "Child");
+	pid = fork();
+	must(pid >= 0);
+	if (!pid) {
+		*child = burn_in_child(500 * (uint64_t)MS);
+		_exit(0);
+	}
+	must(waitpid(pid, NULL, 0) == pid);
+	DTRACE_PROBE1(qprof, end, "Child");
+	printf("{\"Load\": {\"burn_weights\": %" PRIu64 ", \"burn_scales\": %" PRIu64 "}, "
+	       "\"Scales\": {\"burn_scales\": %" PRIu64 "}, "
+	       "\"Quantize\": {\"burn_weights\": %" PRIu64 "}, "
+	       "\"Child\": {\"burn_in_child\": %" PRIu64 "}}\n",
+	       weights, scales, scales, again, *child);
+}
+
+static void *weights_main(void *used)
+{
+	*(uint64_t *)used = burn_weights(800 * (uint64_t)MS);
+	return NULL;
+}
+
+static void *scales_main(void *used)
+{
+	*(uint64_t *)used = burn_scales(400 * (uint64_t)MS);
+	return NULL;
+}
+
+static void run_threads(void)
+{
+	uint64_t used[3];
+	pthread_t threads[3];
+
+	DTRACE_PROBE1(qprof, begin, "Threads");
+	for (int i = 0; i < 3; i++)
+		must(!pthread_create(&threads[i], NULL, i ? scales_main : weights_main, &used[i]));
+	for (int i = 0; i < 3; i++)
+		must(!pthread_join(threads[i], NULL));
+	DTRACE_PROBE1(qprof, end, "Threads");
+	printf("{\"Threads\": {\"burn_weights\": %" PRIu64 ", \"burn_scales\": %" PRIu64 "}}\n",
+	       used[0], used[1] + used[2]);
+}
+
+/* The clock is read once a hundred turns: it would take a part of them. */
+static void run_mixed(void)
+{
+	uint64_t begin, middle, of_much = 0, of_little = 0;
+
+	DTRACE_PROBE1(qprof, begin, "Mixed");
+	for (int turn = 0; turn < TURNS; turn++) {
+		const bool measured = turn % 100 == 0;
+
+		begin = measured ? cpu_ns() : 0;
+		much();
+		middle = measured ? cpu_ns() : 0;
+		little();
+		if (!measured)
+			continue;
+		of_much += middle - begin;
+		of_little += cpu_ns() - middle;
+	}
+	DTRACE_PROBE1(qprof, end, "Mixed");
+	printf("{\"Mixed\": {\"much\": %" PRIu64 ", \"little\": %" PRIu64 "}}\n", of_much,
+	       of_little);
+}
+
+/* Both in each phase, shorter together than the gap between two samples. */
+static void run_short(void)
+{
+	uint64_t weights = 0, scales = 0;
+
+	for (int i = 0; i < SHORT; i++) {
+		DTRACE_PROBE1(qprof, begin, "Layer");
+		weights += burn_weights(2 * (uint64_t)MS);
+		scales += burn_scales(2 * (uint64_t)MS);
+		DTRACE_PROBE1(qprof, end, "Layer");
+	}
+	printf("{\"Layer\": {\"burn_weights\": %" PRIu64 ", \"burn_scales\": %" PRIu64 "}}\n",
+	       weights, scales);
+}
+
+static void run_many(void)
+{
+	DTRACE_PROBE1(qprof, begin, "Many");
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t pid = fork();
+
+		must(pid >= 0);
+		if (!pid) {
+			done += burn_in_child(3 * (uint64_t)MS);
+			_exit(0);
+		}
+		must(waitpid(pid, NULL, 0) == pid);
+	}
+	DTRACE_PROBE1(qprof, end, "Many");
+	printf("{\"Many\": {}}\n");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} whats[] = {{"all", run_all},
+		     {"threads", run_threads},
+		     {"mixed", run_mixed},
+		     {"short", run_short},
+		     {"many", run_many}};
+
+	for (size_t i = 0; argc > 1 && i < sizeof(whats) / sizeof(*whats); i++) {
+		if (strcmp(argv[1], whats[i].name) != 0)
+			continue;
+		whats[i].run();
+		return 0;
+	}
+	return 2;
+}

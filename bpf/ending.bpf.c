@@ -7,6 +7,7 @@
  * for ever; then the exit alone says that it came.
  */
 #include "ending.bpf.h"
+#include "inode.bpf.h"
 #include "mms.bpf.h"
 #include "pids.bpf.h"
 #include "rss.bpf.h"
@@ -96,10 +97,13 @@ static __always_inline void fill_path(struct wire_ending *e, struct file *file)
 static __always_inline struct wire_written written_of(struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct wire_written written = {.device = BPF_CORE_READ(inode, i_sb, s_dev),
+				       .uid = BPF_CORE_READ(inode, i_uid.val),
+				       .gid = BPF_CORE_READ(inode, i_gid.val),
+				       .files = 1};
 
-	return (struct wire_written){.device = BPF_CORE_READ(inode, i_sb, s_dev),
-				     .uid = BPF_CORE_READ(inode, i_uid.val),
-				     .gid = BPF_CORE_READ(inode, i_gid.val)};
+	identify(inode, &written.file);
+	return written;
 }
 
 /* Also of a page that is not at the end of a file, and that there is no room for. */
@@ -219,12 +223,16 @@ static __always_inline void fill_thrown(struct wire_ending *e)
 /* ---- Files ------------------------------------------------------------------------------------
  */
 
-static __always_inline bool has_written(const struct wire_ending *e, const struct wire_written *w)
+static __always_inline bool has_written(struct wire_ending *e, const struct wire_written *w)
 {
-	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++)
-		if (i < e->n_written && e->written[i].device == w->device &&
-		    e->written[i].uid == w->uid && e->written[i].gid == w->gid)
-			return true;
+	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++) {
+		if (i >= e->n_written || e->written[i].device != w->device ||
+		    e->written[i].uid != w->uid || e->written[i].gid != w->gid)
+			continue;
+		if (e->written[i].file.inode != w->file.inode)
+			e->written[i].files = 2;
+		return true;
+	}
 	return false;
 }
 
@@ -241,13 +249,32 @@ static long look_at_descriptor(u32 fd, struct file ***files)
 	written = written_of(file);
 	if (has_written(e, &written))
 		return 0;
-	if (e->n_written >= WIRE_WRITTEN_MAX)
+	if (e->n_written >= WIRE_WRITTEN_MAX) {
+		e->written_cut = 1;
 		return 1;
+	}
 	e->written[e->n_written++] = written;
 	return 0;
 }
 
-static __always_inline void fill_written(struct wire_ending *e, struct task_struct *task)
+/* With --files it is known where the process wrote last, though it may have closed the file. */
+static __always_inline void add_closed(struct wire_ending *e, struct task_struct *task, u32 device)
+{
+	const u32 n = e->n_written;
+
+	if (!device || n >= WIRE_WRITTEN_MAX)
+		return;
+	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++)
+		if (i < n && e->written[i].device == device)
+			return;
+	e->written[n] = (struct wire_written){.device = device,
+					      .uid = BPF_CORE_READ(task, cred, fsuid.val),
+					      .gid = BPF_CORE_READ(task, cred, fsgid.val)};
+	e->n_written = n + 1;
+}
+
+static __always_inline void fill_written(struct wire_ending *e, struct task_struct *task,
+					 const struct proc *proc)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	const u32 max = BPF_CORE_READ(table, max_fds);
@@ -255,7 +282,11 @@ static __always_inline void fill_written(struct wire_ending *e, struct task_stru
 
 	if (e->by == WIRE_BY_PROCESS || e->signal == SIGBUS)
 		return;
+	e->written_cut = max > MAX_DESCRIPTORS;
 	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, look_at_descriptor, &files, 0);
+	e->wrote_device = proc->written_to;
+	e->wrote_inode = proc->written_inode;
+	add_closed(e, task, proc->written_to);
 }
 
 /* ---- The record -------------------------------------------------------------------------------
@@ -310,7 +341,7 @@ static __always_inline void emit(struct wire_ending *e, struct task_struct *task
 {
 	if (!has_room(proc))
 		return;
-	fill_written(e, task);
+	fill_written(e, task, proc);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
 	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);
 	if (proc->flags & WIRE_PROCESS_SHARES_MM)

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* inode.bpf.h - when a file was changed, or its names or its owner. */
+/* inode.bpf.h - which file it is, and when it was changed, or its names or its owner. */
 #ifndef QPROF_INODE_BPF_H
 #define QPROF_INODE_BPF_H
 
 #include "state.bpf.h"
+
+static __always_inline void identify(struct inode *inode, struct wire_file *file)
+{
+	file->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	file->inode = BPF_CORE_READ(inode, i_ino);
+	file->generation = BPF_CORE_READ(inode, i_generation);
+}
 
 /* In ns since 1970, however this kernel keeps it. */
 static __always_inline u64 change_time(struct inode *inode)

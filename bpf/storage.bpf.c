@@ -19,6 +19,8 @@
  * Example: 3 MiB are read of a file in step 1 and 1 MiB in step 5: records say 0 at the first read,
  * 3 MiB at the first read in step 5, and 4 MiB at the end.
  */
+#include "inode.bpf.h"
+#include "space.bpf.h"
 #include "storage.bpf.h"
 
 enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, MAPPING_BITS = 3 };
@@ -37,13 +39,6 @@ struct use {
 static __always_inline bool is_file(struct inode *inode)
 {
 	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFREG;
-}
-
-static __always_inline void identify(struct inode *inode, struct wire_file *file)
-{
-	file->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	file->inode = BPF_CORE_READ(inode, i_ino);
-	file->generation = BPF_CORE_READ(inode, i_generation);
 }
 
 /* ---- Names ------------------------------------------------------------------------------------
@@ -300,6 +295,11 @@ static __noinline int note_use(const struct use *use)
 		return 0;
 	}
 	identify(inode, &file);
+	if (use->written) {
+		use->proc->written_to = file.device;
+		use->proc->written_inode = file.inode;
+		note_space(file.device, use->written);
+	}
 	s = find_file(&file);
 	if (!s) {
 		count(storage.beyond);
@@ -499,6 +499,16 @@ static __always_inline void tell_total(const struct wire_file *file, struct stor
 }
 
 /*
+ * An inode that has left the memory keeps its numbers there until another one gets its place. But
+ * evict() in fs/inode.c takes it off its file system's list, where all others are.
+ */
+static __always_inline bool is_evicted(struct inode *inode)
+{
+	return BPF_CORE_READ(inode, i_sb_list.next) ==
+	       (void *)inode + bpf_core_field_offset(inode->i_sb_list);
+}
+
+/*
  * Files may have been renamed since. The memory of an inode may be another's by now. Stops while
  * there is room in the ring for what others tell.
  */
@@ -519,10 +529,17 @@ static long tell_last(struct bpf_map *map, const struct wire_file *file, struct 
 		if (is.device == file->device && is.inode == file->inode &&
 		    is.generation == file->generation) {
 			s->size = BPF_CORE_READ(inode, i_size);
-			if (BPF_CORE_READ(inode, i_nlink))
-				tell_name(file, s, inode, ROOM_OF_END);
-			else
+			/* Who had no name may have been given one (O_TMPFILE). */
+			if (!BPF_CORE_READ(inode, i_nlink)) {
 				s->flags |= WIRE_STORED_DELETED;
+			} else if (is_evicted(inode)) {
+				s->flags |= WIRE_STORED_GONE;
+			} else {
+				s->flags &= ~WIRE_STORED_DELETED;
+				tell_name(file, s, inode, ROOM_OF_END);
+			}
+		} else {
+			s->flags |= WIRE_STORED_GONE;
 		}
 	}
 	tell_total(file, s);
@@ -545,5 +562,6 @@ int storage_told(void *context)
 			tell_total(&file, s);
 	}
 	bpf_for_each_map_elem(&stored_files, tell_last, &more, 0);
+	bpf_for_each_map_elem(&stored_spaces, tell_last_space, &more, 0);
 	return more;
 }

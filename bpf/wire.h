@@ -63,7 +63,8 @@ enum wire_kind {
 	WIRE_GPU_CODE = 13, /* the structs of these names */
 	WIRE_LEFT = 14,	    /* struct wire_process: it became another user's, and left its job */
 	WIRE_STORED = 20,
-	WIRE_STORED_NAME = 21, /* the structs of these names */
+	WIRE_STORED_NAME = 21,
+	WIRE_SPACE = 22, /* the structs of these names */
 };
 
 struct wire_header {
@@ -330,6 +331,12 @@ struct wire_usage_point {
 	struct wire_usage tree;
 };
 
+/* A file as the kernel identifies it: a probe belongs to this. */
+struct wire_file {
+	__u64 device, inode; /* of the file system that holds it, not of an overlay mount */
+	__u64 generation;    /* tells apart the files that had this inode number in turn */
+};
+
 #include "wire_ending.h"
 
 /* Identifies the executable mappings of a process, as far as possible without a look at each. */
@@ -347,12 +354,6 @@ struct wire_mapped {
 	struct wire_code code;
 	__u32 slot; /* of the process */
 	__u32 reserved;
-};
-
-/* A file as the kernel identifies it: a probe belongs to this. */
-struct wire_file {
-	__u64 device, inode; /* of the file system that holds it, not of an overlay mount */
-	__u64 generation;    /* tells apart the files that had this inode number in turn */
 };
 
 /* A mapping of a regular file, as an iterator writes it. */

@@ -17,6 +17,8 @@ enum {
 	WIRE_STORED_BLOCK_SHIFT = 12, /* a block has 4 KiB */
 	WIRE_STORED_NAME_MAX = 4096,  /* bytes of a path that begin the last part of it */
 	WIRE_STORED_PART_MAX = 256,   /* of a part, with its NUL */
+	WIRE_SPACES = 64,	      /* file systems that are told apart */
+	WIRE_SPACE_STEP = 4 << 20,    /* bytes: after so many more it is told of one again */
 };
 
 /* What is of no file: wire_stored.file has device 0, and one of these as inode. */
@@ -33,6 +35,7 @@ enum wire_stored_flag {
 	WIRE_STORED_LAST = 1,	 /* the run is over */
 	WIRE_STORED_DELETED = 2, /* the file has no name any more */
 	WIRE_STORED_VAGUE = 4,	 /* there was no room to note all that was read: no `distinct` */
+	WIRE_STORED_GONE = 8,	 /* its inode is no more in memory: it may have no name any more */
 };
 
 /*
@@ -63,10 +66,20 @@ struct wire_stored_name {
 	char parts[WIRE_STORED_NAME_MAX + WIRE_STORED_PART_MAX]; /* len bytes of it */
 };
 
+/* The tree has written so much to files of a file system: its first byte, WIRE_SPACE_STEP more than
+ * at the last such record, or, with WIRE_STORED_LAST, all. */
+struct wire_space {
+	struct wire_header h;
+	__u32 device; /* s_dev */
+	__u32 flags;
+	__u64 written;
+};
+
 /* Part of struct wire_quality. */
 struct wire_storage_quality {
-	__u64 lost;   /* no room in the control ring to tell of it */
-	__u64 beyond; /* requests of files beyond those that are told apart */
+	__u64 lost;	     /* no room in the control ring to tell of it */
+	__u64 beyond;	     /* requests of files beyond those that are told apart */
+	__u64 spaces_beyond; /* writes to file systems beyond WIRE_SPACES */
 };
 
 #endif

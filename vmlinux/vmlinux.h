@@ -299,6 +299,7 @@ struct inode {
 	struct address_space *i_mapping;
 	unsigned long i_ino;
 	u32 i_nlink;
+	struct list_head i_sb_list;
 	u32 i_generation;
 	s64 i_size;
 };
@@ -389,7 +390,7 @@ struct user_namespace {
 
 struct cred {
 	kuid_t uid, suid, euid, fsuid;
-	kgid_t gid, sgid, egid;
+	kgid_t gid, sgid, egid, fsgid;
 	kernel_cap_t cap_permitted, cap_effective;
 	struct user_namespace *user_ns;
 };

@@ -24,6 +24,8 @@
  *   ends promised END        or what the machine promises to all
  *   ends locked END          keeps memory from being swapped out, until RLIMIT_MEMLOCK
  *   ends full END FILE       writes to FILE
+ *   ends full_closed END FILE  the same, and closes it
+ *   ends full_log END FILE   the same, with another file open there, FILE.log
  *   ends full_map END FILE   makes FILE larger than there is room for, and writes to its mapping
  *
  * gcc -O2 -Wall -Wextra -Werror ends.c -o ends -pthread
@@ -145,7 +147,7 @@ static void lock_memory(void)
 	must(errno == EAGAIN);
 }
 
-static void fill_file_system(const char *path)
+static int fill_file_system(const char *path)
 {
 	static const char zeros[1 << 16];
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -154,6 +156,15 @@ static void fill_file_system(const char *path)
 	while (write(fd, zeros, sizeof(zeros)) > 0)
 		;
 	must(errno == ENOSPC || errno == EDQUOT);
+	return fd;
+}
+
+static void open_log(const char *path)
+{
+	char log[4096];
+
+	must(snprintf(log, sizeof(log), "%s.log", path) < (int)sizeof(log));
+	must(write(open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0644), "begins", 6) == 6);
 }
 
 static void fill_by_map(const char *path)
@@ -204,6 +215,12 @@ static int end(const char *how, const char *with, const char *path)
 	fault(how, with);
 	if (!strcmp(how, "full"))
 		fill_file_system(path);
+	if (!strcmp(how, "full_closed"))
+		close(fill_file_system(path));
+	if (!strcmp(how, "full_log")) {
+		open_log(path);
+		close(fill_file_system(path));
+	}
 	if (!strcmp(how, "full_map"))
 		fill_by_map(path);
 	if (!strcmp(how, "signal"))

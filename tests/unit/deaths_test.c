@@ -263,8 +263,11 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 
 	sent.written[0].device = 4;
 	sent.written[1].device = 6;
-	sent.written[2].device = 5;
+	sent.written[2] =
+		(struct wire_written){.device = 5, .files = 1, .file = {.device = 5, .inode = 77}};
 	sent.n_written = 3;
+	sent.wrote_device = 5;
+	sent.wrote_inode = 77;
 	sent.fsuid = fsuid;
 	await(&d, &sent);
 	ends(&d, 7, signal ? signal : 1 << 8, TARGET);
@@ -274,6 +277,8 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 		assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_FILE_SYSTEM);
 		assert_string_equal(d.sure.deaths[0].file_system, "/caf\xef\xbf\xbd");
 		assert_int_equal(d.sure.deaths[0].left_bytes, 4096);
+		assert_int_equal(d.sure.deaths[0].file_system_bytes, 64 << 20);
+		assert_int_equal(d.sure.deaths[0].written.inode, 77);
 	} else if (signal) {
 		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_SIGNAL);
 	}
@@ -304,8 +309,10 @@ static enum profile_limit full_quota(struct wire_written written, bool passes_qu
 
 static void full_quotas(void **state)
 {
-	const struct wire_written of_user = {7, 1000, 102}, of_group = {7, 1001, 100};
-	const struct wire_written roomy = {7, 1001, 101}, elsewhere = {6, 1000, 100};
+	const struct wire_written of_user = {.device = 7, .uid = 1000, .gid = 102};
+	const struct wire_written of_group = {.device = 7, .uid = 1001, .gid = 100};
+	const struct wire_written roomy = {.device = 7, .uid = 1001, .gid = 101};
+	const struct wire_written elsewhere = {.device = 6, .uid = 1000, .gid = 100};
 
 	(void)state;
 	assert_int_equal(full_quota(of_user, false, 1000, 4096), PROFILE_QUOTA_OF_USER);
@@ -323,6 +330,54 @@ static void full_file_systems(void **state)
 	full_file_system(SIGBUS, WIRE_BY_KERNEL, 1000, true);
 	full_file_system(SIGABRT, WIRE_BY_PROCESS, 1000, false);
 	full_file_system(SIGTERM, WIRE_BY_KERNEL, 1000, false);
+}
+
+/* Root has it by its number, or anybody by a capability. */
+static void room_that_is_kept(void **state)
+{
+	struct wire_ending sent = signal_to(7, 0, WIRE_BY_KERNEL, 1);
+
+	(void)state;
+	sent.written[0].device = 5;
+	sent.n_written = 1;
+	sent.fsuid = 1000;
+	for (uint32_t passes = 0; passes < 2; passes++) {
+		struct deaths d = {0};
+
+		sent.passes_quotas = passes;
+		await(&d, &sent);
+		ends(&d, 7, 1 << 8, TARGET);
+		assert_int_equal(d.sure.n, passes ? 0 : 1);
+		deaths_free(&d);
+	}
+}
+
+/* Of several files that are open there, or of none, nobody knows which had no room; nor if another
+ * was the last that was written. */
+static void which_file_had_no_room(void **state)
+{
+	struct wire_ending sent = signal_to(7, 0, WIRE_BY_KERNEL, 1);
+	struct wire_written *written = sent.written;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct deaths d = {0};
+
+		written[0] = (struct wire_written){
+			.device = 5, .files = 1, .file = {.device = 5, .inode = 77}};
+		written[1] = (struct wire_written){.device = i == 1 ? 5 : 6, .uid = 1, .files = 1};
+		written[0].files = i == 2 ? 2 : 1;
+		sent.n_written = 2;
+		sent.written_cut = i == 3;
+		sent.wrote_device = i == 4 ? 6 : 5;
+		sent.wrote_inode = i == 5 ? 78 : 77;
+		sent.fsuid = 1000;
+		await(&d, &sent);
+		ends(&d, 7, 1 << 8, TARGET);
+		assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_FILE_SYSTEM);
+		assert_int_equal(d.sure.deaths[0].written.inode, i ? 0 : 77);
+		deaths_free(&d);
+	}
 }
 
 static void no_more_than_the_most(void **state)
@@ -454,6 +509,8 @@ static void exception_over_a_quota(void **state)
 	assert_int_equal(death->limit, 1 << 20);
 	assert_int_equal(death->usage, (1 << 20) - 4096);
 	assert_int_equal(death->left_bytes, 4096);
+	says(&d, 8, SAID_FILE, "/data/model.bin", 0);
+	assert_string_equal(death->written_file, "/data/model.bin");
 	says(&d, 8, SAID_QUOTA, "user 1000", 1 << 20);
 	assert_int_equal(death->refused_by, PROFILE_QUOTA_OF_USER);
 	deaths_free(&d);
@@ -560,6 +617,8 @@ int main(void)
 		cmocka_unit_test(classes),
 		cmocka_unit_test(exceptions_that_abort),
 		cmocka_unit_test(full_file_systems),
+		cmocka_unit_test(room_that_is_kept),
+		cmocka_unit_test(which_file_had_no_room),
 		cmocka_unit_test(full_quotas),
 		cmocka_unit_test(no_more_than_the_most),
 		cmocka_unit_test(exceptions),

@@ -15,8 +15,8 @@ static int set_up_files(void **state)
 	return set_up_with(state, true);
 }
 
-/* What was read of a file until now. */
-static void told(struct run *run, const struct wire_file *file, uint64_t read, uint32_t flags)
+static struct wire_stored record_of(const struct run *run, const struct wire_file *file,
+				    uint32_t flags)
 {
 	struct wire_stored r;
 
@@ -24,10 +24,27 @@ static void told(struct run *run, const struct wire_file *file, uint64_t read, u
 	r.h = (struct wire_header){
 		.kind = WIRE_STORED, .size = sizeof(r), .time_ns = run->now_ns - 10};
 	r.file = *file;
+	r.flags = flags;
+	return r;
+}
+
+/* What was read of a file until now. */
+static void told(struct run *run, const struct wire_file *file, uint64_t read, uint32_t flags)
+{
+	struct wire_stored r = record_of(run, file, flags);
+
 	r.read = read;
 	r.distinct = read / 2;
-	r.flags = flags;
 	assert_true(wire_record_ok(&r, sizeof(r)));
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+}
+
+static void wrote_to(struct run *run, const struct wire_file *file, uint64_t written,
+		     uint32_t flags)
+{
+	struct wire_stored r = record_of(run, file, flags);
+
+	r.written = written;
 	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
 }
 
@@ -215,12 +232,129 @@ static void test_many(void **state)
 	assert_false(file_at(run, n - 1)->has_distinct);
 }
 
+static void wrote(struct run *run, uint32_t device, uint64_t written)
+{
+	const struct wire_space r = {
+		.h = {.kind = WIRE_SPACE, .size = sizeof(r)}, .device = device, .written = written};
+
+	assert_true(wire_record_ok(&r, sizeof(r)));
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+}
+
+static void looked(struct run *run, uint32_t device, uint64_t time_ns, uint64_t left)
+{
+	const struct profile_look look = {.device = device,
+					  .mount = "/srv/caf\xe9",
+					  .id = 77,
+					  .time_ns = time_ns,
+					  .size = 1000,
+					  .left = left};
+
+	assert_int_equal(profile_looked(run->p, &look), 0);
+}
+
+static void unanswered(struct run *run, uint32_t device)
+{
+	assert_int_equal(profile_looked(run->p, &(struct profile_look){.device = device}), 0);
+}
+
+static void looked_at_other(struct run *run, uint32_t device)
+{
+	const struct profile_look look = {
+		.device = device, .mount = "/other", .id = 78, .time_ns = 1, .left = 1};
+
+	assert_int_equal(profile_looked(run->p, &look), 0);
+}
+
+/* The lowest of all looks; of removed files all bytes, and the largest; what nobody saw counts. */
+static void test_spaces(void **state)
+{
+	enum { SEEN = 8 << 20 | 1, SMALL = 8 << 20 | 2, UNSEEN = 8 << 20 | 3 };
+	static const char name[] = "shard\0tmp\0";
+	struct run *run = *state;
+	const struct profile_space *spaces;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	wrote(run, SMALL, 3);
+	looked(run, SMALL, run->now_ns, 5);
+	wrote(run, SEEN, 100);
+	looked(run, SEEN, run->now_ns, 700);
+	looked(run, SEEN, run->now_ns + 7, 200);
+	looked(run, SEEN, run->now_ns + 8, 200);
+	wrote(run, SEEN, 300);
+	wrote(run, SEEN, 200);
+	wrote(run, UNSEEN, 1);
+	unanswered(run, SEEN);
+	looked_at_other(run, SEEN);
+	looked(run, SEEN, run->now_ns + 9, 600);
+	unanswered(run, SMALL);
+	unanswered(run, UNSEEN);
+	named(run, &model, name, sizeof(name) - 1);
+	wrote_to(run, &model, 60, WIRE_STORED_LAST | WIRE_STORED_DELETED);
+	wrote_to(run, &other, 50, WIRE_STORED_LAST | WIRE_STORED_DELETED);
+	run->now_ns += 5; /* the run ends before the lowest was seen */
+	finish(run);
+	spaces = profile_spaces(run->p, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(spaces[0].mount, "/srv/caf\xef\xbf\xbd");
+	assert_int_equal(spaces[0].first, 700);
+	assert_int_equal(spaces[0].least, 200);
+	assert_int_equal(spaces[0].least_ns, run->now_ns);
+	assert_true(spaces[0].has_last);
+	assert_int_equal(spaces[0].last, 600);
+	assert_false(spaces[1].has_last);
+	assert_int_equal(spaces[0].looks, 4);
+	assert_int_equal(spaces[0].written, 300);
+	assert_int_equal(spaces[0].removed, 110);
+	assert_string_equal(spaces[0].removed_file, "8:1:/tmp/shard");
+	assert_int_equal(spaces[0].removed_most, 60);
+	assert_int_equal(spaces[1].least, 5);
+	assert_null(spaces[1].removed_file);
+	assert_int_equal(profile_losses(run->p)->unseen_spaces, 1);
+	assert_int_equal(profile_losses(run->p)->unanswered_looks, 3);
+}
+
+static enum profile_there there(void *context, const struct wire_file *file)
+{
+	(void)context;
+	return file->inode == model.inode   ? PROFILE_THERE
+	       : file->inode == other.inode ? PROFILE_REMOVED
+					    : PROFILE_NOBODY_KNOWS;
+}
+
+/* Whose inode is gone is asked for, whatever was said of it before. */
+static void test_gone(void **state)
+{
+	const struct wire_file third = {.device = model.device, .inode = 99};
+	const struct profile_config config = {
+		.page_size = RECORDS_PAGE, .there = there, .files = true};
+	struct run *run = *state;
+	const struct profile_file *files;
+	size_t n;
+
+	profile_free(run->p);
+	run->p = profile_new(&config);
+	assert_non_null(run->p);
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	wrote_to(run, &model, 3, WIRE_STORED_LAST | WIRE_STORED_DELETED | WIRE_STORED_GONE);
+	wrote_to(run, &other, 2, WIRE_STORED_LAST | WIRE_STORED_GONE);
+	wrote_to(run, &third, 1, WIRE_STORED_LAST | WIRE_STORED_GONE);
+	finish(run);
+	files = profile_files(run->p, &n);
+	assert_true(n >= 3);
+	assert_false(files[0].is_deleted);
+	assert_true(files[1].is_deleted);
+	assert_false(files[2].is_deleted);
+	assert_int_equal(profile_losses(run->p)->unsure_removals, 1);
+}
+
 int main(void)
 {
 #define FILES(name) cmocka_unit_test_setup_teardown(test_##name, set_up_files, tear_down)
 	const struct CMUnitTest tests[] = {
-		FILES(phases), FILES(swapped),	  FILES(elsewhere), FILES(nothing),
-		FILES(names),  FILES(long_names), FILES(many),
+		FILES(phases),	   FILES(swapped), FILES(elsewhere), FILES(nothing), FILES(names),
+		FILES(long_names), FILES(many),	   FILES(spaces),    FILES(gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

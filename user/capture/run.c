@@ -12,12 +12,12 @@
 #include "base/invoker.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "capture/ledger.h"
 #include "capture/limits.h"
 #include "capture/served.h"
 #include "kernel/cpu_limit.h"
 #include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
-#include "kernel/mount_paths.h"
 #include "kernel/pids.h"
 #include "kernel/procfs_aside.h"
 #include "kernel/scope.h"
@@ -25,7 +25,6 @@
 enum {
 	MAX_ENVIRONMENT = 128 << 10, /* bytes of a process that are looked at */
 	PARTS_MAX_AGE_NS = 20000000, /* older checkpoints would get what is there by now */
-	MORE_READS = 16,	     /* of reads_at_end: more records than a ring holds */
 	PARTS_REST = 50,	     /* a look that takes 1 ms has none follow for 50 ms */
 };
 
@@ -51,7 +50,7 @@ struct run {
 	struct memory_cgroup cgroup; /* of the first */
 	struct scope scope;	     /* which is this, if it was asked for */
 	uint64_t parts_due_ns;	     /* the earliest time of the next look at what is charged */
-	struct mount_paths mounts;   /* by which files have their paths */
+	struct ledger ledger;	     /* with --files */
 	struct cpu_limit cpu_limit;  /* of the first target */
 	uint64_t cpu_limit_due_ns;
 
@@ -272,8 +271,12 @@ static struct rank rank(void *context, uint32_t tgid, uint64_t started_ns)
 
 static char *place(void *context, const struct wire_stored_name *record, const char *within)
 {
-	return mount_paths_find(&run_of(context)->mounts, record->h.tgid, record->mounts,
-				(uint32_t)record->file.device, within);
+	return ledger_place(&run_of(context)->ledger, record, within);
+}
+
+static enum profile_there there(void *context, const struct wire_file *file)
+{
+	return ledger_there(&run_of(context)->ledger, file);
 }
 
 static int open_model(struct capture *c)
@@ -286,6 +289,7 @@ static int open_model(struct capture *c)
 		.committed = limits_committed,
 		.rank = rank,
 		.place = place,
+		.there = there,
 		.files = c->options->engine.files,
 		.base_names = run_of(c)->options->base_names,
 		.context = c,
@@ -295,6 +299,8 @@ static int open_model(struct capture *c)
 	r->profile = profile_new(&config);
 	if (!r->profile)
 		return capture_failf(c, "out of memory");
+	if (config.files && ledger_open(&r->ledger, c, r->profile))
+		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
 	return follow_targets(r) || served_open(c, r->launch.first) ? -1 : 0;
 }
 
@@ -316,6 +322,8 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	}
 	if (h->kind == WIRE_GPU)
 		discovery_forget_gpu(c->discovery, h);
+	if (h->kind == WIRE_SPACE)
+		ledger_written(&run_of(c)->ledger, (const struct wire_space *)h);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
 		return;
 	if (engine_begin_search(c->engine, h->tgid, h->started_ns, false, &change))
@@ -363,6 +371,7 @@ static void look_at_cpu_limit(struct run *r)
 
 static void look(struct run *r, const struct wire_checkpoint *checkpoint)
 {
+	ledger_checkpoint(&r->ledger);
 	look_at_parts(r, checkpoint);
 	if (clock_ns(CLOCK_MONOTONIC) < checkpoint->h.time_ns + PARTS_MAX_AGE_NS)
 		look_at_cpu_limit(r);
@@ -374,7 +383,7 @@ static bool counts_after_end(const struct wire_header *h)
 {
 	return h->kind == WIRE_EXIT || h->kind == WIRE_LEFT || h->kind == WIRE_POINT ||
 	       h->kind == WIRE_USAGE || h->kind == WIRE_GPU_POINT || h->kind == WIRE_STORED ||
-	       h->kind == WIRE_STORED_NAME;
+	       h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE;
 }
 
 static int feed(struct capture *c, const struct wire_header *h)
@@ -551,21 +560,6 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
 	return CAPTURE_GOES_ON;
 }
 
-/* As many records of files as the ring has room for, until there are no more. */
-static void tell_files(struct capture *c)
-{
-	int more;
-
-	do {
-		more = engine_tell_files(c->engine);
-		if (more < 0)
-			capture_warn(c, "--files", strerror(-more));
-		capture_read_all(c);
-		for (int i = 0; i < MORE_READS && !c->failed && capture_is_behind(c); i++)
-			capture_read_all(c);
-	} while (more > 0 && !c->failed);
-}
-
 /*
  * The exit of the last target emits WIRE_FINISH in the kernel if the ring has room. Otherwise, and
  * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
@@ -590,7 +584,7 @@ static void drain(struct capture *c)
 		after += r->finished;
 	} while (more > 0 && after < c->kind->reads_at_end);
 	if (c->options->engine.files && !c->failed)
-		tell_files(c);
+		ledger_tell(&r->ledger, c);
 }
 
 static bool is_tracked(void *context, const struct profile_process *process)
@@ -635,7 +629,7 @@ static void close_run(struct capture *c)
 	if (r->launched && !r->released)
 		launch_cancel(&r->launch);
 	profile_free(r->profile);
-	mount_paths_free(&r->mounts);
+	ledger_close(&r->ledger);
 	for (size_t i = 0; i < r->n_targets; i++)
 		if (r->exits[i].fd >= 0)
 			close(r->exits[i].fd);

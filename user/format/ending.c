@@ -212,6 +212,21 @@ static void say_asker(struct ending *ending, const struct recording_death *death
 		say(ending, " when another process asked for more than ");
 }
 
+static void say_full(struct ending *ending, const struct recording_death *death)
+{
+	char left[UNITS_TEXT_MAX], size[UNITS_TEXT_MAX];
+
+	say(ending, " while %s were left of ", units_bytes_for_people(left, death->left));
+	if (death->quota_of)
+		say(ending, "the quota of %.32s, %s, on ", death->quota_of,
+		    units_bytes_for_people(size, death->limit));
+	say(ending, "the file system at %.200s", death->file_system);
+	if (!death->quota_of && death->file_system_size)
+		say(ending, " (%s)", units_bytes_for_people(size, death->file_system_size));
+	if (death->written_file)
+		say(ending, ", for %.300s", death->written_file);
+}
+
 static void say_refusal(struct ending *ending, const struct recording *r,
 			const struct recording_death *death)
 {
@@ -220,14 +235,8 @@ static void say_refusal(struct ending *ending, const struct recording *r,
 	if (has(death, "gpu_refusal")) {
 		gpus_refused_words(refused, r, &death->gpu);
 		say(ending, "%s had been refused %s", has(death, "anon_mb") ? " and" : "", refused);
-	} else if (death->file_system && death->quota_of) {
-		say(ending,
-		    " while %s were left of the quota of %.32s, %s, on the file system at %.200s",
-		    units_bytes_for_people(usage, death->left), death->quota_of,
-		    units_bytes_for_people(limit, death->limit), death->file_system);
 	} else if (death->file_system) {
-		say(ending, " while %s were left of the file system at %.200s",
-		    units_bytes_for_people(usage, death->left), death->file_system);
+		say_full(ending, death);
 	} else if (death->mappings_max) {
 		say(ending, " and had %" PRIu64 " mappings, where %.32s allows %" PRIu64,
 		    death->mappings, death->refused_by, death->mappings_max);

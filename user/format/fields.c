@@ -480,6 +480,9 @@ static const struct field recording_fields[] = {
 		 "what was read from storage and written, by file, the largest first; the sums are "
 		 "total_disk_read_mb and total_disk_write_mb; empty: nothing was; absent: without "
 		 "--files"},
+	{TOP_LIST("file_systems", spaces, FIELD_LIST, record_space, RECORDING_MAX_SMALL),
+	 .means = "how much room was left where the tree wrote files, the most written first; "
+		  "absent: it wrote none, or without --files"},
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
 	 .means = "a pair from begin to end, or a gap from one mark to the next; figures as in "
 		  "rows, of the tree during it"},

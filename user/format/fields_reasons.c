@@ -54,6 +54,9 @@ static const struct field death_fields[] = {
 	{FIELD(death, "quota_of", quota_of, FIELD_TEXT),
 	 .means = "whose files may have limit_mb there"},
 	{FIELD(death, "left_mb", left, FIELD_BYTES), .means = "of it, or of that quota"},
+	{FIELD(death, "file_system_size_mb", file_system_size, FIELD_BYTES)},
+	{FIELD(death, "written_file", written_file, FIELD_TEXT),
+	 .means = "that there was no room for; absent: not known"},
 	{FIELD(death, "time_secs", time_ns, FIELD_NS), .required = true},
 	{FIELD(death, "phase", phase, FIELD_TEXT), .means = "that it was in, or the tree"},
 	{FIELD(death, "scope", scope, FIELD_TEXT),
@@ -186,3 +189,25 @@ static const struct field file_fields[] = {
 		  "several at a time once; the largest first"},
 };
 const struct record record_file = RECORD(file, "a file", file_fields, NULL);
+
+static const struct field space_fields[] = {
+	{FIELD(space, "path", path, FIELD_TEXT), .required = true, .means = "where it is mounted"},
+	{FIELD(space, "size_mb", size, FIELD_BYTES)},
+	{FIELD(space, "first_left_mb", first, FIELD_BYTES),
+	 .means = "for users (root may have more), soon after the first write to it"},
+	{FIELD(space, "least_left_mb", least, FIELD_BYTES),
+	 .means = "the lowest that was seen: there may have been less between two looks"},
+	{FIELD(space, "least_left_secs", least_ns, FIELD_NS), .means = "when that was seen"},
+	{FIELD(space, "least_left_phase", phase, FIELD_TEXT)},
+	{FIELD(space, "last_left_mb", last, FIELD_BYTES),
+	 .means = "at the end of the run; absent: it did not answer"},
+	{FIELD(space, "looks", looks, FIELD_COUNT)},
+	{FIELD(space, "storage_written_mb", written, FIELD_BYTES),
+	 .means = "to its files by the tree, as in files"},
+	{FIELD(space, "removed_mb", removed, FIELD_BYTES),
+	 .means = "part of it: to files that had no name any more at the end (temporary ones)"},
+	{FIELD(space, "removed_file", removed_file, FIELD_TEXT),
+	 .means = "of these, the one with the most"},
+	{FIELD(space, "removed_file_mb", removed_most, FIELD_BYTES)},
+};
+const struct record record_space = RECORD(space, "a file system", space_fields, NULL);

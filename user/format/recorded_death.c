@@ -144,6 +144,7 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 		.mappings = death->mappings,
 		.mappings_max = death->mappings_max,
 		.left = death->left_bytes,
+		.file_system_size = death->file_system_bytes,
 		.in_thread = death->in_thread,
 		.file = death->own.file,
 		.anon = death->own.anon,
@@ -160,6 +161,7 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 	field_put(&record_death, into, "mappings", by_mappings);
 	field_put(&record_death, into, "max_mappings", by_mappings);
 	field_put(&record_death, into, "left_mb", by_disk);
+	field_put(&record_death, into, "file_system_size_mb", by_disk && death->file_system_bytes);
 	field_put(&record_death, into, "thread", death->in_thread);
 	field_put(&record_death, into, "gpu_refusal", by_gpu);
 	for (size_t i = 0; i < sizeof(of_memory) / sizeof(*of_memory); i++)
@@ -170,6 +172,7 @@ int recorded_death(const struct profile *p, const struct profile_death *death, s
 	put(&filling, "phase", &into->phase, death->left ? death->left : death->phase);
 	put(&filling, "exception", &into->exception, death->exception);
 	put(&filling, "file_system", &into->file_system, death->file_system);
+	put(&filling, "written_file", &into->written_file, by_disk ? death->written_file : NULL);
 	put_quota(&filling, death);
 	put_oom(&filling, death);
 	put_signal(&filling, death);

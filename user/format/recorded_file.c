@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was read from storage and written of a file, as a profile has it. */
+/* What was read from storage and written of a file, and file systems, as a profile has them. */
 #include "format/fields.h"
 #include "format/recorded.h"
 
@@ -35,5 +35,30 @@ struct recording_file recorded_file(const struct profile_file *file,
 	/* Of what is smaller than a block, the block counts. */
 	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
+	return recorded;
+}
+
+struct recording_space recorded_space(const struct profile *p, const struct profile_space *space)
+{
+	struct recording_space recorded = {
+		.has = field_all(&record_space),
+		.path = (char *)space->mount,
+		.size = space->size,
+		.first = space->first,
+		.least = space->least,
+		.least_ns = profile_rel_ns(p, space->least_ns),
+		.phase = (char *)profile_phase_at(p, space->least_ns),
+		.last = space->last,
+		.looks = space->looks,
+		.written = space->written,
+		.removed = space->removed,
+		.removed_file = (char *)space->removed_file,
+		.removed_most = space->removed_most,
+	};
+
+	field_put(&record_space, &recorded, "least_left_phase", recorded.phase);
+	field_put(&record_space, &recorded, "last_left_mb", space->has_last);
+	field_put(&record_space, &recorded, "removed_file", space->removed_file);
+	field_put(&record_space, &recorded, "removed_file_mb", space->removed_file);
 	return recorded;
 }

@@ -272,12 +272,14 @@ struct recording_gpu_refusal {
 /* A process that ended badly, in the order of time. Texts are NULL where they say nothing. */
 struct recording_death {
 	uint64_t has;
-	char *how;	      /* "oom", "signal", "exception", "refused" */
-	char *exception;      /* "MemoryError: Unable to allocate ..." */
-	bool in_thread;	      /* which it ended; the process went on */
-	char *file_system;    /* that is full: where it is mounted */
-	char *quota_of;	      /* "user 1000": whose is full there; NULL: all of it is */
-	uint64_t left;	      /* bytes of it */
+	char *how;	   /* "oom", "signal", "exception", "refused" */
+	char *exception;   /* "MemoryError: Unable to allocate ..." */
+	bool in_thread;	   /* which it ended; the process went on */
+	char *file_system; /* that is full: where it is mounted */
+	char *quota_of;	   /* "user 1000": whose is full there; NULL: all of it is */
+	uint64_t left;	   /* bytes of it */
+	uint64_t file_system_size;
+	char *written_file;   /* that there was no room for */
 	char *signal, *fault; /* "SIGSEGV", "stack overflow" */
 	char *address;	      /* of the fault: "0x7ffe0010" */
 	char *mapped_file;    /* at that address */
@@ -376,6 +378,14 @@ struct recording_file {
 	size_t n_uses;
 };
 
+/* How much room a file system had. */
+struct recording_space {
+	uint64_t has;
+	char *path, *phase, *removed_file;
+	uint64_t size, first, least, least_ns, last, looks;
+	uint64_t written, removed, removed_most;
+};
+
 struct recording_warning {
 	uint64_t has;
 	char *what, *why;
@@ -439,6 +449,8 @@ struct recording {
 	size_t n_gpu_refusals;
 	struct recording_file *files; /* the largest first, then what is of no file */
 	size_t n_files;
+	struct recording_space *spaces; /* the most written first */
+	size_t n_spaces;
 	struct recording_phase *phases;
 	size_t n_phases;
 	struct recording_phase *outside; /* PROFILE_PHASE_OUTSIDE, in order of time; no phases */

@@ -198,6 +198,24 @@ static void put_files(struct emit *e, const struct profile *p)
 	emit_boundary(e);
 }
 
+static void put_spaces(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_space *spaces = profile_spaces(p, &n);
+
+	if (!n)
+		return;
+	emit_plain(e, "file_systems");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_space space = recorded_space(p, &spaces[i]);
+
+		yaml_item(e, &record_space, &space);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
 /* Readers find them by themselves if there was no memory for them. */
 static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_limit)
 {
@@ -452,6 +470,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_peak(e, p);
 	put_gpus(e, p, y->info->gpus);
 	put_files(e, p);
+	put_spaces(e, p);
 	yaml_phases(e, p);
 	put_trends(e, p, y->info->memory_limit);
 	put_deaths(e, p);

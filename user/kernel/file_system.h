@@ -14,11 +14,14 @@
 
 struct file_system_room {
 	uint64_t size, left;	  /* bytes */
+	uint64_t id;		  /* its own, as far as it has one: another may get its device */
 	struct quota user, group; /* of the owners of the files */
 };
 
-/* What is spent on asking, in ten seconds: patience's. */
-enum { FILE_SYSTEM_MOST_MS = 400 };
+enum {
+	FILE_SYSTEM_MOST_MS = 400,   /* spent on asking, in ten seconds: patience's */
+	FILE_SYSTEM_ANSWER_MS = 200, /* what does not answer within it is asked no more */
+};
 
 /*
  * The file system of these files. as_root: what is kept for root is left, too. Who answers for it
@@ -28,11 +31,29 @@ enum { FILE_SYSTEM_MOST_MS = 400 };
 bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
 		    char *mount, size_t size, struct file_system_room *room);
 
+/* The same of a file system, without quotas; left is what users may have. */
+bool file_system_space(uint32_t device, struct patience *patience, char *mount, size_t size,
+		       struct file_system_room *room);
+
 /*
- * Finds the mount by the text of /proc/self/mountinfo. *is_local: it asks nobody else for an
- * answer. Returns false if there is none, or its path does not fit. Pure.
+ * Finds the next mount of it in the text of /proc/self/mountinfo, from where that was read to. *id
+ * is the mount's own: another may cover it at that path. Returns false if there is none whose path
+ * fits. Pure.
  */
-bool file_system_find(FILE *mounts, uint32_t device, char *mount, size_t size, bool *is_local);
+bool file_system_find(FILE *mounts, uint32_t device, unsigned int *id, char *mount, size_t size);
+
+/*
+ * Whether the way to a mount from the root, and the mount, are of file systems that answer by
+ * themselves: neither a server nor a program does. mounts: all of that text. Pure.
+ */
+bool file_system_is_near(FILE *mounts, const char *mount);
+
+/* Whether the mount of that id in the text of a mountinfo is of such a file system. Pure. */
+bool file_system_of_mount_answers(FILE *mounts, unsigned int id);
+
+/* Opens the directory where it is mounted, if the way to it is near. Returns a descriptor, or -1.
+ */
+int file_system_open(uint32_t device);
 
 /* The number that the kernel has for a device (s_dev); stat(2)'s st_dev is written otherwise. */
 uint32_t file_system_device(unsigned int major, unsigned int minor);

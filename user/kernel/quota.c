@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "kernel/quota.h"
 
-#include <fcntl.h>
 #include <linux/dqblk_xfs.h>
 #include <linux/quota.h>
 #include <stdbool.h>
@@ -35,15 +34,11 @@ static uint64_t limit_of(const struct if_dqblk *block)
 	       LIMIT_UNIT;
 }
 
-void quota_read(const char *mount, enum quota_of of, uint32_t id, struct quota *quota)
+void quota_read(int fd, enum quota_of of, uint32_t id, struct quota *quota)
 {
-	const int fd = open(mount, O_PATH | O_CLOEXEC);
 	struct if_dqblk block = {0};
 
 	*quota = (struct quota){0};
-	if (fd < 0)
-		return;
 	if (is_enforced(fd, of) && ask(fd, Q_GETQUOTA, of, id, &block))
 		*quota = (struct quota){.limit = limit_of(&block), .used = block.dqb_curspace};
-	close(fd);
 }

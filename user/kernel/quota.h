@@ -11,7 +11,7 @@ struct quota {
 	uint64_t limit, used; /* bytes; a limit of 0: there is none */
 };
 
-/* mount: where the file system is. There is no limit, either, if the kernel does not answer. */
-void quota_read(const char *mount, enum quota_of of, uint32_t id, struct quota *quota);
+/* fd: anything of the file system. There is no limit, either, if the kernel does not answer. */
+void quota_read(int fd, enum quota_of of, uint32_t id, struct quota *quota);
 
 #endif

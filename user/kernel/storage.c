@@ -20,6 +20,7 @@ void storage_choose(struct qprof_bpf *bpf, bool wanted, unsigned int max_files)
 	bpf_map__set_autocreate(bpf->maps.stored_rests, false);
 	bpf_map__set_autocreate(bpf->maps.stored_pieces, false);
 	bpf_map__set_autocreate(bpf->maps.stored_rooms, false);
+	bpf_map__set_autocreate(bpf->maps.stored_spaces, false);
 }
 
 int engine_tell_files(struct engine *e)

@@ -103,6 +103,8 @@ bool wire_record_ok(const void *data, size_t size)
 		return size >= sizeof(struct wire_stored);
 	case WIRE_STORED_NAME:
 		return stored_name_ok(data, size);
+	case WIRE_SPACE:
+		return size >= sizeof(struct wire_space);
 	}
 	return false;
 }

@@ -78,6 +78,7 @@ static void free_death(struct profile_death *death)
 	free(death->exception);
 	free(death->left);
 	free(death->file_system);
+	free(death->written_file);
 }
 
 static void repair_comm(char (*to)[WIRE_COMM_LEN * 3], const char comm[WIRE_COMM_LEN])
@@ -542,6 +543,9 @@ static int go_on(struct profile_death *death, enum deaths_said said, const char 
 	case SAID_QUOTA:
 		set_quota(death, text, number);
 		break;
+	case SAID_FILE:
+		death->file_system_bytes = number;
+		return set_text(&death->written_file, text);
 	case SAID_FAILED:
 	case SAID_IN_THREAD:
 		break;
@@ -563,6 +567,26 @@ void deaths_fail(struct deaths *d, const struct wire_checkpoint *cp, const char 
 		err = begin_exception(d, cp, text, phase, page_size);
 	}
 	losses->dropped_processes += err != 0;
+}
+
+int deaths_name_files(struct deaths *d, const struct files *files, bool base_names)
+{
+	for (size_t i = 0; i < d->sure.n; i++) {
+		struct profile_death *death = &d->sure.deaths[i];
+		const char *path = death->written_file ? death->written_file
+						       : files_path(files, &death->written);
+		const char *last = path && base_names ? strrchr(path, '/') : NULL;
+		char *name;
+
+		if (!path || (path == death->written_file && !last))
+			continue;
+		name = strdup(last ? last + 1 : path);
+		if (!name)
+			return -ENOMEM;
+		free(death->written_file);
+		death->written_file = name;
+	}
+	return 0;
 }
 
 static void free_list(struct death_list *list)

@@ -8,7 +8,7 @@
 #ifndef QPROF_DEATHS_H
 #define QPROF_DEATHS_H
 
-#include "model/profile.h"
+#include "model/files.h"
 
 struct death_list {
 	struct profile_death *deaths;
@@ -50,6 +50,7 @@ enum deaths_said {
 	SAID_USED = 5,	    /* what was used of that */
 	SAID_FULL = 6,	    /* where a full file system is mounted; the bytes that are left */
 	SAID_QUOTA = 7,	    /* before SAID_FULL: whose quota it is, "user 1000"; its limit */
+	SAID_FILE = 8,	    /* the file that had no room; the bytes of its file system */
 };
 
 /* Takes what that probe says. text is valid UTF-8; the rest as in deaths_feed(). */
@@ -63,6 +64,8 @@ int deaths_refuse(struct deaths *d, const struct profile_gpu_refusal *refusal);
 void deaths_gpu(struct deaths *d, const struct wire_gpu *record, const char *phase);
 /* A process has ended: decides about what was awaited of it. */
 void deaths_exit(struct deaths *d, const struct wire_process *event, struct profile_losses *losses);
+/* After files_finish(): names the files that had no room. Returns 0 or -ENOMEM. */
+int deaths_name_files(struct deaths *d, const struct files *files, bool base_names);
 void deaths_free(struct deaths *d);
 
 /*

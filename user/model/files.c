@@ -49,7 +49,24 @@ static void keep_told(struct files *files, struct known_file *file,
 	files->n_told++;
 }
 
-int files_feed(struct files *files, const struct wire_stored *record)
+static bool is_deleted(const struct wire_stored *record, const struct profile_config *config,
+		       struct profile_losses *losses)
+{
+	enum profile_there there = PROFILE_NOBODY_KNOWS;
+
+	if (!(record->flags & WIRE_STORED_GONE))
+		return record->flags & WIRE_STORED_DELETED;
+	if (config->there)
+		there = config->there(config->context, &record->file);
+	losses->unsure_removals += there == PROFILE_NOBODY_KNOWS;
+	/* It was said when the file was written: few of these have got a name since. */
+	if (there == PROFILE_NOBODY_KNOWS)
+		return record->flags & WIRE_STORED_DELETED;
+	return there == PROFILE_REMOVED;
+}
+
+int files_feed(struct files *files, const struct wire_stored *record,
+	       const struct profile_config *config, struct profile_losses *losses)
 {
 	struct known_file *file = known(files, &record->file);
 	struct profile_file *pub;
@@ -68,7 +85,7 @@ int files_feed(struct files *files, const struct wire_stored *record)
 	if (is_late)
 		return 0;
 	pub->is_rest = !record->file.device;
-	pub->is_deleted = record->flags & WIRE_STORED_DELETED;
+	pub->is_deleted = is_deleted(record, config, losses);
 	pub->has_distinct = !pub->is_rest && !(record->flags & WIRE_STORED_VAGUE);
 	pub->size = record->size;
 	return 0;
@@ -374,6 +391,14 @@ int files_finish(struct files *files, const struct profile_phase *phases, size_t
 	if (amount(rest.read, rest.written))
 		files->list[files->n++] = rest;
 	return 0;
+}
+
+const char *files_path(const struct files *files, const struct wire_file *id)
+{
+	const struct known_file *file;
+
+	HASH_FIND(hh, files->by_id, id, sizeof(*id), file);
+	return file && id->device ? file->path : NULL;
 }
 
 void files_free(struct files *files)

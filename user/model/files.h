@@ -35,13 +35,16 @@ struct files {
 };
 
 /* Takes a record. Returns 0 or -ENOMEM. */
-int files_feed(struct files *files, const struct wire_stored *record);
+int files_feed(struct files *files, const struct wire_stored *record,
+	       const struct profile_config *config, struct profile_losses *losses);
 int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config);
 /* Where files were asked for: finds the largest, and what phases used of them. Returns 0 or
  * -ENOMEM. */
 int files_finish(struct files *files, const struct profile_phase *phases, size_t n_phases,
 		 const struct profile_usage *total);
+/* After that. Returns the path of a file, or NULL. */
+const char *files_path(const struct files *files, const struct wire_file *id);
 void files_free(struct files *files);
 
 #endif

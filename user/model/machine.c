@@ -235,6 +235,7 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_GPU_CODE:
 	case WIRE_STORED:
 	case WIRE_STORED_NAME:
+	case WIRE_SPACE:
 		break;
 	}
 	return 0;

@@ -72,6 +72,7 @@ void profile_free(struct profile *p)
 	deaths_free(&p->deaths);
 	gpus_free(&p->gpus);
 	files_free(&p->files);
+	spaces_free(&p->spaces);
 	free(p->trends);
 	names_free(&p->names);
 	free(p->metrics);
@@ -536,9 +537,11 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_GPU_REFUSED:
 		return profile_feed_gpu(p, record);
 	case WIRE_STORED:
-		return files_feed(&p->files, data);
+		return files_feed(&p->files, data, &p->config, &p->losses);
 	case WIRE_STORED_NAME:
 		return files_name(&p->files, data, &p->config);
+	case WIRE_SPACE:
+		return spaces_feed(&p->spaces, data);
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 		break;
@@ -671,5 +674,9 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	err = finish_timeline(p);
 	if (!err && p->config.files)
 		err = files_finish(&p->files, p->phases.list, p->phases.n, &p->totals.usage);
+	if (!err && p->config.files)
+		err = spaces_finish(&p->spaces, &p->files, p->end_ns, &p->losses);
+	if (!err)
+		err = deaths_name_files(&p->deaths, &p->files, p->config.base_names);
 	return err || p->config.no_timeline ? err : find_trends(p);
 }

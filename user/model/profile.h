@@ -93,6 +93,30 @@ struct profile_file {
 	size_t n_uses;
 };
 
+enum profile_there { PROFILE_NOBODY_KNOWS, PROFILE_THERE, PROFILE_REMOVED };
+
+/* A file system that the tree wrote files of. What is left is for users: root may have more. */
+struct profile_space {
+	const char *mount; /* where, valid UTF-8 */
+	uint64_t size;
+	uint64_t first, least, last; /* bytes that were left, at the first, lowest and last look */
+	bool has_last;		     /* that one had an answer */
+	uint64_t least_ns;
+	uint64_t looks, unanswered; /* of which there are no figures */
+	uint64_t written;	    /* by the tree, as of profile_file */
+	uint64_t removed;	    /* part of it: to files that had no name at the end */
+	uint64_t removed_most;	    /* to one of these */
+	const char *removed_file;   /* which */
+};
+
+/* How much room a file system had at a time. */
+struct profile_look {
+	uint32_t device;   /* s_dev */
+	const char *mount; /* may be no UTF-8; NULL: there was no answer */
+	uint64_t id;	   /* the file system's own */
+	uint64_t time_ns, size, left;
+};
+
 /* What the kernel charges to the memory cgroup that the run began in. 0: not known. */
 struct profile_charge {
 	uint64_t now;
@@ -329,6 +353,9 @@ struct profile_death {
 	char *exception, *left;		     /* its words; the phase that it left first, or NULL */
 	char *file_system;		     /* of that or its quotas: where it is mounted */
 	uint64_t left_bytes;		     /* of it, or of the quota */
+	uint64_t file_system_bytes;	     /* how large it is */
+	char *written_file;		     /* that it had no room for; NULL: not known */
+	struct wire_file written;	     /* the same, by number; no device: not known */
 	uint32_t quota_id;		     /* whose that is: uid, or gid */
 	enum profile_limit refused_by;
 	struct profile_gpu_refusal gpu; /* of PROFILE_GPU */
@@ -376,6 +403,8 @@ struct profile_config {
 	/* Returns where the process finds a file, by its path in its file system. The caller frees
 	 * it. NULL: nobody knows. */
 	char *(*place)(void *context, const struct wire_stored_name *record, const char *within);
+	/* Returns whether a file has a name still. NULL: nobody knows. */
+	enum profile_there (*there)(void *context, const struct wire_file *file);
 	bool files;	 /* storage is told of by file */
 	bool base_names; /* of files, without their directories */
 	void *context;
@@ -391,6 +420,9 @@ struct profile_losses {
 	uint64_t dropped_processes;
 	uint64_t withheld_processes; /* became another user's: what they did then is not known */
 	uint64_t thinned_points;     /* timeline points merged to keep the bound */
+	uint64_t unseen_spaces;	     /* file systems that were written to and never looked at */
+	uint64_t unanswered_looks;   /* at those that were looked at */
+	uint64_t unsure_removals;    /* files that may have no name any more: nobody knows */
 };
 
 struct profile_totals {
@@ -436,6 +468,8 @@ void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *co
 /* The checkpoint that is fed next has this, if it makes a row. */
 void profile_charged(struct profile *p, const struct profile_charged *charged);
 void profile_throttled(struct profile *p, uint64_t ns);
+/* Somebody looked at a file system. Returns 0 or -ENOMEM. */
+int profile_looked(struct profile *p, const struct profile_look *look);
 
 /*
  * Ends the run: closes open phases, and sorts the timeline. The run ended with WIRE_FINISH, or at
@@ -473,6 +507,8 @@ const struct profile_gpu *profile_gpus(const struct profile *p, size_t *count);
 const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, size_t *count);
 /* After profile_finish(): the largest first, then what is of no file. NULL without --files. */
 const struct profile_file *profile_files(const struct profile *p, size_t *count);
+/* After profile_finish(): those that were looked at, the most written first. */
+const struct profile_space *profile_spaces(const struct profile *p, size_t *count);
 /* What programs reported of the whole run, in order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);
 /* In order of time. */

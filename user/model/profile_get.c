@@ -125,6 +125,12 @@ uint64_t profile_peak_since_checkpoint(const struct profile *p)
 	return p->tail.rss;
 }
 
+const struct profile_space *profile_spaces(const struct profile *p, size_t *count)
+{
+	*count = p->spaces.n_seen;
+	return p->spaces.seen;
+}
+
 static bool was_open(const struct profile_phase *phase, uint64_t time_ns)
 {
 	return phase->start_ns <= time_ns && (!phase->end_ns || time_ns <= phase->end_ns);

@@ -14,6 +14,7 @@
 #include "model/process_timeline.h"
 #include "model/row_metrics.h"
 #include "model/sharing.h"
+#include "model/spaces.h"
 #include "model/summaries.h"
 #include "model/timeline.h"
 
@@ -45,6 +46,7 @@ struct profile {
 	struct deaths deaths;
 	struct gpus gpus;
 	struct files files;
+	struct spaces spaces;
 	struct trend *trends; /* found at the end */
 	size_t n_trends;
 	struct profile_losses losses;

@@ -13,3 +13,8 @@ void profile_throttled(struct profile *p, uint64_t ns)
 {
 	p->throttled = (struct profile_throttled){.is_known = true, .ns = ns};
 }
+
+int profile_looked(struct profile *p, const struct profile_look *look)
+{
+	return spaces_look(&p->spaces, look, p->config.base_names);
+}

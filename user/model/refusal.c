@@ -142,19 +142,44 @@ static bool find_refusing_disk(struct profile_death *death, const struct wire_en
 		find_quota(death, PROFILE_QUOTA_OF_GROUP, written->gid, &disk->group));
 }
 
+static bool is_only_one(const struct wire_ending *wire, const struct wire_written *written)
+{
+	for (uint32_t i = 0; i < wire->n_written; i++)
+		if (&wire->written[i] != written && wire->written[i].device == written->device)
+			return false;
+	return written->files == 1 && !wire->written_cut;
+}
+
+/*
+ * Which of its files had no room is known if it is the only one that it has open there, and the
+ * last one that it wrote: it may have closed one that had no room, and keep its log open.
+ */
+static void note_file(struct profile_death *death, const struct wire_ending *wire,
+		      const struct wire_written *written)
+{
+	if (wire->signal == SIGBUS ||
+	    (is_only_one(wire, written) && wire->wrote_device == written->device &&
+	     wire->wrote_inode == written->file.inode))
+		death->written = written->file;
+}
+
 /* Returns 0, or -ENOMEM. */
 static int find_full(struct profile_death *death, const struct wire_ending *wire,
 		     const struct profile_config *config)
 {
+	/* The capability that passes quotas has what is kept for root, too. */
+	const bool as_root = !wire->fsuid || wire->passes_quotas;
 	struct profile_disk disk;
 	const size_t room = sizeof(disk.mount) * TEXT_GROWTH + 1;
 
 	for (uint32_t i = 0; config->disk && i < wire->n_written; i++) {
 		const struct wire_written *written = &wire->written[i];
 
-		if (!config->disk(config->context, written, !wire->fsuid, &disk) ||
+		if (!config->disk(config->context, written, as_root, &disk) ||
 		    !find_refusing_disk(death, wire, written, &disk))
 			continue;
+		note_file(death, wire, written);
+		death->file_system_bytes = disk.size;
 		death->file_system = malloc(room);
 		if (!death->file_system)
 			return -ENOMEM;

@@ -216,6 +216,7 @@ static const struct {
 	TABLE("outside_phases", outside, record_outside),
 	TABLE("processes", processes, record_process),
 	TABLE("files", files, record_file),
+	TABLE("file_systems", spaces, record_space),
 	TABLE("timeline", points, record_point),
 	TABLE("process_timeline", tracks, record_track_point),
 	TABLE("usage_timeline", curve, record_usage_point),

@@ -41,6 +41,8 @@ void html_threads(struct html_page *page);
 void html_ranks(struct html_page *page);
 /* html_files.c: what was read from storage and written by file, if the profile was to tell it. */
 void html_files(struct html_page *page);
+/* html_spaces.c: how much room file systems had, if the run wrote to some. */
+void html_spaces(struct html_page *page);
 /* html_stacks.c: what first touched memory, if the profile has stacks. */
 void html_stacks(struct html_page *page);
 /* The later quantities of the run's totals: members of an object. */

@@ -493,6 +493,7 @@ void html_tables(struct html_page *page)
 	html_threads(page);
 	html_ranks(page);
 	html_files(page);
+	html_spaces(page);
 	html_stacks(page);
 	put_processes(j, page->r);
 	put_steps(j, page->r);

@@ -213,6 +213,7 @@ static int put_page(const struct text_report *t)
 	if ((t->options->by_name && text_by_name(t)) || text_stacks(t) || text_ranks(t))
 		failed = -1;
 	text_files(t);
+	text_spaces(t);
 	if (text_processes(t) || text_metrics(t))
 		failed = -1;
 	if (!failed)

@@ -24,8 +24,8 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		units_bytes_short(line->cells[WRITTEN], file->written);
 }
 
-static void put_line(const struct text_report *t, const struct table_columns *columns,
-		     struct table_line *line)
+void text_path_line(const struct text_report *t, const struct table_columns *columns,
+		    struct table_line *line)
 {
 	char name[sizeof(line->name)] = "";
 
@@ -53,7 +53,7 @@ static void put_table(const struct text_report *t)
 				continue;
 			fill(&t->r->files[i], &line);
 			if (pass)
-				put_line(t, &columns, &line);
+				text_path_line(t, &columns, &line);
 			else
 				table_measure(&columns, &line);
 		}

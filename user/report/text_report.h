@@ -75,8 +75,16 @@ int text_processes(const struct text_report *t);
 /* text_stacks.c. Returns -1 when out of memory. */
 int text_stacks(const struct text_report *t);
 
-/* text_files.c: what was read from storage and written, by file. Nothing without --files. */
+/* text_files.c */
+
+/* What was read from storage and written, by file. Nothing without --files. */
 void text_files(const struct text_report *t);
+/* A line whose name is a path: as much of its end as the column has room for. */
+void text_path_line(const struct text_report *t, const struct table_columns *columns,
+		    struct table_line *line);
+
+/* text_spaces.c: how much room file systems had. Nothing without them. */
+void text_spaces(const struct text_report *t);
 
 /* text_metrics.c. Returns -1 when out of memory. */
 int text_metrics(const struct text_report *t);

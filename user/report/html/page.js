@@ -210,6 +210,7 @@ function start() {
 	addThreads();
 	addRanks();
 	addFiles();
+	addFileSystems();
 	flame.start();
 	showQuality();
 

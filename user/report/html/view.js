@@ -15,6 +15,7 @@ profile.named = profile.named ? objects(profile.named) : [];
 profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 profile.threads = profile.threads ? objects(profile.threads) : [];
 profile.ranks = profile.ranks ? objects(profile.ranks) : [];
+profile.file_systems = profile.file_systems ? objects(profile.file_systems) : [];
 profile.files = profile.files ? objects(profile.files) : null;
 if (profile.stacks) {
 	profile.stacks.functions = objects(profile.stacks.functions);

@@ -11,12 +11,12 @@ import errno
 import io
 import os
 import sys
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, NamedTuple, Optional, Tuple
 
 from . import _bytes, _cut, _library, _listeners, _MAX_BYTES
 
 # Of enum deaths_said in user/model/deaths.h.
-_FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL, _QUOTA = range(8)
+_FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL, _QUOTA, _FILE = range(9)
 
 _MAX_PIECES = 4
 _MAX_FRAMES = 64
@@ -75,13 +75,33 @@ def _tell_reason(error: Any) -> None:
     elif number == errno.ENOSPC:
         full = next(_full_file_systems(error), None)
         if full:
-            _say(full[0], _FULL, full[1])
+            _say(full.mount, _FULL, full.left)
+            _say(_end_of(full.path), _FILE, full.size)
     elif number == errno.EDQUOT:
         quota = _full_quota(error)
         if quota:
             _say(quota.whose, _QUOTA, quota.most)
             _say("", _USED, quota.used)
             _say(quota.mount, _FULL, quota.most - quota.used)
+            _say(_end_of(quota.path), _FILE, 0)
+
+
+class Full(NamedTuple):
+    """A file system that has no room for a file: where it is mounted, the bytes left of it, and all."""
+
+    path: str
+    mount: str
+    left: int
+    size: int
+
+
+def _end_of(path: str) -> str:
+    """Of a path that is too long to be said, from a directory on."""
+    end = os.fsencode(path)
+    if len(end) <= _MAX_BYTES:
+        return path
+    end = end[3 - _MAX_BYTES:]
+    return "..." + os.fsdecode(end[max(0, end.find(b"/")):])
 
 
 def _fields(path: str) -> dict:
@@ -152,8 +172,7 @@ def _mount_of(where: str) -> str:
     return where
 
 
-def _full_file_systems(error: OSError) -> Iterator[Tuple[str, int]]:
-    """Where each is mounted, and the bytes that are left of it."""
+def _full_file_systems(error: OSError) -> Iterator[Full]:
     for path in _files(error):
         where = os.path.dirname(path)
         try:
@@ -162,7 +181,7 @@ def _full_file_systems(error: OSError) -> Iterator[Tuple[str, int]]:
             continue
         left = found.f_bavail * found.f_frsize
         if left < _NEARLY_FULL or not found.f_favail and found.f_files:
-            yield _mount_of(where), left
+            yield Full(path, _mount_of(where), left, found.f_blocks * found.f_frsize)
 
 
 def _full_quota(error: OSError) -> Any:

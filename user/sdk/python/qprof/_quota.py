@@ -21,6 +21,7 @@ _NEARLY_FULL = 1 << 20  # bytes
 class Quota(NamedTuple):
     """Of all files of a user or a group on a file system."""
 
+    path: str  # that there is no room for
     mount: str
     whose: str  # "user 1000"
     most: int  # bytes, as the next
@@ -52,7 +53,7 @@ def full(path: str, mount: str) -> Optional[Quota]:
             most, used = _most(block), block[2]
             left = max(0, most - used)
             if most and left < _NEARLY_FULL and left <= most // 16:
-                return Quota(mount, f"{what} {number}", most, min(used, most))
+                return Quota(path, mount, f"{what} {number}", most, min(used, most))
     finally:
         os.close(fd)
     return None

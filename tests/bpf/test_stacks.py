@@ -109,6 +109,45 @@ def test_functions_by_phase(tmp_path, name):
     assert sum("main" in names for names in reach) >= 0.95 * len(reach), [names[-3:] for names in reach]
 
 
+CXX = """
+#include <cstdlib>
+#include <cstring>
+namespace model {
+template <typename T> struct layer {
+	__attribute__((noipa)) static void grow(char *at, std::size_t size) { std::memset(at, sizeof(T), size); }
+};
+namespace {
+__attribute__((noipa)) void load(char *at, std::size_t size) { std::memset(at, 3, size); }
+}
+}
+int main()
+{
+	const std::size_t mib = 1 << 20;
+	char *at = static_cast<char *>(std::aligned_alloc(mib, 112 * mib));
+
+	if (!at)
+		return 1;
+	model::layer<int>::grow(at, 64 * mib);
+	model::layer<long>::grow(at + 64 * mib, 16 * mib);
+	model::load(at + 80 * mib, 32 * mib);
+	return at[0] + at[112 * mib - 1] - 7;
+}
+"""
+CXX_MIB = {"model::layer<int>::grow": 64, "model::layer<long>::grow": 16, "model::(anonymous namespace)::load": 32}
+
+
+def test_names_of_cxx(tmp_path):
+    """As people write them, those of templates and of namespaces without a name, too."""
+    source, path = tmp_path / "names.cpp", tmp_path / "names"
+    source.write_text(CXX, encoding="ascii")
+    subprocess.run(["g++", "-O1", "-o", path, source], check=True)
+    run = run_stacks(tmp_path, path)
+    found = by_function(run.profile, CXX_MIB)[None]
+    for name, mib in CXX_MIB.items():
+        off = 0.02 * mib * MIB + one_sample(run.profile) + OLD_EVENT
+        assert found[name] == pytest.approx(mib * MIB, abs=off), (name, found)
+
+
 def test_threads(tmp_path):
     """Four threads at once share the samples; each is of the thread that touched."""
     run = run_stacks(tmp_path, "stacks", "threads")

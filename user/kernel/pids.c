@@ -47,6 +47,14 @@ static size_t numbers_of(pid_t pid, pid_t numbers[MAX_LEVELS])
 	return read_numbers(path, "NSpid:", numbers);
 }
 
+pid_t pids_innermost(pid_t pid)
+{
+	pid_t numbers[MAX_LEVELS];
+	const size_t n = numbers_of(pid, numbers);
+
+	return n ? numbers[n - 1] : 0;
+}
+
 pid_t pids_self(void)
 {
 	char number[16];

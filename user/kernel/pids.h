@@ -33,6 +33,9 @@ pid_t pids_self(void);
  */
 pid_t pids_number(pid_t pid);
 
+/* Returns the number that the process of that number in /proc has for itself; 0: it is gone. */
+pid_t pids_innermost(pid_t pid);
+
 /*
  * Returns a pidfd of the process that /proc calls pid; -ESRCH: there is none; -EXDEV: it is outside
  * of our pid namespace, where no call of ours reaches it; or -errno.

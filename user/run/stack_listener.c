@@ -15,6 +15,7 @@
 #include "kernel/stack_mappings.h"
 #include "kernel/stack_source.h"
 #include "model/stacks.h"
+#include "run/jit_maps.h"
 #include "run/listeners.h"
 #include "run/stack_calls.h"
 #include "unwind/unwind.h"
@@ -42,6 +43,7 @@ struct stack_listener {
 	size_t n_known, known_room;
 	uint64_t digests[UNWIND_MAX_SETS]; /* of each set */
 	uint32_t n_sets;
+	struct jit_maps *jits;
 	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
 	struct wire_stack **asked;
 	size_t n_asked, asked_room, n_answered;
@@ -200,8 +202,11 @@ static void code_came(void *context, const struct wire_python_code *code, size_t
 static void sample_came(void *context, const struct wire_stack *s)
 {
 	struct stack_listener *l = context;
-	struct unwind_sample sample = {
-		.id = l->n_asked, .base = s->base, .len = s->len, .stack = s->stack};
+	struct unwind_sample sample = {.id = l->n_asked,
+				       .time_ns = s->time_ns,
+				       .base = s->base,
+				       .len = s->len,
+				       .stack = s->stack};
 	struct wire_stack *copy;
 	enum unwind_end end;
 
@@ -214,6 +219,7 @@ static void sample_came(void *context, const struct wire_stack *s)
 		add(l, s, NULL, 0, end);
 		return;
 	}
+	sample.jit = jit_maps_of(&l->jits, l->unwinder, s);
 	memcpy(sample.regs, s->regs, sizeof(sample.regs));
 	copy = remember(l, s);
 	if (!copy || !unwinder_ask(l->unwinder, &sample)) {
@@ -348,6 +354,7 @@ static void close_listener(struct listener *listener)
 	struct stack_listener *l = of(listener);
 
 	unwinder_free(l->unwinder);
+	jit_maps_free(l->jits);
 	stack_source_free(l->source);
 	stacks_free(l->stacks);
 	python_source_free(l->pythons);

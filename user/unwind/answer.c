@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "unwind/image.h"
+#include "unwind/jit_map.h"
 #include "unwind/question.h"
 
 enum {
@@ -44,6 +45,7 @@ struct child {
 	struct image *images;
 	size_t n_images, images_room;
 	struct set sets[UNWIND_MAX_SETS];
+	struct jit_map jits[UNWIND_MAX_JITS];
 	/* The sample that is being unwound. */
 	const struct unwind_question *question;
 	const uint8_t *stack;
@@ -154,6 +156,18 @@ static void add_mapping(const struct unwind_question *q, const char *path, size_
 	placed[set->n++] = place;
 }
 
+static void add_jit(const struct unwind_question *q, int fd)
+{
+	if (fd < 0)
+		return;
+	if (q->jit >= UNWIND_MAX_JITS) {
+		close(fd);
+		return;
+	}
+	jit_map_end(&child.jits[q->jit]);
+	jit_map_begin(&child.jits[q->jit], fd);
+}
+
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
@@ -259,10 +273,27 @@ static const struct placed *find_place(const struct set *set, uint64_t pc)
 	return NULL;
 }
 
+/* Returns the name that a JIT compiler gave to the code, which may be in a file of the compiler's
+ * own that it has mapped twice; or NULL. */
+static const char *jit_name(const struct placed *p, uint64_t pc)
+{
+	const uint32_t jit = child.question->jit;
+
+	return jit < UNWIND_MAX_JITS && !(p && child.images[p->image].elf)
+		       ? jit_map_find(&child.jits[jit], pc, child.question->sample.time_ns)
+		       : NULL;
+}
+
 static void put_frame(const struct set *set, uint64_t pc)
 {
 	const struct placed *p = find_place(set, pc);
+	const char *name = jit_name(p, pc);
 
+	if (name) {
+		put_text(name);
+		put_text(UNWIND_JIT);
+		return;
+	}
 	put_text(p ? image_function(&child.images[p->image], pc - p->bias) : "");
 	put_text(p ? child.images[p->image].path : "");
 }
@@ -403,6 +434,8 @@ void unwind_answer_all(void *context, int fd)
 		begin_time();
 		if (q.head.asks == UNWIND_ASKS_MAPPING)
 			add_mapping(&q.head, rest, len, file);
+		else if (q.head.asks == UNWIND_ASKS_JIT)
+			add_jit(&q.head, file);
 		else if (!answer_sample(&q.head, rest, len, fd))
 			return;
 	}

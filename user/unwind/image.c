@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "unwind/demangle.h"
 
 enum { MAX_FUNCTIONS = 4 << 20 };
 
@@ -133,6 +134,16 @@ static void sort_functions(struct image *image)
 	qsort(image->functions, image->n, sizeof(*image->functions), compare);
 }
 
+/* Read once, as most functions are in many stacks. */
+static const char *read_once(struct image_function *function)
+{
+	char *name = demangle(function->name);
+
+	if (name)
+		function->name = name;
+	return function->name;
+}
+
 const char *image_function(struct image *image, uint64_t address)
 {
 	size_t low = 0, high;
@@ -152,6 +163,6 @@ const char *image_function(struct image *image, uint64_t address)
 		return "";
 	low--;
 	return address - image->functions[low].start < image->functions[low].size
-		       ? image->functions[low].name
+		       ? read_once(&image->functions[low])
 		       : "";
 }

@@ -32,7 +32,7 @@ bool image_place(const struct image *image, uint64_t start, uint64_t offset, uin
 		 uint64_t *low, uint64_t *high);
 /* Returns whether the file's address is where the program, or its dynamic linker, begins. */
 bool image_begins_at(const struct image *image, uint64_t address);
-/* Returns the name of the function that has the file's address, or "". */
+/* Returns the name of the function that has the file's address, as people write it, or "". */
 const char *image_function(struct image *image, uint64_t address);
 
 #endif

@@ -5,18 +5,21 @@
 
 #include "unwind/unwind.h"
 
-enum unwind_asks { UNWIND_ASKS_MAPPING, UNWIND_ASKS_SAMPLE };
+enum unwind_asks { UNWIND_ASKS_MAPPING, UNWIND_ASKS_JIT, UNWIND_ASKS_SAMPLE };
 
-/* Then comes the path of a mapping, whose descriptor comes along, or the stack of a sample. */
+/* Then comes the path of a mapping, or the stack of a sample. The descriptor of a mapping, or of
+ * what a JIT says, comes along. */
 struct unwind_question {
 	uint32_t asks; /* enum unwind_asks */
 	uint32_t set;
+	uint32_t jit; /* of a sample, and of what a JIT says; UNWIND_NO_JIT: it has none */
+	uint32_t reserved;
 	union {
 		struct {
 			uint64_t start, end, offset, device, inode;
 		} mapping;
 		struct {
-			uint64_t id, base;
+			uint64_t id, time_ns, base;
 			uint64_t regs[UNWIND_MAX_REGS];
 		} sample;
 	};

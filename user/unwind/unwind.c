@@ -18,8 +18,8 @@ enum { MAX_WAITING = 64 << 20 }; /* bytes of questions */
 struct waiting {
 	struct waiting *next;
 	size_t size;
-	int fd; /* of a mapping, or -1 */
-	bool is_mapping;
+	int fd; /* of a file, or -1 */
+	bool has_file;
 	unsigned char bytes[];
 };
 
@@ -27,7 +27,7 @@ struct unwinder {
 	struct aside aside;
 	struct waiting *first, **last;
 	size_t bytes;	     /* of those */
-	size_t n_mappings;   /* and how many of them are mappings */
+	size_t n_files;	     /* and how many of them have a descriptor, or might */
 	uint64_t unanswered; /* samples */
 	bool over;
 	char reply[UNWIND_MAX_REPLY] __attribute__((aligned(8)));
@@ -57,7 +57,7 @@ static void drop_first(struct unwinder *u)
 	if (!u->first)
 		u->last = &u->first;
 	u->bytes -= w->size;
-	u->n_mappings -= w->is_mapping;
+	u->n_files -= w->has_file;
 	if (w->fd >= 0)
 		close(w->fd);
 	free(w);
@@ -124,20 +124,20 @@ static bool put(struct unwinder *u, const struct unwind_question *q, const void 
 		return false;
 	}
 	*w = (struct waiting){
-		.size = sizeof(*q) + n, .fd = fd, .is_mapping = q->asks == UNWIND_ASKS_MAPPING};
+		.size = sizeof(*q) + n, .fd = fd, .has_file = q->asks != UNWIND_ASKS_SAMPLE};
 	memcpy(w->bytes, q, sizeof(*q));
 	memcpy(w->bytes + sizeof(*q), rest, n);
 	*u->last = w;
 	u->last = &w->next;
 	u->bytes += w->size;
-	u->n_mappings += w->is_mapping;
+	u->n_files += w->has_file;
 	send_waiting(u);
 	return true;
 }
 
-bool unwinder_has_room(const struct unwinder *u, size_t n_mappings)
+bool unwinder_has_room(const struct unwinder *u, size_t n_files)
 {
-	return u->bytes <= MAX_WAITING && n_mappings <= UNWIND_MAX_FILES - u->n_mappings;
+	return u->bytes <= MAX_WAITING && u->n_files + n_files <= UNWIND_MAX_FILES;
 }
 
 void unwinder_add(struct unwinder *u, uint32_t set, const struct unwind_mapping *m, int fd)
@@ -155,6 +155,16 @@ void unwinder_add(struct unwinder *u, uint32_t set, const struct unwind_mapping 
 	put(u, &q, m->path, strnlen(m->path, UNWIND_MAX_NAME - 1), fd);
 }
 
+void unwinder_add_jit(struct unwinder *u, uint32_t jit, int fd)
+{
+	struct unwind_question q;
+
+	memset(&q, 0, sizeof(q));
+	q.asks = UNWIND_ASKS_JIT;
+	q.jit = jit;
+	put(u, &q, "", 0, fd);
+}
+
 bool unwinder_ask(struct unwinder *u, const struct unwind_sample *sample)
 {
 	struct unwind_question q;
@@ -164,7 +174,9 @@ bool unwinder_ask(struct unwinder *u, const struct unwind_sample *sample)
 	memset(&q, 0, sizeof(q));
 	q.asks = UNWIND_ASKS_SAMPLE;
 	q.set = sample->set;
+	q.jit = sample->jit;
 	q.sample.id = sample->id;
+	q.sample.time_ns = sample->time_ns;
 	q.sample.base = sample->base;
 	memcpy(q.sample.regs, sample->regs, sizeof(q.sample.regs));
 	if (!put(u, &q, sample->stack, sample->len, -1))

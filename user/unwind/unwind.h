@@ -22,6 +22,8 @@ enum {
 	UNWIND_MAX_FRAMES = 256,
 	UNWIND_MAX_NAME = 256, /* bytes of a function's name, and of a path; with their NUL */
 	UNWIND_MAX_SETS = 1024,
+	UNWIND_MAX_JITS = 256,
+	UNWIND_NO_JIT = UNWIND_MAX_JITS,
 	UNWIND_MAX_FILES = 4096, /* mappings that wait for the child, each with a descriptor */
 };
 
@@ -51,7 +53,9 @@ struct unwind_mapping {
 
 struct unwind_sample {
 	uint64_t id;			/* the answer has it */
+	uint64_t time_ns;		/* when it was taken: CLOCK_MONOTONIC */
 	uint32_t set;			/* of mappings, below UNWIND_MAX_SETS */
+	uint32_t jit;			/* below UNWIND_MAX_JITS, or UNWIND_NO_JIT */
 	uint64_t regs[UNWIND_MAX_REGS]; /* the words of struct pt_regs */
 	uint64_t base;			/* address of the first byte of the stack */
 	uint32_t len;
@@ -60,8 +64,9 @@ struct unwind_sample {
 
 struct unwind_frame {
 	const char *function; /* "": the file does not name it */
-	const char *path;     /* "": unknown code */
+	const char *path;     /* "": unknown code; UNWIND_JIT: a JIT has made and named it */
 };
+#define UNWIND_JIT "[JIT]"
 
 struct unwind_answer {
 	uint64_t id;
@@ -78,10 +83,13 @@ void unwinder_free(struct unwinder *u);
 /* Can be read when there are answers, or when the child has ended. */
 int unwinder_fd(const struct unwinder *u);
 
-/* Returns whether so many mappings can be added, as the child is not too far behind. */
-bool unwinder_has_room(const struct unwinder *u, size_t n_mappings);
+/* Returns whether so many files can be added, as the child is not too far behind. */
+bool unwinder_has_room(const struct unwinder *u, size_t n_files);
 /* Adds a mapping to a set, before its first sample. Takes the descriptor; -1: it has none. */
 void unwinder_add(struct unwinder *u, uint32_t set, const struct unwind_mapping *m, int fd);
+/* Adds what the JIT compilers of a process say of their code: a regular file, a "perf map", which
+ * grows. Takes the descriptor. */
+void unwinder_add_jit(struct unwinder *u, uint32_t jit, int fd);
 /* Asks. Returns false if too much is waiting. */
 bool unwinder_ask(struct unwinder *u, const struct unwind_sample *sample);
 /* Returns 1 and the next answer; 0: there is none yet; -1: none will come any more. */

@@ -331,7 +331,12 @@ print(json.dumps({"least": after[0] - before[1], "most": after[1] - before[0]}))
 
 def test_a_quota_is_a_wait_for_a_cpu(script):
     with cgroup("cpu", {"cpu.cfs_period_us": 20000, "cpu.cfs_quota_us": 4000}, {"cpu.max": "4000 20000"}) as procs:
-        run = script(SPINS, procs, options=["--waits", "--as-root"])
+        # A row has the figure if it is read within 20 ms of its hit, which a busy machine may not let us do.
+        for _ in range(8):
+            run = script(SPINS, procs, options=["--waits", "--as-root"])
+            rows = [row_of(run.profile, f"Spin {edge}") for edge in ("Start", "End")]
+            if all("cgroup_throttled_secs" in row for row in rows):
+                break
     phase, stall, _ = thread_time(run.profile, "Spin")
     stalled = phase["duration_secs"] - phase["cpu_time_secs"]
     assert stalled > 0.5, f"200 ms of CPU at 20 %: {phase}"
@@ -339,7 +344,7 @@ def test_a_quota_is_a_wait_for_a_cpu(script):
     limit = run.profile["cpu_limit"]
     assert limit["of"] == f"cgroup /{procs.parent.name}" and limit["quota_secs"] == 0.004 and limit["period_secs"] == 0.02, limit
     # Rows are read a moment after their hit, in which the cgroup may be stopped: for most of a period.
-    start, end = (row_of(run.profile, f"Spin {edge}")["cgroup_throttled_secs"] for edge in ("Start", "End"))
+    start, end = (row["cgroup_throttled_secs"] for row in rows)
     assert run.truth["least"] - 0.02 <= end - start <= run.truth["most"] + 0.02, (run.truth, start, end)
     assert run.truth["least"] <= limit["cgroup_throttled_secs"], (run.truth, limit)
     # With --waits it is told apart, of threads: here of one, so it is what the kernel says of the cgroup. Stops that go

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpu_stack.bpf.c - which code uses CPU time (--stacks=cpu): samples of user stacks at ticks.
+ * cpu_stack.bpf.c - which code uses CPU time (--stacks=cpu): samples of user stacks at random
+ * times.
  *
- * It looks when timers expire, as curve.bpf.c does and for the same reasons: that wakes no CPU and
- * costs nothing at a context switch. A second event of its own, at 97 Hz on each CPU, would do
- * both.
+ * Each CPU that runs threads of the run has a timer, and a thread that it interrupts is sampled.
+ * The times are random, so that no program keeps time with them: one that wakes up for 2 ms each
+ * 20 ms is always at the same place at a tick. A tick begins the timer: nothing is done at a
+ * context switch. Where it meets no thread of the run 128 times, after a second or so, it ends.
  *
- * A thread is sampled at the first tick after a random amount of CPU time, so that a program that
- * keeps time with the ticks does not hide. The sample has the weight of all that the thread has
- * used since the one before: weights never add up to more than was used, whatever the gaps are, and
- * no tick need come in time. What a thread used after its last sample is nobody's.
+ * The sample has the weight of what the thread has used since the one before: weights never add up
+ * to more than was used, and no timer need come in time. A thread that used far more than that,
+ * in pieces that no timer met, did so nobody knows where. What it used after its last sample is
+ * nobody's either.
  *
- * Example: a thread computes for 12 ms, and is sampled at a tick with weight 12 ms. It sleeps for a
+ * Example: a thread computes for 12 ms, and is sampled then with weight 12 ms. It sleeps for a
  * second, computes for 3 ms, and ends: of 15 ms, 3 are not sampled.
  */
 #include "sched_clock.bpf.h"
 #include "stack_sample.bpf.h"
 #include "usage.bpf.h"
 
-/* Of a thread: its CPU time at its last sample, when that was, and what is between it and the
- * next; 0: nothing is known yet. */
+enum {
+	MISSES = 128, /* of a timer in turn, after which it ends */
+	LATE = 8,     /* times the mean: then a tick samples, as where softirqs have threads (RT) */
+	KNOWN = 16,   /* times the mean: what a sample stands for at most */
+};
+
+/* Of a thread: its CPU time at its last sample, and when that was; 0: nothing is known yet. */
 struct sampled {
-	u64 cpu_ns, at_ns, gap_ns;
+	u64 cpu_ns, at_ns;
 };
 
 struct {
@@ -31,14 +38,24 @@ struct {
 	__type(value, struct sampled);
 } sampled SEC(".maps");
 
+/* Of a CPU. */
+struct cpu_sampler {
+	struct bpf_timer timer;
+	u32 runs;
+	u32 misses; /* in turn */
+	u32 busy;   /* 1: a timer samples on this CPU, and a tick may interrupt that */
+	u32 begun;  /* 1: it has run */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct cpu_sampler);
+} cpu_samplers SEC(".maps");
+
 /* The first tick of the machine that was seen. */
 static u64 first_tick_ns;
-
-/* Returns how much CPU time comes before the next sample. */
-static __always_inline u64 choose_cpu_gap(u64 samples)
-{
-	return wire_stack_cpu_gap(samples, bpf_get_prandom_u32());
-}
 
 /* A thread is seen for the first time. What it used before we looked does not count. */
 static __always_inline void begin_thread(struct sampled *last, struct task_struct *task, u64 cpu,
@@ -49,22 +66,23 @@ static __always_inline void begin_thread(struct sampled *last, struct task_struc
 
 	last->cpu_ns = is_ours ? 0 : cpu;
 	last->at_ns = is_ours ? started : now;
-	last->gap_ns = choose_cpu_gap(growth.cpu_samples);
 }
 
 static __always_inline void take_cpu_sample(struct sampled *last, struct task_struct *task,
 					    const struct mm_rss *m, u64 cpu, u64 now)
 {
+	const u64 most = KNOWN * wire_stack_cpu_mean(atomic_add(&growth.cpu_samples, 1));
 	u32 end, n = walk_python(task, m->key, program_of(task, m), PYTHON_OF_TICK, &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
-	last->gap_ns = choose_cpu_gap(atomic_add(&growth.cpu_samples, 1));
 	if (!s) {
 		atomic_add(&growth.cpu_lost, 1);
 	} else {
 		fill_stack(s, task, m, PYTHON_OF_TICK, n, end);
 		s->kind = WIRE_STACK_CPU;
 		s->weight = cpu - last->cpu_ns;
+		if (s->weight > most)
+			s->weight = most;
 		s->since_ns = last->at_ns;
 		s->late = s->first_epoch = s->epoch = 0;
 		s->time_ns = now;
@@ -92,33 +110,99 @@ static __always_inline struct sampled *sampled_of(struct task_struct *task)
 	return last;
 }
 
-/* It takes none of the arguments: any timer will do. */
-SEC("?tp_btf/hrtimer_expire_entry")
-int sample_cpu(void *ctx)
+/* Samples the thread that was interrupted, if it has used so much since its last sample. Must be of
+ * the run. */
+static __always_inline void sample_thread(u64 least)
 {
-	struct task_struct *task;
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct sampled *last = sampled_of(task);
 	const struct mm_rss *m;
-	struct sampled *last;
 	u64 cpu, now;
 
-	if (!first_tick_ns)
-		first_tick_ns = bpf_ktime_get_ns();
-	if (!is_counted(find_proc(current_id() >> 32)))
-		return 0;
-	task = (void *)bpf_get_current_task_btf();
-	last = sampled_of(task);
 	if (!last)
-		return 0;
+		return;
 	now = bpf_ktime_get_ns();
 	refresh_sched_clock();
 	cpu = ran(task);
-	if (!last->gap_ns)
+	if (!last->at_ns)
 		begin_thread(last, task, cpu, now);
-	if ((s64)(cpu - last->cpu_ns) < (s64)last->gap_ns)
-		return 0;
+	if ((s64)(cpu - last->cpu_ns) < (s64)least)
+		return;
 	/* One that ends has no stack any more. */
 	m = find_mm((u64)BPF_CORE_READ(task, mm));
 	if (m)
 		take_cpu_sample(last, task, m, cpu, now);
+}
+
+static __always_inline bool is_run_here(void)
+{
+	return is_counted(find_proc(current_id() >> 32));
+}
+
+static __always_inline struct cpu_sampler *sampler_here(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpu_samplers, &cpu);
+}
+
+static __always_inline void rest(struct cpu_sampler *c)
+{
+	const u64 gap = wire_stack_cpu_gap(growth.cpu_samples, bpf_get_prandom_u32());
+
+	if (bpf_timer_start(&c->timer, gap, BPF_F_TIMER_CPU_PIN) &&
+	    bpf_timer_start(&c->timer, gap, 0))
+		c->runs = 0;
+}
+
+static int sampler_expires(void *map, u32 *cpu, struct cpu_sampler *c)
+{
+	struct cpu_sampler *here = sampler_here();
+
+	c->misses = is_run_here() ? 0 : c->misses + 1;
+	if (here && !c->misses) {
+		here->busy = 1;
+		sample_thread(1);
+		here->busy = 0;
+	}
+	/* The kernel may have moved it to a CPU that has its own. */
+	if (c->misses < MISSES && c == here)
+		rest(c);
+	else
+		c->runs = 0;
+	return 0;
+}
+
+static __always_inline void begin_sampler(struct cpu_sampler *c)
+{
+	if (c->runs || __sync_val_compare_and_swap(&c->runs, 0, 1))
+		return;
+	c->begun = 1;
+	c->misses = 0;
+	bpf_timer_init(&c->timer, &cpu_samplers, CLOCK_MONOTONIC); /* fails but the first time */
+	if (bpf_timer_set_callback(&c->timer, sampler_expires))
+		c->runs = 0;
+	else
+		rest(c);
+}
+
+/*
+ * It takes none of the arguments: any timer will do. What else runs on a CPU begins its first
+ * sampler, too: a thread that keeps time with the ticks may be there at none.
+ */
+SEC("?tp_btf/hrtimer_expire_entry")
+int sample_cpu(void *ctx)
+{
+	const bool is_ours = is_run_here();
+	struct cpu_sampler *here = sampler_here();
+
+	if (!first_tick_ns)
+		first_tick_ns = bpf_ktime_get_ns();
+	if (!here || here->busy)
+		return 0;
+	if (is_ours || !here->begun)
+		begin_sampler(here);
+	if (is_ours)
+		sample_thread(LATE * wire_stack_cpu_mean(growth.cpu_samples));
 	return 0;
 }

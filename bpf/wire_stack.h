@@ -14,7 +14,7 @@ enum {
 	WIRE_STACK_STEP = 64 << 10,	   /* bytes of growth between two samples, at first */
 	WIRE_STACK_LEVEL = 1024,	   /* samples after which these double */
 	WIRE_STACK_LEVELS = 14,		   /* times that they double, at most */
-	WIRE_STACK_TICK_NS = 10309278,	   /* CPU time between two samples of it, at first: 97 Hz */
+	WIRE_STACK_TICK_NS = 10309278,	   /* between two samples of a busy CPU, at first: 97 Hz */
 	WIRE_STACK_TICKS = 4096,	   /* samples of CPU time after which these double */
 	WIRE_PYTHON_FRAMES = 128,	   /* of a thread, the innermost ones */
 	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
@@ -65,7 +65,8 @@ struct wire_stack {
 	__u32 parent; /* tgid of the parent */
 	__u32 kind;   /* enum wire_stack_kind */
 	/* Pages by which memory grew on this CPU since its last sample; and the part of them since
-	 * the last checkpoint. Of CPU time: ns that the thread has used since since_ns; and 0. */
+	 * the last checkpoint. Of CPU time: ns that the thread has used since since_ns, or the last
+	 * of these; and 0. */
 	__u64 weight, late;
 	__u64 first_epoch, epoch;    /* of the first and the last of these pages; of CPU time: 0 */
 	__u64 since_ns;		     /* of CPU time: its last sample, or when it began; else 0 */
@@ -133,15 +134,19 @@ struct wire_growth {
 	__u64 cpu_lost;
 };
 
-/* Returns how much CPU time comes before the next sample: up to twice the mean. random: of 32 bits,
- * and the mean has more than 32 of its own after many samples. */
-static inline __u64 wire_stack_cpu_gap(__u64 samples, __u32 random)
+/* Returns the mean of what a CPU runs between two samples, in ns. */
+static inline __u64 wire_stack_cpu_mean(__u64 samples)
 {
 	const __u64 level = samples / WIRE_STACK_TICKS;
-	const __u64 mean = (__u64)WIRE_STACK_TICK_NS
-			   << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
 
-	return 1 + (random * (mean >> 10) >> 21);
+	return (__u64)WIRE_STACK_TICK_NS << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+}
+
+/* Returns how long it is to the next sample: up to twice the mean. random: of 32 bits, and the mean
+ * has more than 32 of its own after many samples. */
+static inline __u64 wire_stack_cpu_gap(__u64 samples, __u32 random)
+{
+	return 1 + (random * (wire_stack_cpu_mean(samples) >> 10) >> 21);
 }
 
 _Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");

@@ -709,6 +709,10 @@ struct bpf_task_work {
 	__u64 opaque;
 };
 
+struct bpf_timer {
+	u64 opaque[2];
+};
+
 /* The registers at a probe, not relocated: uprobes get the real struct pt_regs. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
@@ -741,6 +745,10 @@ struct pt_regs {
 #define TASK_RUNNING	     0x00000000
 #define TASK_UNINTERRUPTIBLE 0x00000002
 #define TASK_WAKING	     0x00000200
+
+/* uapi/linux/time.h, uapi/linux/bpf.h */
+#define CLOCK_MONOTONIC	    1
+#define BPF_F_TIMER_CPU_PIN 2 /* from d6247ecb6c1e on, Linux 6.7 */
 
 /* linux/mm.h, uapi/linux/stat.h, linux/mount.h, linux/fs.h */
 #define VM_READ		0x00000001

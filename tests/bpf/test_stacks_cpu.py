@@ -16,7 +16,7 @@ from test_stacks import assert_whole, ends_of
 
 MS = 10**6
 GAP = 1e9 / 97
-# A sample comes at the first tick after a gap of up to twice the mean, and ticks may be 10 ms apart.
+# A sample comes after a gap of up to twice the mean; the timer begins at a tick, and these may be 10 ms apart.
 ONE_SAMPLE = 2 * GAP + 10 * MS
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
@@ -97,8 +97,8 @@ def test_functions_by_phase(tmp_path):
     for phase, frames, _, samples in ran(run.profile):
         reach["main" in {name for name, _ in frames}] += samples if phase is None else 0
     assert reach[True] >= 0.95 * sum(reach.values()), reach
-    # 1.8 s, at 97 Hz: half as many come if ticks are missed, and twice as many never.
-    assert 90 <= run.profile["stacks"]["cpu_samples"] <= 350, run.profile["stacks"]["cpu_samples"]
+    # 1.8 s, at 97 Hz: half as many come if others are given its CPU again and again, and twice as many never.
+    assert 80 <= run.profile["stacks"]["cpu_samples"] <= 350, run.profile["stacks"]["cpu_samples"]
 
 
 def test_threads(tmp_path):
@@ -109,32 +109,39 @@ def test_threads(tmp_path):
     assert_whole(run.profile)
 
 
-def test_functions_in_turn(tmp_path):
-    """Shares of functions that take turns, of which a gap has many: as far as so many samples can tell.
+def assert_share(tmp_path, what, phase, least, first, second):
+    """Of n samples with random gaps a share p is off by sqrt(4 / 3 * p * (1 - p) / n): 4 times that is once in 16,000.
 
-    Of n samples with random gaps a share p is off by sqrt(4 / 3 * p * (1 - p) / n): 4 times that is once in 16,000.
+    Samples come at random, and those that tell nothing are few: so again, if others had the CPU.
     """
-    run = run_cpu(tmp_path, program("cpu_stacks"), "mixed")
-    truth = run.truth["Mixed"]
-    share = truth["much"] / sum(truth.values())
-    used, samples = by_function(run.profile, truth)
-    used, n = used["Mixed"], sum(samples["Mixed"].values())
-    assert n >= 40, samples
-    got = used["much"] / (used["much"] + used["little"])
+    for _ in range(4):
+        run = run_cpu(tmp_path, program("cpu_stacks"), what)
+        truth = run.truth[phase]
+        share = truth[first] / sum(truth.values())
+        used, samples = by_function(run.profile, truth)
+        used, n = used[phase], sum(samples[phase].values())
+        if n >= least:
+            break
+    assert n >= least, samples
+    got = used[first] / (used[first] + used[second])
     assert got == pytest.approx(share, abs=4 * sqrt(4 / 3 * share * (1 - share) / n)), (used, truth, n)
+    return used
+
+
+def test_functions_in_turn(tmp_path):
+    """Shares of functions that take turns, of which a gap has many: as far as so many samples can tell."""
+    used = assert_share(tmp_path, "mixed", "Mixed", 40, "much", "little")
     assert used[None] <= 0.05 * sum(used.values()), used
 
 
 def test_short_phases(tmp_path):
     """Of phases shorter than a gap, all of one name: the second of two functions has no more than its share."""
-    run = run_cpu(tmp_path, program("cpu_stacks"), "short")
-    truth = run.truth["Layer"]
-    share = truth["burn_scales"] / sum(truth.values())
-    used, samples = by_function(run.profile, truth)
-    used, n = used["Layer"], sum(samples["Layer"].values())
-    assert n >= 60, samples
-    got = used["burn_scales"] / (used["burn_weights"] + used["burn_scales"])
-    assert got == pytest.approx(share, abs=4 * sqrt(share * (1 - share) / n)), (used, truth, n)
+    assert_share(tmp_path, "short", "Layer", 60, "burn_scales", "burn_weights")
+
+
+def test_time_with_the_ticks(tmp_path):
+    """A program that begins at the same place between two ticks, so that a tick meets one of its functions only."""
+    assert_share(tmp_path, "beats", "Beats", 40, "burn_scales", "burn_weights")
 
 
 def test_short_processes(tmp_path):
@@ -167,6 +174,7 @@ def test_attached(tmp_path):
     run = harness.run_qprof("-q", "-o", tmp_path / "q.yaml", "--stacks=cpu", "-p", str(target.pid))
     assert target.wait() == 0, run
     profile = harness.parse(tmp_path / "q.yaml")
+    assert cpu_of(profile)[None] >= 200 * MS, "the attach took almost a second"
     assert_adds_up(profile, 3 * ONE_SAMPLE)
 
 
@@ -198,6 +206,7 @@ class Model:
         return until(ns, pack)
 
 used = {}
+until(300 * 10**6, add)  # until the interpreter is known
 with qprof.scope("Calibrate"):
     used["Calibrate"] = {"calibrate": Model().calibrate(600 * 10**6)}
 with qprof.scope("Quantize"):

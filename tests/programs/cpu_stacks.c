@@ -7,6 +7,7 @@
  *        cpu_stacks threads at the same time
  *        cpu_stacks mixed   in turn, a small part of a millisecond each
  *        cpu_stacks short   in 300 phases of a few milliseconds, always in the same order
+ *        cpu_stacks beats   for 2.4 ms each 12 ms, at the same place between two ticks of 4 ms
  *        cpu_stacks many    by 200 children, for a few milliseconds each
  */
 #include <pthread.h>
@@ -23,7 +24,7 @@
 #define KEPT __attribute__((noipa))
 #endif
 
-enum { MS = 1000000, TURNS = 20000, CHILDREN = 200, SHORT = 300 };
+enum { MS = 1000000, TURNS = 20000, CHILDREN = 200, SHORT = 300, BEATS = 300 };
 
 /* What follows a call keeps the call from becoming a jump. */
 static volatile size_t done;
@@ -49,7 +50,7 @@ __attribute__((always_inline)) static inline uint64_t burn(uint64_t ns)
 	uint64_t used;
 
 	do {
-		compute(200000);
+		compute(100000);
 		used = cpu_ns() - begin;
 	} while (used < ns);
 	return used;
@@ -170,11 +171,33 @@ static void run_short(void)
 
 	for (int i = 0; i < SHORT; i++) {
 		DTRACE_PROBE1(qprof, begin, "Layer");
-		weights += burn_weights(2 * (uint64_t)MS);
-		scales += burn_scales(2 * (uint64_t)MS);
+		weights += burn_weights(23 * (uint64_t)MS / 10);
+		scales += burn_scales(23 * (uint64_t)MS / 10);
 		DTRACE_PROBE1(qprof, end, "Layer");
 	}
 	printf("{\"Layer\": {\"burn_weights\": %" PRIu64 ", \"burn_scales\": %" PRIu64 "}}\n",
+	       weights, scales);
+}
+
+/* A tick comes 0.6 ms after each begin, always in the first function. */
+static void run_beats(void)
+{
+	uint64_t weights = 0, scales = 0, next;
+	struct timespec t;
+
+	must(!clock_gettime(CLOCK_MONOTONIC, &t));
+	next = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	next = next / (12 * MS) * (12 * MS) + 34 * MS / 10;
+	DTRACE_PROBE1(qprof, begin, "Beats");
+	for (int i = 0; i < BEATS; i++) {
+		next += 12 * MS;
+		t = (struct timespec){(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+		weights += burn_weights(12 * (uint64_t)MS / 10);
+		scales += burn_scales(12 * (uint64_t)MS / 10);
+	}
+	DTRACE_PROBE1(qprof, end, "Beats");
+	printf("{\"Beats\": {\"burn_weights\": %" PRIu64 ", \"burn_scales\": %" PRIu64 "}}\n",
 	       weights, scales);
 }
 
@@ -200,11 +223,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} whats[] = {{"all", run_all},
-		     {"threads", run_threads},
-		     {"mixed", run_mixed},
-		     {"short", run_short},
-		     {"many", run_many}};
+	} whats[] = {{"all", run_all},	   {"threads", run_threads}, {"mixed", run_mixed},
+		     {"short", run_short}, {"beats", run_beats},     {"many", run_many}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(whats) / sizeof(*whats); i++) {
 		if (strcmp(argv[1], whats[i].name) != 0)

@@ -22,6 +22,7 @@ void stack_source_expect(struct qprof_bpf *engines, unsigned int samples)
 {
 	bpf_map__set_autocreate(engines->maps.growing, samples & STACKS_OF_MEMORY);
 	bpf_map__set_autocreate(engines->maps.sampled, samples & STACKS_OF_CPU);
+	bpf_map__set_autocreate(engines->maps.cpu_samplers, samples & STACKS_OF_CPU);
 	bpf_map__set_autocreate(engines->maps.stacks, samples);
 	bpf_map__set_autocreate(engines->maps.pythons, samples);
 	bpf_map__set_autocreate(engines->maps.python_codes, samples);

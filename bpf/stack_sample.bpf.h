@@ -10,14 +10,16 @@
 #include "python.bpf.h"
 #include "stack.bpf.h"
 
-enum { WAKE_BYTES = 1 << 20 };
+enum { WAKE_NS = 50000000, WAKE_BYTES = 1 << 20 };
 
-/* What the last sample was of, on any CPU: a guess, as CPUs race for it. */
-static u64 last_memory, last_code;
+/* What the last sample was of, on any CPU, and when the loader was woken: a guess, as CPUs race for
+ * it. */
+static u64 last_memory, last_code, last_wake_ns;
 
 /*
  * How to submit: to wake the loader for each sample would cost more than the sample. But it is to
- * look at new code at once, for the process may be gone in a moment.
+ * look at new code at once, for the process may be gone in a moment; and soon at what a JIT
+ * compiler says, for that may be replaced.
  */
 static __always_inline u64 wakeup(const struct wire_stack *s)
 {
@@ -25,9 +27,11 @@ static __always_inline u64 wakeup(const struct wire_stack *s)
 
 	last_memory = s->memory;
 	last_code = s->code;
-	if (is_new || bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > WAKE_BYTES)
-		return BPF_RB_FORCE_WAKEUP;
-	return BPF_RB_NO_WAKEUP;
+	if (!is_new && s->time_ns < last_wake_ns + WAKE_NS &&
+	    bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) <= WAKE_BYTES)
+		return BPF_RB_NO_WAKEUP;
+	last_wake_ns = s->time_ns;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 /* Copies the stack, from the piece that its end is in, up to what cannot be read. */

@@ -17,7 +17,7 @@ def used_in_jit(profile):
     paths = {name: path for name, path in functions if name}
     used = Counter()
     for phase, frames, ns, _ in ran(profile):
-        if phase is None and frames and (not frames[0][0] or paths[frames[0][0]] == "[JIT]"):
+        if phase is None and frames and (not frames[0][0] or paths.get(frames[0][0]) == "[JIT]"):
             used[frames[0][0]] += ns
     return used
 

@@ -87,10 +87,11 @@ static void test_hostile_names(void **state)
 	free(text);
 }
 
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
 /* Each argument is written as two of the one before: 2^33 bytes, if somebody wrote them all. */
 static void test_a_bomb(void **state)
 {
-	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	char text[1024], *name;
 	size_t at = (size_t)snprintf(text, sizeof(text), "_Z1fIPFviiE");
 
@@ -106,12 +107,47 @@ static void test_a_bomb(void **state)
 	free(name);
 }
 
+/* Of functions within functions: each has the one within it twice, and all are looked through for
+ * what is to be expanded. */
+static void write_endless(char *text, size_t size)
+{
+	const size_t deep = 32;
+	size_t at = (size_t)snprintf(text, size, "_Z1fIDp");
+
+	for (size_t i = 0; i <= deep; i++)
+		at += (size_t)snprintf(text + at, size - at, "PFv");
+	at += (size_t)snprintf(text + at, size - at, "vE");
+	for (size_t number = 1; number < 2 * deep; number += 2) {
+		const char first = digits[number % 36];
+
+		at += (size_t)(number < 36 ? snprintf(text + at, size - at, "S%c_E", first)
+					   : snprintf(text + at, size - at, "S1%c_E", first));
+	}
+	snprintf(text + at, size - at, "Evv");
+}
+
+static void test_endless_names(void **state)
+{
+	char text[1024], *name;
+
+	(void)state;
+	write_endless(text, sizeof(text));
+	assert_null(demangle(text));
+	name = demangle("_ZN5model4growEv");
+	assert_non_null(name);
+	assert_string_equal(name, "model::grow");
+	free(name);
+	for (int i = 0; i < 16; i++)
+		assert_null(demangle(text));
+	assert_null(demangle("_ZN5model4growEv")); /* they take the time of others */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),	   cmocka_unit_test(test_no_names),
 		cmocka_unit_test(test_long_names), cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_a_bomb),
+		cmocka_unit_test(test_a_bomb),	   cmocka_unit_test(test_endless_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,40 @@ static void covers(void **state)
 	assert_null(jit_map_find(&f->map, 0x11000 + 5999, LATE));
 }
 
+/* One that is much larger than the others, and covers none of them. */
+static void begins_with_a_large_one(void **state)
+{
+	enum { N = 20000 };
+	struct fixture *f = *state;
+	char name[32];
+
+	say(f, "10000000 200000 large\n");
+	for (unsigned int i = 0; i < N; i++)
+		fprintf(f->file, "%x 40 f%u\n", 0x10200000 + 64 * i, i);
+	say(f, "");
+	for (unsigned int i = 0; i < N; i += 100) {
+		const char *found = jit_map_find(&f->map, 0x10200000 + 64 * i + 63, LATE);
+
+		snprintf(name, sizeof(name), "f%u", i);
+		assert_non_null(found);
+		assert_string_equal(found, name);
+	}
+	assert_string_equal(jit_map_find(&f->map, 0x101fffff, LATE), "large");
+}
+
+/* The end of a line that is too long is no line. */
+static void ends_as_a_line(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned int i = 0; i < 64 << 10; i++)
+		fputc(' ', f->file);
+	say(f, "1000 20 tail");
+	assert_null(jit_map_find(&f->map, 0x1000, LATE));
+	say(f, "\n1000 20 name\n");
+	assert_string_equal(jit_map_find(&f->map, 0x1000, LATE), "name");
+}
+
 static void is_written_anew(void **state)
 {
 	struct fixture *f = *state;
@@ -227,9 +261,11 @@ int main(void)
 {
 #define MAP(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		MAP(grows),	      MAP(replaced),	    MAP(many),		MAP(is_no_map),
-		MAP(long_lines),      MAP(is_another_file), MAP(fills_a_piece), MAP(covers),
-		MAP(is_written_anew), MAP(is_endless),	    MAP(too_many),
+		MAP(grows),	     MAP(replaced),   MAP(many),
+		MAP(is_no_map),	     MAP(long_lines), MAP(is_another_file),
+		MAP(fills_a_piece),  MAP(covers),     MAP(is_written_anew),
+		MAP(is_endless),     MAP(too_many),   MAP(begins_with_a_large_one),
+		MAP(ends_as_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,10 +131,11 @@ static int open_found(const struct perf_map *map, int there)
 	if (statx(there, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		  STATX_TYPE | STATX_MODE | STATX_UID | STATX_MTIME | STATX_MNT_ID, &file))
 		return -errno;
-	if (!may_be_read(map, &file))
-		return -EPERM;
+	/* First what takes no time: it is looked for again and again. */
 	if (is_older(map, &file))
 		return -ENOENT;
+	if (!may_be_read(map, &file))
+		return -EPERM;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", there);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "kernel/perf_map.h"
-#include "kernel/procfs.h"
 #include "kernel/stack_source.h"
 
 enum { REST_NS = 10000000, MOST_PROCESSES = 4096 };
@@ -17,8 +16,8 @@ enum { REST_NS = 10000000, MOST_PROCESSES = 4096 };
 struct process {
 	UT_hash_handle hh;
 	uint32_t tgid, jit;
-	uint64_t program; /* as in struct wire_stack */
-	uint64_t next_ns; /* to look for it again */
+	uint64_t program, started_ns; /* as in struct wire_stack */
+	uint64_t next_ns;	      /* to look for it again */
 	struct perf_map map;
 	bool is_known;	 /* where that would be */
 	bool is_settled; /* it is not looked for any more */
@@ -68,12 +67,22 @@ static struct process *add(struct jit_maps *maps, uint32_t tgid)
 	return NULL;
 }
 
+/* Returns how often a process and its ancestors have executed: the same as of its parent, if it
+ * runs the parent's code. */
+static uint64_t executed(uint64_t program, uint64_t started_ns)
+{
+	return program ^ started_ns; /* see program_of() in stack_sample.bpf.h */
+}
+
 /* Returns that of the parent whose code it runs. */
 static uint32_t inherited(const struct jit_maps *maps, const struct wire_stack *s)
 {
 	const struct process *parent = find(maps, s->parent);
 
-	return parent && !procfs_has_executed((pid_t)s->tgid) ? parent->jit : UNWIND_NO_JIT;
+	return parent && executed(parent->program, parent->started_ns) ==
+				       executed(s->program, s->started_ns)
+		       ? parent->jit
+		       : UNWIND_NO_JIT;
 }
 
 static int open_map(struct process *p, const struct wire_stack *s)
@@ -112,6 +121,7 @@ uint32_t jit_maps_of(struct jit_maps **maps, struct unwinder *u, const struct wi
 		return UNWIND_NO_JIT;
 	if (p->program != s->program) {
 		p->program = s->program;
+		p->started_ns = s->started_ns;
 		p->jit = UNWIND_NO_JIT;
 		p->is_settled = p->is_known = false;
 		p->next_ns = 0;

@@ -2,8 +2,10 @@
 #include "unwind/demangle.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/time.h>
 
 /* GCC's own, which has C++ and Rust; its header wants to be told that it has basename(). */
 #define HAVE_DECL_BASENAME 1
@@ -11,7 +13,11 @@
 
 #include "unwind/unwind.h"
 
-enum { MAX_MANGLED = 1024 }; /* bytes: libiberty reads no longer ones, lest it recurse too deep */
+enum {
+	MAX_MANGLED = 1024, /* bytes: libiberty reads no longer ones, lest it recurse too deep */
+	MAX_USEC = 50000,   /* of CPU time, for a name: others take some us */
+	MAX_ENDLESS = 16,   /* names that took longer: after these none is read any more */
+};
 
 /* What has been read so far, and where to go on once it is full. */
 struct reading {
@@ -47,12 +53,52 @@ static bool read_name(const char *name, struct reading *r)
 	return cplus_demangle_v3_callback(name, DMGL_NO_OPTS, take, r);
 }
 
+static sigjmp_buf endless;
+static unsigned int n_endless;
+
+static void end_reading(int signal)
+{
+	(void)signal;
+	siglongjmp(endless, 1);
+}
+
+static void set_timer(suseconds_t usec)
+{
+	const struct itimerval timer = {.it_value = {.tv_usec = usec}};
+
+	setitimer(ITIMER_VIRTUAL, &timer, NULL);
+}
+
+/*
+ * Substitutions may also double what libiberty looks through before it says a word: of pack
+ * expansions (d_find_pack() in cp-demangle.c). Its functions with a callback take nothing of the
+ * heap, so they may be left at any place.
+ */
+static bool read_in_time(const char *name, struct reading *r)
+{
+	const struct sigaction ends = {.sa_handler = end_reading};
+	struct sigaction before;
+	volatile bool is_name = false;
+
+	if (n_endless == MAX_ENDLESS || sigaction(SIGVTALRM, &ends, &before))
+		return false;
+	if (sigsetjmp(endless, 1)) {
+		n_endless++;
+	} else {
+		set_timer(MAX_USEC);
+		is_name = read_name(name, r);
+	}
+	set_timer(0);
+	sigaction(SIGVTALRM, &before, NULL);
+	return is_name;
+}
+
 char *demangle(const char *name)
 {
 	struct reading r;
 
 	if ((strncmp(name, "_Z", 2) != 0 && strncmp(name, "_R", 2) != 0) ||
-	    strnlen(name, MAX_MANGLED + 1) > MAX_MANGLED || !read_name(name, &r))
+	    strnlen(name, MAX_MANGLED + 1) > MAX_MANGLED || !read_in_time(name, &r))
 		return NULL;
 	return strndup(r.text, r.len);
 }

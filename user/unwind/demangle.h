@@ -7,7 +7,8 @@
 /*
  * Returns a copy of the name without its parameters, to be freed: model::layer<int>::grow for
  * _ZN5model5layerIiE4growEm. It has at most UNWIND_MAX_NAME bytes. NULL: it is a name of neither,
- * or there is no memory.
+ * there is no memory, or a hostile name takes too long (50 ms of CPU time), as do all after 16 of
+ * these. Uses SIGVTALRM and its timer, so one thread at a time.
  */
 char *demangle(const char *name);
 

@@ -80,7 +80,8 @@ static bool add_symbol(struct image *image, size_t *room, const GElf_Sym *symbol
 	if (!grown || image->n == MAX_FUNCTIONS)
 		return false;
 	image->functions = grown;
-	grown[image->n++] = (struct image_function){symbol->st_value, symbol->st_size, name};
+	grown[image->n++] = (struct image_function){
+		.start = symbol->st_value, .size = symbol->st_size, .name = name};
 	return true;
 }
 
@@ -137,8 +138,9 @@ static void sort_functions(struct image *image)
 /* Read once, as most functions are in many stacks. */
 static const char *read_once(struct image_function *function)
 {
-	char *name = demangle(function->name);
+	char *name = function->is_read ? NULL : demangle(function->name);
 
+	function->is_read = true;
 	if (name)
 		function->name = name;
 	return function->name;

@@ -13,6 +13,7 @@
 struct image_function {
 	uint64_t start, size;
 	const char *name;
+	bool is_read; /* the name is as people write it */
 };
 
 struct image {

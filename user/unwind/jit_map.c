@@ -14,10 +14,14 @@ enum {
 	MOST_CODES = 1 << 18,
 	MOST_BYTES = 256 << 20,
 	MOST_NAMES = 32 << 20, /* bytes */
+	MOST_KEPT = 256 << 20, /* bytes, of all maps */
 	PIECE = 64 << 10,      /* bytes: a line that is longer is none */
 	UNSORTED = 1024,       /* codes that are looked through one by one */
 	OVERLAPPING = 4096,    /* codes that may begin between another and an address within it */
 };
+
+/* Bytes of codes and names that all maps have. */
+static size_t kept;
 
 void jit_map_begin(struct jit_map *map, int fd)
 {
@@ -26,15 +30,15 @@ void jit_map_begin(struct jit_map *map, int fd)
 
 static void forget(struct jit_map *map)
 {
+	kept -= map->n * sizeof(*map->codes) + map->named;
 	free(map->codes);
 	free(map->names);
 	map->codes = NULL;
 	map->names = NULL;
 	map->n = map->room = map->n_sorted = 0;
 	map->named = map->names_room = 0;
-	map->largest = 0;
 	map->read = 0;
-	map->is_full = false;
+	map->is_full = map->is_within = false;
 }
 
 void jit_map_end(struct jit_map *map)
@@ -55,12 +59,13 @@ static bool keep_name(struct jit_map *map, const char *name, size_t len, uint32_
 
 	if (names)
 		map->names = names;
-	if (!names || map->named > MOST_NAMES)
+	if (!names || map->named > MOST_NAMES || kept > MOST_KEPT)
 		return false;
 	*at = (uint32_t)map->named;
 	memcpy(names + map->named, name, len);
 	names[map->named + len] = '\0';
 	map->named += len + 1;
+	kept += len + 1;
 	return true;
 }
 
@@ -82,8 +87,7 @@ static bool add_code(struct jit_map *map, uint64_t start, uint64_t size, const c
 	if (!keep_name(map, name, len, &code.name))
 		return false;
 	codes[map->n++] = code;
-	if (size > map->largest)
-		map->largest = size;
+	kept += sizeof(code);
 	return true;
 }
 
@@ -115,14 +119,18 @@ static size_t take_piece(struct jit_map *map)
 	if (n <= 0)
 		return 0;
 	piece[n] = '\0';
+	if (map->is_within) { /* its end may be in this piece */
+		end = memchr(piece, '\n', (size_t)n);
+		map->is_within = !end;
+		return end ? (size_t)(end + 1 - piece) : (size_t)n;
+	}
 	while (!map->is_full && (end = memchr(line, '\n', (size_t)(piece + n - line)))) {
 		*end = '\0';
 		map->is_full = !take_line(map, line, (size_t)(end - line));
 		line = end + 1;
 	}
-	if (line == piece && n == PIECE)
-		line += n;
-	return (size_t)(line - piece);
+	map->is_within = line == piece && n == PIECE;
+	return map->is_within ? (size_t)n : (size_t)(line - piece);
 }
 
 static int by_start(const void *left, const void *right)
@@ -164,6 +172,12 @@ static void read_more(struct jit_map *map)
 		return;
 	array_sort(map->codes, map->n, sizeof(*map->codes), by_start);
 	map->n_sorted = map->n;
+	for (size_t i = 0; i < map->n; i++) {
+		const uint64_t end = map->codes[i].start + map->codes[i].size;
+
+		map->codes[i].reach =
+			i && map->codes[i - 1].reach > end ? map->codes[i - 1].reach : end;
+	}
 }
 
 /* ---- Finding ----------------------------------------------------------------------------------
@@ -216,7 +230,7 @@ static bool consider_sorted(const struct jit_map *map, struct told *told)
 {
 	size_t at = begun_by(map, told->address);
 
-	for (int i = 0; at > 0 && told->address - map->codes[at - 1].start < map->largest; i++) {
+	for (int i = 0; at > 0 && map->codes[at - 1].reach > told->address; i++) {
 		if (i == OVERLAPPING)
 			return false;
 		consider(told, &map->codes[--at]);

@@ -14,6 +14,7 @@
 
 struct jit_code {
 	uint64_t start, size;
+	uint64_t reach;	  /* of those that are sorted: the highest end of all up to this one */
 	uint64_t seen_ns; /* when its line was read: CLOCK_MONOTONIC */
 	uint32_t name;	  /* in names */
 	uint32_t number;  /* the order of lines: later code may be where other code was */
@@ -23,17 +24,17 @@ struct jit_code {
 struct jit_map {
 	int fd; /* if it has one */
 	bool has_fd, is_full;
-	off_t read;	/* up to the begin of a line */
+	bool is_within; /* a line that is too long to be one */
+	off_t read;	/* up to the begin of a line, or within that one */
 	char begin[64]; /* of the file, */
 	size_t n_begin; /* so much of it */
 	struct jit_code *codes;
 	size_t n, room, n_sorted; /* the first are by start */
-	uint64_t largest;	  /* size of those */
 	char *names;
 	size_t named, names_room;
 };
 
-/* Takes the descriptor of a regular file. */
+/* Takes the descriptor of a regular file. All maps together have 256 MiB. */
 void jit_map_begin(struct jit_map *map, int fd);
 /* Returns the name of the code that was at the address at that time; NULL: the map does not say, is
  * too large, or has told of other code there since, perhaps before that time. */

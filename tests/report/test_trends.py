@@ -160,6 +160,26 @@ def test_other_causes_have_a_sentence(key, words):
     assert ("FOR GPU" in text) == (key == "gpu_wait_secs"), text
 
 
+def test_each_cause_of_a_fifth_is_said():
+    """The largest first, of which it says most; and none of less than a fifth."""
+    whole = yaml.safe_load(profile(0.0))
+    whole |= {"total_cpu_time_secs": 2.0, "total_cpu_wait_secs": 4.0, "total_reclaim_secs": 3.0, "total_storage_wait_secs": 1.0}
+    data = yaml.dump(whole, sort_keys=False).encode()
+    text = " ".join(run("report", "--width", "120", "-", stdin=data)[0].decode().split())
+    said = text[text.index("Slow: "):text.index(" THREADS BY") if " THREADS BY" in text else None]
+    assert said.startswith("Slow: 40 % of the time in which threads could have run they waited for a CPU: 4.0 s; "), said
+    assert ". 30 % they freed memory, since there was none left: 3.0 s" in said and "storage" not in said, said
+
+
+def test_one_thread_has_a_cpu():
+    """It shares none with itself."""
+    whole = yaml.safe_load(profile(0.0))
+    secs = whole["total_quantization_time_seconds"]
+    whole |= {"total_cpu_time_secs": secs / 4, "total_cpu_wait_secs": secs * 3 / 4}
+    text = " ".join(run("report", "--width", "120", "-", stdin=yaml.dump(whole, sort_keys=False).encode())[0].decode().split())
+    assert "; 1.0 threads had 0.2 CPUs" in text or "; 1.0 threads had 0.3 CPUs" in text, text
+
+
 def test_a_gpu_is_named_last():
     """If there is another cause as well, that is the one; what a driver spun is no time of computing."""
     whole = yaml.safe_load(profile(0.0))
@@ -193,7 +213,11 @@ QUOTA = {"cpus": 8, "of": "cgroup /job", "quota_secs": 0.2, "period_secs": 0.1, 
     # A quota of more than there is holds nobody up.
     (True, QUOTA | {"cpus": 2, "quota_secs": 0.4}, "16.0 threads shared 2.0 CPUs (it may use 2). Try OMP_NUM_THREADS=2"),
     # Others had the rest: fewer threads would have had less.
-    (True, {"cpus": 8}, "16.0 threads shared 2.0 CPUs (it may use 8)"),
+    (True, {"cpus": 8}, "16.0 threads shared 2.0 CPUs; it may use 8, so other programs probably had the rest"),
+    # The same of a quota, that did not stop it; but it was why if others in its cgroup used it up.
+    (True, QUOTA | {"quota_secs": 0.4, "cgroup_throttled_secs": 0.3},
+     "16.0 threads shared 2.0 CPUs; the quota of cgroup /job is 400 %, so other programs probably had the rest"),
+    (True, QUOTA | {"quota_secs": 0.4}, "16.0 threads shared 2.0 CPUs (quota of cgroup /job: 400 %)"),
     # Of several processes nobody knows which has too many threads.
     (False, {"cpus": 2}, "16.0 threads shared 2.0 CPUs (it may use 2)"),
     (True, None, "16.0 threads shared 2.0 CPUs"),

@@ -125,35 +125,71 @@ static double room_of(const struct recording_cpu_limit *limit)
 									  : (double)limit->cpus;
 }
 
+/* Whether a run had nearly all that it may have. */
+static bool had_it_all(const struct crowd *crowd, double room)
+{
+	return crowd->ran >= 0.8 * room;
+}
+
 /* If the run had nearly all that it may have, fewer threads would have done the same. If it had
  * less, others had the rest. */
 static unsigned int threads_to_try(const struct crowd *crowd, double room)
 {
 	const unsigned int most = room < 1 ? 1 : (unsigned int)room;
 
-	if (!crowd->is_one_process || room <= 0 || crowd->ran < 0.8 * room ||
+	if (!crowd->is_one_process || room <= 0 || !had_it_all(crowd, room) ||
 	    crowd->ready < most + 0.5)
 		return 0;
 	return most;
 }
 
-/* "16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try OMP_NUM_THREADS=2" */
-static void put_crowd(char *out, size_t size, const struct recording_cpu_limit *limit,
-		      const struct crowd *crowd)
+/* Whether the quota is less than the CPUs are. */
+static bool is_quota(const struct recording_cpu_limit *limit)
 {
-	const double room = room_of(limit);
-	const unsigned int threads = threads_to_try(crowd, room);
-	char why[WAITS_TEXT_MAX / 2] = "", try[64] = "";
+	return limit->quota_ns && room_of(limit) < (double)limit->cpus;
+}
 
-	if (limit->quota_ns && room < (double)limit->cpus)
-		snprintf(why, sizeof(why), " (quota of %.100s: %.4g %%)",
-			 limit->of ? limit->of : "its cgroup", 100 * room);
+/* Others of its cgroup may have used a quota up: then the kernel has stopped the cgroup. */
+static bool quota_stopped_it(const struct recording *r)
+{
+	return r->cpu_limit.throttled_ns >= r->totals.duration_ns / A_FIFTH;
+}
+
+/* " (quota of cgroup /job: 200 %)": of what the run had all. If it had less, that was not why it
+ * waited: "; it may use 2, so other programs probably had the rest". */
+static void put_why(char *out, size_t size, const struct recording *r, const struct crowd *crowd)
+{
+	const struct recording_cpu_limit *limit = &r->cpu_limit;
+	const char *of = limit->of ? limit->of : "its cgroup";
+	const double room = room_of(limit);
+	const bool is_why = had_it_all(crowd, room) || (is_quota(limit) && quota_stopped_it(r));
+
+	out[0] = '\0';
+	if (is_why && is_quota(limit))
+		snprintf(out, size, " (quota of %.100s: %.4g %%)", of, 100 * room);
+	else if (is_why && limit->cpus)
+		snprintf(out, size, " (it may use %.0f)", room);
+	else if (is_quota(limit))
+		snprintf(
+			out, size,
+			"; the quota of %.100s is %.4g %%, so other programs probably had the rest",
+			of, 100 * room);
 	else if (limit->cpus)
-		snprintf(why, sizeof(why), " (it may use %.0f)", room);
+		snprintf(out, size, "; it may use %.0f, so other programs probably had the rest",
+			 room);
+}
+
+/* "16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try OMP_NUM_THREADS=2" */
+static void put_crowd(char *out, size_t size, const struct recording *r, const struct crowd *crowd)
+{
+	const unsigned int threads = threads_to_try(crowd, room_of(&r->cpu_limit));
+	char why[WAITS_TEXT_MAX / 4], try[64] = "";
+
+	put_why(why, sizeof(why), r, crowd);
 	if (threads)
 		snprintf(try, sizeof(try), ". Try OMP_NUM_THREADS=%u", threads);
-	snprintf(out, size, "%.1f threads shared %.1f CPUs%s%s", crowd->ready, crowd->ran, why,
-		 try);
+	snprintf(out, size, "%.1f threads %s %.1f CPUs%s%s", crowd->ready,
+		 crowd->ready < 1.5 ? "had" : "shared", crowd->ran, why, try);
 }
 
 /* ---- The sentences ---- */
@@ -182,10 +218,27 @@ static const struct cause *put_share(char *out, size_t size, const struct profil
 	return cause;
 }
 
+/* ". 31 % they freed memory, since there was none left: 2.3 s": each other cause that is much. */
+static void put_others(char *out, size_t size, const struct cause *but,
+		       const struct profile_usage *usage)
+{
+	char time[UNITS_TEXT_MAX];
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < N_CAUSES && len < size; i++)
+		if (&causes[i] != but && is_much(&causes[i], usage))
+			len += (size_t)snprintf(
+				out + len, size - len, ". %.0f %% they %s: %s",
+				100.0 * (double)causes[i].of(usage) / (double)could_run(usage),
+				causes[i].words, units_time_for_people(time, causes[i].of(usage)));
+}
+
 bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r)
 {
 	const struct recording_totals *t = &r->totals;
 	char share[WAITS_TEXT_MAX / 4], shared[WAITS_TEXT_MAX / 4] = "", where[256] = "";
+	char others[WAITS_TEXT_MAX / 4];
 	const struct cause *cause = put_share(share, sizeof(share), &t->usage);
 	const struct recording_phase *phase = cause ? phase_of(cause, r) : NULL;
 	struct crowd crowd;
@@ -196,21 +249,22 @@ bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r)
 		      : crowd_of(&t->usage, t->duration_ns);
 	crowd.is_one_process = phase ? is_of_one(r, phase) : r->n_processes == 1;
 	if (cause->of == for_a_cpu && crowd.ready > 0)
-		put_crowd(shared, sizeof(shared), &r->cpu_limit, &crowd);
+		put_crowd(shared, sizeof(shared), r, &crowd);
 	if (phase)
 		snprintf(where, sizeof(where), ", most of it in %.200s", phase->shown);
-	snprintf(out, WAITS_TEXT_MAX, "%s%s%s%s", share, where,
+	put_others(others, sizeof(others), cause, &t->usage);
+	snprintf(out, WAITS_TEXT_MAX, "%s%s%s%s%s", share, where,
 		 !shared[0] ? ""
 		 : phase    ? ", where "
 			    : "; ",
-		 shared);
+		 shared, others);
 	return true;
 }
 
 bool waits_phase_sentence(char out[WAITS_TEXT_MAX], const struct recording *r,
 			  const struct recording_phase *phase)
 {
-	char share[WAITS_TEXT_MAX / 2], shared[WAITS_TEXT_MAX / 2] = "";
+	char share[WAITS_TEXT_MAX / 4], shared[WAITS_TEXT_MAX / 4] = "", others[WAITS_TEXT_MAX / 4];
 	const struct cause *cause = put_share(share, sizeof(share), &phase->usage);
 	struct crowd crowd = crowd_of(&phase->usage, phase->duration_ns);
 
@@ -218,7 +272,8 @@ bool waits_phase_sentence(char out[WAITS_TEXT_MAX], const struct recording *r,
 		return false;
 	crowd.is_one_process = is_of_one(r, phase);
 	if (cause->of == for_a_cpu && crowd.ready > 0)
-		put_crowd(shared, sizeof(shared), &r->cpu_limit, &crowd);
-	snprintf(out, WAITS_TEXT_MAX, "%s%s%s", share, shared[0] ? "; " : "", shared);
+		put_crowd(shared, sizeof(shared), r, &crowd);
+	put_others(others, sizeof(others), cause, &phase->usage);
+	snprintf(out, WAITS_TEXT_MAX, "%s%s%s%s", share, shared[0] ? "; " : "", shared, others);
 	return true;
 }

@@ -10,8 +10,9 @@ enum { WAITS_TEXT_MAX = 1024 };
 /*
  * "62 % of the time in which threads could have run they waited for a CPU: 8.1 s, most of it in
  * Calibration, where 16.0 threads shared 2.0 CPUs (quota of cgroup /job: 200 %). Try
- * OMP_NUM_THREADS=2": of what most time was lost to. Returns false if that was less than a fifth,
- * or too little to speak of.
+ * OMP_NUM_THREADS=2": of what most time was lost to, and then ". 31 % they freed memory, since
+ * there was none left: 2.3 s" of each other cause that is as much as a fifth. Returns false if
+ * none is, or too little to speak of.
  */
 bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r);
 /* The same of a phase, without its name. */

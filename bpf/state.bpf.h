@@ -174,7 +174,7 @@ static __always_inline u64 timeline_wakeup(u64 now)
 {
 	if (bpf_ringbuf_query(&timeline, BPF_RB_AVAIL_DATA) > 128 << 10)
 		return BPF_RB_FORCE_WAKEUP;
-	if (config.wake_points && now - machine.last_wake_ns > 100000000) {
+	if (machine.wake_points && now - machine.last_wake_ns > 100000000) {
 		machine.last_wake_ns = now;
 		return BPF_RB_FORCE_WAKEUP;
 	}

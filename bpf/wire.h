@@ -588,6 +588,8 @@ struct wire_machine {
 	__u32 loading;	    /* 1: the loader loads programs, and says so: it is slow */
 	__u32 blocks;	    /* blocks of CPUs that were ever in use: see parts.bpf.h */
 	__u64 waited_ns;    /* that programs waited for the search of their new code, in total */
+	__u32 wake_points;  /* 1: points wake the loader now and then, for a live line; it sets it */
+	__u32 reserved;
 };
 
 /* What the loader decides before it loads the programs. */
@@ -598,7 +600,6 @@ struct wire_config {
 	__u32 blocks;		/* of 16 CPUs: see parts.bpf.h */
 	__u32 cpu_groups;	/* of 16 CPUs, an even number */
 	__u32 follow;		/* 1: track descendants, too */
-	__u32 wake_points;	/* 1: points wake the loader now and then, for a live line */
 	__u32 audit;		/* 1: track every process; each tree with checkpoints is a job */
 	__u32 checkpoint_limit; /* checkpoints of a process in a second; 0: no limit */
 	__u32 nested;		/* 1: the loader is in a nested pid namespace: see pids.bpf.h */

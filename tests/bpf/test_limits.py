@@ -98,6 +98,32 @@ def test_warning_in_a_cgroup(out, limited):
     assert json.loads(run_qprof("report", "-f", "json", out).stdout)["closest_to_limit"] == closest
 
 
+@pytest.mark.parametrize("then", ['exec "$@"', '"$@"; exit $?'], ids=["itself", "child"])
+def test_a_shell_enters_the_cgroup(out, limited, then):
+    """Nothing was limited as the run began, and no checkpoint wakes it: what starts in there is followed."""
+    before, path = limited(300 * MIB)
+    enter = before[2].partition("exec")[0]
+    run = run_qprof("-o", out, "--", "bash", "-c", enter + then, "bash", "dd", "if=/dev/zero",
+                    "of=/dev/null", f"bs={280 * MIB}", "count=1")
+    assert run.returncode == 0, run
+    assert any(f"MiB left of 300 MiB (cgroup {path})" in line for line in warnings_of(run.stderr)), run.stderr
+    closest = parse(out)["closest_to_limit"]
+    assert closest["of"] == f"cgroup {path}" and closest["left_mb"] <= 20, closest
+
+
+def test_a_shell_lowers_the_limit(out):
+    """ulimit -v, and then the program, of which only looks can tell: so points wake the run by then."""
+    command = [str(QPROF), "-o", str(out), "--", "bash", "-c", f'ulimit -v {300 << 10}; exec "$@"', "bash", *grows(28, 10, 28)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=CLEAN_ENV) as run:
+        Lines(run.stdout).until("28")
+        said = Lines(run.stderr).until("RLIMIT_AS")
+        run.communicate(b"\n")
+    assert re.search("warning: [0-9.]+ MiB left of 300 MiB \\(RLIMIT_AS\\)", said), said
+    closest = parse(out)["closest_to_limit"]
+    assert closest["of"] == "RLIMIT_AS" and closest["left_mb"] <= 30, closest
+
+
 def test_left_is_what_the_cgroup_has_left(out, limited):
     """Attached from outside: while the program waits, the cgroup says the same."""
     before, path = limited(300 * MIB)

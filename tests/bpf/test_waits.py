@@ -357,6 +357,17 @@ def test_a_quota_is_a_wait_for_a_cpu(script):
     assert f"(quota of {limit['of']}: 20 %)" in slow(run), slow(run)
 
 
+@pytest.mark.parametrize("then", ['exec "$@"', '"$@"; exit $?'], ids=["itself", "child"])
+def test_a_shell_enters_a_cgroup_with_a_quota(profile, then):
+    """As systemd-run does. The program makes no row while the shell is there; the quota is the one it ran under."""
+    with cgroup("cpu", {"cpu.cfs_period_us": 20000, "cpu.cfs_quota_us": 8000}, {"cpu.max": "8000 20000"}) as procs:
+        run = profile("bash", "-c", f"echo $$ > {procs}; {then}", "bash", "bash", "-c",
+                      "for ((i = 0; i < 200000; i++)); do :; done", options=["--as-root"])
+        limit = run.profile["cpu_limit"]
+        assert (limit["of"], limit["quota_secs"]) == (f"cgroup /{procs.parent.name}", 0.008), limit
+        assert limit["cgroup_throttled_periods"] > 0 and limit["cgroup_throttled_secs"] > 0, limit
+
+
 def test_more_threads_than_cpus(profile):
     """Of one process: it could have fewer."""
     run = profile(program("stalls"), "spin", 8, 1000, options=["--waits"])

@@ -15,7 +15,6 @@
 #include "capture/ledger.h"
 #include "capture/limits.h"
 #include "capture/served.h"
-#include "kernel/cpu_limit.h"
 #include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
 #include "kernel/pids.h"
@@ -51,8 +50,7 @@ struct run {
 	struct scope scope;	     /* which is this, if it was asked for */
 	uint64_t parts_due_ns;	     /* the earliest time of the next look at what is charged */
 	struct ledger ledger;	     /* with --files */
-	struct cpu_limit cpu_limit;  /* of the first target */
-	uint64_t cpu_limit_due_ns;
+	struct limits_of_cpus cpus;  /* of the first target */
 
 	bool started;	      /* WIRE_START came through */
 	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
@@ -236,8 +234,7 @@ static int follow_targets(struct run *r)
 	if (memory_cgroup_of(r->targets[0], &r->cgroup))
 		r->capture.info.memory_cgroup = r->cgroup.path;
 	r->capture.info.memory_cgroup_is_own = r->options->scope;
-	r->cpu_limit.pid = r->targets[0];
-	cpu_limit_look(&r->cpu_limit);
+	limits_of_cpus_begin(&r->cpus, r->targets[0]);
 	for (size_t i = 0; i < r->n_targets; i++) {
 		struct wake *wake = &r->exits[i];
 		int err;
@@ -356,25 +353,12 @@ static void look_at_parts(struct run *r, const struct wire_checkpoint *checkpoin
 							      .kernel = parts.kernel});
 }
 
-/* At the end of a phase, and where the program may have moved before it began one. */
-static void look_at_cpu_limit(struct run *r)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	if (now < r->cpu_limit_due_ns)
-		return;
-	cpu_limit_look(&r->cpu_limit);
-	r->cpu_limit_due_ns = now + PARTS_REST * (clock_ns(CLOCK_MONOTONIC) - now);
-	if (r->cpu_limit.quota_ns)
-		profile_throttled(r->profile, r->cpu_limit.throttled_ns);
-}
-
 static void look(struct run *r, const struct wire_checkpoint *checkpoint)
 {
 	ledger_checkpoint(&r->ledger);
 	look_at_parts(r, checkpoint);
 	if (clock_ns(CLOCK_MONOTONIC) < checkpoint->h.time_ns + PARTS_MAX_AGE_NS)
-		look_at_cpu_limit(r);
+		limits_of_cpus_row(&r->cpus, r->profile);
 }
 
 /* After the end of the run only ends count, of processes that it saw, points of curves, and sums.
@@ -396,6 +380,8 @@ static int feed(struct capture *c, const struct wire_header *h)
 		return 0;
 	if (h->kind == WIRE_CHECKPOINT)
 		look(r, (const struct wire_checkpoint *)h);
+	if (h->kind == WIRE_EXEC)
+		limits_of_cpus_program(&r->cpus, h->tgid);
 	err = profile_feed(r->profile, h, &news.step);
 	if (err)
 		return err;
@@ -598,25 +584,12 @@ static void mark_gone(struct capture *c)
 	profile_mark_gone(run_of(c)->profile, is_tracked, c->engine);
 }
 
-static void note_cpu_limit(struct run *r)
-{
-	struct cpu_limit *limit = &r->cpu_limit;
-
-	cpu_limit_look(limit);
-	r->capture.info.cpu_limit = (struct run_cpu_limit){
-		.cpus = limit->cpus,
-		.quota_ns = limit->quota_ns,
-		.period_ns = limit->period_ns,
-		.of = limit->of,
-		.throttled_ns = limit->throttled_ns,
-		.throttled_periods = limit->throttled_periods,
-	};
-}
-
 static int finish(struct capture *c)
 {
-	note_cpu_limit(run_of(c));
-	return profile_finish(run_of(c)->profile, clock_ns(CLOCK_MONOTONIC));
+	struct run *r = run_of(c);
+
+	limits_of_cpus_note(&r->cpus, &c->info.cpu_limit);
+	return profile_finish(r->profile, clock_ns(CLOCK_MONOTONIC));
 }
 
 /* ---- Leave ------------------------------------------------------------------------------------

@@ -104,15 +104,23 @@ static struct crowd crowd_of(const struct profile_usage *usage, uint64_t wall_ns
 	};
 }
 
-/* Whether the process that began the phase had nearly all of it. */
+static bool is_nearly_all(const struct profile_usage *part, const struct profile_usage *all)
+{
+	return (double)(part->cpu_ns + part->cpu_wait_ns) >
+	       0.9 * (double)(all->cpu_ns + all->cpu_wait_ns);
+}
+
+/* Whether the process that began the phase had nearly all of it; or of a run (NULL), any. */
 static bool is_of_one(const struct recording *r, const struct recording_phase *phase)
 {
-	const struct profile_usage *all = &phase->usage, *own = &phase->own_usage;
+	bool found = r->n_processes == 1;
 
-	if (r->n_processes == 1)
-		return true;
-	return phase->knows.own_usage && (double)(own->cpu_ns + own->cpu_wait_ns) >
-						 0.9 * (double)(all->cpu_ns + all->cpu_wait_ns);
+	if (phase)
+		return found || (phase->knows.own_usage &&
+				 is_nearly_all(&phase->own_usage, &phase->usage));
+	for (size_t i = 0; !found && i < r->n_processes; i++)
+		found = is_nearly_all(&r->processes[i].usage, &r->totals.usage);
+	return found;
 }
 
 /* Returns how many CPUs' time there was to have; 0: not known. */
@@ -247,7 +255,7 @@ bool waits_sentence(char out[WAITS_TEXT_MAX], const struct recording *r)
 		return false;
 	crowd = phase ? crowd_of(&phase->usage, phase->duration_ns)
 		      : crowd_of(&t->usage, t->duration_ns);
-	crowd.is_one_process = phase ? is_of_one(r, phase) : r->n_processes == 1;
+	crowd.is_one_process = is_of_one(r, phase);
 	if (cause->of == for_a_cpu && crowd.ready > 0)
 		put_crowd(shared, sizeof(shared), r, &crowd);
 	if (phase)

@@ -167,7 +167,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->bpf->rodata->config.self = e->pids.self;
 	e->bpf->rodata->config.nested = e->pids.nested;
 	e->bpf->rodata->config.follow = config->follow;
-	e->bpf->rodata->config.wake_points = config->wake_points;
+	e->bpf->bss->machine.wake_points = config->wake_points;
 	e->bpf->rodata->config.audit = config->audit;
 	e->bpf->rodata->config.lone_target = config->lone_target;
 	e->bpf->rodata->config.waits = config->waits;
@@ -525,6 +525,11 @@ void engine_searched(struct engine *e, uint32_t slot, uint64_t change)
 void engine_stop_answering(struct engine *e)
 {
 	__atomic_store_n(&e->bpf->bss->machine.leaving, 1, __ATOMIC_RELEASE);
+}
+
+void engine_wake_points(struct engine *e)
+{
+	__atomic_store_n(&e->bpf->bss->machine.wake_points, 1, __ATOMIC_RELAXED);
 }
 
 bool engine_was_deaf(const struct engine *e)

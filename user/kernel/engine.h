@@ -31,7 +31,7 @@ struct engine;
 struct engine_config {
 	unsigned int max_processes;    /* tracked at a time; 0 for the default */
 	bool follow;		       /* track descendants, too */
-	bool wake_points;	       /* see struct wire_config */
+	bool wake_points;	       /* see struct wire_machine */
 	bool count_cost;	       /* have the kernel count: see engine_cost() */
 	bool audit;		       /* track every process, and jobs: see struct wire_tree */
 	bool count_splice;	       /* see struct features_use */
@@ -175,6 +175,8 @@ void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 
 /* The run is over: from now on no process waits for engine_searched(). */
 void engine_stop_answering(struct engine *e);
+/* From now on points wake us. */
+void engine_wake_points(struct engine *e);
 /* Returns true if a process waited in vain, since we did nothing. No process has waited since. */
 bool engine_was_deaf(const struct engine *e);
 /* Say which dynamic linkers have a probe, and so make programs wait. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* How close the run comes to a limit of memory: a warning when it does, and a note for its profile.
- * Looks only when something else has woken the program. */
+ * Looks only when something else has woken the program; points do, if there is a limit below the
+ * machine's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,11 @@ struct headroom_listener {
 	struct headroom headroom;
 	struct growth *growth;
 	uint64_t looked_ns, page_size;
-	uint32_t tgid; /* whose memory moved last */
+	uint32_t tgid; /* whose memory moved last, or who executes a program */
 	bool moved, is_prompt, is_apart;
+	uint32_t first; /* whose cgroups are looked at */
+	bool executes;	/* somebody did, and may have another limit than was known */
+	struct limits_programs programs;
 	bool armed;	   /* the timer runs */
 	struct wake timer; /* if prompt: for points that came too soon after others to wake us */
 };
@@ -75,8 +79,8 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 	struct headroom_listener *h = of(l);
 
 	h->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
-	h->tgid = run_tightest(c, &h->is_apart);
-	h->limits = memory_limits_new(h->tgid);
+	h->tgid = h->first = run_tightest(c, &h->is_apart);
+	h->limits = memory_limits_new(h->first);
 	h->growth = growth_new();
 	if (!h->limits || !h->growth)
 		return error_set(err, "out of memory");
@@ -93,6 +97,11 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 
 	if (news->step)
 		growth_step(own->growth, news->step);
+	if (h->kind == WIRE_EXEC && !own->is_prompt && own->headroom.held_ns &&
+	    limits_may_differ(&own->programs, h->tgid == own->first, h->time_ns)) {
+		own->tgid = h->tgid;
+		own->executes = own->moved = true;
+	}
 	if (!headroom_record(&own->headroom, h, own->page_size))
 		return;
 	own->tgid = h->tgid;
@@ -101,9 +110,16 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 
 static void look(struct headroom_listener *h, uint64_t now_ns)
 {
-	limits_look(&h->headroom, h->limits, h->is_prompt ? h->tgid : 0, h->is_apart);
+	const bool of_process = h->is_prompt || h->executes;
+
+	/* A shell may have moved itself into a cgroup, or lowered a limit of its own. */
+	if (limits_look(&h->headroom, h->limits, of_process ? h->tgid : 0, h->is_apart) &&
+	    h->executes && run_engine(h->capture)) {
+		engine_wake_points(run_engine(h->capture));
+		h->is_prompt = true;
+	}
 	h->looked_ns = now_ns;
-	h->moved = false;
+	h->moved = h->executes = false;
 }
 
 static void batch(struct listener *l)
@@ -116,7 +132,7 @@ static void batch(struct listener *l)
 	if (h->is_prompt && !h->armed)
 		timer_set(h->timer.fd, LOOK_AFTER_NS);
 	h->armed = h->is_prompt;
-	if (now - h->looked_ns >= LOOK_AFTER_NS)
+	if (now - h->looked_ns >= LOOK_AFTER_NS || h->executes)
 		look(h, now);
 	warn(h);
 }

@@ -588,7 +588,7 @@ struct wire_machine {
 	__u32 loading;	    /* 1: the loader loads programs, and says so: it is slow */
 	__u32 blocks;	    /* blocks of CPUs that were ever in use: see parts.bpf.h */
 	__u64 waited_ns;    /* that programs waited for the search of their new code, in total */
-	__u32 wake_points;  /* 1: points wake the loader now and then, for a live line; it sets it */
+	__u32 wake_points; /* 1: points wake the loader now and then, for a live line; it sets it */
 	__u32 reserved;
 };
 

@@ -202,6 +202,31 @@ if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t((1 << 40) + 1)):
     assert in_bytes(end["gpu_refusal"], "asked_mb") == MOST + 1 and end["gpu_refusal"]["held_mb"] == 0, end
 
 
+def test_what_stays_on_a_gpu(unhurried):
+    """4 MiB of each layer; and what is there for a while is a peak, not growth."""
+    program_text = """
+import ctypes, qprof
+cuda = ctypes.CDLL("libcuda.so.1")
+context, at = ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+
+def allocate(mib):
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(mib << 20))
+    return at.value
+
+for layer in range(16):
+    with qprof.scope(f"Layer {layer}"):
+        allocate(4)
+        assert not cuda.cuMemFree_v2(ctypes.c_uint64(allocate(1)))
+"""
+    run = unhurried(PYTHON, "-c", program_text, env={**QPROF_PACKAGE, "LD_LIBRARY_PATH": str(PROGRAMS)})
+    trend, = [trend for trend in run.profile["trends"] if trend["phase"] == "Layer #"]
+    got = {key: trend.get(key) for key in ("repeats", "per_repeat_gpu_mb", "last_gpu_mb", "per_repeat_gpu_peak_mb", "per_repeat_mb")}
+    assert got == {"repeats": 16, "per_repeat_gpu_mb": 4, "last_gpu_mb": 64, "per_repeat_gpu_peak_mb": 4, "per_repeat_mb": None}, trend
+    text = " ".join(run_qprof("report", "--width", "200", run.path).stdout.split())
+    assert "Grows: Layer # (16 repeats): +4.00 MiB of memory on GPUs each, 64.0 MiB after the last" in text, text
+
+
 def test_without_a_gpu(unhurried):
     """No key of a GPU is in the profile of a program that uses none."""
     run = unhurried(program("memory"), "spike", "8", "1")

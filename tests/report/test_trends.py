@@ -108,6 +108,31 @@ def test_swap_and_io_in_words():
     assert {key: trend[key] for key in said[0]} == said[0]
 
 
+def on_a_gpu(devices=1):
+    """Each layer leaves 512 MiB on a GPU of 24 GiB, of which the driver takes 1 GiB, and has 256 MiB more for a while."""
+    whole = yaml.safe_load(profile(0.0, layers=20))
+    start, end = whole["memory_usage"]
+    rows = [{**start, "step": f"Layer {i}", "relative_time_secs": 2.0 * i + 2.0, "gpu_memory_mb": 512.0 * (i + 1)} for i in range(20)]
+    gpus = [{"index": i, "name": "G", "total_mb": 24.0 * 1024} for i in range(devices)]
+    whole |= {"memory_usage": [start, *rows, end], "gpus": gpus, "gpu_driver_share_mb": 1024.0}
+    for i, item in enumerate(whole["phases"]):
+        item |= {"gpu_delta_memory_mb": 512.0, "gpu_peak_memory_mb": 512.0 * (i + 1) + 256.0}
+    return yaml.dump(whole, sort_keys=False).encode()
+
+
+@pytest.mark.parametrize("devices,tail", [(1, "; 24.0 GiB (GPU 0) at about #46"), (2, "")])
+def test_memory_on_a_gpu(devices, tail):
+    """Which of several GPUs will be full nobody knows."""
+    text = " ".join(run("report", "--width", "200", "-", stdin=on_a_gpu(devices))[0].decode().split())
+    sentence = f"Grows: Layer #/# (20 repeats): +512 MiB of memory on GPUs each, 10.0 GiB after the last{tail}"
+    assert sentence in text and (tail or "(GPU" not in text), text
+    trend, = json.loads(run("report", "-f", "json", "-", stdin=on_a_gpu(devices))[0])["trends"]
+    assert (trend["per_repeat_gpu_mb"], trend["last_gpu_mb"], trend["per_repeat_gpu_peak_mb"]) == (512, 10240, 512), trend
+    assert trend.get("gpu_limit_at_repeat") == (46 if tail else None), trend
+    whole = schema()
+    jsonschema.validate([trend], {"$defs": whole["$defs"], **whole["properties"]["trends"]})
+
+
 @pytest.fixture
 def files(tmp_path):
     for name, each in (("flat", 0.0), ("grows", 10.0)):

@@ -287,6 +287,34 @@ static void swap_and_io_of_pairs(void **state)
 	free(found);
 }
 
+/* Memory that stays behind on a GPU, in parts of a block: what there is at last, and the highest.
+ */
+static void memory_of_gpus(void **state)
+{
+	static char names[16][32];
+	struct trend_phase phases[16];
+	struct trend *found;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < 16; i++) {
+		snprintf(names[i], sizeof(names[i]), "blk.%zu.part_%zu", i / 2, i % 2);
+		phases[i] = phase(names[i], 900 * MIB, 0);
+		phases[i].figures[TREND_GPU] = (double)(i / 2 * 512 + i % 2 * 128) * MIB;
+		phases[i].figures[TREND_GPU_PEAK] = (double)(i / 2 * 512 + (1 - i % 2) * 300) * MIB;
+	}
+	find(phases, 16, &found, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(found[0].name, "blk.#");
+	assert_int_equal(found[0].repeats, 8);
+	assert_true(found[0].grows[TREND_GPU] && found[0].grows[TREND_GPU_PEAK]);
+	assert_false(found[0].grows[TREND_MEMORY]);
+	assert_true(found[0].per_repeat[TREND_GPU] == 512 * MIB);
+	assert_true(found[0].last[TREND_GPU] == (7 * 512 + 128) * MIB);
+	assert_true(found[0].last[TREND_GPU_PEAK] == (7 * 512 + 300) * MIB);
+	free(found);
+}
+
 static void nothing_is_found_in_nothing(void **state)
 {
 	struct trend *found;
@@ -331,6 +359,7 @@ int main(void)
 		cmocka_unit_test(tensors_of_a_block_are_one_repeat),
 		cmocka_unit_test(a_block_with_its_tensors_is_one_repeat),
 		cmocka_unit_test(swap_and_io_of_pairs),
+		cmocka_unit_test(memory_of_gpus),
 		cmocka_unit_test(nothing_is_found_in_nothing),
 		cmocka_unit_test(any_name),
 	};

@@ -26,6 +26,14 @@ static const struct field trend_fields[] = {
 	{FIELD(trend, "per_repeat_io_write_mb", io_write, FIELD_BYTES)},
 	{FIELD(trend, "per_repeat_io_read_mb", io_read, FIELD_BYTES), .since = 2},
 	{FIELD(trend, "per_repeat_disk_write_mb", disk_write, FIELD_BYTES), .since = 2},
+	{FIELD(trend, "per_repeat_gpu_mb", gpu, FIELD_BYTES), .since = 4,
+	 .means = "how much more the run has allocated on GPUs at the end of each"},
+	{FIELD(trend, "last_gpu_mb", last_gpu, FIELD_BYTES), .since = 4,
+	 .means = "at the end of the last"},
+	{FIELD(trend, "per_repeat_gpu_peak_mb", gpu_peak, FIELD_BYTES), .since = 4},
+	{FIELD(trend, "gpu_limit_at_repeat", gpu_full_at, FIELD_COUNT), .since = 4,
+	 .means = "the repeat at about which the memory of the only GPU of the run is full, if it "
+		  "goes on"},
 };
 const struct record record_trend = RECORD(trend, "a trend", trend_fields, NULL);
 

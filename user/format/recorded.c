@@ -425,13 +425,24 @@ static int record_deaths(struct recording *r, const struct profile *p)
 	return 0;
 }
 
-int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
+/* The only GPU that the run can see, if that is so. */
+static uint64_t room_of_gpu(const struct run_gpus *gpus)
+{
+	return gpus && gpus->n == 1 ? since(gpus->driver_share, gpus->list[0].total) : 0;
+}
+
+int recorded_trends(const struct profile *p, const struct run_info *info, struct arena *arena,
 		    struct recording_trend **list, size_t *n)
 {
 	size_t n_found;
 	const struct trend *found = profile_trends(p, &n_found);
 
-	return trending_record(found, n_found, memory_limit, arena, list, n);
+	const struct trending_limits limits = {
+		.memory = info->memory_limit,
+		.gpu = room_of_gpu(info->gpus),
+	};
+
+	return trending_record(found, n_found, &limits, arena, list, n);
 }
 
 struct recording_closest recorded_closest(const struct profile *p, const struct run_info *info)
@@ -486,5 +497,5 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 	r->run.memory_limit_of = (char *)info->memory_limit_of;
 	r->run.memory_cgroup_is_own = info->memory_cgroup_is_own;
 	r->run.backends.oom_kills = (char *)info->backend_oom_kills;
-	return recorded_trends(p, info->memory_limit, r->arena, &r->trends, &r->n_trends);
+	return recorded_trends(p, info, r->arena, &r->trends, &r->n_trends);
 }

@@ -38,7 +38,7 @@ int recorded_profile(struct recording *r, const struct profile *p, const struct 
 
 /* Finds what grows from one repeat of a phase to the next; the list and its texts are the arena's.
  * Returns 0 or -ENOMEM. */
-int recorded_trends(const struct profile *p, uint64_t memory_limit, struct arena *arena,
+int recorded_trends(const struct profile *p, const struct run_info *info, struct arena *arena,
 		    struct recording_trend **list, size_t *n);
 /* Whose `has` is 0 if it is not known. */
 struct recording_closest recorded_closest(const struct profile *p, const struct run_info *info);

@@ -218,9 +218,10 @@ struct recording_trend {
 	uint64_t swap, peak, ns;    /* growth of each */
 	uint64_t io_read, io_write, disk_read, disk_write;
 	uint64_t full_at; /* the repeat at which memory reaches the run's limit, if it goes on */
+	uint64_t gpu, last_gpu, gpu_peak; /* memory on GPUs, as rss; growth of the peak of each */
+	uint64_t gpu_full_at;
 };
 
-/* When the least was left of a limit of memory. */
 /* What the run could have of CPUs: 0 and NULL is not said. */
 struct recording_cpu_limit {
 	uint64_t has;
@@ -230,6 +231,7 @@ struct recording_cpu_limit {
 	uint64_t throttled_ns, throttled_periods;
 };
 
+/* When the least was left of a limit of memory. */
 struct recording_closest {
 	uint64_t has;
 	char *phase; /* NULL: none */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/units.h"
 #include "format/fields.h"
 #include "model/trends.h"
@@ -19,23 +20,23 @@ static uint64_t rounded(double value)
 }
 
 /*
- * Within a repeat there is more than at its end: as much as its peak is higher. Returns the repeat
- * that would reach the limit; 0: none that anybody would live to see.
+ * within: in a repeat there is more than at its end, as much as its peak is higher. Returns the
+ * repeat that would reach the limit; 0: none that anybody would live to see.
  */
-static uint64_t full_at(const struct trend *trend, uint64_t limit)
+static uint64_t full_at(const struct trend *trend, enum trend_figure what, double within,
+			uint64_t limit)
 {
 	static const double MOST = 1e6;
-	const double within = trend->last[TREND_PEAK] - trend->last[TREND_MEMORY];
-	const double left = (double)limit - trend->last[TREND_NEEDS] - (within > 0 ? within : 0);
-	const double more = ceil(left / trend->per_repeat[TREND_NEEDS]);
+	const double left = (double)limit - trend->last[what] - (within > 0 ? within : 0);
+	const double more = ceil(left / trend->per_repeat[what]);
 
-	if (!limit || !trend->grows[TREND_NEEDS] || more > MOST)
+	if (!limit || !trend->grows[what] || more > MOST)
 		return 0;
 	return trend->repeats + (more > 0 ? (uint64_t)more : 0);
 }
 
-static int record(const struct trend *trend, uint64_t limit, struct arena *arena,
-		  struct recording_trend *to)
+static int record(const struct trend *trend, const struct trending_limits *limits,
+		  struct arena *arena, struct recording_trend *to)
 {
 	static const char *const keys[TREND_FIGURES] = {
 		[TREND_MEMORY] = "per_repeat_mb",
@@ -47,6 +48,8 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 		[TREND_WRITTEN] = "per_repeat_io_write_mb",
 		[TREND_STORAGE_READ] = "per_repeat_disk_read_mb",
 		[TREND_STORAGE_WRITTEN] = "per_repeat_disk_write_mb",
+		[TREND_GPU] = "per_repeat_gpu_mb",
+		[TREND_GPU_PEAK] = "per_repeat_gpu_peak_mb",
 	};
 
 	*to = (struct recording_trend){
@@ -57,7 +60,9 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 		.rss = rounded(trend->per_repeat[TREND_MEMORY]),
 		.needs = rounded(trend->per_repeat[TREND_NEEDS]),
 		.last_needs = rounded(trend->last[TREND_NEEDS]),
-		.full_at = full_at(trend, limit),
+		.full_at = full_at(trend, TREND_NEEDS,
+				   trend->last[TREND_PEAK] - trend->last[TREND_MEMORY],
+				   limits->memory),
 		.peak = rounded(trend->per_repeat[TREND_PEAK]),
 		.ns = rounded(trend->per_repeat[TREND_TIME]),
 		.swap = rounded(trend->per_repeat[TREND_SWAP]),
@@ -65,22 +70,30 @@ static int record(const struct trend *trend, uint64_t limit, struct arena *arena
 		.io_write = rounded(trend->per_repeat[TREND_WRITTEN]),
 		.disk_read = rounded(trend->per_repeat[TREND_STORAGE_READ]),
 		.disk_write = rounded(trend->per_repeat[TREND_STORAGE_WRITTEN]),
+		.gpu = rounded(trend->per_repeat[TREND_GPU]),
+		.last_gpu = rounded(trend->last[TREND_GPU]),
+		.gpu_peak = rounded(trend->per_repeat[TREND_GPU_PEAK]),
+		.gpu_full_at =
+			full_at(trend, TREND_GPU,
+				trend->last[TREND_GPU_PEAK] - trend->last[TREND_GPU], limits->gpu),
 	};
 	for (size_t i = 0; i < TREND_FIGURES; i++)
 		field_put(&record_trend, to, keys[i], trend->grows[i]);
 	field_put(&record_trend, to, "limit_at_repeat", to->full_at);
+	field_put(&record_trend, to, "last_gpu_mb", trend->grows[TREND_GPU]);
+	field_put(&record_trend, to, "gpu_limit_at_repeat", to->gpu_full_at);
 	field_put(&record_trend, to, "last_needs_mb", !isnan(trend->last[TREND_NEEDS]));
 	return to->phase ? 0 : -ENOMEM;
 }
 
-int trending_record(const struct trend *found, size_t n_found, uint64_t memory_limit,
+int trending_record(const struct trend *found, size_t n_found, const struct trending_limits *limits,
 		    struct arena *arena, struct recording_trend **list, size_t *n)
 {
 	*list = NULL;
 	for (*n = 0; *n < n_found; ++*n) {
 		struct recording_trend *grown = arena_grow(arena, *list, *n, sizeof(*grown));
 
-		if (!grown || record(&found[*n], memory_limit, arena, &grown[*n]))
+		if (!grown || record(&found[*n], limits, arena, &grown[*n]))
 			return -ENOMEM;
 		*list = grown;
 	}
@@ -106,10 +119,27 @@ static const struct recording_point *point_at(const struct recording *r, uint64_
 	return from && !r->derived.points ? &r->points[from - 1] : NULL;
 }
 
+/* Returns what the run had on GPUs then, by its rows: there is one where a phase ends. */
+static uint64_t gpu_at(const struct recording *r, uint64_t time_ns)
+{
+	size_t from = 0, to = r->n_steps;
+
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+
+		if (r->steps[middle].rel_ns <= time_ns)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from ? r->steps[from - 1].gpu : 0;
+}
+
 static int add_phase(struct trends *trends, const struct recording *r,
 		     const struct recording_phase *phase)
 {
-	const struct recording_point *at = point_at(r, phase->start_ns + phase->duration_ns);
+	const uint64_t end_ns = phase->start_ns + phase->duration_ns;
+	const struct recording_point *at = point_at(r, end_ns);
 	struct trend_phase repeat = {
 		.name = phase->name,
 		.is_pair = phase->kind == PROFILE_PHASE_PAIR,
@@ -117,6 +147,8 @@ static int add_phase(struct trends *trends, const struct recording *r,
 			    [TREND_NEEDS] = at ? (double)(at->anon + at->shmem + at->swap) : NAN,
 			    [TREND_SWAP] = at ? (double)at->swap : NAN,
 			    [TREND_PEAK] = (double)phase->peak_rss,
+			    [TREND_GPU] = (double)gpu_at(r, end_ns),
+			    [TREND_GPU_PEAK] = (double)phase->peak_gpu,
 			    [TREND_TIME] = (double)phase->duration_ns},
 	};
 
@@ -124,8 +156,19 @@ static int add_phase(struct trends *trends, const struct recording *r,
 	return phase->closed ? trends_add(trends, &repeat) : 0;
 }
 
+/* The only GPU that the run could see, if that is so. */
+static const struct recording_gpu *only_gpu(const struct recording *r)
+{
+	return r->n_gpus == 1 && r->gpus[0].total ? &r->gpus[0] : NULL;
+}
+
 int recording_find_trends(struct recording *r)
 {
+	const struct recording_gpu *gpu = only_gpu(r);
+	const struct trending_limits limits = {
+		.memory = r->run.memory_limit,
+		.gpu = gpu ? since(r->totals.driver_share, gpu->total) : 0,
+	};
 	struct trends trends = {0};
 	struct trend *found = NULL;
 	size_t n_found = 0;
@@ -136,8 +179,7 @@ int recording_find_trends(struct recording *r)
 	if (!err)
 		err = trends_find(&trends, &found, &n_found);
 	if (!err)
-		err = trending_record(found, n_found, r->run.memory_limit, r->arena, &r->trends,
-				      &r->n_trends);
+		err = trending_record(found, n_found, &limits, r->arena, &r->trends, &r->n_trends);
 	free(found);
 	trends_free(&trends);
 	field_put(&record_recording, r, "trends", r->n_trends);
@@ -179,16 +221,37 @@ bool trending_knows_needs(const struct recording_trend *trend)
 }
 
 /* Only if it is near: within ten times as many repeats as there were. */
-static void say_limit(struct sentence *s, const struct recording *r,
-		      const struct recording_trend *trend)
+static bool is_near(const struct recording_trend *trend, uint64_t at)
 {
+	return at && at <= 10 * trend->repeats;
+}
+
+static void say_limits(struct sentence *s, const struct recording *r,
+		       const struct recording_trend *trend)
+{
+	const struct recording_gpu *gpu = only_gpu(r);
 	char limit[UNITS_TEXT_MAX];
 
-	if (!trend->full_at || trend->full_at > 10 * trend->repeats || !r->run.memory_limit_of)
-		return;
-	say(s, "; %s (%.200s) at about #%" PRIu64,
-	    units_bytes_for_people(limit, r->run.memory_limit), r->run.memory_limit_of,
-	    trend->full_at);
+	if (is_near(trend, trend->full_at) && r->run.memory_limit_of)
+		say(s, "; %s (%.200s) at about #%" PRIu64,
+		    units_bytes_for_people(limit, r->run.memory_limit), r->run.memory_limit_of,
+		    trend->full_at);
+	if (is_near(trend, trend->gpu_full_at) && gpu)
+		say(s, "; %s (GPU %" PRIu32 ") at about #%" PRIu64,
+		    units_bytes_for_people(limit, gpu->total), gpu->index, trend->gpu_full_at);
+}
+
+static void say_gpu(struct sentence *s, const struct recording_trend *trend)
+{
+	char text[UNITS_TEXT_MAX], last[UNITS_TEXT_MAX];
+
+	if (trend->gpu) {
+		say_growth(s, units_bytes_for_people(text, trend->gpu), " of memory on GPUs");
+		say(s, ", %s after the last", units_bytes_for_people(last, trend->last_gpu));
+	} else if (trend->gpu_peak) {
+		say_growth(s, units_bytes_for_people(text, trend->gpu_peak),
+			   " of peak memory on GPUs");
+	}
 }
 
 static void say_io(struct sentence *s, const struct recording_trend *trend)
@@ -227,9 +290,10 @@ char *trending_sentence(char out[TRENDING_TEXT_MAX], const struct recording *r,
 	} else if (trend->peak) {
 		say_growth(&s, units_bytes_for_people(text, trend->peak), " of peak memory");
 	}
+	say_gpu(&s, trend);
 	if (trend->ns)
 		say_growth(&s, units_time_for_people(text, trend->ns), " of time");
 	say_io(&s, trend);
-	say_limit(&s, r, trend);
+	say_limits(&s, r, trend);
 	return out;
 }

@@ -7,11 +7,16 @@
 #include "format/recording.h"
 #include "model/trends.h"
 
+/* What a run may have, in bytes; 0: not known. */
+struct trending_limits {
+	uint64_t memory;
+	uint64_t gpu; /* of its only GPU, less what the driver keeps for the run */
+};
+
 /*
- * Writes what was found. memory_limit: of the run, in bytes; 0: not known. The list and its texts
- * are the arena's. Returns 0 or -ENOMEM.
+ * Writes what was found. The list and its texts are the arena's. Returns 0 or -ENOMEM.
  */
-int trending_record(const struct trend *found, size_t n_found, uint64_t memory_limit,
+int trending_record(const struct trend *found, size_t n_found, const struct trending_limits *limits,
 		    struct arena *arena, struct recording_trend **list, size_t *n);
 
 /* Fills in r->trends from its phases and points. Returns 0 or -ENOMEM. */

@@ -116,8 +116,8 @@ static bool is_of_one(const struct recording *r, const struct recording_phase *p
 	bool found = r->n_processes == 1;
 
 	if (phase)
-		return found || (phase->knows.own_usage &&
-				 is_nearly_all(&phase->own_usage, &phase->usage));
+		return found ||
+		       (phase->knows.own_usage && is_nearly_all(&phase->own_usage, &phase->usage));
 	for (size_t i = 0; !found && i < r->n_processes; i++)
 		found = is_nearly_all(&r->processes[i].usage, &r->totals.usage);
 	return found;

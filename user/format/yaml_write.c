@@ -217,13 +217,13 @@ static void put_spaces(struct emit *e, const struct profile *p)
 }
 
 /* Readers find them by themselves if there was no memory for them. */
-static void put_trends(struct emit *e, const struct profile *p, uint64_t memory_limit)
+static void put_trends(struct emit *e, const struct profile *p, const struct run_info *info)
 {
 	struct arena *arena = arena_new();
 	struct recording_trend *trends;
 	size_t n;
 
-	if (arena && !recorded_trends(p, memory_limit, arena, &trends, &n)) {
+	if (arena && !recorded_trends(p, info, arena, &trends, &n)) {
 		emit_plain(e, "trends");
 		emit_list(e, n ? EMIT_BLOCK : EMIT_FLOW);
 		for (size_t i = 0; i < n; i++)
@@ -472,7 +472,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_files(e, p);
 	put_spaces(e, p);
 	yaml_phases(e, p);
-	put_trends(e, p, y->info->memory_limit);
+	put_trends(e, p, y->info);
 	put_deaths(e, p);
 	yaml_stacks(e, p, y->info->stacks);
 	put_processes(e, p);

@@ -631,6 +631,8 @@ static int find_trends(struct profile *p)
 				    [TREND_NEEDS] = (double)phase->end_needs,
 				    [TREND_SWAP] = (double)phase->end_swap,
 				    [TREND_PEAK] = (double)phase->peak_rss,
+				    [TREND_GPU] = (double)phase->end_gpu,
+				    [TREND_GPU_PEAK] = (double)phase->peak_gpu,
 				    [TREND_TIME] = (double)(phase->end_ns - phase->start_ns)},
 		};
 

@@ -33,6 +33,8 @@ static const struct {
 	[TREND_WRITTEN] = {16 << 20, 0.5},
 	[TREND_STORAGE_READ] = {16 << 20, 0.5},
 	[TREND_STORAGE_WRITTEN] = {16 << 20, 0.5},
+	[TREND_GPU] = {4 << 20, 0.02},
+	[TREND_GPU_PEAK] = {4 << 20, 0.02},
 };
 
 /* ---- A series ---- */
@@ -254,9 +256,9 @@ static void extend_repeat(struct trend_group *group, const double figures[TREND_
 	double *last = group->figures + (group->n - 1) * TREND_FIGURES;
 
 	for (size_t i = 0; i < TREND_FIGURES; i++) {
-		if (i == TREND_MEMORY || i == TREND_NEEDS || i == TREND_SWAP)
+		if (i == TREND_MEMORY || i == TREND_NEEDS || i == TREND_SWAP || i == TREND_GPU)
 			last[i] = figures[i];
-		else if (i == TREND_PEAK)
+		else if (i == TREND_PEAK || i == TREND_GPU_PEAK)
 			last[i] = fmax(last[i], figures[i]);
 		else
 			last[i] += figures[i];
@@ -353,10 +355,10 @@ static bool look(const struct trend_group *group, double *values, struct trend *
 	return any;
 }
 
-/* Growth of memory over all repeats. */
+/* Growth of memory over all repeats, of the host or of GPUs. */
 static double memory_of(const struct trend *t)
 {
-	return t->per_repeat[TREND_MEMORY] * (double)t->repeats;
+	return fmax(t->per_repeat[TREND_MEMORY], t->per_repeat[TREND_GPU]) * (double)t->repeats;
 }
 
 static int by_memory(const void *a, const void *b)

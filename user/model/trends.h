@@ -36,6 +36,8 @@ enum trend_figure {
 	TREND_WRITTEN,
 	TREND_STORAGE_READ, /* bytes */
 	TREND_STORAGE_WRITTEN,
+	TREND_GPU,	/* what the tree has allocated on GPUs at its end, bytes */
+	TREND_GPU_PEAK, /* in it */
 	TREND_FIGURES,
 };
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import BUILD, CLEAN_ENV, DEADLINE, MIB, PROGRAMS, PYTHON, QPROF_PACKAGE, profile_command, \
-    run_qprof, step_names
+from harness import BUILD, CLEAN_ENV, DEADLINE, MIB, PROGRAMS, PYTHON, QPROF_PACKAGE, parse, \
+    profile_command, run_qprof, step_names
 
 UUIDS = ("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-0fb1a4ae-aaaa-bbbb-cccc-0123456789ab")
 
@@ -121,6 +121,48 @@ def test_share_of_the_driver(tmp_path, out, unhurried):
     assert run.profile["gpu_driver_share_mb"] == 50, run.profile["gpus"]
     text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
     assert "peak 123 MiB; the driver itself took 50.0 MiB" in text, text
+
+
+# Of 1 GiB others have 100 MiB and the driver 50: says so until a look has told. Then 800 MiB for a moment.
+SPIKE = SHARE.partition("say(40 << 20)")[0].replace("{24 << 30} {900 << 20}", "{1 << 30} {used}").replace(
+    "def say(own)", "def say(used, own)") + """
+say(150 << 20, 50 << 20)
+cuda = ctypes.CDLL("libcuda.so.1")
+context, at = ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+
+def mark():
+    before, end = told(), time.monotonic() + 60
+    while told() < before + 2 and time.monotonic() < end:
+        qprof.mark("quiet")
+        time.sleep(0.02)
+
+mark()
+with qprof.scope("Spike"):
+    size = int(os.environ["SPIKE_MIB"]) << 20
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size)) and not cuda.cuMemFree_v2(at)
+say(1000 << 20, 10 << 20)
+mark()
+"""
+
+
+@pytest.mark.parametrize("mib", [800, 60])
+def test_how_close_to_the_limit(tmp_path, out, mib):
+    """By the run's own calls between two looks. What others fill, while it has nothing there, is not its own."""
+    state = tmp_path / "state"
+    run = run_qprof("-o", out, "--as-root", "--", PYTHON, "-c", SPIKE, state, out, UUIDS[0], env={
+        **QPROF_PACKAGE, "LD_LIBRARY_PATH": f"{PROGRAMS}:{PROGRAMS / 'standin_nvml'}", "QPROF_STANDIN_NVML": str(state),
+        "SPIKE_MIB": str(mib)})
+    assert run.returncode == 0, run
+    closest, said = parse(out)["closest_to_limit"], " ".join(run.stderr.split())
+    if mib == 60:
+        assert closest["of"] != "GPU 0" and "GPU 0)" not in said, (closest, said)
+        return
+    assert (closest["of"], closest["left_mb"], closest["limit_mb"], closest.get("phase")) == ("GPU 0", 74, 1024, "Spike"), closest
+    assert "warning: 74.0 MiB left of 1.00 GiB (GPU 0), in Spike" in said, said
+    assert "closest to its limit in Spike: 74.0 MiB left of 1.00 GiB (GPU 0)" in said, said
+    text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
+    assert "Closest to its limit in Spike: 74.0 MiB left of 1.00 GiB (GPU 0)" in text, text
 
 
 def test_devices_as_the_program_counts(standin):

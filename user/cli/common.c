@@ -47,7 +47,8 @@ const struct command_option common_options[] = {
 	 OPT_FLAG, INTO(struct common_options, capture.engine.count_splice)},
 	{0, "warn-at", "LIMIT",
 	 "Warn when so much of a memory limit is in use (90%, the default) or so little of it left "
-	 "(2G), of a cgroup, RLIMIT_AS, RLIMIT_DATA or the machine; given, at once; or none",
+	 "(2G), of a cgroup, RLIMIT_AS, RLIMIT_DATA, the machine or, in a run, a GPU; given, at "
+	 "once; or none",
 	 OPT_OWN, .at = 0, .size = sizeof(struct common_options), .parse = parse_warn_at,
 	 .wrong = "say a share in use such as 90%, an amount left such as 2G, or none"},
 	{'v', "verbose", NULL, "Say what is done, and what libbpf says", OPT_SET,

@@ -116,15 +116,15 @@ static int make_listeners(struct run_command *command)
 	struct listener *profile = profile_listener_new(command->common.output);
 	const bool is_prompt = command->common.warns_promptly || is_limited(command);
 	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
-	struct listener *gpu = gpu_listener_new();
+	struct listener *gpu = headroom ? gpu_listener_new(headroom) : NULL;
 	const unsigned int samples = command->common.capture.engine.stacks;
 	struct listener *stacks = samples ? stack_listener_new(samples) : NULL;
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
 
-	listener_append(listeners, headroom);
 	listener_append(listeners, gpu);
+	listener_append(listeners, headroom);
 	listener_append(listeners, stacks);
 	listener_append(listeners, profile);
 	command->common.capture.engine.wake_points = is_prompt;

@@ -33,8 +33,9 @@ struct run_gpu {
 	uint64_t total;
 	uint64_t looks; /* that said what is in use, by everybody: */
 	uint64_t first_used, peak_used, last_used;
-	uint64_t peak_ns;	 /* CLOCK_MONOTONIC */
-	uint64_t tree_peak_used; /* the most that it counted for processes of the run */
+	uint64_t peak_ns;		  /* CLOCK_MONOTONIC */
+	uint64_t tree_peak_used;	  /* the most that it counted for processes of the run */
+	uint64_t last_ns, tree_last_used; /* of the last look that said so: when, and the same */
 };
 
 struct stacks;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/amounts.h"
 #include "capture/run.h"
 #include "kernel/engine.h"
 #include "kernel/gpu_helper.h"
@@ -18,6 +19,7 @@ enum { LAST_LOOK_MS = 300 }; /* at the end no program waits for us */
 struct gpu_listener {
 	struct listener listener; /* first */
 	struct capture *capture;
+	struct listener *headroom; /* is told what is left */
 	struct gpu_helper helper;
 	struct wake answer;
 	bool asks;    /* the child is there */
@@ -88,15 +90,45 @@ static bool was_attached(const struct gpu_listener *g)
 	return n;
 }
 
-static void compare(struct gpu_listener *g)
+/* *held: by the run, throughout the look. Returns false if that is not known. */
+static bool compare(struct gpu_listener *g, uint64_t *held)
 {
 	const struct engine *engine = run_engine(g->capture);
 	const struct gpu_owners owners = {is_there, is_ours, has_ended, g};
 	struct wire_gpu_sums after;
 
-	if (engine && engine_gpu_sums(engine, &after) && after.changes == g->before.changes &&
-	    after.at[WIRE_GPU_ALL].held == g->before.at[WIRE_GPU_ALL].held && !was_attached(g))
-		gpu_view_compare(&g->view, &g->look, after.at[WIRE_GPU_ALL].held, &owners);
+	if (!engine || !engine_gpu_sums(engine, &after) || after.changes != g->before.changes ||
+	    after.at[WIRE_GPU_ALL].held != g->before.at[WIRE_GPU_ALL].held || was_attached(g))
+		return false;
+	*held = after.at[WIRE_GPU_ALL].held;
+	gpu_view_compare(&g->view, &g->look, *held, &owners);
+	return true;
+}
+
+static void tell_headroom(struct gpu_listener *g, bool knows_held, uint64_t held)
+{
+	const struct run_gpus *gpus = &g->view.gpus;
+
+	for (size_t i = 0; i < gpus->n; i++) {
+		const struct run_gpu *gpu = &gpus->list[i];
+		const bool knows_others = knows_held && gpus->n == 1;
+
+		if (gpu->last_ns == g->look.time_ns && gpu->total)
+			headroom_listener_gpu(
+				g->headroom,
+				&(struct headroom_gpu){
+					.place = (unsigned int)i,
+					.index = gpu->index,
+					.total = gpu->total,
+					.used = gpu->last_used,
+					.held = knows_others && held > gpu->tree_last_used
+							? held
+							: gpu->tree_last_used,
+					.time_ns = gpu->last_ns,
+					.knows_others = knows_others,
+					.others = since(held, gpu->last_used),
+				});
+	}
 }
 
 static void ask(struct gpu_listener *g)
@@ -123,7 +155,8 @@ static void ask(struct gpu_listener *g)
 static void take(struct gpu_listener *g)
 {
 	char why[2 * GPU_WHY_MAX + 64];
-	uint64_t asked_ns;
+	uint64_t asked_ns, held = 0;
+	bool knows_held;
 	const int got = gpu_helper_take(&g->helper, &g->look, &asked_ns, clock_ns(CLOCK_MONOTONIC));
 
 	if (got < 0)
@@ -132,7 +165,8 @@ static void take(struct gpu_listener *g)
 		return;
 	g->view.gpus.is_awaited = g->helper.asked;
 	gpu_view_take(&g->view, &g->look, asked_ns, is_ours, g);
-	compare(g);
+	knows_held = compare(g, &held);
+	tell_headroom(g, knows_held, held);
 	if (g->look.uses_were_cut)
 		capture_warn(
 			g->capture, "what GPUs have in use",
@@ -206,7 +240,7 @@ static void close_listener(struct listener *l)
 	free(l);
 }
 
-struct listener *gpu_listener_new(void)
+struct listener *gpu_listener_new(struct listener *headroom)
 {
 	struct gpu_listener *g = calloc(1, sizeof(*g));
 
@@ -217,5 +251,6 @@ struct listener *gpu_listener_new(void)
 					.batch = batch,
 					.finish = finish,
 					.close = close_listener};
+	g->headroom = headroom;
 	return &g->listener;
 }

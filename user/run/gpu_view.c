@@ -74,6 +74,8 @@ static void take_device(struct run_gpu *gpu, uint64_t used, uint64_t tree_used, 
 		gpu->peak_ns = time_ns;
 	}
 	gpu->last_used = used;
+	gpu->last_ns = time_ns;
+	gpu->tree_last_used = tree_used;
 	if (tree_used > gpu->tree_peak_used)
 		gpu->tree_peak_used = tree_used;
 }

@@ -3,10 +3,13 @@
  * Looks only when something else has woken the program; points do, if there is a limit below the
  * machine's. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/amounts.h"
 #include "base/log.h"
 #include "capture/limits.h"
 #include "capture/run.h"
@@ -20,7 +23,8 @@ struct headroom_listener {
 	struct capture *capture;
 	const struct headroom_warning *at;
 	struct memory_limits *limits;
-	struct headroom headroom;
+	struct headroom headroom, gpus;
+	struct headroom_gpu only; /* of which others is known; its total is 0: there is none */
 	struct growth *growth;
 	uint64_t looked_ns, page_size;
 	uint32_t tgid; /* whose memory moved last, or who executes a program */
@@ -37,9 +41,23 @@ static struct headroom_listener *of(struct listener *l)
 	return (struct headroom_listener *)l;
 }
 
-const struct headroom *headroom_listener_get(const struct listener *l)
+/* Of what is to be had on the host and on a GPU, not the bytes are compared, but the parts. */
+static bool is_nearer(uint64_t left, uint64_t limit, uint64_t than_left, uint64_t than_limit)
 {
-	return &((const struct headroom_listener *)l)->headroom;
+	return (double)left / (double)limit < (double)than_left / (double)than_limit;
+}
+
+const struct headroom_limit *headroom_listener_now(const struct listener *l, uint64_t *left)
+{
+	const struct headroom_listener *h = (const struct headroom_listener *)l;
+	const struct headroom_limit *limit = headroom_now(&h->headroom, left), *gpu;
+	uint64_t gpu_left;
+
+	gpu = headroom_now(&h->gpus, &gpu_left);
+	if (!gpu || (limit && !is_nearer(gpu_left, gpu->now.limit, *left, limit->now.limit)))
+		return limit;
+	*left = gpu_left;
+	return gpu;
 }
 
 bool headroom_listener_end(const struct listener *l, struct growth_end *end)
@@ -53,16 +71,68 @@ bool headroom_listener_end(const struct listener *l, struct growth_end *end)
 	       growth_ends(h->growth, left, h->headroom.held, end);
 }
 
-static void warn(struct headroom_listener *h)
+/* ---- GPUs --------------------------------------------------------------------------------------
+ */
+
+/* A GPU that others fill, while the run holds less there than is left, is none of its business. */
+static void note_gpu(struct headroom_listener *h, const struct headroom_gpu *gpu, uint64_t used,
+		     uint64_t peak, uint64_t held, uint64_t time_ns)
+{
+	const uint64_t least = since(peak, gpu->total);
+	char of[32];
+
+	if (gpu->place >= HEADROOM_LIMITS)
+		return;
+	snprintf(of, sizeof(of), "GPU %" PRIu32, gpu->index);
+	headroom_look(&h->gpus, time_ns,
+		      &(struct headroom_look){.index = gpu->place,
+					      .of = of,
+					      .limit = gpu->total,
+					      .left = since(used, gpu->total),
+					      .least = held >= least ? least : UINT64_MAX,
+					      .of_process = true,
+					      .time_ns = time_ns});
+}
+
+void headroom_listener_gpu(struct listener *headroom, const struct headroom_gpu *gpu)
+{
+	struct headroom_listener *h = of(headroom);
+
+	note_gpu(h, gpu, gpu->used, gpu->used, gpu->held, gpu->time_ns);
+	if (gpu->knows_others)
+		h->only = *gpu;
+}
+
+/* Between two looks the run's own calls tell: the most since the row before. */
+static void note_step(struct headroom_listener *h, const struct profile_checkpoint *step)
+{
+	const struct profile_memory *memory = &step->tree;
+
+	if (h->only.total && memory->has_gpu)
+		note_gpu(h, &h->only, h->only.others + memory->gpu,
+			 h->only.others + memory->gpu_step_peak, memory->gpu_step_peak,
+			 step->time_ns - 1);
+}
+
+/* ---- Warnings ----------------------------------------------------------------------------------
+ */
+
+static void warn_of(struct headroom_listener *h, struct headroom *headroom)
 {
 	const struct profile *p = run_profile(h->capture);
 	const struct headroom_limit *limit;
 	char text[HEADROOM_TEXT_MAX];
 
-	while ((limit = headroom_warns(&h->headroom, h->at)))
+	while ((limit = headroom_warns(headroom, h->at)))
 		log_info("warning: %s",
 			 headroom_words(text, limit->least, limit->least_limit, limit->of,
 					profile_phase_at(p, limit->least_ns)));
+}
+
+static void warn(struct headroom_listener *h)
+{
+	warn_of(h, &h->headroom);
+	warn_of(h, &h->gpus);
 }
 
 /* The rings are read after that. */
@@ -95,8 +165,10 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 {
 	struct headroom_listener *own = of(l);
 
-	if (news->step)
+	if (news->step) {
 		growth_step(own->growth, news->step);
+		note_step(own, news->step);
+	}
 	if (h->kind == WIRE_EXEC && !own->is_prompt && own->headroom.held_ns &&
 	    limits_may_differ(&own->programs, h->tgid == own->first, h->time_ns)) {
 		own->tgid = h->tgid;
@@ -127,6 +199,7 @@ static void batch(struct listener *l)
 	struct headroom_listener *h = of(l);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
+	warn_of(h, &h->gpus);
 	if (!h->moved || capture_is_behind(h->capture))
 		return;
 	if (h->is_prompt && !h->armed)
@@ -140,9 +213,14 @@ static void batch(struct listener *l)
 static void finish(struct listener *l)
 {
 	struct headroom_listener *h = of(l);
-	const struct headroom_limit *closest = headroom_closest(&h->headroom);
+	const struct headroom_limit *closest = headroom_closest(&h->headroom), *gpu;
 
 	warn(h);
+	gpu = headroom_closest(&h->gpus);
+	if (gpu && gpu->least <= gpu->least_limit &&
+	    (!closest ||
+	     is_nearer(gpu->least, gpu->least_limit, closest->least, closest->least_limit)))
+		closest = gpu;
 	if (!closest)
 		return;
 	run_note_closest(h->capture, &(struct run_closest){.time_ns = closest->least_ns,

@@ -11,12 +11,30 @@
  * that writes the profile. `at` must outlive the listener. is_prompt: points wake the program; else
  * what a process has of its address space is told too late to count. */
 struct listener *headroom_listener_new(const struct headroom_warning *at, bool is_prompt);
-const struct headroom *headroom_listener_get(const struct listener *l);
+/* Returns the limit of which the least part is left now, and how much; or NULL. */
+const struct headroom_limit *headroom_listener_now(const struct listener *l, uint64_t *left);
 /* Returns false if nothing grows towards the limit, or not half of the way. */
 bool headroom_listener_end(const struct listener *l, struct growth_end *end);
 
-/* Asks the drivers of GPUs, once the run uses one: before the listener that writes the profile. */
-struct listener *gpu_listener_new(void);
+/* What is known of a GPU after a look. */
+struct headroom_gpu {
+	unsigned int place;   /* the same at each look */
+	uint32_t index;	      /* as the vendor's tools count */
+	uint64_t total, used; /* bytes; by everybody */
+	uint64_t held;	      /* by the run: as its driver counts, or as the run has allocated */
+	uint64_t time_ns;
+	/* The run sees no other GPU, and has allocated and freed nothing during the look: so what
+	 * is in use beside what it has allocated is known. */
+	bool knows_others;
+	uint64_t others;
+};
+
+/* headroom: a headroom_listener_new(). */
+void headroom_listener_gpu(struct listener *headroom, const struct headroom_gpu *gpu);
+
+/* Asks the drivers of GPUs, once the run uses one: before headroom, a headroom_listener_new(), and
+ * the listener that writes the profile. */
+struct listener *gpu_listener_new(struct listener *headroom);
 
 /* Finds which code makes memory grow or uses CPU time, of an engine with stacks: before the
  * listener that writes the profile. samples: enum stack_samples. */

@@ -48,8 +48,7 @@ static const char *left_words(const struct live *live, char out[64])
 {
 	char bytes[UNITS_TEXT_MAX];
 	uint64_t left;
-	const struct headroom_limit *limit =
-		headroom_now(headroom_listener_get(live->headroom), &left);
+	const struct headroom_limit *limit = headroom_listener_now(live->headroom, &left);
 
 	out[0] = '\0';
 	if (limit && headroom_is_short(limit->now.limit, left))

@@ -195,6 +195,24 @@ def test_all_of_a_cgroup(out, limited, truth):
     assert "Killed by the OOM killer at" in text and f"({len(told)} processes ended badly)" in text, text
 
 
+def test_a_limit_that_is_lowered(out, limited, truth):
+    """From outside, by somebody who needs no memory: with v2, where that has the kernel look for a victim."""
+    if limited.limit.name != "memory.max":
+        pytest.skip("memory cgroups are of v1 here; tests/vm runs this")
+    command = [*taken(limited, truth, "hold", 48)]
+    with subprocess.Popen([str(part) for part in (QPROF, "-q", "-o", out, "--", *command)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, env=CLEAN_ENV) as run:
+        Lines(run.stdout).until("holds")
+        limited.limit.write_text(str(24 * MIB), encoding="ascii")
+        assert run.wait(120) == -signal.SIGKILL
+    death, = parse(out)["ended"]
+    assert (death["how"], death["path"], death["limit_mb"], death["asked_by_pid"]) == (
+        "oom", limited.path, 24, os.getpid()), death
+    assert death["victim_pid"] == victim_of(truth)[0] and death["usage_mb"] >= 48, death
+    text = " ".join(run_qprof("report", "--width", "200", out).stdout.split())
+    assert f"MiB in use, was lowered to 24.0 MiB (process {os.getpid()} " in text, text
+
+
 def test_machine(out, truth):
     """No cgroup has a limit: the machine has no more."""
     if not os.environ.get("QPROF_GUEST"):

@@ -151,6 +151,16 @@ def test_oom():
     assert document["ended"][0]["path"] == "/job" and document["ended"][0]["usage_mb"] == 499.99, document["ended"]
 
 
+@pytest.mark.parametrize("usage,words", [
+    # What may not fail is charged beyond the limit; but not so much.
+    ("510.0", "when process 701 worker asked for more than cgroup /job may have: 500 MiB, of which 510 MiB were in use"),
+    ("900.0", "when the limit of cgroup /job, with 900 MiB in use, was lowered to 500 MiB (process 701 worker)"),
+])
+def test_a_limit_that_was_lowered(usage, words):
+    text = told("killed", ("usage_mb: 499.99", f"usage_mb: {usage}"))[0]
+    assert f"{HELD} {words}" in text, text
+
+
 HELD_ALONE = HELD.split(", the whole")[0]
 SIGNAL = OOM.replace("how: oom", "how: signal, WHAT").replace(
     """scope: cgroup, path: "/job", limit_mb: 500.0, usage_mb: 499.99, """, "").replace(

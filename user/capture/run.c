@@ -362,12 +362,12 @@ static void look(struct run *r, const struct wire_checkpoint *checkpoint)
 }
 
 /* After the end of the run only ends count, of processes that it saw, points of curves, and sums.
- */
+ * With memory.oom.group the kernel kills the command first, and then the others, one by one. */
 static bool counts_after_end(const struct wire_header *h)
 {
-	return h->kind == WIRE_EXIT || h->kind == WIRE_LEFT || h->kind == WIRE_POINT ||
-	       h->kind == WIRE_USAGE || h->kind == WIRE_GPU_POINT || h->kind == WIRE_STORED ||
-	       h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE;
+	return h->kind == WIRE_EXIT || h->kind == WIRE_DEATH || h->kind == WIRE_LEFT ||
+	       h->kind == WIRE_POINT || h->kind == WIRE_USAGE || h->kind == WIRE_GPU_POINT ||
+	       h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE;
 }
 
 static int feed(struct capture *c, const struct wire_header *h)

@@ -212,6 +212,25 @@ static void say_asker(struct ending *ending, const struct recording_death *death
 		say(ending, " when another process asked for more than ");
 }
 
+/* Charges that may not fail go a little beyond a limit. What is far beyond was there before: whoever
+ * lowered it (memory.max of cgroup v2) had the kernel look for a victim. */
+static bool was_lowered(const struct recording_death *death)
+{
+	return death->path && death->usage > death->limit + death->limit / 16;
+}
+
+static void say_lowered(struct ending *ending, const struct recording_death *death)
+{
+	char limit[UNITS_TEXT_MAX], usage[UNITS_TEXT_MAX];
+
+	say(ending, " when the limit of cgroup %.200s, with %s in use, was lowered to %s%s",
+	    death->path, units_bytes_for_people(usage, death->usage),
+	    units_bytes_for_people(limit, death->limit), death->with_swap ? " with swap" : "");
+	if (death->asked_by && death->asked_by != death->pid)
+		say(ending, " (process %u %.48s)", death->asked_by,
+		    death->asked_by_comm ? death->asked_by_comm : "");
+}
+
 static void say_full(struct ending *ending, const struct recording_death *death)
 {
 	char left[UNITS_TEXT_MAX], size[UNITS_TEXT_MAX];
@@ -304,7 +323,9 @@ static void say_death(struct ending *ending, const struct recording *r,
 	    process ? short_command(process->cmdline, process->comm) : "");
 	if (has(death, "anon_mb"))
 		say_held(ending, death, is_oom || death->refused_by);
-	if (is_oom) {
+	if (is_oom && was_lowered(death)) {
+		say_lowered(ending, death);
+	} else if (is_oom) {
 		say_asker(ending, death);
 		say_limit(ending, death);
 	} else if (death->refused_by) {

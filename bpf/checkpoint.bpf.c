@@ -169,7 +169,7 @@ static __always_inline int note_caught(struct pt_regs *ctx)
  * reserves a record: a fault that its owner does not serve (userfaultfd) would hold up the ring. A
  * long name is read again into the record, without sleeping, once its pages are there.
  */
-SEC("uprobe.s")
+SEC("later.uprobe.s")
 int site_hit(struct pt_regs *ctx)
 {
 	u64 id = current_id(), name = 0;

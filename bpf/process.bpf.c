@@ -661,7 +661,7 @@ static struct proc nobody; /* stands for a process that is gone */
  * such process; 2: no room. One program for both, since the verifier would go through all of a
  * snapshot for each.
  */
-SEC("syscall")
+SEC("later.syscall")
 int take_milestone(struct milestone_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);

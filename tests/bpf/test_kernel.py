@@ -5,7 +5,7 @@ The tables of docs/kernels.md are made from what is recorded here (tests/vm/tabl
 """
 import re
 
-from harness import MIB, assert_near, fdinfos, program, rows, run_qprof
+from harness import MIB, assert_near, fdinfo_texts, fdinfos, program, row_of, rows, run_qprof
 
 # In fdinfo, as in the kernel's enum bpf_attach_type.
 FEXIT = "25"
@@ -48,6 +48,25 @@ def test_hooks(target, attach, record_property):
     expected = {5, 10} if "fexit on splice, tee, vmsplice" in backends["io_calls"] else {0}
     assert len(fexits) in expected, f"expected {expected} of fexit, got {links}; {backends}"
     record_property("tracepoints", ", ".join(tracepoints))
+
+
+def put_off(fdinfos_text):
+    """How many programs are there as two instructions that do nothing: they are verified when they are needed."""
+    return re.findall(r"^verified_insns:\s+(\d+)", fdinfos_text, re.M).count("2")
+
+
+def test_put_off(profile, target, attach):
+    """The program of checkpoints, and the one that takes milestones, are not verified for who needs neither."""
+    launch = profile("sh", "-c", "cat /proc/$PPID/fdinfo/*", options=["--recipe", "none"])
+    assert "prog_id" in launch.stdout, f"expected what the kernel says of programs: {launch}"
+    assert put_off(launch.stdout) == 2, launch.stdout
+    idle = target("mark:x")
+    with attach(idle.pid) as attached:
+        texts = "".join(fdinfo_texts(attached.process.pid).values())
+        idle.go()
+        profile_of_idle = attached.finished()
+    assert put_off(texts) == 0, "an attach takes a milestone, and there was a probe"
+    assert row_of(profile_of_idle, "x")
 
 
 def test_end(profile, tmp_path, record_property):

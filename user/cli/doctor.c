@@ -114,7 +114,7 @@ static int check_engine(void)
 	struct engine *e;
 	struct error err = {0};
 
-	if (engine_new(&config, &e, &err) || engine_attach(e, &err)) {
+	if (engine_new(&config, &e, &err) || engine_load_all(e, &err) || engine_attach(e, &err)) {
 		say("BPF programs", "no", err.text);
 		return 1;
 	}

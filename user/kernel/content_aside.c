@@ -277,8 +277,10 @@ int content_search_aside(struct content *c, const struct content_file *file, uin
 	int err;
 
 	sites_begin_file(c->sites, c->group, 0);
+	/* What the child needs is loaded once, and not in each child. */
+	probes_prepare(engine_probes(c->engine));
 	if (lists)
-		engine_items(c->engine, &ignored); /* loads what the child needs */
+		engine_items(c->engine, &ignored);
 	err = aside_begin(&child, work, is_needed, &job);
 	if (err)
 		return err;

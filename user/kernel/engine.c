@@ -18,6 +18,7 @@
 #include "kernel/engine_state.h"
 #include "kernel/iterator.h"
 #include "kernel/procfs.h"
+#include "kernel/put_off.h"
 #include "kernel/stack_source.h"
 #include "kernel/storage.h"
 
@@ -145,6 +146,10 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
 	bpf_program__set_autoload(e->bpf->progs.item_hit, config->items);
 	gpu_source_hold(e->bpf);
+	/* An audit finds sites, and ends jobs. */
+	if (!config->audit &&
+	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
+		return error_set(err, "out of memory");
 	stack_source_expect(e->bpf, config->stacks);
 	storage_choose(e->bpf, config->files, config->max_files);
 	return e->probes ? 0 : error_set(err, "out of memory");
@@ -203,9 +208,13 @@ static int count_cost(struct engine *e, struct error *err)
 static int open_object(struct engine *e, struct error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = e->types.path);
+	int code;
 
 	if (kernel_types_read(&e->types, err))
 		return -1;
+	code = put_off_begin();
+	if (code)
+		return error_set(err, "cannot prepare libbpf: %s", strerror(-code));
 	e->bpf = qprof_bpf__open_opts(&opts);
 	if (!e->bpf)
 		return error_set(err, "cannot open the BPF programs: %s", strerror(errno));
@@ -279,6 +288,8 @@ void engine_free(struct engine *e)
 	gpu_source_free(e->gpu);
 	stalls_detach(&e->stalls);
 	stack_source_detach(e->sampling);
+	if (e->bpf)
+		put_off_end(e->bpf->obj);
 	qprof_bpf__destroy(e->bpf);
 	kernel_types_close(&e->types);
 	if (e->stats_fd >= 0)
@@ -413,11 +424,20 @@ struct milestone {
 	uint32_t tgid, what, told, gone, job, reserved;
 };
 
+static int milestone(struct engine *e, struct milestone *args)
+{
+	const int err = put_off_load(e->bpf->progs.take_milestone);
+
+	if (err && args->what != WIRE_PROGRAM)
+		__atomic_fetch_add(&e->bpf->bss->quality.lost_checkpoints, 1, __ATOMIC_RELAXED);
+	return err ? err : ask(e->bpf->progs.take_milestone, args, sizeof(*args));
+}
+
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
 {
 	struct milestone args = {.tgid = tgid, .what = what, .gone = gone, .job = job};
 
-	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
+	return milestone(e, &args);
 }
 
 /* As join_job() in job.bpf.c knows it. */
@@ -460,7 +480,7 @@ int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, u
 	struct milestone args = {
 		.started_ns = started_ns, .tgid = tgid, .what = WIRE_PROGRAM, .told = told};
 
-	return ask(e->bpf->progs.take_milestone, &args, sizeof(args));
+	return milestone(e, &args);
 }
 
 int engine_free_job(struct engine *e, uint32_t job)

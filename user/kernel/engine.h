@@ -209,6 +209,9 @@ unsigned int engine_pid_level(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
 
+/* Loads what is put off until it is needed (put_off.h). Returns 0; or -1, and *err. */
+int engine_load_all(struct engine *e, struct error *err);
+
 /* A BPF program as the kernel has it. */
 struct engine_program {
 	const char *name;	 /* lives as long as the engine */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the kernel side says of itself: its programs, what they cost, what they lost. */
 #include <stdio.h>
+#include <string.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "kernel/engine_state.h"
+#include "kernel/put_off.h"
 
 static int ask_program(const struct bpf_program *program, struct engine_program *answer)
 {
@@ -45,6 +47,13 @@ size_t engine_programs(const struct engine *e, struct engine_program *programs, 
 		n = ask_programs(late_programs_own(e->late[i]), programs, n, room);
 	n = ask_programs(item_source_own(e->items), programs, n, room);
 	return ask_programs(gpu_source_own(e->gpu), programs, n, room);
+}
+
+int engine_load_all(struct engine *e, struct error *err)
+{
+	const int code = put_off_load_all(e->bpf->obj);
+
+	return code ? error_set(err, "cannot load a BPF program: %s", strerror(-code)) : 0;
 }
 
 bool engine_kernel_counts(void)

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "kernel/holders.h"
+#include "kernel/put_off.h"
 #include "kernel/removals.h"
 #include "kernel/skeleton.h"
 #include "kernel/uprobe_multi.h"
@@ -183,12 +184,19 @@ static int attach_singly(struct probes *p, enum probe probe, struct probe_owner 
 	return 0;
 }
 
+void probes_prepare(struct probes *p)
+{
+	put_off_load(p->programs[PROBE_SITE]);
+}
+
 int probes_attach(struct probes *p, enum probe probe, struct probe_owner owner, int fd,
 		  const struct probe_place *places, size_t n)
 {
-	int err = make_room(p, p->multi ? 1 : n);
+	int err = put_off_load(p->programs[probe]);
 	char path[64];
 
+	if (!err)
+		err = make_room(p, p->multi ? 1 : n);
 	if (err)
 		return err;
 	if (p->way == WAY_UNKNOWN)

@@ -61,6 +61,10 @@ void probes_add_program(struct probes *p, enum probe probe, struct bpf_program *
  * keeps his memory map locked (holders.h). program: find_holder, loaded. strangers: as there.
  */
 void probes_mind_holders(struct probes *p, const struct bpf_program *program, bool strangers);
+
+/* Before a fork of a child that is to attach: loads the program of sites, if that was put off. */
+void probes_prepare(struct probes *p);
+
 /*
  * The next probes_attach() looks whether anybody is in the way; those after it take its word. So
  * either all probes of a file are attached, or none is.

@@ -17,7 +17,7 @@ int main(void)
 	struct error err = {0};
 	size_t n;
 
-	if (engine_new(&config, &e, &err)) {
+	if (engine_new(&config, &e, &err) || engine_load_all(e, &err)) {
 		fprintf(stderr, "instructions: %s\n", err.text);
 		return 1;
 	}

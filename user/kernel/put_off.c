@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "kernel/put_off.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/log.h"
+
+/* A program that waits, with all that libbpf would have loaded it with. */
+struct waiting {
+	struct bpf_program *program;
+	struct waiting *next;
+	struct bpf_prog_load_opts opts;
+	struct bpf_insn *insns;
+	void *func_info, *line_info;
+	size_t n;
+};
+
+/* libbpf's handlers of sections are the process's, too. */
+static struct waiting *all;
+
+static struct waiting **find(const struct bpf_program *program)
+{
+	struct waiting **w = &all;
+
+	while (*w && (*w)->program != program)
+		w = &(*w)->next;
+	return w;
+}
+
+static void forget(struct waiting **place)
+{
+	struct waiting *w = *place;
+
+	*place = w->next;
+	free(w->insns);
+	free(w->func_info);
+	free(w->line_info);
+	free(w);
+}
+
+static void *copy(const void *from, size_t size)
+{
+	void *to = malloc(size ? size : 1);
+
+	return to && size ? memcpy(to, from, size) : to;
+}
+
+/* Keeps what there is to load. What libbpf closes once it has loaded all is not kept. */
+static int keep(struct waiting *w, const struct bpf_prog_load_opts *opts)
+{
+	w->n = bpf_program__insn_cnt(w->program);
+	w->insns = copy(bpf_program__insns(w->program), w->n * sizeof(*w->insns));
+	w->func_info =
+		copy(opts->func_info, (size_t)opts->func_info_cnt * opts->func_info_rec_size);
+	w->line_info =
+		copy(opts->line_info, (size_t)opts->line_info_cnt * opts->line_info_rec_size);
+	if (!w->insns || !w->func_info || !w->line_info)
+		return -ENOMEM;
+	w->opts = *opts;
+	w->opts.func_info = opts->func_info_cnt ? w->func_info : NULL;
+	w->opts.line_info = opts->line_info_cnt ? w->line_info : NULL;
+	w->opts.fd_array = NULL;
+	w->opts.log_level = 0;
+	w->opts.log_buf = NULL;
+	w->opts.log_size = 0;
+	return 0;
+}
+
+/* r0 = 0, exit. */
+static int load_nothing(struct bpf_program *program, struct bpf_prog_load_opts *opts)
+{
+	struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+
+	opts->func_info_cnt = opts->line_info_cnt = 0;
+	opts->func_info = opts->line_info = NULL;
+	return bpf_program__set_insns(program, nothing, sizeof(nothing) / sizeof(*nothing));
+}
+
+/* libbpf calls this when it is done with a program, and loads what is there then. */
+static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
+{
+	struct waiting *w = *find(program);
+	int err;
+
+	(void)cookie;
+	opts->prog_flags |= BPF_F_SLEEPABLE;
+	if (!w)
+		return 0;
+	err = keep(w, opts);
+	return err ? err : load_nothing(program, opts);
+}
+
+int put_off_begin(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = prepare);
+	static bool begun;
+	int code = 0;
+
+	if (begun)
+		return 0;
+	code = libbpf_register_prog_handler("later.uprobe.s", BPF_PROG_TYPE_KPROBE, 0, &opts);
+	if (code >= 0)
+		code = libbpf_register_prog_handler("later.syscall", BPF_PROG_TYPE_SYSCALL, 0,
+						    &opts);
+	begun = code >= 0;
+	return begun ? 0 : code;
+}
+
+int put_off(struct bpf_program *program)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct waiting){.program = program, .next = all};
+	all = w;
+	return 0;
+}
+
+static int load(const struct waiting *w)
+{
+	const struct bpf_program *program = w->program;
+	const int fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program), "GPL",
+				     w->insns, w->n, &w->opts);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = dup3(fd, bpf_program__fd(program), O_CLOEXEC) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+int put_off_load(struct bpf_program *program)
+{
+	struct waiting **w = find(program);
+	int err;
+
+	if (!*w)
+		return 0;
+	err = (*w)->insns ? load(*w) : -EINVAL;
+	if (err)
+		log_info("cannot load the BPF program %s: %s", bpf_program__name(program),
+			 strerror(-err));
+	else
+		forget(w);
+	return err;
+}
+
+int put_off_load_all(const struct bpf_object *object)
+{
+	struct bpf_program *program = NULL;
+	int err = 0;
+
+	while (!err && (program = bpf_object__next_program(object, program)))
+		err = put_off_load(program);
+	return err;
+}
+
+void put_off_end(const struct bpf_object *object)
+{
+	struct bpf_program *program = NULL;
+
+	while ((program = bpf_object__next_program(object, program))) {
+		struct waiting **w = find(program);
+
+		if (*w)
+			forget(w);
+	}
+}

@@ -67,7 +67,7 @@ static long add_slot(u32 i, struct curve_walk *w)
 		w->failed = 1;
 		return 1;
 	}
-	add_usage(&w->sums->tree, &w->sums->process);
+	add_part(&w->sums->tree, &w->sums->process);
 	leave_out_part(&w->sums->tree, joined_of(proc));
 	w->threads += threads;
 	return 0;

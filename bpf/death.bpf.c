@@ -83,31 +83,59 @@ static __always_inline bool is_memory_full(struct mem_cgroup *memcg)
 		       BPF_CORE_READ(memcg, memory.max));
 }
 
+/* From a cgroup to the root. By bpf_loop(): the verifier goes through one step instead of all. */
+struct climb {
+	u64 at, found; /* struct mem_cgroup *, or 0 */
+};
+
 /* Without oom_lock in this kernel, the first that is full is the one that refused. */
+static long look_whether_refusing(u32 i, struct climb *c)
+{
+	struct mem_cgroup *memcg = (void *)c->at;
+	const bool has_lock = bpf_core_field_exists(memcg->oom_lock);
+	bool refuses;
+
+	if (!memcg)
+		return 1;
+	refuses = has_lock ? BPF_CORE_READ(memcg, oom_lock) : is_memory_full(memcg);
+	if (!refuses && c->found)
+		return 1;
+	if (refuses)
+		c->found = c->at;
+	if (refuses && !has_lock)
+		return 1;
+	c->at = (u64)above(memcg);
+	return 0;
+}
+
 static __always_inline struct mem_cgroup *refusing(struct mem_cgroup *memcg)
 {
-	struct mem_cgroup *found = NULL;
+	struct climb climb = {.at = (u64)memcg};
 
-	for (u32 i = 0; i < MEMCG_MAX_LEVELS && memcg; i++, memcg = above(memcg)) {
-		if (bpf_core_field_exists(memcg->oom_lock)) {
-			if (BPF_CORE_READ(memcg, oom_lock))
-				found = memcg;
-			else if (found)
-				break;
-		} else if (is_memory_full(memcg)) {
-			return memcg;
-		}
+	bpf_loop(MEMCG_MAX_LEVELS, look_whether_refusing, &climb, 0);
+	return (struct mem_cgroup *)climb.found;
+}
+
+static long look_whether_overfull(u32 i, struct climb *c)
+{
+	struct mem_cgroup *memcg = (void *)c->at;
+
+	if (!memcg)
+		return 1;
+	if ((u64)BPF_CORE_READ(memcg, memory.usage.counter) > BPF_CORE_READ(memcg, memory.max)) {
+		c->found = c->at;
+		return 1;
 	}
-	return found;
+	c->at = (u64)above(memcg);
+	return 0;
 }
 
 static __always_inline struct mem_cgroup *overfull(struct mem_cgroup *memcg)
 {
-	for (u32 i = 0; i < MEMCG_MAX_LEVELS && memcg; i++, memcg = above(memcg))
-		if ((u64)BPF_CORE_READ(memcg, memory.usage.counter) >
-		    BPF_CORE_READ(memcg, memory.max))
-			return memcg;
-	return NULL;
+	struct climb climb = {.at = (u64)memcg};
+
+	bpf_loop(MEMCG_MAX_LEVELS, look_whether_overfull, &climb, 0);
+	return (struct mem_cgroup *)climb.found;
 }
 
 static __always_inline void fill_limit(struct wire_death *d, struct mem_cgroup *memcg)
@@ -129,28 +157,40 @@ static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 	return (struct kernfs_node *)BPF_CORE_READ((struct kernfs_node___old *)node, parent);
 }
 
+/* A path in the making, from its end. */
+struct path_climb {
+	struct wire_death *d;
+	u64 node;
+	u32 at; /* bytes of it so far */
+	bool at_root;
+};
+
 /* The root of the hierarchy has a node without a parent, which is no directory of the path. */
-static __always_inline void fill_path(struct wire_death *d, struct mem_cgroup *memcg)
+static long add_component(u32 i, struct path_climb *c)
 {
-	struct kernfs_node *node = BPF_CORE_READ(memcg, css.cgroup, kn), *parent;
-	u32 at = 0;
+	struct kernfs_node *node = (void *)c->node, *parent;
+	const u32 at = c->at;
 	long len;
 
-	for (u32 i = 0; i < MEMCG_MAX_LEVELS && node; i++) {
-		parent = parent_of(node);
-		if (!parent)
-			return;
-		if (at > WIRE_PATH_MAX - NAME_BYTES)
-			break;
-		len = bpf_probe_read_kernel_str(d->path + at, NAME_BYTES,
-						BPF_CORE_READ(node, name));
-		if (len < 0)
-			break;
-		at += len;
-		d->components++;
-		node = parent;
-	}
-	d->cut = 1;
+	parent = node ? parent_of(node) : NULL;
+	c->at_root = !parent && node;
+	if (!parent || at > WIRE_PATH_MAX - NAME_BYTES)
+		return 1;
+	len = bpf_probe_read_kernel_str(c->d->path + at, NAME_BYTES, BPF_CORE_READ(node, name));
+	if (len < 0)
+		return 1;
+	c->at += len;
+	c->d->components++;
+	c->node = (u64)parent;
+	return 0;
+}
+
+static __always_inline void fill_path(struct wire_death *d, struct mem_cgroup *memcg)
+{
+	struct path_climb climb = {.d = d, .node = (u64)BPF_CORE_READ(memcg, css.cgroup, kn)};
+
+	bpf_loop(MEMCG_MAX_LEVELS, add_component, &climb, 0);
+	d->cut = !climb.at_root;
 }
 
 static __always_inline void find_limit(struct wire_death *d, struct task_struct *victim)

@@ -223,17 +223,37 @@ static __always_inline void fill_thrown(struct wire_ending *e)
 /* ---- Files ------------------------------------------------------------------------------------
  */
 
-static __always_inline bool has_written(struct wire_ending *e, const struct wire_written *w)
+/* Of whom a file is that was written to, and on what; and whether there is one in a record. */
+struct same_owner {
+	u64 inode;
+	u32 device, uid, gid;
+	u32 found;
+};
+
+/* bpf_loop(), for the verifier goes through one step instead of all. Returns 1 if it is found. */
+static long look_at_written(u32 i, struct same_owner *o)
 {
-	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++) {
-		if (i >= e->n_written || e->written[i].device != w->device ||
-		    e->written[i].uid != w->uid || e->written[i].gid != w->gid)
-			continue;
-		if (e->written[i].file.inode != w->file.inode)
-			e->written[i].files = 2;
-		return true;
-	}
-	return false;
+	struct wire_ending *e = draft();
+	struct wire_written *w;
+
+	if (!e || i >= WIRE_WRITTEN_MAX || i >= e->n_written)
+		return 1;
+	w = &e->written[i];
+	if (w->device != o->device || w->uid != o->uid || w->gid != o->gid)
+		return 0;
+	if (w->file.inode != o->inode)
+		w->files = 2;
+	o->found = 1;
+	return 1;
+}
+
+static __always_inline bool has_written(const struct wire_written *w)
+{
+	struct same_owner owner = {
+		.inode = w->file.inode, .device = w->device, .uid = w->uid, .gid = w->gid};
+
+	bpf_loop(WIRE_WRITTEN_MAX, look_at_written, &owner, 0);
+	return owner.found;
 }
 
 static long look_at_descriptor(u32 fd, struct file ***files)
@@ -247,7 +267,7 @@ static long look_at_descriptor(u32 fd, struct file ***files)
 	    (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	written = written_of(file);
-	if (has_written(e, &written))
+	if (has_written(&written))
 		return 0;
 	if (e->n_written >= WIRE_WRITTEN_MAX) {
 		e->written_cut = 1;
@@ -257,16 +277,32 @@ static long look_at_descriptor(u32 fd, struct file ***files)
 	return 0;
 }
 
+struct same_device {
+	u32 device;
+	u32 found;
+};
+
+static long look_at_device(u32 i, struct same_device *d)
+{
+	const struct wire_ending *e = draft();
+
+	if (!e || i >= WIRE_WRITTEN_MAX || i >= e->n_written)
+		return 1;
+	d->found |= e->written[i].device == d->device;
+	return 0;
+}
+
 /* With --files it is known where the process wrote last, though it may have closed the file. */
 static __always_inline void add_closed(struct wire_ending *e, struct task_struct *task, u32 device)
 {
+	struct same_device same = {.device = device};
 	const u32 n = e->n_written;
 
 	if (!device || n >= WIRE_WRITTEN_MAX)
 		return;
-	for (u32 i = 0; i < WIRE_WRITTEN_MAX; i++)
-		if (i < n && e->written[i].device == device)
-			return;
+	bpf_loop(WIRE_WRITTEN_MAX, look_at_device, &same, 0);
+	if (same.found)
+		return;
 	e->written[n] = (struct wire_written){.device = device,
 					      .uid = BPF_CORE_READ(task, cred, fsuid.val),
 					      .gid = BPF_CORE_READ(task, cred, fsgid.val)};
@@ -336,11 +372,14 @@ static __always_inline bool has_room(const struct proc *proc)
 	return false;
 }
 
-static __always_inline void emit(struct wire_ending *e, struct task_struct *task, struct proc *proc,
-				 u32 tid)
+/* Sends the draft. Global, so that the verifier checks it once. */
+__noinline int emit_ending(u64 at, struct proc *proc, u32 tid)
 {
-	if (!has_room(proc))
-		return;
+	struct task_struct *task = (struct task_struct *)at;
+	struct wire_ending *e = draft();
+
+	if (!e || !proc || !has_room(proc))
+		return 0;
 	fill_written(e, task, proc);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
 	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);
@@ -354,6 +393,7 @@ static __always_inline void emit(struct wire_ending *e, struct task_struct *task
 	process_memory(proc, false, &e->own);
 	if (bpf_ringbuf_output(&control, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
 		count(lost_process_events);
+	return 0;
 }
 
 int tell_signal(u64 at, u64 info, u32 signal)
@@ -372,7 +412,7 @@ int tell_signal(u64 at, u64 info, u32 signal)
 		fill_fault(e);
 	if (signal == SIGABRT && at == bpf_get_current_task())
 		fill_thrown(e);
-	emit(e, task, proc, tid_of(task));
+	emit_ending(at, proc, tid_of(task));
 	return 0;
 }
 
@@ -381,12 +421,13 @@ int tell_signal(u64 at, u64 info, u32 signal)
 
 int tell_failure(struct proc *proc, u32 tid)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	const u64 at = bpf_get_current_task();
+	struct task_struct *task = (struct task_struct *)at;
 	struct wire_ending *e = draft();
 
 	if (!e || !proc || !BPF_CORE_READ(task, mm))
 		return 0;
 	__builtin_memset(e, 0, PATH_AT);
-	emit(e, task, proc, tid);
+	emit_ending(at, proc, tid);
 	return 0;
 }

@@ -59,10 +59,12 @@ static __always_inline void describe(struct wire_holder *holder, struct mm_struc
 
 static __always_inline bool is_skipped(const struct wire_holder *args, u64 mm)
 {
+	bool is = false;
+
+	/* Without a branch, or the verifier takes all ways through it. */
 	for (int i = 0; i < WIRE_HOLDERS_SKIPPED; i++)
-		if (args->skipped[i] == mm)
-			return true;
-	return false;
+		is |= args->skipped[i] == mm;
+	return is;
 }
 
 /* One look at the lock of this node. Returns true if that was not the last one. */

@@ -346,6 +346,25 @@ static __always_inline u64 read_word(const char *at, u32 size)
 	return word;
 }
 
+struct auxiliary {
+	u64 at; /* of the next pair */
+	u64 linker;
+	u32 size; /* of a word */
+};
+
+/* bpf_loop(), for the verifier goes through one step instead of all. Returns 1 at the end. */
+static long look_at_pair(u32 i, struct auxiliary *a)
+{
+	const char *at = (const char *)a->at;
+	const u32 size = a->size == 4 ? 4 : 8;
+	const u64 type = read_word(at, size);
+
+	if (type == AT_BASE)
+		a->linker = read_word(at + size, size);
+	a->at += 2 * size;
+	return type == AT_BASE || type == AT_NULL;
+}
+
 /*
  * Returns where the dynamic linker is, or 0. The first value of the vector is an address in the
  * vDSO: in pairs of 32 bits it is the upper half of the first 8 bytes, which is 0 in pairs of 64.
@@ -353,18 +372,10 @@ static __always_inline u64 read_word(const char *at, u32 size)
 static __always_inline u64 find_linker(struct mm_struct *mm)
 {
 	const char *at = (const char *)mm + bpf_core_field_offset(mm->saved_auxv);
-	const u32 size = read_word(at, 8) >> 32 ? 4 : 8;
+	struct auxiliary a = {.at = (u64)at, .size = read_word(at, 8) >> 32 ? 4 : 8};
 
-	attempts (MAX_AUXILIARY) {
-		u64 type = read_word(at, size);
-
-		if (type == AT_BASE)
-			return read_word(at + size, size);
-		if (type == AT_NULL)
-			break;
-		at += 2 * size;
-	}
-	return 0;
+	bpf_loop(MAX_AUXILIARY, look_at_pair, &a, 0);
+	return a.linker;
 }
 
 static long read_linker_file(struct task_struct *task, struct vm_area_struct *vma,

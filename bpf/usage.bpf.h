@@ -128,7 +128,9 @@ static __always_inline struct wire_usage *joined_of(const struct proc *proc)
 	return proc->has_joined ? bpf_map_lookup_elem(&joined, &slot) : NULL;
 }
 
-/* *sum -= *part, if there is a part. Returns 0, as a global function has to. */
+/* *sum += *part. Returns 0, as a global function has to. */
+int add_part(struct wire_usage *sum, const struct wire_usage *part);
+/* *sum -= *part, if there is a part. */
 int leave_out_part(struct wire_usage *sum, const struct wire_usage *part);
 /* The same of a sum to which several CPUs add at a time. */
 int leave_out_of_all(struct wire_usage *sum, const struct wire_usage *part);

@@ -44,15 +44,16 @@ static __always_inline bool is_node(u64 root)
 /*
  * Returns how many of a node's slots end below the address. A pivot of 0 is none, but for the
  * first; what is behind the pivots are pointers into the kernel, above each address of a process.
- * Without a branch, or the verifier takes all ways through it.
+ * Without a branch, or the verifier takes all ways through it; and global, so that it does so once.
  */
-static __always_inline u32 slots_below(u64 pivots, u64 address)
+__noinline u32 slots_below(u64 pivots, u64 address)
 {
 	u64 pivot[MAPLE_PIVOTS], is_one = 1;
 	u32 below = 0;
 
 	if (bpf_probe_read_kernel(pivot, sizeof(pivot), (void *)pivots))
 		return 0;
+#pragma unroll
 	for (u32 i = 0; i < MAPLE_PIVOTS; i++) {
 		if (i)
 			is_one &= (pivot[i] | -pivot[i]) >> 63;

@@ -208,8 +208,7 @@ static __always_inline struct proc *track(struct task_struct *leader, struct mm_
  * kernel/fork.c calls this when the child is complete, before it runs. Its mm has what the parent
  * gave it already: those events came before we knew the child.
  */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline void fork(struct task_struct *parent, struct task_struct *child)
 {
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
 	struct proc *proc, *new;
@@ -218,15 +217,15 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 
 	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
 	    BPF_CORE_READ(child, flags) & PF_KTHREAD)
-		return 0;
+		return;
 	ppid = tgid_of(parent);
 	proc = find_proc(ppid);
 	if (!proc && is_untracked(ppid)) {
 		note_untracked(tgid_of(child));
-		return 0;
+		return;
 	}
 	if (!config.audit && (!proc || proc->waiting))
-		return 0;
+		return;
 	job = proc && !proc->waiting ? proc->job : 0;
 	if (proc)
 		listen_to_child(ppid, tgid_of(child), BPF_CORE_READ(child, start_boottime));
@@ -234,14 +233,13 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
 		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
-		return 0;
+		return;
 	}
 	of_parent = proc ? memory_of(proc) : NULL;
 	new = track(child, mm, ppid, job, told, false, true,
 		    of_parent ? private_pages(of_parent) : 0);
 	if (new &&proc)
 		new->code_change = proc->code_change;
-	return 0;
 }
 
 /* Reads the new command line from the pages that execve() has just written. */
@@ -371,15 +369,11 @@ static __always_inline void begin_run(struct proc *proc, u32 tid)
 		count(lost_checkpoints);
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task)
+static __always_inline void execute(struct proc *proc, struct task_struct *task)
 {
-	struct proc *proc = find_proc(tgid_of(task));
 	bool starts, withheld;
 	struct mm_rss *old;
 
-	if (!proc)
-		return 0;
 	refresh_sched_clock();
 	/* It has not exited. It has the start that the leader had, and so may an entry of one that
 	 * was at this address. */
@@ -412,7 +406,6 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	begin_program(proc, tid_of(task));
 	if (starts && !withheld)
 		begin_run(proc, tid_of(task));
-	return 0;
 }
 
 /* Returns the status that wait(2) will give: kernel/exit.c, wait_task_zombie(). */
@@ -508,18 +501,65 @@ static __always_inline void leave_process(struct proc *proc, struct task_struct 
  * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
  * one that finds that all have passed, and sets `ended`.
  */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(process_exit, struct task_struct *task)
+static __always_inline void exit(struct proc *proc, struct task_struct *task)
 {
-	struct proc *proc = find_proc(tgid_of(task));
-
-	if (!proc) {
-		forget_untracked(task);
-		return 0;
-	}
 	leave_process(proc, task);
 	if (is_gone(proc, task))
 		end_process(proc, task);
+}
+
+/* ---- Events -----------------------------------------------------------------------------------
+ *
+ * What a process does comes to one program, since the verifier goes through all that a program
+ * calls, and these events need nearly the same. Those whose arguments are others than an exec's
+ * come by a tail call. The arguments tell them apart:
+ *
+ *   signal_generate       (signal, its siginfo, task)   the first is a small number
+ *   sched_process_exit    (task)                        of the task that runs, which has PF_EXITING
+ *   sched_process_fork    (parent, child)               the second is an address in the kernel
+ *   sched_process_exec    (task, its number before)     the second is a number of 32 bits
+ */
+
+enum { ALL_BITS_OF_A_NUMBER = 0xffffffff };
+
+/* Volatile: what an event does not have is not read. */
+SEC("raw_tp/sched_process_exec")
+int process_changes(const volatile u64 *args)
+{
+	const u64 first = args[0];
+	struct task_struct *task = (void *)first;
+	struct proc *proc;
+
+	if (first <= NR_SIGNALS) {
+		tell_signal(args[2], args[1], first);
+		return 0;
+	}
+	proc = find_proc(tgid_of(task));
+	if (BPF_CORE_READ(task, flags) & PF_EXITING) {
+		if (proc)
+			exit(proc, task);
+		else
+			forget_untracked(task);
+	} else if (args[1] > ALL_BITS_OF_A_NUMBER) {
+		fork(task, (struct task_struct *)args[1]);
+	} else if (proc) {
+		execute(proc, task);
+	}
+	return 0;
+}
+
+/* Before forks, or a process could be tracked whose exit nobody sees. */
+SEC("raw_tp/sched_process_exit")
+int process_exit(void *ctx)
+{
+	lead_to_changes(ctx);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int process_fork(void *ctx)
+{
+	lead_to_changes(ctx);
 	return 0;
 }
 

@@ -199,6 +199,21 @@ static __always_inline bool is_of_run(const struct proc *proc)
 	return !config.audit || *(volatile u32 *)&tree_of(proc->job)->served;
 }
 
+/* Leads to process_changes (process.bpf.c). The loader fills it before anything is attached. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} changes __weak SEC(".maps");
+
+/* Ends the program, and begins process_changes. */
+#define lead_to_changes(ctx)                                                                       \
+	do {                                                                                       \
+		bpf_tail_call(ctx, &changes, 0);                                                   \
+		count(lost_process_events); /* nobody is there */                                  \
+	} while (0)
+
 static __always_inline struct proc *find_proc(u32 tgid)
 {
 	return bpf_map_lookup_elem(&procs, &tgid);

@@ -255,6 +255,7 @@ fail:
 
 int engine_attach(struct engine *e, struct error *err)
 {
+	const int changes = bpf_program__fd(e->bpf->progs.process_changes);
 	int code;
 
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
@@ -262,7 +263,10 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	late_programs_hold(e->bpf);
-	code = qprof_bpf__attach(e->bpf);
+	code = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.changes), &(uint32_t){0}, &changes,
+				   BPF_ANY);
+	if (!code)
+		code = qprof_bpf__attach(e->bpf);
 	if (code)
 		return error_set(
 			err,

@@ -2,19 +2,14 @@
 #include "kernel/rings.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
-#include <bpf/libbpf.h>
-
 #include "base/clock.h"
-#include "base/log.h"
 #include "kernel/record_queue.h"
+#include "kernel/ring.h"
 #include "kernel/wire_record.h"
 
 enum {
@@ -24,7 +19,8 @@ enum {
 };
 
 struct rings {
-	struct ring_buffer *buffer;
+	int epoll;
+	struct ring *control, *timeline;
 	struct rings_handler handler;
 	struct record_queue queue;
 	uint64_t bad;
@@ -38,8 +34,8 @@ static bool turn_is_over(const struct rings *r, const struct wire_header *record
 	       clock_ns(CLOCK_MONOTONIC) > r->turn_ns;
 }
 
-/* libbpf counts a record as consumed whatever this returns. So ENOUGH comes with the last record
- * that fits, not with the first that does not. */
+/* A record is consumed whatever this returns. So ENOUGH comes with the last record that fits, not
+ * with the first that does not. */
 static int queue_record(void *context, void *data, size_t size)
 {
 	struct rings *r = context;
@@ -54,25 +50,12 @@ static int queue_record(void *context, void *data, size_t size)
 	return !record_queue_is_full(&r->queue) && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
-/*
- * Children read no rings. A fork would copy the entries of each of their pages, 4,352 of them: of
- * what is mapped of a ring beyond its first page, which says how far it was read.
- */
-static void keep_from_children(void)
+static int add(struct rings *r, struct ring **ring, int map)
 {
-	const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long offset;
-	void *start, *end;
-	char line[PATH_MAX + 128];
+	struct epoll_event event = {.events = EPOLLIN};
 
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, " anon_inode:bpf-map\n") &&
-		    sscanf(line, "%p-%p %*4s %lx", &start, &end, &offset) == 3 && offset == page &&
-		    madvise(start, (size_t)((char *)end - (char *)start), MADV_DONTFORK))
-			log_verbose("rings are mapped in children, too: %s", strerror(errno));
-	if (maps)
-		fclose(maps);
+	*ring = ring_new(map, queue_record, r);
+	return *ring ? epoll_ctl(r->epoll, EPOLL_CTL_ADD, map, &event) : -1;
 }
 
 struct rings *rings_new(const struct engine *e, const struct rings_handler *handler)
@@ -84,18 +67,13 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 		return NULL;
 	record_queue_begin(&r->queue);
 	r->handler = *handler;
-	r->buffer = ring_buffer__new(engine_control_fd(e), queue_record, r, NULL);
-	if (!r->buffer)
-		goto fail;
-	err = ring_buffer__add(r->buffer, engine_timeline_fd(e), queue_record, r);
-	if (err) {
-		errno = -err;
-		goto fail;
-	}
-	keep_from_children();
-	return r;
-fail:
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (r->epoll >= 0 && !add(r, &r->control, engine_control_fd(e)) &&
+	    !add(r, &r->timeline, engine_timeline_fd(e)))
+		return r;
+	err = errno;
 	rings_free(r);
+	errno = err;
 	return NULL;
 }
 
@@ -104,13 +82,16 @@ void rings_free(struct rings *r)
 	if (!r)
 		return;
 	record_queue_end(&r->queue);
-	ring_buffer__free(r->buffer);
+	ring_free(r->control);
+	ring_free(r->timeline);
+	if (r->epoll >= 0)
+		close(r->epoll);
 	free(r);
 }
 
 int rings_fd(const struct rings *r)
 {
-	return ring_buffer__epoll_fd(r->buffer);
+	return r->epoll;
 }
 
 int rings_read(struct rings *r)
@@ -120,7 +101,9 @@ int rings_read(struct rings *r)
 
 	if (!record_queue_is_full(&r->queue)) {
 		r->turn_ns = clock_ns(CLOCK_MONOTONIC) + TURN_NS;
-		taken = ring_buffer__consume(r->buffer);
+		taken = ring_consume(r->control);
+		if (!taken)
+			taken = ring_consume(r->timeline);
 		if (taken < 0 && taken != ENOUGH)
 			return taken;
 	}

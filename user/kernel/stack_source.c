@@ -6,9 +6,11 @@
 #include <bpf/libbpf.h>
 
 #include "kernel/engine_state.h"
+#include "kernel/ring.h"
 
 struct stack_source {
-	struct ring_buffer *ring;
+	struct ring *ring;
+	int map;
 	struct stack_handler tell;
 	void *context;
 };
@@ -75,7 +77,8 @@ struct stack_source *stack_source_new(const struct engine *e, struct stack_handl
 		return NULL;
 	source->tell = tell;
 	source->context = context;
-	source->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.stacks), take, source, NULL);
+	source->map = bpf_map__fd(e->bpf->maps.stacks);
+	source->ring = ring_new(source->map, take, source);
 	if (source->ring)
 		return source;
 	free(source);
@@ -86,16 +89,16 @@ void stack_source_free(struct stack_source *source)
 {
 	if (!source)
 		return;
-	ring_buffer__free(source->ring);
+	ring_free(source->ring);
 	free(source);
 }
 
 int stack_source_fd(const struct stack_source *source)
 {
-	return ring_buffer__epoll_fd(source->ring);
+	return source->map;
 }
 
 void stack_source_read(struct stack_source *source)
 {
-	ring_buffer__consume(source->ring);
+	ring_consume(source->ring);
 }

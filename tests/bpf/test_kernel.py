@@ -69,6 +69,21 @@ def test_put_off(profile, target, attach):
     assert row_of(profile_of_idle, "x")
 
 
+def resident(smaps, mapped):
+    """In bytes, of all mappings of one name."""
+    found = re.findall(rf"^[0-9a-f]+-[0-9a-f]+ .* {mapped}\n(?:.*\n)*?Rss: +(\d+) kB", smaps, re.M)
+    assert found, f"expected mappings of {mapped}: {smaps}"
+    return sum(int(kib) for kib in found) * 1024
+
+
+def test_resident(profile):
+    """A ring of 8 MiB is seen through a window, and libraries that few runs need are not loaded."""
+    smaps = profile("sh", "-c", "cat /proc/$PPID/smaps").stdout
+    rings = resident(smaps, "anon_inode:bpf-map")
+    assert rings < 4 * MIB, f"expected windows, got {rings} bytes"
+    assert "libmicrohttpd" not in smaps and "gnutls" not in smaps, "loaded, and nobody serves metrics"
+
+
 def test_end(profile, tmp_path, record_property):
     """End has what the command had at its end, where the kernel still knows; where not, nothing."""
     run = profile(program("memory"), "spike", 16, 200, tmp_path)

@@ -2,7 +2,6 @@
 #include "audit/metrics/exporter.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit/metrics/httpd.h"
 #include "audit/metrics/turns.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -21,6 +21,8 @@ enum {
 	KEEP_NS = 1000000000,	     /* how long an answer is good for whoever else asks */
 	RUNS = 16, /* of the server, and callers, in one wake-up, so that it blocks nobody */
 };
+
+static const struct httpd *httpd; /* NULL: no metrics were served yet */
 
 static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
 static const char page[] = "<!DOCTYPE html><html lang=\"en\"><title>qprof-bpf</title>"
@@ -53,16 +55,16 @@ static struct MHD_Response *head(struct MHD_Response *response, const char *type
 {
 	if (!response)
 		return NULL;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	httpd->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	httpd->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	return response;
 }
 
 static struct MHD_Response *say(const char *text, const char *type)
 {
-	return head(
-		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT),
-		type);
+	return head(httpd->create_response_from_buffer(strlen(text), (void *)text,
+						       MHD_RESPMEM_PERSISTENT),
+		    type);
 }
 
 /* Those who ask within a second get the same, so that asking costs no more than that. */
@@ -75,10 +77,10 @@ static struct MHD_Response *metrics(struct exporter *e)
 	if (e->metrics && now - e->made_ns < KEEP_NS)
 		return e->metrics;
 	if (e->metrics)
-		MHD_destroy_response(e->metrics); /* those that are being sent live on */
+		httpd->destroy_response(e->metrics); /* those that are being sent live on */
 	text = e->text(e->context, &len);
 	e->metrics =
-		text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
+		text ? httpd->create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
 	if (text && !e->metrics)
 		free(text);
 	e->made_ns = clock_ns(CLOCK_MONOTONIC);
@@ -93,8 +95,8 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned int sta
 
 	if (!response)
 		return MHD_NO;
-	result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+	result = httpd->queue_response(connection, status, response);
+	httpd->destroy_response(response);
 	return result;
 }
 
@@ -103,7 +105,7 @@ static enum MHD_Result refuse_method(struct MHD_Connection *connection)
 	struct MHD_Response *response = say("only GET and HEAD\n", "text/plain");
 
 	if (response)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+		httpd->add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	return queue(connection, MHD_HTTP_METHOD_NOT_ALLOWED, response);
 }
 
@@ -129,7 +131,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	if (!response)
 		return queue(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
 			     say("out of memory\n", "text/plain"));
-	return MHD_queue_response(connection, MHD_HTTP_OK, response);
+	return httpd->queue_response(connection, MHD_HTTP_OK, response);
 }
 
 /* ---- Connections ------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 			    enum MHD_ConnectionNotificationCode what)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		httpd->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct exporter *e = context;
 	struct turn *turn = *state;
 
@@ -168,8 +170,8 @@ static void serve_next(struct exporter *e)
 		if (getpeername(turn->fd, (struct sockaddr *)&from, &len)) {
 			close(turn->fd);
 			turns_end(turn);
-		} else if (MHD_add_connection(e->daemon, turn->fd, (struct sockaddr *)&from, len) !=
-			   MHD_YES) {
+		} else if (httpd->add_connection(e->daemon, turn->fd, (struct sockaddr *)&from,
+						 len) != MHD_YES) {
 			turns_end(turn); /* it has closed the descriptor */
 		}
 	}
@@ -205,8 +207,8 @@ static bool run(struct exporter *e, uint64_t *next_ns)
 
 	e->closed = false;
 	serve_next(e);
-	MHD_run(e->daemon);
-	*next_ns = MHD_get_timeout(e->daemon, &ms) == MHD_YES ? ms * 1000000 : UINT64_MAX;
+	httpd->run(e->daemon);
+	*next_ns = httpd->get_timeout(e->daemon, &ms) == MHD_YES ? ms * 1000000 : UINT64_MAX;
 	return e->closed || !*next_ns;
 }
 
@@ -272,7 +274,7 @@ static int start(struct exporter *e)
 {
 	const union MHD_DaemonInfo *info;
 
-	e->daemon = MHD_start_daemon(
+	e->daemon = httpd->start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, answer,
 		e, MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)TURNS_PLACES, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -280,7 +282,7 @@ static int start(struct exporter *e)
 		MHD_OPTION_NOTIFY_CONNECTION, note_connection, e, MHD_OPTION_END);
 	if (!e->daemon)
 		return -ENOMEM;
-	info = MHD_get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	info = httpd->get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info)
 		return -ENOSYS;
 	e->ready = (struct wake){info->epoll_fd, server_is_ready, e};
@@ -320,6 +322,11 @@ struct exporter *exporter_new(const struct exporter_addresses *at, struct captur
 	e->context = context;
 	e->ready.fd = e->timer.fd = -1;
 	turns_begin(&e->turns);
+	httpd = httpd_load(err);
+	if (!httpd) {
+		exporter_free(e);
+		return NULL;
+	}
 	failed = start(e);
 	if (failed) {
 		error_set(err, "cannot serve metrics: the HTTP server did not start: %s",
@@ -372,8 +379,8 @@ void exporter_free(struct exporter *e)
 		close(e->timer.fd);
 	}
 	if (e->daemon)
-		MHD_stop_daemon(e->daemon);
+		httpd->stop_daemon(e->daemon);
 	if (e->metrics)
-		MHD_destroy_response(e->metrics);
+		httpd->destroy_response(e->metrics);
 	free(e);
 }

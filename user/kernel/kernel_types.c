@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -216,8 +217,24 @@ struct btf *kernel_types_of(const struct btf *kernel, const struct btf *programs
 	return NULL;
 }
 
+/*
+ * All types take 5 MiB, and as much again while they are read; and libbpf reads them, too, as it
+ * loads. What the first reading frees the second takes: if the kernel had it back, it would have to
+ * make 4,000 pages anew. Afterwards it has all.
+ */
+static void keep_freed_memory(bool keep)
+{
+	enum { MOST = 32 << 20, USUAL = 128 << 10 };
+
+	mallopt(M_MMAP_THRESHOLD, keep ? MOST : USUAL);
+	mallopt(M_TRIM_THRESHOLD, keep ? MOST : USUAL);
+	if (!keep)
+		malloc_trim(0);
+}
+
 int kernel_types_read(struct kernel_types *types, struct error *err)
 {
+	keep_freed_memory(true);
 	types->all = btf__load_vmlinux_btf();
 	if (!types->all)
 		return error_set(
@@ -269,8 +286,11 @@ uint32_t kernel_types_struct(const struct kernel_types *types, const char *name)
 
 void kernel_types_forget_others(struct kernel_types *types)
 {
+	if (!types->all)
+		return;
 	btf__free(types->all);
 	types->all = NULL;
+	keep_freed_memory(false);
 }
 
 void kernel_types_close(struct kernel_types *types)

@@ -422,7 +422,7 @@ static int ask(struct bpf_program *program, void *args, uint32_t size)
 	return answers[answer < sizeof(answers) / sizeof(*answers) ? answer : 2];
 }
 
-/* As take_milestone() in process.bpf.c knows it. */
+/* As take_milestone() in milestone.bpf.c knows it. */
 struct milestone {
 	uint64_t started_ns;
 	uint32_t tgid, what, told, gone, job, reserved;

@@ -64,7 +64,9 @@ static int keep(struct waiting *w, const struct bpf_prog_load_opts *opts)
 		copy(opts->line_info, (size_t)opts->line_info_cnt * opts->line_info_rec_size);
 	if (!w->insns || !w->func_info || !w->line_info)
 		return -ENOMEM;
-	w->opts = *opts;
+	/* A newer libbpf than that of the headers has more in it. */
+	memcpy(&w->opts, opts, opts->sz < sizeof(w->opts) ? opts->sz : sizeof(w->opts));
+	w->opts.sz = sizeof(w->opts);
 	w->opts.func_info = opts->func_info_cnt ? w->func_info : NULL;
 	w->opts.line_info = opts->line_info_cnt ? w->line_info : NULL;
 	w->opts.fd_array = NULL;

@@ -372,14 +372,12 @@ static __always_inline bool has_room(const struct proc *proc)
 	return false;
 }
 
-/* Sends the draft. Global, so that the verifier checks it once. */
-__noinline int emit_ending(u64 at, struct proc *proc, u32 tid)
+/* Inlined: on 6.1 its frame would be one too many. */
+static __always_inline void emit(struct wire_ending *e, struct task_struct *task, struct proc *proc,
+				 u32 tid)
 {
-	struct task_struct *task = (struct task_struct *)at;
-	struct wire_ending *e = draft();
-
-	if (!e || !proc || !has_room(proc))
-		return 0;
+	if (!has_room(proc))
+		return;
 	fill_written(e, task, proc);
 	e->fsuid = BPF_CORE_READ(task, cred, fsuid.val);
 	e->passes_quotas = has_capability(BPF_CORE_READ(task, cred), CAP_SYS_RESOURCE);
@@ -393,7 +391,6 @@ __noinline int emit_ending(u64 at, struct proc *proc, u32 tid)
 	process_memory(proc, false, &e->own);
 	if (bpf_ringbuf_output(&control, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
 		count(lost_process_events);
-	return 0;
 }
 
 int tell_signal(u64 at, u64 info, u32 signal)
@@ -412,7 +409,7 @@ int tell_signal(u64 at, u64 info, u32 signal)
 		fill_fault(e);
 	if (signal == SIGABRT && at == bpf_get_current_task())
 		fill_thrown(e);
-	emit_ending(at, proc, tid_of(task));
+	emit(e, task, proc, tid_of(task));
 	return 0;
 }
 
@@ -421,13 +418,12 @@ int tell_signal(u64 at, u64 info, u32 signal)
 
 int tell_failure(struct proc *proc, u32 tid)
 {
-	const u64 at = bpf_get_current_task();
-	struct task_struct *task = (struct task_struct *)at;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct wire_ending *e = draft();
 
 	if (!e || !proc || !BPF_CORE_READ(task, mm))
 		return 0;
 	__builtin_memset(e, 0, PATH_AT);
-	emit_ending(at, proc, tid);
+	emit(e, task, proc, tid);
 	return 0;
 }

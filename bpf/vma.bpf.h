@@ -53,7 +53,6 @@ __noinline u32 slots_below(u64 pivots, u64 address)
 
 	if (bpf_probe_read_kernel(pivot, sizeof(pivot), (void *)pivots))
 		return 0;
-#pragma unroll
 	for (u32 i = 0; i < MAPLE_PIVOTS; i++) {
 		if (i)
 			is_one &= (pivot[i] | -pivot[i]) >> 63;

@@ -15,6 +15,8 @@ static bool is_at_uprobe(const struct bpf_program *program)
 	const char *section = bpf_program__section_name(program);
 
 	section += *section == '?';
+	if (!strncmp(section, "later.", 6)) /* put_off.h */
+		section += 6;
 	return !strncmp(section, "uprobe", 6) || !strncmp(section, "uretprobe", 9);
 }
 

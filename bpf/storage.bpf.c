@@ -19,6 +19,7 @@
  * Example: 3 MiB are read of a file in step 1 and 1 MiB in step 5: records say 0 at the first read,
  * 3 MiB at the first read in step 5, and 4 MiB at the end.
  */
+#include "device.bpf.h"
 #include "inode.bpf.h"
 #include "space.bpf.h"
 #include "storage.bpf.h"
@@ -443,6 +444,27 @@ static __always_inline void find_pages(struct bio *bio, u32 op, struct use *use)
 	}
 }
 
+/*
+ * What is stored by others than the tree, as threads of the kernel do with dirty pages, is for the
+ * tree if it has written to the file. A large part of a file's life may be after the run.
+ */
+static __noinline int note_stored(u64 address)
+{
+	struct bio *bio = (struct bio *)address;
+	struct wire_file file = {};
+	const struct stored *s;
+	struct use use = {};
+
+	find_pages(bio, OP_WRITE, &use);
+	if (!use.inode)
+		return 0;
+	identify(use.inode, &file);
+	s = bpf_map_lookup_elem(&stored_files, &file);
+	if (s && s->written)
+		begin_request(address, WIRE_DEVICE_WRITE);
+	return 0;
+}
+
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(storage_asked, struct bio *bio)
 {
@@ -452,9 +474,17 @@ int BPF_PROG(storage_asked, struct bio *bio)
 	struct use use = {.proc = current_proc()};
 	struct iomap_dio *dio = BPF_CORE_READ(bio, bi_private);
 	bool direct = false;
+	u64 address = 0;
 
-	if (!use.proc || op > OP_WRITE || !bytes || BPF_CORE_READ(self, bio_list))
+	if (op > OP_WRITE || !bytes || BPF_CORE_READ(self, bio_list))
 		return 0;
+	bpf_probe_read_kernel(&address, sizeof(address), ctx); /* a number, for the verifier */
+	if (!use.proc) {
+		if (op == OP_WRITE)
+			note_stored(address);
+		return 0;
+	}
+	begin_request(address, op == OP_WRITE ? WIRE_DEVICE_WRITE : WIRE_DEVICE_READ);
 	use.inode = dio ? file_of_call(bio, dio) : NULL;
 	if (use.inode) {
 		direct = true;
@@ -563,5 +593,5 @@ int storage_told(void *context)
 	}
 	bpf_for_each_map_elem(&stored_files, tell_last, &more, 0);
 	bpf_for_each_map_elem(&stored_spaces, tell_last_space, &more, 0);
-	return more;
+	return tell_devices() || more;
 }

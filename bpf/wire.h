@@ -64,7 +64,9 @@ enum wire_kind {
 	WIRE_LEFT = 14,	    /* struct wire_process: it became another user's, and left its job */
 	WIRE_STORED = 20,
 	WIRE_STORED_NAME = 21,
-	WIRE_SPACE = 22, /* the structs of these names */
+	WIRE_SPACE = 22,
+	WIRE_DEVICE = 23,
+	WIRE_DEVICE_HOW_LONG = 24, /* the structs of these names; the last: wire_device_times */
 };
 
 struct wire_header {

@@ -19,6 +19,10 @@ enum {
 	WIRE_STORED_PART_MAX = 256,   /* of a part, with its NUL */
 	WIRE_SPACES = 64,	      /* file systems that are told apart */
 	WIRE_SPACE_STEP = 4 << 20,    /* bytes: after so many more it is told of one again */
+	WIRE_DEVICES = 64,	      /* disks that are told apart */
+	WIRE_DEVICE_NAME = 32,	      /* bytes of a disk's name, with its NUL */
+	WIRE_DEVICE_PARTS = 8,	      /* of each power of two, in which times are counted */
+	WIRE_DEVICE_TIMES = 200,      /* counters of times, up to 134 s: see wire_device_times */
 };
 
 /* What is of no file: wire_stored.file has device 0, and one of these as inode. */
@@ -75,11 +79,50 @@ struct wire_space {
 	__u64 written;
 };
 
+enum wire_device_way { WIRE_DEVICE_READ = 0, WIRE_DEVICE_WRITE = 1, WIRE_DEVICE_WAYS = 2 };
+
+/* Requests that have ended, of a way. */
+struct wire_requests {
+	__u64 n, bytes;
+	__u64 timed;  /* of n: those whose end was seen */
+	__u64 ns;     /* of these, from where a task asked to the end, summed */
+	__u64 max_ns; /* of one */
+};
+
+struct wire_device_sums {
+	struct wire_requests of[WIRE_DEVICE_WAYS];
+	__u64 busy_ns; /* while at least one was open; up to where one last began or ended */
+};
+
+/* How a disk served the tree until the first end of a request after a checkpoint, or in total: as
+ * in wire_stored. What is open was asked for and has not ended. */
+struct wire_device {
+	struct wire_header h;
+	__u32 device; /* dev_t of the whole disk */
+	__u32 flags;  /* WIRE_STORED_LAST */
+	struct wire_device_sums sums;
+	__u64 open;
+	char name[WIRE_DEVICE_NAME]; /* "vda", NUL-terminated */
+};
+
+/*
+ * How many requests took how long, at last. Of microseconds below WIRE_DEVICE_PARTS each has a
+ * counter, beyond that each eighth of a power of two: 8 us, 9 us, ... 15 us, 16 and 17 us, ...
+ */
+struct wire_device_times {
+	struct wire_header h;
+	__u32 device;
+	__u32 reserved;
+	__u64 n[WIRE_DEVICE_WAYS][WIRE_DEVICE_TIMES];
+};
+
 /* Part of struct wire_quality. */
 struct wire_storage_quality {
 	__u64 lost;	     /* no room in the control ring to tell of it */
 	__u64 beyond;	     /* requests of files beyond those that are told apart */
 	__u64 spaces_beyond; /* writes to file systems beyond WIRE_SPACES */
+	__u64 untimed; /* requests beyond those that can be open, or of disks beyond WIRE_DEVICES */
+	__u64 unended; /* requests that have ended, nobody saw when */
 };
 
 #endif

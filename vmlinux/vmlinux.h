@@ -250,6 +250,16 @@ struct signal_struct {
 
 struct block_device;
 
+struct gendisk {
+	struct block_device *part0; /* the whole disk */
+	char disk_name[32];
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+	u32 bd_dev;
+};
+
 struct super_block {
 	u32 s_dev;
 	unsigned long s_magic;
@@ -679,12 +689,20 @@ struct bvec_iter {
 };
 
 struct bio {
+	struct bio *bi_next; /* of the same request */
 	struct block_device *bi_bdev;
 	u32 bi_opf;
 	struct bvec_iter bi_iter;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
 };
+
+/* Of a block device. io_uring's has the plain name here (uring.bpf.c). */
+struct request___block {
+	struct bio *bio; /* the first that has not ended */
+};
+
+struct request_queue;
 
 struct seq_file;
 

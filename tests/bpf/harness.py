@@ -390,7 +390,7 @@ def quality(profile):
 # see for themselves whether it is there.
 NO_LOSS = {"summed_memory", "lost_timeline_points", "lost_updates", "unstable_reads", "unread_threads",
            "stale_usage", "thinned_points", "cut_names", "invalid_utf8_names", "unmatched_ends",
-           "unclosed_phases", "hasty_starts", "estimated_gpu_arrays"}
+           "unclosed_phases", "hasty_starts", "estimated_gpu_arrays", "unended_requests"}
 
 
 def losses(profile):

@@ -367,7 +367,8 @@ static bool counts_after_end(const struct wire_header *h)
 {
 	return h->kind == WIRE_EXIT || h->kind == WIRE_DEATH || h->kind == WIRE_LEFT ||
 	       h->kind == WIRE_POINT || h->kind == WIRE_USAGE || h->kind == WIRE_GPU_POINT ||
-	       h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE;
+	       h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE ||
+	       h->kind == WIRE_DEVICE || h->kind == WIRE_DEVICE_HOW_LONG;
 }
 
 static int feed(struct capture *c, const struct wire_header *h)

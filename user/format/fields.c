@@ -483,6 +483,9 @@ static const struct field recording_fields[] = {
 	{TOP_LIST("file_systems", spaces, FIELD_LIST, record_space, RECORDING_MAX_SMALL),
 	 .means = "how much room was left where the tree wrote files, the most written first; "
 		  "absent: it wrote none, or without --files"},
+	{TOP_LIST("storage_devices", devices, FIELD_LIST, record_device, RECORDING_MAX_SMALL),
+	 .means = "how disks served the tree, the busiest first; absent: it used none, or without "
+		  "--files"},
 	{TOP_LIST("phases", phases, FIELD_LIST, record_phase, RECORDING_MAX_PHASES),
 	 .means = "a pair from begin to end, or a gap from one mark to the next; figures as in "
 		  "rows, of the tree during it"},

@@ -219,3 +219,50 @@ static const struct field space_fields[] = {
 	{FIELD(space, "removed_file_mb", removed_most, FIELD_BYTES)},
 };
 const struct record record_space = RECORD(space, "a file system", space_fields, NULL);
+
+/* A request of two phases counts in the one that it ends in. */
+static const struct field device_use_fields[] = {
+	{FIELD(device_use, "name", name, FIELD_TEXT), .required = true},
+	{FIELD(device_use, "secs", ns, FIELD_NS), .means = "how long these phases were"},
+	{FIELD(device_use, "busy_secs", busy_ns, FIELD_NS)},
+	{FIELD(device_use, "read_mb", read.bytes, FIELD_BYTES)},
+	{FIELD(device_use, "read_requests", read.n, FIELD_COUNT)},
+	{FIELD(device_use, "read_mean_secs", read.mean_ns, FIELD_NS)},
+	{FIELD(device_use, "write_mb", write.bytes, FIELD_BYTES)},
+	{FIELD(device_use, "write_requests", write.n, FIELD_COUNT)},
+	{FIELD(device_use, "write_mean_secs", write.mean_ns, FIELD_NS)},
+};
+const struct record record_device_use =
+	RECORD(device_use, "how a disk served phases", device_use_fields, NULL);
+
+static const struct field device_fields[] = {
+	{FIELD(device, "device", name, FIELD_TEXT), .required = true,
+	 .means = "the disk, as in /sys/block"},
+	{FIELD(device, "busy_secs", busy_ns, FIELD_NS),
+	 .means = "how long at least one request of the tree was open"},
+	{FIELD(device, "read_mb", read.bytes, FIELD_BYTES),
+	 .means = "of requests of the tree that have ended"},
+	{FIELD(device, "read_requests", read.n, FIELD_COUNT)},
+	{FIELD(device, "read_mean_secs", read.mean_ns, FIELD_NS),
+	 .means = "from where a task asked to where the disk had answered; absent: it never did"},
+	{FIELD(device, "read_p50_secs", read.p50_ns, FIELD_NS),
+	 .means = "half of them took no longer, up to 12.5 % too high"},
+	{FIELD(device, "read_p99_secs", read.p99_ns, FIELD_NS)},
+	{FIELD(device, "read_max_secs", read.max_ns, FIELD_NS)},
+	{FIELD(device, "write_mb", write.bytes, FIELD_BYTES),
+	 .means = "the same of what was stored: by tasks of the tree, and by others of files that "
+		  "it wrote"},
+	{FIELD(device, "write_requests", write.n, FIELD_COUNT)},
+	{FIELD(device, "write_mean_secs", write.mean_ns, FIELD_NS)},
+	{FIELD(device, "write_p50_secs", write.p50_ns, FIELD_NS)},
+	{FIELD(device, "write_p99_secs", write.p99_ns, FIELD_NS)},
+	{FIELD(device, "write_max_secs", write.max_ns, FIELD_NS)},
+	{FIELD(device, "open_requests", open, FIELD_COUNT),
+	 .means = "that had not ended at the end of the run; absent: none"},
+	{LIST(struct recording_device, "phases", uses, FIELD_LIST, PROFILE_MAX_DEVICE_USES),
+	 .of = &record_device_use,
+	 .means =
+		 "the same during phases, those of one name together; the busiest first; what goes "
+		 "on when one ends counts in the next"},
+};
+const struct record record_device = RECORD(device, "a disk", device_fields, NULL);

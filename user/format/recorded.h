@@ -54,6 +54,9 @@ int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 /* `uses` has room for PROFILE_MAX_FILE_USES. */
 struct recording_file recorded_file(const struct profile_file *file,
 				    struct recording_file_use *uses);
+/* `uses` has room for PROFILE_MAX_DEVICE_USES. */
+struct recording_device recorded_device(const struct profile_device *device,
+					struct recording_device_use *uses);
 struct recording_space recorded_space(const struct profile *p, const struct profile_space *space);
 /* The texts are the profile's. Returns 0 or -ENOMEM. */
 int recorded_death(const struct profile *p, const struct profile_death *death, struct arena *arena,

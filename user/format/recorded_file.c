@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was read from storage and written of a file, and file systems, as a profile has them. */
+/* What was read from storage and written of a file, file systems, and disks, as a profile has them.
+ */
 #include "format/fields.h"
 #include "format/recorded.h"
 
@@ -60,5 +61,64 @@ struct recording_space recorded_space(const struct profile *p, const struct prof
 	field_put(&record_space, &recorded, "last_left_mb", space->has_last);
 	field_put(&record_space, &recorded, "removed_file", space->removed_file);
 	field_put(&record_space, &recorded, "removed_file_mb", space->removed_file);
+	return recorded;
+}
+
+static struct recording_requests recorded_requests(const struct profile_requests *requests)
+{
+	return (struct recording_requests){
+		.n = requests->n,
+		.bytes = requests->bytes,
+		.mean_ns = requests->timed ? requests->ns / requests->timed : 0,
+		.p50_ns = requests->p50_ns,
+		.p99_ns = requests->p99_ns,
+		.max_ns = requests->max_ns,
+	};
+}
+
+static struct recording_device_use recorded_device_use(const struct profile_device_use *use)
+{
+	struct recording_device_use recorded = {
+		.has = field_all(&record_device_use),
+		.name = (char *)use->name,
+		.ns = use->ns,
+		.busy_ns = use->busy_ns,
+		.read = recorded_requests(&use->of[WIRE_DEVICE_READ]),
+		.write = recorded_requests(&use->of[WIRE_DEVICE_WRITE]),
+	};
+
+	field_put(&record_device_use, &recorded, "read_mean_secs", use->of[WIRE_DEVICE_READ].timed);
+	field_put(&record_device_use, &recorded, "write_mean_secs",
+		  use->of[WIRE_DEVICE_WRITE].timed);
+	return recorded;
+}
+
+struct recording_device recorded_device(const struct profile_device *device,
+					struct recording_device_use *uses)
+{
+	static const char *const reads[] = {"read_mean_secs", "read_p50_secs", "read_p99_secs",
+					    "read_max_secs"};
+	static const char *const writes[] = {"write_mean_secs", "write_p50_secs", "write_p99_secs",
+					     "write_max_secs"};
+	struct recording_device recorded = {
+		.has = field_all(&record_device),
+		.name = (char *)device->name,
+		.busy_ns = device->busy_ns,
+		.open = device->open,
+		.read = recorded_requests(&device->of[WIRE_DEVICE_READ]),
+		.write = recorded_requests(&device->of[WIRE_DEVICE_WRITE]),
+		.uses = uses,
+		.n_uses = device->n_uses,
+	};
+
+	for (size_t i = 0; i < device->n_uses; i++)
+		uses[i] = recorded_device_use(&device->uses[i]);
+	for (size_t i = 0; i < sizeof(reads) / sizeof(*reads); i++) {
+		field_put(&record_device, &recorded, reads[i], device->of[WIRE_DEVICE_READ].timed);
+		field_put(&record_device, &recorded, writes[i],
+			  device->of[WIRE_DEVICE_WRITE].timed);
+	}
+	field_put(&record_device, &recorded, "open_requests", recorded.open);
+	field_put(&record_device, &recorded, "phases", recorded.n_uses);
 	return recorded;
 }

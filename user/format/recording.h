@@ -388,6 +388,30 @@ struct recording_space {
 	uint64_t written, removed, removed_most;
 };
 
+/* Requests to a disk that have ended, of a way. */
+struct recording_requests {
+	uint64_t n, bytes;
+	uint64_t mean_ns, p50_ns, p99_ns, max_ns; /* of each; of a phase, only the mean */
+};
+
+/* How a disk served the tree during phases of one name. */
+struct recording_device_use {
+	uint64_t has;
+	char *name;
+	uint64_t ns, busy_ns; /* how long these were, and in how much of it requests were open */
+	struct recording_requests read, write;
+};
+
+/* How a disk served the tree. */
+struct recording_device {
+	uint64_t has;
+	char *name;
+	uint64_t busy_ns, open;
+	struct recording_requests read, write;
+	struct recording_device_use *uses;
+	size_t n_uses;
+};
+
 struct recording_warning {
 	uint64_t has;
 	char *what, *why;
@@ -453,6 +477,8 @@ struct recording {
 	size_t n_files;
 	struct recording_space *spaces; /* the most written first */
 	size_t n_spaces;
+	struct recording_device *devices; /* the busiest first */
+	size_t n_devices;
 	struct recording_phase *phases;
 	size_t n_phases;
 	struct recording_phase *outside; /* PROFILE_PHASE_OUTSIDE, in order of time; no phases */

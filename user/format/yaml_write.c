@@ -216,6 +216,25 @@ static void put_spaces(struct emit *e, const struct profile *p)
 	emit_boundary(e);
 }
 
+static void put_devices(struct emit *e, const struct profile *p)
+{
+	struct recording_device_use uses[PROFILE_MAX_DEVICE_USES];
+	size_t n;
+	const struct profile_device *devices = profile_devices(p, &n);
+
+	if (!n)
+		return;
+	emit_plain(e, "storage_devices");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_device device = recorded_device(&devices[i], uses);
+
+		yaml_item(e, &record_device, &device);
+	}
+	emit_list_end(e);
+	emit_boundary(e);
+}
+
 /* Readers find them by themselves if there was no memory for them. */
 static void put_trends(struct emit *e, const struct profile *p, const struct run_info *info)
 {
@@ -471,6 +490,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	put_gpus(e, p, y->info->gpus);
 	put_files(e, p);
 	put_spaces(e, p);
+	put_devices(e, p);
 	yaml_phases(e, p);
 	put_trends(e, p, y->info);
 	put_deaths(e, p);

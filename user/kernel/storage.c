@@ -11,6 +11,8 @@ void storage_choose(struct qprof_bpf *bpf, bool wanted, unsigned int max_files)
 	bpf_program__set_autoload(bpf->progs.storage_asked, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dirtied, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_told, wanted);
+	bpf_program__set_autoload(bpf->progs.device_ends, wanted);
+	bpf_program__set_autoload(bpf->progs.device_ends_one, wanted);
 	if (wanted) {
 		if (max_files)
 			bpf_map__set_max_entries(bpf->maps.stored_files, max_files);
@@ -21,6 +23,9 @@ void storage_choose(struct qprof_bpf *bpf, bool wanted, unsigned int max_files)
 	bpf_map__set_autocreate(bpf->maps.stored_pieces, false);
 	bpf_map__set_autocreate(bpf->maps.stored_rooms, false);
 	bpf_map__set_autocreate(bpf->maps.stored_spaces, false);
+	bpf_map__set_autocreate(bpf->maps.stored_devices, false);
+	bpf_map__set_autocreate(bpf->maps.stored_asked, false);
+	bpf_map__set_autocreate(bpf->maps.stored_no_device, false);
 }
 
 int engine_tell_files(struct engine *e)

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/wire.h"
 
@@ -67,6 +68,13 @@ static bool stored_name_ok(const struct wire_stored_name *name, size_t size)
 	return size >= before && name->len <= sizeof(name->parts) && size >= before + name->len;
 }
 
+static bool device_ok(const void *data, size_t size)
+{
+	const struct wire_device *d = data;
+
+	return size >= sizeof(*d) && memchr(d->name, '\0', sizeof(d->name));
+}
+
 bool wire_record_ok(const void *data, size_t size)
 {
 	const struct wire_header *h = data;
@@ -105,6 +113,10 @@ bool wire_record_ok(const void *data, size_t size)
 		return stored_name_ok(data, size);
 	case WIRE_SPACE:
 		return size >= sizeof(struct wire_space);
+	case WIRE_DEVICE:
+		return device_ok(data, size);
+	case WIRE_DEVICE_HOW_LONG:
+		return size >= sizeof(struct wire_device_times);
 	}
 	return false;
 }

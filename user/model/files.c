@@ -10,6 +10,7 @@
 #include "base/amounts.h"
 #include "base/array.h"
 #include "base/text.h"
+#include "model/stretches.h"
 
 /* ---- Records ----------------------------------------------------------------------------------
  */
@@ -168,41 +169,6 @@ int files_name(struct files *files, const struct wire_stored_name *record,
 
 /* ---- Phases -----------------------------------------------------------------------------------
  */
-
-/* Phases of one name, as far as they overlap one. */
-struct stretch {
-	const char *name;
-	uint64_t start_ns, end_ns;
-};
-
-static int by_name(const void *a, const void *b)
-{
-	const struct stretch *p = a, *q = b;
-	const int order = strcmp(p->name, q->name);
-
-	return order ? order : (p->start_ns > q->start_ns) - (p->start_ns < q->start_ns);
-}
-
-/* Phases of one name that overlap become one stretch: what was used then counts once. Returns how
- * many there are. */
-static size_t find_stretches(struct stretch *list, const struct profile_phase *phases, size_t n)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++)
-		list[i] = (struct stretch){phases[i].name, phases[i].start_ns, phases[i].end_ns};
-	qsort(list, n, sizeof(*list), by_name);
-	for (size_t i = 0; i < n; i++) {
-		struct stretch *last = kept ? &list[kept - 1] : NULL;
-
-		if (!last || strcmp(last->name, list[i].name) != 0 ||
-		    last->end_ns < list[i].start_ns)
-			list[kept++] = list[i];
-		else if (list[i].end_ns > last->end_ns)
-			last->end_ns = list[i].end_ns;
-	}
-	return kept;
-}
 
 /* Returns what had been used by that time: what the next record says. */
 static struct file_told used_by(const struct known_file *file, uint64_t time_ns)
@@ -373,7 +339,7 @@ int files_finish(struct files *files, const struct profile_phase *phases, size_t
 		free(stretches);
 		return -ENOMEM;
 	}
-	n_stretches = find_stretches(stretches, phases, n_phases);
+	n_stretches = stretches_find(stretches, phases, n_phases);
 	HASH_SORT(files->by_id, by_amount);
 	for (file = files->by_id; file; file = file->hh.next) {
 		err = err ? err : name_it(file);

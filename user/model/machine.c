@@ -236,6 +236,8 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_STORED:
 	case WIRE_STORED_NAME:
 	case WIRE_SPACE:
+	case WIRE_DEVICE:
+	case WIRE_DEVICE_HOW_LONG:
 		break;
 	}
 	return 0;

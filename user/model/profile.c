@@ -73,6 +73,7 @@ void profile_free(struct profile *p)
 	gpus_free(&p->gpus);
 	files_free(&p->files);
 	spaces_free(&p->spaces);
+	devices_free(&p->devices);
 	free(p->trends);
 	names_free(&p->names);
 	free(p->metrics);
@@ -542,6 +543,10 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		return files_name(&p->files, data, &p->config);
 	case WIRE_SPACE:
 		return spaces_feed(&p->spaces, data);
+	case WIRE_DEVICE:
+		return devices_feed(&p->devices, data);
+	case WIRE_DEVICE_HOW_LONG:
+		return devices_feed_times(&p->devices, data);
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 		break;
@@ -678,6 +683,8 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		err = files_finish(&p->files, p->phases.list, p->phases.n, &p->totals.usage);
 	if (!err && p->config.files)
 		err = spaces_finish(&p->spaces, &p->files, p->end_ns, &p->losses);
+	if (!err && p->config.files)
+		err = devices_finish(&p->devices, p->phases.list, p->phases.n);
 	if (!err)
 		err = deaths_name_files(&p->deaths, &p->files, p->config.base_names);
 	return err || p->config.no_timeline ? err : find_trends(p);

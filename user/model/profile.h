@@ -34,6 +34,7 @@ enum {
 	/* Of so many files it is told which phases used them, at most so many of each. */
 	PROFILE_MAX_USED_FILES = 64,
 	PROFILE_MAX_FILE_USES = 16,
+	PROFILE_MAX_DEVICE_USES = 64,
 	PROFILE_MAX_PATH = 1024, /* bytes of a path: of a longer one, the end */
 };
 
@@ -107,6 +108,33 @@ struct profile_space {
 	uint64_t removed;	    /* part of it: to files that had no name at the end */
 	uint64_t removed_most;	    /* to one of these */
 	const char *removed_file;   /* which */
+};
+
+/* Requests to a disk that have ended, of a way. */
+struct profile_requests {
+	uint64_t n, bytes;
+	uint64_t timed;		 /* of n: those whose end was seen */
+	uint64_t ns;		 /* of these, from where a task asked to the end, summed */
+	uint64_t max_ns;	 /* of one; of a phase: not known */
+	uint64_t p50_ns, p99_ns; /* half of them, and 99 %, took no longer; the same */
+};
+
+/* How a disk served the tree during phases of a name: those that overlap count once. */
+struct profile_device_use {
+	const char *name; /* valid UTF-8 */
+	uint64_t ns;	  /* how long these phases were */
+	uint64_t busy_ns;
+	struct profile_requests of[WIRE_DEVICE_WAYS];
+};
+
+/* How a disk served the tree. */
+struct profile_device {
+	const char *name; /* "vda", valid UTF-8 */
+	uint64_t busy_ns; /* while at least one request was open */
+	struct profile_requests of[WIRE_DEVICE_WAYS];
+	uint64_t open;			       /* requests, at the end */
+	const struct profile_device_use *uses; /* the busiest first */
+	size_t n_uses;
 };
 
 /* How much room a file system had at a time. */
@@ -509,6 +537,8 @@ const struct profile_gpu_refusal *profile_gpu_refusals(const struct profile *p, 
 const struct profile_file *profile_files(const struct profile *p, size_t *count);
 /* After profile_finish(): those that were looked at, the most written first. */
 const struct profile_space *profile_spaces(const struct profile *p, size_t *count);
+/* The busiest first. */
+const struct profile_device *profile_devices(const struct profile *p, size_t *count);
 /* What programs reported of the whole run, in order of the first report of each name. */
 const struct profile_metric *profile_summaries(const struct profile *p, size_t *count);
 /* In order of time. */

@@ -167,3 +167,9 @@ uint64_t profile_grown(const struct profile *p)
 {
 	return p->grown_now;
 }
+
+const struct profile_device *profile_devices(const struct profile *p, size_t *count)
+{
+	*count = p->devices.n;
+	return p->devices.pubs;
+}

@@ -6,6 +6,7 @@
 
 #include "model/curve.h"
 #include "model/deaths.h"
+#include "model/devices.h"
 #include "model/files.h"
 #include "model/gpu.h"
 #include "model/gpu_curve.h"
@@ -47,6 +48,7 @@ struct profile {
 	struct gpus gpus;
 	struct files files;
 	struct spaces spaces;
+	struct devices devices;
 	struct trend *trends; /* found at the end */
 	size_t n_trends;
 	struct profile_losses losses;

@@ -217,6 +217,7 @@ static const struct {
 	TABLE("processes", processes, record_process),
 	TABLE("files", files, record_file),
 	TABLE("file_systems", spaces, record_space),
+	TABLE("storage_devices", devices, record_device),
 	TABLE("timeline", points, record_point),
 	TABLE("process_timeline", tracks, record_track_point),
 	TABLE("usage_timeline", curve, record_usage_point),

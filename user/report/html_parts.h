@@ -43,6 +43,8 @@ void html_ranks(struct html_page *page);
 void html_files(struct html_page *page);
 /* html_spaces.c: how much room file systems had, if the run wrote to some. */
 void html_spaces(struct html_page *page);
+/* html_disks.c: how disks served the run, if it used some. */
+void html_disks(struct html_page *page);
 /* html_stacks.c: what first touched memory, if the profile has stacks. */
 void html_stacks(struct html_page *page);
 /* The later quantities of the run's totals: members of an object. */

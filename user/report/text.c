@@ -214,6 +214,7 @@ static int put_page(const struct text_report *t)
 		failed = -1;
 	text_files(t);
 	text_spaces(t);
+	text_disks(t);
 	if (text_processes(t) || text_metrics(t))
 		failed = -1;
 	if (!failed)

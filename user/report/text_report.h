@@ -86,6 +86,9 @@ void text_path_line(const struct text_report *t, const struct table_columns *col
 /* text_spaces.c: how much room file systems had. Nothing without them. */
 void text_spaces(const struct text_report *t);
 
+/* text_disks.c: how disks served the run. Nothing without them. */
+void text_disks(const struct text_report *t);
+
 /* text_metrics.c. Returns -1 when out of memory. */
 int text_metrics(const struct text_report *t);
 

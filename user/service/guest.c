@@ -94,6 +94,8 @@ static bool is_told(const struct guest *g, const struct wire_header *h)
 	case WIRE_GPU_CODE:
 	case WIRE_STORED:
 	case WIRE_STORED_NAME:
+	case WIRE_DEVICE:
+	case WIRE_DEVICE_HOW_LONG:
 		return false;
 	default:
 		return h->time_ns >= g->begin_ns;

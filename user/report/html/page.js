@@ -211,6 +211,7 @@ function start() {
 	addRanks();
 	addFiles();
 	addFileSystems();
+	addDisks();
 	flame.start();
 	showQuality();
 

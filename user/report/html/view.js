@@ -16,6 +16,8 @@ profile.quantities = profile.quantities ? objects(profile.quantities) : [];
 profile.threads = profile.threads ? objects(profile.threads) : [];
 profile.ranks = profile.ranks ? objects(profile.ranks) : [];
 profile.file_systems = profile.file_systems ? objects(profile.file_systems) : [];
+profile.disks = profile.disks ? objects(profile.disks) : [];
+profile.disk_phases = profile.disk_phases ? objects(profile.disk_phases) : [];
 profile.files = profile.files ? objects(profile.files) : null;
 if (profile.stacks) {
 	profile.stacks.functions = objects(profile.stacks.functions);

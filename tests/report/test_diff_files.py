@@ -154,3 +154,35 @@ def test_endless_paths(of_files, path):
     new = of_files("new", [used_file(path, 64.0, distinct=64.0)])
     lines = section(of_files("old", []), new)
     assert len(lines) == 3 and len(lines[1]) == 100, lines
+
+
+LIMIT = "--max-file-read-increase"
+
+
+@pytest.mark.parametrize("limit, broken", [("64M", False), ("63M", True), ("100%", False), ("99%", True)])
+def test_limit(of_files, limit, broken):
+    """Of each file, however little all others changed; what was written is no matter."""
+    other = used_file("/models/other", 100.0, distinct=100.0)
+    old = of_files("old", [used_file(MODEL, 64.0, distinct=64.0), other])
+    new = of_files("new", [used_file(MODEL, 128.0, 500.0, distinct=64.0), other])
+    found = as_json(LIMIT, limit, old, new, status=int(broken))
+    most = round(64 * MIB + (float(limit[:-1]) * MIB if limit[-1] == "M" else 64 * MIB * float(limit[:-1]) / 100))
+    assert found["breaches"] == [{"limit": f"{LIMIT} {limit}", "file": MODEL, "occurrence": 0, "metric": "storage_read",
+                                  "new": 128 * MIB, "most": pytest.approx(most, abs=1)}] * broken
+    text = diff("--width", "150", LIMIT, limit, old, new, status=int(broken))
+    assert (f"! {LIMIT} {limit}: {MODEL}, from storage is 128 MiB, at most " in text) == broken, text
+    assert ("All limits hold." in text) != broken, text
+
+
+def test_limit_of_what_is_new(of_files):
+    """A file that the old side did not read counts from 0."""
+    old, new = of_files("old", []), of_files("new", [used_file(MODEL, 64.0, distinct=64.0)])
+    diff(LIMIT, "64M", old, new)
+    diff(LIMIT, "63M", old, new, status=1)
+
+
+def test_limit_without_files(of_files, profile):
+    """Nothing to compare is no success."""
+    old, new = of_files("old", []), profile("new", phase("Load", 0))
+    text = diff("--width", "150", LIMIT, "1G", old, new, status=1)
+    assert f"! {LIMIT} 1G: a side does not tell of files (--files)" in text, text

@@ -30,10 +30,9 @@ struct diff_command {
 	unsigned int json;
 };
 
-static int parse_limit(const struct command_option *option, const char *text, void *member)
+static int add_limit(const struct command_option *option, const char *text, struct limits *limits,
+		     struct compare_limit limit)
 {
-	struct limits *limits = member;
-	struct compare_limit limit = {.metric = (enum compare_metric)option->set};
 	struct compare_limit *more = reallocarray(limits->items, limits->n + 1, sizeof(limit));
 	char *words;
 
@@ -48,6 +47,19 @@ static int parse_limit(const struct command_option *option, const char *text, vo
 	limit.text = words;
 	more[limits->n++] = limit;
 	return 0;
+}
+
+static int parse_limit(const struct command_option *option, const char *text, void *member)
+{
+	return add_limit(option, text, member,
+			 (struct compare_limit){.metric = (enum compare_metric)option->set});
+}
+
+/* Bytes, as those of calls. */
+static int parse_file_limit(const struct command_option *option, const char *text, void *member)
+{
+	return add_limit(option, text, member,
+			 (struct compare_limit){.metric = COMPARE_IO, .is_for_files = true});
 }
 
 /* Its text is the option as the user gave it. */
@@ -77,6 +89,11 @@ static const struct command_option options[] = {
 	 .wrong = "not a limit such as 5% or 200M"},
 	{0, "max-io-increase", "LIMIT", "The same of bytes read and written through calls", OPT_OWN,
 	 INTO(struct diff_command, limits), .set = COMPARE_IO, .parse = parse_limit,
+	 .wrong = "not a limit such as 5% or 200M"},
+	{0, "max-file-read-increase", "LIMIT",
+	 "Most that may have been read from storage of any file more than before (--files): 5%, "
+	 "200M",
+	 OPT_OWN, INTO(struct diff_command, limits), .parse = parse_file_limit,
 	 .wrong = "not a limit such as 5% or 200M"},
 	{0, "max-time-increase", "LIMIT", "The same of time: 10%, 2s", OPT_OWN,
 	 INTO(struct diff_command, limits), .set = COMPARE_TIME, .parse = parse_limit,

@@ -66,7 +66,7 @@ bool engine_kernel_counts(void)
 	return on;
 }
 
-enum { MAX_PROGRAMS = 64 };
+enum { MAX_PROGRAMS = 128 };
 
 /* What one timer misses, the next one tells. */
 static bool is_of_ticks(const struct engine *e, const struct engine_program *program)

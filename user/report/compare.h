@@ -101,7 +101,8 @@ struct compare_limit {
 	bool is_percent;
 	double percent;
 	uint64_t amount;
-	const char *text; /* as the user gave it */
+	const char *text;  /* as the user gave it */
+	bool is_for_files; /* instead, of what is read from storage of each file */
 };
 
 /* Returns whether new exceeds old by more than the limit, and a percentage by more than noise. */

@@ -27,7 +27,7 @@ int diff_add_breach(struct diff *d, const struct diff_breach *breach)
 	return 0;
 }
 
-static uint64_t most_of(const struct compare_limit *limit, uint64_t old)
+uint64_t diff_most(const struct compare_limit *limit, uint64_t old)
 {
 	return old +
 	       (limit->is_percent ? (uint64_t)((double)old * limit->percent / 100) : limit->amount);
@@ -80,7 +80,7 @@ static int judge_limit(struct diff *d, const struct compare_limit *limit,
 	const uint64_t old = compare_values(subject, COMPARE_OLD, limit->metric).median;
 
 	return passes_limit(limit, subject)
-		       ? add(d, limit->text, subject, limit->metric, most_of(limit, old))
+		       ? add(d, limit->text, subject, limit->metric, diff_most(limit, old))
 		       : 0;
 }
 
@@ -97,8 +97,10 @@ static int judge_limits(struct diff *d, const struct compare_limit *limit)
 {
 	size_t n;
 	const struct compare_subject *const *phases = comparison_phases(d->c, &n);
-	int err = judge_limit(d, limit, comparison_run(d->c));
+	int err = limit->is_for_files ? 0 : judge_limit(d, limit, comparison_run(d->c));
 
+	if (limit->is_for_files)
+		return diff_judge_files(d, limit);
 	for (size_t i = 0; i < n && !err; i++)
 		err = judge_limit(d, limit, phases[i]);
 	return err;
@@ -216,7 +218,8 @@ static bool has_breach(const struct diff *d, const struct compare_subject *subje
 		       enum compare_metric metric)
 {
 	for (size_t i = 0; i < d->n_limits; i++) {
-		if (d->limits[i].metric == metric && passes_limit(&d->limits[i], subject))
+		if (d->limits[i].metric == metric && !d->limits[i].is_for_files &&
+		    passes_limit(&d->limits[i], subject))
 			return true;
 	}
 	for (size_t i = 0; i < d->n_budgets; i++) {
@@ -340,13 +343,17 @@ static void put_breach(const struct diff *d, FILE *out, const struct diff_breach
 		return;
 	}
 	if (breach->is_missing) {
-		fputs(": there is no such phase, or it does not say\n", out);
+		fprintf(out, ": %s\n",
+			breach->is_file ? "a side does not tell of files (--files)"
+					: "there is no such phase, or it does not say");
 		return;
 	}
 	fputs(": ", out);
 	put_name(out, breach->name, breach->occurrence, d->width / 2);
 	fprintf(out, ", %s is %s, at most %s\n",
-		breach->is_growth ? "growth of memory each" : compare_metrics[breach->metric].title,
+		breach->is_growth ? "growth of memory each"
+		: breach->is_file ? "from storage"
+				  : compare_metrics[breach->metric].title,
 		value_text(new, breach->metric, breach->new),
 		value_text(most, breach->metric, breach->most));
 }
@@ -501,13 +508,14 @@ static void put_json_breach(struct json_writer *j, const struct diff_breach *bre
 	json_object(j);
 	json_key(j, "limit");
 	json_text(j, breach->limit);
-	json_key(j, "phase");
+	json_key(j, breach->is_file ? "file" : "phase");
 	json_text(j, breach->name);
 	json_key(j, "occurrence");
 	json_u64(j, breach->occurrence);
 	json_key(j, "metric");
 	json_text(j, breach->program	 ? breach->program
 		     : breach->is_growth ? "growth_per_phase"
+		     : breach->is_file	 ? "storage_read"
 					 : compare_metrics[breach->metric].name);
 	put_breach_number(j, "new", breach, breach->new, breach->program_new);
 	put_breach_number(j, "most", breach, breach->most, breach->program_most);

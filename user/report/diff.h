@@ -26,6 +26,7 @@ struct diff_breach {
 	enum compare_metric metric;
 	bool is_missing; /* no phase matches the budget: there are no values */
 	bool is_growth;	 /* `new` is what each repeat of phases of that name leaves in memory */
+	bool is_file;	 /* `new` is what was read from storage of the file of that name */
 	uint64_t new, most;
 	/* Not NULL: instead, of a metric that the program reported. */
 	const char *program;
@@ -82,6 +83,9 @@ void diff_json_program(const struct diff *d, struct json_writer *j);
 
 /* diff_files.c: what storage was used for, by file, if a side tells it. */
 
+/* Adds a breach for each that passes the limit, or one if a side does not tell of files. Returns 0
+ * or -ENOMEM. */
+int diff_judge_files(struct diff *d, const struct compare_limit *limit);
 void diff_text_files(const struct diff *d, FILE *out);
 void diff_json_files(const struct diff *d, struct json_writer *j);
 /* diff_functions.c: which functions first touched memory or used CPU time, if a side was
@@ -101,6 +105,8 @@ void diff_free_growth(struct diff *d);
 /* diff.c, for these. */
 enum { DIFF_VALUE = 11, DIFF_TITLE = 19 }; /* columns of a value and of a title */
 int diff_add_breach(struct diff *d, const struct diff_breach *breach);
+/* Returns the most that the new side may have. */
+uint64_t diff_most(const struct compare_limit *limit, uint64_t old);
 void diff_title(const struct diff *d, FILE *out, const char *title);
 void diff_json_values(struct json_writer *j, const char *key, enum compare_metric metric,
 		      const struct compare_values *values);

@@ -17,6 +17,46 @@ static const struct {
 	[FILE_REREAD] = {"reread_factor", "times"},
 };
 
+/* ---- Judging ---- */
+
+static int judge_file(struct diff *d, const struct compare_limit *limit,
+		      const struct compared_file *file)
+{
+	const struct compared_files *files = comparison_files(d->c);
+	const struct compare_values old = compared_file_values(files, file, COMPARE_OLD, FILE_READ);
+	const struct compare_values new = compared_file_values(files, file, COMPARE_NEW, FILE_READ);
+	bool is_rest;
+	const struct diff_breach breach = {
+		.limit = limit->text,
+		.name = compared_file_path(file, &is_rest),
+		.is_file = true,
+		.metric = COMPARE_IO, /* its unit */
+		.new = new.median,
+		.most = diff_most(limit, old.median),
+	};
+
+	if (!old.n || !new.n || !compare_breaks(limit, old.median, new.median) ||
+	    compare_is_within_spread(&old, &new))
+		return 0;
+	return diff_add_breach(d, &breach);
+}
+
+/* A gate that compares nothing must not be green. */
+int diff_judge_files(struct diff *d, const struct compare_limit *limit)
+{
+	const struct compared_files *files = comparison_files(d->c);
+	const struct diff_breach missing = {
+		.limit = limit->text, .is_file = true, .metric = COMPARE_IO, .is_missing = true};
+	int err = 0;
+
+	if (!compared_files_tell(files, COMPARE_OLD) || !compared_files_tell(files, COMPARE_NEW))
+		return diff_add_breach(d, &missing);
+	compared_files_sort(files);
+	for (size_t i = 0; i < files->n && !err; i++)
+		err = judge_file(d, limit, files->items[i]);
+	return err;
+}
+
 /* ---- Text ---- */
 
 static char *value_text(char *out, enum file_metric metric, uint64_t value)

@@ -189,7 +189,7 @@ int begin_request(u64 address, u32 way)
 		.way = way,
 	};
 	struct device *d = find_device(disk, asked.device);
-	struct asked *stale;
+	struct asked *stale, over;
 
 	if (!d) {
 		count(storage.untimed);
@@ -198,8 +198,11 @@ int begin_request(u64 address, u32 way)
 	asked.time_ns = bpf_ktime_get_ns();
 	/* One that is over, or it would not begin. */
 	stale = bpf_map_lookup_elem(&stored_asked, &address);
-	if (stale)
-		end_unseen(stale);
+	if (stale) {
+		over = *stale;
+		if (!bpf_map_delete_elem(&stored_asked, &address))
+			end_unseen(&over);
+	}
 	search_at_times(d, asked.time_ns);
 	note_time(d, asked.time_ns);
 	atomic_add(&d->open, 1);

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import groups
 from harness import MIB, assert_nothing_lost, losses, parse, profile_command, program, run_qprof
 
 FILES = ["--files"]
@@ -128,6 +129,93 @@ with qprof.scope("direct"):
     check(find(run.profile, direct), reread_factor=1.5, **{READ: 6, DISTINCT: 4})
     assert of_phase(find(run.profile, mapped), "mapped")[READ] == SIZE
     assert of_phase(find(run.profile, direct), "direct")[READ] == 6
+    check_sums(run.profile)
+
+
+def test_mapped_again(script, disk):
+    """A mapping whose pages had to go is read again: 2.00 times, as its phases say."""
+    path = cold_file(disk / "model.safetensors", SIZE)
+    run = script(BEGIN + """
+for name in ("first", "second"):
+    with qprof.scope(name), open(paths[0], "rb") as file, \\
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+        assert len({memory[i] for i in range(0, len(memory), 4096)}) > 1
+    drop(paths[0])
+""", path, options=FILES)
+    file = find(run.profile, path)
+    check(file, size_mb=SIZE, reread_factor=2.0, **{READ: 2 * SIZE, DISTINCT: SIZE, WRITTEN: 0})
+    assert [of_phase(file, name)[READ] for name in ("first", "second")] == [SIZE, SIZE], file
+    check_sums(run.profile)
+
+
+def test_more_than_memory_holds(script, disk):
+    """Files in turn under a limit that not all fit in: each has what the kernel's account grew by as it was read."""
+    weights = disk / "weights"
+    weights.mkdir()
+    for i in range(100):
+        cold_file(weights / f"f{i}", 1)
+    with groups.cgroup("memory", {"memory.limit_in_bytes": str(48 * MIB)}, {"memory.max": str(48 * MIB)}) as procs:
+        run = script(BEGIN + """
+import json
+
+def account():
+    with open("/proc/self/io") as file:
+        return int(file.read().split("read_bytes: ")[1].split()[0])
+
+with open(paths[1], "w") as procs:
+    procs.write(str(os.getpid()))
+truth = {}
+for turn in range(3):
+    with qprof.scope(f"Turn {turn}"):
+        for i in range(100):
+            before = account()
+            read(f"{paths[0]}/f{i}")
+            truth[f"f{i}"] = truth.get(f"f{i}", 0) + account() - before
+print(json.dumps(truth))
+""", weights, procs, options=FILES)
+    files = {name: find(run.profile, weights / name) for name in run.truth}
+    got = {name: round(file[READ] * MIB) for name, file in files.items()}
+    # Between two files only the program's own code may be read again.
+    wrong = {name: (got[name], bytes_) for name, bytes_ in run.truth.items() if abs(got[name] - bytes_) > bytes_ / 100}
+    assert not wrong, f"bytes by file, and by the kernel's account: {wrong}"
+    assert sum(got.values()) > 250 * MIB, f"the limit made none be read again: {sum(got.values()) / MIB} MiB"
+    factors = {name: file["reread_factor"] for name, file in files.items()}
+    assert factors == {name: pytest.approx(got[name] / MIB, abs=0.0051) for name in got}, factors
+    check_sums(run.profile)
+
+
+@pytest.fixture
+def overlays(disk):
+    """Two mounts of one directory, each as a layer of its own overlay."""
+    lower, mounts = disk / "lower", [disk / "a", disk / "b"]
+    for path in (lower, disk / "empty", *mounts):
+        path.mkdir()
+    made = []
+    try:
+        for path in mounts:
+            done = subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower}:{disk}/empty", "overlay", path],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"no overlay can be had: {done.stderr.strip()}")
+            made.append(path)
+        yield lower, mounts
+    finally:
+        for path in made:
+            subprocess.run(["umount", path], check=True)
+
+
+def test_overlays(script, overlays):
+    """One file through two overlays is one line, as the file in the layer that has it."""
+    lower, mounts = overlays
+    path = cold_file(lower / "model", 4)
+    run = script(BEGIN + """
+for mount in paths[1:]:
+    read(f"{mount}/model")
+    drop(paths[0])
+""", path, *mounts, options=FILES)
+    check(find(run.profile, path), reread_factor=2.0, **{READ: 8, DISTINCT: 4})
+    others = [file["path"] for file in run.profile["files"] if file["path"].endswith("/model") and file["path"] != str(path)]
+    assert not others, f"the same file again: {others}"
     check_sums(run.profile)
 
 

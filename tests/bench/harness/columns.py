@@ -72,7 +72,7 @@ class Load:
     """programs/load.c, which does what it is told to."""
 
     def __init__(self, env, threads=1, children=0):
-        self.process = subprocess.Popen([env.program("load"), str(threads), str(children)],
+        self.process = subprocess.Popen([env.program("load"), str(threads), str(children), env.scratch],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = json.loads(self.process.stdout.readline())["pid"]
 
@@ -94,7 +94,8 @@ class Hooks:
     """programs/hooks.c: attached and detached within milliseconds, as often as one likes."""
 
     def __init__(self, env, *what):
-        self.repeats = 2 if {"usdt", "calls"} & set(what) else 16  # a uprobe goes only after a grace period
+        # A uprobe goes only after a grace period, and what needs a disk takes its time.
+        self.repeats = 2 if {"usdt", "calls", "files", "storage"} & set(what) else 16
         self.process = subprocess.Popen(
             [env.program("hooks"), *map(str, what)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, preexec_fn=on_cpus(env.other_cpus))

@@ -10,14 +10,14 @@ THREADS = (1, 2)
 BURSTS = 16  # a figure is the median of so many orders
 
 
-def section(env, name, title, orders, empty, notes, columns):
+def section(env, name, title, orders, empty, notes, columns, bursts=BURSTS):
     """orders: {what: (order, arguments after THREADS...)}; columns(load): what is attached."""
     with c.Load(env, max(THREADS)) as load:
-        def figures(bursts=BURSTS):
+        def figures(bursts=bursts):
             return {(what, threads): burst(load, threads, order, bursts)
                     for what, order in orders.items() for threads in THREADS}
         attached = env.wanted(columns(load))
-        series = measure.interleave(attached, figures, lambda: figures(2), env.rounds, env.progress)
+        series = measure.interleave(attached, figures, lambda: figures(min(2, bursts)), env.rounds, env.progress)
     result = Result(name, title, notes=notes)
     for what in orders:
         add_table(result, what, {t: series[what, t] for t in THREADS}, empty)

@@ -43,6 +43,17 @@ def torch(env, megabytes, slow=3):
                     missing, slow=slow)
 
 
+def cold_read(env, megabytes):
+    """Page by page, in no order: each is a request of its own. What there is first is made of it, or dropped."""
+    path, page = env.scratch / f"cold-{megabytes}", 4096
+    if not path.exists():
+        path.write_bytes(bytes(megabytes << 20))
+    script = ("import os, sys; fd = os.open(sys.argv[1], os.O_RDWR); os.fsync(fd); n = int(sys.argv[2]); "
+              "os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM); "
+              f"[os.pread(fd, {page}, i * 40503 % n * {page}) for i in range(n)]")
+    return Workload(f"cold read of {size(megabytes)}, by pages", [PYTHON, "-c", script, path, str((megabytes << 20) // page)])
+
+
 def size(megabytes):
     return f"{megabytes // 1024} GiB" if megabytes >= 1024 else f"{megabytes} MiB"
 

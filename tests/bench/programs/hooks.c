@@ -9,6 +9,7 @@
  *                                cuMemFree_v2 of FILE, a libcuda.so.1
  *   hooks ours PID               what qprof-bpf has on the whole machine when it profiles PID
  *   hooks waits PID              the same with --waits
+ *   hooks files PID              the same with --files
  *   hooks stats                  nothing, but the kernel counts the run time of BPF programs
  *
  * Says "ready"; then each line of its input attaches or detaches, and is answered by "on" or "off".
@@ -26,7 +27,7 @@
 #include "kernel/engine.h"
 #include "trivial.skel.h"
 
-enum { MAX_PROGRAMS = 64 };
+enum { MAX_TRIVIAL = 3, MAX_PROGRAMS = 64 };
 
 /* What is attached, and what it takes to attach it again. */
 static struct {
@@ -104,17 +105,22 @@ static void detach(void)
 static void load_trivial(const char *what, const char *file)
 {
 	struct trivial_bpf *bpf = trivial_bpf__open();
-	struct bpf_program *programs[2] = {0};
+	struct bpf_program *programs[MAX_TRIVIAL] = {0};
 
 	if (!bpf)
 		fail("trivial.bpf.c", strerror(errno));
 	if (!strcmp(what, "switches"))
 		programs[1] = bpf->progs.trivial_sched_wakeup;
+	if (!strcmp(what, "storage")) {
+		programs[1] = bpf->progs.trivial_block_rq_complete;
+		programs[2] = bpf->progs.trivial_writeback_dirty_folio;
+	}
 	programs[0] = file			 ? bpf->progs.trivial_usdt
+		      : programs[2]		 ? bpf->progs.trivial_block_bio_queue
 		      : programs[1]		 ? bpf->progs.trivial_sched_switch
 		      : strcmp(what, "rss_stat") ? bpf->progs.trivial_sys_exit
 						 : bpf->progs.trivial_rss_stat;
-	for (size_t i = 0; i < 2 && programs[i]; i++)
+	for (size_t i = 0; i < MAX_TRIVIAL && programs[i]; i++)
 		bpf_program__set_autoload(programs[i], true);
 	if (trivial_bpf__load(bpf))
 		fail("trivial.bpf.c", strerror(errno));
@@ -123,7 +129,7 @@ static void load_trivial(const char *what, const char *file)
 		hooks.file = file;
 		return;
 	}
-	for (size_t i = 0; i < 2 && programs[i]; i++)
+	for (size_t i = 0; i < MAX_TRIVIAL && programs[i]; i++)
 		hooks.programs[hooks.n_programs++] = bpf_program__fd(programs[i]);
 }
 
@@ -166,9 +172,10 @@ static void take_tracepoints(const struct engine *e)
 	}
 }
 
-static void load_ours(const char *pid, bool waits)
+static void load_ours(const char *pid, const char *what)
 {
-	const struct engine_config config = {.follow = true, .waits = waits};
+	const struct engine_config config = {
+		.follow = true, .waits = !strcmp(what, "waits"), .files = !strcmp(what, "files")};
 	struct engine *e;
 	struct error err = {0};
 
@@ -189,20 +196,22 @@ static void prepare(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (argc == 2 &&
-	    (!strcmp(what, "rss_stat") || !strcmp(what, "sys_exit") || !strcmp(what, "switches"))) {
+	if (argc == 2 && (!strcmp(what, "rss_stat") || !strcmp(what, "sys_exit") ||
+			  !strcmp(what, "switches") || !strcmp(what, "storage"))) {
 		load_trivial(what, NULL);
 	} else if (argc == 3 && !strcmp(what, "usdt")) {
 		load_trivial(what, argv[2]);
 	} else if (argc == 3 && !strcmp(what, "calls")) {
 		load_calls(argv[2]);
-	} else if (argc == 3 && (!strcmp(what, "ours") || !strcmp(what, "waits"))) {
-		load_ours(argv[2], !strcmp(what, "waits"));
+	} else if (argc == 3 &&
+		   (!strcmp(what, "ours") || !strcmp(what, "waits") || !strcmp(what, "files"))) {
+		load_ours(argv[2], what);
 	} else if (argc == 2 && !strcmp(what, "stats")) {
 		hooks.stats = true;
 	} else {
-		fputs("usage: hooks rss_stat | sys_exit | switches | usdt FILE | calls FILE | "
-		      "ours PID | waits PID | stats\n",
+		fputs("usage: hooks rss_stat | sys_exit | switches | storage | usdt FILE | calls "
+		      "FILE | "
+		      "ours PID | waits PID | files PID | stats\n",
 		      stderr);
 		exit(2);
 	}

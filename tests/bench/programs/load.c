@@ -10,8 +10,12 @@
  *                           in its place
  *   switches THREADS COUNT  sends a byte to another thread of its CPU, which sends it back: both
  *                           sleep meanwhile, and the CPU time of both is what it took
+ *   cold THREADS COUNT      read(2) of so many pages that are not in the page cache, one at a time
+ *   ahead THREADS COUNT     the same in order, so that they are read ahead
+ *   dirty THREADS COUNT     writes to so many pages that are in the page cache, and stored
  *
- * usage: load [THREADS [CHILDREN]]; the children sleep, and are there to be profiled, too.
+ * usage: load [THREADS [CHILDREN [DIRECTORY]]]; the children sleep, and are there to be profiled,
+ * too. The last three orders have a file of a thread each in the directory.
  * {"pid"} is the first line; an answer is {"ns", "wall_ns"}, of one of them. CPU time is that of
  * the threads in their loops, and nothing else: whatever the profiler does on their back is in it,
  * other programs that want the CPU are not. Threads are there from the start, each on a CPU of its
@@ -34,7 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, PAGE = 4096, MAX_READ = 1 << 20 };
+enum { MAX_THREADS = 64, PAGE = 4096, MAX_READ = 1 << 20, MAX_COUNT = 1 << 16 };
 
 struct order {
 	void (*loop)(const struct order *order, unsigned int thread);
@@ -48,6 +52,8 @@ static struct order order;
 static pthread_barrier_t begin, end;
 static uint64_t cpu_ns[MAX_THREADS], partner_ns[MAX_THREADS];
 static unsigned int n_threads;
+static const char *directory; /* NULL: no order needs storage */
+static int stored[MAX_THREADS];
 
 static _Noreturn void fail(const char *what)
 {
@@ -83,6 +89,28 @@ static void loop_reads(const struct order *o, unsigned int thread)
 		if (read(file, buffers[thread], o->bytes) != (ssize_t)o->bytes)
 			fail("read");
 	}
+}
+
+/* Another page each time, and none of those next to it. */
+static void loop_cold(const struct order *o, unsigned int thread)
+{
+	static char buffers[MAX_THREADS][PAGE];
+
+	for (size_t i = 0; i < o->count; i++) {
+		const size_t at = o->bytes ? i : i * 40503 % MAX_COUNT;
+
+		if (pread(stored[thread], buffers[thread], PAGE, (off_t)(at * PAGE)) != PAGE)
+			fail("pread");
+	}
+}
+
+static void loop_dirty(const struct order *o, unsigned int thread)
+{
+	static char buffers[MAX_THREADS][PAGE];
+
+	for (size_t i = 0; i < o->count; i++)
+		if (pwrite(stored[thread], buffers[thread], PAGE, (off_t)(i * PAGE)) != PAGE)
+			fail("pwrite");
 }
 
 static void loop_marks(const struct order *o, unsigned int thread)
@@ -277,6 +305,56 @@ static void switches(void)
 	memset(partner_ns, 0, sizeof(partner_ns));
 }
 
+/* Stored, and not in the page cache any more. */
+static void drop(int file)
+{
+	if (fsync(file) || (errno = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)))
+		fail("fsync");
+}
+
+static void make_stored(void)
+{
+	static char some[MAX_READ];
+
+	for (unsigned int i = 0; i < n_threads && !stored[i]; i++) {
+		stored[i] = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+		if (stored[i] < 0)
+			fail(directory);
+		for (off_t at = 0; at < (off_t)MAX_COUNT * PAGE; at += MAX_READ)
+			if (pwrite(stored[i], some, MAX_READ, at) != MAX_READ)
+				fail("pwrite");
+		drop(stored[i]);
+	}
+}
+
+/* In the file system's smallest parts, where it has others. */
+static void from_storage(int advice)
+{
+	make_stored();
+	for (unsigned int i = 0; i < order.threads; i++) {
+		drop(stored[i]);
+		posix_fadvise(stored[i], 0, 0, advice);
+	}
+	order.bytes = advice == POSIX_FADV_SEQUENTIAL;
+	order.loop = loop_cold;
+	carry_out();
+}
+
+static void dirty(void)
+{
+	make_stored();
+	for (unsigned int i = 0; i < order.threads; i++) {
+		drop(stored[i]);
+		posix_fadvise(stored[i], 0, 0, POSIX_FADV_RANDOM);
+	}
+	order.loop = loop_cold; /* in order */
+	order.bytes = 1;
+	for (unsigned int i = 0; i < order.threads; i++)
+		loop_cold(&order, i);
+	order.loop = loop_dirty;
+	carry_out();
+}
+
 static bool obey(const char *line)
 {
 	char what[16];
@@ -296,6 +374,14 @@ static bool obey(const char *line)
 		allocations();
 	else if (!strcmp(what, "switches"))
 		switches();
+	else if (order.count > MAX_COUNT || !directory)
+		return false;
+	else if (!strcmp(what, "cold"))
+		from_storage(POSIX_FADV_RANDOM);
+	else if (!strcmp(what, "ahead"))
+		from_storage(POSIX_FADV_SEQUENTIAL);
+	else if (!strcmp(what, "dirty"))
+		dirty();
 	else
 		return false;
 	return true;
@@ -324,7 +410,8 @@ static unsigned int number_or_usage(const char *text, unsigned int most)
 	unsigned long n = strtoul(text, &rest, 10);
 
 	if (rest == text || *rest || n > most) {
-		fprintf(stderr, "usage: load [THREADS [CHILDREN]], of %d and 10000 at most\n",
+		fprintf(stderr,
+			"usage: load [THREADS [CHILDREN [DIRECTORY]]], of %d and 10000 at most\n",
 			MAX_THREADS);
 		exit(2);
 	}
@@ -337,6 +424,7 @@ int main(int argc, char **argv)
 
 	n_threads = argc > 1 ? number_or_usage(argv[1], MAX_THREADS) : 1;
 	start_children(argc > 2 ? number_or_usage(argv[2], 10000) : 0);
+	directory = argc > 3 ? argv[3] : NULL;
 	pthread_barrier_init(&begin, NULL, n_threads + 1);
 	pthread_barrier_init(&end, NULL, n_threads + 1);
 	for (uintptr_t i = 0; i < n_threads; i++) {

@@ -32,6 +32,24 @@ int trivial_sched_wakeup(void *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/block_bio_queue")
+int trivial_block_bio_queue(void *ctx)
+{
+	return 0;
+}
+
+SEC("?tp_btf/block_rq_complete")
+int trivial_block_rq_complete(void *ctx)
+{
+	return 0;
+}
+
+SEC("?tp_btf/writeback_dirty_folio")
+int trivial_writeback_dirty_folio(void *ctx)
+{
+	return 0;
+}
+
 SEC("?usdt")
 int trivial_usdt(struct pt_regs *ctx)
 {

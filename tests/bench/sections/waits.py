@@ -19,13 +19,13 @@ def run(env):
         "ours, untracked": c.ours_elsewhere(env, "waits"),
         "ours, tracked": c.Hooks(env, "waits", load.pid),
     })
-    table, _, missing = whole.beside(env, result, workloads.c_quantizer(env, 256), profilers(env))
+    table, _, missing = whole.beside(env, result, workloads.c_quantizer(env, 256), profilers(env, "--waits"))
     table.rows += whole.not_measured(missing)
     result.tables.append(table)
     return result
 
 
-def profilers(env):
+def profilers(env, option):
     def ours(*options):
         return lambda command: [env.qprof, "-q", "-o", env.scratch / "profile.yaml", *options, "--", *command]
-    return env.wanted({"ours": ours(), "ours, --waits": ours("--waits")})
+    return env.wanted({"ours": ours(), f"ours, {option}": ours(option)})

@@ -10,8 +10,8 @@
  * what asked becomes the rest. So it ends with its last part.
  *
  * One kernel (6.18) runs no program in interrupts of some of its tasks, and counts none as missed.
- * What ended there is found later: its bio is used for another request, or has no bytes left. Then
- * it counts, and nobody knows how long it took.
+ * What ended there is found later: its bio is used for another request, by us or by others, or has
+ * no bytes left. Then it counts, and nobody knows how long it took.
  */
 #include "device.bpf.h"
 
@@ -129,7 +129,12 @@ static __always_inline void end_unseen(const struct asked *asked)
 	count_end(d, asked);
 }
 
-/* What began before that time and has no bytes left has ended. */
+static __always_inline u64 owner_of(struct bio *bio)
+{
+	return (u64)BPF_CORE_READ(bio, bi_private);
+}
+
+/* What began before that time has ended if it has no bytes left, or if its bio is another's. */
 static long find_ended(struct bpf_map *map, const u64 *address, struct asked *found,
 		       const u64 *before)
 {
@@ -138,7 +143,9 @@ static long find_ended(struct bpf_map *map, const u64 *address, struct asked *fo
 	const struct device *d = bpf_map_lookup_elem(&stored_devices, &asked.device);
 	const u64 key = *address;
 
-	if (asked.time_ns > *before || !d || !d->has_queue || BPF_CORE_READ(bio, bi_iter.bi_size))
+	if (asked.time_ns > *before || !d || !d->has_queue)
+		return 0;
+	if (BPF_CORE_READ(bio, bi_iter.bi_size) && owner_of(bio) == asked.owner)
 		return 0;
 	if (!bpf_map_delete_elem(&stored_asked, &key))
 		end_unseen(&asked);
@@ -184,6 +191,7 @@ int begin_request(u64 address, u32 way)
 	struct bio *bio = (struct bio *)address;
 	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
 	struct asked asked = {
+		.owner = owner_of(bio),
 		.device = BPF_CORE_READ(disk, part0, bd_dev),
 		.bytes = BPF_CORE_READ(bio, bi_iter.bi_size),
 		.way = way,

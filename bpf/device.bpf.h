@@ -39,6 +39,7 @@ struct {
 /* A request that has not ended yet. */
 struct asked {
 	u64 time_ns;
+	u64 owner; /* of the bio: who is told of its end */
 	u32 device, bytes;
 	u32 way; /* enum wire_device_way */
 	u32 reserved;

@@ -157,15 +157,22 @@ static __always_inline void search_ended(u64 before)
 	bpf_for_each_map_elem(&stored_asked, find_ended, &before, 0);
 }
 
-/* In a task: interrupts are short. */
-static __always_inline void search_at_times(const struct device *d, u64 now)
+int search_unseen(u64 address)
 {
-	const u64 seen = *(volatile u64 *)&d->seen_ns, last = *(volatile u64 *)&searched_ns;
+	struct bio *bio = (struct bio *)address;
+	const u32 device = BPF_CORE_READ(bio, bi_bdev, bd_disk, part0, bd_dev);
+	const struct device *d = bpf_map_lookup_elem(&stored_devices, &device);
+	const u64 now = bpf_ktime_get_ns(), last = *(volatile u64 *)&searched_ns;
+	u64 seen;
 
-	if (*(volatile s64 *)&d->open <= 0 || (now - seen < QUIET_NS && now - last < SEARCH_NS))
-		return;
+	if (!d || *(volatile s64 *)&d->open <= 0)
+		return 0;
+	seen = *(volatile u64 *)&d->seen_ns;
+	if (now - seen < QUIET_NS && now - last < SEARCH_NS)
+		return 0;
 	if (__sync_val_compare_and_swap(&searched_ns, last, now) == last)
 		search_ended(seen);
+	return 0;
 }
 
 /* ---- The begin --------------------------------------------------------------------------------
@@ -190,28 +197,27 @@ int begin_request(u64 address, u32 way)
 {
 	struct bio *bio = (struct bio *)address;
 	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
-	struct asked asked = {
-		.owner = owner_of(bio),
-		.device = BPF_CORE_READ(disk, part0, bd_dev),
-		.bytes = BPF_CORE_READ(bio, bi_iter.bi_size),
-		.way = way,
-	};
-	struct device *d = find_device(disk, asked.device);
-	struct asked *stale, over;
+	const u32 device = BPF_CORE_READ(disk, part0, bd_dev);
+	struct device *d = find_device(disk, device);
+	struct asked *stale, asked;
 
 	if (!d) {
 		count(storage.untimed);
 		return 0;
 	}
-	asked.time_ns = bpf_ktime_get_ns();
 	/* One that is over, or it would not begin. */
 	stale = bpf_map_lookup_elem(&stored_asked, &address);
 	if (stale) {
-		over = *stale;
+		asked = *stale;
 		if (!bpf_map_delete_elem(&stored_asked, &address))
-			end_unseen(&over);
+			end_unseen(&asked);
 	}
-	search_at_times(d, asked.time_ns);
+	asked.time_ns = bpf_ktime_get_ns();
+	asked.owner = owner_of(bio);
+	asked.device = device;
+	asked.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	asked.way = way;
+	asked.reserved = 0;
 	note_time(d, asked.time_ns);
 	atomic_add(&d->open, 1);
 	if (bpf_map_update_elem(&stored_asked, &address, &asked, BPF_ANY)) {

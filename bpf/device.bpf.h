@@ -61,6 +61,10 @@ struct {
 	__type(value, struct device);
 } stored_no_device __weak SEC(".maps");
 
+/* From time to time, before a request begins: searches for others whose end nobody saw. Not by
+ * begin_request(): both would need more than the stack of 512 bytes. */
+int search_unseen(u64 bio);
+
 /* Begins a request: of a tracked task, or that stores what one has written. */
 int begin_request(u64 bio, u32 way);
 

@@ -484,6 +484,7 @@ int BPF_PROG(storage_asked, struct bio *bio)
 			note_stored(address);
 		return 0;
 	}
+	search_unseen(address);
 	begin_request(address, op == OP_WRITE ? WIRE_DEVICE_WRITE : WIRE_DEVICE_READ);
 	use.inode = dio ? file_of_call(bio, dio) : NULL;
 	if (use.inode) {

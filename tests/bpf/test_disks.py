@@ -129,8 +129,9 @@ print(json.dumps({"write": write, "read": read}))
 """, path, options=FILES)
     device = find(run.profile, name)
     check(device, read_requests=1500, read_mb=1500 / 16, write_requests=32, write_mb=32, open_requests=None)
-    check(of_phase(device, "Load"), read_requests=1500, read_mb=1500 / 16, write_requests=0, write_mb=0)
-    check(of_phase(device, "Save"), read_requests=0, read_mb=0, write_requests=32, write_mb=32)
+    if not run.profile["quality"]["unended_requests"]:  # what ended unseen may be found in the next phase
+        check(of_phase(device, "Load"), read_requests=1500, read_mb=1500 / 16, write_requests=0, write_mb=0)
+        check(of_phase(device, "Save"), read_requests=0, read_mb=0, write_requests=32, write_mb=32)
     took = {"read": device["read_mean_secs"] * 1500, "write": device["write_mean_secs"] * 32}
     for way, n in (("read", 1500), ("write", 32)):
         check_times(device, way, n)

@@ -22,6 +22,7 @@ enum {
 	MAX_DEPTH = 24,	      /* directories of a path */
 	PATH_PART = 256,
 	MAX_DESCRIPTORS = 256,
+	JUST_NOW_NS = 100000000,
 	CAP_IPC_LOCK = 14,
 	CAP_SYS_RESOURCE = 24,
 	PATH_AT = sizeof(struct wire_ending) - WIRE_PATH_MAX,
@@ -99,10 +100,8 @@ static __always_inline struct wire_written written_of(struct file *file)
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct wire_written written = {.device = BPF_CORE_READ(inode, i_sb, s_dev),
 				       .uid = BPF_CORE_READ(inode, i_uid.val),
-				       .gid = BPF_CORE_READ(inode, i_gid.val),
-				       .files = 1};
+				       .gid = BPF_CORE_READ(inode, i_gid.val)};
 
-	identify(inode, &written.file);
 	return written;
 }
 
@@ -117,6 +116,7 @@ static __always_inline void note_mapping(struct wire_ending *e, struct vm_area_s
 	if (at >= (u64)BPF_CORE_READ(file, f_inode, i_size))
 		return;
 	e->written[0] = written_of(file);
+	identify(BPF_CORE_READ(file, f_inode), &e->written[0].file);
 	e->n_written = 1;
 }
 
@@ -225,7 +225,6 @@ static __always_inline void fill_thrown(struct wire_ending *e)
 
 /* Of whom a file is that was written to, and on what; and whether there is one in a record. */
 struct same_owner {
-	u64 inode;
 	u32 device, uid, gid;
 	u32 found;
 };
@@ -233,24 +232,21 @@ struct same_owner {
 /* bpf_loop(), for the verifier goes through one step instead of all. Returns 1 if it is found. */
 static long look_at_written(u32 i, struct same_owner *o)
 {
-	struct wire_ending *e = draft();
-	struct wire_written *w;
+	const struct wire_ending *e = draft();
+	const struct wire_written *w;
 
 	if (!e || i >= WIRE_WRITTEN_MAX || i >= e->n_written)
 		return 1;
 	w = &e->written[i];
 	if (w->device != o->device || w->uid != o->uid || w->gid != o->gid)
 		return 0;
-	if (w->file.inode != o->inode)
-		w->files = 2;
 	o->found = 1;
 	return 1;
 }
 
 static __always_inline bool has_written(const struct wire_written *w)
 {
-	struct same_owner owner = {
-		.inode = w->file.inode, .device = w->device, .uid = w->uid, .gid = w->gid};
+	struct same_owner owner = {.device = w->device, .uid = w->uid, .gid = w->gid};
 
 	bpf_loop(WIRE_WRITTEN_MAX, look_at_written, &owner, 0);
 	return owner.found;
@@ -269,10 +265,8 @@ static long look_at_descriptor(u32 fd, struct file ***files)
 	written = written_of(file);
 	if (has_written(&written))
 		return 0;
-	if (e->n_written >= WIRE_WRITTEN_MAX) {
-		e->written_cut = 1;
+	if (e->n_written >= WIRE_WRITTEN_MAX)
 		return 1;
-	}
 	e->written[e->n_written++] = written;
 	return 0;
 }
@@ -292,13 +286,17 @@ static long look_at_device(u32 i, struct same_device *d)
 	return 0;
 }
 
-/* With --files it is known where the process wrote last, though it may have closed the file. */
-static __always_inline void add_closed(struct wire_ending *e, struct task_struct *task, u32 device)
+/*
+ * With --files it is known where the process wrote last, though it may have closed the file. What
+ * it wrote then, it could write: its end is about that only if it follows at once.
+ */
+static __always_inline void add_closed(struct wire_ending *e, struct task_struct *task,
+				       const struct proc *proc)
 {
+	const u32 n = e->n_written, device = proc->written_to;
 	struct same_device same = {.device = device};
-	const u32 n = e->n_written;
 
-	if (!device || n >= WIRE_WRITTEN_MAX)
+	if (!device || n >= WIRE_WRITTEN_MAX || proc->written_ns + JUST_NOW_NS < bpf_ktime_get_ns())
 		return;
 	bpf_loop(WIRE_WRITTEN_MAX, look_at_device, &same, 0);
 	if (same.found)
@@ -318,11 +316,8 @@ static __always_inline void fill_written(struct wire_ending *e, struct task_stru
 
 	if (e->by == WIRE_BY_PROCESS || e->signal == SIGBUS)
 		return;
-	e->written_cut = max > MAX_DESCRIPTORS;
 	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, look_at_descriptor, &files, 0);
-	e->wrote_device = proc->written_to;
-	e->wrote_inode = proc->written_inode;
-	add_closed(e, task, proc->written_to);
+	add_closed(e, task, proc);
 }
 
 /* ---- The record -------------------------------------------------------------------------------

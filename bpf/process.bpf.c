@@ -392,6 +392,7 @@ static __always_inline void execute(struct proc *proc, struct task_struct *task)
 	if (old && !starts) /* another process still has it, but its peak is this process's, too */
 		keep_peaks(proc, old);
 	proc->mm = 0;
+	proc->written_to = 0;
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;

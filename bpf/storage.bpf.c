@@ -298,7 +298,7 @@ static __noinline int note_use(const struct use *use)
 	identify(inode, &file);
 	if (use->written) {
 		use->proc->written_to = file.device;
-		use->proc->written_inode = file.inode;
+		use->proc->written_ns = bpf_ktime_get_ns();
 		note_space(file.device, use->written);
 	}
 	s = find_file(&file);

@@ -54,8 +54,8 @@ enum { WIRE_WRITTEN_MAX = 8, WIRE_THROWN_MAX = 128 };
 struct wire_written {
 	__u32 device; /* s_dev */
 	__u32 uid, gid;
-	__u32 files;	       /* how many there are, if several: 2; 0: the process has closed it */
-	struct wire_file file; /* of one */
+	__u32 reserved;
+	struct wire_file file; /* of a mapping; else zeroed */
 };
 
 /*
@@ -79,12 +79,10 @@ struct wire_ending {
 	/*
 	 * Each once: of the mapping, if the address is within the file. Else, unless somebody else
 	 * sent the signal: of regular files that it has open for writing, as far as its first
-	 * descriptors tell.
+	 * descriptors tell; and with --files of the one that it wrote just now, though it may have
+	 * closed it.
 	 */
 	struct wire_written written[WIRE_WRITTEN_MAX];
-	__u32 written_cut;  /* 1: not all its descriptors are told of */
-	__u32 wrote_device; /* with --files: of the file that it wrote last; 0: none */
-	__u64 wrote_inode;
 	struct wire_room room;
 	struct wire_memory tree, own;
 	char sender_comm[WIRE_COMM_LEN];
@@ -96,7 +94,7 @@ struct wire_ending {
 };
 
 _Static_assert(sizeof(struct wire_death) == 32 + 40 + 2 * 56 + 16 + 1024, "wire_death");
-_Static_assert(sizeof(struct wire_ending) == 32 + 48 + 8 * 40 + 16 + 64 + 2 * 56 + 16 + 128 + 1024,
+_Static_assert(sizeof(struct wire_ending) == 32 + 48 + 8 * 40 + 64 + 2 * 56 + 16 + 128 + 1024,
 	       "wire_ending");
 
 #endif

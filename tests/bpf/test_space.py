@@ -207,14 +207,14 @@ def only_end(run, volume):
 
 
 def test_full(profile, volume):
-    """What is left at the end is seen, although nobody was told of the last bytes; and which file had no room."""
+    """What is left at the end is seen, although nobody was told of the last bytes."""
     run = profile(program("ends"), "full", "abort", volume / "model.bin", options=FILES, status=-signal.SIGABRT)
     end, text = only_end(run, volume)
     got = find(run.profile, volume)
     left = os.statvfs(volume)
     assert exact(got["least_left_mb"]) == exact(got["last_left_mb"]) == left.f_bavail * left.f_frsize, got
-    assert end["written_file"] == f"{volume}/model.bin", end
-    assert f"were left of the file system at {volume} (" in text and f"), for {volume}/model.bin" in text, text
+    assert "written_file" not in end, end
+    assert f"were left of the file system at {volume} (" in text, text
 
 
 def test_full_and_closed(profile, volume):
@@ -226,11 +226,27 @@ def test_full_and_closed(profile, volume):
     assert [end["how"] for end in run.profile["ended"]] == ["signal"], run.profile["ended"]
 
 
+def test_full_mapping(profile, volume):
+    """A fault is about one file."""
+    run = profile(program("ends"), "full_map", 0, volume / "model.bin", options=FILES, status=-signal.SIGBUS)
+    end, text = only_end(run, volume)
+    assert end["written_file"] == f"{volume}/model.bin" and f"), for {volume}/model.bin" in text, (end, text)
+
+
 def test_full_and_log_open(profile, volume):
     """What is open there may be another file: then nobody knows which one had no room."""
     run = profile(program("ends"), "full_log", "abort", volume / "model.bin", options=FILES, status=-signal.SIGABRT)
     end, _ = only_end(run, volume)
     assert "written_file" not in end, end
+
+
+@pytest.mark.parametrize("how", ["full_before", "full_exec"])
+def test_full_but_ended_otherwise(profile, volume, how):
+    """What it wrote long before its end, or before it became another program, has nothing to do with its end."""
+    run = profile(program("ends"), how, "abort", volume / "model.bin", options=FILES, status=-signal.SIGABRT)
+    left = os.statvfs(volume)
+    assert left.f_bavail * left.f_frsize < MIB, left
+    assert [end["how"] for end in run.profile["ended"]] == ["signal"], run.profile["ended"]
 
 
 def test_full_in_python(script, volume):
@@ -240,6 +256,43 @@ write("model.bin", 99)
     end, text = only_end(run, volume)
     assert end["exception"].startswith("OSError: [Errno 28]") and end["written_file"] == f"{volume}/model.bin", end
     assert f", for {volume}/model.bin" in text, text
+
+
+@pytest.mark.parametrize("text,known", [
+    ("""
+def fail():
+    log = open(f"{root}/train.log", "w")
+    write("model.bin", 99)
+""", False),
+    ("""
+class Log:
+    file = open(f"{root}/train.log", "w")
+def fail():
+    write("model.bin", 99)
+""", False),
+    ("""
+open(f"{root}/data", "w").close()
+def fail():
+    data, elsewhere = open(f"{root}/data"), open("/dev/null", "w")
+    write("model.bin", 99)
+""", True),
+    ("""
+import shutil
+def fail():
+    log = open(f"{root}/train.log", "w")
+    with open(f"{root}/../source", "wb") as file:
+        file.truncate(99 << 20)
+    shutil.copyfile(f"{root}/../source", f"{root}/model.bin")
+""", True),
+], ids=["both held", "one open", "others read", "named"])
+def test_which_file_in_python(script, volume, text, known):
+    """It is said only if it can be no other."""
+    run = script(BEGIN + text + """
+fail()
+""", volume, "", status=1)
+    end, text = only_end(run, volume)
+    assert end.get("written_file") == (f"{volume}/model.bin" if known else None), end
+    assert (", for " in text) == known, text
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@
  *   ends locked END          keeps memory from being swapped out, until RLIMIT_MEMLOCK
  *   ends full END FILE       writes to FILE
  *   ends full_closed END FILE  the same, and closes it
+ *   ends full_before END FILE  the same, a second before its end
+ *   ends full_exec END FILE  the same, and executes itself, to end
  *   ends full_log END FILE   the same, with another file open there, FILE.log
  *   ends full_map END FILE   makes FILE larger than there is room for, and writes to its mapping
  *
@@ -217,6 +219,14 @@ static int end(const char *how, const char *with, const char *path)
 		fill_file_system(path);
 	if (!strcmp(how, "full_closed"))
 		close(fill_file_system(path));
+	if (!strcmp(how, "full_before")) {
+		close(fill_file_system(path));
+		sleep(1);
+	}
+	if (!strcmp(how, "full_exec")) {
+		close(fill_file_system(path));
+		execl("/proc/self/exe", "ends", "full_done", with, path, NULL);
+	}
 	if (!strcmp(how, "full_log")) {
 		open_log(path);
 		close(fill_file_system(path));

@@ -263,11 +263,10 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 
 	sent.written[0].device = 4;
 	sent.written[1].device = 6;
-	sent.written[2] =
-		(struct wire_written){.device = 5, .files = 1, .file = {.device = 5, .inode = 77}};
+	sent.written[2].device = 5;
+	if (signal == SIGBUS)
+		sent.written[2].file = (struct wire_file){.device = 5, .inode = 77};
 	sent.n_written = 3;
-	sent.wrote_device = 5;
-	sent.wrote_inode = 77;
 	sent.fsuid = fsuid;
 	await(&d, &sent);
 	ends(&d, 7, signal ? signal : 1 << 8, TARGET);
@@ -278,7 +277,7 @@ static void full_file_system(uint32_t signal, enum wire_sender by, uint32_t fsui
 		assert_string_equal(d.sure.deaths[0].file_system, "/caf\xef\xbf\xbd");
 		assert_int_equal(d.sure.deaths[0].left_bytes, 4096);
 		assert_int_equal(d.sure.deaths[0].file_system_bytes, 64 << 20);
-		assert_int_equal(d.sure.deaths[0].written.inode, 77);
+		assert_int_equal(d.sure.deaths[0].written.inode, signal == SIGBUS ? 77 : 0);
 	} else if (signal) {
 		assert_int_equal(d.sure.deaths[0].how, PROFILE_BY_SIGNAL);
 	}
@@ -348,34 +347,6 @@ static void room_that_is_kept(void **state)
 		await(&d, &sent);
 		ends(&d, 7, 1 << 8, TARGET);
 		assert_int_equal(d.sure.n, passes ? 0 : 1);
-		deaths_free(&d);
-	}
-}
-
-/* Of several files that are open there, or of none, nobody knows which had no room; nor if another
- * was the last that was written. */
-static void which_file_had_no_room(void **state)
-{
-	struct wire_ending sent = signal_to(7, 0, WIRE_BY_KERNEL, 1);
-	struct wire_written *written = sent.written;
-
-	(void)state;
-	for (int i = 0; i < 6; i++) {
-		struct deaths d = {0};
-
-		written[0] = (struct wire_written){
-			.device = 5, .files = 1, .file = {.device = 5, .inode = 77}};
-		written[1] = (struct wire_written){.device = i == 1 ? 5 : 6, .uid = 1, .files = 1};
-		written[0].files = i == 2 ? 2 : 1;
-		sent.n_written = 2;
-		sent.written_cut = i == 3;
-		sent.wrote_device = i == 4 ? 6 : 5;
-		sent.wrote_inode = i == 5 ? 78 : 77;
-		sent.fsuid = 1000;
-		await(&d, &sent);
-		ends(&d, 7, 1 << 8, TARGET);
-		assert_int_equal(d.sure.deaths[0].refused_by, PROFILE_FILE_SYSTEM);
-		assert_int_equal(d.sure.deaths[0].written.inode, i ? 0 : 77);
 		deaths_free(&d);
 	}
 }
@@ -455,9 +426,10 @@ static void says(struct deaths *d, uint32_t tid, enum deaths_said what, const ch
 		 uint64_t number)
 {
 	const struct wire_checkpoint hit = {.h = {.tgid = 7, .tid = tid, .time_ns = tid},
-					    .value = what | number << 8};
+					    .value = what | number << 8,
+					    .name_len = (uint32_t)strlen(text)};
 
-	deaths_fail(d, &hit, text, "Phase", PAGE, &losses);
+	deaths_fail(d, &hit, *text ? text : "(empty name)", "Phase", PAGE, &losses);
 }
 
 /* Two threads that fail at once; and what belongs to nothing that was said. */
@@ -511,6 +483,12 @@ static void exception_over_a_quota(void **state)
 	assert_int_equal(death->left_bytes, 4096);
 	says(&d, 8, SAID_FILE, "/data/model.bin", 0);
 	assert_string_equal(death->written_file, "/data/model.bin");
+	says(&d, 9, SAID_FAILED, "OSError: [Errno 28]", 0);
+	says(&d, 9, SAID_FULL, "/data", 4096);
+	says(&d, 9, SAID_FILE, "", 1 << 20);
+	assert_int_equal(d.sure.deaths[1].file_system_bytes, 1 << 20);
+	assert_null(d.sure.deaths[1].written_file);
+	death = &d.sure.deaths[0];
 	says(&d, 8, SAID_QUOTA, "user 1000", 1 << 20);
 	assert_int_equal(death->refused_by, PROFILE_QUOTA_OF_USER);
 	deaths_free(&d);
@@ -618,7 +596,6 @@ int main(void)
 		cmocka_unit_test(exceptions_that_abort),
 		cmocka_unit_test(full_file_systems),
 		cmocka_unit_test(room_that_is_kept),
-		cmocka_unit_test(which_file_had_no_room),
 		cmocka_unit_test(full_quotas),
 		cmocka_unit_test(no_more_than_the_most),
 		cmocka_unit_test(exceptions),

@@ -545,7 +545,7 @@ static int go_on(struct profile_death *death, enum deaths_said said, const char 
 		break;
 	case SAID_FILE:
 		death->file_system_bytes = number;
-		return set_text(&death->written_file, text);
+		return *text ? set_text(&death->written_file, text) : 0;
 	case SAID_FAILED:
 	case SAID_IN_THREAD:
 		break;
@@ -562,6 +562,9 @@ void deaths_fail(struct deaths *d, const struct wire_checkpoint *cp, const char 
 
 	if (said > SAID_IN_THREAD) {
 		death = exception_of(d, &cp->h);
+		/* Of an empty name, the text says that it is one. */
+		if (said == SAID_FILE && !cp->name_len)
+			text = "";
 		err = death ? go_on(death, said, text, cp->value >> 8) : 0;
 	} else {
 		err = begin_exception(d, cp, text, phase, page_size);

@@ -50,7 +50,8 @@ enum deaths_said {
 	SAID_USED = 5,	    /* what was used of that */
 	SAID_FULL = 6,	    /* where a full file system is mounted; the bytes that are left */
 	SAID_QUOTA = 7,	    /* before SAID_FULL: whose quota it is, "user 1000"; its limit */
-	SAID_FILE = 8,	    /* the file that had no room; the bytes of its file system */
+	SAID_FILE =
+		8, /* the file that had no room, empty: not known; the bytes of its file system */
 };
 
 /* Takes what that probe says. text is valid UTF-8; the rest as in deaths_feed(). */

@@ -98,7 +98,6 @@ bool refusal_may_be(const struct profile_death *death)
 	}
 }
 
-/* A fault is about one file; else nobody knows which of its files it could not write to. */
 static bool may_have_no_room(const struct profile_death *death)
 {
 	return death->signal == SIGBUS ? death->by == WIRE_BY_KERNEL : refusal_may_be(death);
@@ -142,27 +141,6 @@ static bool find_refusing_disk(struct profile_death *death, const struct wire_en
 		find_quota(death, PROFILE_QUOTA_OF_GROUP, written->gid, &disk->group));
 }
 
-static bool is_only_one(const struct wire_ending *wire, const struct wire_written *written)
-{
-	for (uint32_t i = 0; i < wire->n_written; i++)
-		if (&wire->written[i] != written && wire->written[i].device == written->device)
-			return false;
-	return written->files == 1 && !wire->written_cut;
-}
-
-/*
- * Which of its files had no room is known if it is the only one that it has open there, and the
- * last one that it wrote: it may have closed one that had no room, and keep its log open.
- */
-static void note_file(struct profile_death *death, const struct wire_ending *wire,
-		      const struct wire_written *written)
-{
-	if (wire->signal == SIGBUS ||
-	    (is_only_one(wire, written) && wire->wrote_device == written->device &&
-	     wire->wrote_inode == written->file.inode))
-		death->written = written->file;
-}
-
 /* Returns 0, or -ENOMEM. */
 static int find_full(struct profile_death *death, const struct wire_ending *wire,
 		     const struct profile_config *config)
@@ -178,7 +156,9 @@ static int find_full(struct profile_death *death, const struct wire_ending *wire
 		if (!config->disk(config->context, written, as_root, &disk) ||
 		    !find_refusing_disk(death, wire, written, &disk))
 			continue;
-		note_file(death, wire, written);
+		/* Of a fault. What a write found no room for, nothing tells: the last that was
+		 * written had room. */
+		death->written = written->file;
 		death->file_system_bytes = disk.size;
 		death->file_system = malloc(room);
 		if (!death->file_system)

@@ -8,10 +8,12 @@ The program has failed, and perhaps has no memory left. Its objects may raise wh
 """
 
 import errno
+import fcntl
 import io
 import os
+import stat
 import sys
-from typing import Any, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import _bytes, _cut, _library, _listeners, _MAX_BYTES
 
@@ -20,6 +22,7 @@ _FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL, _QUOTA, _FILE = range(
 
 _MAX_PIECES = 4
 _MAX_FRAMES = 64
+_MAX_DESCRIPTORS = 1024
 _NEARLY_FULL = 1 << 20  # bytes
 
 
@@ -73,12 +76,12 @@ def _tell_reason(error: Any) -> None:
             _say(name, _LIMIT, most)
             _say("", _USED, used)
     elif number == errno.ENOSPC:
-        full = next(_full_file_systems(error), None)
+        full = _full_for(error, _full_file_system)
         if full:
             _say(full.mount, _FULL, full.left)
             _say(_end_of(full.path), _FILE, full.size)
     elif number == errno.EDQUOT:
-        quota = _full_quota(error)
+        quota = _full_for(error, _full_quota)
         if quota:
             _say(quota.whose, _QUOTA, quota.most)
             _say("", _USED, quota.used)
@@ -89,7 +92,7 @@ def _tell_reason(error: Any) -> None:
 class Full(NamedTuple):
     """A file system that has no room for a file: where it is mounted, the bytes left of it, and all."""
 
-    path: str
+    path: str  # empty: not known
     mount: str
     left: int
     size: int
@@ -144,26 +147,43 @@ def _refusing_limit() -> Optional[Tuple[str, int, int]]:
     return None
 
 
-def _paths(error: OSError) -> Iterator[Any]:
-    """What the exception is about, and the files of the functions that it has left."""
-    yield error.filename
-    yield error.filename2
+def _paths(names: Iterable[Any]) -> List[str]:
+    """Of names of files, each once."""
+    return list(dict.fromkeys(os.path.abspath(os.fsdecode(name)) for name in names if isinstance(name, (str, bytes))))
+
+
+def _is_read(file: Any) -> bool:
+    """Whether it is open for reading alone."""
+    mode = getattr(file, "mode", None)
+    return type(mode) is str and not set("wax+") & set(mode)
+
+
+def _held(error: OSError) -> Iterator[Any]:
+    """Names of files of the functions that the exception has left."""
     traceback = error.__traceback__
     for _ in range(_MAX_FRAMES):
         if traceback is None:
             return
         for value in list(traceback.tb_frame.f_locals.values()):
             # Of these very types, to ask for the name runs no code of the program.
-            if type(value) in (io.FileIO, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper):
+            if type(value) in (io.FileIO, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper) and not _is_read(value):
                 yield getattr(value, "name", None)
         traceback = traceback.tb_next
 
 
-def _files(error: OSError) -> Iterator[str]:
-    """Paths of what may have had no room."""
-    for path in _paths(error):
-        if isinstance(path, (str, bytes)):
-            yield os.path.abspath(os.fsdecode(path))
+def _has_others(path: str) -> bool:
+    """Whether the process has another file open there for writing, or so many that nobody looks."""
+    own = os.stat(path)
+    fds = os.listdir("/proc/self/fd")
+    for fd in map(int, fds[:_MAX_DESCRIPTORS]):
+        try:
+            other, flags = os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)
+        except OSError:
+            continue  # the one of the listing
+        if (stat.S_ISREG(other.st_mode) and other.st_dev == own.st_dev and other.st_ino != own.st_ino
+                and flags & (os.O_WRONLY | os.O_RDWR)):
+            return True
+    return len(fds) > _MAX_DESCRIPTORS
 
 
 def _mount_of(where: str) -> str:
@@ -172,26 +192,38 @@ def _mount_of(where: str) -> str:
     return where
 
 
-def _full_file_systems(error: OSError) -> Iterator[Full]:
-    for path in _files(error):
-        where = os.path.dirname(path)
+def _found(paths: Iterable[str], find: Callable[[str], Any]) -> list:
+    found = []
+    for path in paths:
         try:
-            found = os.statvfs(where)
+            found.append(find(path))
         except OSError:
-            continue
-        left = found.f_bavail * found.f_frsize
-        if left < _NEARLY_FULL or not found.f_favail and found.f_files:
-            yield Full(path, _mount_of(where), left, found.f_blocks * found.f_frsize)
+            pass
+    return [one for one in found if one]
 
 
-def _full_quota(error: OSError) -> Any:
+def _full_for(error: OSError, find: Callable[[str], Any]) -> Any:
+    """What find() says is full, or None. A call that fails for a path says which; a write says nothing. Then it is a file
+    of the functions that the exception has left: its path is said if it can be no other."""
+    # Of two paths, the second is the one that is made.
+    named = _found(_paths([error.filename if error.filename2 is None else error.filename2]), find)
+    if named:
+        return named[0]
+    held = _found(_paths(_held(error)), find)
+    if len({one.mount for one in held}) != 1:
+        return None
+    return held[0] if len(held) == 1 and not _has_others(held[0].path) else held[0]._replace(path="")
+
+
+def _full_file_system(path: str) -> Optional[Full]:
+    found = os.statvfs(os.path.dirname(path))
+    left = found.f_bavail * found.f_frsize
+    if left >= _NEARLY_FULL and (found.f_favail or not found.f_files):
+        return None
+    return Full(path, _mount_of(os.path.dirname(path)), left, found.f_blocks * found.f_frsize)
+
+
+def _full_quota(path: str) -> Any:
     from . import _quota
 
-    for path in _files(error):
-        try:
-            found = _quota.full(path, _mount_of(os.path.dirname(path)))
-        except OSError:
-            continue
-        if found:
-            return found
-    return None
+    return _quota.full(path, _mount_of(os.path.dirname(path)))

@@ -21,7 +21,7 @@ _NEARLY_FULL = 1 << 20  # bytes
 class Quota(NamedTuple):
     """Of all files of a user or a group on a file system."""
 
-    path: str  # that there is no room for
+    path: str  # that there is no room for; empty: not known
     mount: str
     whose: str  # "user 1000"
     most: int  # bytes, as the next

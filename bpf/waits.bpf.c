@@ -19,6 +19,7 @@
  * the tree: the kernel says for how long each queue has been stopped. Of a thread that is moved to
  * another queue while it waits, what the one was that it waited in first counts.
  */
+#include "exited.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "pids.bpf.h"
 #include "stall.bpf.h"
@@ -52,7 +53,8 @@ static __always_inline void fall_asleep(struct task_struct *task, u64 now)
 	struct nap new = {.since_ns = now, .tgid = tgid_of(task)}, *nap;
 	u64 key = (u64)task;
 
-	if (!find_proc(new.tgid))
+	/* What a thread does after it was left out, or counted as gone, is in no sum. */
+	if (!find_proc(new.tgid) || (BPF_CORE_READ(task, flags) & PF_EXITING && has_exited(task)))
 		return;
 	new.kind = kind_of(task);
 	nap = bpf_map_lookup_elem(&naps, &key);

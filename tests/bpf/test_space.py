@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How much room file systems have (--files): the least, when, and what temporary files took of it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -37,14 +38,16 @@ def seen(name):
 """
 
 
-@pytest.fixture
-def volume(disk):
-    """A file system of its own, on a file."""
-    image, path = disk / "image", disk / "volume"
+def make_image(path, mib=SIZE):
+    with open(path, "wb") as file:
+        file.truncate(mib * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,nodiscard", path], check=True)
+    return path
+
+
+@contextlib.contextmanager
+def mounted(image, path):
     path.mkdir()
-    with open(image, "wb") as file:
-        file.truncate(SIZE * MIB)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,nodiscard", image], check=True)
     done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no loop device can be had: {done.stderr.strip()}")
@@ -52,6 +55,31 @@ def volume(disk):
         yield path
     finally:
         subprocess.run(["umount", path], check=True)
+
+
+@pytest.fixture
+def volume(disk):
+    """A file system of its own, on a file."""
+    with mounted(make_image(disk / "image"), disk / "volume") as path:
+        yield path
+
+
+@contextlib.contextmanager
+def ramfs(path):
+    """Of a kind that is not known to answer by itself."""
+    path.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "ram", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
+@pytest.fixture
+def far(disk):
+    """The same, below a file system that may be anybody's, so that a child asks."""
+    with ramfs(disk / "ram") as above, mounted(make_image(disk / "image"), above / "volume") as path:
+        yield path
 
 
 def find(profile, path):
@@ -70,21 +98,23 @@ def test_least_at_checkpoints(script, out, volume):
 write("model", 4)
 before = left()
 write("temporary", 24)
+seen("low")
 fd = os.open(f"{root}/reserved", os.O_RDWR | os.O_CREAT)
 os.posix_fallocate(fd, 0, 10 << 20)
 os.fsync(fd)
 low = left()
-for i in range(50):
+for i in range(40):  # a look of a CPU that others take has none follow for a while
     seen(f"low {i}")
+    time.sleep(0.05)
 os.unlink(f"{root}/temporary")
 seen("after")
 print(json.dumps({"low": low, "before": before, "end": left()}))
 """, volume, out, options=FILES)
     got = find(run.profile, volume)
     assert exact(got["least_left_mb"]) == run.truth["low"], (got, run.truth)
-    assert got["least_left_phase"].startswith("low "), got
+    assert got["least_left_phase"].startswith("low"), got
     assert exact(got["last_left_mb"]) == run.truth["end"], (got, run.truth)
-    assert exact(got["first_left_mb"]) > run.truth["before"] > run.truth["low"] + 30 * MIB, (got, run.truth)
+    assert exact(got["first_left_mb"]) >= run.truth["before"] > run.truth["low"] + 30 * MIB, (got, run.truth)
     assert (got["storage_written_mb"], got["removed_mb"], got["removed_file_mb"]) == (28, 24, 24), got
     assert got["removed_file"] == f"{volume}/temporary", got
     assert_nothing_lost(run.profile)
@@ -117,21 +147,88 @@ print(json.dumps({"low": low, "end": left()}))
     assert got["removed_mb"] == got["storage_written_mb"] == 424, got
 
 
-def test_unmounted(script, volume):
+def slow(path):
+    """Environment of qprof-bpf: it takes 150 ms to answer there."""
+    return {"LD_PRELOAD": program("slow_statfs.so"), "SLOW_AT": str(path)}
+
+
+def test_slow(script, out, far):
+    """Who takes 150 ms to answer is looked at seldom, but always answers; and programs that start meanwhile are not
+    taken to have nobody to wait for."""
+    run = script(BEGIN + """
+import subprocess
+
+del os.environ["LD_PRELOAD"]
+write("first", 1)
+for _ in range(40):
+    subprocess.run(["true"], check=True)
+for i in range(10):
+    write(f"{i}", 4)
+    seen(f"seen {i}")
+print(json.dumps({"end": left()}))
+""", far, out, options=FILES, env=slow(far))
+    got = find(run.profile, far)
+    assert got["looks"] >= 2 and exact(got["last_left_mb"]) == run.truth["end"], (got, run.truth)
+    assert_nothing_lost(run.profile)
+    assert run.profile["quality"]["hasty_starts"] < 20, run.profile["quality"]
+
+
+def test_many_that_are_slow(script, out, disk):
+    """What cannot be asked, for so much was spent on asking others, is asked later."""
+    with ramfs(disk / "ram") as above, contextlib.ExitStack() as stack:
+        paths = [stack.enter_context(mounted(make_image(disk / f"image{i}", 8), above / f"{i}")) for i in range(5)]
+        run = script(BEGIN + """
+for i in range(5):
+    write(f"{i}/a", 1)
+seen("all are due")
+""", above, out, options=FILES, env=slow(above))
+    for path in paths:
+        assert "last_left_mb" in find(run.profile, path), run.profile["file_systems"]
+    assert_nothing_lost(run.profile)
+
+
+def test_unmounted(script, out, volume):
     """What is left of it at the end is not known, and not what was seen before; and the profile says so."""
     run = script(BEGIN + """
 import subprocess
 
 write("model", 4)
+seen("written")
 subprocess.run(["umount", root], check=True)
 print(json.dumps({}))
-""", volume, "", options=FILES)
+""", volume, out, options=FILES)
     subprocess.run(["mount", "-o", "loop", volume.parent / "image", volume], check=True)
     got = find(run.profile, volume)
     assert "last_left_mb" not in got, got
     assert got["looks"] >= 1 and run.profile["quality"]["unanswered_looks"] >= 1, run.profile["quality"]
     text = " ".join(run_qprof("report", "--width", "200", run.path).stdout.split())
     assert "at a file system that it did not answer" in text, text
+
+
+def test_its_device_has_another(script, disk, out):
+    """Nobody knows whether files are still on a disk that was unmounted; least of all the disk that has its device now.
+    In a mount namespace of its own, so that no process that begins meanwhile keeps the disk mounted."""
+    root = disk / "volume"
+    root.mkdir()
+    run = script(BEGIN + f"""
+images = "{make_image(disk / "image")}", "{make_image(disk / "other")}"
+""" + """
+import subprocess
+
+subprocess.run(["mount", "-o", "loop", images[0], root], check=True)
+device = next(line.split()[-2] for line in open("/proc/self/mountinfo") if line.split()[4] == root)
+for i in range(3):
+    write(f"result{i}", 1)
+seen("written")
+subprocess.run(["umount", root], check=True)
+while os.path.exists(f"/sys/block/{os.path.basename(device)}/loop"):
+    time.sleep(0.001)  # it lets go of the image by itself
+subprocess.run(["mount", "-o", f"loop={device}", images[1], root], check=True)
+print(json.dumps({}))
+""", root, out, options=FILES, through=["unshare", "--mount"])
+    assert not [file for file in run.profile["files"] if file.get("deleted")], run.profile["files"]
+    assert run.profile["quality"]["unsure_removals"] == 3, run.profile["quality"]
+    assert "last_left_mb" not in find(run.profile, root), run.profile["file_systems"]
 
 
 def test_removed(script, volume):
@@ -141,11 +238,11 @@ import ctypes
 
 def short(name):
     with open(f"{root}/{name}", "wb") as file:
-        file.write(bytes(1 << 16))
+        file.write(bytes(1 << 14))
 
-for i in range(200):
+for i in range(1000):
     short(f"shard-{i}")
-for i in range(200):
+for i in range(1000):
     os.unlink(f"{root}/shard-{i}")
 for i in range(20):
     short("new")
@@ -157,12 +254,12 @@ assert not ctypes.CDLL(None).linkat(AT_FDCWD, f"/proc/self/fd/{fd}".encode(), AT
                                     AT_SYMLINK_FOLLOW)
 os.fsync(fd)
 # Whose inodes take the place of those that are gone.
-for i in range(3000):
+for i in range(4000):
     open(f"{root}/empty-{i}", "wb").close()
 print(json.dumps({}))
 """, volume, "", options=FILES)
     got = find(run.profile, volume)
-    assert got["removed_mb"] == (200 + 19) / 16, got
+    assert got["removed_mb"] == (1000 + 19) / 64, got
     kept = {file["path"] for file in run.profile["files"] if not file.get("deleted")}
     assert {f"{volume}/final", f"{volume}/named"} <= kept, run.profile["files"]
     assert_nothing_lost(run.profile)

@@ -315,20 +315,31 @@ static void test_spaces(void **state)
 	assert_int_equal(profile_losses(run->p)->unanswered_looks, 3);
 }
 
-static enum profile_there there(void *context, const struct wire_file *file)
+static void there(void *context, const struct wire_file *files, enum profile_there *answers,
+		  size_t n)
 {
-	(void)context;
-	return file->inode == model.inode   ? PROFILE_THERE
-	       : file->inode == other.inode ? PROFILE_REMOVED
-					    : PROFILE_NOBODY_KNOWS;
+	size_t *asked = context;
+
+	*asked += n;
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(answers[i], PROFILE_NOBODY_KNOWS);
+		if (files[i].inode == model.inode)
+			answers[i] = PROFILE_THERE;
+		else if (files[i].inode == other.inode)
+			answers[i] = PROFILE_REMOVED;
+	}
 }
 
-/* Whose inode is gone is asked for, whatever was said of it before. */
+/* What was written and whose inode is gone is asked for, whatever was said of it before. Where
+ * nobody knows, that holds. */
 static void test_gone(void **state)
 {
 	const struct wire_file third = {.device = model.device, .inode = 99};
+	const struct wire_file fourth = {.device = model.device, .inode = 100};
+	const struct wire_file fifth = {.device = model.device, .inode = 101};
+	size_t asked = 0;
 	const struct profile_config config = {
-		.page_size = RECORDS_PAGE, .there = there, .files = true};
+		.page_size = RECORDS_PAGE, .there = there, .files = true, .context = &asked};
 	struct run *run = *state;
 	const struct profile_file *files;
 	size_t n;
@@ -340,12 +351,17 @@ static void test_gone(void **state)
 	wrote_to(run, &model, 3, WIRE_STORED_LAST | WIRE_STORED_DELETED | WIRE_STORED_GONE);
 	wrote_to(run, &other, 2, WIRE_STORED_LAST | WIRE_STORED_GONE);
 	wrote_to(run, &third, 1, WIRE_STORED_LAST | WIRE_STORED_GONE);
+	wrote_to(run, &fourth, 4, WIRE_STORED_LAST | WIRE_STORED_DELETED | WIRE_STORED_GONE);
+	told(run, &fifth, 1000, WIRE_STORED_LAST | WIRE_STORED_GONE);
 	finish(run);
 	files = profile_files(run->p, &n);
-	assert_true(n >= 3);
-	assert_false(files[0].is_deleted);
+	assert_true(n >= 5);
+	assert_false(files[0].is_deleted); /* it was read alone */
 	assert_true(files[1].is_deleted);
 	assert_false(files[2].is_deleted);
+	assert_true(files[3].is_deleted);
+	assert_false(files[4].is_deleted);
+	assert_int_equal(asked, 4);
 	assert_int_equal(profile_losses(run->p)->unsure_removals, 1);
 }
 

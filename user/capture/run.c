@@ -271,9 +271,10 @@ static char *place(void *context, const struct wire_stored_name *record, const c
 	return ledger_place(&run_of(context)->ledger, record, within);
 }
 
-static enum profile_there there(void *context, const struct wire_file *file)
+static void there(void *context, const struct wire_file *files, enum profile_there *answers,
+		  size_t n)
 {
-	return ledger_there(&run_of(context)->ledger, file);
+	ledger_there(&run_of(context)->ledger, files, answers, n);
 }
 
 static int open_model(struct capture *c)

@@ -4,16 +4,21 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/aside.h"
 #include "base/clock.h"
 
-enum { MOST_MOUNTS = 8 }; /* of one file system that are tried */
+enum {
+	MOST_MOUNTS = 8, /* of one file system that are tried */
+	BUSY_MS = 2000,	 /* that a child may wait for a CPU */
+};
 
 static const char own_mounts[] = "/proc/self/mountinfo";
 
@@ -113,8 +118,9 @@ struct question {
 	const char *mount;
 	unsigned int id; /* of that mount */
 	bool as_root;
-	bool waits; /* out: for somebody's answer */
-	bool hangs; /* out: nobody answered in time */
+	bool hangs;	    /* out: nobody answered in time */
+	uint64_t asleep_ms; /* out: that somebody's answer took */
+	uint64_t waited_ns; /* out: the same, with what the child waited for a CPU */
 };
 
 /*
@@ -162,38 +168,57 @@ static bool ask_of(int fd, const struct question *q, struct file_system_room *ro
 	return room->size;
 }
 
-/* Returns false if nobody knows: a file system that is not of storage has no size. */
-static bool ask(const struct question *q, struct file_system_room *room)
+/* Opens it without asking its file system. */
+static int open_mount(const char *mount)
 {
-	const int fd = open(q->mount, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	bool knows;
+	return open(mount, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
 
-	if (fd < 0)
-		return false;
-	knows = ask_of(fd, q, room);
+/*
+ * The same, of a way that was near. A user's program may have been mounted on a directory of it
+ * since, so it is looked up in what the kernel has in memory alone (from Linux 5.12 on): that asks
+ * nobody.
+ */
+static int open_near(const char *mount)
+{
+	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, mount, &how, sizeof(how));
+}
+
+/* Returns false if nobody knows: a file system that is not of storage has no size. */
+static bool ask(int fd, const struct question *q, struct file_system_room *room)
+{
+	const bool knows = ask_of(fd, q, room);
+
 	close(fd);
 	return knows;
 }
 
 static void answer(void *context, int fd)
 {
+	const struct question *q = context;
+	const int mount = open_mount(q->mount);
 	struct file_system_room room;
 
-	if (ask(context, &room) && write(fd, &room, sizeof(room)) != sizeof(room))
+	if (mount >= 0 && ask(mount, q, &room) && write(fd, &room, sizeof(room)) != sizeof(room))
 		_exit(1);
 }
 
 static bool ask_aside(struct question *q, struct file_system_room *room)
 {
+	struct aside_wait wait = {.asleep_ms = FILE_SYSTEM_ANSWER_MS, .busy_ms = BUSY_MS};
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct aside aside;
 	bool knows;
 
 	if (aside_begin(&aside, answer, NULL, q))
 		return false;
-	q->waits = true;
-	q->hangs = !aside_has_answered(&aside, FILE_SYSTEM_ANSWER_MS);
+	q->hangs = !aside_wait(&aside, &wait);
 	knows = !q->hangs && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
 	aside_end(&aside);
+	q->asleep_ms += wait.slept_ms;
+	q->waited_ns += clock_ns(CLOCK_MONOTONIC) - began;
 	return knows;
 }
 
@@ -207,6 +232,13 @@ static bool is_near(const char *mount)
 	return near;
 }
 
+static bool ask_mount(struct question *q, struct file_system_room *room)
+{
+	const int fd = is_near(q->mount) ? open_near(q->mount) : -1;
+
+	return fd < 0 ? ask_aside(q, room) : ask(fd, q, room);
+}
+
 /* Any mount of it will do that no other covers. */
 static bool find_and_ask(struct question *q, char *mount, size_t size,
 			 struct file_system_room *room)
@@ -217,15 +249,28 @@ static bool find_and_ask(struct question *q, char *mount, size_t size,
 	for (int i = 0; mounts && !knows && !q->hangs && i < MOST_MOUNTS &&
 			file_system_find(mounts, q->device, &q->id, mount, size);
 	     i++)
-		knows = is_near(mount) ? ask(q, room) : ask_aside(q, room);
+		knows = ask_mount(q, room);
 	if (mounts)
 		fclose(mounts);
 	return knows;
 }
 
+/* Returns -1 if another is mounted there. */
+static int open_directory(const char *mount, unsigned int id)
+{
+	const int there = open_near(mount);
+	int fd = -1;
+
+	if (there < 0)
+		return -1;
+	if (is_mount(there, id))
+		fd = openat(there, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	close(there);
+	return fd;
+}
+
 int file_system_open(uint32_t device)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	FILE *mounts = fopen(own_mounts, "re");
 	char mount[PATH_MAX];
 	unsigned int id;
@@ -233,46 +278,43 @@ int file_system_open(uint32_t device)
 
 	for (int i = 0; mounts && fd < 0 && i < MOST_MOUNTS &&
 			file_system_find(mounts, device, &id, mount, sizeof(mount));
-	     i++) {
-		if (!is_near(mount))
-			continue;
-		fd = open(mount, flags);
-		if (fd < 0 || is_mount(fd, id))
-			continue;
-		close(fd);
-		fd = -1;
-	}
+	     i++)
+		if (is_near(mount))
+			fd = open_directory(mount, id);
 	if (mounts)
 		fclose(mounts);
 	return fd;
 }
 
-static uint64_t cpu_ms(void)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000000;
+	return a > b ? a : b;
 }
 
 /*
- * Any answer takes its time, and processes may end as often as their user likes. Who answers by
- * himself is not charged for the time that we had no CPU.
+ * Any answer takes its time, and processes may end as often as their user likes. Nobody is charged
+ * for the time that we, or our child, had no CPU; but who asks often may reckon with it (took_ns).
  */
-static bool ask_patiently(struct question *q, struct patience *patience, char *mount, size_t size,
-			  struct file_system_room *room)
+static enum file_system_answer ask_patiently(struct question *q, struct patience *patience,
+					     char *mount, size_t size,
+					     struct file_system_room *room, uint64_t *took_ns)
 {
-	const uint64_t began = clock_ms(), began_cpu = cpu_ms();
-	uint64_t now, took;
+	const uint64_t began = clock_ms(), began_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t cpu_ns;
 	bool knows;
 
+	*took_ns = 0;
+	if (patience_rests(patience, q->device, began))
+		return FILE_SYSTEM_UNKNOWN;
 	if (!patience_has(patience, q->device, began))
-		return false;
+		return FILE_SYSTEM_NOT_ASKED;
 	knows = find_and_ask(q, mount, size, room);
-	now = clock_ms();
-	took = q->waits ? now - began : cpu_ms() - began_cpu;
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu;
+	*took_ns = larger(cpu_ns, q->waited_ns);
+	patience_spend(patience, q->device, clock_ms(), q->asleep_ms + cpu_ns / 1000000);
 	if (q->hangs)
-		patience_lose(patience, q->device, now, took);
-	else
-		patience_spend(patience, q->device, now, took);
-	return knows;
+		patience_rest(patience, q->device, clock_ms());
+	return knows ? FILE_SYSTEM_KNOWN : FILE_SYSTEM_UNKNOWN;
 }
 
 bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
@@ -280,14 +322,16 @@ bool file_system_of(const struct wire_written *written, bool as_root, struct pat
 {
 	struct question q = {
 		.device = written->device, .written = written, .mount = mount, .as_root = as_root};
+	uint64_t took_ns;
 
-	return ask_patiently(&q, patience, mount, size, room);
+	return ask_patiently(&q, patience, mount, size, room, &took_ns) == FILE_SYSTEM_KNOWN;
 }
 
-bool file_system_space(uint32_t device, struct patience *patience, char *mount, size_t size,
-		       struct file_system_room *room)
+enum file_system_answer file_system_space(uint32_t device, struct patience *patience, char *mount,
+					  size_t size, struct file_system_room *room,
+					  uint64_t *took_ns)
 {
 	struct question q = {.device = device, .mount = mount};
 
-	return ask_patiently(&q, patience, mount, size, room);
+	return ask_patiently(&q, patience, mount, size, room, took_ns);
 }

@@ -20,7 +20,7 @@ struct file_system_room {
 
 enum {
 	FILE_SYSTEM_MOST_MS = 400,   /* spent on asking, in ten seconds: patience's */
-	FILE_SYSTEM_ANSWER_MS = 200, /* what does not answer within it is asked no more */
+	FILE_SYSTEM_ANSWER_MS = 200, /* what does not answer within it is not asked for a while */
 };
 
 /*
@@ -31,9 +31,17 @@ enum {
 bool file_system_of(const struct wire_written *written, bool as_root, struct patience *patience,
 		    char *mount, size_t size, struct file_system_room *room);
 
-/* The same of a file system, without quotas; left is what users may have. */
-bool file_system_space(uint32_t device, struct patience *patience, char *mount, size_t size,
-		       struct file_system_room *room);
+enum file_system_answer {
+	FILE_SYSTEM_UNKNOWN,
+	FILE_SYSTEM_KNOWN,
+	FILE_SYSTEM_NOT_ASKED, /* so much was spent on asking that it has to wait */
+};
+
+/* The same of a file system, without quotas; left is what users may have. *took_ns: our CPU time,
+ * or how long it took if we waited for an answer. */
+enum file_system_answer file_system_space(uint32_t device, struct patience *patience, char *mount,
+					  size_t size, struct file_system_room *room,
+					  uint64_t *took_ns);
 
 /*
  * Finds the next mount of it in the text of /proc/self/mountinfo, from where that was read to. *id

@@ -14,21 +14,17 @@
 
 /* Zeroed: nothing was asked. */
 struct file_there {
-	struct file_there_mount {
-		uint32_t device;
-		int fd; /* -1: it is not asked */
-		unsigned long type;
-	} mounts[WIRE_SPACES];
-	size_t n;
-	uint64_t spent_ns;
+	uint64_t asleep_ms; /* that was waited for answers */
 };
 
 enum file_there_answer { FILE_NOBODY_KNOWS, FILE_IS_THERE, FILE_IS_GONE };
 
-/* All answers together take some two seconds. A file system that does not answer within
- * FILE_SYSTEM_ANSWER_MS is asked no more. */
-enum file_there_answer file_there_ask(struct file_there *f, const struct wire_file *file);
-/* Lets go of the file systems. */
-void file_there_close(struct file_there *f);
+/*
+ * Sets the answers of those of n files that are on the device, where its file system knows; id: its
+ * own, as in struct file_system_room, for another may have the device by now. For a disk that is
+ * slow, some four seconds are waited in all; one that takes a second for a file is asked no more.
+ */
+void file_there_ask(struct file_there *f, uint32_t device, uint64_t id,
+		    const struct wire_file *files, enum file_there_answer *answers, size_t n);
 
 #endif

@@ -50,24 +50,7 @@ static void keep_told(struct files *files, struct known_file *file,
 	files->n_told++;
 }
 
-static bool is_deleted(const struct wire_stored *record, const struct profile_config *config,
-		       struct profile_losses *losses)
-{
-	enum profile_there there = PROFILE_NOBODY_KNOWS;
-
-	if (!(record->flags & WIRE_STORED_GONE))
-		return record->flags & WIRE_STORED_DELETED;
-	if (config->there)
-		there = config->there(config->context, &record->file);
-	losses->unsure_removals += there == PROFILE_NOBODY_KNOWS;
-	/* It was said when the file was written: few of these have got a name since. */
-	if (there == PROFILE_NOBODY_KNOWS)
-		return record->flags & WIRE_STORED_DELETED;
-	return there == PROFILE_REMOVED;
-}
-
-int files_feed(struct files *files, const struct wire_stored *record,
-	       const struct profile_config *config, struct profile_losses *losses)
+int files_feed(struct files *files, const struct wire_stored *record)
 {
 	struct known_file *file = known(files, &record->file);
 	struct profile_file *pub;
@@ -86,7 +69,8 @@ int files_feed(struct files *files, const struct wire_stored *record,
 	if (is_late)
 		return 0;
 	pub->is_rest = !record->file.device;
-	pub->is_deleted = is_deleted(record, config, losses);
+	pub->is_deleted = record->flags & WIRE_STORED_DELETED;
+	file->has_left = record->flags & WIRE_STORED_GONE;
 	pub->has_distinct = !pub->is_rest && !(record->flags & WIRE_STORED_VAGUE);
 	pub->size = record->size;
 	return 0;
@@ -256,6 +240,46 @@ static int find_uses(struct known_file *file, const struct stretch *list, size_t
 /* ---- The end ----------------------------------------------------------------------------------
  */
 
+/* It matters what was written to them: what was only read takes no room of ours. */
+static bool is_asked_for(const struct known_file *file)
+{
+	return file->has_left && file->pub.written;
+}
+
+/* Where nobody knows, what was said when the file was written holds: few that had no name then have
+ * got one since. */
+static void take_answer(struct known_file *file, enum profile_there there,
+			struct profile_losses *losses)
+{
+	if (there != PROFILE_NOBODY_KNOWS)
+		file->pub.is_deleted = there == PROFILE_REMOVED;
+	else
+		losses->unsure_removals += !file->pub.is_deleted;
+}
+
+static int ask_for_those_that_left(struct files *files, const struct profile_config *config,
+				   struct profile_losses *losses)
+{
+	const size_t most = HASH_COUNT(files->by_id) + 1;
+	struct wire_file *ids = calloc(most, sizeof(*ids));
+	enum profile_there *answers = calloc(most, sizeof(*answers));
+	struct known_file *file;
+	size_t n = 0;
+
+	for (file = files->by_id; ids && answers && file; file = file->hh.next)
+		if (is_asked_for(file))
+			ids[n++] = file->id;
+	if (n && config->there)
+		config->there(config->context, ids, answers, n);
+	n = 0;
+	for (file = files->by_id; ids && answers && file; file = file->hh.next)
+		if (is_asked_for(file))
+			take_answer(file, answers[n++], losses);
+	free(ids);
+	free(answers);
+	return ids && answers ? 0 : -ENOMEM;
+}
+
 static int by_amount(struct known_file *a, struct known_file *b)
 {
 	const uint64_t x = amount(a->pub.read, a->pub.written);
@@ -323,16 +347,19 @@ static struct profile_file fold(struct files *files)
 	return others;
 }
 
-int files_finish(struct files *files, const struct profile_phase *phases, size_t n_phases,
-		 const struct profile_usage *total)
+int files_finish(struct files *files, const struct profile_config *config,
+		 const struct profile_phase *phases, size_t n_phases,
+		 const struct profile_usage *total, struct profile_losses *losses)
 {
 	const size_t n = HASH_COUNT(files->by_id);
 	struct stretch *stretches;
 	struct known_file *file;
 	struct profile_file rest;
 	size_t n_stretches, i = 0;
-	int err = 0;
+	int err = ask_for_those_that_left(files, config, losses);
 
+	if (err)
+		return err;
 	files->list = calloc(n + 2, sizeof(*files->list));
 	stretches = calloc(n_phases + 1, sizeof(*stretches));
 	if (!files->list || !stretches) {

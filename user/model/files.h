@@ -25,6 +25,7 @@ struct known_file {
 	struct file_told *told;
 	size_t n_told, cap;
 	bool steps_lost; /* there was no room for a record */
+	bool has_left;	 /* the memory, at the end: it may have no name any more */
 };
 
 struct files {
@@ -35,14 +36,14 @@ struct files {
 };
 
 /* Takes a record. Returns 0 or -ENOMEM. */
-int files_feed(struct files *files, const struct wire_stored *record,
-	       const struct profile_config *config, struct profile_losses *losses);
+int files_feed(struct files *files, const struct wire_stored *record);
 int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config);
-/* Where files were asked for: finds the largest, and what phases used of them. Returns 0 or
- * -ENOMEM. */
-int files_finish(struct files *files, const struct profile_phase *phases, size_t n_phases,
-		 const struct profile_usage *total);
+/* Where files were asked for: finds the largest, what phases used of them, and which were removed.
+ * Returns 0 or -ENOMEM. */
+int files_finish(struct files *files, const struct profile_config *config,
+		 const struct profile_phase *phases, size_t n_phases,
+		 const struct profile_usage *total, struct profile_losses *losses);
 /* After that. Returns the path of a file, or NULL. */
 const char *files_path(const struct files *files, const struct wire_file *id);
 void files_free(struct files *files);

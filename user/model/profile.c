@@ -538,7 +538,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_GPU_REFUSED:
 		return profile_feed_gpu(p, record);
 	case WIRE_STORED:
-		return files_feed(&p->files, data, &p->config, &p->losses);
+		return files_feed(&p->files, data);
 	case WIRE_STORED_NAME:
 		return files_name(&p->files, data, &p->config);
 	case WIRE_SPACE:
@@ -680,7 +680,8 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	finish_totals(p);
 	err = finish_timeline(p);
 	if (!err && p->config.files)
-		err = files_finish(&p->files, p->phases.list, p->phases.n, &p->totals.usage);
+		err = files_finish(&p->files, &p->config, p->phases.list, p->phases.n,
+				   &p->totals.usage, &p->losses);
 	if (!err && p->config.files)
 		err = spaces_finish(&p->spaces, &p->files, p->end_ns, &p->losses);
 	if (!err && p->config.files)

@@ -431,8 +431,10 @@ struct profile_config {
 	/* Returns where the process finds a file, by its path in its file system. The caller frees
 	 * it. NULL: nobody knows. */
 	char *(*place)(void *context, const struct wire_stored_name *record, const char *within);
-	/* Returns whether a file has a name still. NULL: nobody knows. */
-	enum profile_there (*there)(void *context, const struct wire_file *file);
+	/* Says of n files whether they have a name still; answers has PROFILE_NOBODY_KNOWS for all.
+	 * NULL: nobody knows. */
+	void (*there)(void *context, const struct wire_file *files, enum profile_there *answers,
+		      size_t n);
 	bool files;	 /* storage is told of by file */
 	bool base_names; /* of files, without their directories */
 	void *context;

@@ -23,6 +23,7 @@ _FAILED, _IN_THREAD, _MORE, _PHASE, _LIMIT, _USED, _FULL, _QUOTA, _FILE = range(
 _MAX_PIECES = 4
 _MAX_FRAMES = 64
 _MAX_DESCRIPTORS = 1024
+_FILES = (io.FileIO, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper)
 _NEARLY_FULL = 1 << 20  # bytes
 
 
@@ -166,7 +167,7 @@ def _held(error: OSError) -> Iterator[Any]:
             return
         for value in list(traceback.tb_frame.f_locals.values()):
             # Of these very types, to ask for the name runs no code of the program.
-            if type(value) in (io.FileIO, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper) and not _is_read(value):
+            if type(value) in _FILES and not _is_read(value):
                 yield getattr(value, "name", None)
         traceback = traceback.tb_next
 
@@ -203,8 +204,11 @@ def _found(paths: Iterable[str], find: Callable[[str], Any]) -> list:
 
 
 def _full_for(error: OSError, find: Callable[[str], Any]) -> Any:
-    """What find() says is full, or None. A call that fails for a path says which; a write says nothing. Then it is a file
-    of the functions that the exception has left: its path is said if it can be no other."""
+    """What find() says is full, or None.
+
+    A call that fails for a path says which; a write says nothing. Then it is a file of the functions that the
+    exception has left: its path is said if it can be no other.
+    """
     # Of two paths, the second is the one that is made.
     named = _found(_paths([error.filename if error.filename2 is None else error.filename2]), find)
     if named:

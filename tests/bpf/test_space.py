@@ -236,16 +236,16 @@ def test_removed(script, volume):
     run = script(BEGIN + """
 import ctypes
 
-def short(name):
+def short(name, size=1 << 14):
     with open(f"{root}/{name}", "wb") as file:
-        file.write(bytes(1 << 14))
+        file.write(bytes(size))
 
 for i in range(1000):
     short(f"shard-{i}")
 for i in range(1000):
     os.unlink(f"{root}/shard-{i}")
 for i in range(20):
-    short("new")
+    short("new", 1 << 16)
     os.rename(f"{root}/new", f"{root}/final")
 fd = os.open(root, os.O_RDWR | os.O_TMPFILE)
 os.pwrite(fd, bytes(1 << 20), 0)
@@ -259,7 +259,7 @@ for i in range(4000):
 print(json.dumps({}))
 """, volume, "", options=FILES)
     got = find(run.profile, volume)
-    assert got["removed_mb"] == (1000 + 19) / 64, got
+    assert got["removed_mb"] == 1000 / 64 + 19 / 16, got
     kept = {file["path"] for file in run.profile["files"] if not file.get("deleted")}
     assert {f"{volume}/final", f"{volume}/named"} <= kept, run.profile["files"]
     assert_nothing_lost(run.profile)

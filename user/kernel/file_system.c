@@ -205,6 +205,17 @@ static void answer(void *context, int fd)
 		_exit(1);
 }
 
+/* It may sleep so long; how long it waits for a CPU is not its file system's fault. */
+static bool answers(const struct aside *aside, struct aside_wait *wait)
+{
+	while (!aside_wait(aside, wait)) {
+		if (wait->slept_ms >= FILE_SYSTEM_ANSWER_MS || wait->waited_ms >= BUSY_MS)
+			return false;
+		wait->asleep_ms = wait->waited_ms + FILE_SYSTEM_ANSWER_MS - wait->slept_ms;
+	}
+	return true;
+}
+
 static bool ask_aside(struct question *q, struct file_system_room *room)
 {
 	struct aside_wait wait = {.asleep_ms = FILE_SYSTEM_ANSWER_MS, .busy_ms = BUSY_MS};
@@ -214,7 +225,7 @@ static bool ask_aside(struct question *q, struct file_system_room *room)
 
 	if (aside_begin(&aside, answer, NULL, q))
 		return false;
-	q->hangs = !aside_wait(&aside, &wait);
+	q->hangs = !answers(&aside, &wait);
 	knows = !q->hangs && read(aside.fd, room, sizeof(*room)) == sizeof(*room);
 	aside_end(&aside);
 	q->asleep_ms += wait.slept_ms;

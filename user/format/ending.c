@@ -212,8 +212,8 @@ static void say_asker(struct ending *ending, const struct recording_death *death
 		say(ending, " when another process asked for more than ");
 }
 
-/* Charges that may not fail go a little beyond a limit. What is far beyond was there before: whoever
- * lowered it (memory.max of cgroup v2) had the kernel look for a victim. */
+/* Charges that may not fail go a little beyond a limit. What is far beyond was there before:
+ * whoever lowered it (memory.max of cgroup v2) had the kernel look for a victim. */
 static bool was_lowered(const struct recording_death *death)
 {
 	return death->path && death->usage > death->limit + death->limit / 16;

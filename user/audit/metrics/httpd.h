@@ -24,7 +24,7 @@
 	F(queue_response)                                                                          \
 	F(destroy_response)
 
-#define HTTPD_POINTER(name) __typeof__(&MHD_##name) name;
+#define HTTPD_POINTER(name) __typeof__(MHD_##name) *(name);
 struct httpd {
 	HTTPD_FUNCTIONS(HTTPD_POINTER)
 };

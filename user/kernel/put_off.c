@@ -130,7 +130,7 @@ int put_off(struct bpf_program *program)
 	return 0;
 }
 
-static int load(const struct waiting *w)
+static int load(struct waiting *w)
 {
 	const struct bpf_program *program = w->program;
 	const int fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program), "GPL",

@@ -3,15 +3,14 @@
  * cpu_stack.bpf.c - which code uses CPU time (--stacks=cpu): samples of user stacks at random
  * times.
  *
- * Each CPU that runs threads of the run has a timer, and a thread that it interrupts is sampled.
- * The times are random, so that no program keeps time with them: one that wakes up for 2 ms each
- * 20 ms is always at the same place at a tick. A tick begins the timer: nothing is done at a
- * context switch. Where it meets no thread of the run 128 times, after a second or so, it ends.
+ * Each CPU that runs threads of the run has a timer, and samples the thread that it interrupts. The
+ * times are random. A tick would not do: a program that wakes up for 2 ms each 20 ms is always at
+ * the same place when one comes. A tick only begins the timer, so that context switches cost
+ * nothing. The timer ends when it has met no thread of the run 128 times in a row, 1.3 s at first.
  *
- * The sample has the weight of what the thread has used since the one before: weights never add up
- * to more than was used, and no timer need come in time. A thread that used far more than that,
- * in pieces that no timer met, did so nobody knows where. What it used after its last sample is
- * nobody's either.
+ * A sample has the weight of what its thread has used since the one before. So weights never add up
+ * to more than was used, and no timer need come in time. Two things are not sampled: what a thread
+ * used beyond 16 mean gaps, in pieces that no timer met; and what it used after its last sample.
  *
  * Example: a thread computes for 12 ms, and is sampled then with weight 12 ms. It sleeps for a
  * second, computes for 3 ms, and ends: of 15 ms, 3 are not sampled.
@@ -43,7 +42,7 @@ struct cpu_sampler {
 	struct bpf_timer timer;
 	u32 runs;
 	u32 misses; /* in turn */
-	u32 busy;   /* 1: a timer samples on this CPU, and a tick may interrupt that */
+	u32 busy;   /* 1: it samples, which a tick may interrupt */
 	u32 begun;  /* 1: it has run */
 };
 
@@ -72,13 +71,13 @@ static __always_inline void take_cpu_sample(struct sampled *last, struct task_st
 					    const struct mm_rss *m, u64 cpu, u64 now)
 {
 	const u64 most = KNOWN * wire_stack_cpu_mean(atomic_add(&growth.cpu_samples, 1));
-	u32 end, n = walk_python(task, m->key, program_of(task, m), PYTHON_OF_TICK, &end);
+	u32 end, n = walk_python(task, m->key, program_of(task, m), PYTHON_OF_CPU, &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
 	if (!s) {
 		atomic_add(&growth.cpu_lost, 1);
 	} else {
-		fill_stack(s, task, m, PYTHON_OF_TICK, n, end);
+		fill_stack(s, task, m, PYTHON_OF_CPU, n, end);
 		s->kind = WIRE_STACK_CPU;
 		s->weight = cpu - last->cpu_ns;
 		if (s->weight > most)

@@ -18,8 +18,8 @@
 
 #include "stack.bpf.h"
 
-/* Frames have a place for each event that asks for them: a tick may interrupt a walk. */
-enum { PYTHON_OF_GROWTH, PYTHON_OF_TICK, PYTHON_EVENTS };
+/* Frames have a place for each event that asks for them: a timer may interrupt a walk. */
+enum { PYTHON_OF_GROWTH, PYTHON_OF_CPU, PYTHON_EVENTS };
 
 enum {
 	MAX_PYTHONS = 8192,

@@ -14,8 +14,8 @@ enum {
 	WIRE_STACK_STEP = 64 << 10,	   /* bytes of growth between two samples, at first */
 	WIRE_STACK_LEVEL = 1024,	   /* samples after which these double */
 	WIRE_STACK_LEVELS = 14,		   /* times that they double, at most */
-	WIRE_STACK_TICK_NS = 10309278,	   /* between two samples of a busy CPU, at first: 97 Hz */
-	WIRE_STACK_TICKS = 4096,	   /* samples of CPU time after which these double */
+	WIRE_STACK_CPU_GAP = 10309278,	   /* between two samples of a busy CPU, at first: 97 Hz */
+	WIRE_STACK_CPU_LEVEL = 4096,	   /* samples of CPU time after which these double */
 	WIRE_PYTHON_FRAMES = 128,	   /* of a thread, the innermost ones */
 	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
 	WIRE_PYTHON_LINES = 4 << 10,	   /* bytes of a table of lines */
@@ -137,9 +137,9 @@ struct wire_growth {
 /* Returns the mean of what a CPU runs between two samples, in ns. */
 static inline __u64 wire_stack_cpu_mean(__u64 samples)
 {
-	const __u64 level = samples / WIRE_STACK_TICKS;
+	const __u64 level = samples / WIRE_STACK_CPU_LEVEL;
 
-	return (__u64)WIRE_STACK_TICK_NS << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+	return (__u64)WIRE_STACK_CPU_GAP << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
 }
 
 /* Returns how long it is to the next sample: up to twice the mean. random: of 32 bits, and the mean

@@ -222,8 +222,8 @@ static void test_gaps(void **state)
 {
 	(void)state;
 	for (uint64_t level = 0; level <= WIRE_STACK_LEVELS + 2; level++) {
-		const uint64_t samples = level * WIRE_STACK_TICKS;
-		const uint64_t mean = (uint64_t)WIRE_STACK_TICK_NS
+		const uint64_t samples = level * WIRE_STACK_CPU_LEVEL;
+		const uint64_t mean = (uint64_t)WIRE_STACK_CPU_GAP
 				      << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
 
 		assert_int_equal(wire_stack_cpu_gap(samples, 0), 1);
@@ -232,8 +232,8 @@ static void test_gaps(void **state)
 		assert_in_range(wire_stack_cpu_gap(samples, UINT32_MAX), 2 * mean - mean / 1000,
 				2 * mean);
 	}
-	assert_true(wire_stack_cpu_gap(WIRE_STACK_TICKS - 1, UINT32_MAX) <
-		    2 * (uint64_t)WIRE_STACK_TICK_NS);
+	assert_true(wire_stack_cpu_gap(WIRE_STACK_CPU_LEVEL - 1, UINT32_MAX) <
+		    2 * (uint64_t)WIRE_STACK_CPU_GAP);
 }
 
 int main(void)

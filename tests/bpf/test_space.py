@@ -392,6 +392,19 @@ fail()
     assert (", for " in text) == known, text
 
 
+def test_full_far_below(script, disk):
+    """The sentence is told whole, however long its names are."""
+    above = disk / ("d" * 150)
+    above.mkdir()
+    with mounted(make_image(disk / "image"), above / "volume") as volume:
+        run = script(BEGIN + """
+write("m" * 40, 99)
+""", volume, "", status=1)
+        end, text = only_end(run, volume)
+        assert end["written_file"] == f"{volume}/{'m' * 40}", end
+        assert f",for{end['written_file']}" in text.replace(" ", ""), text  # lines end within words that are too long
+
+
 @pytest.fixture
 def covered(volume):
     """The volume, where another file system is mounted on top of it, and where it is itself."""

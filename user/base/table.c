@@ -160,12 +160,12 @@ void table_more(const struct table *table, size_t n, size_t shown, const char *w
 
 void table_wrapped(const struct table *table, const char *lead, const char *text)
 {
-	char safe[MAX_WIDTH * TEXT_TERMINAL_GROWTH + 1];
+	char safe[MAX_PARAGRAPH * TEXT_TERMINAL_GROWTH + 1];
 	const int indent = (int)strlen(lead);
 	const int room = (int)table->width - indent;
 	const char *at = safe;
 
-	text_for_terminal(safe, sizeof(safe), text, MAX_WIDTH);
+	text_for_terminal(safe, sizeof(safe), text, MAX_PARAGRAPH);
 	while (*at) {
 		int len = (int)strlen(at), next;
 

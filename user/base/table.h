@@ -16,6 +16,7 @@
 enum {
 	MIN_WIDTH = 60,
 	MAX_WIDTH = 512,
+	MAX_PARAGRAPH = 2048, /* columns of table_wrapped, all its lines together */
 	MIN_NAME = 26, /* of table_open */
 	INDENT = 2,
 	MAX_INDENT = 8, /* of what is nested */
@@ -83,7 +84,7 @@ void table_settled(const struct table *table, const struct table_columns *column
 void table_more(const struct table *table, size_t n, size_t shown, const char *what,
 		const char *where);
 /* A program's text on as many lines as it takes: lead before the first, blanks before the others.
- */
+ * What is beyond MAX_PARAGRAPH columns is cut. */
 void table_wrapped(const struct table *table, const char *lead, const char *text);
 /* Pieces on one line, or on several where it would get too long. */
 void table_pieces(const struct table *table, const char *separator, const char *const *pieces,

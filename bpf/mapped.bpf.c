@@ -19,6 +19,7 @@
  *   system that does not answer (FUSE, NFS, a disk that hangs) may hold the loader up for good.
  * While the loader says that it loads programs, some seconds are no reason.
  */
+#include "arguments.bpf.h"
 #include "hold.bpf.h"
 #include "inode.bpf.h"
 #include "pids.bpf.h"
@@ -37,7 +38,8 @@ enum {
 /*
  * Sets of mappings that were searched as a whole, and when. A program that runs over and over, like
  * a compiler, need not wait each time. Its mappings are searched all the same, and an entry holds
- * for two seconds only: other libraries may have the same sizes.
+ * for two seconds only: other libraries may have the same sizes. Where its arguments say what the
+ * loader has to set up for it, it waits: see arguments.bpf.h.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -281,7 +283,7 @@ static __noinline int wait_for_search(u64 address)
 	if (!proc || proc->waiting)
 		return 0;
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
-	known = is_known(task, proc->exec_vm, &code);
+	known = is_known(task, proc->exec_vm, &code) && !has_argument_end(BPF_CORE_READ(task, mm));
 	hold.slot = proc->slot;
 	hold.code = address;
 	/* In this order: the loader's search is as of the number that it reads once it has begun.

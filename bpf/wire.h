@@ -594,6 +594,13 @@ struct wire_machine {
 	__u32 reserved;
 };
 
+enum { WIRE_ENDS = 16, WIRE_END_MAX = 16 };
+
+/* How an argument of a command ends: its last 16 bytes & mask are text. */
+struct wire_end {
+	__u64 text[WIRE_END_MAX / 8], mask[WIRE_END_MAX / 8];
+};
+
 /* What the loader decides before it loads the programs. */
 struct wire_config {
 	__u32 self;		/* tgid of the loader, which is never tracked */

@@ -581,3 +581,38 @@ def test_a_program_that_is_told_of_a_model(profile, tmp_path):
     assert only(run.profile, "read m.gguf")["io_read_mb"] == 1
 
 
+STOPPED = """
+import os, signal, subprocess, sys, time
+
+how, *before, last = sys.argv[1:]
+for path in before:
+    subprocess.run(["/usr/bin/sha256sum", path], check=True, stdout=subprocess.DEVNULL)
+os.kill(os.getppid(), signal.SIGSTOP)
+process = subprocess.Popen(["/usr/bin/sha256sum", last], stdout=subprocess.DEVNULL)
+if how == "until it ends":
+    process.wait()
+else:
+    time.sleep(0.03)
+os.kill(os.getppid(), signal.SIGCONT)
+process.wait()
+"""
+
+
+def test_a_program_that_was_told_of_other_files_before(unhurried, tmp_path):
+    """Its code is known; but the profiler is late (stopped for 30 ms), and the program waits for what it is given.
+    The name is as long as a piece of an argument that is looked at."""
+    others = [tmp_path / f"other.{i}" for i in range(3)]
+    model = tmp_path / ("m" * (127 - len(f"{tmp_path}/.gguf")) + ".gguf")
+    for path in [*others, model]:
+        path.write_bytes(b"x" * MIB)
+    run = unhurried(PYTHON, "-c", STOPPED, "for a while", *others, model)
+    assert only(run.profile, f"read {model.name}")["io_read_mb"] == 1, quality(run.profile)
+
+
+def test_a_known_program_does_not_wait(profile, tmp_path):
+    """It ends while the profiler is stopped, as long as that takes."""
+    others = [tmp_path / f"{i}.gguf.other" for i in range(4)]
+    for path in others:
+        path.write_bytes(b"x")
+    run = profile(PYTHON, "-c", STOPPED, "until it ends", *others)
+    assert quality(run.profile)["hasty_starts"] == 0, quality(run.profile)

@@ -336,6 +336,43 @@ static void all_conditions_of_a_case_count(void **state)
 	rules_free(r);
 }
 
+static void add_text(void *context, const char *text)
+{
+	strcat(context, text);
+	strcat(context, " ");
+}
+
+static void arguments_that_decide_alone(void **state)
+{
+	struct rules *r =
+		parse("rules:\n"
+		      "- {name: told, any: [{executable: a}, {arguments: ['*.b', '*.c']}]}\n"
+		      "- {name: with a start, arguments: 'd*.e'}\n"
+		      "- {name: with more, executable: python, arguments: '*.f'}\n");
+	struct rules_match *m = rules_match_new(r);
+	char ends[64] = "";
+
+	(void)state;
+	assert_non_null(m);
+	rules_each_end(r, add_text, ends);
+	assert_string_equal(ends, ".b .c ");
+	assert_true(rules_match_hinges(m, true)); /* by the second rule */
+	rules_match_free(m);
+	rules_free(r);
+
+	r = parse("rules:\n- {name: told, any: [{executable: a}, {arguments: '*.b'},"
+		  " {executable: python, arguments: '*.f'}]}\n");
+	m = rules_match_new(r);
+	assert_non_null(m);
+	rules_match_offer(m, RULE_EXECUTABLE, "runs", "other");
+	assert_true(rules_match_hinges(m, false));
+	assert_false(rules_match_hinges(m, true));
+	rules_match_offer(m, RULE_EXECUTABLE, "runs", "python");
+	assert_true(rules_match_hinges(m, true));
+	rules_match_free(m);
+	rules_free(r);
+}
+
 static void the_first_rule_decides(void **state)
 {
 	struct rules *r = parse("rules:\n- {name: not ours, job: no, arguments: --serve}\n");
@@ -574,6 +611,7 @@ int main(void)
 		cmocka_unit_test(patterns_match_names),
 		cmocka_unit_test(pathological_patterns_end),
 		cmocka_unit_test(all_conditions_of_a_case_count),
+		cmocka_unit_test(arguments_that_decide_alone),
 		cmocka_unit_test(the_first_rule_decides),
 		cmocka_unit_test(evidence_is_bounded),
 		cmocka_unit_test(shipped_rules_know_command_lines),

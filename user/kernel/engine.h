@@ -185,6 +185,11 @@ void engine_forget_linker(struct engine *e, const struct wire_file *file);
 
 /* These mappings were searched: for two seconds, processes with the same need not wait. */
 void engine_know_code(struct engine *e, const struct wire_code *code);
+/*
+ * A process that has an argument which ends so waits nevertheless: what it is given decides what is
+ * set up for it. Returns false if there is no room, or it has no 1 to WIRE_END_MAX bytes.
+ */
+bool engine_hold_by_end(struct engine *e, const char *end);
 /* A file has changed: all processes wait again. */
 void engine_forget_code(struct engine *e);
 

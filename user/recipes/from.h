@@ -61,6 +61,7 @@ struct recipe_marker {
 	struct wish_list *wishes;	 /* of each recipe: functions and probes */
 	bool deaf;			 /* the kernel side cannot hear logs: said once */
 	bool placeless;			 /* nor functions and probes */
+	bool ends_hold;			 /* arguments that decide by their ends hold programs */
 	bool starts;			 /* the hooks of Python know the recipes */
 	struct python_items python;	 /* what they know */
 	struct descendant *descendants;	 /* of processes whose recipes have programs */

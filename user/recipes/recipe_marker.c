@@ -249,7 +249,7 @@ static void executed(struct recipe_marker *m, const struct wire_process *exec)
 	for (size_t slot = 0; slot < m->n_slots; slot++) {
 		recipe_user_choose(&now, slot,
 				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
-		now.hinges |= rules_match_asks(m->match[slot], RULE_ARGUMENT);
+		now.hinges |= rules_match_hinges(m->match[slot], m->ends_hold);
 	}
 	now.asks = !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
 	if (user)
@@ -317,13 +317,30 @@ static void was_there(struct recipe_marker *m, const struct wire_process *fork)
 	recipe_user_begin(m, user);
 }
 
+static void hold_by_end(void *context, const char *end)
+{
+	struct recipe_marker *m = context;
+
+	m->ends_hold &= engine_hold_by_end(m->capture->engine, end);
+}
+
+/* Of most programs no argument decides what they are, but for the names of model files. */
+static void begin(struct recipe_marker *m, struct capture *c)
+{
+	m->capture = c;
+	m->ends_hold = true;
+	for (size_t slot = 0; c->engine && slot < m->n_slots; slot++)
+		rules_each_end(recipes_rules(m->recipes, slot), hold_by_end, m);
+}
+
 static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
 {
 	struct recipe_marker *m = marker_of(marker);
 	const struct wire_process *process = (const struct wire_process *)h;
 	struct recipe_user *user;
 
-	m->capture = c;
+	if (!m->capture)
+		begin(m, c);
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_EXEC:
 		executed(m, process);

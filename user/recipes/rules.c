@@ -152,6 +152,29 @@ void rules_each_pattern(const struct rules *r, enum rule_kind kind, rules_patter
 	}
 }
 
+static bool is_by_ends(const struct rule_case *c)
+{
+	const struct condition *condition = c->conditions;
+
+	if (c->n != 1 || condition->kind != RULE_ARGUMENT)
+		return false;
+	for (size_t i = 0; i < condition->n; i++)
+		if (!condition->patterns[i].ends_decide || condition->patterns[i].prefix)
+			return false;
+	return true;
+}
+
+void rules_each_end(const struct rules *r, rules_pattern_fn tell, void *context)
+{
+	for (size_t i = 0; i < r->n; i++)
+		for (size_t j = 0; j < r->entries[i].n; j++) {
+			const struct rule_case *c = &r->entries[i].cases[j];
+
+			for (size_t p = 0; is_by_ends(c) && p < c->conditions->n; p++)
+				tell(context, c->conditions->patterns[p].text + 1);
+		}
+}
+
 /* ---- Matching ---------------------------------------------------------------------------------
  */
 
@@ -313,7 +336,7 @@ static bool case_asks(const struct rules_match *m, const struct rule_case *c, en
 	return asks && !is_lost(m, c, kind);
 }
 
-bool rules_match_asks(const struct rules_match *m, enum rule_kind kind)
+static bool any_asks(const struct rules_match *m, enum rule_kind kind, bool ends_apart)
 {
 	for (size_t i = 0; i < m->rules->n; i++) {
 		const struct rule_entry *entry = &m->rules->entries[i];
@@ -321,10 +344,21 @@ bool rules_match_asks(const struct rules_match *m, enum rule_kind kind)
 		if (complete_case(m, entry))
 			return false; /* later rules do not count */
 		for (size_t j = 0; j < entry->n; j++)
-			if (case_asks(m, &entry->cases[j], kind))
+			if (case_asks(m, &entry->cases[j], kind) &&
+			    !(ends_apart && is_by_ends(&entry->cases[j])))
 				return true;
 	}
 	return false;
+}
+
+bool rules_match_asks(const struct rules_match *m, enum rule_kind kind)
+{
+	return any_asks(m, kind, false);
+}
+
+bool rules_match_hinges(const struct rules_match *m, bool ends_apart)
+{
+	return any_asks(m, RULE_ARGUMENT, ends_apart);
 }
 
 static const struct rule_entry *verdict(const struct rules_match *m)

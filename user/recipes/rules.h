@@ -78,6 +78,16 @@ bool rules_match_offer(struct rules_match *m, enum rule_kind kind, const char *f
 /* Returns true if names of that kind could change the verdict, once those of all kinds before it
  * were offered. */
 bool rules_match_asks(const struct rules_match *m, enum rule_kind kind);
+/*
+ * Tells how an argument ends that meets a rule by itself, whatever runs: ".gguf" of a case whose
+ * one condition is of arguments "*.gguf".
+ */
+void rules_each_end(const struct rules *r, rules_pattern_fn tell, void *context);
+/*
+ * Returns true if the same program with other arguments might have another verdict; ends_apart: not
+ * by one of these ends alone. Once arguments were offered.
+ */
+bool rules_match_hinges(const struct rules_match *m, bool ends_apart);
 /* Returns the first rule that is met, or NULL. */
 const struct rule *rules_match_verdict(const struct rules_match *m);
 /* Writes what met the conditions: "runs python3; maps /usr/lib/libtorch_cpu.so". Long paths lose

@@ -175,6 +175,7 @@ int site_hit(struct pt_regs *ctx)
 	u64 id = current_id(), name = 0;
 	struct hit hit = {.proc = find_proc(id >> 32), .tid = id};
 	char text[SHORT_NAME] = {};
+	bool wake_first = false;
 	long len = -1;
 
 	have_own_stack(ctx);
@@ -194,6 +195,11 @@ int site_hit(struct pt_regs *ctx)
 		name = cut_address(name, &hit.site->arg[0]);
 		len = read_name(text, name);
 	}
+	/* The first of its process: the loader asks it for its rank, while it lives. */
+	if (!config.audit && !hit.proc->checkpoints) {
+		hit.proc->checkpoints = 1;
+		wake_first = true;
+	}
 	hit.has_value =
 		hit.site->what == WIRE_METRIC && read_arg(ctx, &hit.site->arg[1], &hit.value);
 	tell_gpu(hit.proc, hit.tid);
@@ -201,5 +207,7 @@ int site_hit(struct pt_regs *ctx)
 		emit_long(&hit, name);
 	else
 		emit_short(&hit, text, len);
+	if (wake_first)
+		wake_at_once();
 	return 0;
 }

@@ -196,6 +196,7 @@ static __always_inline void hold_back(struct hold *hold)
 {
 	if (machine.leaving)
 		return;
+	wake_at_once();
 	if (bpf_loop(HOLD_SPINS, still_waiting, hold, 0) == HOLD_SPINS)
 		count(hasty_starts);
 	atomic_add(&machine.waited_ns, bpf_ktime_get_ns() - (hold->until - HOLD_NS));
@@ -248,7 +249,8 @@ static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, stru
 }
 
 /* Asks for a search of the process. Returns false if the record was lost. */
-static __always_inline bool ask_for_search(struct proc *proc, u64 id, const struct wire_code *code)
+static __always_inline bool ask_for_search(struct proc *proc, u64 id, const struct wire_code *code,
+					   bool known)
 {
 	struct wire_mapped *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
 
@@ -260,7 +262,7 @@ static __always_inline bool ask_for_search(struct proc *proc, u64 id, const stru
 	fill_header(&e->h, WIRE_MAPPED, sizeof(*e), proc->job, id >> 32, id, proc->started_ns);
 	e->code = *code;
 	e->slot = proc->slot;
-	e->reserved = 0;
+	e->known = known;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return true;
 }
@@ -291,7 +293,8 @@ static __noinline int wait_for_search(u64 address)
 	hold.change = atomic_add(&machine.changes, 1) + 1;
 	proc->code_change = hold.change;
 	state = __sync_val_compare_and_swap(&proc->search, SEARCH_NONE, SEARCH_PENDING);
-	if (state == SEARCH_LATER || (state == SEARCH_NONE && !ask_for_search(proc, id, &code)))
+	if (state == SEARCH_LATER ||
+	    (state == SEARCH_NONE && !ask_for_search(proc, id, &code, known)))
 		return 0;
 	hold.at_work_ns = bpf_ktime_get_ns();
 	hold.until = hold.at_work_ns + HOLD_NS;

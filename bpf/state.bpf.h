@@ -50,7 +50,7 @@ struct proc {
 	u32 flags;	   /* enum wire_process_flag */
 	u32 waiting;	   /* enum proc_waiting: the command before its exec is not counted */
 	u32 ended;	   /* 1: it is being taken out of the tracked set, or put into it */
-	u32 checkpoints;   /* since window_ns */
+	u32 checkpoints;   /* in an audit: since window_ns; else 1 after the first */
 	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
 	u32 has_joined;	   /* 1: what it had used by then is in `joined` */
@@ -119,6 +119,20 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
+
+/* What is in it is nothing; that something is wakes the loader, who lets other records gather. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 << 10);
+} urgent __weak SEC(".maps");
+
+/* If there is no room, the loader has not begun to read since it was woken. */
+static __always_inline void wake_at_once(void)
+{
+	u64 nothing = 0;
+
+	bpf_ringbuf_output(&urgent, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+}
 
 /* What a program can send as often as it likes leaves half of `control` to starts and ends. */
 static __always_inline bool control_is_half_full(void)

@@ -354,8 +354,8 @@ struct wire_code {
 struct wire_mapped {
 	struct wire_header h;
 	struct wire_code code;
-	__u32 slot; /* of the process */
-	__u32 reserved;
+	__u32 slot;  /* of the process */
+	__u32 known; /* 1: it does not wait, for its code is known */
 };
 
 /* A mapping of a regular file, as an iterator writes it. */

@@ -476,13 +476,16 @@ static int load(struct capture *c)
 	c->rings = rings_new(c->engine, &handler);
 	c->discovery =
 		discovery_new(c->engine, o->patterns, o->n_patterns, capture_warn, c, SIGRTMIN);
-	if (c->rings)
+	if (c->rings) {
 		c->ring.fd = rings_fd(c->rings);
+		c->urgent = (struct wake){rings_urgent_fd(c->rings), rings_have_records, c};
+	}
 	if (c->discovery) {
 		discovery_bound(c->discovery, o->max_files, o->max_probes);
 		c->searches = (struct wake){discovery_fd(c->discovery), search_goes_on, c};
 	}
-	if (!c->rings || !c->discovery || capture_add(c, &c->ring) || capture_add(c, &c->searches))
+	if (!c->rings || !c->discovery || capture_add(c, &c->ring) || capture_add(c, &c->urgent) ||
+	    capture_add(c, &c->searches))
 		return capture_failf(c, "cannot set up the ring buffers: %s", strerror(errno));
 	capture_fill_info(c);
 	return 0;
@@ -532,7 +535,8 @@ static int attach(struct capture *c)
 
 /*
  * Lets records gather for a while if the last were read a moment ago: waking up for each would cost
- * more than the record. The rings' wake-up is left alone meanwhile, for it would come at once.
+ * more than the record. The rings' wake-up is left alone meanwhile, for it would come at once. Who
+ * waits for us wakes us all the same: see rings_urgent_fd().
  */
 static void gather(struct capture *c)
 {
@@ -553,7 +557,7 @@ static void run(struct capture *c)
 		/* What else wakes us up has its turn also when records never end. */
 		if (capture_wait(c, more > 0 ? 0 : -1))
 			return;
-		if (more <= 0 && c->kind->gather_ns && !c->hurried)
+		if (more <= 0 && c->rings && c->kind->gather_ns && !c->hurried)
 			gather(c);
 		more = capture_read(c);
 		if (more <= 0)
@@ -581,8 +585,10 @@ static void detach(struct capture *c)
 {
 	if (!c->engine)
 		return;
-	if (c->rings)
+	if (c->rings) {
 		capture_remove(c, &c->ring);
+		capture_remove(c, &c->urgent);
+	}
 	if (c->discovery)
 		capture_remove(c, &c->searches);
 	rings_free(c->rings);

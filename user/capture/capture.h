@@ -99,7 +99,7 @@ struct capture {
 	struct patience disks; /* that are asked how much room they have left */
 
 	int epoll;
-	struct wake signals, duration, ring, searches;
+	struct wake signals, duration, ring, urgent, searches;
 	struct signalfd_siginfo last_signal;
 	uint64_t last_signal_ns;
 	sigset_t old_mask; /* of signals, before */

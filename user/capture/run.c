@@ -309,6 +309,7 @@ static int open_model(struct capture *c)
 static void arrived(struct capture *c, const struct wire_header *h)
 {
 	struct marker *marker = c->options->marker;
+	size_t sites;
 	uint64_t change;
 	bool complete;
 
@@ -326,10 +327,13 @@ static void arrived(struct capture *c, const struct wire_header *h)
 		return;
 	if (engine_begin_search(c->engine, h->tgid, h->started_ns, false, &change))
 		return;
+	sites = discovery_sites(c->discovery);
 	complete = discovery_search_process(c->discovery, h->tgid, h->kind == WIRE_EXEC);
 	if (h->kind == WIRE_MAPPED) {
 		const struct wire_mapped *m = (const struct wire_mapped *)h;
 
+		if (m->known && discovery_sites(c->discovery) > sites)
+			engine_count_hasty(c->engine);
 		if (complete && !(marker && marker->holds(marker, h->tgid)))
 			engine_know_code(c->engine, &m->code);
 		engine_searched(c->engine, m->slot, change);
@@ -509,8 +513,11 @@ static int start_command(struct run *r)
 
 static int attach(struct capture *c)
 {
+	const struct engine_config *engine = &c->options->engine;
 	struct run *r = run_of(c);
 
+	/* What files and code are is looked up while their process lives. */
+	c->hurried += engine->files || engine->stacks;
 	if (!c->options->source && track_targets(r))
 		return -1;
 	return r->options->command ? start_command(r) : attach_running(r);
@@ -627,6 +634,7 @@ static void wait_for_command(struct run *r)
 
 static const struct capture_kind kind = {
 	.without_end = "the profile is incomplete, but valid",
+	.gather_ns = 5000000,
 	.reads_at_end = 64,
 	.prepare = prepare,
 	.open = open_model,

@@ -570,6 +570,11 @@ void engine_know_code(struct engine *e, const struct wire_code *code)
 		engine_forget_code(e);
 }
 
+void engine_count_hasty(struct engine *e)
+{
+	__atomic_fetch_add(&e->bpf->bss->quality.hasty_starts, 1, __ATOMIC_RELAXED);
+}
+
 bool engine_hold_by_end(struct engine *e, const char *end)
 {
 	const size_t len = strlen(end);
@@ -701,6 +706,11 @@ const struct capacity *engine_capacity(const struct engine *e)
 unsigned int engine_pid_level(const struct engine *e)
 {
 	return e->pid_level;
+}
+
+int engine_urgent_fd(const struct engine *e)
+{
+	return bpf_map__fd(e->bpf->maps.urgent);
 }
 
 int engine_control_fd(const struct engine *e)

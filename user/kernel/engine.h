@@ -185,6 +185,8 @@ void engine_forget_linker(struct engine *e, const struct wire_file *file);
 
 /* These mappings were searched: for two seconds, processes with the same need not wait. */
 void engine_know_code(struct engine *e, const struct wire_code *code);
+/* What was taken for known had probes that were not: a process may have missed checkpoints. */
+void engine_count_hasty(struct engine *e);
 /*
  * A process that has an argument which ends so waits nevertheless: what it is given decides what is
  * set up for it. Returns false if there is no room, or it has no 1 to WIRE_END_MAX bytes.
@@ -213,6 +215,7 @@ struct probes *engine_probes(struct engine *e);
 unsigned int engine_pid_level(const struct engine *e);
 int engine_control_fd(const struct engine *e);
 int engine_timeline_fd(const struct engine *e);
+int engine_urgent_fd(const struct engine *e);
 
 /* Loads what is put off until it is needed (put_off.h). Returns 0; or -1, and *err. */
 int engine_load_all(struct engine *e, struct error *err);

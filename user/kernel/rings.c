@@ -19,8 +19,8 @@ enum {
 };
 
 struct rings {
-	int epoll;
-	struct ring *control, *timeline;
+	int epoll, urgent_fd;
+	struct ring *control, *timeline, *urgent;
 	struct rings_handler handler;
 	struct record_queue queue;
 	uint64_t bad;
@@ -50,6 +50,14 @@ static int queue_record(void *context, void *data, size_t size)
 	return !record_queue_is_full(&r->queue) && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
+static int pass_over(void *context, void *data, size_t size)
+{
+	(void)context;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
 static int add(struct rings *r, struct ring **ring, int map)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -67,8 +75,10 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 		return NULL;
 	record_queue_begin(&r->queue);
 	r->handler = *handler;
+	r->urgent_fd = engine_urgent_fd(e);
+	r->urgent = ring_new(r->urgent_fd, pass_over, NULL);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll >= 0 && !add(r, &r->control, engine_control_fd(e)) &&
+	if (r->epoll >= 0 && r->urgent && !add(r, &r->control, engine_control_fd(e)) &&
 	    !add(r, &r->timeline, engine_timeline_fd(e)))
 		return r;
 	err = errno;
@@ -82,6 +92,7 @@ void rings_free(struct rings *r)
 	if (!r)
 		return;
 	record_queue_end(&r->queue);
+	ring_free(r->urgent);
 	ring_free(r->control);
 	ring_free(r->timeline);
 	if (r->epoll >= 0)
@@ -94,11 +105,17 @@ int rings_fd(const struct rings *r)
 	return r->epoll;
 }
 
+int rings_urgent_fd(const struct rings *r)
+{
+	return r->urgent_fd;
+}
+
 int rings_read(struct rings *r)
 {
 	const struct wire_header *record;
 	int err, taken = 0;
 
+	ring_consume(r->urgent); /* first: what comes later may be of a record that comes later */
 	if (!record_queue_is_full(&r->queue)) {
 		r->turn_ns = clock_ns(CLOCK_MONOTONIC) + TURN_NS;
 		taken = ring_consume(r->control);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rings.h - the two ring buffers: their records, checked for size and kind.
+ * rings.h - the ring buffers: their records, checked for size and kind.
  *
  * To read a record from a ring is cheap, to write a row of the profile is not. So records go into a
  * queue first. A burst that is faster than the writing then fills memory here, and not the ring,
@@ -29,6 +29,9 @@ void rings_free(struct rings *r);
 
 /* Returns a descriptor that is readable while a ring has records. */
 int rings_fd(const struct rings *r);
+/* Returns a descriptor that is readable until the next rings_read() once records are not to wait:
+ * a program waits for what they ask for, or will not be there for long. */
+int rings_urgent_fd(const struct rings *r);
 
 /*
  * Empties the rings into the queue, unless that takes more than 100 ms, and hands out at most 128

@@ -17,7 +17,7 @@ enum {
 	MIN_WIDTH = 60,
 	MAX_WIDTH = 512,
 	MAX_PARAGRAPH = 2048, /* columns of table_wrapped, all its lines together */
-	MIN_NAME = 26, /* of table_open */
+	MIN_NAME = 26,	      /* of table_open */
 	INDENT = 2,
 	MAX_INDENT = 8, /* of what is nested */
 	CELL_WIDTH = 10,

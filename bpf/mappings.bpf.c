@@ -8,6 +8,8 @@
  *
  * Example: two containers share a layer on device 8:1, where libc.so.6 is inode 5000. stat(2) in
  * them says 0:52 inode 5000 and 0:60 inode 5000; both mappings are of 8:1 inode 5000.
+ *
+ * Two walks: tell_mappings is about code, tell_private_mappings about pages that may be copies.
  */
 #include "inode.bpf.h"
 #include "state.bpf.h"
@@ -53,6 +55,34 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 	}
 	m.memory = (u64)BPF_CORE_READ(vma, vm_mm);
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
+	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
+	return 0;
+}
+
+/* Private mappings of files that were written to: without anon_vma, none of their pages is a copy.
+ * A program of its own, since another process runs it at any time (user/kernel/copies.h). */
+SEC("iter/task_vma")
+int tell_private_mappings(struct bpf_iter__task_vma *ctx)
+{
+	struct vm_area_struct *vma = ctx->vma;
+	struct wire_mapping m = {};
+	struct inode *inode;
+	struct file *file;
+
+	if (!vma)
+		return 0;
+	file = BPF_CORE_READ(vma, vm_file);
+	if (!file || BPF_CORE_READ(vma, vm_flags) & VM_SHARED || !BPF_CORE_READ(vma, anon_vma))
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return 0;
+	m.start = BPF_CORE_READ(vma, vm_start);
+	m.end = BPF_CORE_READ(vma, vm_end);
+	identify(inode, &m.file);
+	m.size = BPF_CORE_READ(inode, i_size);
+	m.links = BPF_CORE_READ(inode, i_nlink);
+	m.memory = (u64)BPF_CORE_READ(vma, vm_mm);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;
 }

@@ -370,7 +370,7 @@ struct wire_mapping {
 	__u32 read_only;
 	__u32 file_system; /* its magic number: of the one that holds the file */
 	__u32 elsewhere;   /* of the mapping that was asked for: 1: the file has another */
-	__u32 links;	   /* likewise: names of the file; 0: it was deleted */
+	__u32 links;	   /* likewise, and of private ones: names of the file; 0: deleted */
 	__u64 memory;	   /* as in struct wire_stack: whose mapping it is */
 };
 

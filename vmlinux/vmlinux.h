@@ -379,6 +379,7 @@ struct vm_area_struct {
 		struct rb_node rb;
 	} shared;
 	struct file *vm_file;
+	struct anon_vma *anon_vma; /* only told from NULL */
 };
 
 struct fdtable {
@@ -773,6 +774,7 @@ struct pt_regs {
 #define VM_READ		0x00000001
 #define VM_WRITE	0x00000002
 #define VM_EXEC		0x00000004
+#define VM_SHARED	0x00000008
 #define S_IFMT		00170000
 #define S_IFREG		0100000
 #define FMODE_WRITE	0x2

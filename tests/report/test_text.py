@@ -137,6 +137,16 @@ def test_shards_are_told_apart(width):
     assert all(f"{name}: 9.00 MiB" in " ".join(" ".join(section[4:]).split()) for name in names), section
 
 
+def test_copies_of_files():
+    """Said of the phase with the most, from 16 MiB on."""
+    def used(name, *copied):
+        return {"path": name, "size_mb": 99.0, "storage_read_mb": 0.0, "storage_written_mb": 0.0, "copied_mb": max(copied),
+                "phases": [{"name": f"Phase {i}", "storage_read_mb": 0.0, "storage_written_mb": 0.0, "copied_mb": mib,
+                            "copied_late_secs": 0.001} for i, mib in enumerate(copied)]}
+    text = " ".join(" ".join(of_files([used("/m/a", 8.0, 64.0, 32.0), used("/m/b", 9.0)])).split())
+    assert "/m/a: 64.0 MiB of it were copies at the end of Phase 1: " in text and text.count(" were copies ") == 1, text
+
+
 def test_no_file_was_used():
     """Said where it was asked, and nothing where it was not."""
     assert of_files([]) == ["FILES (STORAGE): nothing was read from storage or written"]

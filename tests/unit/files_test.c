@@ -365,12 +365,109 @@ static void test_gone(void **state)
 	assert_int_equal(profile_losses(run->p)->unsure_removals, 1);
 }
 
+/* ---- Copies -----------------------------------------------------------------------------------
+ */
+
+enum { AGE = 2 * MS, MANY = 8 << 20, FEW = 1 << 10 };
+
+/* A look that begins now, and takes 5 ns. */
+static void seen(struct run *run, uint64_t of_model, uint64_t of_other)
+{
+	struct profile_copied list[] = {
+		{.file = model, .size = 9, .bytes = of_model, .path = "/models/a.bin"},
+		{.file = other, .bytes = of_other, .path = ""},
+	};
+	const struct profile_copies copies = {.began_ns = run->now_ns,
+					      .ended_ns = run->now_ns + 5,
+					      .age_ns = AGE,
+					      .list = list,
+					      .n = 2};
+
+	assert_int_equal(profile_copies_seen(run->p, &copies), 0);
+}
+
+static void goes_through(struct run *run, const char *name)
+{
+	hit(run, MAIN, WIRE_BEGIN, name, 10, 10);
+	hit(run, MAIN, WIRE_END, name, 10, 10);
+}
+
+static const struct profile_file_use *use_of(const struct profile_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->n_uses; i++)
+		if (!strcmp(file->uses[i].name, name))
+			return &file->uses[i];
+	return NULL;
+}
+
+/* An end has the figure of the look after it, if that came in time. */
+static void test_copies(void **state)
+{
+	struct run *run = *state;
+	const struct profile_file *file;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	goes_through(run, "none");
+	seen(run, 0, FEW);
+	run->now_ns += AGE + 1;
+	goes_through(run, "some");
+	seen(run, MANY, FEW);
+	run->now_ns += AGE + 1;
+	goes_through(run, "late");
+	run->now_ns += AGE + 1;
+	seen(run, 2 * MANY, FEW);
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	profile_files(run->p, &n);
+	assert_int_equal(n, 1);
+	file = file_at(run, 0);
+	assert_string_equal(file->path, "/models/a.bin");
+	assert_int_equal(file->size, 9);
+	assert_int_equal(file->copied, 2 * MANY);
+	assert_int_equal(file->n_uses, 2);
+	assert_int_equal(use_of(file, "some")->copied, MANY);
+	assert_true(use_of(file, "none")->has_copied);
+	assert_int_equal(use_of(file, "none")->copied, 0);
+	assert_null(use_of(file, "late"));
+	assert_int_equal(profile_losses(run->p)->unread_copies, 1);
+}
+
+/* Who has ended before the look was over had copies that nobody knows of. */
+static void test_copies_of_who_is_gone(void **state)
+{
+	struct run *run = *state;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	goes_through(run, "before");
+	seen(run, MANY, 0);
+	run->now_ns += 5;
+	goes_through(run, "after");
+	process_event(run, WIRE_FORK, CHILD, MAIN.tgid, 0, 1);
+	seen(run, MANY, 0);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	assert_non_null(use_of(file_at(run, 0), "before"));
+	assert_null(use_of(file_at(run, 0), "after"));
+	assert_int_equal(profile_losses(run->p)->unread_copies, 1);
+}
+
 int main(void)
 {
 #define FILES(name) cmocka_unit_test_setup_teardown(test_##name, set_up_files, tear_down)
 	const struct CMUnitTest tests[] = {
-		FILES(phases),	   FILES(swapped), FILES(elsewhere), FILES(nothing), FILES(names),
-		FILES(long_names), FILES(many),	   FILES(spaces),    FILES(gone),
+		FILES(phases),
+		FILES(swapped),
+		FILES(elsewhere),
+		FILES(nothing),
+		FILES(names),
+		FILES(long_names),
+		FILES(many),
+		FILES(spaces),
+		FILES(gone),
+		FILES(copies),
+		FILES(copies_of_who_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

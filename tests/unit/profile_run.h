@@ -42,6 +42,7 @@ static inline int set_up_with(void **state, bool files)
 		.realtime_offset_ns = 1000000000000000000,
 		.site_name = site_name,
 		.files = files,
+		.copies = files,
 	};
 	struct run *run = calloc(1, sizeof(*run));
 

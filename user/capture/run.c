@@ -12,6 +12,7 @@
 #include "base/invoker.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "capture/copy_looks.h"
 #include "capture/ledger.h"
 #include "capture/limits.h"
 #include "capture/served.h"
@@ -50,6 +51,7 @@ struct run {
 	struct scope scope;	     /* which is this, if it was asked for */
 	uint64_t parts_due_ns;	     /* the earliest time of the next look at what is charged */
 	struct ledger ledger;	     /* with --files */
+	struct copy_looks copies;    /* with --file-copies */
 	struct limits_of_cpus cpus;  /* of the first target */
 
 	bool started;	      /* WIRE_START came through */
@@ -289,6 +291,7 @@ static int open_model(struct capture *c)
 		.place = place,
 		.there = there,
 		.files = c->options->engine.files,
+		.copies = c->options->engine.copies,
 		.base_names = run_of(c)->options->base_names,
 		.context = c,
 	};
@@ -298,6 +301,8 @@ static int open_model(struct capture *c)
 	if (!r->profile)
 		return capture_failf(c, "out of memory");
 	if (config.files && ledger_open(&r->ledger, c, r->profile))
+		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
+	if (config.copies && copy_looks_open(&r->copies, c, r->profile))
 		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
 	return follow_targets(r) || served_open(c, r->launch.first) ? -1 : 0;
 }
@@ -360,6 +365,7 @@ static void look_at_parts(struct run *r, const struct wire_checkpoint *checkpoin
 
 static void look(struct run *r, const struct wire_checkpoint *checkpoint)
 {
+	copy_looks_checkpoint(&r->copies, checkpoint);
 	ledger_checkpoint(&r->ledger);
 	look_at_parts(r, checkpoint);
 	if (clock_ns(CLOCK_MONOTONIC) < checkpoint->h.time_ns + PARTS_MAX_AGE_NS)
@@ -578,6 +584,7 @@ static void drain(struct capture *c)
 		capture_handle_signals(c);
 		after += r->finished;
 	} while (more > 0 && after < c->kind->reads_at_end);
+	copy_looks_finish(&r->copies);
 	if (c->options->engine.files && !c->failed)
 		ledger_tell(&r->ledger, c);
 }
@@ -610,6 +617,7 @@ static void close_run(struct capture *c)
 
 	if (r->launched && !r->released)
 		launch_cancel(&r->launch);
+	copy_looks_close(&r->copies);
 	profile_free(r->profile);
 	ledger_close(&r->ledger);
 	for (size_t i = 0; i < r->n_targets; i++)

@@ -68,6 +68,10 @@ static const struct command_option options[] = {
 	 "Tell which files were read from storage, how often, and which were written; this looks "
 	 "at each request for storage of the machine, and at each page that becomes dirty",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.files)},
+	{0, "file-copies", NULL,
+	 "As --files, and tell how much of mapped files processes have as copies, since they wrote "
+	 "to private mappings; this looks at their pages as phases end, a tenth of a CPU at most",
+	 OPT_FLAG, INTO(struct run_command, common.capture.engine.copies)},
 	{0, "max-files", "N",
 	 "With --files: tell apart at most N files (default 4096); the rest is one line", OPT_COUNT,
 	 INTO(struct run_command, common.capture.engine.max_files), .least = 1, .most = 1048576},
@@ -173,6 +177,7 @@ static int run(struct run_command *command, int *killed_by)
 	int status;
 
 	*killed_by = 0;
+	command->common.capture.engine.files |= command->common.capture.engine.copies;
 	if (command->run.scope && !command->run.command) {
 		log_error("--scope is for a command that is started: a process that runs is in a "
 			  "cgroup already");

@@ -30,7 +30,7 @@ static const char *beyond_service(const struct run_options *run, const struct ca
 		{!engine->follow, "--no-follow"},
 		{engine->max_processes, "--max-processes"},
 		{engine->stacks, "--stacks"},
-		{engine->files || engine->max_files, "--files"},
+		{engine->files || engine->max_files || engine->copies, "--files"},
 		{engine->count_cost, "--cost"},
 		{engine->count_splice, "--count-splice"},
 		{run->scope, "--scope"},

@@ -170,6 +170,10 @@ static const struct field file_use_fields[] = {
 	{FIELD(file_use, "name", name, FIELD_TEXT), .required = true},
 	{FIELD(file_use, "storage_read_mb", read, FIELD_BYTES)},
 	{FIELD(file_use, "storage_written_mb", written, FIELD_BYTES)},
+	{FIELD(file_use, "copied_mb", copied, FIELD_BYTES),
+	 .means = "at the end of such a phase, the most; absent: nobody could look"},
+	{FIELD(file_use, "copied_late_secs", copied_late, FIELD_NS),
+	 .means = "after that end, until they were counted, at most"},
 };
 const struct record record_file_use =
 	RECORD(file_use, "what phases used of a file", file_use_fields, NULL);
@@ -191,6 +195,9 @@ static const struct field file_fields[] = {
 	 .means = "of what was read, each block of 4 KiB once; absent: not known"},
 	{FIELD(file, "reread_factor", reread, FIELD_RATIO),
 	 .means = "how often a block that was read was read, on average"},
+	{FIELD(file, "copied_mb", copied, FIELD_BYTES),
+	 .means = "pages of private mappings of it that are copies since they were written to, the "
+		  "most at the end of a phase; absent: less than 1 MiB, or without --file-copies"},
 	{LIST(struct recording_file, "phases", uses, FIELD_LIST, PROFILE_MAX_FILE_USES),
 	 .of = &record_file_use,
 	 .means = "what was used of it during phases, those of one name together and what is in "

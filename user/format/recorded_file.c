@@ -4,6 +4,22 @@
 #include "format/fields.h"
 #include "format/recorded.h"
 
+static struct recording_file_use recorded_use(const struct profile_file_use *use)
+{
+	struct recording_file_use recorded = {
+		.has = field_all(&record_file_use),
+		.name = (char *)use->name,
+		.read = use->read,
+		.written = use->written,
+		.copied = use->copied,
+		.copied_late = use->copied_late,
+	};
+
+	field_put(&record_file_use, &recorded, "copied_mb", use->has_copied);
+	field_put(&record_file_use, &recorded, "copied_late_secs", use->has_copied);
+	return recorded;
+}
+
 struct recording_file recorded_file(const struct profile_file *file,
 				    struct recording_file_use *uses)
 {
@@ -17,24 +33,21 @@ struct recording_file recorded_file(const struct profile_file *file,
 		.read = file->read,
 		.written = file->written,
 		.distinct = file->distinct,
+		.copied = file->copied,
 		.reread = known ? (double)file->read / (double)file->distinct : 0,
 		.uses = uses,
 		.n_uses = file->n_uses,
 	};
 
 	for (size_t i = 0; i < file->n_uses; i++)
-		uses[i] = (struct recording_file_use){
-			.has = field_all(&record_file_use),
-			.name = (char *)file->uses[i].name,
-			.read = file->uses[i].read,
-			.written = file->uses[i].written,
-		};
+		uses[i] = recorded_use(&file->uses[i]);
 	field_put(&record_file, &recorded, "no_file", file->is_rest);
 	field_put(&record_file, &recorded, "deleted", file->is_deleted);
 	field_put(&record_file, &recorded, "size_mb", !file->is_rest);
 	field_put(&record_file, &recorded, "distinct_mb", file->has_distinct && file->read);
 	/* Of what is smaller than a block, the block counts. */
 	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
+	field_put(&record_file, &recorded, "copied_mb", file->copied);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
 	return recorded;
 }

@@ -365,7 +365,7 @@ struct recording_stacks {
 struct recording_file_use {
 	uint64_t has;
 	char *name;
-	uint64_t read, written;
+	uint64_t read, written, copied, copied_late;
 };
 
 /* What was read from storage and written of a file; or of what is none. */
@@ -376,6 +376,7 @@ struct recording_file {
 	uint64_t size, read, written;
 	uint64_t distinct; /* of read, each block once */
 	double reread;	   /* read by distinct */
+	uint64_t copied;   /* the most that processes had as copies */
 	struct recording_file_use *uses;
 	size_t n_uses;
 };

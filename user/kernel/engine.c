@@ -151,7 +151,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
 		return error_set(err, "out of memory");
 	stack_source_expect(e->bpf, config->stacks);
-	storage_choose(e->bpf, config->files, config->max_files);
+	storage_choose(e->bpf, config->files, config->copies, config->max_files);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }
 
@@ -262,6 +262,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.track_command, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
+	bpf_program__set_autoattach(e->bpf->progs.tell_private_mappings, false);
 	late_programs_hold(e->bpf);
 	code = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.changes), &(uint32_t){0}, &changes,
 				   BPF_ANY);
@@ -308,12 +309,10 @@ int engine_add_target(struct engine *e, uint32_t tgid)
 	return bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &tgid, &flags, BPF_ANY);
 }
 
-/* Whom a walk tells, and about what it told last. */
+/* Whom a walk tells. */
 struct telling {
 	engine_process_fn process;
-	engine_mapping_fn mapping;
 	void *context;
-	uint64_t last_end; /* of the mapping before */
 };
 
 static bool tell_process(void *context, const void *record)
@@ -330,35 +329,6 @@ int engine_tell_processes(struct engine *e, engine_process_fn tell, void *contex
 
 	return iterator_run(e->bpf->progs.tell_processes, 0, sizeof(struct wire_process),
 			    tell_process, &t);
-}
-
-/*
- * Mappings come in the order of their addresses. If somebody was about to change them meanwhile,
- * the kernel (6.1 to 6.18) does not end at the end: it begins again where it had to release their
- * lock, over and over. So a mapping below the one before ends the walk.
- */
-static bool tell_mapping(void *context, const void *record)
-{
-	const struct wire_mapping *m = record;
-	struct telling *t = context;
-
-	if (m->start < t->last_end)
-		return false;
-	t->last_end = m->end;
-	return t->mapping(t->context, m);
-}
-
-int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
-			 void *context)
-{
-	struct telling t = {.mapping = tell, .context = context};
-	const pid_t number = e->pids.above ? pids_number(pid) : pid;
-
-	if (!number)
-		return -ESRCH;
-	e->bpf->bss->asked_address = address;
-	return iterator_run(e->bpf->progs.tell_mappings, number, sizeof(struct wire_mapping),
-			    tell_mapping, &t);
 }
 
 /* BPF programs and maps, and no link. */

@@ -40,6 +40,7 @@ struct engine_config {
 	bool waits;		       /* tell what threads sleep for, at each context switch */
 	unsigned int stacks;	       /* what is sampled: enum stack_samples */
 	bool files;		       /* tell which files storage is used for: WIRE_STORED */
+	bool copies;		       /* engine_tell_private_mappings() is expected */
 	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
@@ -116,6 +117,9 @@ int engine_tell_processes(struct engine *e, engine_process_fn tell, void *contex
 typedef bool (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context);
+/* With engine_config.copies: the same of each private mapping of a file that was written to. */
+int engine_tell_private_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell,
+				 void *context);
 /* Returns true if a child that asks the engine, or attaches, needs that descriptor (aside.h). */
 bool engine_needs(void *context, int fd, const char *link);
 

@@ -6,8 +6,9 @@
 #include "kernel/engine_state.h"
 #include "kernel/call.h"
 
-void storage_choose(struct qprof_bpf *bpf, bool wanted, unsigned int max_files)
+void storage_choose(struct qprof_bpf *bpf, bool wanted, bool copies, unsigned int max_files)
 {
+	bpf_program__set_autoload(bpf->progs.tell_private_mappings, copies);
 	bpf_program__set_autoload(bpf->progs.storage_asked, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dirtied, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_told, wanted);

@@ -8,6 +8,6 @@
 struct qprof_bpf;
 
 /* Has its programs loaded, if wanted, with room for max_files files; 0: the default. */
-void storage_choose(struct qprof_bpf *bpf, bool wanted, unsigned int max_files);
+void storage_choose(struct qprof_bpf *bpf, bool wanted, bool copies, unsigned int max_files);
 
 #endif

@@ -58,6 +58,8 @@ int files_feed(struct files *files, const struct wire_stored *record)
 
 	if (!file)
 		return -ENOMEM;
+	files->n_only_copied -= file->is_only_copied;
+	file->is_only_copied = false;
 	if (!(record->flags & WIRE_STORED_LAST))
 		keep_told(files, file, record);
 	pub = &file->pub;
@@ -133,22 +135,111 @@ static char *keep_end(char *path)
 	return from;
 }
 
+static int set_path(struct known_file *file, const char *path)
+{
+	const size_t room = strlen(path) * TEXT_GROWTH + 1;
+	char *text = malloc(room);
+
+	if (!text)
+		return -ENOMEM;
+	text_repair(text, room, path, strlen(path), NULL);
+	free(file->path);
+	file->path = text;
+	return 0;
+}
+
 int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config)
 {
 	struct known_file *file = known(files, &record->file);
-	char *path = file ? find_path(record, config) : NULL, *text;
-	const char *end = path ? keep_end(path) : NULL;
-	const size_t room = path ? strlen(end) * TEXT_GROWTH + 1 : 0;
+	char *path = file ? find_path(record, config) : NULL;
+	const int err = path ? set_path(file, keep_end(path)) : -ENOMEM;
 
-	text = path ? malloc(room) : NULL;
-	if (text) {
-		text_repair(text, room, end, strlen(end), NULL);
-		free(file->path);
-		file->path = text;
-	}
 	free(path);
-	return text ? 0 : -ENOMEM;
+	return err;
+}
+
+/* ---- Copies -----------------------------------------------------------------------------------
+ */
+
+static uint64_t copied_last(const struct known_file *file)
+{
+	return file->n_copied ? file->copied[file->n_copied - 1].bytes : 0;
+}
+
+/* A file that storage was not used for has the path that the look says. */
+static struct known_file *know_copied(struct files *files, const struct profile_copied *copied,
+				      const struct profile_config *config)
+{
+	struct known_file *file;
+	const char *base = strrchr(copied->path, '/');
+
+	HASH_FIND(hh, files->by_id, &copied->file, sizeof(copied->file), file);
+	if (file)
+		return file;
+	if (files->n_only_copied >= FILES_MAX_ONLY_COPIED)
+		return NULL;
+	file = known(files, &copied->file);
+	if (!file)
+		return NULL;
+	files->n_only_copied++;
+	file->is_only_copied = true;
+	file->pub.size = copied->size;
+	file->pub.is_deleted = copied->is_deleted;
+	if (*copied->path)
+		set_path(file, config->base_names && base && base[1] ? base + 1 : copied->path);
+	return file;
+}
+
+/* Makes room for what has changed, before anything is. */
+static int make_room(struct files *files)
+{
+	struct known_file *file;
+	size_t n = files->n_copied;
+
+	for (file = files->by_id; file; file = file->hh.next) {
+		void *copied;
+
+		if (file->copied_now == copied_last(file))
+			continue;
+		copied = n++ < FILES_MAX_TOLD
+				 ? array_reserve(file->copied, file->n_copied, &file->copied_cap,
+						 sizeof(*file->copied))
+				 : NULL;
+		if (!copied)
+			return -ENOMEM;
+		file->copied = copied;
+	}
+	return 0;
+}
+
+int files_copies(struct files *files, const struct profile_copies *copies,
+		 const struct profile_config *config)
+{
+	struct known_file *file;
+	int look;
+
+	for (file = files->by_id; file; file = file->hh.next)
+		file->copied_now = 0;
+	for (size_t i = 0; i < copies->n; i++) {
+		file = know_copied(files, &copies->list[i], config);
+		if (!file)
+			return -ENOMEM;
+		file->copied_now = copies->list[i].bytes;
+	}
+	if (make_room(files))
+		return -ENOMEM;
+	look = copies_seen(&files->copies, &(struct copies_seen){.began_ns = copies->began_ns,
+								 .ended_ns = copies->ended_ns,
+								 .age_ns = copies->age_ns});
+	for (file = files->by_id; look >= 0 && file; file = file->hh.next) {
+		if (file->copied_now == copied_last(file))
+			continue;
+		file->copied[file->n_copied++] = (struct file_copied){look, file->copied_now};
+		files->n_copied++;
+		raise_to(&file->pub.copied, file->copied_now);
+	}
+	return look < 0 ? look : 0;
 }
 
 /* ---- Phases -----------------------------------------------------------------------------------
@@ -196,18 +287,42 @@ static uint64_t amount(uint64_t read, uint64_t written)
 	return read + written;
 }
 
+/* Libraries have copies of some pages: what is less than this is told of no file. */
+static bool is_copied(const struct known_file *file)
+{
+	return file->pub.copied >= PROFILE_LEAST_COPIED;
+}
+
 static int by_use(const void *a, const void *b)
 {
 	const struct profile_file_use *p = a, *q = b;
-	const uint64_t x = amount(p->read, p->written), y = amount(q->read, q->written);
+	const uint64_t x = amount(p->read, p->written) + p->copied;
+	const uint64_t y = amount(q->read, q->written) + q->copied;
 
 	return (x < y) - (x > y);
 }
 
-/* Keeps the PROFILE_MAX_FILE_USES phases that used most of it. */
-static int find_uses(struct known_file *file, const struct stretch *list, size_t n)
+/* What was copied of it when those phases ended. */
+static void add_copied(struct profile_file_use *use, const struct known_file *file,
+		       struct copies *copies, uint64_t end_ns)
 {
-	struct profile_file_use *uses = NULL;
+	const int look = is_copied(file) ? copies_find(copies, end_ns) : COPIES_NO_LOOK;
+	size_t i = file->n_copied;
+
+	if (look == COPIES_NO_LOOK)
+		return;
+	while (i && file->copied[i - 1].look > look)
+		i--;
+	use->has_copied = true;
+	raise_to(&use->copied, i ? file->copied[i - 1].bytes : 0);
+	raise_to(&use->copied_late, copies->looks[look].ended_ns - end_ns);
+}
+
+/* Keeps the PROFILE_MAX_FILE_USES phases that used most of it. */
+static int find_uses(struct known_file *file, struct copies *copies, const struct stretch *list,
+		     size_t n)
+{
+	struct profile_file_use *uses = NULL, *last;
 	size_t n_uses = 0, cap = 0;
 
 	sort_told(file);
@@ -215,9 +330,11 @@ static int find_uses(struct known_file *file, const struct stretch *list, size_t
 		const struct file_told from = used_by(file, list[i].start_ns);
 		const struct file_told to = used_by(file, list[i].end_ns);
 		const bool again = n_uses && !strcmp(uses[n_uses - 1].name, list[i].name);
+		struct profile_file_use use = {.name = list[i].name};
 		void *grown;
 
-		if (to.read == from.read && to.written == from.written)
+		add_copied(&use, file, copies, list[i].end_ns);
+		if (to.read == from.read && to.written == from.written && !use.has_copied)
 			continue;
 		grown = array_reserve(uses, n_uses, &cap, sizeof(*uses));
 		if (!grown) {
@@ -227,8 +344,12 @@ static int find_uses(struct known_file *file, const struct stretch *list, size_t
 		uses = grown;
 		if (!again)
 			uses[n_uses++] = (struct profile_file_use){.name = list[i].name};
-		uses[n_uses - 1].read += since(from.read, to.read);
-		uses[n_uses - 1].written += since(from.written, to.written);
+		last = &uses[n_uses - 1];
+		last->read += since(from.read, to.read);
+		last->written += since(from.written, to.written);
+		last->has_copied |= use.has_copied;
+		raise_to(&last->copied, use.copied);
+		raise_to(&last->copied_late, use.copied_late);
 	}
 	array_sort(uses, n_uses, sizeof(*uses), by_use);
 	file->uses = uses;
@@ -282,8 +403,8 @@ static int ask_for_those_that_left(struct files *files, const struct profile_con
 
 static int by_amount(struct known_file *a, struct known_file *b)
 {
-	const uint64_t x = amount(a->pub.read, a->pub.written);
-	const uint64_t y = amount(b->pub.read, b->pub.written);
+	const uint64_t x = amount(a->pub.read, a->pub.written) + a->pub.copied;
+	const uint64_t y = amount(b->pub.read, b->pub.written) + b->pub.copied;
 
 	if (a->pub.is_rest != b->pub.is_rest)
 		return a->pub.is_rest - b->pub.is_rest;
@@ -337,6 +458,10 @@ static struct profile_file fold(struct files *files)
 	for (file = files->by_id; file; file = file->hh.next) {
 		const bool is_other = file->pub.is_rest && file->id.inode == WIRE_STORED_OTHER;
 
+		if (!is_copied(file))
+			file->pub.copied = 0;
+		if (file->is_only_copied && !file->pub.copied)
+			continue;
 		if (is_other || (!file->pub.is_rest && n++ >= PROFILE_MAX_FILES)) {
 			others.read += file->pub.read;
 			others.written += file->pub.written;
@@ -345,6 +470,16 @@ static struct profile_file fold(struct files *files)
 		}
 	}
 	return others;
+}
+
+/* A phase at whose end nobody could look has no figure: that is counted. */
+static uint64_t count_unread(struct copies *copies, const struct stretch *list, size_t n)
+{
+	uint64_t unread = 0;
+
+	for (size_t i = 0; i < n; i++)
+		unread += copies_find(copies, list[i].end_ns) == COPIES_NO_LOOK;
+	return unread;
 }
 
 int files_finish(struct files *files, const struct profile_config *config,
@@ -372,8 +507,10 @@ int files_finish(struct files *files, const struct profile_config *config,
 		err = err ? err : name_it(file);
 		if (!err && (i++ < PROFILE_MAX_USED_FILES || file->pub.is_rest) &&
 		    !file->steps_lost)
-			err = find_uses(file, stretches, n_stretches);
+			err = find_uses(file, &files->copies, stretches, n_stretches);
 	}
+	if (config->copies)
+		losses->unread_copies = count_unread(&files->copies, stretches, n_stretches);
 	free(stretches);
 	if (err)
 		return err;
@@ -404,7 +541,9 @@ void files_free(struct files *files)
 		free(file->path);
 		free(file->uses);
 		free(file->told);
+		free(file->copied);
 		free(file);
 	}
 	free(files->list);
+	copies_free(&files->copies);
 }

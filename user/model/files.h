@@ -7,13 +7,23 @@
 #define QPROF_MODEL_FILES_H
 
 #include "base/hash.h"
+#include "model/copies.h"
 #include "model/profile.h"
 
-enum { FILES_MAX_TOLD = 262144 }; /* records that are kept, of all files */
+enum {
+	FILES_MAX_TOLD = 262144,      /* records that are kept, of all files */
+	FILES_MAX_ONLY_COPIED = 4096, /* files that are known of looks alone */
+};
 
 /* What was read and written of a file until then. */
 struct file_told {
 	uint64_t time_ns, read, written;
+};
+
+/* How much of a file processes had as copies, from a look on. */
+struct file_copied {
+	int look;
+	uint64_t bytes;
 };
 
 struct known_file {
@@ -24,8 +34,12 @@ struct known_file {
 	struct profile_file_use *uses;
 	struct file_told *told;
 	size_t n_told, cap;
-	bool steps_lost; /* there was no room for a record */
-	bool has_left;	 /* the memory, at the end: it may have no name any more */
+	struct file_copied *copied;
+	size_t n_copied, copied_cap;
+	uint64_t copied_now; /* at the look that is added */
+	bool is_only_copied; /* storage was not used for it */
+	bool steps_lost;     /* there was no room for a record */
+	bool has_left;	     /* the memory, at the end: it may have no name any more */
 };
 
 struct files {
@@ -33,12 +47,17 @@ struct files {
 	struct profile_file *list; /* NULL before files_finish(): the largest first */
 	size_t n;
 	size_t n_told; /* of all files */
+	struct copies copies;
+	size_t n_copied, n_only_copied; /* of all files: struct file_copied; such files */
 };
 
 /* Takes a record. Returns 0 or -ENOMEM. */
 int files_feed(struct files *files, const struct wire_stored *record);
 int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config);
+/* A look at copies. Returns 0 or -ENOMEM: then it counts for nothing. */
+int files_copies(struct files *files, const struct profile_copies *copies,
+		 const struct profile_config *config);
 /* Where files were asked for: finds the largest, what phases used of them, and which were removed.
  * Returns 0 or -ENOMEM. */
 int files_finish(struct files *files, const struct profile_config *config,

@@ -516,8 +516,12 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_FORK:
 	case WIRE_EXEC:
 	case WIRE_EXIT:
+		if (p->config.copies)
+			copies_changed(&p->files.copies, record->time_ns);
 		return feed_process(p, data);
 	case WIRE_LEFT:
+		if (p->config.copies)
+			copies_changed(&p->files.copies, record->time_ns);
 		p->losses.withheld_processes++;
 		processes_lose(p->processes, record);
 		return 0;

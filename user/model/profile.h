@@ -34,6 +34,7 @@ enum {
 	/* Of so many files it is told which phases used them, at most so many of each. */
 	PROFILE_MAX_USED_FILES = 64,
 	PROFILE_MAX_FILE_USES = 16,
+	PROFILE_LEAST_COPIED = 1 << 20, /* bytes of a file of which copies are told */
 	PROFILE_MAX_DEVICE_USES = 64,
 	PROFILE_MAX_PATH = 1024, /* bytes of a path: of a longer one, the end */
 };
@@ -79,6 +80,9 @@ struct profile_gpu_refusal {
 struct profile_file_use {
 	const char *name; /* valid UTF-8 */
 	uint64_t read, written;
+	bool has_copied;      /* at an end of theirs, somebody looked */
+	uint64_t copied;      /* as in profile_file: the most at such an end */
+	uint64_t copied_late; /* ns after that end, at most, until the look was over */
 };
 
 /* What was read from storage and written of a file; or of what is none. */
@@ -88,8 +92,9 @@ struct profile_file {
 	uint64_t read, written; /* as the kernel's own account has it: disk_read, disk_write */
 	uint64_t distinct;	/* blocks that were read, each once */
 	bool has_distinct;
-	bool is_rest;			     /* no file */
-	bool is_deleted;		     /* it had no name any more when it was last seen */
+	uint64_t copied; /* pages of private mappings that are copies: the most that was seen */
+	bool is_rest;	 /* no file */
+	bool is_deleted; /* it had no name any more when it was last seen */
 	const struct profile_file_use *uses; /* the largest first */
 	size_t n_uses;
 };
@@ -143,6 +148,22 @@ struct profile_look {
 	const char *mount; /* may be no UTF-8; NULL: there was no answer */
 	uint64_t id;	   /* the file system's own */
 	uint64_t time_ns, size, left;
+};
+
+/* What processes have copies of in memory, which were pages of private mappings of the file. */
+struct profile_copied {
+	struct wire_file file;
+	uint64_t size, bytes;
+	const char *path; /* may be no UTF-8; "": not known */
+	bool is_deleted;
+};
+
+/* A look at all processes of the tree. */
+struct profile_copies {
+	uint64_t began_ns, ended_ns;
+	uint64_t age_ns; /* it tells of phases that ended so long before it began, at most */
+	struct profile_copied *list;
+	size_t n;
 };
 
 /* What the kernel charges to the memory cgroup that the run began in. 0: not known. */
@@ -436,6 +457,7 @@ struct profile_config {
 	void (*there)(void *context, const struct wire_file *files, enum profile_there *answers,
 		      size_t n);
 	bool files;	 /* storage is told of by file */
+	bool copies;	 /* and profile_copies_seen() as phases end */
 	bool base_names; /* of files, without their directories */
 	void *context;
 };
@@ -453,6 +475,7 @@ struct profile_losses {
 	uint64_t unseen_spaces;	     /* file systems that were written to and never looked at */
 	uint64_t unanswered_looks;   /* at those that were looked at */
 	uint64_t unsure_removals;    /* files that may have no name any more: nobody knows */
+	uint64_t unread_copies;	     /* phases at whose end nobody could look at copies */
 };
 
 struct profile_totals {
@@ -500,6 +523,8 @@ void profile_charged(struct profile *p, const struct profile_charged *charged);
 void profile_throttled(struct profile *p, uint64_t ns);
 /* Somebody looked at a file system. Returns 0 or -ENOMEM. */
 int profile_looked(struct profile *p, const struct profile_look *look);
+/* Somebody looked at copies of files. Returns 0 or -ENOMEM: then it counts for nothing. */
+int profile_copies_seen(struct profile *p, const struct profile_copies *copies);
 
 /*
  * Ends the run: closes open phases, and sorts the timeline. The run ended with WIRE_FINISH, or at

@@ -18,3 +18,8 @@ int profile_looked(struct profile *p, const struct profile_look *look)
 {
 	return spaces_look(&p->spaces, look, p->config.base_names);
 }
+
+int profile_copies_seen(struct profile *p, const struct profile_copies *copies)
+{
+	return files_copies(&p->files, copies, &p->config);
+}

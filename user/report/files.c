@@ -9,6 +9,8 @@
 
 /* What is read again is worth a sentence from here on. */
 enum { AGAIN_PERCENT = 110, AGAIN_BYTES = 1 << 20, NAME_COLUMNS = 52, LONGEST_END = 2048 };
+/* So are copies; those of libraries are smaller. */
+enum { COPIED_BYTES = 16 << 20, PHASE_COLUMNS = 40 };
 
 bool files_were_asked_for(const struct recording *r)
 {
@@ -58,5 +60,35 @@ char *files_sentence(char *text, const struct recording_file *file)
 		 "%s: %s from storage for %s of it, %.1f times: it did not stay in the page cache",
 		 name, units_bytes_for_people(read, file->read),
 		 units_bytes_for_people(distinct, file->distinct), file->reread);
+	return text;
+}
+
+/* Returns the phase at whose end there was the most. */
+static const struct recording_file_use *most_copied(const struct recording_file *file)
+{
+	const struct recording_file_use *most = NULL;
+
+	for (size_t i = 0; i < file->n_uses; i++)
+		if (file->uses[i].copied && (!most || file->uses[i].copied > most->copied))
+			most = &file->uses[i];
+	return most;
+}
+
+char *files_copied_sentence(char *text, const struct recording_file *file)
+{
+	const struct recording_file_use *use = most_copied(file);
+	char name[NAME_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	char phase[PHASE_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	char path[2 * LONGEST_END], copied[UNITS_TEXT_MAX];
+
+	if (!use || use->copied < COPIED_BYTES)
+		return NULL;
+	files_short_path(path, sizeof(path), file->path, NAME_COLUMNS);
+	text_cut_middle(name, path, NAME_COLUMNS);
+	text_cut_middle(phase, use->name, PHASE_COLUMNS);
+	snprintf(text, FILES_TEXT_MAX,
+		 "%s: %s of it were copies at the end of %s: writing to a private mapping copies "
+		 "the page, and what is read of the file is in memory twice",
+		 name, units_bytes_for_people(copied, use->copied), phase);
 	return text;
 }

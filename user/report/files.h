@@ -12,7 +12,9 @@ enum { FILES_TEXT_MAX = 1024 };
 /* "/models/a.safetensors: 128 MiB from storage for 64.0 MiB of it, 2.0 times: ...". Returns text
  * (FILES_TEXT_MAX bytes), or NULL: hardly anything of it was read again. */
 char *files_sentence(char *text, const struct recording_file *file);
-/* How many of these a report has. */
+/* "/models/a.safetensors: 32.0 MiB of it were copies at the end of Quantize: ...". The same. */
+char *files_copied_sentence(char *text, const struct recording_file *file);
+/* How many of each a report has. */
 enum { FILES_SENTENCES = 5 };
 
 /*

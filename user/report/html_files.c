@@ -3,11 +3,13 @@
 #include "report/files.h"
 #include "report/html_parts.h"
 
-/* Each with what was read and written during all phases of that name. */
+/* Each phase with what was read and written during all phases of that name. */
 static void put_uses(struct json_writer *j, const struct recording_file *file)
 {
 	json_array(j);
 	for (size_t i = 0; i < file->n_uses; i++) {
+		if (!file->uses[i].read && !file->uses[i].written)
+			continue;
 		json_array(j);
 		html_shown(j, file->uses[i].name);
 		json_u64(j, file->uses[i].read);
@@ -34,18 +36,35 @@ static void put_file(struct json_writer *j, const struct recording_file *file)
 	snprintf(text, sizeof(text), "%.2f", file->reread);
 	json_plain(j, text);
 	json_u64(j, file->written);
+	json_u64(j, file->copied);
 	put_uses(j, file);
+	json_array_end(j);
+}
+
+static void put_sentences(struct html_page *page, const char *name,
+			  char *(*sentence_of)(char *text, const struct recording_file *file))
+{
+	struct json_writer *j = &page->json;
+	char sentence[FILES_TEXT_MAX];
+	size_t said = 0;
+
+	html_member_array(j, name);
+	for (size_t i = 0; i < page->r->n_files && said < FILES_SENTENCES; i++) {
+		if (!sentence_of(sentence, &page->r->files[i]))
+			continue;
+		html_shown(j, sentence);
+		said++;
+	}
 	json_array_end(j);
 }
 
 void html_files(struct html_page *page)
 {
-	static const char *const keys[] = {"path",     "rest",	 "deleted", "size", "read",
-					   "distinct", "reread", "written", "uses", NULL};
+	static const char *const keys[] = {"path",   "rest",	 "deleted", "size",
+					   "read",   "distinct", "reread",  "written",
+					   "copied", "uses",	 NULL};
 	const struct recording *r = page->r;
 	struct json_writer *j = &page->json;
-	char sentence[FILES_TEXT_MAX];
-	size_t said = 0;
 
 	if (!files_were_asked_for(r))
 		return;
@@ -53,12 +72,6 @@ void html_files(struct html_page *page)
 	for (size_t i = 0; i < r->n_files; i++)
 		put_file(j, &r->files[i]);
 	html_rows_end(j);
-	html_member_array(j, "read_again");
-	for (size_t i = 0; i < r->n_files && said < FILES_SENTENCES; i++) {
-		if (!files_sentence(sentence, &r->files[i]))
-			continue;
-		html_shown(j, sentence);
-		said++;
-	}
-	json_array_end(j);
+	put_sentences(page, "read_again", files_sentence);
+	put_sentences(page, "copied_files", files_copied_sentence);
 }

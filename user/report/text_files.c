@@ -65,11 +65,22 @@ static void put_table(const struct text_report *t)
 	text_more(t, n_files, "more file(s)");
 }
 
-void text_files(const struct text_report *t)
+static void put_sentences(const struct text_report *t,
+			  char *(*sentence_of)(char *text, const struct recording_file *file))
 {
 	char sentence[FILES_TEXT_MAX];
 	size_t said = 0;
 
+	for (size_t i = 0; i < t->r->n_files && said < FILES_SENTENCES; i++) {
+		if (!sentence_of(sentence, &t->r->files[i]))
+			continue;
+		text_wrapped(t, "  ", sentence);
+		said++;
+	}
+}
+
+void text_files(const struct text_report *t)
+{
 	if (!files_were_asked_for(t->r))
 		return;
 	if (!t->r->n_files) {
@@ -77,10 +88,6 @@ void text_files(const struct text_report *t)
 		return;
 	}
 	put_table(t);
-	for (size_t i = 0; i < t->r->n_files && said < FILES_SENTENCES; i++) {
-		if (!files_sentence(sentence, &t->r->files[i]))
-			continue;
-		text_wrapped(t, "  ", sentence);
-		said++;
-	}
+	put_sentences(t, files_sentence);
+	put_sentences(t, files_copied_sentence);
 }

@@ -89,9 +89,12 @@ function addFiles() {
 			{key: "distinct", title: "Distinct", show: f => f.distinct ? bytes(f.distinct) : "", bar: true, most, hint: "Of these, each block of 4 KiB once"},
 			{key: "reread", title: "Times", show: f => f.reread ? f.reread.toFixed(2) : "", hint: "How often a block that was read was read, on average"},
 			{key: "written", title: "Written", show: f => f.written ? bytes(f.written) : "", bar: true, hint: "Bytes of pages made dirty, and direct writes"},
+			{key: "copied", title: "Copied", show: f => f.copied ? bytes(f.copied) : "", bar: true, hint: "Pages of private mappings that are copies since they were written to, the most at the end of a phase"},
 		],
 	});
-	if (profile.read_again.length)
-		section.querySelector(".head").after(el("ul", {className: "said"}, ...profile.read_again.map(text => el("li", {}, named(text)))));
+	const said = [...profile.read_again, ...profile.copied_files];
+
+	if (said.length)
+		section.querySelector(".head").after(el("ul", {className: "said"}, ...said.map(text => el("li", {}, named(text)))));
 	addFilePhases();
 }

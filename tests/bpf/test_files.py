@@ -132,9 +132,10 @@ with qprof.scope("direct"):
     check_sums(run.profile)
 
 
-def test_mapped_again(script, disk):
+@pytest.mark.parametrize("size", [SIZE, pytest.param(1024, marks=pytest.mark.long)])
+def test_mapped_again(script, disk, size):
     """A mapping whose pages had to go is read again: 2.00 times, as its phases say."""
-    path = cold_file(disk / "model.safetensors", SIZE)
+    path = cold_file(disk / "model.safetensors", size)
     run = script(BEGIN + """
 for name in ("first", "second"):
     with qprof.scope(name), open(paths[0], "rb") as file, \\
@@ -143,8 +144,8 @@ for name in ("first", "second"):
     drop(paths[0])
 """, path, options=FILES)
     file = find(run.profile, path)
-    check(file, size_mb=SIZE, reread_factor=2.0, **{READ: 2 * SIZE, DISTINCT: SIZE, WRITTEN: 0})
-    assert [of_phase(file, name)[READ] for name in ("first", "second")] == [SIZE, SIZE], file
+    check(file, size_mb=size, reread_factor=2.0, **{READ: 2 * size, DISTINCT: size, WRITTEN: 0})
+    assert [of_phase(file, name)[READ] for name in ("first", "second")] == [size, size], file
     check_sums(run.profile)
 
 
@@ -320,6 +321,24 @@ os.rename(paths[1] + "/before", paths[1] + "/after")
     assert len(own) > 900, f"expected most of 1,000 files by name, got {len(own)}: {run.profile['files'][-5:]}"
     other = find(run.profile, "(other)")
     assert other[WRITTEN] * 256 >= 4000, other
+    check_sums(run.profile)
+
+
+@pytest.mark.long
+def test_a_hundred_thousand(script, disk):
+    """Bounded and counted, and no byte is lost."""
+    run = script(BEGIN + """
+os.chdir(paths[0])
+for i in range(100000):
+    with open(str(i), "wb") as file:
+        file.write(b"x")
+""", disk, options=FILES)
+    named = [file for file in run.profile["files"] if not file.get("no_file")]
+    assert len(named) == 1000, f"those with the most: {len(named)}"
+    beyond = losses(run.profile)
+    assert set(beyond) == {"unnamed_file_uses"} and beyond["unnamed_file_uses"] >= 100000 - 4096, beyond
+    assert find(run.profile, "(other)")[WRITTEN] * 256 >= 99000, find(run.profile, "(other)")
+    run.profile["quality"]["unnamed_file_uses"] = 0
     check_sums(run.profile)
 
 

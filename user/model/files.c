@@ -9,6 +9,7 @@
 
 #include "base/amounts.h"
 #include "base/array.h"
+#include "base/path_parts.h"
 #include "base/text.h"
 #include "model/stretches.h"
 
@@ -81,23 +82,6 @@ int files_feed(struct files *files, const struct wire_stored *record)
 /* ---- Names ------------------------------------------------------------------------------------
  */
 
-/* Turns the parts of a path around: "model.bin\0data\0" is "/data/model.bin". */
-static void turn_around(char *path, const struct wire_stored_name *record)
-{
-	char *at = path + record->len + 1;
-
-	*at = '\0';
-	for (uint32_t i = 0; i < record->len;) {
-		const size_t len = strnlen(record->parts + i, record->len - i);
-
-		at -= len;
-		memcpy(at, record->parts + i, len);
-		*--at = '/';
-		i += (uint32_t)len + 1;
-	}
-	memmove(path, at, strlen(at) + 1);
-}
-
 /* Returns the path as the process that used the file has it, or NULL when out of memory. */
 static char *find_path(const struct wire_stored_name *record, const struct profile_config *config)
 {
@@ -106,7 +90,7 @@ static char *find_path(const struct wire_stored_name *record, const struct profi
 
 	if (!within)
 		return NULL;
-	turn_around(within, record);
+	path_of_parts(within, record->parts, record->len);
 	if (config->base_names)
 		path = strdup(strrchr(within, '/') ? strrchr(within, '/') + 1 : within);
 	else if (record->cut && asprintf(&path, "...%s", within) < 0)

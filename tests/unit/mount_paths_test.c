@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <unistd.h>
 
 #include "kernel/file_system.h"
@@ -96,12 +97,44 @@ static void gone_from_our_namespace(void **state)
 	mount_paths_free(&paths);
 }
 
+/* Who has many mounts gets no more memory than that; and where nobody is to be told by our mounts,
+ * nothing is found by them. */
+static void bounds(void **state)
+{
+	static const char line[] = "30 1 8:1 /srv /data rw - ext4 /dev/sda1 rw\n";
+	FILE *file = fmemopen((void *)line, sizeof(line) - 1, "r");
+	struct mount_list mounts = {.most = sizeof(struct mount) + strlen("/srv/data") - 1};
+	struct mount_paths paths = {.most = 1};
+	struct stat ours, root;
+	uint32_t device;
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(mount_list_read(&mounts, file), -E2BIG);
+	mount_list_free(&mounts);
+	mounts.most = sizeof(struct mount) + strlen("/srv/data");
+	rewind(file);
+	assert_int_equal(mount_list_read(&mounts, file), 0);
+	mount_list_free(&mounts);
+	fclose(file);
+	assert_int_equal(stat("/proc/self/ns/mnt", &ours), 0);
+	assert_int_equal(stat("/proc", &root), 0);
+	device = file_system_device(major(root.st_dev), minor(root.st_dev));
+	assert_null(mount_paths_find_there(&paths, (uint32_t)getpid(), (uint32_t)ours.st_ino,
+					   device, "/version"));
+	mount_paths_free(&paths);
+	paths = (struct mount_paths){0};
+	assert_null(mount_paths_find_there(&paths, 0x7fffffff, 1, device, "/version"));
+	mount_paths_free(&paths);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths),
 		cmocka_unit_test(namespaces),
 		cmocka_unit_test(gone_from_our_namespace),
+		cmocka_unit_test(bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,9 @@ static int add(struct mount_list *mounts, uint32_t device, const char *root, con
 	if (!list)
 		return -ENOMEM;
 	mounts->list = list;
+	mounts->bytes += strlen(root) + strlen(point) + sizeof(mount);
+	if (mounts->most && mounts->bytes > mounts->most)
+		return -E2BIG;
 	mount.root = strdup(strcmp(root, "/") ? root : "");
 	mount.point = strdup(strcmp(point, "/") ? point : "");
 	list[mounts->n++] = mount;
@@ -92,14 +95,35 @@ static uint32_t namespace_of(uint32_t tgid)
 	return stat(path, &status) ? 0 : (uint32_t)status.st_ino;
 }
 
+/* Forgets the lists that were not used for the longest time. */
+static void make_room(struct mount_paths *paths)
+{
+	for (;;) {
+		struct mount_namespace *oldest = NULL;
+		size_t bytes = 0;
+
+		for (size_t i = 0; i < MOUNT_NAMESPACES; i++) {
+			struct mount_namespace *namespace = &paths->known[i];
+
+			bytes += namespace->mounts.bytes;
+			if (namespace->mounts.n && (!oldest || namespace->used < oldest->used))
+				oldest = namespace;
+		}
+		if (!paths->most || bytes <= paths->most || !oldest)
+			return;
+		mount_list_free(&oldest->mounts);
+		oldest->due_ns = 0;
+	}
+}
+
 /*
  * Keeps what is known if the process is gone, or in another namespace by now: the next who is in
  * this one may tell.
  */
-static void read_again(struct mount_namespace *namespace, uint32_t tgid)
+static void read_again(struct mount_paths *paths, struct mount_namespace *namespace, uint32_t tgid)
 {
 	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
-	struct mount_list mounts = {0};
+	struct mount_list mounts = {.most = paths->most};
 	FILE *mountinfo;
 	char path[64];
 
@@ -110,6 +134,7 @@ static void read_again(struct mount_namespace *namespace, uint32_t tgid)
 	    !mount_list_read(&mounts, mountinfo)) {
 		mount_list_free(&namespace->mounts);
 		namespace->mounts = mounts;
+		make_room(paths);
 		namespace->due_ns = begin_ns + (clock_ns(CLOCK_MONOTONIC) - begin_ns) * (REST + 1);
 	} else {
 		mount_list_free(&mounts);
@@ -142,7 +167,7 @@ static char *find_in(struct mount_paths *paths, uint32_t tgid, uint32_t number, 
 
 	namespace->used = ++paths->uses;
 	if (clock_ns(CLOCK_MONOTONIC) >= namespace->due_ns)
-		read_again(namespace, tgid);
+		read_again(paths, namespace, tgid);
 	return mount_list_find(&namespace->mounts, device, within);
 }
 
@@ -153,6 +178,12 @@ char *mount_paths_find(struct mount_paths *paths, uint32_t tgid, uint32_t number
 	char *path = number ? find_in(paths, tgid, number, device, within) : NULL;
 
 	return path ? path : find_in(paths, own, namespace_of(own), device, within);
+}
+
+char *mount_paths_find_there(struct mount_paths *paths, uint32_t tgid, uint32_t number,
+			     uint32_t device, const char *within)
+{
+	return number ? find_in(paths, tgid, number, device, within) : NULL;
 }
 
 void mount_paths_free(struct mount_paths *paths)

@@ -17,9 +17,12 @@ struct mount_list {
 		char *point;	 /* where */
 	} * list;
 	size_t n, cap;
+	size_t bytes; /* of texts */
+	size_t most;  /* of these; 0: as many as there are */
 };
 
-/* Takes the text of a mountinfo. Returns 0 or -ENOMEM; mount_list_free() it in any case. Pure. */
+/* Takes the text of a mountinfo. Returns 0; -ENOMEM; or -E2BIG: it has more than `most`.
+ * mount_list_free() it in any case. Pure. */
 int mount_list_read(struct mount_list *mounts, FILE *mountinfo);
 void mount_list_free(struct mount_list *mounts);
 
@@ -41,6 +44,7 @@ struct mount_paths {
 		struct mount_list mounts;
 	} known[MOUNT_NAMESPACES];
 	uint64_t uses;
+	size_t most; /* bytes of the texts of all lists; 0: as many as there are */
 };
 
 /*
@@ -49,6 +53,9 @@ struct mount_paths {
  */
 char *mount_paths_find(struct mount_paths *paths, uint32_t tgid, uint32_t number, uint32_t device,
 		       const char *within);
+/* The same, and never by ours. */
+char *mount_paths_find_there(struct mount_paths *paths, uint32_t tgid, uint32_t number,
+			     uint32_t device, const char *within);
 void mount_paths_free(struct mount_paths *paths);
 
 #endif

@@ -70,12 +70,12 @@ static __always_inline void note_time(struct device *d, u64 now)
 /* ---- What is told -----------------------------------------------------------------------------
  */
 
-static __noinline int tell_device(u32 device, const struct device *d,
+static __noinline int tell_device(const struct device_key *of, const struct device *d,
 				  const struct wire_device_sums *sums, u32 flags)
 {
 	struct wire_device *record;
 
-	if (!d || !sums)
+	if (!of || !d || !sums)
 		return 0;
 	record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	if (!record) {
@@ -83,7 +83,9 @@ static __noinline int tell_device(u32 device, const struct device *d,
 		return 0;
 	}
 	fill_header(&record->h, WIRE_DEVICE, sizeof(*record), 0, 0, 0, 0);
-	record->device = device;
+	record->device = of->device;
+	record->run = of->run;
+	record->reserved = 0;
 	record->flags = flags;
 	record->sums = *sums;
 	record->open = not_negative(*(volatile s64 *)&d->open);
@@ -93,16 +95,16 @@ static __noinline int tell_device(u32 device, const struct device *d,
 }
 
 /* As begin_step() in storage.bpf.c. */
-static __always_inline void begin_step(u32 device, struct device *d)
+static __always_inline void begin_step(const struct device_key *of, u32 job, struct device *d)
 {
-	const u64 epoch = tree_of(0)->epoch + 1, before = *(volatile u64 *)&d->epoch;
+	const u64 epoch = tree_of(job)->epoch + 1, before = *(volatile u64 *)&d->epoch;
 	struct wire_device_sums sums;
 
 	if (before == epoch)
 		return;
 	sums = d->sums;
 	if (__sync_val_compare_and_swap(&d->epoch, before, epoch) == before)
-		tell_device(device, d, &sums, 0);
+		tell_device(of, d, &sums, 0);
 }
 
 /* ---- Ends that nobody saw ---------------------------------------------------------------------
@@ -119,13 +121,13 @@ static __always_inline void count_end(struct device *d, const struct asked *aske
 
 static __always_inline void end_unseen(const struct asked *asked)
 {
-	const u32 device = asked->device;
-	struct device *d = bpf_map_lookup_elem(&stored_devices, &device);
+	const struct device_key of = {asked->device, asked->whose.run};
+	struct device *d = bpf_map_lookup_elem(&stored_devices, &of);
 
 	count(storage.unended);
 	if (!d)
 		return;
-	begin_step(device, d);
+	begin_step(&of, asked->whose.job, d);
 	count_end(d, asked);
 }
 
@@ -140,7 +142,8 @@ static long find_ended(struct bpf_map *map, const u64 *address, struct asked *fo
 {
 	const struct asked asked = *found;
 	struct bio *bio = (struct bio *)*address;
-	const struct device *d = bpf_map_lookup_elem(&stored_devices, &asked.device);
+	const struct device_key of = {asked.device, asked.whose.run};
+	const struct device *d = bpf_map_lookup_elem(&stored_devices, &of);
 	const u64 key = *address;
 
 	if (asked.time_ns > *before || !d || !d->has_queue)
@@ -157,11 +160,11 @@ static __always_inline void search_ended(u64 before)
 	bpf_for_each_map_elem(&stored_asked, find_ended, &before, 0);
 }
 
-int search_unseen(u64 address)
+int search_unseen(u64 address, u32 run)
 {
 	struct bio *bio = (struct bio *)address;
-	const u32 device = BPF_CORE_READ(bio, bi_bdev, bd_disk, part0, bd_dev);
-	const struct device *d = bpf_map_lookup_elem(&stored_devices, &device);
+	const struct device_key of = {BPF_CORE_READ(bio, bi_bdev, bd_disk, part0, bd_dev), run};
+	const struct device *d = bpf_map_lookup_elem(&stored_devices, &of);
 	const u64 now = bpf_ktime_get_ns(), last = *(volatile u64 *)&searched_ns;
 	u64 seen;
 
@@ -178,27 +181,25 @@ int search_unseen(u64 address)
 /* ---- The begin --------------------------------------------------------------------------------
  */
 
-static __always_inline struct device *find_device(struct gendisk *disk, u32 device)
+static __always_inline struct device *find_device(struct gendisk *disk, const struct device_key *of)
 {
-	struct device *d = bpf_map_lookup_elem(&stored_devices, &device), *none;
+	struct device *d = bpf_map_lookup_elem(&stored_devices, of), *none;
 
 	if (d)
 		return d;
 	none = here(&stored_no_device);
-	if (none && !bpf_map_update_elem(&stored_devices, &device, none, BPF_NOEXIST)) {
-		d = bpf_map_lookup_elem(&stored_devices, &device);
-		if (d)
-			BPF_CORE_READ_STR_INTO(&d->name, disk, disk_name);
-	}
-	return bpf_map_lookup_elem(&stored_devices, &device);
+	d = none ? find_kept(&stored_devices, of, of->run, none) : NULL;
+	if (d)
+		BPF_CORE_READ_STR_INTO(&d->name, disk, disk_name);
+	return d;
 }
 
-int begin_request(u64 address, u32 way)
+int begin_request(u64 address, u32 way, u32 run, u32 job)
 {
 	struct bio *bio = (struct bio *)address;
 	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
-	const u32 device = BPF_CORE_READ(disk, part0, bd_dev);
-	struct device *d = find_device(disk, device);
+	const struct device_key of = {BPF_CORE_READ(disk, part0, bd_dev), run};
+	struct device *d = find_device(disk, &of);
 	struct asked *stale, asked;
 
 	if (!d) {
@@ -214,9 +215,11 @@ int begin_request(u64 address, u32 way)
 	}
 	asked.time_ns = bpf_ktime_get_ns();
 	asked.owner = owner_of(bio);
-	asked.device = device;
+	asked.device = of.device;
 	asked.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
 	asked.way = way;
+	asked.whose.run = run;
+	asked.whose.job = job;
 	asked.reserved = 0;
 	note_time(d, asked.time_ns);
 	atomic_add(&d->open, 1);
@@ -234,6 +237,7 @@ static __always_inline void end_request(struct bio *bio, u64 now, bool has_queue
 {
 	const u64 address = (u64)bio;
 	struct asked *found = bpf_map_lookup_elem(&stored_asked, &address), asked;
+	struct device_key of = {};
 	struct wire_requests *r;
 	struct device *d;
 	u32 place;
@@ -244,12 +248,14 @@ static __always_inline void end_request(struct bio *bio, u64 now, bool has_queue
 	asked = *found;
 	if (bpf_map_delete_elem(&stored_asked, &address))
 		return;
-	d = bpf_map_lookup_elem(&stored_devices, &asked.device);
+	of.device = asked.device;
+	of.run = asked.whose.run;
+	d = bpf_map_lookup_elem(&stored_devices, &of);
 	if (!d)
 		return;
 	if (has_queue)
 		d->has_queue = 1;
-	begin_step(asked.device, d);
+	begin_step(&of, asked.whose.job, d);
 	note_time(d, now);
 	count_end(d, &asked);
 	asked.way &= WIRE_DEVICE_WRITE;
@@ -309,7 +315,7 @@ int BPF_PROG(device_ends_one, struct request_queue *queue, struct bio *bio)
 /* ---- At last ----------------------------------------------------------------------------------
  */
 
-static __always_inline bool tell_times(u32 device, const struct device *d)
+static __always_inline bool tell_times(const struct device_key *of, const struct device *d)
 {
 	struct wire_device_times *record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 
@@ -318,34 +324,35 @@ static __always_inline bool tell_times(u32 device, const struct device *d)
 		return false;
 	}
 	fill_header(&record->h, WIRE_DEVICE_HOW_LONG, sizeof(*record), 0, 0, 0, 0);
-	record->device = device;
-	record->reserved = 0;
+	record->device = of->device;
+	record->run = of->run;
 	bpf_probe_read_kernel(record->n, sizeof(record->n), d->times);
 	bpf_ringbuf_submit(record, 0);
 	return true;
 }
 
-static long tell_last(struct bpf_map *map, const u32 *device, struct device *d, u32 *more)
+static long tell_last(struct bpf_map *map, const struct device_key *of, struct device *d,
+		      struct last *last)
 {
 	struct wire_device_sums sums = d->sums;
 
-	if (d->told)
+	if (d->told || of->run != last->run)
 		return 0;
 	if (control_is_half_full()) {
-		*more = 1;
+		last->more = 1;
 		return 1;
 	}
-	tell_device(*device, d, &sums, WIRE_STORED_LAST);
-	tell_times(*device, d);
+	tell_device(of, d, &sums, WIRE_STORED_LAST);
+	tell_times(of, d);
 	d->told = 1;
 	return 0;
 }
 
-int tell_devices(void)
+int tell_devices(u32 run)
 {
-	u32 more = 0;
+	struct last last = {.run = run};
 
 	search_ended(bpf_ktime_get_ns());
-	bpf_for_each_map_elem(&stored_devices, tell_last, &more, 0);
-	return more;
+	bpf_for_each_map_elem(&stored_devices, tell_last, &last, 0);
+	return last.more;
 }

@@ -14,6 +14,7 @@
 #define QPROF_DEVICE_BPF_H
 
 #include "pids.bpf.h"
+#include "storage.bpf.h"
 
 enum { MAX_OPEN = 4096 /* requests at a time; beyond, they are counted and left out */ };
 
@@ -32,7 +33,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, WIRE_DEVICES);
-	__type(key, u32); /* dev_t of the whole disk */
+	__type(key, struct device_key); /* dev_t of the whole disk */
 	__type(value, struct device);
 } stored_devices __weak SEC(".maps");
 
@@ -42,6 +43,7 @@ struct asked {
 	u64 owner; /* of the bio: who is told of its end */
 	u32 device, bytes;
 	u32 way; /* enum wire_device_way */
+	struct whose whose;
 	u32 reserved;
 };
 
@@ -63,13 +65,13 @@ struct {
 
 /* From time to time, before a request begins: searches for others whose end nobody saw. Not by
  * begin_request(): both would need more than the stack of 512 bytes. */
-int search_unseen(u64 bio);
+int search_unseen(u64 bio, u32 run);
 
 /* Begins a request: of a tracked task, or that stores what one has written. */
-int begin_request(u64 bio, u32 way);
+int begin_request(u64 bio, u32 way, u32 run, u32 job);
 
-/* Tells of what all devices did, at the end. Returns 1 if there is more than the ring has room for.
- */
-int tell_devices(void);
+/* Tells of what all devices did for a run, at the end. Returns 1 if there is more than the ring has
+ * room for. */
+int tell_devices(u32 run);
 
 #endif

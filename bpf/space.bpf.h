@@ -8,25 +8,11 @@
 #define QPROF_SPACE_BPF_H
 
 #include "pids.bpf.h"
-
-struct space {
-	u64 written; /* bytes, to files of it */
-	u64 due;     /* bytes, at which the loader is told next */
-	u32 told;    /* 1: of the sum */
-	u32 reserved;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, WIRE_SPACES);
-	__type(key, u32); /* s_dev */
-	__type(value, struct space);
-} stored_spaces __weak SEC(".maps");
+#include "storage.bpf.h"
 
 static const struct space unwritten;
 
-static __always_inline void tell_space(u32 device, u64 written, u32 flags)
+static __always_inline void tell_space(const struct device_key *of, u64 written, u32 flags)
 {
 	struct wire_space *record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	const u64 id = current_id();
@@ -36,21 +22,20 @@ static __always_inline void tell_space(u32 device, u64 written, u32 flags)
 		return;
 	}
 	fill_header(&record->h, WIRE_SPACE, sizeof(*record), 0, id >> 32, id, 0);
-	record->device = device;
+	record->device = of->device;
+	record->run = of->run;
+	record->reserved = 0;
 	record->flags = flags;
 	record->written = written;
 	bpf_ringbuf_submit(record, 0);
 }
 
-static __noinline int note_space(u32 device, u64 bytes)
+static __noinline int note_space(u32 device, u32 run, u64 bytes)
 {
-	struct space *space = bpf_map_lookup_elem(&stored_spaces, &device);
+	const struct device_key of = {device, run};
+	struct space *space = find_kept(&stored_spaces, &of, run, &unwritten);
 	u64 written, due;
 
-	if (!space) {
-		bpf_map_update_elem(&stored_spaces, &device, &unwritten, BPF_NOEXIST);
-		space = bpf_map_lookup_elem(&stored_spaces, &device);
-	}
 	if (!space) {
 		count(storage.spaces_beyond);
 		return 0;
@@ -60,20 +45,21 @@ static __noinline int note_space(u32 device, u64 bytes)
 	if (written < due ||
 	    __sync_val_compare_and_swap(&space->due, due, written + WIRE_SPACE_STEP) != due)
 		return 0;
-	tell_space(device, written, 0);
+	tell_space(&of, written, 0);
 	return 0;
 }
 
 /* As tell_last(): of the sums. */
-static long tell_last_space(struct bpf_map *map, const u32 *device, struct space *space, u32 *more)
+static long tell_last_space(struct bpf_map *map, const struct device_key *of, struct space *space,
+			    struct last *last)
 {
-	if (space->told)
+	if (space->told || of->run != last->run)
 		return 0;
 	if (control_is_half_full()) {
-		*more = 1;
+		last->more = 1;
 		return 1;
 	}
-	tell_space(*device, space->written, WIRE_STORED_LAST);
+	tell_space(of, space->written, WIRE_STORED_LAST);
 	space->told = 1;
 	return 0;
 }

@@ -31,6 +31,7 @@ static const u64 PATH_FACTOR = 0x9e3779b97f4a7c15;
 /* A use of storage by a tracked process. */
 struct use {
 	struct proc *proc;
+	struct whose whose;
 	struct inode *inode; /* NULL: of no file that is known */
 	u64 at;		     /* where in the file, if it is one and is read */
 	u64 read, written;
@@ -68,7 +69,8 @@ static __always_inline u64 fingerprint(struct inode *inode)
 struct walk {
 	struct wire_stored_name *room;
 	struct dentry *at;
-	u64 path; /* another number for another path */
+	u64 path;      /* another number for another path */
+	u64 directory; /* the same, but for the last part */
 	u32 len;
 	bool whole;
 };
@@ -92,13 +94,18 @@ static long walk_up(u32 i, struct walk *w)
 		return 1;
 	w->len = len + n;
 	w->path = (w->path ^ BPF_CORE_READ(at, d_name.hash_len)) * PATH_FACTOR;
+	if (i)
+		w->directory = (w->directory ^ BPF_CORE_READ(at, d_name.hash_len)) * PATH_FACTOR;
 	w->at = parent;
 	return 0;
 }
 
-/* Tells of a path that was not told. It is of its file system: the mount point is user space's to
- * find. */
-static __noinline int tell_name(const struct wire_file *file, struct stored *s, struct inode *inode,
+/*
+ * Tells of a path that was not told. It is of its file system: the mount point is user space's to
+ * find. At the end nobody may have the file open, and others may have moved it to where the user
+ * who is served cannot look: he is told of another name in the same directory, and of no other.
+ */
+static __noinline int tell_name(const struct stored_key *key, struct stored *s, struct inode *inode,
 				u32 room)
 {
 	struct walk w = {.at = name_of(inode)};
@@ -106,38 +113,42 @@ static __noinline int tell_name(const struct wire_file *file, struct stored *s, 
 	u32 size;
 
 	record = bpf_map_lookup_elem(&stored_rooms, &room);
-	if (!file || !s || !record || !w.at)
+	if (!key || !s || !record || !w.at)
 		return 0;
 	w.room = record;
 	bpf_loop(MAX_PARTS, walk_up, &w, 0);
 	if (!w.len || w.path == s->path)
+		return 0;
+	if (key->run && room == ROOM_OF_END && w.directory != s->directory)
 		return 0;
 	size = offsetof(struct wire_stored_name, parts) + w.len;
 	barrier_var(size);
 	if (size > sizeof(*record))
 		return 0;
 	fill_header(&record->h, WIRE_STORED_NAME, size, 0, s->tgid, s->tgid, 0);
-	record->file = *file;
+	record->file = key->file;
 	record->cut = !w.whole;
 	record->len = w.len;
 	record->mounts = s->mounts;
-	record->reserved = 0;
-	if (bpf_ringbuf_output(&control, record, size, 0))
+	record->run = key->run;
+	if (bpf_ringbuf_output(&control, record, size, 0)) {
 		count(storage.lost);
-	else
-		s->path = w.path;
+		return 0;
+	}
+	s->path = w.path;
+	s->directory = w.directory;
 	return 0;
 }
 
 /* ---- Sums -------------------------------------------------------------------------------------
  */
 
-static __noinline int tell_sums(const struct wire_file *file, const struct stored *s, u32 flags)
+static __noinline int tell_sums(const struct stored_key *key, const struct stored *s, u32 flags)
 {
 	struct wire_stored *record;
 	const u64 id = current_id();
 
-	if (!file || !s)
+	if (!key || !s)
 		return 0;
 	record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	if (!record) {
@@ -145,13 +156,13 @@ static __noinline int tell_sums(const struct wire_file *file, const struct store
 		return 0;
 	}
 	fill_header(&record->h, WIRE_STORED, sizeof(*record), 0, id >> 32, id, 0);
-	record->file = *file;
+	record->file = key->file;
 	record->size = s->size;
 	record->read = s->read;
 	record->written = s->written;
 	record->distinct = s->distinct;
 	record->flags = s->flags | flags;
-	record->reserved = 0;
+	record->run = key->run;
 	bpf_ringbuf_submit(record, 0);
 	return 0;
 }
@@ -160,7 +171,7 @@ static __noinline int tell_sums(const struct wire_file *file, const struct store
  * Tells of the sums before the first change in a step. They are read before the epoch is taken:
  * whoever loses that race adds to the new step.
  */
-static __always_inline bool begin_step(const struct wire_file *file, struct stored *s, u64 epoch)
+static __always_inline bool begin_step(const struct stored_key *key, struct stored *s, u64 epoch)
 {
 	const u64 before = *(volatile u64 *)&s->epoch;
 	struct stored now;
@@ -170,20 +181,41 @@ static __always_inline bool begin_step(const struct wire_file *file, struct stor
 	__builtin_memcpy(&now, s, sizeof(now));
 	if (__sync_val_compare_and_swap(&s->epoch, before, epoch) != before)
 		return false;
-	tell_sums(file, &now, 0);
+	tell_sums(key, &now, 0);
 	return true;
 }
 
 static const struct stored never_used = {.epoch = ~0ull};
 
-static __always_inline struct stored *find_file(const struct wire_file *file)
+/* Whether there is room for one more, of which all users have so many, and one has so many. */
+static __always_inline bool has_share(u64 all, u64 own, u64 most)
 {
-	struct stored *s = bpf_map_lookup_elem(&stored_files, file);
+	return all < most && own < most - all;
+}
+
+/* Returns what all runs of its user have. */
+#define share_of(of_run) (&stored_shares.of[(of_run)->share & (WIRE_STORED_USERS - 1)])
+
+/* Returns NULL if there is no room, or the run is over. */
+static __always_inline struct stored *find_file(const struct stored_key *key)
+{
+	struct stored *s = bpf_map_lookup_elem(&stored_files, key);
+	struct wire_stored_run *run = NULL;
 
 	if (s)
 		return s;
-	bpf_map_update_elem(&stored_files, file, &never_used, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&stored_files, file);
+	if (config.audit) {
+		run = stored_run(key->run);
+		if (!run ||
+		    !has_share(stored_shares.files, share_of(run)->files, WIRE_SERVED_FILES))
+			return NULL;
+	}
+	if (!bpf_map_update_elem(&stored_files, key, &never_used, BPF_NOEXIST) && run) {
+		atomic_add(&run->files, 1);
+		atomic_add(&share_of(run)->files, 1);
+		atomic_add(&stored_shares.files, 1);
+	}
+	return bpf_map_lookup_elem(&stored_files, key);
 }
 
 /* ---- Which blocks -----------------------------------------------------------------------------
@@ -195,6 +227,30 @@ struct spread {
 	u64 fresh;	 /* that were not read before */
 	bool vague;
 };
+
+static const struct piece unread;
+
+/* As find_file(). */
+static __always_inline struct piece *find_piece(const struct piece_key *key)
+{
+	struct piece *piece = bpf_map_lookup_elem(&stored_pieces, key);
+	struct wire_stored_run *run = NULL;
+
+	if (piece)
+		return piece;
+	if (config.audit) {
+		run = stored_run(key->of.run);
+		if (!run ||
+		    !has_share(stored_shares.pieces, share_of(run)->pieces, WIRE_STORED_PIECES))
+			return NULL;
+	}
+	if (!bpf_map_update_elem(&stored_pieces, key, &unread, BPF_NOEXIST) && run) {
+		atomic_add(&run->pieces, 1);
+		atomic_add(&share_of(run)->pieces, 1);
+		atomic_add(&stored_shares.pieces, 1);
+	}
+	return bpf_map_lookup_elem(&stored_pieces, key);
+}
 
 static __always_inline u32 ones(u64 word)
 {
@@ -217,8 +273,6 @@ static __always_inline u32 set_bits(u64 *word, u64 base, const struct spread *s)
 	return ones(bits & ~__sync_fetch_and_or(word, bits));
 }
 
-static const struct piece unread;
-
 static long note_piece(u32 i, struct spread *s)
 {
 	struct piece *piece;
@@ -226,11 +280,7 @@ static long note_piece(u32 i, struct spread *s)
 	s->key.piece = (s->first >> PIECE_BITS) + i;
 	if (s->key.piece > s->last >> PIECE_BITS)
 		return 1;
-	piece = bpf_map_lookup_elem(&stored_pieces, &s->key);
-	if (!piece) {
-		bpf_map_update_elem(&stored_pieces, &s->key, &unread, BPF_NOEXIST);
-		piece = bpf_map_lookup_elem(&stored_pieces, &s->key);
-	}
+	piece = find_piece(&s->key);
 	if (!piece) {
 		s->vague = true;
 		return 1;
@@ -241,14 +291,14 @@ static long note_piece(u32 i, struct spread *s)
 	return 0;
 }
 
-static __noinline int note_blocks(const struct wire_file *file, struct stored *s, u64 at, u64 bytes)
+static __noinline int note_blocks(const struct stored_key *key, struct stored *s, u64 at, u64 bytes)
 {
 	struct spread spread = {.first = at >> WIRE_STORED_BLOCK_SHIFT,
 				.last = (at + bytes - 1) >> WIRE_STORED_BLOCK_SHIFT};
 
-	if (!file || !s || !bytes)
+	if (!key || !s || !bytes)
 		return 0;
-	spread.key.file = *file;
+	spread.key.of = *key;
 	spread.vague = (spread.last >> PIECE_BITS) - (spread.first >> PIECE_BITS) >= MAX_SPREAD;
 	bpf_loop(MAX_SPREAD, note_piece, &spread, 0);
 	atomic_add(&s->distinct, spread.fresh << WIRE_STORED_BLOCK_SHIFT);
@@ -262,12 +312,12 @@ static __noinline int note_blocks(const struct wire_file *file, struct stored *s
 
 static __always_inline void note_rest(const struct use *use, u32 rest, u64 epoch)
 {
-	const struct wire_file file = {.inode = rest};
-	struct stored *s = bpf_map_lookup_elem(&stored_rests, &rest);
+	const struct stored_key key = {.file.inode = rest, .run = use->whose.run};
+	struct stored *s = find_kept(&stored_rests, &key, key.run, &never_used);
 
 	if (!s)
 		return;
-	begin_step(&file, s, epoch);
+	begin_step(&key, s, epoch);
 	atomic_add(&s->read, use->read);
 	atomic_add(&s->written, use->written);
 }
@@ -283,11 +333,20 @@ static __always_inline void note_user(struct stored *s)
 	s->tgid = current_id() >> 32;
 }
 
+/* Requests that store it are for this run now. */
+static __always_inline void note_writer(const struct wire_file *file, const struct whose *whose)
+{
+	const struct whose *last = bpf_map_lookup_elem(&stored_writers, file);
+
+	if (!last || last->run != whose->run)
+		bpf_map_update_elem(&stored_writers, file, whose, BPF_ANY);
+}
+
 static __noinline int note_use(const struct use *use)
 {
-	const u64 epoch = tree_of(use->proc->job)->epoch;
+	const u64 epoch = tree_of(use->whose.job)->epoch;
+	struct stored_key key = {.run = use->whose.run};
 	struct inode *inode = use->inode;
-	struct wire_file file = {};
 	struct stored *s;
 	u64 name;
 
@@ -295,42 +354,52 @@ static __noinline int note_use(const struct use *use)
 		note_rest(use, use->rest, epoch);
 		return 0;
 	}
-	identify(inode, &file);
+	identify(inode, &key.file);
 	if (use->written) {
-		use->proc->written_to = file.device;
+		use->proc->written_to = key.file.device;
 		use->proc->written_ns = bpf_ktime_get_ns();
-		note_space(file.device, use->written);
+		note_space(key.file.device, key.run, use->written);
 	}
-	s = find_file(&file);
+	s = find_file(&key);
 	if (!s) {
 		count(storage.beyond);
 		note_rest(use, WIRE_STORED_OTHER, epoch);
 		return 0;
 	}
+	if (config.audit && use->written)
+		note_writer(&key.file, &use->whose);
 	note_user(s);
 	s->inode = (u64)inode;
 	s->size = BPF_CORE_READ(inode, i_size);
 	if (!BPF_CORE_READ(inode, i_nlink))
 		s->flags |= WIRE_STORED_DELETED;
-	if (begin_step(&file, s, epoch)) {
+	if (begin_step(&key, s, epoch)) {
 		name = fingerprint(inode);
 		if (name && name != s->name) {
 			s->name = name;
-			tell_name(&file, s, inode, ROOM_OF_EVENT);
+			tell_name(&key, s, inode, ROOM_OF_EVENT);
 		}
 	}
 	if (use->read)
-		note_blocks(&file, s, use->at, use->read);
+		note_blocks(&key, s, use->at, use->read);
 	atomic_add(&s->read, use->read);
 	atomic_add(&s->written, use->written);
 	return 0;
 }
 
-static __always_inline struct proc *current_proc(void)
+/* Finds the process that runs, and whose it is. Returns NULL if its use of storage is nobody's. */
+static __always_inline struct proc *current_proc(struct whose *whose)
 {
 	struct proc *proc = find_proc(current_id() >> 32);
 
-	return proc && !proc->waiting ? proc : NULL;
+	if (!proc || proc->waiting)
+		return NULL;
+	if (config.audit) {
+		whose->job = *(volatile u32 *)&proc->job;
+		whose->run = tree_of(whose->job)->stored;
+		return whose->run ? proc : NULL;
+	}
+	return proc;
 }
 
 /* ---- Requests ---------------------------------------------------------------------------------
@@ -451,17 +520,24 @@ static __always_inline void find_pages(struct bio *bio, u32 op, struct use *use)
 static __noinline int note_stored(u64 address)
 {
 	struct bio *bio = (struct bio *)address;
-	struct wire_file file = {};
+	const struct whose *writer = NULL;
+	struct stored_key key = {};
 	const struct stored *s;
 	struct use use = {};
 
 	find_pages(bio, OP_WRITE, &use);
 	if (!use.inode)
 		return 0;
-	identify(use.inode, &file);
-	s = bpf_map_lookup_elem(&stored_files, &file);
+	identify(use.inode, &key.file);
+	if (config.audit) {
+		writer = bpf_map_lookup_elem(&stored_writers, &key.file);
+		if (!writer)
+			return 0;
+		key.run = writer->run;
+	}
+	s = bpf_map_lookup_elem(&stored_files, &key);
 	if (s && s->written)
-		begin_request(address, WIRE_DEVICE_WRITE);
+		begin_request(address, WIRE_DEVICE_WRITE, key.run, writer ? writer->job : 0);
 	return 0;
 }
 
@@ -471,21 +547,23 @@ int BPF_PROG(storage_asked, struct bio *bio)
 	const u32 bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
 	const u32 op = BPF_CORE_READ(bio, bi_opf) & OP_MASK;
 	struct task_struct *self = (void *)bpf_get_current_task();
-	struct use use = {.proc = current_proc()};
+	struct use use = {};
 	struct iomap_dio *dio = BPF_CORE_READ(bio, bi_private);
 	bool direct = false;
 	u64 address = 0;
 
 	if (op > OP_WRITE || !bytes || BPF_CORE_READ(self, bio_list))
 		return 0;
+	use.proc = current_proc(&use.whose);
 	bpf_probe_read_kernel(&address, sizeof(address), ctx); /* a number, for the verifier */
 	if (!use.proc) {
 		if (op == OP_WRITE)
 			note_stored(address);
 		return 0;
 	}
-	search_unseen(address);
-	begin_request(address, op == OP_WRITE ? WIRE_DEVICE_WRITE : WIRE_DEVICE_READ);
+	search_unseen(address, use.whose.run);
+	begin_request(address, op == OP_WRITE ? WIRE_DEVICE_WRITE : WIRE_DEVICE_READ, use.whose.run,
+		      use.whose.job);
 	use.inode = dio ? file_of_call(bio, dio) : NULL;
 	if (use.inode) {
 		direct = true;
@@ -508,8 +586,9 @@ int BPF_PROG(storage_asked, struct bio *bio)
 SEC("?tp_btf/writeback_dirty_folio")
 int BPF_PROG(storage_dirtied, struct folio *folio, struct address_space *mapping)
 {
-	struct use use = {.proc = current_proc(), .rest = WIRE_STORED_METADATA};
+	struct use use = {.rest = WIRE_STORED_METADATA};
 
+	use.proc = current_proc(&use.whose);
 	if (!use.proc || !folio || !mapping)
 		return 0;
 	use.inode = BPF_CORE_READ(mapping, host);
@@ -523,9 +602,9 @@ int BPF_PROG(storage_dirtied, struct folio *folio, struct address_space *mapping
 /* ---- The end ----------------------------------------------------------------------------------
  */
 
-static __always_inline void tell_total(const struct wire_file *file, struct stored *s)
+static __always_inline void tell_total(const struct stored_key *key, struct stored *s)
 {
-	tell_sums(file, s, WIRE_STORED_LAST);
+	tell_sums(key, s, WIRE_STORED_LAST);
 	s->flags |= WIRE_STORED_LAST;
 }
 
@@ -543,16 +622,17 @@ static __always_inline bool is_evicted(struct inode *inode)
  * Files may have been renamed since. The memory of an inode may be another's by now. Stops while
  * there is room in the ring for what others tell.
  */
-static long tell_last(struct bpf_map *map, const struct wire_file *file, struct stored *s,
-		      u32 *more)
+static long tell_last(struct bpf_map *map, const struct stored_key *key, struct stored *s,
+		      struct last *last)
 {
+	const struct wire_file *file = &key->file;
 	struct inode *inode = (struct inode *)s->inode;
 	struct wire_file is = {};
 
-	if (s->flags & WIRE_STORED_LAST)
+	if (key->run != last->run || s->flags & WIRE_STORED_LAST)
 		return 0;
 	if (control_is_half_full()) {
-		*more = 1;
+		last->more = 1;
 		return 1;
 	}
 	if (inode) {
@@ -567,32 +647,42 @@ static long tell_last(struct bpf_map *map, const struct wire_file *file, struct 
 				s->flags |= WIRE_STORED_GONE;
 			} else {
 				s->flags &= ~WIRE_STORED_DELETED;
-				tell_name(file, s, inode, ROOM_OF_END);
+				tell_name(key, s, inode, ROOM_OF_END);
 			}
 		} else {
 			s->flags |= WIRE_STORED_GONE;
 		}
 	}
-	tell_total(file, s);
+	tell_total(key, s);
 	return 0;
 }
 
-/* Tells of all that was read and written. Returns 1 if there is more than the ring had room for. */
-SEC("?syscall")
-int storage_told(void *context)
+static __always_inline bool tell_all(u32 run)
 {
-	u32 more = 0;
+	struct wire_stored_all *record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 
-	_Pragma("clang loop unroll(disable)") for (u32 rest = 0; rest < WIRE_STORED_RESTS; rest++)
-	{
-		const struct wire_file file = {.inode = rest};
-		const u32 key = rest;
-		struct stored *s = bpf_map_lookup_elem(&stored_rests, &key);
+	if (!record)
+		return false;
+	fill_header(&record->h, WIRE_STORED_ALL, sizeof(*record), 0, 0, 0, 0);
+	record->run = run;
+	record->reserved = 0;
+	bpf_ringbuf_submit(record, 0);
+	return true;
+}
 
-		if (s && (s->read || s->written) && !(s->flags & WIRE_STORED_LAST))
-			tell_total(&file, s);
-	}
-	bpf_for_each_map_elem(&stored_files, tell_last, &more, 0);
-	bpf_for_each_map_elem(&stored_spaces, tell_last_space, &more, 0);
-	return tell_devices() || more;
+/*
+ * Tells of all that was read and written: of the run that is served, or of the one that there is.
+ * Returns 1 if there is more than the ring had room for.
+ */
+SEC("?syscall")
+int storage_told(u32 *run)
+{
+	struct last last = {.run = *run};
+
+	bpf_for_each_map_elem(&stored_rests, tell_last, &last, 0);
+	bpf_for_each_map_elem(&stored_files, tell_last, &last, 0);
+	bpf_for_each_map_elem(&stored_spaces, tell_last_space, &last, 0);
+	if (tell_devices(last.run) || last.more)
+		return 1;
+	return last.run && !tell_all(last.run);
 }

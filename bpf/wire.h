@@ -67,6 +67,7 @@ enum wire_kind {
 	WIRE_SPACE = 22,
 	WIRE_DEVICE = 23,
 	WIRE_DEVICE_HOW_LONG = 24, /* the structs of these names; the last: wire_device_times */
+	WIRE_STORED_ALL = 25,	   /* struct wire_stored_all */
 };
 
 struct wire_header {
@@ -550,6 +551,8 @@ struct wire_tree {
 	 * clears it when nobody asks any more.
 	 */
 	__u32 served;
+	__u32 stored; /* the number of the run for which its files are counted; 0: they are not */
+	__u32 reserved;
 	__u64 memcg;	    /* the serial number of the memory cgroup that it began in; 0: none */
 	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
 	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */

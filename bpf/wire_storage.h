@@ -3,6 +3,10 @@
  * wire_storage.h - the part of wire.h that is about files and storage: which file was read from
  * storage, and written to. In bytes. A run without --files has none of these records.
  *
+ * An audit counts them for the runs that it serves alone, each by itself. Their records have no job
+ * but the number of such a run, which no other has: what is told at last comes when the number of
+ * the job may be another's. In a run, that number is 0.
+ *
  * What is read is what the kernel's own account has as read_bytes: the requests that a task of the
  * tree queues for a block device. What is written is its write_bytes: pages of the file that such a
  * task makes dirty, and what it writes past the page cache.
@@ -23,6 +27,10 @@ enum {
 	WIRE_DEVICE_NAME = 32,	      /* bytes of a disk's name, with its NUL */
 	WIRE_DEVICE_PARTS = 8,	      /* of each power of two, in which times are counted */
 	WIRE_DEVICE_TIMES = 200,      /* counters of times, up to 134 s: see wire_device_times */
+	WIRE_STORED_USERS = 128,      /* for whom an audit counts files at a time */
+	WIRE_SERVED_FILES = 16384,    /* in an audit, of all whom it serves: WIRE_STORED_FILES */
+	WIRE_SERVED_SPACES = 1024,
+	WIRE_SERVED_DEVICES = 1024,
 };
 
 /* What is of no file: wire_stored.file has device 0, and one of these as inode. */
@@ -53,7 +61,7 @@ struct wire_stored {
 	__u64 read, written; /* since the run began */
 	__u64 distinct;	     /* part of read: blocks that were read, each once */
 	__u32 flags;	     /* enum wire_stored_flag */
-	__u32 reserved;
+	__u32 run;
 };
 
 /*
@@ -66,7 +74,7 @@ struct wire_stored_name {
 	__u32 cut;    /* 1: the path is longer, or its begin is not known */
 	__u32 len;    /* bytes of parts */
 	__u32 mounts; /* number of the mount namespace; 0: not known */
-	__u32 reserved;
+	__u32 run;
 	char parts[WIRE_STORED_NAME_MAX + WIRE_STORED_PART_MAX]; /* len bytes of it */
 };
 
@@ -77,6 +85,8 @@ struct wire_space {
 	__u32 device; /* s_dev */
 	__u32 flags;
 	__u64 written;
+	__u32 run;
+	__u32 reserved;
 };
 
 enum wire_device_way { WIRE_DEVICE_READ = 0, WIRE_DEVICE_WRITE = 1, WIRE_DEVICE_WAYS = 2 };
@@ -102,6 +112,8 @@ struct wire_device {
 	__u32 flags;  /* WIRE_STORED_LAST */
 	struct wire_device_sums sums;
 	__u64 open;
+	__u32 run;
+	__u32 reserved;
 	char name[WIRE_DEVICE_NAME]; /* "vda", NUL-terminated */
 };
 
@@ -112,8 +124,32 @@ struct wire_device {
 struct wire_device_times {
 	struct wire_header h;
 	__u32 device;
-	__u32 reserved;
+	__u32 run;
 	__u64 n[WIRE_DEVICE_WAYS][WIRE_DEVICE_TIMES];
+};
+
+/* All was told of a run that is served. */
+struct wire_stored_all {
+	struct wire_header h;
+	__u32 run;
+	__u32 reserved;
+};
+
+/* What the BPF side keeps of files for a run that is served. */
+struct wire_stored_run {
+	__u32 share; /* index of its user's */
+	__u32 kept;  /* things of any kind */
+	__u64 files, pieces;
+};
+
+/* The same of all runs of a user, who has no more than is left for all others. */
+struct wire_stored_shares {
+	__u64 files, pieces; /* of all */
+	struct {
+		__u32 user; /* uid + 1; whose it was last, if there are no runs */
+		__u32 runs;
+		__u64 files, pieces;
+	} of[WIRE_STORED_USERS];
 };
 
 /* Part of struct wire_quality. */

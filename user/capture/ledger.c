@@ -172,18 +172,22 @@ void ledger_close(struct ledger *l)
 }
 
 /* As many records of files as the ring has room for, until there are no more. */
-void ledger_tell(struct ledger *l, struct capture *c)
+void ledger_tell(struct capture *c)
 {
 	int more;
 
 	do {
-		more = engine_tell_files(c->engine);
+		more = engine_tell_files(c->engine, 0);
 		if (more < 0)
 			capture_warn(c, "--files", strerror(-more));
 		capture_read_all(c);
 		for (int i = 0; i < MORE_READS && !c->failed && capture_is_behind(c); i++)
 			capture_read_all(c);
 	} while (more > 0 && !c->failed);
+}
+
+void ledger_look_last(struct ledger *l)
+{
 	l->patience.budget = (struct patience)PATIENCE(END_MS).budget;
 	for (size_t i = 0; i < l->n_spaces; i++)
 		look_at(l, &l->spaces[i], true);

@@ -44,7 +44,10 @@ void ledger_there(const struct ledger *l, const struct wire_file *files,
 void ledger_written(struct ledger *l, const struct wire_space *record);
 /* A checkpoint was made: looks at all that it writes to. */
 void ledger_checkpoint(struct ledger *l);
-/* At the end: has the kernel side tell of all files, reads it, and looks once more. */
-void ledger_tell(struct ledger *l, struct capture *c);
+/* At the end: has the kernel side tell of all files, and reads it. Where there is a service, that
+ * does so. */
+void ledger_tell(struct capture *c);
+/* Then: looks once more. */
+void ledger_look_last(struct ledger *l);
 
 #endif

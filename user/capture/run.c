@@ -273,6 +273,14 @@ static char *place(void *context, const struct wire_stored_name *record, const c
 	return ledger_place(&run_of(context)->ledger, record, within);
 }
 
+/* The service has said where the process finds it. */
+static char *place_as_told(void *context, const struct wire_stored_name *record, const char *within)
+{
+	(void)context;
+	(void)record;
+	return strdup(within);
+}
+
 static void there(void *context, const struct wire_file *files, enum profile_there *answers,
 		  size_t n)
 {
@@ -288,7 +296,7 @@ static int open_model(struct capture *c)
 		.disk = limits_disk,
 		.committed = limits_committed,
 		.rank = rank,
-		.place = place,
+		.place = c->options->source ? place_as_told : place,
 		.there = there,
 		.files = c->options->engine.files,
 		.copies = c->options->engine.copies,
@@ -392,6 +400,8 @@ static int feed(struct capture *c, const struct wire_header *h)
 		return 0;
 	if (h->kind == WIRE_CHECKPOINT)
 		look(r, (const struct wire_checkpoint *)h);
+	if (h->kind == WIRE_SPACE && c->options->source)
+		ledger_written(&r->ledger, (const struct wire_space *)h);
 	if (h->kind == WIRE_EXEC)
 		limits_of_cpus_program(&r->cpus, h->tgid);
 	err = profile_feed(r->profile, h, &news.step);
@@ -566,16 +576,12 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
  * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
  * to an end; a second signal ends it sooner.
  */
-static void drain(struct capture *c)
+static void drain_engine(struct run *r)
 {
-	struct run *r = run_of(c);
+	struct capture *c = &r->capture;
 	unsigned int after = 0;
 	int more;
 
-	if (c->options->source) {
-		served_drain(c);
-		return;
-	}
 	engine_stop_answering(c->engine);
 	do {
 		if (!r->finished && milestone(r, WIRE_FINISH) == -ESRCH)
@@ -586,7 +592,19 @@ static void drain(struct capture *c)
 	} while (more > 0 && after < c->kind->reads_at_end);
 	copy_looks_finish(&r->copies);
 	if (c->options->engine.files && !c->failed)
-		ledger_tell(&r->ledger, c);
+		ledger_tell(c);
+}
+
+static void drain(struct capture *c)
+{
+	struct run *r = run_of(c);
+
+	if (c->options->source)
+		served_drain(c);
+	else
+		drain_engine(r);
+	if (c->options->engine.files && !c->failed)
+		ledger_look_last(&r->ledger);
 }
 
 static bool is_tracked(void *context, const struct profile_process *process)

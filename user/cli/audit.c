@@ -62,6 +62,10 @@ static const struct command_option options[] = {
 	 "Let users profile commands of their own without root: they come to a socket at PATH "
 	 "(default " TALK_PATH ")",
 	 OPT_PATH, INTO(struct audit_command, serve), .if_none = TALK_PATH},
+	{0, "files", NULL,
+	 "With --serve: let users have --files, too; this looks at each request for storage of "
+	 "the machine, and at each page that becomes dirty",
+	 OPT_FLAG, INTO(struct audit_command, common.capture.engine.files)},
 	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
 	 INTO(struct audit_command, as_root)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
@@ -144,6 +148,9 @@ static int settle(struct audit_command *command, struct error *err)
 	struct common_options *common = &command->common;
 	const bool events_to_stdout = command->events.format && !command->events.path;
 
+	if (common->capture.engine.files && !command->serve)
+		return error_set(err, "--files is for runs that are served: add --serve, or "
+				      "profile the program with 'qprof-bpf --files'");
 	if (common->output && !strcmp(common->output, "-") && events_to_stdout)
 		return error_set(err, "-o -: the events go to stdout; name a file, or "
 				      "--events-file");

@@ -167,7 +167,7 @@ static int choose_source(struct run_command *command, struct error *err)
 		return -1;
 	if (!path)
 		return chosen_recipes_marker(&command->recipes, command->run.command, capture, err);
-	capture->source = service_source_new(path, capture->engine.curves, capture->engine.waits);
+	capture->source = service_source_new(path, &capture->engine);
 	return capture->source ? 0 : error_set(err, "out of memory");
 }
 

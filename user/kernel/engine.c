@@ -151,7 +151,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
 		return error_set(err, "out of memory");
 	stack_source_expect(e->bpf, config->stacks);
-	storage_choose(e->bpf, config->files, config->copies, config->max_files);
+	storage_choose(e->bpf, config);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }
 

@@ -39,7 +39,8 @@ struct engine_config {
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool waits;		       /* tell what threads sleep for, at each context switch */
 	unsigned int stacks;	       /* what is sampled: enum stack_samples */
-	bool files;		       /* tell which files storage is used for: WIRE_STORED */
+	bool files;		       /* tell which files storage is used for: WIRE_STORED; in an
+					* audit, of what engine_count_files() is asked for */
 	bool copies;		       /* engine_tell_private_mappings() is expected */
 	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
@@ -200,10 +201,18 @@ bool engine_hold_by_end(struct engine *e, const char *end);
 void engine_forget_code(struct engine *e);
 
 /*
- * With engine_config.files: has the BPF side tell of files, as they are at last. Returns 1 if it
- * has more to tell after the ring was read, 0 if not, or -errno.
+ * With engine_config.files: has the BPF side tell of files, as they are at last. run: in an audit,
+ * of which served run; else 0. Returns 1 if it has more to tell after the ring was read, 0 if not,
+ * or -errno.
  */
-int engine_tell_files(struct engine *e);
+int engine_tell_files(struct engine *e, uint32_t run);
+/*
+ * In an audit: has files counted for a job that is served. Returns 0 and *run, the number that its
+ * records have; or -errno; -ENOSPC: too many users are served. engine_drop_files() in any case.
+ */
+int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run);
+/* Nothing is counted any more for that run, or kept of it; 0: there is none. */
+void engine_drop_files(struct engine *e, uint32_t run);
 
 /* Returns why CPU time is exact to a scheduler tick only, or NULL if it is exact. */
 const char *engine_clock_reason(const struct engine *e);

@@ -29,6 +29,7 @@ struct engine {
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 	struct stalls stalls;
 	struct bpf_link *sampling[STACK_LINKS]; /* NULL: not sampled */
+	uint32_t served_runs;			/* for which files were counted so far */
 };
 
 /* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */

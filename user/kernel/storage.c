@@ -1,27 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/storage.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
 
-#include "kernel/engine_state.h"
+#include "base/log.h"
 #include "kernel/call.h"
+#include "kernel/engine_state.h"
 
-void storage_choose(struct qprof_bpf *bpf, bool wanted, bool copies, unsigned int max_files)
+/* Room for all runs that an audit serves, of which each has its own. */
+static void make_room_for_many(struct qprof_bpf *bpf)
 {
-	bpf_program__set_autoload(bpf->progs.tell_private_mappings, copies);
+	bpf_map__set_max_entries(bpf->maps.stored_files, WIRE_SERVED_FILES);
+	bpf_map__set_max_entries(bpf->maps.stored_writers, WIRE_SERVED_FILES);
+	bpf_map__set_max_entries(bpf->maps.stored_rests, WIRE_STORED_RESTS * WIRE_MAX_JOBS);
+	bpf_map__set_max_entries(bpf->maps.stored_spaces, WIRE_SERVED_SPACES);
+	bpf_map__set_max_entries(bpf->maps.stored_devices, WIRE_SERVED_DEVICES);
+}
+
+/* Of one run alone, there is no need for these. */
+static void make_room_for_one(struct qprof_bpf *bpf, unsigned int max_files)
+{
+	if (max_files)
+		bpf_map__set_max_entries(bpf->maps.stored_files, max_files);
+	bpf_map__set_max_entries(bpf->maps.stored_runs, 1);
+	bpf_map__set_max_entries(bpf->maps.stored_writers, 1);
+}
+
+void storage_choose(struct qprof_bpf *bpf, const struct engine_config *config)
+{
+	const bool wanted = config->files;
+
+	bpf_program__set_autoload(bpf->progs.tell_private_mappings, config->copies);
 	bpf_program__set_autoload(bpf->progs.storage_asked, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dirtied, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_told, wanted);
+	bpf_program__set_autoload(bpf->progs.storage_dropped, wanted && config->audit);
 	bpf_program__set_autoload(bpf->progs.device_ends, wanted);
 	bpf_program__set_autoload(bpf->progs.device_ends_one, wanted);
-	if (wanted) {
-		if (max_files)
-			bpf_map__set_max_entries(bpf->maps.stored_files, max_files);
+	if (wanted && config->audit)
+		make_room_for_many(bpf);
+	else if (wanted)
+		make_room_for_one(bpf, config->max_files);
+	if (wanted)
 		return;
-	}
 	bpf_map__set_autocreate(bpf->maps.stored_files, false);
 	bpf_map__set_autocreate(bpf->maps.stored_rests, false);
 	bpf_map__set_autocreate(bpf->maps.stored_pieces, false);
+	bpf_map__set_autocreate(bpf->maps.stored_writers, false);
+	bpf_map__set_autocreate(bpf->maps.stored_runs, false);
 	bpf_map__set_autocreate(bpf->maps.stored_rooms, false);
 	bpf_map__set_autocreate(bpf->maps.stored_spaces, false);
 	bpf_map__set_autocreate(bpf->maps.stored_devices, false);
@@ -29,10 +57,84 @@ void storage_choose(struct qprof_bpf *bpf, bool wanted, bool copies, unsigned in
 	bpf_map__set_autocreate(bpf->maps.stored_no_device, false);
 }
 
-int engine_tell_files(struct engine *e)
+int engine_tell_files(struct engine *e, uint32_t run)
 {
 	uint32_t more;
-	const int err = call_program(e->bpf->progs.storage_told, NULL, 0, &more);
+	const int err = call_program(e->bpf->progs.storage_told, &run, sizeof(run), &more);
 
 	return err ? err : (int)more;
+}
+
+/* ---- Runs that are served ---------------------------------------------------------------------
+ */
+
+/* Returns the index of what the user's runs have; -1: there are too many users. */
+static int find_share(struct wire_stored_shares *shares, uint32_t user)
+{
+	int unused = -1;
+
+	for (int i = 0; i < WIRE_STORED_USERS; i++) {
+		if (shares->of[i].runs && shares->of[i].user == user)
+			return i;
+		if (!shares->of[i].runs)
+			unused = i;
+	}
+	if (unused >= 0)
+		shares->of[unused].user = user;
+	return unused;
+}
+
+int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run)
+{
+	struct wire_stored_shares *shares = &e->bpf->bss->stored_shares;
+	const int share = find_share(shares, uid + 1);
+	struct wire_stored_run kept = {.share = (uint32_t)share};
+	uint32_t number = e->served_runs + 1;
+
+	if (share < 0)
+		return -ENOSPC;
+	number += !number;
+	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.stored_runs), &number, &kept, BPF_NOEXIST))
+		return -errno;
+	e->served_runs = number;
+	shares->of[share].runs++;
+	*run = number;
+	__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].stored, number, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* A program that found the run just before it was taken away may add to the user's share after it.
+ * So with the last run of a user, all that is left of his share goes. */
+static void give_back(struct wire_stored_shares *shares, const struct wire_stored_run *kept)
+{
+	const uint32_t share = kept->share % WIRE_STORED_USERS;
+	uint64_t files = kept->files, pieces = kept->pieces;
+
+	if (--shares->of[share].runs) {
+		__atomic_sub_fetch(&shares->of[share].files, files, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&shares->of[share].pieces, pieces, __ATOMIC_RELAXED);
+	} else {
+		files = __atomic_exchange_n(&shares->of[share].files, 0, __ATOMIC_RELAXED);
+		pieces = __atomic_exchange_n(&shares->of[share].pieces, 0, __ATOMIC_RELAXED);
+	}
+	__atomic_sub_fetch(&shares->files, files, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&shares->pieces, pieces, __ATOMIC_RELAXED);
+}
+
+void engine_drop_files(struct engine *e, uint32_t run)
+{
+	struct wire_stored_run kept;
+	uint32_t answer;
+
+	if (!run)
+		return;
+	for (size_t i = 0; i < WIRE_MAX_JOBS; i++)
+		if (e->bpf->bss->trees[i].stored == run)
+			e->bpf->bss->trees[i].stored = 0;
+	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(e->bpf->maps.stored_runs), &run, &kept))
+		return;
+	give_back(&e->bpf->bss->stored_shares, &kept);
+	if ((kept.kept || kept.files) &&
+	    call_program(e->bpf->progs.storage_dropped, NULL, 0, &answer))
+		log_verbose("cannot drop what was kept of the files of a run");
 }

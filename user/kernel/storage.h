@@ -7,7 +7,9 @@
 
 struct qprof_bpf;
 
-/* Has its programs loaded, if wanted, with room for max_files files; 0: the default. */
-void storage_choose(struct qprof_bpf *bpf, bool wanted, bool copies, unsigned int max_files);
+struct engine_config;
+
+/* Has its programs loaded, if they are wanted. */
+void storage_choose(struct qprof_bpf *bpf, const struct engine_config *config);
 
 #endif

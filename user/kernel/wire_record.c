@@ -117,6 +117,8 @@ bool wire_record_ok(const void *data, size_t size)
 		return device_ok(data, size);
 	case WIRE_DEVICE_HOW_LONG:
 		return size >= sizeof(struct wire_device_times);
+	case WIRE_STORED_ALL:
+		return size >= sizeof(struct wire_stored_all);
 	}
 	return false;
 }

@@ -238,6 +238,7 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_SPACE:
 	case WIRE_DEVICE:
 	case WIRE_DEVICE_HOW_LONG:
+	case WIRE_STORED_ALL:
 		break;
 	}
 	return 0;

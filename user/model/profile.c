@@ -553,6 +553,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		return devices_feed_times(&p->devices, data);
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
+	case WIRE_STORED_ALL:
 		break;
 	}
 	return 0;

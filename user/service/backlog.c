@@ -31,6 +31,13 @@ void backlog_lose(struct backlog *b, const struct wire_header *record)
 	case WIRE_GPU_REFUSED:
 		lost->gpu.lost++;
 		break;
+	case WIRE_STORED:
+	case WIRE_STORED_NAME:
+	case WIRE_SPACE:
+	case WIRE_DEVICE:
+	case WIRE_DEVICE_HOW_LONG:
+		lost->storage.lost++;
+		break;
 	case TALK_SITE: /* the checkpoint that it is for is lost as well */
 		break;
 	default:

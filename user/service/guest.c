@@ -2,7 +2,10 @@
 #include "service/guest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/path_parts.h"
 
 struct source_account guest_counted(struct capture *c)
 {
@@ -92,8 +95,10 @@ static bool is_told(const struct guest *g, const struct wire_header *h)
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_MAPPED: /* of use to the search alone */
 	case WIRE_GPU_CODE:
-	case WIRE_STORED:
+	case WIRE_STORED: /* these come to guest_tell_file() */
 	case WIRE_STORED_NAME:
+	case WIRE_STORED_ALL:
+	case WIRE_SPACE:
 	case WIRE_DEVICE:
 	case WIRE_DEVICE_HOW_LONG:
 		return false;
@@ -153,4 +158,56 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site)
 		leave_out_launcher(g, &copy.h, &copy.process.usage);
 	}
 	backlog_add(&g->backlog, &copy.h, room);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------
+ */
+
+/*
+ * A user is told where his processes see a file: by their mounts, as /proc shows it to him. The
+ * kernel side has the path in the file system, with directories above the mount, and perhaps of a
+ * file that none of these mounts has: of such a file he gets the number. A look at mounts takes
+ * time, of which a user has a share.
+ */
+static char *place(struct guest *g, const struct wire_stored_name *name, struct budget *looks)
+{
+	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+	char within[sizeof(name->parts) + 2], *path;
+
+	if (name->cut || name->len > sizeof(name->parts) ||
+	    !budget_has(looks, g->caller.uid, begin_ns))
+		return NULL;
+	path_of_parts(within, name->parts, name->len);
+	path = mount_paths_find_there(&g->mounts, name->h.tgid, name->mounts,
+				      (uint32_t)name->file.device, within);
+	budget_spend(looks, g->caller.uid, begin_ns, clock_ns(CLOCK_MONOTONIC) - begin_ns);
+	return path;
+}
+
+static void tell_path(struct guest *g, const struct wire_stored_name *from, const char *path)
+{
+	struct wire_stored_name name = {.h = from->h, .file = from->file};
+	size_t size;
+
+	name.len = (uint32_t)parts_of_path(name.parts, sizeof(name.parts), path);
+	size = (offsetof(struct wire_stored_name, parts) + name.len + 7) & ~(size_t)7;
+	name.h.size = (uint32_t)(size < sizeof(name) ? size : sizeof(name));
+	if (name.len)
+		backlog_add(&g->backlog, &name.h, g->room);
+}
+
+void guest_tell_file(struct guest *g, const struct wire_header *h, struct budget *looks)
+{
+	char *path;
+
+	if (h->kind == WIRE_STORED_ALL) {
+		g->has_files = true;
+	} else if (h->kind != WIRE_STORED_NAME) {
+		backlog_add(&g->backlog, h, g->room);
+	} else {
+		path = place(g, (const struct wire_stored_name *)h, looks);
+		if (path)
+			tell_path(g, (const struct wire_stored_name *)h, path);
+		free(path);
+	}
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "capture/capture.h"
+#include "kernel/mount_paths.h"
 #include "service/backlog.h"
 #include "service/talk.h"
 
@@ -33,6 +34,10 @@ struct guest {
 	uint64_t started_ns;		/* of that */
 	uint64_t begin_ns;		/* records from before are of another job of that number */
 	bool asked;			/* for WIRE_FINISH */
+	uint32_t files;			/* the number of its records of files; 0: none are told */
+	bool asked_files;		/* for what is told of files at last */
+	bool has_files;			/* that has come */
+	struct mount_paths mounts;	/* of the processes that used files */
 	uint64_t finished_ns;		/* it has come, or the job is over; 0: not yet */
 	bool has_base;			/* the command has begun: */
 	struct wire_usage base;		/* what its process had used by then */
@@ -46,6 +51,8 @@ struct source_account guest_counted(struct capture *c);
 
 /* Takes a record of its job. site: the name of the site of a checkpoint. */
 void guest_tell(struct guest *g, const struct wire_header *h, const char *site);
+/* Takes a record of its files: of the names, those that its processes see. */
+void guest_tell_file(struct guest *g, const struct wire_header *h, struct budget *looks);
 /* Says what was lost while it was served; stopped: the service ends. Nothing is told after it. */
 void guest_tell_account(struct guest *g, struct capture *c, bool stopped);
 /* Refuses it, in a sentence, and is done with it. */

@@ -21,6 +21,8 @@
 #include "service/undertaker.h"
 
 enum {
+	LOOKS_SHARE = 20,
+	MOUNTS_BYTES = 1 << 20, /* that are kept of a guest's mounts */
 	GUESTS = 128,		/* at a time */
 	GUEST_BYTES = 32 << 20, /* that wait for one */
 	ALL_BYTES = 64 << 20,	/* that wait for all */
@@ -29,6 +31,8 @@ enum {
 };
 
 #define SECOND_NS 1000000000ull
+/* Looks at the mounts of users' processes: at most so long at once, and 1/20 of the time later. */
+#define LOOKS_NS (SECOND_NS / 2)
 /* For a command to begin; and when the job is over, for the run to ask for the account, and to take
  * it. */
 #define PATIENCE_NS (60 * SECOND_NS)
@@ -43,6 +47,7 @@ struct service {
 	size_t n, bytes;    /* of all guests */
 	uint64_t newest_ns; /* of a record that was told */
 	struct guest *of_job[WIRE_MAX_JOBS];
+	struct budget looks; /* at mounts */
 };
 
 static struct service *service_of(struct listener *l)
@@ -105,6 +110,9 @@ static void end_serving(struct service *s, struct guest *g)
 	if (g->job && s->capture->engine)
 		engine_stop_serving(s->capture->engine, g->job, g->root, g->started_ns);
 	forget_job(s, g);
+	if (s->capture->engine)
+		engine_drop_files(s->capture->engine, g->files);
+	g->files = 0;
 }
 
 static void set_state(struct guest *g, enum guest_state state)
@@ -125,6 +133,7 @@ static void close_guest(struct service *s, struct guest **at)
 		capture_remove(s->capture, &g->talks);
 	undertaker_take(g->talks.fd);
 	backlog_free(&g->backlog);
+	mount_paths_free(&g->mounts);
 	s->n--;
 	free(g);
 }
@@ -188,6 +197,7 @@ static void welcome(struct service *s, struct guest *g)
 	strncpy(packet->is.release, QPROF_VERSION, sizeof(packet->is.release) - 1);
 	packet->n_notes = (uint32_t)n;
 	packet->waits = s->capture->options->engine.waits;
+	packet->files = s->capture->options->engine.files;
 	for (size_t i = 0; i < n; i++)
 		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
 	strncpy(packet->rss, info->backend_rss, TALK_BACKEND_MAX - 1);
@@ -235,6 +245,12 @@ static int take_job(struct service *s, struct guest *g, int pidfd, struct error 
 	}
 	s->of_job[g->job] = g;
 	s->capture->hurried++;
+	if (s->capture->options->engine.files &&
+	    engine_count_files(s->capture->engine, g->job, uid, &g->files)) {
+		end_serving(s, g);
+		return error_set(err, "the service counts files of too many users: wait for a run "
+				      "to end");
+	}
 	if (!caller_owns(&g->caller, pidfd, &again, err) &&
 	    procfs_is_still((pid_t)g->root, g->started_ns))
 		return 0;
@@ -282,6 +298,7 @@ static void let_in(struct service *s, int fd)
 		g->service = s;
 		g->caller = caller;
 		g->talks = (struct wake){fd, talks, g};
+		g->mounts.most = MOUNTS_BYTES;
 		g->next = s->guests;
 		s->guests = g;
 		if (!s->n++)
@@ -355,22 +372,64 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 	return 0;
 }
 
+/* Returns for which run's files a record is; 0: it is of none. */
+static uint32_t run_of_record(const struct wire_header *h)
+{
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_STORED:
+		return ((const struct wire_stored *)h)->run;
+	case WIRE_STORED_NAME:
+		return ((const struct wire_stored_name *)h)->run;
+	case WIRE_STORED_ALL:
+		return ((const struct wire_stored_all *)h)->run;
+	case WIRE_SPACE:
+		return ((const struct wire_space *)h)->run;
+	case WIRE_DEVICE:
+		return ((const struct wire_device *)h)->run;
+	case WIRE_DEVICE_HOW_LONG:
+		return ((const struct wire_device_times *)h)->run;
+	default:
+		return 0;
+	}
+}
+
+static struct guest *guest_of_record(const struct service *s, const struct wire_header *h)
+{
+	const uint32_t run = run_of_record(h);
+	struct guest *g = run ? s->guests : NULL;
+
+	if (h->job)
+		return s->of_job[h->job % WIRE_MAX_JOBS];
+	while (g && g->files != run)
+		g = g->next;
+	return g;
+}
+
+static void tell(struct service *s, struct guest *g, const struct wire_header *h)
+{
+	const bool named = h->kind == WIRE_CHECKPOINT;
+	size_t before = g->backlog.bytes;
+
+	if (h->job)
+		guest_tell(g, h,
+			   named ? capture_site_name(s->capture,
+						     ((const struct wire_checkpoint *)h)->site)
+				 : NULL);
+	else
+		guest_tell_file(g, h, &s->looks);
+	before = g->backlog.bytes - before;
+	g->room -= before < g->room ? before : g->room;
+}
+
 static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
 {
 	struct service *s = service_of(l);
-	struct guest *g = s->of_job[h->job % WIRE_MAX_JOBS];
-	const bool named = h->kind == WIRE_CHECKPOINT;
-	size_t before;
+	struct guest *g = guest_of_record(s, h);
 
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
-	if (!h->job || !g)
+	if (!g)
 		return;
-	before = g->backlog.bytes;
-	guest_tell(g, h,
-		   named ? capture_site_name(s->capture, ((const struct wire_checkpoint *)h)->site)
-			 : NULL);
-	before = g->backlog.bytes - before;
-	g->room -= before < g->room ? before : g->room;
+	tell(s, g, h);
 	if (g->has_base && g->state == GUEST_SERVED)
 		g->until_ns = 0;
 	if (!news->job_is_over)
@@ -387,13 +446,30 @@ static bool has_all(const struct service *s, const struct guest *g)
 	       (!capture_is_behind(s->capture) || s->newest_ns > g->finished_ns + SECOND_NS);
 }
 
+/* Has all be told of its files, as they are at last. Returns true if it was. */
+static bool has_files(struct service *s, struct guest *g)
+{
+	int more;
+
+	if (!g->files || g->has_files)
+		return true;
+	if (g->asked_files)
+		return false;
+	more = engine_tell_files(s->capture->engine, g->files);
+	if (more < 0)
+		capture_warn(s->capture, "--files", strerror(-more));
+	g->asked_files = !more;
+	g->has_files = more < 0;
+	return g->has_files;
+}
+
 /* It has WIRE_FINISH come, once; and when it has, says the account. */
 static void end(struct service *s, struct guest *g)
 {
 	if (!g->asked && g->job)
 		g->asked =
 			!engine_milestone(s->capture->engine, g->root, WIRE_FINISH, true, g->job);
-	if (has_all(s, g))
+	if (has_all(s, g) && has_files(s, g))
 		guest_tell_account(g, s->capture, false);
 }
 
@@ -467,6 +543,7 @@ struct listener *service_listener_new(const char *path)
 		.close = close_service,
 	};
 	s->path = path;
+	s->looks = (struct budget){.most = LOOKS_NS, .share = LOOKS_SHARE};
 	s->door.fd = -1;
 	s->late.fd = -1;
 	return &s->listener;

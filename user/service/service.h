@@ -8,13 +8,14 @@
 
 #include "capture/listener.h"
 #include "capture/source.h"
+#include "kernel/engine.h"
 
 /* Of an audit with engine_config.serves. path must outlive it. NULL when out of memory. */
 struct listener *service_listener_new(const char *path);
 
-/* path: of the service's socket; must outlive the source. curves, waits: as engine_config has them.
+/* path: of the service's socket; must outlive the source. wanted: curves, waits and files of it.
  * NULL when out of memory. */
-struct source *service_source_new(const char *path, bool curves, bool waits);
+struct source *service_source_new(const char *path, const struct engine_config *wanted);
 
 /* Returns true if there is a socket at the path. */
 bool service_is_at(const char *path);

@@ -27,7 +27,7 @@ enum {
 struct served {
 	struct source source; /* first: see served_of() */
 	const char *path;
-	bool curves, waits;
+	bool curves, waits, files;
 	struct talk_welcome welcome;
 	struct record_queue queue;
 	char **names; /* of sites */
@@ -170,13 +170,23 @@ static bool is_our_version(const struct served *s, ssize_t size)
 	       is->layout == TALK_LAYOUT;
 }
 
-static int lacks_waits(const struct served *s, struct error *err)
+static int lacks(const struct served *s, const char *option, struct error *err)
 {
-	return error_set(
-		err,
-		"the service at '%s' was started without --waits: leave it out, or ask the "
-		"administrator for 'qprof-bpf -a --serve --waits'",
-		s->path);
+	return error_set(err,
+			 "the service at '%s' was started without %s: leave it out, or ask the "
+			 "administrator for 'qprof-bpf -a --serve %s'",
+			 s->path, option, option);
+}
+
+/* Takes what the service says if it has what was asked for. */
+static int take_offer(struct served *s, struct run_info *info, struct error *err)
+{
+	take_welcome(s, info);
+	if (s->waits && !s->welcome.waits)
+		return lacks(s, "--waits", err);
+	if (s->files && !s->welcome.files)
+		return lacks(s, "--files", err);
+	return 0;
 }
 
 static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
@@ -192,8 +202,7 @@ static int open_served(struct source *source, int asked, struct run_info *info, 
 	if (size >= (ssize_t)sizeof(struct talk_version) && kind_of(s, size) == TALK_WELCOME) {
 		if (!is_our_version(s, size))
 			return refuse_version(s, err);
-		take_welcome(s, info);
-		return s->waits && !s->welcome.waits ? lacks_waits(s, err) : 0;
+		return take_offer(s, info, err);
 	}
 	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED) {
 		struct talk_refused *refused = (struct talk_refused *)s->packet;
@@ -313,12 +322,18 @@ static int name_site(struct served *s, const struct talk_site *site)
 	return 0;
 }
 
+static bool is_of_files(const struct wire_header *h)
+{
+	return h->kind == WIRE_STORED || h->kind == WIRE_STORED_NAME || h->kind == WIRE_SPACE ||
+	       h->kind == WIRE_DEVICE || h->kind == WIRE_DEVICE_HOW_LONG;
+}
+
 static int hand_out(struct served *s, const struct wire_header *h,
 		    int (*record)(void *context, const struct wire_header *h), void *context)
 {
 	if (h->kind == TALK_SITE)
 		return name_site(s, (const struct talk_site *)h);
-	if (h->kind == WIRE_USAGE && !s->curves)
+	if ((h->kind == WIRE_USAGE && !s->curves) || (!s->files && is_of_files(h)))
 		return 0;
 	return record(context, h);
 }
@@ -392,7 +407,7 @@ static void close_served(struct source *source)
 	free(s);
 }
 
-struct source *service_source_new(const char *path, bool curves, bool waits)
+struct source *service_source_new(const char *path, const struct engine_config *wanted)
 {
 	struct served *s = calloc(1, sizeof(*s));
 
@@ -400,8 +415,9 @@ struct source *service_source_new(const char *path, bool curves, bool waits)
 		return NULL;
 	record_queue_begin(&s->queue);
 	s->path = path;
-	s->curves = curves;
-	s->waits = waits;
+	s->curves = wanted->curves;
+	s->waits = wanted->waits;
+	s->files = wanted->files;
 	s->source = (struct source){
 		.ask = ask,
 		.open = open_served,

@@ -23,7 +23,7 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 3,
+	TALK_VERSION = 4,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,
@@ -42,7 +42,7 @@ enum talk_kind {
 #define TALK_LAYOUT                                                                                \
 	((uint32_t)(sizeof(struct wire_checkpoint) + 1031 * sizeof(struct wire_process) +          \
 		    2053 * sizeof(struct wire_quality) + 4099 * sizeof(struct wire_ending) +       \
-		    8209 * sizeof(struct wire_gpu)))
+		    8209 * sizeof(struct wire_gpu) + 16411 * sizeof(struct wire_device)))
 
 struct talk_version {
 	uint32_t kind;
@@ -56,6 +56,8 @@ struct talk_welcome {
 	struct talk_version is;
 	uint32_t n_notes;
 	uint32_t waits; /* 1: it tells what threads sleep for */
+	uint32_t files; /* 1: it tells which files storage is used for */
+	uint32_t reserved;
 	char rss[TALK_BACKEND_MAX], io_calls[TALK_BACKEND_MAX], io_storage[TALK_BACKEND_MAX];
 	char checkpoints[TALK_BACKEND_MAX], oom_kills[TALK_BACKEND_MAX];
 	char notes[TALK_NOTES][TALK_NOTE_MAX];

@@ -14,6 +14,9 @@
  *
  * Example: a thread computes for 12 ms, and is sampled then with weight 12 ms. It sleeps for a
  * second, computes for 3 ms, and ends: of 15 ms, 3 are not sampled.
+ *
+ * When samples are taken again after a time without, what a thread has used meanwhile is nobody's:
+ * it is as if it was seen for the first time.
  */
 #include "sched_clock.bpf.h"
 #include "stack_sample.bpf.h"
@@ -43,7 +46,7 @@ struct cpu_sampler {
 	u32 runs;
 	u32 misses; /* in turn */
 	u32 busy;   /* 1: it samples, which a tick may interrupt */
-	u32 begun;  /* 1: it has run */
+	u32 begun;  /* 1: it has run, since samples are taken */
 };
 
 struct {
@@ -61,7 +64,8 @@ static __always_inline void begin_thread(struct sampled *last, struct task_struc
 					 u64 now)
 {
 	const u64 started = BPF_CORE_READ(task, start_time);
-	const bool is_ours = started >= first_tick_ns;
+	const u64 looked_ns = first_tick_ns > growth.from_ns ? first_tick_ns : growth.from_ns;
+	const bool is_ours = started >= looked_ns;
 
 	last->cpu_ns = is_ours ? 0 : cpu;
 	last->at_ns = is_ours ? started : now;
@@ -123,7 +127,7 @@ static __always_inline void sample_thread(u64 least)
 	now = bpf_ktime_get_ns();
 	refresh_sched_clock();
 	cpu = ran(task);
-	if (!last->at_ns)
+	if (!last->at_ns || last->at_ns < growth.from_ns)
 		begin_thread(last, task, cpu, now);
 	if ((s64)(cpu - last->cpu_ns) < (s64)least)
 		return;
@@ -158,6 +162,10 @@ static int sampler_expires(void *map, u32 *cpu, struct cpu_sampler *c)
 {
 	struct cpu_sampler *here = sampler_here();
 
+	if (growth.from_ns == WIRE_NO_SAMPLES) {
+		c->runs = c->begun = 0;
+		return 0;
+	}
 	c->misses = is_run_here() ? 0 : c->misses + 1;
 	if (here && !c->misses) {
 		here->busy = 1;
@@ -192,13 +200,18 @@ static __always_inline void begin_sampler(struct cpu_sampler *c)
 SEC("?tp_btf/hrtimer_expire_entry")
 int sample_cpu(void *ctx)
 {
-	const bool is_ours = is_run_here();
 	struct cpu_sampler *here = sampler_here();
+	bool is_ours;
 
 	if (!first_tick_ns)
 		first_tick_ns = bpf_ktime_get_ns();
 	if (!here || here->busy)
 		return 0;
+	if (growth.from_ns == WIRE_NO_SAMPLES) {
+		here->begun = 0;
+		return 0;
+	}
+	is_ours = is_run_here();
 	if (is_ours || !here->begun)
 		begin_sampler(here);
 	if (is_ours)

@@ -12,6 +12,9 @@
  * two words. Of a sample whose pages came in several epochs, `late` is the part of the last.
  * Example, 16 pages a gap: 10 pages, a checkpoint, and 6 more: weight 16, late 6. A phase that
  * began at that checkpoint has these 6 from the sample, and the 10 are nobody's in the one before.
+ *
+ * While no samples are taken, growth is counted all the same. What a CPU had for its next sample is
+ * dropped: it stays without one, and no sample has what came in between.
  */
 #include "stack_sample.bpf.h"
 
@@ -80,6 +83,10 @@ int BPF_PROG(sample_growth, struct mm_struct *mm, int member)
 	pages = g->change;
 	g->change = 0;
 	epoch = atomic_add(&growth.grown, pages) >> WIRE_GROWTH_BITS;
+	if (growth.from_ns == WIRE_NO_SAMPLES) {
+		g->weight = 0;
+		return 0;
+	}
 	m = find_mm((u64)mm);
 	if (!m || BPF_CORE_READ(task, mm) != mm || BPF_CORE_READ(task, flags) & PF_KTHREAD) {
 		atomic_add(&growth.elsewhere, pages);

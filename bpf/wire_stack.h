@@ -24,6 +24,8 @@ enum {
 	WIRE_GROWTH_BITS = 38,
 };
 
+#define WIRE_NO_SAMPLES (~0ULL) /* as from_ns of struct wire_growth: none are taken now */
+
 enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,
 	WIRE_STACK_FILE = 2,
@@ -127,6 +129,8 @@ struct wire_python_code {
 /* What the BPF side counts. */
 struct wire_growth {
 	__u64 grown __attribute__((aligned(64))); /* word of growth: all so far */
+	/* Samples are taken since then, CLOCK_MONOTONIC; 0: always. The loader sets it. */
+	__u64 from_ns;
 	__u64 samples __attribute__((aligned(64)));
 	__u64 lost;	 /* samples for which the ring had no room */
 	__u64 elsewhere; /* pages that came to a process while another ran */

@@ -53,6 +53,11 @@ void stack_source_detach(struct bpf_link *links[STACK_LINKS])
 		bpf_link__destroy(links[i]);
 }
 
+void stack_source_switch(struct engine *e, uint64_t from_ns)
+{
+	__atomic_store_n(&e->bpf->bss->growth.from_ns, from_ns, __ATOMIC_RELAXED);
+}
+
 static int take(void *context, void *data, size_t size)
 {
 	const struct stack_source *source = context;

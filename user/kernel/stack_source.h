@@ -26,6 +26,9 @@ void stack_source_expect(struct qprof_bpf *engines, unsigned int samples);
 int stack_source_attach(const struct qprof_bpf *engines, struct bpf_link *links[STACK_LINKS]);
 void stack_source_detach(struct bpf_link *links[STACK_LINKS]);
 
+/* Has samples taken from then on, CLOCK_MONOTONIC; WIRE_NO_SAMPLES: none. */
+void stack_source_switch(struct engine *e, uint64_t from_ns);
+
 /* Is told of samples, and of code objects of Python before samples that have them. */
 struct stack_handler {
 	void (*sample)(void *context, const struct wire_stack *sample);

@@ -236,11 +236,107 @@ static void test_gaps(void **state)
 		    2 * (uint64_t)WIRE_STACK_CPU_GAP);
 }
 
+/* A checkpoint that begins an epoch after so many pages and so much CPU time, which windows see. */
+static void windowed(struct run *run, struct windows *w, enum wire_what what, const char *name,
+		     uint64_t epoch, uint64_t pages)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, run->now_ns, MAIN, name);
+	r.cp.grown = epoch << WIRE_GROWTH_BITS | pages;
+	r.cp.tree.usage.cpu_ns = pages * MS;
+	run->now_ns += 10 * MS;
+	feed(run, &r);
+	assert_int_equal(windows_step(w, run->step, profile_grown(run->p)), 0);
+}
+
+static void assert_within(const struct stacks *s, size_t i, uint32_t phase, uint64_t pages)
+{
+	size_t n;
+	const struct stacks_within *list = stacks_within(s, &n);
+
+	assert_in_range(i, 0, n - 1);
+	assert_int_equal(list[i].phase, phase);
+	assert_int_equal(list[i].bytes, pages * RECORDS_PAGE);
+	assert_int_equal(list[i].cpu_ns, pages * MS);
+}
+
+/*
+ * Samples count in windows alone, there for all phases that go on. "Across" begins in one window
+ * and ends after it: the part in it counts.
+ */
+static void test_windows(void **state)
+{
+	const struct window_schedule schedule = {.skip = 1, .active = 1};
+	struct run *run = *state;
+	const uint64_t t = run->now_ns;
+	struct windows *w = windows_new(&schedule, "Layer *");
+	struct stacks *s = stacks_new(RECORDS_PAGE, true);
+	const uint32_t load = stacks_call(s, STACKS_ROOT, "load", "/bin/a", 0);
+	size_t n;
+
+	windowed(run, w, WIRE_START, "", 1, 0);		 /* at 0 ms */
+	windowed(run, w, WIRE_BEGIN, "Model", 2, 2);	 /* phase 0, at 10 ms */
+	windowed(run, w, WIRE_BEGIN, "Layer 0", 3, 4);	 /* phase 1 */
+	windowed(run, w, WIRE_END, "Layer 0", 4, 8);	 /* at 30 ms */
+	windowed(run, w, WIRE_BEGIN, "Layer 1", 5, 10);	 /* phase 2: a window, at 40 ms */
+	windowed(run, w, WIRE_BEGIN, "Across", 6, 15);	 /* phase 3, at 50 ms */
+	windowed(run, w, WIRE_END, "Layer 1", 7, 22);	 /* at 60 ms */
+	windowed(run, w, WIRE_END, "Across", 8, 30);	 /* at 70 ms */
+	windowed(run, w, WIRE_BEGIN, "Layer 2", 9, 31);	 /* phase 4 */
+	windowed(run, w, WIRE_END, "Layer 2", 10, 32);	 /* at 90 ms */
+	windowed(run, w, WIRE_BEGIN, "Layer 3", 11, 33); /* phase 5: a window, at 100 ms */
+	windowed(run, w, WIRE_END, "Layer 3", 12, 40);	 /* at 110 ms */
+	windowed(run, w, WIRE_END, "Model", 13, 41);
+	windowed(run, w, WIRE_FINISH, "", 14, 42);
+	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
+	windows_finish(w, run->now_ns);
+
+	sample(s, load, 3, 3, 4, 4);   /* in Layer 0 */
+	sample(s, load, 4, 5, 6, 5);   /* 1 before Layer 1 */
+	sample(s, load, 6, 6, 6, 6);   /* in Across */
+	sample(s, load, 6, 7, 5, 4);   /* 1 in Layer 1, but its last page is not */
+	sample(s, load, 7, 11, 9, 5);  /* 5 in Layer 3 */
+	sample(s, load, 12, 12, 1, 1); /* after it */
+	cpu_sample(s, load, t + 20 * MS, t + 30 * MS - 1, 4 * MS);
+	cpu_sample(s, load, t + 40 * MS, t + 49 * MS, 5 * MS);
+	cpu_sample(s, load, t + 49 * MS, t + 59 * MS, 6 * MS);
+	cpu_sample(s, load, t + 59 * MS, t + 69 * MS, 7 * MS);
+	cpu_sample(s, load, t + 100 * MS, t + 109 * MS, 7 * MS);
+	stacks_set_windows(s, w);
+	assert_int_equal(stacks_finish(s, run->p), 0);
+
+	profile_phases(run->p, &n);
+	assert_int_equal(n, 6);
+	for (uint32_t phase = 0; phase < 6; phase++) {
+		static const uint64_t pages[] = {5 + 6 + 5, 0, 5 + 6, 6, 0, 5};
+		static const uint64_t cpu[] = {5 + 6 + 7, 0, 5 + 6, 6, 0, 7};
+
+		assert_int_equal(pages_of(s, phase, load), pages[phase]);
+		assert_int_equal(ns_of(s, phase, load), cpu[phase] * MS);
+	}
+	assert_int_equal(pages_of(s, STACKS_WHOLE_RUN, load), 16);
+	assert_int_equal(ns_of(s, STACKS_WHOLE_RUN, load), 18 * MS);
+	stacks_touched(s, &n);
+	assert_int_equal(n, 5); /* one row of Model, whose samples are of two windows */
+	stacks_within(s, &n);
+	assert_int_equal(n, 5);
+	assert_within(s, 0, STACKS_WHOLE_RUN, 12 + 7);
+	assert_within(s, 1, 0, 12 + 7);
+	assert_within(s, 2, 2, 12);
+	assert_within(s, 3, 3, 7);
+	assert_within(s, 4, 5, 7);
+	assert_int_equal(stacks_totals(s).grown, 42 * RECORDS_PAGE);
+	stacks_free(s);
+	windows_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cpu_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 		cmocka_unit_test(test_swapped_words),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_bounds),

@@ -146,6 +146,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_rss = event->now.rss,
 		.start_gpu = event->now.gpu,
 		.start_grown = event->now.grown,
+		.start_cpu_ns = event->now.usage.cpu_ns,
 		.usage = event->now.usage,
 		.charge = event->now.charge,
 		.parent = PROFILE_NO_PARENT,

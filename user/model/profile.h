@@ -293,6 +293,7 @@ struct profile_phase {
 	struct profile_charge_peak charge_peak;
 	uint64_t start_gpu, end_gpu, peak_gpu, peak_pinned; /* of the tree; see profile_memory */
 	uint64_t start_grown, end_grown; /* words of growth; 0 without stacks: see stacks.h */
+	uint64_t start_cpu_ns;		 /* CPU time that the tree had used when it began */
 	struct profile_own own;		 /* of a pair */
 	/*
 	 * Of a pair: index of the pair that it is in. That is the innermost of its thread, or else

@@ -51,6 +51,11 @@ struct stacks {
 	size_t n_functions, functions_room, n_calls, calls_room;
 	struct stacks_end ends[STACKS_MAX_ENDS];
 	size_t n_ends;
+	const struct windows *windows; /* NULL: samples count always */
+	struct window_span *spans;     /* of the windows, in order of time */
+	size_t n_spans;
+	struct stacks_within *within;
+	size_t n_within, within_room;
 	struct stacks_totals totals;
 };
 
@@ -178,6 +183,8 @@ void stacks_free(struct stacks *s)
 	free(s->memory.charged);
 	free(s->cpu.samples);
 	free(s->cpu.charged);
+	free(s->spans);
+	free(s->within);
 	arena_free(s->arena);
 	free(s);
 }
@@ -329,12 +336,6 @@ static int charge(struct stacks *s, struct measured *m, uint32_t phase, uint64_t
 	return 0;
 }
 
-/* A word of growth begins and ends an epoch. */
-static int charge_growth(struct stacks *s, uint32_t phase, uint64_t from, uint64_t to)
-{
-	return charge(s, &s->memory, phase, from >> WIRE_GROWTH_BITS, to >> WIRE_GROWTH_BITS);
-}
-
 /* Returns amount * part / whole, rounded down; part is at most the whole. */
 static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
 {
@@ -372,16 +373,31 @@ static void count_excess(struct stacks *s, uint64_t from, uint64_t to, uint64_t 
 	s->totals.cpu_excess_ns += sum > used ? sum - used : 0;
 }
 
-static int charge_cpu(struct stacks *s, uint32_t phase, uint64_t from, uint64_t to, uint64_t used)
+static uint64_t used_in(const struct window_span *span)
+{
+	return span->to.cpu_ns > span->from.cpu_ns ? told(span->to.cpu_ns - span->from.cpu_ns) : 0;
+}
+
+static int charge_cpu(struct stacks *s, uint32_t phase, const struct window_span *span)
 {
 	const size_t before = s->cpu.n_charged;
-	const int err = charge(s, &s->cpu, phase, from, to);
+	const uint64_t used = used_in(span);
+	const int err = charge(s, &s->cpu, phase, span->from.ns, span->to.ns);
 
 	if (!err) {
-		count_excess(s, from, to, used);
+		count_excess(s, span->from.ns, span->to.ns, used);
 		cut_to(&s->cpu, before, used);
 	}
 	return err;
+}
+
+/* A word of growth begins and ends an epoch. */
+static int charge_span(struct stacks *s, uint32_t phase, const struct window_span *span)
+{
+	const int err = charge(s, &s->memory, phase, span->from.grown >> WIRE_GROWTH_BITS,
+			       span->to.grown >> WIRE_GROWTH_BITS);
+
+	return err ? err : charge_cpu(s, phase, span);
 }
 
 /* What a thread used before the run is nobody's: a command's before its exec, say. Since then it
@@ -406,6 +422,106 @@ uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to)
 	return is_backwards ? 0 : ((to - from) & pages) * s->page_size;
 }
 
+/* ---- In windows -------------------------------------------------------------------------------
+ */
+
+static uint64_t larger_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Returns the part of a phase that is in a window. */
+static struct window_span overlap(const struct window_span *a, const struct window_span *b)
+{
+	return (struct window_span){
+		.from = {larger_of(a->from.ns, b->from.ns), larger_of(a->from.grown, b->from.grown),
+			 larger_of(a->from.cpu_ns, b->from.cpu_ns)},
+		.to = {smaller_of(a->to.ns, b->to.ns), smaller_of(a->to.grown, b->to.grown),
+		       smaller_of(a->to.cpu_ns, b->to.cpu_ns)},
+	};
+}
+
+/* Returns the index of the first window that ends after that time. */
+static size_t first_span(const struct stacks *s, uint64_t ns)
+{
+	size_t low = 0, high = s->n_spans;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (s->spans[middle].to.ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Returns what of the phase the next call adds to, or NULL when out of memory. */
+static struct stacks_within *add_within(struct stacks *s, uint32_t phase)
+{
+	struct stacks_within *list =
+		array_reserve(s->within, s->n_within + 1, &s->within_room, sizeof(*list));
+
+	if (!list)
+		return NULL;
+	s->within = list;
+	list[s->n_within] = (struct stacks_within){.phase = phase};
+	return &list[s->n_within++];
+}
+
+static int charge_windows(struct stacks *s, uint32_t phase, const struct window_span *span)
+{
+	const size_t memory = s->memory.n_charged, cpu = s->cpu.n_charged;
+	struct stacks_within *within = NULL;
+	size_t i = first_span(s, span->from.ns);
+	int err = 0;
+
+	if (phase == STACKS_WHOLE_RUN || (i < s->n_spans && s->spans[i].from.ns < span->to.ns)) {
+		within = add_within(s, phase);
+		if (!within)
+			return -ENOMEM;
+	}
+	for (; within && !err && i < s->n_spans && s->spans[i].from.ns < span->to.ns; i++) {
+		const struct window_span part = overlap(span, &s->spans[i]);
+
+		within->bytes += stacks_growth(s, part.from.grown, part.to.grown);
+		within->cpu_ns += used_in(&part);
+		err = charge_span(s, phase, &part);
+	}
+	if (s->memory.n_charged > memory)
+		merge(&s->memory, memory);
+	if (s->cpu.n_charged > cpu)
+		merge(&s->cpu, cpu);
+	return err;
+}
+
+static int charge_phase(struct stacks *s, uint32_t phase, const struct window_span *span)
+{
+	return s->windows ? charge_windows(s, phase, span) : charge_span(s, phase, span);
+}
+
+static struct window_span span_of(const struct profile_phase *phase)
+{
+	return (struct window_span){
+		.from = {phase->start_ns, phase->start_grown, phase->start_cpu_ns},
+		.to = {phase->end_ns, phase->end_grown, phase->start_cpu_ns + phase->usage.cpu_ns},
+	};
+}
+
+void stacks_set_windows(struct stacks *s, const struct windows *windows)
+{
+	s->windows = windows;
+}
+
+static int find_spans(struct stacks *s)
+{
+	if (!s->windows)
+		return 0;
+	s->spans = windows_merged(s->windows, &s->n_spans);
+	return s->spans ? 0 : -ENOMEM;
+}
+
 static void sort(struct measured *m)
 {
 	if (m->n_samples)
@@ -416,25 +532,24 @@ int stacks_finish(struct stacks *s, const struct profile *p)
 {
 	const uint64_t end = profile_grown(p), began = profile_start_ns(p);
 	const struct profile_totals *totals = profile_totals(p);
+	const struct window_span run = {
+		.from = {.ns = began},
+		.to = {began + totals->duration_ns, end, totals->usage.cpu_ns},
+	};
 	size_t n;
 	const struct profile_phase *phases = profile_phases(p, &n);
-	int err;
+	int err = find_spans(s);
 
 	s->totals.grown = stacks_growth(s, 0, end);
 	sort(&s->memory);
 	sort(&s->cpu);
 	forget_before(&s->cpu, began);
-	err = charge_growth(s, STACKS_WHOLE_RUN, 0, end);
 	if (!err)
-		err = charge_cpu(s, STACKS_WHOLE_RUN, began, began + totals->duration_ns,
-				 told(totals->usage.cpu_ns));
+		err = charge_phase(s, STACKS_WHOLE_RUN, &run);
 	for (size_t i = 0; i < n && !err; i++) {
-		const struct profile_phase *phase = &phases[i];
+		const struct window_span span = span_of(&phases[i]);
 
-		err = charge_growth(s, (uint32_t)i, phase->start_grown, phase->end_grown);
-		if (!err)
-			err = charge_cpu(s, (uint32_t)i, phase->start_ns, phase->end_ns,
-					 told(phase->usage.cpu_ns));
+		err = charge_phase(s, (uint32_t)i, &span);
 	}
 	return err;
 }
@@ -470,6 +585,17 @@ const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n)
 {
 	*n = s->cpu.n_charged;
 	return s->cpu.charged;
+}
+
+const struct stacks_within *stacks_within(const struct stacks *s, size_t *n)
+{
+	*n = s->n_within;
+	return s->within;
+}
+
+const struct windows *stacks_windows(const struct stacks *s)
+{
+	return s->windows;
 }
 
 struct stacks_totals stacks_totals(const struct stacks *s)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "model/profile.h"
+#include "model/windows.h"
 
 enum {
 	STACKS_MAX_FUNCTIONS = 65536,
@@ -51,6 +52,12 @@ struct stacks_charged {
 	uint64_t samples;
 };
 
+/* What of a phase, or of the whole run, was in windows: of that alone samples count. */
+struct stacks_within {
+	uint32_t phase;
+	uint64_t bytes, cpu_ns; /* growth, and CPU time */
+};
+
 struct stacks;
 
 /* page_size: 0 if memory is not sampled. Returns NULL when out of memory. */
@@ -65,6 +72,8 @@ uint32_t stacks_call(struct stacks *s, uint32_t caller, const char *name, const 
 void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end);
 /* What was counted by the kernel side; known at the end. */
 void stacks_count(struct stacks *s, const struct wire_growth *growth);
+/* Samples count in the windows alone, which are finished by then; NULL: always. */
+void stacks_set_windows(struct stacks *s, const struct windows *windows);
 /* Charges the samples to the phases of a finished profile. Of CPU time a phase has what its row
  * says, and no more. Returns 0, or -ENOMEM. */
 int stacks_finish(struct stacks *s, const struct profile *p);
@@ -76,6 +85,12 @@ const struct stacks_end *stacks_ends(const struct stacks *s, size_t *n);
 const struct stacks_charged *stacks_touched(const struct stacks *s, size_t *n);
 /* The same of CPU time. */
 const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n);
+
+/* After stacks_finish(): of the whole run first, then by phase; of phases that were in no window at
+ * any time there is none. None without windows. */
+const struct stacks_within *stacks_within(const struct stacks *s, size_t *n);
+/* Returns NULL without. */
+const struct windows *stacks_windows(const struct stacks *s);
 
 /* What was counted. */
 struct stacks_totals {

@@ -339,6 +339,22 @@ struct recording_touched {
 	uint64_t samples;
 };
 
+/* A repeat of a phase in which samples counted. */
+struct recording_window {
+	uint64_t has;
+	char *phase;
+	uint32_t pid;
+	uint64_t start_ns, end_ns;
+	uint64_t late_ns; /* from its beginning until samples were taken */
+};
+
+/* What of a phase was in windows. */
+struct recording_within {
+	uint64_t has;
+	uint32_t phase; /* as in struct recording_touched */
+	uint64_t grown, used;
+};
+
 struct recording_stacks {
 	uint64_t has; /* 0: the run had no --stacks */
 	uint64_t grown, elsewhere, samples, lost, dropped;
@@ -359,6 +375,16 @@ struct recording_stacks {
 	size_t n_phase_used;
 	struct recording_touched *ran;
 	size_t n_ran;
+	/* With windows, samples count in these alone. Phases that were in none are not in within.
+	 */
+	char *window, *window_of; /* as options have them; NULL: samples count always */
+	uint64_t sampling_ns;	  /* for how long samples were taken */
+	uint64_t dropped_windows;
+	struct recording_window *windows; /* in order of time */
+	size_t n_windows;
+	struct recording_within *within; /* of the whole run first, then by phase */
+	size_t n_within;
+	bool of_cpu; /* these are stacks of CPU time: touched_of() */
 };
 
 /* What phases of one name used of a file. */

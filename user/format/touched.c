@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "base/arena.h"
 #include "base/units.h"
 #include "format/fields.h"
@@ -49,6 +50,23 @@ static const char *check_rows(const struct recording *r, const struct record *re
 		if (t->call >= r->stacks.n_calls)
 			return "name what is not there";
 		if (i && turn_of(t[-1].phase) > turn_of(t->phase))
+			return "are not in order of phases";
+	}
+	return NULL;
+}
+
+static const char *check_within(const struct recording *r)
+{
+	struct recording_within *within = r->stacks.within;
+
+	if (r->stacks.window && !r->stacks.window_of)
+		return "have windows of nothing";
+	for (size_t i = 0; i < r->stacks.n_within; i++) {
+		if (!field_has(&record_within, &within[i], 0))
+			within[i].phase = TOUCHED_WHOLE_RUN;
+		else if (within[i].phase >= r->n_phases)
+			return "name what is not there";
+		if (i && turn_of(within[i - 1].phase) >= turn_of(within[i].phase))
 			return "are not in order of phases";
 	}
 	return NULL;
@@ -102,6 +120,8 @@ const char *touched_check(struct recording *r)
 		wrong = check_rows(r, &record_touched, s->touched, s->n_touched);
 	if (!wrong)
 		wrong = check_rows(r, &record_ran, s->ran, s->n_ran);
+	if (!wrong)
+		wrong = check_within(r);
 	return wrong ? wrong : derive_used(r);
 }
 
@@ -120,6 +140,7 @@ struct recording_stacks touched_of(const struct recording *r, enum touched_what 
 	of.n_growth = of.n_phase_used;
 	of.touched = of.ran;
 	of.n_touched = of.n_ran;
+	of.of_cpu = true;
 	return of;
 }
 
@@ -173,11 +194,43 @@ uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase)
 	return found ? found->amount : 0;
 }
 
+static int by_turn(const void *key, const void *item)
+{
+	const uint64_t turn = *(const uint64_t *)key;
+	const struct recording_within *within = item;
+
+	return turn < turn_of(within->phase) ? -1 : turn > turn_of(within->phase);
+}
+
+static const struct recording_within *within_of(const struct recording_stacks *s, uint32_t phase)
+{
+	const uint64_t turn = turn_of(phase);
+
+	return s->n_within ? bsearch(&turn, s->within, s->n_within, sizeof(*s->within), by_turn)
+			   : NULL;
+}
+
+bool touched_is_sampled(const struct recording_stacks *s, uint32_t phase)
+{
+	return !s->window || within_of(s, phase);
+}
+
+uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase)
+{
+	const uint64_t all = touched_growth(s, phase);
+	const struct recording_within *within = within_of(s, phase);
+	const uint64_t inside = !within ? 0 : s->of_cpu ? within->used : within->grown;
+
+	if (!s->window)
+		return 0;
+	return all - smaller_of(inside, all);
+}
+
 uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase)
 {
 	size_t n;
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
-	uint64_t rest = touched_growth(s, phase);
+	uint64_t rest = touched_growth(s, phase) - touched_outside(s, phase);
 
 	for (size_t i = 0; i < n; i++)
 		rest -= rows[i].amount < rest ? rows[i].amount : rest;
@@ -298,7 +351,8 @@ int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct
 
 	*into = (struct touched){.list = list,
 				 .grown = touched_growth(s, phase),
-				 .unsampled = touched_unsampled(s, phase)};
+				 .unsampled = touched_unsampled(s, phase),
+				 .outside = touched_outside(s, phase)};
 	if (!list)
 		return -1;
 	for (size_t i = 0; i < n; i++)

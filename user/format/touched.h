@@ -22,6 +22,7 @@ struct touched {
 	size_t n;
 	uint64_t grown;	    /* by which RSS of the tree grew, or the CPU time that it used */
 	uint64_t unsampled; /* of these: what no sample has */
+	uint64_t outside;   /* of these: what was in no window */
 };
 
 /* Checks what a file says of stacks: all that is named by an index is there, no stack is deeper
@@ -44,7 +45,11 @@ const struct recording_touched *touched_rows(const struct recording_stacks *s, u
 					     size_t *n);
 /* By how much RSS of the tree grew in a phase; or the CPU time that it used. */
 uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
-/* And what of that no sample has. */
+/* What of that was in no window; 0 without windows. */
+uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase);
+/* Returns false if all of the phase was in no window: it was not sampled. */
+bool touched_is_sampled(const struct recording_stacks *s, uint32_t phase);
+/* And what of the rest no sample has. */
 uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase);
 /* Returns true, and *err, if the profile has no stacks of that; of TOUCHED_WHATS: none at all. */
 bool touched_is_missing(const struct recording *r, enum touched_what what, struct error *err);

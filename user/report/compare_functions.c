@@ -175,6 +175,8 @@ int compared_functions_add(struct compared_functions *functions, enum compare_si
 		err = add_stack(&to, of, s, &rows[i], i + 1);
 	if (!err)
 		err = add_other(&to, "(unsampled)", touched_unsampled(s, TOUCHED_WHOLE_RUN));
+	if (!err)
+		err = add_other(&to, "(outside of windows)", touched_outside(s, TOUCHED_WHOLE_RUN));
 	free(of);
 	return err;
 }

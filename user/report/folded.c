@@ -46,17 +46,23 @@ static void put_stacks(FILE *out, const struct recording_stacks *s, uint32_t pha
 {
 	size_t n;
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
-	const uint64_t rest = touched_unsampled(s, phase);
+	const struct {
+		const char *name;
+		uint64_t amount;
+	} rest[] = {{"(unsampled)", touched_unsampled(s, phase)},
+		    {"(outside of windows)", touched_outside(s, phase)}};
 
 	for (size_t i = 0; i < n; i++) {
 		put_name(out, root);
 		put_stack(out, s, rows[i].call);
 		fprintf(out, " %" PRIu64 "\n", rows[i].amount);
 	}
-	if (!rest)
-		return;
-	put_name(out, root);
-	fprintf(out, ";(unsampled) %" PRIu64 "\n", rest);
+	for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++) {
+		if (!rest[i].amount)
+			continue;
+		put_name(out, root);
+		fprintf(out, ";%s %" PRIu64 "\n", rest[i].name, rest[i].amount);
+	}
 }
 
 static int render_what(const struct recording *r, const struct render_options *options,

@@ -50,6 +50,7 @@ static void put_graph(struct json_writer *j, const struct html_page *page,
 	json_u64(j, what);
 	json_u64(j, touched_growth(s, phase));
 	json_u64(j, touched_unsampled(s, phase));
+	json_u64(j, touched_outside(s, phase));
 	json_array(j);
 	for (size_t i = 0; i < n; i++)
 		json_u64(j, rows[i].call);
@@ -61,13 +62,14 @@ static void put_graph(struct json_writer *j, const struct html_page *page,
 	json_array_end(j);
 }
 
-/* Each phase uses some CPU time: only those with samples have a graph. */
+/* Each phase uses some CPU time: only those with samples have a graph. With windows, so have those
+ * that are in one. */
 static bool has_graph(const struct html_page *page, const struct recording_stacks *s,
 		      enum touched_what what, uint32_t phase)
 {
-	size_t n = 1;
+	size_t n = touched_is_sampled(s, phase);
 
-	if (what == TOUCHED_CPU)
+	if (n && what == TOUCHED_CPU)
 		touched_rows(s, phase, &n);
 	return n && render_wants_phase(page->options, &page->r->phases[phase]);
 }
@@ -84,10 +86,34 @@ static void put_graphs(struct json_writer *j, const struct html_page *page, enum
 			put_graph(j, page, &s, what, s.growth[i].phase);
 }
 
+/* When what was sampled, if not always. */
+static void put_windows(struct json_writer *j, const struct recording_stacks *s)
+{
+	static const char *const keys[] = {"phase", "pid", "start", "end", "late", NULL};
+
+	if (!s->window)
+		return;
+	html_member_shown(j, "window", s->window);
+	html_member_shown(j, "window_of", s->window_of);
+	html_rows(j, "windows", keys);
+	for (size_t i = 0; i < s->n_windows; i++) {
+		const struct recording_window *w = &s->windows[i];
+
+		json_array(j);
+		html_shown(j, w->phase);
+		json_u64(j, w->pid);
+		json_u64(j, w->start_ns);
+		json_u64(j, w->end_ns);
+		json_u64(j, w->late_ns);
+		json_array_end(j);
+	}
+	html_rows_end(j);
+}
+
 void html_stacks(struct html_page *page)
 {
-	static const char *const keys[] = {"number",	"name",	 "cpu",	    "all",
-					   "unsampled", "calls", "amounts", NULL};
+	static const char *const keys[] = {"number",  "name",  "cpu",	  "all", "unsampled",
+					   "outside", "calls", "amounts", NULL};
 	const struct recording_stacks *s = &page->r->stacks;
 	struct json_writer *j = &page->json;
 
@@ -96,6 +122,7 @@ void html_stacks(struct html_page *page)
 	html_member_object(j, "stacks");
 	put_functions(j, s);
 	put_calls(j, s);
+	put_windows(j, s);
 	html_rows(j, "graphs", keys);
 	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
 		put_graphs(j, page, what);

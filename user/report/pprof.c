@@ -30,6 +30,7 @@ enum {
 	TEXT_CPU_SAMPLES,
 	TEXT_CPU,
 	TEXT_NANOSECONDS,
+	TEXT_OUTSIDE,
 	TEXTS,
 };
 
@@ -49,6 +50,7 @@ static const char *const texts[TEXTS] = {
 	[TEXT_CPU_SAMPLES] = "cpu_samples",
 	[TEXT_CPU] = "cpu",
 	[TEXT_NANOSECONDS] = "nanoseconds",
+	[TEXT_OUTSIDE] = "(outside of windows)",
 };
 
 /* What a profile's values are: two of each thing that was sampled. */
@@ -104,6 +106,12 @@ static void put_texts(FILE *out, const struct recording *r, bool phases)
 static uint64_t id_of_line(const struct recording_stacks *s, size_t call)
 {
 	return s->n_functions + 3 + call;
+}
+
+/* And behind lines: what was in no window. */
+static uint64_t id_of_outside(const struct recording_stacks *s)
+{
+	return id_of_line(s, s->n_calls);
 }
 
 static void put_function(FILE *out, uint64_t id, uint64_t mapping, int64_t name, int64_t path)
@@ -170,6 +178,8 @@ static int put_functions(FILE *out, const struct recording_stacks *s, uint64_t *
 	}
 	put_function(out, s->n_functions + 1, 0, TEXT_UNSAMPLED, TEXT_NONE);
 	put_function(out, s->n_functions + 2, 0, TEXT_UNKNOWN, TEXT_NONE);
+	if (s->window)
+		put_function(out, id_of_outside(s), 0, TEXT_OUTSIDE, TEXT_NONE);
 	free(sorted);
 	return 0;
 }
@@ -252,9 +262,10 @@ static void put_row(FILE *out, const struct sampled *of, const struct recording_
 	put_sample(out, of, &sample, row->samples, row->amount);
 }
 
-static void put_unsampled(FILE *out, const struct sampled *of, uint64_t amount, int64_t phase)
+/* Of what no sample has. */
+static void put_other(FILE *out, const struct sampled *of, uint64_t location, uint64_t amount,
+		      int64_t phase)
 {
-	uint64_t location = of->stacks.n_functions + 1;
 	pp_Sample sample = {.location_id_count = 1, .location_id = &location};
 
 	add_label(&sample, TEXT_PHASE, phase);
@@ -273,7 +284,8 @@ static void put_samples(FILE *out, const struct sampled *of, uint32_t phase)
 
 	for (size_t i = 0; i < n; i++)
 		put_row(out, of, &rows[i], text);
-	put_unsampled(out, of, touched_unsampled(s, phase), text);
+	put_other(out, of, s->n_functions + 1, touched_unsampled(s, phase), text);
+	put_other(out, of, id_of_outside(s), touched_outside(s, phase), text);
 }
 
 static void put_all_samples(FILE *out, const struct recording *r,

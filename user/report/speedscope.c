@@ -14,14 +14,17 @@ static void put_frames(struct json_writer *j, const struct recording_stacks *s)
 
 	json_key(j, "frames");
 	json_array(j);
-	for (size_t i = 0; i <= s->n_functions; i++) {
+	for (size_t i = 0; i <= s->n_functions + (s->window ? 1 : 0); i++) {
 		const bool is_function = i < s->n_functions;
 		const struct recording_function *f = is_function ? &s->functions[i] : NULL;
 
 		json_compact(j);
 		json_object(j);
-		/* The last stands for what no sample has. */
-		json_member_text(j, "name", f ? touched_name(name, f) : "(unsampled)");
+		/* Behind functions: what no sample has, and what was in no window. */
+		json_member_text(j, "name",
+				 f		       ? touched_name(name, f)
+				 : i == s->n_functions ? "(unsampled)"
+						       : "(outside of windows)");
 		if (f && *f->path)
 			json_member_text(j, "file", f->path);
 		json_object_end(j);
@@ -44,11 +47,11 @@ static void put_stack(struct json_writer *j, const struct recording_stacks *s, u
 	json_array_end(j);
 }
 
-static void put_unsampled(struct json_writer *j, const struct recording_stacks *s)
+static void put_frame(struct json_writer *j, size_t frame)
 {
 	json_compact(j);
 	json_array(j);
-	json_u64(j, s->n_functions);
+	json_u64(j, frame);
 	json_array_end(j);
 }
 
@@ -58,6 +61,7 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 	size_t n;
 	const struct recording_touched *rows = touched_rows(s, phase, &n);
 	const uint64_t unsampled = touched_unsampled(s, phase);
+	const uint64_t outside = touched_outside(s, phase);
 
 	json_object(j);
 	json_member_text(j, "type", "sampled");
@@ -70,7 +74,9 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 	for (size_t i = 0; i < n; i++)
 		put_stack(j, s, rows[i].call);
 	if (unsampled)
-		put_unsampled(j, s);
+		put_frame(j, s->n_functions);
+	if (outside)
+		put_frame(j, s->n_functions + 1);
 	json_array_end(j);
 	json_key(j, "weights");
 	json_array(j);
@@ -78,6 +84,8 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 		json_u64(j, rows[i].amount);
 	if (unsampled)
 		json_u64(j, unsampled);
+	if (outside)
+		json_u64(j, outside);
 	json_array_end(j);
 	json_object_end(j);
 }
@@ -98,7 +106,8 @@ static void put_profiles(struct json_writer *j, const struct recording *r,
 	for (size_t i = 0; i < s.n_growth; i++) {
 		const struct recording_phase *phase = &r->phases[s.growth[i].phase];
 
-		if (!render_wants_phase(options, phase))
+		if (!render_wants_phase(options, phase) ||
+		    !touched_is_sampled(&s, s.growth[i].phase))
 			continue;
 		snprintf(name, sizeof(name), "%s%s", what == TOUCHED_CPU ? "CPU time in " : "",
 			 phase->shown);

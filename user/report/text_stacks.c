@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amounts.h"
 #include "format/touched.h"
 #include "report/text_report.h"
 
 enum {
 	MAX_FUNCTIONS = 5,
 	EXCESS_TOLD = 100, /* from a hundredth of the CPU time on */
+	LATE_TOLD = 100,   /* the same of the time of a window */
 };
 
 /* A phase, or the whole run, by its growth or its CPU time. */
@@ -60,6 +62,8 @@ static void put_functions(const struct telling *of, const struct touched *touche
 	}
 	if (touched->unsampled)
 		put_line(of, touched->unsampled, touched->grown, "(unsampled)");
+	if (touched->outside)
+		put_line(of, touched->outside, touched->grown, "(outside of windows)");
 }
 
 /* Returns -1 when out of memory. */
@@ -151,11 +155,23 @@ static void put_ends(const struct text_report *t)
 /* A phase of which nothing was sampled says nothing. Each uses some CPU time. */
 static bool is_told(const struct telling *of, const struct recording_phase_growth *growth)
 {
-	size_t n = 1;
+	size_t n = touched_is_sampled(&of->stacks, growth->phase);
 
-	if (of->what == TOUCHED_CPU)
+	if (n && of->what == TOUCHED_CPU)
 		touched_rows(&of->stacks, growth->phase, &n);
 	return n && render_wants_phase(of->t->options, &of->t->r->phases[growth->phase]);
+}
+
+/* Phases that samples say nothing of. */
+static void put_outside(const struct telling *of)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < of->stacks.n_growth; i++)
+		n += !touched_is_sampled(&of->stacks, of->stacks.growth[i].phase);
+	put_count(of->t, n, "phase(s)",
+		  of->what == TOUCHED_CPU ? "outside of windows that ran: not sampled"
+					  : "outside of windows that grew: not sampled");
 }
 
 static int put_what(const struct text_report *t, enum touched_what what)
@@ -181,14 +197,55 @@ static int put_what(const struct text_report *t, enum touched_what what)
 	for (size_t i = 0; i < n && i < t->top && !failed; i++)
 		failed = put_grown(&of, &list[i]);
 	text_more(t, n, what == TOUCHED_CPU ? "more phase(s) that ran" : "more phase(s) that grew");
+	put_outside(&of);
 	free(list);
 	return failed;
 }
 
+/* When samples counted, if not always. */
+static void put_windows(const struct text_report *t)
+{
+	const struct recording_stacks *s = &t->r->stacks;
+	char words[512], lead[UNITS_TEXT_MAX + 16], from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
+	uint64_t late = 0;
+
+	if (!s->window)
+		return;
+	text_title(t, "SAMPLED IN");
+	snprintf(words, sizeof(words), "'%.200s' (%.100s); samples were taken for %s", s->window_of,
+		 s->window, units_time_for_people(to, s->sampling_ns));
+	snprintf(lead, sizeof(lead), "  %s of ",
+		 units_counted(from, sizeof(from), s->n_windows, "phase(s)"));
+	text_wrapped(t, lead, words);
+	for (size_t i = 0; i < s->n_windows; i++) {
+		const struct recording_window *w = &s->windows[i];
+
+		if (w->late_ns > (w->end_ns - smaller_of(w->start_ns, w->end_ns)) / LATE_TOLD)
+			raise_to(&late, w->late_ns);
+		if (i >= t->top)
+			continue;
+		snprintf(words, sizeof(words), "%.300s, %s to %s", w->phase,
+			 units_time_for_people(from, w->start_ns),
+			 units_time_for_people(to, w->end_ns));
+		text_wrapped(t, "    ", words);
+	}
+	text_more(t, s->n_windows, "more phase(s)");
+	if (late) {
+		snprintf(words, sizeof(words),
+			 "sampling began up to %s after the beginning of these phases: that part "
+			 "is (unsampled)",
+			 units_time_for_people(to, late));
+		text_wrapped(t, "  ! ", words);
+	}
+	put_count(t, s->dropped_windows, "phase(s)", "beyond those kept are no windows");
+}
+
 int text_stacks(const struct text_report *t)
 {
-	int failed = put_what(t, TOUCHED_MEMORY);
+	int failed;
 
+	put_windows(t);
+	failed = put_what(t, TOUCHED_MEMORY);
 	if (!failed)
 		failed = put_what(t, TOUCHED_CPU);
 	if (t->r->stacks.has)

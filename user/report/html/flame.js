@@ -6,6 +6,7 @@
 const ROW = 19; // pixels, of a frame
 const NARROWEST = 1; // pixels
 const COLOURS_SHOWN = 5; // files in the legend
+const WINDOWS_SHOWN = 12; // in the sentence about them
 
 const svg = (tag, attributes, ...children) => {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -49,16 +50,25 @@ function flameTree(graph) {
 			n.up.size += n.size;
 		n.up.down.push(n);
 	}
-	root.down.sort((a, b) => b.size - a.size);
-	// Stacks of which nothing is known, and what no sample has.
-	for (const [name, size] of [["[unknown code]", root.self], ["(unsampled)", graph.unsampled]]) {
+	// Stacks of which nothing is known, what no sample has, and what came when none counted.
+	for (const [name, size] of [["[unknown code]", root.self], ["(unsampled)", graph.unsampled], ["(outside of windows)", graph.outside]]) {
 		if (size)
 			root.down.push({name, file: "", self: size, size, up: root, down: []});
 	}
+	root.down.sort((a, b) => b.size - a.size);
 	return root;
 }
 
 const nanoseconds = n => secs(n / 1e9);
+
+// Says when samples counted, if not always.
+function windowsWords({window: schedule, window_of: pattern, windows}) {
+	const shown = windows.slice(0, WINDOWS_SHOWN).flatMap((w, i) =>
+		[i ? ", " : ": ", named(w.phase), ` (${nanoseconds(w.start)} to ${nanoseconds(w.end)}${w.late ? `, begun ${nanoseconds(w.late)} late` : ""})`]);
+
+	return [`Sampled in ${windows.length} of the phases `, named(pattern), ` (${schedule})`, ...shown,
+		...(windows.length > WINDOWS_SHOWN ? [`, and ${windows.length - WINDOWS_SHOWN} more`] : []), ". The rest is (outside of windows)."];
+}
 
 const flame = {
 	figure: byId("flame"),
@@ -248,6 +258,10 @@ const flame = {
 		}
 		if (profile.stacks.graphs.some(graph => graph.cpu))
 			this.part("h2").textContent = profile.stacks.graphs[0].cpu ? "CPU time by" : "First touched, and CPU time, by";
+		if (profile.stacks.windows) {
+			this.part(".windows").hidden = false;
+			this.part(".windows").replaceChildren(...windowsWords(profile.stacks));
+		}
 		this.listen();
 		this.choose(profile.stacks.graphs[0]);
 	},

@@ -22,6 +22,7 @@ profile.files = profile.files ? objects(profile.files) : null;
 if (profile.stacks) {
 	profile.stacks.functions = objects(profile.stacks.functions);
 	profile.stacks.graphs = objects(profile.stacks.graphs);
+	profile.stacks.windows = profile.stacks.windows ? objects(profile.stacks.windows) : null;
 }
 profile.thread_kinds = profile.thread_kinds ? objects(profile.thread_kinds) : [];
 if (profile.peak.shares)

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/use_service.h"
+#include "cli/window_option.h"
 #include "kernel/memory_limit.h"
 #include "recipes/recipe_marker.h"
 #include "run/listeners.h"
@@ -22,6 +23,7 @@ struct run_command {
 	struct recipes_options recipes;
 	struct pids pids;
 	const char *service; /* of --service */
+	struct stack_windows windows;
 };
 
 static const struct choice hooks_choices[] = {
@@ -64,6 +66,15 @@ static const struct command_option options[] = {
 	 "reports",
 	 OPT_CHOICES, INTO(struct run_command, common.capture.engine.stacks),
 	 .choices = stacks_choices, .if_none = "memory"},
+	{0, "window", "SCHEDULE",
+	 "With --stacks: sample in some repeats of a phase only. skip=2,warmup=1,active=3,repeat=2 "
+	 "passes over 2, samples the next for warming up, which does not count, then 3 that do, "
+	 "and all that twice; without repeat, again and again",
+	 OPT_OWN, INTO(struct run_command, windows.schedule), .parse = window_parse,
+	 .wrong = WINDOW_WRONG},
+	{0, "of", "PATTERN",
+	 "The phases that --window counts, in each process: those with such a name, as 'Layer *'",
+	 OPT_PATH, INTO(struct run_command, windows.pattern), .wrong = "not a name of phases"},
 	{0, "files", NULL,
 	 "Tell which files were read from storage, how often, and which were written; this looks "
 	 "at each request for storage of the machine, and at each page that becomes dirty",
@@ -122,7 +133,7 @@ static int make_listeners(struct run_command *command)
 	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
 	struct listener *gpu = headroom ? gpu_listener_new(headroom) : NULL;
 	const unsigned int samples = command->common.capture.engine.stacks;
-	struct listener *stacks = samples ? stack_listener_new(samples) : NULL;
+	struct listener *stacks = samples ? stack_listener_new(samples, &command->windows) : NULL;
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
@@ -171,16 +182,35 @@ static int choose_source(struct run_command *command, struct error *err)
 	return capture->source ? 0 : error_set(err, "out of memory");
 }
 
+/* Returns NULL, or why these options do not go together. */
+static const char *contradiction(const struct run_command *command)
+{
+	const struct stack_windows *windows = &command->windows;
+
+	if (command->run.scope && !command->run.command)
+		return "--scope is for a command that is started: a process that runs is in a "
+		       "cgroup already";
+	if (windows->schedule.active && !windows->pattern)
+		return "--window counts phases: say which, such as --of 'Layer *'";
+	if (windows->pattern && !windows->schedule.active)
+		return "--of is for --window: say which of these phases to sample, such as "
+		       "--window skip=2,active=3";
+	if (windows->pattern && !command->common.capture.engine.stacks)
+		return "--window is for what --stacks samples: say --stacks, --stacks=cpu or "
+		       "--stacks=memory,cpu as well";
+	return NULL;
+}
+
 static int run(struct run_command *command, int *killed_by)
 {
+	const char *wrong = contradiction(command);
 	struct error err = {.status = 125};
 	int status;
 
 	*killed_by = 0;
 	command->common.capture.engine.files |= command->common.capture.engine.copies;
-	if (command->run.scope && !command->run.command) {
-		log_error("--scope is for a command that is started: a process that runs is in a "
-			  "cgroup already");
+	if (wrong) {
+		log_error("%s", wrong);
 		return 125;
 	}
 	if (choose_source(command, &err)) {

@@ -6,6 +6,7 @@
 #include "capture/listener.h"
 #include "model/growth.h"
 #include "model/headroom.h"
+#include "model/windows.h"
 
 /* Warns when the run comes to a limit of memory, and notes how close it came: before the listener
  * that writes the profile. `at` must outlive the listener. is_prompt: points wake the program; else
@@ -36,9 +37,15 @@ void headroom_listener_gpu(struct listener *headroom, const struct headroom_gpu 
  * the listener that writes the profile. */
 struct listener *gpu_listener_new(struct listener *headroom);
 
+/* In which phases samples are taken; pattern: of their names, NULL: always. */
+struct stack_windows {
+	struct window_schedule schedule;
+	const char *pattern;
+};
+
 /* Finds which code makes memory grow or uses CPU time, of an engine with stacks: before the
- * listener that writes the profile. samples: enum stack_samples. */
-struct listener *stack_listener_new(unsigned int samples);
+ * listener that writes the profile. samples: enum stack_samples. The pattern must outlive it. */
+struct listener *stack_listener_new(unsigned int samples, const struct stack_windows *in);
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);

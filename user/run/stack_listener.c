@@ -2,12 +2,14 @@
 /* Which code makes memory grow, or uses CPU time (--stacks): reads the samples, has them unwound by
  * a child, and tells the model. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "capture/run.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
@@ -15,6 +17,7 @@
 #include "kernel/stack_mappings.h"
 #include "kernel/stack_source.h"
 #include "model/stacks.h"
+#include "model/windows.h"
 #include "run/jit_maps.h"
 #include "run/listeners.h"
 #include "run/stack_calls.h"
@@ -35,6 +38,9 @@ struct stack_listener {
 	struct stack_source *source;
 	struct unwinder *unwinder; /* NULL: it is gone */
 	unsigned int samples_of;   /* enum stack_samples */
+	struct stack_windows in;
+	struct windows *windows; /* NULL: samples are taken always */
+	bool is_off;		 /* none are taken now */
 	struct stacks *stacks;
 	struct python_source *pythons;
 	struct python_codes *codes;
@@ -295,6 +301,75 @@ static void batch(struct listener *listener)
 		stack_source_read(l->source);
 }
 
+/* ---- Windows ----------------------------------------------------------------------------------
+ */
+
+/* Has samples taken from now on, or none, as phases want it. */
+static void switch_samples(struct stack_listener *l)
+{
+	const bool on = windows_wanted(l->windows);
+
+	if (on != l->is_off)
+		return;
+	l->is_off = !on;
+	stack_source_switch(run_engine(l->capture),
+			    on ? clock_ns(CLOCK_MONOTONIC) : WIRE_NO_SAMPLES);
+	windows_switched(l->windows, on, clock_ns(CLOCK_MONOTONIC));
+}
+
+static void record(struct listener *listener, const struct wire_header *record,
+		   const struct machine_news *news)
+{
+	struct stack_listener *l = of(listener);
+
+	if (!l->windows)
+		return;
+	if (record->kind == WIRE_EXIT)
+		windows_exit(l->windows, record->tgid, record->started_ns);
+	else if (!news->step)
+		return;
+	else if (windows_step(l->windows, news->step, profile_grown(run_profile(l->capture))))
+		capture_failf(l->capture, "out of memory");
+	switch_samples(l);
+}
+
+static int start_windows(struct stack_listener *l)
+{
+	if (!l->in.pattern)
+		return 0;
+	l->windows = windows_new(&l->in.schedule, l->in.pattern);
+	if (!l->windows)
+		return -1;
+	windows_switched(l->windows, true, clock_ns(CLOCK_MONOTONIC));
+	switch_samples(l);
+	stacks_set_windows(l->stacks, l->windows);
+	return 0;
+}
+
+static void finish_windows(struct stack_listener *l)
+{
+	struct windows_totals totals;
+	char why[512], count[UNITS_TEXT_MAX];
+	size_t n;
+
+	if (!l->windows)
+		return;
+	windows_finish(l->windows, clock_ns(CLOCK_MONOTONIC));
+	totals = windows_totals(l->windows);
+	windows_list(l->windows, &n);
+	if (n)
+		return;
+	if (totals.matched)
+		snprintf(why, sizeof(why),
+			 "%s matched '%.200s', and none of them was active: nothing is sampled",
+			 units_counted(count, sizeof(count), totals.matched, "phase(s)"),
+			 totals.pattern);
+	else
+		snprintf(why, sizeof(why), "no phase matched '%.200s': nothing is sampled",
+			 totals.pattern);
+	capture_warn(l->capture, "window", why);
+}
+
 /* ---- A listener's life ------------------------------------------------------------------------
  */
 
@@ -315,6 +390,8 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 		return error_set(err, "--stacks: cannot begin: %s", strerror(errno));
 	l->samples = (struct wake){stack_source_fd(l->source), samples_came, l};
 	l->answers = (struct wake){unwinder_fd(l->unwinder), answers_came, l};
+	if (start_windows(l))
+		return error_set(err, "out of memory");
 	if (capture_add(c, &l->samples) || capture_add(c, &l->answers))
 		return error_set(err, "--stacks: cannot wait for samples: %s", strerror(errno));
 	run_note_stacks(c, l->stacks);
@@ -344,6 +421,7 @@ static void finish(struct listener *listener)
 
 	stack_source_read(l->source);
 	wait_for_answers(l);
+	finish_windows(l);
 	stacks_count(l->stacks, engine_growth(run_engine(l->capture)));
 	if (stacks_finish(l->stacks, run_profile(l->capture)))
 		capture_failf(l->capture, "out of memory");
@@ -357,6 +435,7 @@ static void close_listener(struct listener *listener)
 	jit_maps_free(l->jits);
 	stack_source_free(l->source);
 	stacks_free(l->stacks);
+	windows_free(l->windows);
 	python_source_free(l->pythons);
 	python_codes_free(l->codes);
 	for (size_t i = l->n_answered; i < l->n_asked; i++)
@@ -366,14 +445,18 @@ static void close_listener(struct listener *listener)
 	free(l);
 }
 
-struct listener *stack_listener_new(unsigned int samples)
+struct listener *stack_listener_new(unsigned int samples, const struct stack_windows *in)
 {
 	struct stack_listener *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
-	l->listener = (struct listener){
-		.start = start, .batch = batch, .finish = finish, .close = close_listener};
+	l->listener = (struct listener){.start = start,
+					.record = record,
+					.batch = batch,
+					.finish = finish,
+					.close = close_listener};
 	l->samples_of = samples;
+	l->in = *in;
 	return &l->listener;
 }

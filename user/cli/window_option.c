@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/window_option.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/parse.h"
+#include "model/windows.h"
+
+enum { PART_MAX = 32 };
+
+struct key {
+	const char *name;
+	unsigned int least;
+	size_t at;
+	bool given;
+};
+
+/* One "key=number". */
+static int parse_part(struct key *keys, size_t n, const char *part, struct window_schedule *into)
+{
+	for (size_t i = 0; i < n; i++) {
+		const size_t len = strlen(keys[i].name);
+
+		if (strncmp(part, keys[i].name, len) != 0 || part[len] != '=')
+			continue;
+		if (keys[i].given)
+			return -EINVAL;
+		keys[i].given = true;
+		return parse_count(part + len + 1, keys[i].least, WINDOWS_MAX_TURNS,
+				   (unsigned int *)((char *)into + keys[i].at));
+	}
+	return -EINVAL;
+}
+
+int window_parse(const struct command_option *option, const char *text, void *member)
+{
+	struct window_schedule schedule = {0};
+	struct key keys[] = {
+		{"skip", 0, offsetof(struct window_schedule, skip), false},
+		{"warmup", 0, offsetof(struct window_schedule, warmup), false},
+		{"active", 1, offsetof(struct window_schedule, active), false},
+		{"repeat", 1, offsetof(struct window_schedule, repeat), false},
+	};
+
+	(void)option;
+	for (;; text++) {
+		const size_t len = strcspn(text, ",");
+		char part[PART_MAX];
+
+		if (len >= sizeof(part))
+			return -EINVAL;
+		memcpy(part, text, len);
+		part[len] = '\0';
+		if (parse_part(keys, sizeof(keys) / sizeof(*keys), part, &schedule))
+			return -EINVAL;
+		text += len;
+		if (!*text)
+			break;
+	}
+	if (!schedule.active)
+		return -EINVAL;
+	*(struct window_schedule *)member = schedule;
+	return 0;
+}

@@ -123,6 +123,7 @@ def test_page(browser, render):
     assert "371 MiB The whole run" in options and not any("Quantization (layer 0)" in option and "CPU" not in option
                                                           for option in options), options
     assert ("(outside of windows)",) in frames(browser)
+    browser.scroll_to("#flame")
     browser.screenshot("flame-windows")
 
 

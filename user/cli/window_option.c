@@ -11,8 +11,8 @@ enum { PART_MAX = 32 };
 
 struct key {
 	const char *name;
-	unsigned int least;
 	size_t at;
+	unsigned int least;
 	bool given;
 };
 
@@ -37,10 +37,10 @@ int window_parse(const struct command_option *option, const char *text, void *me
 {
 	struct window_schedule schedule = {0};
 	struct key keys[] = {
-		{"skip", 0, offsetof(struct window_schedule, skip), false},
-		{"warmup", 0, offsetof(struct window_schedule, warmup), false},
-		{"active", 1, offsetof(struct window_schedule, active), false},
-		{"repeat", 1, offsetof(struct window_schedule, repeat), false},
+		{"skip", offsetof(struct window_schedule, skip), 0, false},
+		{"warmup", offsetof(struct window_schedule, warmup), 0, false},
+		{"active", offsetof(struct window_schedule, active), 1, false},
+		{"repeat", offsetof(struct window_schedule, repeat), 1, false},
 	};
 
 	(void)option;

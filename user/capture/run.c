@@ -15,6 +15,7 @@
 #include "capture/copy_looks.h"
 #include "capture/ledger.h"
 #include "capture/limits.h"
+#include "capture/rank_asked.h"
 #include "capture/served.h"
 #include "kernel/memory_cgroup.h"
 #include "kernel/memory_limit.h"
@@ -23,7 +24,6 @@
 #include "kernel/scope.h"
 
 enum {
-	MAX_ENVIRONMENT = 128 << 10, /* bytes of a process that are looked at */
 	PARTS_MAX_AGE_NS = 20000000, /* older checkpoints would get what is there by now */
 	PARTS_REST = 50,	     /* a look that takes 1 ms has none follow for 50 ms */
 };
@@ -251,23 +251,6 @@ static int follow_targets(struct run *r)
 	return 0;
 }
 
-/* A phase may begin in a process that is gone by now: then nobody knows. */
-static struct rank rank(void *context, uint32_t tgid, uint64_t started_ns)
-{
-	char *environment = malloc(MAX_ENVIRONMENT);
-	struct rank found = {0};
-	ssize_t len;
-
-	(void)context;
-	if (!environment)
-		return found;
-	len = procfs_aside_environ((pid_t)tgid, environment, MAX_ENVIRONMENT);
-	if (len > 0 && procfs_is_still((pid_t)tgid, started_ns))
-		found = rank_of(environment, (size_t)len);
-	free(environment);
-	return found;
-}
-
 static char *place(void *context, const struct wire_stored_name *record, const char *within)
 {
 	return ledger_place(&run_of(context)->ledger, record, within);
@@ -295,7 +278,7 @@ static int open_model(struct capture *c)
 		.site_name = capture_site_name,
 		.disk = limits_disk,
 		.committed = limits_committed,
-		.rank = rank,
+		.rank = rank_asked,
 		.place = c->options->source ? place_as_told : place,
 		.there = there,
 		.files = c->options->engine.files,

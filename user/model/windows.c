@@ -227,6 +227,8 @@ int windows_step(struct windows *w, const struct profile_checkpoint *step, uint6
 	w->totals.dropped += change.dropped;
 	if (change.ended)
 		end(w, change.ended);
+	if (change.begun)
+		change.begun->owner = NULL;
 	/* What is before the first mark has no name of its own. */
 	if (change.begun && step->what != WIRE_START)
 		begin(w, change.begun);

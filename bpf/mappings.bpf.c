@@ -14,6 +14,8 @@
 #include "inode.bpf.h"
 #include "state.bpf.h"
 
+enum { HUGETLBFS_MAGIC = 0x958458f6 /* linux/magic.h */ };
+
 u64 asked_address; /* not 0: only the mapping that begins there, executable or not */
 
 /* Returns true if anything maps the file besides the mapping that is looked at. */
@@ -75,7 +77,9 @@ int tell_private_mappings(struct bpf_iter__task_vma *ctx)
 	if (!file || BPF_CORE_READ(vma, vm_flags) & VM_SHARED || !BPF_CORE_READ(vma, anon_vma))
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	/* Anonymous huge pages (MAP_HUGETLB) are of a file, too, that is nobody's. */
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG ||
+	    BPF_CORE_READ(inode, i_sb, s_magic) == HUGETLBFS_MAGIC)
 		return 0;
 	m.start = BPF_CORE_READ(vma, vm_start);
 	m.end = BPF_CORE_READ(vma, vm_end);

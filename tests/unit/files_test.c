@@ -425,13 +425,34 @@ static void test_copies(void **state)
 	file = file_at(run, 0);
 	assert_string_equal(file->path, "/models/a.bin");
 	assert_int_equal(file->size, 9);
-	assert_int_equal(file->copied, 2 * MANY);
+	assert_int_equal(file->copied, MANY); /* the look after "late" tells of no end */
 	assert_int_equal(file->n_uses, 2);
 	assert_int_equal(use_of(file, "some")->copied, MANY);
 	assert_true(use_of(file, "none")->has_copied);
 	assert_int_equal(use_of(file, "none")->copied, 0);
 	assert_null(use_of(file, "late"));
 	assert_int_equal(profile_losses(run->p)->unread_copies, 1);
+}
+
+/* Of phases of a name that touch or overlap, each end counts. */
+static void test_copies_of_phases_of_one_name(void **state)
+{
+	struct run *run = *state;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	hit(run, MAIN, WIRE_MARK, "step", 10, 10);
+	hit(run, MAIN, WIRE_MARK, "step", 10, 10);
+	seen(run, 2 * MANY, FEW);
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_MARK, "step", 10, 10); /* nobody looks after the second one */
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_MARK, "other", 10, 10);
+	seen(run, MANY, FEW);
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	assert_int_equal(use_of(file_at(run, 0), "step")->copied, 2 * MANY);
+	assert_int_equal(file_at(run, 0)->copied, 2 * MANY);
 }
 
 /* Who has ended before the look was over had copies that nobody knows of. */
@@ -467,6 +488,7 @@ int main(void)
 		FILES(spaces),
 		FILES(gone),
 		FILES(copies),
+		FILES(copies_of_phases_of_one_name),
 		FILES(copies_of_who_is_gone),
 	};
 

@@ -86,6 +86,8 @@ static void begin_due(struct copy_looks *l)
 		return;
 	err = ask(l);
 	warn(l, err);
+	if (copies_fd(&l->helper) < 0) /* the child is gone, and its descriptor with it */
+		l->answer.fd = -1;
 	if (!err)
 		await(l, now);
 }
@@ -140,8 +142,12 @@ static void has_answered(struct wake *wake)
 {
 	struct copy_looks *l = wake->context;
 
-	if (l->is_asked && copies_take(&l->helper))
+	if (!l->is_asked) { /* it was killed between two looks */
+		copies_give_up(&l->helper);
+		l->answer.fd = -1;
+	} else if (copies_take(&l->helper)) {
 		ended(l);
+	}
 }
 
 static void timer_fires(struct wake *wake)

@@ -287,8 +287,8 @@ static int by_use(const void *a, const void *b)
 }
 
 /* What was copied of it when those phases ended. */
-static void add_copied(struct profile_file_use *use, const struct known_file *file,
-		       struct copies *copies, uint64_t end_ns)
+static void add_copied(struct profile_file_use *use, struct known_file *file, struct copies *copies,
+		       uint64_t end_ns)
 {
 	const int look = is_copied(file) ? copies_find(copies, end_ns) : COPIES_NO_LOOK;
 	size_t i = file->n_copied;
@@ -299,25 +299,55 @@ static void add_copied(struct profile_file_use *use, const struct known_file *fi
 		i--;
 	use->has_copied = true;
 	raise_to(&use->copied, i ? file->copied[i - 1].bytes : 0);
+	raise_to(&file->copied_at_ends, use->copied);
 	raise_to(&use->copied_late, copies->looks[look].ended_ns - end_ns);
 }
 
-/* Keeps the PROFILE_MAX_FILE_USES phases that used most of it. */
-static int find_uses(struct known_file *file, struct copies *copies, const struct stretch *list,
-		     size_t n)
+/* All in order of names. */
+struct used_phases {
+	struct stretch *stretches, *each;
+	size_t n_stretches, n;
+};
+
+static void forget_phases(struct used_phases *p)
 {
+	free(p->stretches);
+	free(p->each);
+}
+
+static int order_phases(struct used_phases *p, const struct profile_phase *phases, size_t n)
+{
+	*p = (struct used_phases){.stretches = calloc(n + 1, sizeof(*p->stretches)),
+				  .each = calloc(n + 1, sizeof(*p->each)),
+				  .n = n};
+	if (!p->stretches || !p->each) {
+		forget_phases(p);
+		return -ENOMEM;
+	}
+	p->n_stretches = stretches_find(p->stretches, phases, n);
+	stretches_of_each(p->each, phases, n);
+	return 0;
+}
+
+/* Keeps the PROFILE_MAX_FILE_USES phases that used most of it. */
+static int find_uses(struct known_file *file, const struct used_phases *phases,
+		     struct copies *copies)
+{
+	const struct stretch *list = phases->stretches, *each = phases->each;
 	struct profile_file_use *uses = NULL, *last;
 	size_t n_uses = 0, cap = 0;
 
 	sort_told(file);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < phases->n_stretches; i++) {
 		const struct file_told from = used_by(file, list[i].start_ns);
 		const struct file_told to = used_by(file, list[i].end_ns);
 		const bool again = n_uses && !strcmp(uses[n_uses - 1].name, list[i].name);
 		struct profile_file_use use = {.name = list[i].name};
 		void *grown;
 
-		add_copied(&use, file, copies, list[i].end_ns);
+		/* Copies are those of each end, also within a stretch. */
+		for (; each < phases->each + phases->n && !strcmp(each->name, use.name); each++)
+			add_copied(&use, file, copies, each->end_ns);
 		if (to.read == from.read && to.written == from.written && !use.has_copied)
 			continue;
 		grown = array_reserve(uses, n_uses, &cap, sizeof(*uses));
@@ -471,31 +501,28 @@ int files_finish(struct files *files, const struct profile_config *config,
 		 const struct profile_usage *total, struct profile_losses *losses)
 {
 	const size_t n = HASH_COUNT(files->by_id);
-	struct stretch *stretches;
+	struct used_phases used;
 	struct known_file *file;
 	struct profile_file rest;
-	size_t n_stretches, i = 0;
+	size_t i = 0;
 	int err = ask_for_those_that_left(files, config, losses);
 
 	if (err)
 		return err;
 	files->list = calloc(n + 2, sizeof(*files->list));
-	stretches = calloc(n_phases + 1, sizeof(*stretches));
-	if (!files->list || !stretches) {
-		free(stretches);
+	if (!files->list || order_phases(&used, phases, n_phases))
 		return -ENOMEM;
-	}
-	n_stretches = stretches_find(stretches, phases, n_phases);
 	HASH_SORT(files->by_id, by_amount);
 	for (file = files->by_id; file; file = file->hh.next) {
 		err = err ? err : name_it(file);
 		if (!err && (i++ < PROFILE_MAX_USED_FILES || file->pub.is_rest) &&
 		    !file->steps_lost)
-			err = find_uses(file, &files->copies, stretches, n_stretches);
+			err = find_uses(file, &used, &files->copies);
+		file->pub.copied = file->copied_at_ends;
 	}
 	if (config->copies)
-		losses->unread_copies = count_unread(&files->copies, stretches, n_stretches);
-	free(stretches);
+		losses->unread_copies = count_unread(&files->copies, used.each, used.n);
+	forget_phases(&used);
 	if (err)
 		return err;
 	rest = fold(files);

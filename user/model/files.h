@@ -36,10 +36,11 @@ struct known_file {
 	size_t n_told, cap;
 	struct file_copied *copied;
 	size_t n_copied, copied_cap;
-	uint64_t copied_now; /* at the look that is added */
-	bool is_only_copied; /* storage was not used for it */
-	bool steps_lost;     /* there was no room for a record */
-	bool has_left;	     /* the memory, at the end: it may have no name any more */
+	uint64_t copied_now;	 /* at the look that is added */
+	uint64_t copied_at_ends; /* the most that was told of a phase */
+	bool is_only_copied;	 /* storage was not used for it */
+	bool steps_lost;	 /* there was no room for a record */
+	bool has_left;		 /* the memory, at the end: it may have no name any more */
 };
 
 struct files {

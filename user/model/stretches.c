@@ -12,13 +12,18 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (p->start_ns > q->start_ns) - (p->start_ns < q->start_ns);
 }
 
+void stretches_of_each(struct stretch *list, const struct profile_phase *phases, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct stretch){phases[i].name, phases[i].start_ns, phases[i].end_ns};
+	qsort(list, n, sizeof(*list), by_name);
+}
+
 size_t stretches_find(struct stretch *list, const struct profile_phase *phases, size_t n)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		list[i] = (struct stretch){phases[i].name, phases[i].start_ns, phases[i].end_ns};
-	qsort(list, n, sizeof(*list), by_name);
+	stretches_of_each(list, phases, n);
 	for (size_t i = 0; i < n; i++) {
 		struct stretch *last = kept ? &list[kept - 1] : NULL;
 

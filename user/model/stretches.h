@@ -14,6 +14,8 @@ struct stretch {
 	uint64_t start_ns, end_ns;
 };
 
+/* Sets list[n], in order of names, then of beginning: each phase by itself. */
+void stretches_of_each(struct stretch *list, const struct profile_phase *phases, size_t n);
 /* Sets list[], with room for n, in order of names, then of time. Returns how many there are. */
 size_t stretches_find(struct stretch *list, const struct profile_phase *phases, size_t n);
 

@@ -100,6 +100,12 @@ static long walk_up(u32 i, struct walk *w)
 	return 0;
 }
 
+/* The one that is told is the youngest that anybody looked up, perhaps where the user may not. */
+static __always_inline bool has_other_names(struct inode *inode, struct dentry *name)
+{
+	return BPF_CORE_READ(inode, i_nlink) > 1 || BPF_CORE_READ(name, d_u.d_alias.next);
+}
+
 /*
  * Tells of a path that was not told. It is of its file system: the mount point is user space's to
  * find. At the end nobody may have the file open, and others may have moved it to where the user
@@ -115,6 +121,12 @@ static __noinline int tell_name(const struct stored_key *key, struct stored *s, 
 	record = bpf_map_lookup_elem(&stored_rooms, &room);
 	if (!key || !s || !record || !w.at)
 		return 0;
+	if (key->run && has_other_names(inode, w.at))
+		return 0;
+	if (config.audit && control_is_half_full()) {
+		count(storage.lost);
+		return 0;
+	}
 	w.room = record;
 	bpf_loop(MAX_PARTS, walk_up, &w, 0);
 	if (!w.len || w.path == s->path)
@@ -150,7 +162,9 @@ static __noinline int tell_sums(const struct stored_key *key, const struct store
 
 	if (!key || !s)
 		return 0;
-	record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);
+	record = config.audit && control_is_half_full()
+			 ? NULL
+			 : bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	if (!record) {
 		count(storage.lost);
 		return 0;

@@ -37,6 +37,14 @@ static int add(struct mount_list *mounts, uint32_t device, const char *root, con
 	return mount.root && mount.point ? 0 : -ENOMEM;
 }
 
+static void skip_line(FILE *file)
+{
+	int c;
+
+	while ((c = getc(file)) != EOF && c != '\n')
+		;
+}
+
 int mount_list_read(struct mount_list *mounts, FILE *mountinfo)
 {
 	char line[2 * PATH_MAX + 256], root[PATH_MAX], point[PATH_MAX];
@@ -44,7 +52,12 @@ int mount_list_read(struct mount_list *mounts, FILE *mountinfo)
 	int err = 0;
 
 	while (!err && fgets(line, sizeof(line), mountinfo)) {
-		if (sscanf(line, "%*u %*u %u:%u %4095s %4095s", &major, &minor, root, point) != 4)
+		if (!strchr(line, '\n')) {
+			skip_line(mountinfo); /* of a path that no system call takes */
+			continue;
+		}
+		if (sscanf(line, "%*u %*u %u:%u %4095s %4095s", &major, &minor, root, point) != 4 ||
+		    *root != '/' || *point != '/')
 			continue;
 		file_system_unescape(root);
 		file_system_unescape(point);

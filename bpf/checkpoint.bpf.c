@@ -84,8 +84,10 @@ static __always_inline struct wire_checkpoint *begin_record(const struct hit *hi
 
 static __always_inline struct wire_checkpoint *reserve(u32 size)
 {
-	return config.audit && control_is_half_full() ? NULL
-						      : bpf_ringbuf_reserve(&control, size, 0);
+	if (config.audit && control_is_half_full())
+		return NULL;
+	wake_before_full();
+	return bpf_ringbuf_reserve(&control, size, 0);
 }
 
 static __always_inline void emit_short(const struct hit *hit, const char *text, long len)
@@ -164,6 +166,12 @@ static __always_inline int note_caught(struct pt_regs *ctx)
 	return 0;
 }
 
+/* At the first of these of its process, the loader asks it for its rank, while it lives. */
+static __always_inline bool begins_phase(const struct wire_site *site)
+{
+	return site->what == WIRE_BEGIN || site->what == WIRE_MARK;
+}
+
 /*
  * Sleepable, to read memory that is not resident (not in an audit). So it reads the name before it
  * reserves a record: a fault that its owner does not serve (userfaultfd) would hold up the ring. A
@@ -195,8 +203,7 @@ int site_hit(struct pt_regs *ctx)
 		name = cut_address(name, &hit.site->arg[0]);
 		len = read_name(text, name);
 	}
-	/* The first of its process: the loader asks it for its rank, while it lives. */
-	if (!config.audit && !hit.proc->checkpoints) {
+	if (!config.audit && !hit.proc->checkpoints && begins_phase(hit.site)) {
 		hit.proc->checkpoints = 1;
 		wake_first = true;
 	}

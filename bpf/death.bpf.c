@@ -228,7 +228,8 @@ static __always_inline void emit_death(struct proc *proc, struct task_struct *vi
 	memory_of_tree(proc->job, &d->tree);
 	process_memory(proc, false, &d->own);
 	find_limit(d, victim);
-	bpf_ringbuf_submit(d, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
+	wake_at_once();
 }
 
 /* Returns the task that the kernel has just killed from here, or NULL. */

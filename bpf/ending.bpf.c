@@ -384,8 +384,9 @@ static __always_inline void emit(struct wire_ending *e, struct task_struct *task
 	fill_header(&e->h, WIRE_ENDING, sizeof(*e), proc->job, proc->tgid, tid, proc->started_ns);
 	memory_of_tree(proc->job, &e->tree);
 	process_memory(proc, false, &e->own);
-	if (bpf_ringbuf_output(&control, e, sizeof(*e), BPF_RB_FORCE_WAKEUP))
+	if (bpf_ringbuf_output(&control, e, sizeof(*e), BPF_RB_NO_WAKEUP))
 		count(lost_process_events);
+	wake_at_once(); /* what refused it, such as a full disk, is looked at while it does */
 }
 
 int tell_signal(u64 at, u64 info, u32 signal)

@@ -242,6 +242,7 @@ static __always_inline bool is_known(struct task_struct *task, u64 exec_vm, stru
 	*code = (struct wire_code){}; /* stays so if another thread is changing the mappings */
 	bpf_find_vma(bpf_get_current_task_btf(), BPF_CORE_READ(mm, start_code), read_program_file,
 		     code, 0);
+	bpf_get_current_comm(code->comm, sizeof(code->comm));
 	code->exec_vm = exec_vm;
 	code->all_vm = BPF_CORE_READ(mm, total_vm);
 	searched_ns = code->inode ? bpf_map_lookup_elem(&known_code, code) : NULL;

@@ -46,12 +46,13 @@ struct proc {
 	u32 job;
 	u32 begins_job; /* 1: one of its threads is making it a job, in an audit */
 	u32 slot;
-	u32 mm_slot;	   /* of its mm, in `mms` */
-	u32 flags;	   /* enum wire_process_flag */
-	u32 waiting;	   /* enum proc_waiting: the command before its exec is not counted */
-	u32 ended;	   /* 1: it is being taken out of the tracked set, or put into it */
-	u32 checkpoints;   /* in an audit: since window_ns; else 1 after the first */
-	u32 told;	   /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
+	u32 mm_slot;	 /* of its mm, in `mms` */
+	u32 flags;	 /* enum wire_process_flag */
+	u32 waiting;	 /* enum proc_waiting: the command before its exec is not counted */
+	u32 ended;	 /* 1: it is being taken out of the tracked set, or put into it */
+	u32 checkpoints; /* in an audit: since window_ns; else 1 after the first that begins a phase
+			  */
+	u32 told;	 /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
 	u32 has_joined;	   /* 1: what it had used by then is in `joined` */
 	u32 written_to;	   /* with --files: s_dev of the file that it wrote last; 0: none */
@@ -126,12 +127,20 @@ struct {
 	__uint(max_entries, 64 << 10);
 } urgent __weak SEC(".maps");
 
+static const u64 nothing; /* not on the stack: some who call this have no room there */
+
 /* If there is no room, the loader has not begun to read since it was woken. */
 static __always_inline void wake_at_once(void)
 {
-	u64 nothing = 0;
+	bpf_ringbuf_output(&urgent, (void *)&nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+}
 
-	bpf_ringbuf_output(&urgent, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+/* The loader may sleep for 5 ms, in which as many CPUs as there are fill the ring. */
+static __always_inline void wake_before_full(void)
+{
+	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) > 2 << 20 &&
+	    !bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA))
+		wake_at_once();
 }
 
 /* What a program can send as often as it likes leaves half of `control` to starts and ends. */

@@ -346,6 +346,8 @@ struct wire_file {
 struct wire_code {
 	__u64 device, inode, generation, changed_ns; /* of the program's file */
 	__u64 exec_vm, all_vm;			     /* pages mapped: executable, all */
+	/* What was executed: a script's interpreter runs others, and a file has other names. */
+	char comm[WIRE_COMM_LEN];
 };
 
 /*
@@ -682,7 +684,7 @@ _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 176, "wire_usage_point");
-_Static_assert(sizeof(struct wire_mapped) == 32 + 48 + 8, "wire_mapped");
+_Static_assert(sizeof(struct wire_mapped) == 32 + 64 + 8, "wire_mapped");
 _Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32 + 8, "wire_mapping");
 _Static_assert(sizeof(struct wire_holder) == 8 + 8 * 16 + 48, "wire_holder");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");

@@ -533,6 +533,14 @@ static int attach(struct capture *c)
 /* ---- Run --------------------------------------------------------------------------------------
  */
 
+/* Not by removing it: to add it again takes memory. */
+static void leave_ring(struct capture *c, bool alone)
+{
+	struct epoll_event event = {.events = alone ? 0 : EPOLLIN, .data.ptr = &c->ring};
+
+	epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->ring.fd, &event);
+}
+
 /*
  * Lets records gather for a while if the last were read a moment ago: waking up for each would cost
  * more than the record. The rings' wake-up is left alone meanwhile, for it would come at once. Who
@@ -544,9 +552,9 @@ static void gather(struct capture *c)
 
 	if (next <= now)
 		return;
-	capture_remove(c, &c->ring);
+	leave_ring(c, true);
 	capture_wait(c, (int)((next - now + 999999) / 1000000));
-	capture_add(c, &c->ring);
+	leave_ring(c, false);
 }
 
 static void run(struct capture *c)
@@ -557,7 +565,7 @@ static void run(struct capture *c)
 		/* What else wakes us up has its turn also when records never end. */
 		if (capture_wait(c, more > 0 ? 0 : -1))
 			return;
-		if (more <= 0 && c->rings && c->kind->gather_ns && !c->hurried)
+		if (more <= 0 && c->rings && c->kind->gather_ns && !c->hurried && !c->stop)
 			gather(c);
 		more = capture_read(c);
 		if (more <= 0)

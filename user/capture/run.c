@@ -54,10 +54,11 @@ struct run {
 	struct copy_looks copies;    /* with --file-copies */
 	struct limits_of_cpus cpus;  /* of the first target */
 
-	bool started;	      /* WIRE_START came through */
-	bool finished;	      /* WIRE_FINISH came through: what follows is not of this run */
-	unsigned int signals; /* that asked us to stop, and not the command as well */
-	unsigned int ignored; /* by the command: signals of keys */
+	uint64_t found_at_exec; /* start of the process in which the last search at an exec did */
+	bool started;		/* WIRE_START came through */
+	bool finished;		/* WIRE_FINISH came through: what follows is not of this run */
+	unsigned int signals;	/* that asked us to stop, and not the command as well */
+	unsigned int ignored;	/* by the command: signals of keys */
 };
 
 static struct run *run_of(const struct capture *c)
@@ -301,14 +302,37 @@ static int open_model(struct capture *c)
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-/* A process has new code. The code may have probes, and the process may wait for our search. */
+/*
+ * Searches what a process has mapped, and lets it go on if it waits. What was known holds for two
+ * seconds since somebody waited for its search; and where it had probes that were not known, the
+ * process may have missed some.
+ */
+static void search(struct run *r, const struct wire_header *h)
+{
+	const struct wire_mapped *m = h->kind == WIRE_MAPPED ? (const struct wire_mapped *)h : NULL;
+	struct capture *c = &r->capture;
+	struct marker *marker = c->options->marker;
+	const size_t sites = discovery_sites(c->discovery);
+	uint64_t change;
+	bool complete, found;
+
+	if (engine_begin_search(c->engine, h->tgid, h->started_ns, false, &change))
+		return;
+	complete = discovery_search_process(c->discovery, h->tgid, !m);
+	found = discovery_sites(c->discovery) > sites;
+	if (!m) {
+		r->found_at_exec = found ? h->started_ns : 0;
+		return;
+	}
+	if (m->known && (found || r->found_at_exec == h->started_ns))
+		engine_count_hasty(c->engine);
+	if (complete && !m->known && !(marker && marker->holds(marker, h->tgid)))
+		engine_know_code(c->engine, &m->code);
+	engine_searched(c->engine, m->slot, change);
+}
+
 static void arrived(struct capture *c, const struct wire_header *h)
 {
-	struct marker *marker = c->options->marker;
-	size_t sites;
-	uint64_t change;
-	bool complete;
-
 	if (h->kind == WIRE_GPU_CODE) {
 		const struct wire_gpu_code *code = (const struct wire_gpu_code *)h;
 
@@ -319,21 +343,8 @@ static void arrived(struct capture *c, const struct wire_header *h)
 		discovery_forget_gpu(c->discovery, h);
 	if (h->kind == WIRE_SPACE)
 		ledger_written(&run_of(c)->ledger, (const struct wire_space *)h);
-	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
-		return;
-	if (engine_begin_search(c->engine, h->tgid, h->started_ns, false, &change))
-		return;
-	sites = discovery_sites(c->discovery);
-	complete = discovery_search_process(c->discovery, h->tgid, h->kind == WIRE_EXEC);
-	if (h->kind == WIRE_MAPPED) {
-		const struct wire_mapped *m = (const struct wire_mapped *)h;
-
-		if (m->known && discovery_sites(c->discovery) > sites)
-			engine_count_hasty(c->engine);
-		if (complete && !(marker && marker->holds(marker, h->tgid)))
-			engine_know_code(c->engine, &m->code);
-		engine_searched(c->engine, m->slot, change);
-	}
+	if (h->kind == WIRE_MAPPED || h->kind == WIRE_EXEC)
+		search(run_of(c), h);
 }
 
 /* What the charge is made of, as a phase ends. In a cgroup of others it would be theirs, too. */
@@ -515,8 +526,11 @@ static int attach(struct capture *c)
 	const struct engine_config *engine = &c->options->engine;
 	struct run *r = run_of(c);
 
-	/* What files and code are is looked up while their process lives. */
-	c->hurried += engine->files || engine->stacks;
+	/* What files and code are is looked up while their process lives, and what is charged right
+	 * after a row. Where nothing holds a start without a dynamic linker that is known, to be
+	 * early is all that helps. */
+	c->hurried += engine->files || engine->stacks || r->options->scope || !c->engine ||
+		      !engine_features(c->engine)->holds_starts;
 	if (!c->options->source && track_targets(r))
 		return -1;
 	return r->options->command ? start_command(r) : attach_running(r);

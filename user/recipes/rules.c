@@ -159,7 +159,8 @@ static bool is_by_ends(const struct rule_case *c)
 	if (c->n != 1 || condition->kind != RULE_ARGUMENT)
 		return false;
 	for (size_t i = 0; i < condition->n; i++)
-		if (!condition->patterns[i].ends_decide || condition->patterns[i].prefix)
+		if (!condition->patterns[i].ends_decide || condition->patterns[i].prefix ||
+		    strchr(condition->patterns[i].text, ' ')) /* "-m NAME" are two arguments */
 			return false;
 	return true;
 }

@@ -119,9 +119,7 @@ static __noinline int tell_name(const struct stored_key *key, struct stored *s, 
 	u32 size;
 
 	record = bpf_map_lookup_elem(&stored_rooms, &room);
-	if (!key || !s || !record || !w.at)
-		return 0;
-	if (key->run && has_other_names(inode, w.at))
+	if (!key || !s || !record || !w.at || (key->run && has_other_names(inode, w.at)))
 		return 0;
 	if (config.audit && control_is_half_full()) {
 		count(storage.lost);

@@ -541,11 +541,8 @@ static void leave_ring(struct capture *c, bool alone)
 	epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->ring.fd, &event);
 }
 
-/*
- * Lets records gather for a while if the last were read a moment ago: waking up for each would cost
- * more than the record. The rings' wake-up is left alone meanwhile, for it would come at once. Who
- * waits for us wakes us all the same: see rings_urgent_fd().
- */
+/* Lets records gather for a while if the last were read a moment ago: waking up for each would cost
+ * more than the record. Who waits for us wakes us all the same: see rings_urgent_fd(). */
 static void gather(struct capture *c)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + c->kind->gather_ns;

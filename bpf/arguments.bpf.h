@@ -12,7 +12,8 @@ enum {
 	MAX_PIECES = 1024,
 };
 
-struct wire_end argument_ends[WIRE_ENDS]; /* the loader adds to them */
+/* The loader fills them in. What is not filled in is no end: of a mask of 0 bits nothing is 1. */
+struct wire_end argument_ends[WIRE_ENDS] = {[0 ... WIRE_ENDS - 1] = {.text = {1}}};
 u32 n_argument_ends;
 
 struct arguments {
@@ -20,22 +21,25 @@ struct arguments {
 	u32 found, read;
 };
 
-/* last: the address behind the argument. What is before it may belong to the argument before: there
- * is a 0 between them, which no end has. */
-static __always_inline bool ends_so(u64 last)
+/*
+ * last: the address behind the argument. What is before it may belong to the argument before: there
+ * is a 0 between them, which no end has. Global, so that the verifier checks it once; and without
+ * branches, which it would all go.
+ */
+__noinline int ends_so(u64 last)
 {
-	u64 tail[WIRE_END_MAX / 8];
+	u64 tail[WIRE_END_MAX / 8], none = 1, differs;
 
 	if (bpf_probe_read_user(tail, sizeof(tail), (void *)(last - sizeof(tail))))
-		return true;
-	for (u32 i = 0; i < WIRE_ENDS && i < n_argument_ends; i++) {
+		return 1;
+	for (u32 i = 0; i < WIRE_ENDS; i++) {
 		const struct wire_end *end = &argument_ends[i];
 
-		if ((tail[0] & end->mask[0]) == end->text[0] &&
-		    (tail[1] & end->mask[1]) == end->text[1])
-			return true;
+		differs = ((tail[0] & end->mask[0]) ^ end->text[0]) |
+			  ((tail[1] & end->mask[1]) ^ end->text[1]);
+		none &= (differs | -differs) >> 63;
 	}
-	return false;
+	return !none;
 }
 
 /* A piece that fills the buffer may be all of an argument, but for the 0: that comes next then. */

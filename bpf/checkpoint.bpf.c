@@ -84,10 +84,8 @@ static __always_inline struct wire_checkpoint *begin_record(const struct hit *hi
 
 static __always_inline struct wire_checkpoint *reserve(u32 size)
 {
-	if (config.audit && control_is_half_full())
-		return NULL;
-	wake_before_full();
-	return bpf_ringbuf_reserve(&control, size, 0);
+	return config.audit && control_is_half_full() ? NULL
+						      : bpf_ringbuf_reserve(&control, size, 0);
 }
 
 static __always_inline void emit_short(const struct hit *hit, const char *text, long len)
@@ -214,7 +212,7 @@ int site_hit(struct pt_regs *ctx)
 		emit_long(&hit, name);
 	else
 		emit_short(&hit, text, len);
-	if (wake_first)
+	if (wake_first || is_filling_up())
 		wake_at_once();
 	return 0;
 }

@@ -136,11 +136,10 @@ static __always_inline void wake_at_once(void)
 }
 
 /* The loader may sleep for 5 ms, in which as many CPUs as there are fill the ring. */
-static __always_inline void wake_before_full(void)
+static __always_inline bool is_filling_up(void)
 {
-	if (bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) > 2 << 20 &&
-	    !bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA))
-		wake_at_once();
+	return bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) > 2 << 20 &&
+	       !bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
 }
 
 /* What a program can send as often as it likes leaves half of `control` to starts and ends. */

@@ -549,10 +549,11 @@ bool engine_hold_by_end(struct engine *e, const char *end)
 {
 	const size_t len = strlen(end);
 	const uint32_t n = e->bpf->bss->n_argument_ends;
-	struct wire_end *into = &e->bpf->bss->argument_ends[n];
+	struct wire_end *into = &e->bpf->data->argument_ends[n];
 
 	if (n == WIRE_ENDS || !len || len > WIRE_END_MAX)
 		return false;
+	memset(into->text, 0, sizeof(into->text));
 	memcpy((char *)into->text + WIRE_END_MAX - len, end, len);
 	memset((char *)into->mask + WIRE_END_MAX - len, 0xff, len);
 	__atomic_store_n(&e->bpf->bss->n_argument_ends, n + 1, __ATOMIC_RELEASE);

@@ -12,7 +12,7 @@ enum {
 	MAX_PIECES = 1024,
 };
 
-/* The loader fills them in. What is not filled in is no end: of a mask of 0 bits nothing is 1. */
+/* The loader fills them in. The others match nothing: their mask is 0, and their text is not. */
 struct wire_end argument_ends[WIRE_ENDS] = {[0 ... WIRE_ENDS - 1] = {.text = {1}}};
 u32 n_argument_ends;
 
@@ -23,8 +23,8 @@ struct arguments {
 
 /*
  * last: the address behind the argument. What is before it may belong to the argument before: there
- * is a 0 between them, which no end has. Global, so that the verifier checks it once; and without
- * branches, which it would all go.
+ * is a 0 between them, which no end has. Global, so that the verifier checks it once. The loop has
+ * no branches: the verifier would follow each of them.
  */
 __noinline int ends_so(u64 last)
 {

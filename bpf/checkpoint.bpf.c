@@ -82,16 +82,10 @@ static __always_inline struct wire_checkpoint *begin_record(const struct hit *hi
 	return c;
 }
 
-static __always_inline struct wire_checkpoint *reserve(u32 size)
-{
-	return config.audit && control_is_half_full() ? NULL
-						      : bpf_ringbuf_reserve(&control, size, 0);
-}
-
 static __always_inline void emit_short(const struct hit *hit, const char *text, long len)
 {
 	const u32 size = sizeof(struct wire_checkpoint) + SHORT_NAME;
-	struct wire_checkpoint *c = reserve(size);
+	struct wire_checkpoint *c = reserve_in_half(size);
 
 	if (!begin_record(hit, size, c))
 		return;
@@ -104,7 +98,7 @@ static __always_inline void emit_short(const struct hit *hit, const char *text, 
 static __always_inline void emit_long(const struct hit *hit, u64 name)
 {
 	const u32 size = sizeof(struct wire_checkpoint) + WIRE_NAME_MAX;
-	struct wire_checkpoint *c = reserve(size);
+	struct wire_checkpoint *c = reserve_in_half(size);
 	long len;
 
 	if (!begin_record(hit, size, c))

@@ -77,9 +77,7 @@ static __noinline int tell_device(const struct device_key *of, const struct devi
 
 	if (!of || !d || !sums)
 		return 0;
-	record = config.audit && control_is_half_full()
-			 ? NULL
-			 : bpf_ringbuf_reserve(&control, sizeof(*record), 0);
+	record = reserve_in_half(sizeof(*record));
 	if (!record) {
 		count(storage.lost);
 		return 0;

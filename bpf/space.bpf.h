@@ -14,9 +14,7 @@ static const struct space unwritten;
 
 static __always_inline void tell_space(const struct device_key *of, u64 written, u32 flags)
 {
-	struct wire_space *record = config.audit && control_is_half_full()
-					    ? NULL
-					    : bpf_ringbuf_reserve(&control, sizeof(*record), 0);
+	struct wire_space *record = reserve_in_half(sizeof(*record));
 	const u64 id = current_id();
 
 	if (!record) {

@@ -121,7 +121,8 @@ struct {
 	__uint(max_entries, 512 << 10);
 } timeline __weak SEC(".maps");
 
-/* What is in it is nothing; that something is wakes the loader, who lets other records gather. */
+/* Its records say nothing. That there is one wakes the loader, who lets records of others gather.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 << 10);
@@ -147,6 +148,13 @@ static __always_inline bool control_is_half_full(void)
 {
 	return bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) >=
 	       bpf_ringbuf_query(&control, BPF_RB_RING_SIZE) / 2;
+}
+
+/* Returns room in `control` for a record of that kind, or NULL. A run has the ring by itself. */
+static __always_inline void *reserve_in_half(u32 size)
+{
+	return config.audit && control_is_half_full() ? NULL
+						      : bpf_ringbuf_reserve(&control, size, 0);
 }
 
 /* Returns what a per-CPU map of one value has on this CPU. */

@@ -160,9 +160,7 @@ static __noinline int tell_sums(const struct stored_key *key, const struct store
 
 	if (!key || !s)
 		return 0;
-	record = config.audit && control_is_half_full()
-			 ? NULL
-			 : bpf_ringbuf_reserve(&control, sizeof(*record), 0);
+	record = reserve_in_half(sizeof(*record));
 	if (!record) {
 		count(storage.lost);
 		return 0;

@@ -108,7 +108,8 @@ def test_a_shell_enters_the_cgroup(out, limited, then):
     assert run.returncode == 0, run
     assert any(f"MiB left of 300 MiB (cgroup {path})" in line for line in warnings_of(run.stderr)), run.stderr
     closest = parse(out)["closest_to_limit"]
-    assert closest["of"] == f"cgroup {path}" and closest["left_mb"] <= 20, closest
+    # The last point of the curve is at most a 256th below what dd holds: see closest_to_limit in the documents.
+    assert closest["of"] == f"cgroup {path}" and closest["left_mb"] <= 20 + 300 / 256, closest
 
 
 def test_a_shell_lowers_the_limit(out):

@@ -2,7 +2,6 @@
 #include "kernel/ring.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -87,6 +86,12 @@ int ring_consume(struct ring *r)
 		if (!hand_out(r, &position, &err))
 			return err < 0 ? err : 0;
 	return 0;
+}
+
+bool ring_has_more(const struct ring *r)
+{
+	return __atomic_load_n(r->read, __ATOMIC_ACQUIRE) <
+	       __atomic_load_n(r->written, __ATOMIC_ACQUIRE);
 }
 
 struct ring *ring_new(int map, ring_record_fn record, void *context)

@@ -9,6 +9,7 @@
 #ifndef QPROF_RING_H
 #define QPROF_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ring;
@@ -25,5 +26,9 @@ void ring_free(struct ring *ring);
  * returned below 0, after that record; or -errno, if the next piece cannot be mapped.
  */
 int ring_consume(struct ring *ring);
+
+/* Returns true if there is a record that was not handed out: it came meanwhile, or has its place and
+ * is still being written. What came after such a one waits behind it. */
+bool ring_has_more(const struct ring *ring);
 
 #endif

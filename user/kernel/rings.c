@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,9 @@ enum {
 	RECORDS_A_SLICE = 128, /* handed out by one call */
 	TURN_NS = 100000000,   /* what arrives is handled for so long before others have a turn */
 	ENOUGH = -4095,	       /* no errno */
+	READS_AT_ONCE = 16,    /* that find a record still being written */
+	NAP_NS = 100000,       /* before each of those that follow */
+	READS_IN_VAIN = 10000, /* more than a second */
 };
 
 struct rings {
@@ -25,6 +29,7 @@ struct rings {
 	struct record_queue queue;
 	uint64_t bad;
 	uint64_t turn_ns; /* when this turn is over */
+	unsigned int in_vain; /* reads that have found a record still being written, in a row */
 };
 
 /* Only a search of new code takes long: a program that asks for one over and over would keep us. */
@@ -110,6 +115,31 @@ int rings_urgent_fd(const struct rings *r)
 	return r->urgent_fd;
 }
 
+/*
+ * A CPU may be taken from a program (by the host of a virtual machine, for some milliseconds) between
+ * its reservation of a record and its submission. Until then nothing behind it can be read, though it
+ * may be there since long: to take that for the end of all records loses them.
+ */
+static bool expects_more(struct rings *r)
+{
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+
+	if (!ring_has_more(r->control) && !ring_has_more(r->timeline)) {
+		r->in_vain = 0;
+		return false;
+	}
+	if (rings_are_stuck(r))
+		return false;
+	if (r->in_vain++ >= READS_AT_ONCE)
+		nanosleep(&nap, NULL);
+	return true;
+}
+
+bool rings_are_stuck(const struct rings *r)
+{
+	return r->in_vain >= READS_IN_VAIN;
+}
+
 int rings_read(struct rings *r)
 {
 	const struct wire_header *record;
@@ -127,7 +157,8 @@ int rings_read(struct rings *r)
 	for (int i = 0; i < RECORDS_A_SLICE; i++) {
 		record = record_queue_next(&r->queue);
 		if (!record)
-			return taken == ENOUGH;
+			return taken == ENOUGH || expects_more(r);
+		r->in_vain = 0;
 		err = r->handler.record(r->handler.context, record);
 		if (err)
 			return err;

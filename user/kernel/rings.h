@@ -9,6 +9,7 @@
 #ifndef QPROF_RINGS_H
 #define QPROF_RINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernel/engine.h"
@@ -36,9 +37,14 @@ int rings_urgent_fd(const struct rings *r);
 /*
  * Empties the rings into the queue, unless that takes more than 100 ms, and hands out at most 128
  * records of the queue, so that the caller can do its other work in between. Returns 1 if there are
- * more; 0 if not; what `record` returned if that is not 0; or -ENOMEM.
+ * more, such as one that is still being written; 0 if not; what `record` returned if that is not 0;
+ * or -ENOMEM.
  */
 int rings_read(struct rings *r);
+
+/* Returns true if a record was begun and not written for so long that rings_read() does not expect
+ * it any more. Nothing that came after it was handed out. */
+bool rings_are_stuck(const struct rings *r);
 
 /* Returns how many records were skipped, since they were none of ours. */
 uint64_t rings_bad_records(const struct rings *r);

@@ -109,6 +109,24 @@ def test_job_has_rows_and_phases_and_its_children(audit, target):
     assert losses(report) == {}
 
 
+def test_jobs_that_end_as_it_does(audit, target):
+    """Each has its last row, also where the root is in the middle of its exit, on another CPU."""
+    for _ in range(4):
+        with audit() as running:
+            all_of_them = [target("mark:A", "mark:B") for _ in range(16)]
+            for one in all_of_them:
+                searched(one)
+                one.go()
+            for one in all_of_them:
+                one.tell()
+            report = running.stop()
+        for one in all_of_them:
+            names = step_names(job_of(report, one.pid), ends=True)
+            assert (names[:2], names[-1]) == (["Start", "A"], "End"), names
+        # A mark B whose place in the ring is behind that of the end is missing, and counted.
+        assert losses(report).keys() <= {"missing_checkpoints"}, report["quality"]
+
+
 def test_two_jobs_at_once_are_apart(audit, target):
     with audit() as running:
         one, two = target("mark:A", "touch:32", "mark:B"), target("mark:C", "touch:4", "mark:D")

@@ -351,17 +351,22 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
 	return c->stop ? CAPTURE_STOPS_AT_ONCE : CAPTURE_FINISHES;
 }
 
-/* Has each job that still runs say what it has used; after that the job takes no checkpoint. A job
- * whose root has just exited has said it, or will in a moment. */
-static void finish_jobs(struct audit *a)
+/* Has each job say what it has used; after that the job takes no checkpoint. Returns true if all
+ * have. A job whose root has just exited has said it. */
+static bool jobs_have_ended(struct capture *c)
 {
+	const struct audit *a = audit_of(c);
+	bool all = true;
 	size_t n;
 	struct machine_job *const *jobs = machine_jobs(a->machine, &n);
 
 	for (size_t i = 0; i < n; i++)
-		if (!jobs[i]->end_ns && jobs[i]->root && !jobs[i]->root->end_ns)
-			engine_milestone(a->capture.engine, jobs[i]->root->tgid, WIRE_FINISH, false,
-					 jobs[i]->index);
+		if (!jobs[i]->end_ns && jobs[i]->begin_ns <= a->end_ns && jobs[i]->root &&
+		    !jobs[i]->root->end_ns &&
+		    engine_milestone(c->engine, jobs[i]->root->tgid, WIRE_FINISH, false,
+				     jobs[i]->index) != -ESRCH)
+			all = false;
+	return all;
 }
 
 static void drain(struct capture *c)
@@ -370,7 +375,7 @@ static void drain(struct capture *c)
 
 	capture_read_all(c);
 	a->end_ns = clock_ns(CLOCK_MONOTONIC);
-	finish_jobs(a);
+	capture_read_answers(c, jobs_have_ended);
 	capture_read_all(c);
 }
 

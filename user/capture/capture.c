@@ -317,12 +317,6 @@ bool capture_is_behind(const struct capture *c)
 	return c->behind;
 }
 
-void capture_read_all(struct capture *c)
-{
-	for (unsigned int i = 0; i < c->kind->reads_at_end && capture_read(c) > 0; i++)
-		capture_handle_signals(c);
-}
-
 /* ---- Prepare ----------------------------------------------------------------------------------
  */
 
@@ -570,20 +564,8 @@ static void run(struct capture *c)
 	}
 }
 
-/* ---- Drain and finish -------------------------------------------------------------------------
+/* ---- Finish ----------------------------------------------------------------------------------
  */
-
-static void drain(struct capture *c)
-{
-	c->stop = true;
-	c->kind->drain(c);
-	if (c->failed || !capture_quality(c)->kernel.lost_process_events)
-		return;
-	/* Records of processes were lost, perhaps exits. A process that is gone and whose exit is
-	 * not in the rings has lost its own. */
-	c->kind->mark_gone(c);
-	capture_read_all(c);
-}
 
 /* Frees the kernel side. Signals are still handled, and warnings and names of probes stay. */
 static void detach(struct capture *c)
@@ -691,7 +673,7 @@ int capture_live(struct capture *c)
 	c->disks = (struct patience)PATIENCE(FILE_SYSTEM_MOST_MS);
 	if (!prepare(c) && !attach(c)) {
 		run(c);
-		drain(c);
+		capture_drain(c);
 		if (!c->failed)
 			finish(c);
 	}

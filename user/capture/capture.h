@@ -124,12 +124,18 @@ void capture_tell(struct capture *c, const struct wire_header *h, const struct m
 int capture_wait(struct capture *c, int timeout_ms);
 /* Hands out some of the records that are there. 1: there may be more; 0; or -1. */
 int capture_read(struct capture *c);
-/* Reads until nothing is left, but at most reads_at_end times. Handles signals in between. */
-void capture_read_all(struct capture *c);
 /* Handles the signals that are there, without waiting. */
 void capture_handle_signals(struct capture *c);
 /* The name of a probe's site, for a model: context is the capture. */
 const char *capture_site_name(void *context, uint32_t site);
+
+/* drain.c: the end of what the rings have. The kind's, and what it is made of. */
+void capture_drain(struct capture *c);
+/* Reads until nothing is left, but at most reads_at_end times. Handles signals in between. */
+void capture_read_all(struct capture *c);
+/* Reads until `asks` says that all it has asked for is there: it asks at each call for what is not.
+ * Gives up when nothing has come for a second. */
+void capture_read_answers(struct capture *c, bool (*asks)(struct capture *c));
 
 /* account.c: what a capture says of itself. Filled in when the kernel side is loaded, and at the
  * end. */

@@ -573,20 +573,22 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
  * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
  * to an end; a second signal ends it sooner.
  */
+static bool is_finished(struct capture *c)
+{
+	struct run *r = run_of(c);
+
+	if (!r->finished && milestone(r, WIRE_FINISH) == -ESRCH)
+		engine_milestone(c->engine, r->targets[0], WIRE_FINISH, true, 0);
+	return r->finished;
+}
+
 static void drain_engine(struct run *r)
 {
 	struct capture *c = &r->capture;
-	unsigned int after = 0;
-	int more;
 
 	engine_stop_answering(c->engine);
-	do {
-		if (!r->finished && milestone(r, WIRE_FINISH) == -ESRCH)
-			engine_milestone(c->engine, r->targets[0], WIRE_FINISH, true, 0);
-		more = capture_read(c);
-		capture_handle_signals(c);
-		after += r->finished;
-	} while (more > 0 && after < c->kind->reads_at_end);
+	capture_read_answers(c, is_finished);
+	capture_read_all(c);
 	copy_looks_finish(&r->copies);
 	if (c->options->engine.files && !c->failed)
 		ledger_tell(c);

@@ -24,6 +24,7 @@
 #include "inode.bpf.h"
 #include "pids.bpf.h"
 #include "own_stack.bpf.h"
+#include "wire_call.h"
 
 enum {
 	/* Usually a millisecond; longer on an overloaded machine, or without uprobe_multi. */
@@ -435,9 +436,10 @@ static int run_work(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work,
-				       void *map, bpf_task_work_callback_t callback,
-				       void *aux) __ksym __weak;
+/* bpf_task_work_schedule_resume_impl() */
+static int (*const schedule_resume)(struct task_struct *task, struct bpf_task_work *work, void *map,
+				    bpf_task_work_callback_t callback,
+				    void *aux) = (void *)WIRE_CALL_TASK_WORK;
 
 SEC("?tp_btf/sched_process_exec")
 int hold_by_work(void *ctx)
@@ -450,8 +452,8 @@ int hold_by_work(void *ctx)
 		return 0;
 	slot = proc->slot;
 	work = bpf_map_lookup_elem(&works, &slot);
-	if (!work || bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &work->work,
-							&works, run_work, NULL))
+	if (!work ||
+	    schedule_resume(bpf_get_current_task_btf(), &work->work, &works, run_work, NULL))
 		count(hasty_starts);
 	return 0;
 }

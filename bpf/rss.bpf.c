@@ -36,13 +36,14 @@
 #include "sched_clock.bpf.h"
 #include "stack.bpf.h"
 #include "syscalls.bpf.h"
+#include "wire_call.h"
 
 /*
  * Linux has it from 6.2 on (a35b9af4ec2c "bpf: Add a kfunc for generic type cast"), as it has the
- * per-CPU counters. The verifier removes the call: what remains is one load. Declared exactly as in
- * bpf_core_read.h of libbpf 1.5 and later, which may be included, too.
+ * per-CPU counters. The verifier removes the call: what remains is one load. bpf_core_read.h of
+ * libbpf 1.5 and later declares bpf_rdonly_cast() otherwise.
  */
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+static void *(*const rdonly_cast)(const void *obj, __u32 btf_id) = (void *)WIRE_CALL_RDONLY_CAST;
 
 /* A struct of the kernel that begins with an int, and always will: to read an int through. */
 struct refcount_struct {
@@ -51,7 +52,7 @@ struct refcount_struct {
 
 static __always_inline s32 int_at(void *address)
 {
-	struct refcount_struct *at = bpf_rdonly_cast(address, config.refcount_struct_type);
+	struct refcount_struct *at = rdonly_cast(address, config.refcount_struct_type);
 
 	return *(volatile int *)&at->refs.counter;
 }
@@ -60,7 +61,7 @@ static __always_inline s32 int_at(void *address)
 static __always_inline u64 word_at(u64 address)
 {
 	u64 at = address - bpf_core_field_offset(struct percpu_counter, count);
-	struct percpu_counter *counter = bpf_rdonly_cast((void *)at, config.percpu_counter_type);
+	struct percpu_counter *counter = rdonly_cast((void *)at, config.percpu_counter_type);
 
 	return *(volatile s64 *)&counter->count;
 }
@@ -76,7 +77,7 @@ static __always_inline struct percpu_counter *counter_of(u64 key, u32 member)
 	u64 at = key + bpf_core_field_offset(struct mm_struct, rss_stat) +
 		 (u64)member * bpf_core_type_size(struct percpu_counter);
 
-	return bpf_rdonly_cast((void *)at, config.percpu_counter_type);
+	return rdonly_cast((void *)at, config.percpu_counter_type);
 }
 
 static __always_inline s64 shared_of(struct percpu_counter *counter)

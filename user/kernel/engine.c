@@ -19,6 +19,7 @@
 #include "kernel/iterator.h"
 #include "kernel/procfs.h"
 #include "kernel/put_off.h"
+#include "kernel/sections.h"
 #include "kernel/stack_source.h"
 #include "kernel/storage.h"
 
@@ -212,12 +213,14 @@ static int open_object(struct engine *e, struct error *err)
 
 	if (kernel_types_read(&e->types, err))
 		return -1;
-	code = put_off_begin();
+	code = sections_begin();
 	if (code)
 		return error_set(err, "cannot prepare libbpf: %s", strerror(-code));
 	e->bpf = qprof_bpf__open_opts(&opts);
 	if (!e->bpf)
 		return error_set(err, "cannot open the BPF programs: %s", strerror(errno));
+	if (sections_learn(e->types.all, e->bpf->obj))
+		return error_set(err, "out of memory");
 	return kernel_types_choose(&e->types, bpf_object__btf(e->bpf->obj), err);
 }
 
@@ -267,7 +270,7 @@ int engine_attach(struct engine *e, struct error *err)
 	code = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.changes), &(uint32_t){0}, &changes,
 				   BPF_ANY);
 	if (!code)
-		code = qprof_bpf__attach(e->bpf);
+		code = sections_attach_all(e->bpf->skeleton);
 	if (code)
 		return error_set(
 			err,

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "kernel/late_programs.h"
+#include "kernel/sections.h"
 #include "kernel/skeleton.h"
 #include "kernel/uprobe_multi.h"
 
@@ -21,11 +22,6 @@ static const struct bpf_insn nothing[] = {
 	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 	{.code = BPF_JMP | BPF_EXIT},
 };
-
-static bool has_function(const struct btf *btf, const char *name)
-{
-	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
-}
 
 /* ---- fentry and fexit --------------------------------------------------------------------------
  */
@@ -86,11 +82,14 @@ static bool can_trace(struct features *f, const struct btf *btf, const struct bp
 		      const char *function)
 {
 	size_t used = strlen(f->untraced);
+	const int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	int err;
 
-	if (!f->fexit || !has_function(btf, function))
+	if (!f->fexit || id <= 0)
 		return false;
 	err = try_tracing(btf, function, bpf_program__expected_attach_type(program));
+	if (!err)
+		err = sections_learn_one(function, (uint32_t)id);
 	if (!err)
 		return true;
 	log_verbose("%s cannot be traced: %s", function, strerror(-err));
@@ -156,23 +155,23 @@ static bool try_uprobe_multi(void)
 }
 
 /* See mapped.bpf.c. An audit that serves nobody makes no program wait. */
-static void choose_hold(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
-			bool programs_wait)
+static void choose_hold(struct features *f, struct qprof_bpf *bpf, bool programs_wait)
 {
-	f->holds_starts = programs_wait && has_function(btf, "bpf_task_work_schedule_resume_impl");
+	f->holds_starts = programs_wait && sections_number("bpf_task_work_schedule_resume_impl");
 	bpf_program__set_autoload(bpf->progs.hold_by_work, f->holds_starts);
 }
 
-/* Returns how many arguments a tracepoint passes, 0 if the kernel has no such tracepoint. */
+/* Returns how many arguments a tracepoint of our programs passes, 0 if the kernel has no such
+ * tracepoint. */
 static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 {
 	char symbol[64];
 	const struct btf_type *type;
-	int id;
+	uint32_t id;
 
 	snprintf(symbol, sizeof(symbol), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, symbol, BTF_KIND_TYPEDEF);
-	type = id < 0 ? NULL : btf__type_by_id(btf, id);
+	id = sections_number(symbol);
+	type = id ? btf__type_by_id(btf, id) : NULL;
 	type = type ? btf__type_by_id(btf, type->type) : NULL; /* a pointer ... */
 	type = type ? btf__type_by_id(btf, type->type) : NULL; /* to a function */
 	return type && btf_is_func_proto(type) ? btf_vlen(type) - 1u : 0;
@@ -242,7 +241,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *b
 	bpf_program__set_autoload(bpf->progs.task_wakes,
 				  use->waits && !getenv("QPROF_NO_WAKEUPS")); /* for tests */
 	f->uprobe_multi = try_uprobe_multi();
-	choose_hold(f, bpf, btf, !use->audit || use->serves);
+	choose_hold(f, bpf, !use->audit || use->serves);
 	f->waits = has_waits(btf);
 	/* To load a program takes the kernel some 10 ms. */
 	bpf_program__set_autoload(bpf->progs.track_existing, !use->launches);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -219,21 +218,6 @@ struct btf *kernel_types_of(const struct btf *kernel, const struct btf *programs
 }
 
 /*
- * All types take 5 MiB, and as much again while they are read; and libbpf reads them, too, as it
- * loads. What the first reading frees the second takes: if the kernel had it back, it would have to
- * make 4,000 pages anew. Afterwards it has all.
- */
-static void keep_freed_memory(bool keep)
-{
-	enum { MOST = 32 << 20, USUAL = 128 << 10 };
-
-	mallopt(M_MMAP_THRESHOLD, keep ? MOST : USUAL);
-	mallopt(M_TRIM_THRESHOLD, keep ? MOST : USUAL);
-	if (!keep)
-		malloc_trim(0);
-}
-
-/*
  * Where the kernel lets the file be mapped (6.18 does, 6.12 does not), its pages need not be read
  * one by one into memory that is new, too. NULL where it cannot be mapped.
  */
@@ -259,7 +243,6 @@ static struct btf *read_mapped(void)
 
 int kernel_types_read(struct kernel_types *types, struct error *err)
 {
-	keep_freed_memory(true);
 	types->all = read_mapped();
 	if (!types->all)
 		types->all = btf__load_vmlinux_btf();
@@ -317,7 +300,6 @@ void kernel_types_forget_others(struct kernel_types *types)
 		return;
 	btf__free(types->all);
 	types->all = NULL;
-	keep_freed_memory(false);
 }
 
 void kernel_types_close(struct kernel_types *types)

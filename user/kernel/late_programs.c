@@ -10,6 +10,7 @@
 
 #include "bpf/wire.h"
 #include "kernel/late_load.h"
+#include "kernel/sections.h"
 #include "kernel/skeleton.h"
 
 enum { MAX_LATE = 4 /* programs of a subject */ };
@@ -121,7 +122,7 @@ static int attach(struct late_programs *late, struct error *err)
 {
 	for (size_t i = 0; i < MAX_LATE && late->programs.at[i]; i++) {
 		if (!late->links[i])
-			late->links[i] = bpf_program__attach(late->programs.at[i]);
+			late->links[i] = sections_attach(late->programs.at[i]);
 		if (!late->links[i])
 			return fail(late->subject, -errno, err);
 	}

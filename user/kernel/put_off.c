@@ -23,7 +23,7 @@ struct waiting {
 	size_t n;
 };
 
-/* libbpf's handlers of sections are the process's, too. */
+/* sections.h calls for each program of the process. */
 static struct waiting *all;
 
 static struct waiting **find(const struct bpf_program *program)
@@ -89,34 +89,15 @@ static int load_nothing(struct bpf_program *program, struct bpf_prog_load_opts *
 	return bpf_program__set_insns(program, nothing, sizeof(nothing) / sizeof(*nothing));
 }
 
-/* libbpf calls this when it is done with a program, and loads what is there then. */
-static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
+int put_off_prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts)
 {
 	struct waiting *w = *find(program);
 	int err;
 
-	(void)cookie;
-	opts->prog_flags |= BPF_F_SLEEPABLE;
 	if (!w)
 		return 0;
 	err = keep(w, opts);
 	return err ? err : load_nothing(program, opts);
-}
-
-int put_off_begin(void)
-{
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = prepare);
-	static bool begun;
-	int code = 0;
-
-	if (begun)
-		return 0;
-	code = libbpf_register_prog_handler("later.uprobe.s", BPF_PROG_TYPE_KPROBE, 0, &opts);
-	if (code >= 0)
-		code = libbpf_register_prog_handler("later.syscall", BPF_PROG_TYPE_SYSCALL, 0,
-						    &opts);
-	begun = code >= 0;
-	return begun ? 0 : code;
 }
 
 int put_off(struct bpf_program *program)

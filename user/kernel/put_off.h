@@ -15,13 +15,14 @@
 #include <stdbool.h>
 
 struct bpf_object;
+struct bpf_prog_load_opts;
 struct bpf_program;
-
-/* Before the object is opened: makes libbpf know the sections. Returns 0, or -errno. */
-int put_off_begin(void);
 
 /* Before the object is loaded. Returns -ENOMEM if there is no memory for its name. */
 int put_off(struct bpf_program *program);
+
+/* When libbpf is done with a program, and is about to load it. Returns 0, or -errno. */
+int put_off_prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts);
 
 /* Does nothing if the program is loaded. Returns 0, or -errno. */
 int put_off_load(struct bpf_program *program);

@@ -7,6 +7,7 @@
 
 #include "kernel/engine_state.h"
 #include "kernel/ring.h"
+#include "kernel/sections.h"
 
 struct stack_source {
 	struct ring *ring;
@@ -40,7 +41,7 @@ int stack_source_attach(const struct qprof_bpf *engines, struct bpf_link *links[
 	for (size_t i = 0; i < STACK_LINKS; i++) {
 		if (!bpf_program__autoload(program_of(engines, i)))
 			continue;
-		links[i] = bpf_program__attach(program_of(engines, i));
+		links[i] = sections_attach(program_of(engines, i));
 		if (!links[i])
 			return -1;
 	}

@@ -16,6 +16,7 @@
 #include "gpu_ledger.bpf.h"
 #include "gpu_locks.bpf.h"
 #include "gpu_pools.bpf.h"
+#include "gpu_stack.bpf.h"
 #include "gpu_wait.bpf.h"
 #include "hold.bpf.h"
 #include "pids.bpf.h"
@@ -79,7 +80,10 @@ static __noinline int allocated(const struct gpu_hit *h)
 	if (is_locked_again(h, at, &live))
 		return 0;
 	take(h, h->site->space, at, &before); /* if it was freed unseen, it is now */
-	return put(h, h->site->space, at, &live);
+	if (put(h, h->site->space, at, &live))
+		return 0;
+	tell_gpu_growth(&live);
+	return 0;
 }
 
 static __noinline int freed(const struct gpu_hit *h, bool failed)
@@ -141,6 +145,7 @@ static __noinline int created(const struct gpu_hit *h)
 	note_given(h, &live);
 	if (put(h, WIRE_GPU_MEMORY, memory, &live))
 		return 0;
+	tell_gpu_growth(&live);
 	return name_memory(h, WIRE_GPU_HANDLES, handle, memory, 0);
 }
 
@@ -641,7 +646,7 @@ int gpu_call_returns(struct pt_regs *ctx)
 		call_succeeded(&h);
 	tell_if_moved(h.proc, h.tree, h.own, h.id);
 	bpf_map_delete_elem(&gpu_calls, &h.id);
-	return 0;
+	return config.stacks ? sample_gpu_growth() : 0;
 }
 
 struct forget_args {

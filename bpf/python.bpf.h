@@ -19,7 +19,7 @@
 #include "stack.bpf.h"
 
 /* Frames have a place for each event that asks for them: a timer may interrupt a walk. */
-enum { PYTHON_OF_GROWTH, PYTHON_OF_CPU, PYTHON_EVENTS };
+enum { PYTHON_OF_GROWTH, PYTHON_OF_CPU, PYTHON_OF_GPU, PYTHON_EVENTS };
 
 enum {
 	MAX_PYTHONS = 8192,
@@ -65,6 +65,7 @@ struct {
 struct python_frames {
 	struct wire_python_frame frame[WIRE_PYTHON_FRAMES];
 	u32 told; /* bytes of code objects; here, the verifier knows no values of it to follow */
+	u32 busy; /* 1: in use, of an event that others may interrupt: gpu_stack.bpf.h */
 };
 
 struct {

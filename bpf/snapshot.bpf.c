@@ -93,6 +93,7 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->most = tree->most;
 	c->stalls = tree->stalls;
 	c->grown = begin_growth();
+	c->gpu_grown = gpu_growth();
 	tree_memory(job, epoch, &c->tree.memory);
 	process_memory(proc, true, &c->own.memory);
 	bpf_get_current_comm(c->comm, sizeof(c->comm));

@@ -45,4 +45,10 @@ static __always_inline u64 begin_growth(void)
 	return config.stacks ? atomic_add(&growth.grown, next) + next : 0;
 }
 
+/* Returns what was allocated on GPUs so far. */
+static __always_inline u64 gpu_growth(void)
+{
+	return config.stacks ? *(volatile u64 *)&growth.gpu_grown : 0;
+}
+
 #endif

@@ -307,8 +307,8 @@ struct wire_checkpoint {
 	__u64 charged, most_charged;
 	struct wire_stalls stalls;
 	/* With wire_config.stacks: the word of growth that the next step begins with; see
-	 * wire_stack.h. */
-	__u64 grown;
+	 * wire_stack.h. And the bytes that were allocated on GPUs so far. */
+	__u64 grown, gpu_grown;
 	struct wire_snapshot tree;
 	struct wire_snapshot own; /* the process that hit the probe */
 	char comm[WIRE_COMM_LEN];
@@ -680,7 +680,7 @@ _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 176, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 176 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 8 + 2 * 232 + 16,
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 16 + 2 * 232 + 16,
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 176, "wire_usage_point");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * wire_stack.h - the part of wire.h that is about who makes memory grow and who uses CPU time
- * (--stacks): samples of user stacks, in a ring of their own. Without --stacks there are none of
- * these.
+ * wire_stack.h - the part of wire.h that is about who makes memory grow, who uses CPU time
+ * and who allocates on GPUs (--stacks): samples of user stacks, in a ring of their own. Without
+ * --stacks there are none of these.
  */
 #ifndef QPROF_WIRE_STACK_H
 #define QPROF_WIRE_STACK_H
@@ -30,7 +30,8 @@ enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,
 	WIRE_STACK_FILE = 2,
 	WIRE_STACK_SHMEM = 3,
-	WIRE_STACK_CPU = 4, /* of CPU time; the others of memory */
+	WIRE_STACK_CPU = 4, /* of CPU time */
+	WIRE_STACK_GPU = 5, /* of what is allocated on GPUs; the others of memory */
 };
 
 /* How far the frames of Python could be followed. */
@@ -59,7 +60,7 @@ struct wire_python_frame {
 	__u32 entered; /* 1: C code called the interpreter for it; 0: it is called by the next */
 };
 
-/* A thread made the memory of its process grow, or has used CPU time. */
+/* A thread made the memory of its process grow, has used CPU time, or allocated on a GPU. */
 struct wire_stack {
 	__u64 time_ns;
 	__u64 started_ns; /* as in struct wire_header, of the process whose memory it is */
@@ -68,9 +69,11 @@ struct wire_stack {
 	__u32 kind;   /* enum wire_stack_kind */
 	/* Pages by which memory grew on this CPU since its last sample; and the part of them since
 	 * the last checkpoint. Of CPU time: ns that the thread has used since since_ns, or the last
-	 * of these; and 0. */
+	 * of these; and 0. Of GPUs: bytes; and those of the last allocation. */
 	__u64 weight, late;
-	__u64 first_epoch, epoch;    /* of the first and the last of these pages; of CPU time: 0 */
+	/* Of the first and the last of these pages; of CPU time: 0. Of GPUs: where the first and
+	 * the last allocation begin in all that was allocated. */
+	__u64 first_epoch, epoch;
 	__u64 since_ns;		     /* of CPU time: its last sample, or when it began; else 0 */
 	__u64 memory;		     /* changes when the process executes another program */
 	__u64 program;		     /* the same, and no other process has or had it */
@@ -136,7 +139,18 @@ struct wire_growth {
 	__u64 elsewhere; /* pages that came to a process while another ran */
 	__u64 cpu_samples __attribute__((aligned(64)));
 	__u64 cpu_lost;
+	/* Bytes that were allocated on GPUs so far; and of samples as above. */
+	__u64 gpu_grown __attribute__((aligned(64)));
+	__u64 gpu_samples, gpu_lost;
 };
+
+/* Returns the mean of the bytes that a thread allocates on GPUs between two samples. */
+static inline __u64 wire_stack_gpu_mean(__u64 samples)
+{
+	const __u64 level = samples / WIRE_STACK_LEVEL;
+
+	return (__u64)WIRE_STACK_STEP << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+}
 
 /* Returns the mean of what a CPU runs between two samples, in ns. */
 static inline __u64 wire_stack_cpu_mean(__u64 samples)

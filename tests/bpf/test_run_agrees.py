@@ -179,8 +179,8 @@ def test_no_format_is_left_out(compared):
     names = {part.split(" (")[0].strip() for part in said.split(":", 1)[1].split("),")}
     names.discard("")
     assert {name.split(" ")[-1] for name in names} == {
-        "text", "html", "svg", "json", "csv", "mprof", "perfetto", "chrome", "folded", "folded-cpu", "pprof",
-        "speedscope"}
+        "text", "html", "svg", "json", "csv", "mprof", "perfetto", "chrome", "folded", "folded-cpu", "folded-gpu",
+        "pprof", "speedscope"}
 
 
 def test_compared_with_itself_nothing_has_changed(compared):

@@ -61,7 +61,7 @@ def expected(text, phase=None):
     stacks = document["stacks"]
     names = [name or (f"[{path.rsplit('/', 1)[1]}]" if path else "[unknown code]") for name, path in stacks["functions"]["rows"]]
     labels = [] if phase is None else [("phase", document["phases"][phase]["name"])]
-    found = collections.defaultdict(lambda: [0] * 4)
+    found = collections.defaultdict(lambda: [0] * 6)
 
     def add(rows, all_of_it, at):
         rest = all_of_it
@@ -84,6 +84,8 @@ def expected(text, phase=None):
     cpu = [document["total_cpu_time_secs"]] if phase is None else [
         p["cpu_time_secs"] for p in document["phases"] if p["name"] == document["phases"][phase]["name"]]
     add(stacks["ran"]["rows"], round(sum(cpu) * 1e9), 2)
+    add(stacks["gpu_allocated"]["rows"], stacks["gpu_allocated_bytes"] if phase is None
+        else dict(stacks["phase_gpu_allocated"]["rows"])[phase], 4)
     return dict(found)
 
 
@@ -94,8 +96,10 @@ def test_the_whole_run(read):
     assert samples_of(profile) == expected(PROFILE.read_text())
     assert sum(s.value[1] for s in profile.sample) == document["stacks"]["grown_bytes"]
     assert sum(s.value[3] for s in profile.sample) == round(document["total_cpu_time_secs"] * 1e9)
+    assert sum(s.value[5] for s in profile.sample) == document["stacks"]["gpu_allocated_bytes"]
     assert [(text[t.type], text[t.unit]) for t in profile.sample_type] == [
-        ("samples", "count"), ("first_touched", "bytes"), ("cpu_samples", "count"), ("cpu", "nanoseconds")]
+        ("samples", "count"), ("first_touched", "bytes"), ("cpu_samples", "count"), ("cpu", "nanoseconds"),
+        ("gpu_samples", "count"), ("gpu_allocated", "bytes")]
     assert text[profile.default_sample_type] == "first_touched"
     assert profile.time_nanos // 10**9 == int(document["qprof"]["started_at"])
     assert profile.duration_nanos == pytest.approx(document["total_quantization_time_seconds"] * 1e9, abs=10**8)

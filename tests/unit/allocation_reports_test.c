@@ -45,7 +45,7 @@ static const char rest_of_profile[] =
 	"process_timeline: {columns: [process, time_secs, file_mb, anon_mb, shmem_mb, swap_mb],\n"
 	"  rows: [[0, 0.0, 0.5, 0.5, 0.0, 0.0]]}\n"
 	"usage_timeline: {columns: [time_secs, cpu_time_secs], rows: [[0.0, 0.0], [0.4, 0.2]]}\n"
-	"stacks: {grown_bytes: 12288, samples: 3, cpu_samples: 2,\n"
+	"stacks: {grown_bytes: 12288, samples: 3, cpu_samples: 2, gpu_allocated_bytes: 9,\n"
 	"  ends: {columns: [end, samples], rows: [[whole, 2], [unknown code, 1]]},\n"
 	"  functions: {columns: [name, path], rows: [[(all), ''], [main, /a], [load, /a]]},\n"
 	"  calls: {columns: [caller, function], rows: [[0, 0], [0, 1], [1, 2]]},\n"

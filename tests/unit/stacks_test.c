@@ -86,6 +86,66 @@ static void test_phases(void **state)
 	stacks_free(s);
 }
 
+/* A checkpoint, up to which so many bytes were allocated on GPUs. */
+static void gpu_checkpoint(struct run *run, enum wire_what what, const char *name, uint64_t bytes)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, ++run->now_ns, MAIN, name);
+	r.cp.gpu_grown = bytes;
+	feed(run, &r);
+}
+
+static uint64_t bytes_of_gpu(const struct stacks *s, uint32_t phase, uint32_t call)
+{
+	size_t n;
+	const struct stacks_charged *list = stacks_allocated(s, &n);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += list[i].phase == phase && list[i].call == call ? list[i].amount : 0;
+	return sum;
+}
+
+/* first, at: where the first and the last allocation of the sample begin; bytes: of the last. */
+static void gpu_sample(struct stacks *s, uint32_t call, uint64_t first, uint64_t at, uint64_t bytes,
+		       uint64_t weight)
+{
+	const struct wire_stack sample = {.kind = WIRE_STACK_GPU,
+					  .first_epoch = first,
+					  .epoch = at,
+					  .late = bytes,
+					  .weight = weight};
+
+	stacks_add(s, &sample, call, "whole");
+}
+
+/* The example of gpu_stack.bpf.h: of a sample that began before a phase, that has the last part. */
+static void test_gpu_by_phase(void **state)
+{
+	struct run *run = *state;
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
+	const uint32_t small = stacks_call(s, STACKS_ROOT, "small", "/bin/a", 0);
+	const uint32_t large = stacks_call(s, STACKS_ROOT, "large", "/bin/a", 0);
+
+	gpu_checkpoint(run, WIRE_START, "", 0);
+	gpu_checkpoint(run, WIRE_BEGIN, "Load", 20);
+	gpu_checkpoint(run, WIRE_END, "Load", 1070);
+	gpu_checkpoint(run, WIRE_FINISH, "", 1100);
+	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
+	gpu_sample(s, large, 30, 30, 1000, 1000);
+	gpu_sample(s, small, 0, 1030, 40, 70);
+	gpu_sample(s, large, 1070, 1070, 30, 30);
+	assert_int_equal(stacks_finish(s, run->p), 0);
+	assert_int_equal(bytes_of_gpu(s, 0, large), 1000);
+	assert_int_equal(bytes_of_gpu(s, 0, small), 40);
+	assert_int_equal(bytes_of_gpu(s, STACKS_WHOLE_RUN, large), 1030);
+	assert_int_equal(bytes_of_gpu(s, STACKS_WHOLE_RUN, small), 70);
+	assert_int_equal(stacks_totals(s).gpu_grown, 1100);
+	assert_true(stacks_totals(s).of_gpu);
+	stacks_free(s);
+}
+
 /* A checkpoint at that time, up to which the tree has used so much CPU time. */
 static void checkpoint_at(struct run *run, enum wire_what what, const char *name, uint64_t time_ns,
 			  uint64_t cpu_ns)
@@ -247,7 +307,8 @@ static void windowed(struct run *run, struct windows *w, enum wire_what what, co
 	r.cp.tree.usage.cpu_ns = pages * MS;
 	run->now_ns += 10 * MS;
 	feed(run, &r);
-	assert_int_equal(windows_step(w, run->step, profile_grown(run->p)), 0);
+	assert_int_equal(
+		windows_step(w, run->step, profile_grown(run->p), profile_gpu_grown(run->p)), 0);
 }
 
 static void assert_within(const struct stacks *s, size_t i, uint32_t phase, uint64_t pages)
@@ -335,6 +396,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_gpu_by_phase, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cpu_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 		cmocka_unit_test(test_swapped_words),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The keys of `stacks`: which code made memory grow, and which used CPU time. */
+/* The keys of `stacks`: which code made memory grow, which used CPU time, which allocated on GPUs.
+ */
 #include "format/field_tables.h"
 
 static const struct field stack_end_fields[] = {
@@ -48,6 +49,15 @@ static const struct field ran_fields[] = {
 };
 const struct record record_ran = RECORD(touched, "what ran", ran_fields, NULL);
 
+static const struct field allocated_fields[] = {
+	{FIELD(touched, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
+	{FIELD(touched, "call", call, FIELD_U32), .required = true, .since = 3},
+	{FIELD(touched, "bytes", amount, FIELD_EXACT_BYTES), .required = true, .since = 3},
+	{FIELD(touched, "samples", samples, FIELD_COUNT), .required = true, .since = 3},
+};
+const struct record record_allocated =
+	RECORD(touched, "what was allocated on GPUs", allocated_fields, NULL);
+
 static const struct field window_fields[] = {
 	{FIELD(window, "phase", phase, FIELD_TEXT), .required = true, .since = 3},
 	{FIELD(window, "pid", pid, FIELD_U32), .required = true, .since = 3},
@@ -62,6 +72,7 @@ static const struct field within_fields[] = {
 	{FIELD(within, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
 	{FIELD(within, "bytes", grown, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
 	{FIELD(within, "cpu_ns", used, FIELD_COUNT), .nullable = true, .since = 3},
+	{FIELD(within, "gpu_bytes", gpu, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
 };
 const struct record record_within = RECORD(within, "what was in windows", within_fields, NULL);
 
@@ -79,6 +90,12 @@ static const struct field stacks_fields[] = {
 	 .means = "the part that was not read in time"},
 	{FIELD(stacks, "cpu_excess_ns", cpu_excess, FIELD_COUNT), .since = 3,
 	 .means = "that samples have used within the run or a phase, beyond its CPU time"},
+	{FIELD(stacks, "gpu_allocated_bytes", gpu_grown, FIELD_EXACT_BYTES), .since = 3,
+	 .means = "what the tree allocated on GPUs, not counting what it freed: absent if memory "
+		  "was not sampled, or nothing was allocated there"},
+	{FIELD(stacks, "gpu_samples", gpu_samples, FIELD_COUNT), .since = 3},
+	{FIELD(stacks, "lost_gpu_samples", gpu_lost, FIELD_COUNT), .since = 3,
+	 .means = "the part that was not read in time"},
 	{FIELD(stacks, "dropped", dropped, FIELD_COUNT), .since = 3,
 	 .means = "calls, samples and phases beyond what there is room for"},
 	{FIELD(stacks, "window", window, FIELD_TEXT), .since = 3,
@@ -93,8 +110,9 @@ static const struct field stacks_fields[] = {
 	 .of = &record_window, .since = 3, .means = "the phases in which samples count"},
 	{LIST(struct recording_stacks, "within", within, FIELD_TABLE, RECORDING_MAX_PHASES),
 	 .of = &record_within, .since = 3,
-	 .means = "what of grown_bytes and of CPU time was in windows, of the whole run and of "
-		  "phases; phases that are not here were in none, and are not sampled"},
+	 .means = "what of grown_bytes, of CPU time and of gpu_allocated_bytes was in windows, of "
+		  "the whole run and of phases; phases that are not here were in none, and are not "
+		  "sampled"},
 	{LIST(struct recording_stacks, "ends", ends, FIELD_TABLE, RECORDING_MAX_SMALL),
 	 .of = &record_stack_end, .since = 3, .means = "how far stacks could be followed"},
 	{LIST(struct recording_stacks, "functions", functions, FIELD_TABLE, RECORDING_MAX_CALLS),
@@ -114,5 +132,13 @@ static const struct field stacks_fields[] = {
 	{LIST(struct recording_stacks, "ran", ran, FIELD_TABLE, RECORDING_MAX_CALLS),
 	 .of = &record_ran, .since = 3,
 	 .means = "the CPU time that a call itself has used, in a phase, or in the whole run"},
+	{LIST(struct recording_stacks, "phase_gpu_allocated", phase_gpu, FIELD_TABLE,
+	      RECORDING_MAX_PHASES),
+	 .of = &record_phase_growth, .since = 3,
+	 .means = "what the tree allocated on GPUs in phases, by the index of the phase"},
+	{LIST(struct recording_stacks, "gpu_allocated", allocated, FIELD_TABLE,
+	      RECORDING_MAX_CALLS),
+	 .of = &record_allocated, .since = 3,
+	 .means = "what a call itself has allocated on GPUs, in a phase, or in the whole run"},
 };
 const struct record record_stacks = RECORD(stacks, "stacks", stacks_fields, NULL);

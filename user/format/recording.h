@@ -304,7 +304,7 @@ struct recording_death {
 	struct recording_gpu_refusal gpu; /* of refused_by "GPU" */
 };
 
-/* Which code made memory grow, and used CPU time (model/stacks.h). */
+/* Which code made memory grow, used CPU time, and allocated on GPUs (model/stacks.h). */
 struct recording_function {
 	uint64_t has;
 	char *name, *path; /* "": its file does not name it; it is in no file */
@@ -322,8 +322,8 @@ struct recording_stack_end {
 	uint64_t samples;
 };
 
-/* By how much the tree's RSS grew in a phase, not counting what it gave back; or the CPU time that
- * it used. */
+/* By how much the tree's RSS grew in a phase, not counting what it gave back; the CPU time that it
+ * used; or what it allocated on GPUs. */
 struct recording_phase_growth {
 	uint64_t has;
 	uint32_t phase;	 /* index into phases */
@@ -334,7 +334,7 @@ struct recording_touched {
 	uint64_t has;
 	uint32_t phase; /* index into phases; without it: of the whole run */
 	uint32_t call;
-	char *kind;	 /* "anon", "file", "shmem"; "" of CPU time */
+	char *kind;	 /* "anon", "file", "shmem"; "" of CPU time, and of GPUs */
 	uint64_t amount; /* bytes, or ns */
 	uint64_t samples;
 };
@@ -352,7 +352,7 @@ struct recording_window {
 struct recording_within {
 	uint64_t has;
 	uint32_t phase; /* as in struct recording_touched */
-	uint64_t grown, used;
+	uint64_t grown, used, gpu;
 };
 
 struct recording_stacks {
@@ -384,7 +384,13 @@ struct recording_stacks {
 	size_t n_windows;
 	struct recording_within *within; /* of the whole run first, then by phase */
 	size_t n_within;
-	bool of_cpu; /* these are stacks of CPU time: touched_of() */
+	/* The same of what was allocated on GPUs. */
+	uint64_t gpu_grown, gpu_samples, gpu_lost;
+	struct recording_phase_growth *phase_gpu;
+	size_t n_phase_gpu;
+	struct recording_touched *allocated;
+	size_t n_allocated;
+	bool of_cpu, of_gpu; /* these are stacks of CPU time, or of GPUs: touched_of() */
 };
 
 /* What phases of one name used of a file. */

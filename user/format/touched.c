@@ -55,6 +55,18 @@ static const char *check_rows(const struct recording *r, const struct record *re
 	return NULL;
 }
 
+static const char *check_growth(const struct recording *r,
+				const struct recording_phase_growth *growth, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (growth[i].phase >= r->n_phases)
+			return "name what is not there";
+		if (i && growth[i - 1].phase >= growth[i].phase)
+			return "are not in order of phases";
+	}
+	return NULL;
+}
+
 static const char *check_within(const struct recording *r)
 {
 	struct recording_within *within = r->stacks.within;
@@ -109,30 +121,48 @@ const char *touched_check(struct recording *r)
 		*s = (struct recording_stacks){.has = 0};
 		field_put(&record_recording, r, "stacks", false);
 	}
-	for (size_t i = 0; i < s->n_growth; i++) {
-		if (s->growth[i].phase >= r->n_phases)
-			return "name what is not there";
-		if (i && s->growth[i - 1].phase >= s->growth[i].phase)
-			return "are not in order of phases";
-	}
-	wrong = check_calls(s);
+	wrong = check_growth(r, s->growth, s->n_growth);
+	if (!wrong)
+		wrong = check_growth(r, s->phase_gpu, s->n_phase_gpu);
+	if (!wrong)
+		wrong = check_calls(s);
 	if (!wrong)
 		wrong = check_rows(r, &record_touched, s->touched, s->n_touched);
 	if (!wrong)
 		wrong = check_rows(r, &record_ran, s->ran, s->n_ran);
 	if (!wrong)
+		wrong = check_rows(r, &record_allocated, s->allocated, s->n_allocated);
+	if (!wrong)
 		wrong = check_within(r);
 	return wrong ? wrong : derive_used(r);
 }
 
+static struct recording_stacks of_gpu(struct recording_stacks of)
+{
+	of.grown = of.gpu_grown;
+	of.samples = of.gpu_samples;
+	of.lost = of.gpu_lost;
+	of.growth = of.phase_gpu;
+	of.n_growth = of.n_phase_gpu;
+	of.touched = of.allocated;
+	of.n_touched = of.n_allocated;
+	of.of_gpu = true;
+	return of;
+}
+
 struct recording_stacks touched_of(const struct recording *r, enum touched_what what)
 {
+	static const char *const keys[] = {[TOUCHED_MEMORY] = "grown_bytes",
+					   [TOUCHED_CPU] = "cpu_samples",
+					   [TOUCHED_GPU] = "gpu_allocated_bytes"};
 	struct recording_stacks of = r->stacks;
 
-	if (!has_key(&of, what == TOUCHED_CPU ? "cpu_samples" : "grown_bytes"))
+	if (!has_key(&of, keys[what]))
 		return (struct recording_stacks){.has = 0};
 	if (what == TOUCHED_MEMORY)
 		return of;
+	if (what == TOUCHED_GPU)
+		return of_gpu(of);
 	of.grown = of.used;
 	of.samples = of.cpu_samples;
 	of.lost = of.cpu_lost;
@@ -219,7 +249,10 @@ uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase)
 {
 	const uint64_t all = touched_growth(s, phase);
 	const struct recording_within *within = within_of(s, phase);
-	const uint64_t inside = !within ? 0 : s->of_cpu ? within->used : within->grown;
+	const uint64_t inside = !within	    ? 0
+				: s->of_cpu ? within->used
+				: s->of_gpu ? within->gpu
+					    : within->grown;
 
 	if (!s->window)
 		return 0;
@@ -244,6 +277,8 @@ bool touched_is_missing(const struct recording *r, enum touched_what what, struc
 				   "--stacks",
 		[TOUCHED_CPU] = "the profile has no stacks of CPU time: they are recorded with "
 				"--stacks=cpu",
+		[TOUCHED_GPU] = "the profile has no stacks of what was allocated on GPUs: they are "
+				"recorded with --stacks",
 		[TOUCHED_WHATS] = "the profile has no stacks: they are recorded with --stacks",
 	};
 	const bool has = what == TOUCHED_WHATS ? r->stacks.has != 0 : touched_of(r, what).has != 0;
@@ -280,20 +315,31 @@ const char *touched_call_name(char out[TOUCHED_NAME_MAX], const struct recording
 	return out;
 }
 
+static bool begins_with_one_of(const char *text, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(text, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
 /* Returns whether its functions touch memory for whoever calls them: memset(), operator new, and
- * all that an interpreter does for a function of Python. */
+ * all that an interpreter does for a function of Python. Of what is allocated on GPUs: the runtimes
+ * above the driver's library, and PyTorch's allocator. */
 static bool is_library_of_language(const struct recording_stacks *s, uint32_t call)
 {
 	const struct recording_function *f = &s->functions[s->calls[call].function];
 	static const char *const names[] = {"libc.so",	 "libc-",	"ld-linux",
 					    "ld-musl",	 "libpthread",	"libstdc++.so",
 					    "libc++.so", "libpython3.", "python3."};
+	static const char *const of_gpus[] = {"libcuda.so",	"libcudart",	"libamdhip64",
+					      "libhsa-runtime", "libc10_cuda.", "libc10_hip."};
 	const char *file = touched_file(f);
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !s->calls[call].line; i++)
-		if (!strncmp(file, names[i], strlen(names[i])))
-			return true;
-	return false;
+	if (s->calls[call].line)
+		return false;
+	return begins_with_one_of(file, names, sizeof(names) / sizeof(*names)) ||
+	       (s->of_gpu && begins_with_one_of(file, of_gpus, sizeof(of_gpus) / sizeof(*of_gpus)));
 }
 
 /* Of a stack without such a function, its innermost one. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * touched.h - what of memory's growth a function was the first to touch: of the run, of a phase.
- * And what of the CPU time it has used: touched_of() makes stacks of CPU time that read alike.
+ * And what of the CPU time it has used, and of GPUs' memory it has allocated: touched_of() makes
+ * stacks of these that read alike.
  */
 #ifndef QPROF_TOUCHED_H
 #define QPROF_TOUCHED_H
@@ -20,7 +21,7 @@ struct touched_function {
 struct touched {
 	struct touched_function *list; /* the largest first */
 	size_t n;
-	uint64_t grown;	    /* by which RSS of the tree grew, or the CPU time that it used */
+	uint64_t grown;	    /* by which RSS of the tree grew; CPU time; allocated on GPUs */
 	uint64_t unsampled; /* of these: what no sample has */
 	uint64_t outside;   /* of these: what was in no window */
 };
@@ -32,10 +33,10 @@ struct touched {
 const char *touched_check(struct recording *r);
 
 /* What stacks are of. */
-enum touched_what { TOUCHED_MEMORY, TOUCHED_CPU, TOUCHED_WHATS };
+enum touched_what { TOUCHED_MEMORY, TOUCHED_CPU, TOUCHED_GPU, TOUCHED_WHATS };
 
-/* Returns the profile's stacks of memory, or those of CPU time in their place; without `has`, if
- * that was not sampled. What they point at is the profile's. */
+/* Returns the profile's stacks of memory, or those of CPU time or of GPUs in their place; without
+ * `has`, if that was not sampled. What they point at is the profile's. */
 struct recording_stacks touched_of(const struct recording *r, enum touched_what what);
 /* Bytes or a time, for people. Returns out. */
 char *touched_amount(char *out, enum touched_what what, uint64_t amount);
@@ -43,7 +44,7 @@ char *touched_amount(char *out, enum touched_what what, uint64_t amount);
 /* The rows of stacks.touched that are of a phase: from the result on, *n of them. */
 const struct recording_touched *touched_rows(const struct recording_stacks *s, uint32_t phase,
 					     size_t *n);
-/* By how much RSS of the tree grew in a phase; or the CPU time that it used. */
+/* By how much RSS of the tree grew in a phase; the CPU time that it used; what it allocated. */
 uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
 /* What of that was in no window; 0 without windows. */
 uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase);

@@ -69,6 +69,24 @@ static void put_growth(struct emit *e, const struct profile *p, const struct sta
 	yaml_table_end(e);
 }
 
+static void put_gpu_growth(struct emit *e, const struct profile *p)
+{
+	size_t n;
+	const struct profile_phase *phases = profile_phases(p, &n);
+
+	yaml_table_begin(e, "phase_gpu_allocated", &record_phase_growth);
+	for (size_t i = 0; i < n; i++) {
+		const struct recording_phase_growth growth = {
+			.has = field_all(&record_phase_growth),
+			.phase = (uint32_t)i,
+			.amount = phases[i].end_gpu_grown - phases[i].start_gpu_grown};
+
+		if (phases[i].end_gpu_grown > phases[i].start_gpu_grown)
+			yaml_table_row(e, &record_phase_growth, &growth);
+	}
+	yaml_table_end(e);
+}
+
 static const char *kind_name(uint32_t kind)
 {
 	return kind == WIRE_STACK_ANON ? "anon" : kind == WIRE_STACK_FILE ? "file" : "shmem";
@@ -94,21 +112,20 @@ static void put_touched(struct emit *e, const struct stacks *stacks)
 	yaml_table_end(e);
 }
 
-static void put_ran(struct emit *e, const struct stacks *stacks)
+/* Rows without a kind. */
+static void put_rows(struct emit *e, const char *key, const struct record *record,
+		     const struct stacks_charged *ran, size_t n)
 {
-	size_t n;
-	const struct stacks_charged *ran = stacks_ran(stacks, &n);
-
-	yaml_table_begin(e, "ran", &record_ran);
+	yaml_table_begin(e, key, record);
 	for (size_t i = 0; i < n; i++) {
-		struct recording_touched t = {.has = field_all(&record_ran),
+		struct recording_touched t = {.has = field_all(record),
 					      .phase = ran[i].phase,
 					      .call = ran[i].call,
 					      .amount = ran[i].amount,
 					      .samples = ran[i].samples};
 
-		field_put(&record_ran, &t, "phase", t.phase != STACKS_WHOLE_RUN);
-		yaml_table_row(e, &record_ran, &t);
+		field_put(record, &t, "phase", t.phase != STACKS_WHOLE_RUN);
+		yaml_table_row(e, record, &t);
 	}
 	yaml_table_end(e);
 }
@@ -123,12 +140,18 @@ static void put_counts(struct emit *e, const struct stacks_totals *totals)
 						  .cpu_samples = totals->cpu_samples,
 						  .cpu_lost = totals->cpu_lost,
 						  .cpu_excess = totals->cpu_excess_ns,
+						  .gpu_grown = totals->gpu_grown,
+						  .gpu_samples = totals->gpu_samples,
+						  .gpu_lost = totals->gpu_lost,
 						  .dropped = totals->dropped};
 
 	if (totals->of_memory)
 		yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "lost_samples");
 	if (totals->of_cpu)
 		yaml_fields(e, &record_stacks, &recorded, "cpu_samples", "cpu_excess_ns");
+	if (totals->of_gpu)
+		yaml_fields(e, &record_stacks, &recorded, "gpu_allocated_bytes",
+			    "lost_gpu_samples");
 	yaml_fields(e, &record_stacks, &recorded, "dropped", "dropped");
 }
 
@@ -163,11 +186,13 @@ static void put_within(struct emit *e, const struct stacks *stacks,
 		struct recording_within within = {.has = field_all(&record_within),
 						  .phase = list[i].phase,
 						  .grown = list[i].bytes,
-						  .used = list[i].cpu_ns};
+						  .used = list[i].cpu_ns,
+						  .gpu = list[i].gpu_bytes};
 
 		field_put(&record_within, &within, "phase", within.phase != STACKS_WHOLE_RUN);
 		field_put(&record_within, &within, "bytes", totals->of_memory);
 		field_put(&record_within, &within, "cpu_ns", totals->of_cpu);
+		field_put(&record_within, &within, "gpu_bytes", totals->of_gpu);
 		yaml_table_row(e, &record_within, &within);
 	}
 	yaml_table_end(e);
@@ -199,8 +224,10 @@ static void put_schedule(struct emit *e, const struct windows *windows)
 
 void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *stacks)
 {
+	const struct stacks_charged *rows;
 	const struct windows *windows;
 	struct stacks_totals totals;
+	size_t n;
 
 	if (!stacks)
 		return;
@@ -220,8 +247,14 @@ void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *s
 		put_growth(e, p, stacks);
 		put_touched(e, stacks);
 	}
+	rows = stacks_ran(stacks, &n);
 	if (totals.of_cpu)
-		put_ran(e, stacks);
+		put_rows(e, "ran", &record_ran, rows, n);
+	rows = stacks_allocated(stacks, &n);
+	if (totals.of_gpu) {
+		put_gpu_growth(e, p);
+		put_rows(e, "gpu_allocated", &record_allocated, rows, n);
+	}
 	emit_map_end(e);
 	emit_boundary(e);
 }

@@ -24,6 +24,7 @@ static struct bpf_program *program_of(const struct qprof_bpf *engines, size_t li
 void stack_source_expect(struct qprof_bpf *engines, unsigned int samples)
 {
 	bpf_map__set_autocreate(engines->maps.growing, samples & STACKS_OF_MEMORY);
+	bpf_map__set_autocreate(engines->maps.growing_on_gpu, samples & STACKS_OF_MEMORY);
 	bpf_map__set_autocreate(engines->maps.sampled, samples & STACKS_OF_CPU);
 	bpf_map__set_autocreate(engines->maps.cpu_samplers, samples & STACKS_OF_CPU);
 	bpf_map__set_autocreate(engines->maps.stacks, samples);
@@ -69,7 +70,7 @@ static int take(void *context, void *data, size_t size)
 		source->tell.code(source->context, data, size - sizeof(struct wire_python_code));
 	else if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
 		 sample->n_python <= WIRE_PYTHON_FRAMES && sample->kind >= WIRE_STACK_ANON &&
-		 sample->kind <= WIRE_STACK_CPU)
+		 sample->kind <= WIRE_STACK_GPU)
 		source->tell.sample(source->context, sample);
 	return 0;
 }

@@ -18,8 +18,9 @@ struct moment {
 	uint64_t rss;
 	uint64_t needs; /* anon, shmem and swap */
 	uint64_t swap;
-	uint64_t gpu;	/* on all devices */
-	uint64_t grown; /* word of growth; 0 without stacks */
+	uint64_t gpu;	    /* on all devices */
+	uint64_t grown;	    /* word of growth; 0 without stacks */
+	uint64_t gpu_grown; /* bytes allocated on GPUs so far; 0 without stacks */
 	struct profile_usage usage;
 	struct profile_charge charge;
 };

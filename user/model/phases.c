@@ -146,6 +146,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_rss = event->now.rss,
 		.start_gpu = event->now.gpu,
 		.start_grown = event->now.grown,
+		.start_gpu_grown = event->now.gpu_grown,
 		.start_cpu_ns = event->now.usage.cpu_ns,
 		.usage = event->now.usage,
 		.charge = event->now.charge,
@@ -176,6 +177,7 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->peak_rss = open->peak.rss;
 	phase->end_gpu = now->gpu;
 	phase->end_grown = now->grown;
+	phase->end_gpu_grown = now->gpu_grown;
 	phase->peak_gpu = open->peak.gpu;
 	phase->peak_pinned = open->peak.pinned;
 	phase->usage = usage_between(&phase->usage, &now->usage);

@@ -416,6 +416,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			.needs = tree.anon + tree.shmem + tree.swap,
 			.swap = tree.swap,
 			.grown = cp->grown,
+			.gpu_grown = cp->gpu_grown,
 			.usage = usage_of_tree(cp),
 			.charge = charge_from_wire(cp, p->config.page_size)},
 		.own = own_moment(cp, p->config.page_size),
@@ -456,6 +457,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	note_processes(p, cp, &event, &own);
 	p->gpu_now = tree.gpu;
 	p->grown_now = cp->grown;
+	p->gpu_grown_now = cp->gpu_grown;
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
 	else if (!WIRE_IS_HEARD(cp->what) && !(cp->text_state & WIRE_TEXT_DIED))
@@ -664,6 +666,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		.swap = p->swap_now,
 		.gpu = p->gpu_now,
 		.grown = p->grown_now,
+		.gpu_grown = p->gpu_grown_now,
 		.usage = p->usage,
 	};
 	int err;

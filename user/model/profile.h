@@ -293,8 +293,11 @@ struct profile_phase {
 	struct profile_charge_peak charge_peak;
 	uint64_t start_gpu, end_gpu, peak_gpu, peak_pinned; /* of the tree; see profile_memory */
 	uint64_t start_grown, end_grown; /* words of growth; 0 without stacks: see stacks.h */
-	uint64_t start_cpu_ns;		 /* CPU time that the tree had used when it began */
-	struct profile_own own;		 /* of a pair */
+	/* Bytes allocated on GPUs since the run began, however many were freed; 0 without stacks.
+	 */
+	uint64_t start_gpu_grown, end_gpu_grown;
+	uint64_t start_cpu_ns;	/* CPU time that the tree had used when it began */
+	struct profile_own own; /* of a pair */
 	/*
 	 * Of a pair: index of the pair that it is in. That is the innermost of its thread, or else
 	 * of the nearest ancestor of its process that was in one. Or PROFILE_NO_PARENT.
@@ -594,6 +597,8 @@ size_t profile_open_phases(const struct profile *p, const struct profile_phase *
 
 /* Returns the word of growth of the last checkpoint; 0 without stacks. */
 uint64_t profile_grown(const struct profile *p);
+/* And the bytes that were allocated on GPUs by then. */
+uint64_t profile_gpu_grown(const struct profile *p);
 /* When the run began, CLOCK_MONOTONIC. */
 uint64_t profile_start_ns(const struct profile *p);
 /* Returns CLOCK_MONOTONIC as Unix seconds. */

@@ -168,6 +168,11 @@ uint64_t profile_grown(const struct profile *p)
 	return p->grown_now;
 }
 
+uint64_t profile_gpu_grown(const struct profile *p)
+{
+	return p->gpu_grown_now;
+}
+
 const struct profile_device *profile_devices(const struct profile *p, size_t *count)
 {
 	*count = p->devices.n;

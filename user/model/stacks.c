@@ -26,7 +26,8 @@ struct call {
 };
 
 /* What it stands for came in a span that ends when it was taken: of memory from epoch to epoch, of
- * CPU time from one time to another. */
+ * CPU time from one time to another, of GPUs from one place to another in all that was allocated.
+ */
 struct sample {
 	uint64_t first, last; /* of the span */
 	uint64_t weight, late;
@@ -47,7 +48,7 @@ struct stacks {
 	struct call *by_caller;
 	struct stacks_function *functions;
 	struct stacks_call *calls;
-	struct measured memory, cpu;
+	struct measured memory, cpu, gpu;
 	size_t n_functions, functions_room, n_calls, calls_room;
 	struct stacks_end ends[STACKS_MAX_ENDS];
 	size_t n_ends;
@@ -183,6 +184,8 @@ void stacks_free(struct stacks *s)
 	free(s->memory.charged);
 	free(s->cpu.samples);
 	free(s->cpu.charged);
+	free(s->gpu.samples);
+	free(s->gpu.charged);
 	free(s->spans);
 	free(s->within);
 	arena_free(s->arena);
@@ -207,8 +210,9 @@ static void count_end(struct stacks *s, const char *end)
 
 void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end)
 {
-	const bool is_cpu = sample->kind == WIRE_STACK_CPU;
-	struct measured *m = is_cpu ? &s->cpu : &s->memory;
+	const bool is_cpu = sample->kind == WIRE_STACK_CPU, is_gpu = sample->kind == WIRE_STACK_GPU;
+	const uint64_t unit = is_cpu || is_gpu ? 1 : s->page_size;
+	struct measured *m = is_cpu ? &s->cpu : is_gpu ? &s->gpu : &s->memory;
 	struct sample *list = m->n_samples < STACKS_MAX_SAMPLES
 				      ? array_reserve(m->samples, m->n_samples + 1,
 						      &m->samples_room, sizeof(*list))
@@ -223,8 +227,8 @@ void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call
 	list[m->n_samples++] =
 		(struct sample){.first = is_cpu ? sample->since_ns : sample->first_epoch,
 				.last = is_cpu ? sample->time_ns : sample->epoch,
-				.weight = sample->weight * (is_cpu ? 1 : s->page_size),
-				.late = sample->late * s->page_size,
+				.weight = sample->weight * unit,
+				.late = sample->late * unit,
 				.call = call,
 				.kind = sample->kind};
 }
@@ -236,6 +240,8 @@ void stacks_count(struct stacks *s, const struct wire_growth *growth)
 	s->totals.lost = growth->lost;
 	s->totals.cpu_samples = growth->cpu_samples;
 	s->totals.cpu_lost = growth->cpu_lost;
+	s->totals.gpu_samples = growth->gpu_samples;
+	s->totals.gpu_lost = growth->gpu_lost;
 }
 
 /* ---- By phase ---------------------------------------------------------------------------------
@@ -394,9 +400,11 @@ static int charge_cpu(struct stacks *s, uint32_t phase, const struct window_span
 /* A word of growth begins and ends an epoch. */
 static int charge_span(struct stacks *s, uint32_t phase, const struct window_span *span)
 {
-	const int err = charge(s, &s->memory, phase, span->from.grown >> WIRE_GROWTH_BITS,
-			       span->to.grown >> WIRE_GROWTH_BITS);
+	int err = charge(s, &s->memory, phase, span->from.grown >> WIRE_GROWTH_BITS,
+			 span->to.grown >> WIRE_GROWTH_BITS);
 
+	if (!err)
+		err = charge(s, &s->gpu, phase, span->from.gpu_grown, span->to.gpu_grown);
 	return err ? err : charge_cpu(s, phase, span);
 }
 
@@ -425,6 +433,12 @@ uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to)
 /* ---- In windows -------------------------------------------------------------------------------
  */
 
+/* As stacks_growth(), of GPUs. */
+static uint64_t gpu_growth(const struct window_span *span)
+{
+	return span->to.gpu_grown - smaller_of(span->from.gpu_grown, span->to.gpu_grown);
+}
+
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -435,9 +449,11 @@ static struct window_span overlap(const struct window_span *a, const struct wind
 {
 	return (struct window_span){
 		.from = {larger_of(a->from.ns, b->from.ns), larger_of(a->from.grown, b->from.grown),
-			 larger_of(a->from.cpu_ns, b->from.cpu_ns)},
+			 larger_of(a->from.cpu_ns, b->from.cpu_ns),
+			 larger_of(a->from.gpu_grown, b->from.gpu_grown)},
 		.to = {smaller_of(a->to.ns, b->to.ns), smaller_of(a->to.grown, b->to.grown),
-		       smaller_of(a->to.cpu_ns, b->to.cpu_ns)},
+		       smaller_of(a->to.cpu_ns, b->to.cpu_ns),
+		       smaller_of(a->to.gpu_grown, b->to.gpu_grown)},
 	};
 }
 
@@ -473,6 +489,7 @@ static struct stacks_within *add_within(struct stacks *s, uint32_t phase)
 static int charge_windows(struct stacks *s, uint32_t phase, const struct window_span *span)
 {
 	const size_t memory = s->memory.n_charged, cpu = s->cpu.n_charged;
+	const size_t gpu = s->gpu.n_charged;
 	struct stacks_within *within = NULL;
 	size_t i = first_span(s, span->from.ns);
 	int err = 0;
@@ -487,12 +504,15 @@ static int charge_windows(struct stacks *s, uint32_t phase, const struct window_
 
 		within->bytes += stacks_growth(s, part.from.grown, part.to.grown);
 		within->cpu_ns += used_in(&part);
+		within->gpu_bytes += gpu_growth(&part);
 		err = charge_span(s, phase, &part);
 	}
 	if (s->memory.n_charged > memory)
 		merge(&s->memory, memory);
 	if (s->cpu.n_charged > cpu)
 		merge(&s->cpu, cpu);
+	if (s->gpu.n_charged > gpu)
+		merge(&s->gpu, gpu);
 	return err;
 }
 
@@ -504,8 +524,10 @@ static int charge_phase(struct stacks *s, uint32_t phase, const struct window_sp
 static struct window_span span_of(const struct profile_phase *phase)
 {
 	return (struct window_span){
-		.from = {phase->start_ns, phase->start_grown, phase->start_cpu_ns},
-		.to = {phase->end_ns, phase->end_grown, phase->start_cpu_ns + phase->usage.cpu_ns},
+		.from = {phase->start_ns, phase->start_grown, phase->start_cpu_ns,
+			 phase->start_gpu_grown},
+		.to = {phase->end_ns, phase->end_grown, phase->start_cpu_ns + phase->usage.cpu_ns,
+		       phase->end_gpu_grown},
 	};
 }
 
@@ -534,13 +556,17 @@ int stacks_finish(struct stacks *s, const struct profile *p)
 	const struct profile_totals *totals = profile_totals(p);
 	const struct window_span run = {
 		.from = {.ns = began},
-		.to = {began + totals->duration_ns, end, totals->usage.cpu_ns},
+		.to = {began + totals->duration_ns, end, totals->usage.cpu_ns,
+		       profile_gpu_grown(p)},
 	};
 	size_t n;
 	const struct profile_phase *phases = profile_phases(p, &n);
 	int err = find_spans(s);
 
 	s->totals.grown = stacks_growth(s, 0, end);
+	s->totals.gpu_grown = profile_gpu_grown(p);
+	s->totals.of_gpu = s->totals.of_memory && s->totals.gpu_grown;
+	sort(&s->gpu);
 	sort(&s->memory);
 	sort(&s->cpu);
 	forget_before(&s->cpu, began);
@@ -585,6 +611,12 @@ const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n)
 {
 	*n = s->cpu.n_charged;
 	return s->cpu.charged;
+}
+
+const struct stacks_charged *stacks_allocated(const struct stacks *s, size_t *n)
+{
+	*n = s->gpu.n_charged;
+	return s->gpu.charged;
 }
 
 const struct stacks_within *stacks_within(const struct stacks *s, size_t *n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stacks.h - which code made memory grow, and which used CPU time: samples of stacks go in, a tree
- * of calls and what is charged to each, by phase, come out. Bounded: what does not fit is counted,
- * and charged to the caller that there was room for.
+ * stacks.h - which code made memory grow, which used CPU time, and which allocated on GPUs: samples
+ * of stacks go in, a tree of calls and what is charged to each, by phase, come out. Bounded: what
+ * does not fit is counted, and charged to the caller that there was room for.
  */
 #ifndef QPROF_STACKS_H
 #define QPROF_STACKS_H
@@ -43,7 +43,8 @@ struct stacks_end {
 	uint64_t samples;
 };
 
-/* What was first touched, or used, in a phase by a call itself, not by what it called. */
+/* What was first touched, used, or allocated on GPUs, in a phase by a call itself, not by what it
+ * called. */
 struct stacks_charged {
 	uint32_t phase; /* index into profile_phases(); STACKS_WHOLE_RUN */
 	uint32_t call;
@@ -56,6 +57,7 @@ struct stacks_charged {
 struct stacks_within {
 	uint32_t phase;
 	uint64_t bytes, cpu_ns; /* growth, and CPU time */
+	uint64_t gpu_bytes;	/* allocated on GPUs */
 };
 
 struct stacks;
@@ -85,6 +87,8 @@ const struct stacks_end *stacks_ends(const struct stacks *s, size_t *n);
 const struct stacks_charged *stacks_touched(const struct stacks *s, size_t *n);
 /* The same of CPU time. */
 const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n);
+/* The same of what was allocated on GPUs. */
+const struct stacks_charged *stacks_allocated(const struct stacks *s, size_t *n);
 
 /* After stacks_finish(): of the whole run first, then by phase; of phases that were in no window at
  * any time there is none. None without windows. */
@@ -100,6 +104,9 @@ struct stacks_totals {
 	uint64_t samples;	/* of memory: taken */
 	uint64_t lost;		/* the part that was not read in time */
 	uint64_t cpu_samples, cpu_lost; /* the same of CPU time */
+	bool of_gpu;			/* memory was sampled, and a GPU has given some */
+	uint64_t gpu_grown;		/* bytes that were allocated on GPUs */
+	uint64_t gpu_samples, gpu_lost;
 	/* That samples have used within the run or a phase, beyond its CPU time. */
 	uint64_t cpu_excess_ns;
 	uint64_t dropped; /* calls, samples and sums beyond what there is room for */

@@ -210,15 +210,17 @@ static void end(struct windows *w, const struct open_phase *open)
 	raise_to(&window->span.to.ns, w->now.ns);
 	raise_to(&window->span.to.grown, w->now.grown);
 	raise_to(&window->span.to.cpu_ns, w->now.cpu_ns);
+	raise_to(&window->span.to.gpu_grown, w->now.gpu_grown);
 }
 
-int windows_step(struct windows *w, const struct profile_checkpoint *step, uint64_t grown)
+int windows_step(struct windows *w, const struct profile_checkpoint *step, uint64_t grown,
+		 uint64_t gpu_grown)
 {
 	const struct pairing_hit hit = pairing_hit_of(step);
 	struct pairing_change change;
 	int err;
 
-	w->now = (struct window_at){step->time_ns, grown, step->tree_usage.cpu_ns};
+	w->now = (struct window_at){step->time_ns, grown, step->tree_usage.cpu_ns, gpu_grown};
 	if (step->what == WIRE_FINISH)
 		return 0;
 	err = pairing_step(&w->pairing, &hit, &change);
@@ -304,6 +306,7 @@ struct window_span *windows_merged(const struct windows *w, size_t *n)
 		raise_to(&last->to.ns, spans[i].to.ns);
 		raise_to(&last->to.grown, spans[i].to.grown);
 		raise_to(&last->to.cpu_ns, spans[i].to.cpu_ns);
+		raise_to(&last->to.gpu_grown, spans[i].to.gpu_grown);
 	}
 	return spans;
 }

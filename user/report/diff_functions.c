@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which functions were the first to touch memory, or used CPU time, in a comparison: as text or
- * JSON. */
+/* Which functions were the first to touch memory, used CPU time, or allocated on GPUs, in a
+ * comparison: as text or JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { MAX_NAME = 200 /* columns */, MAX_FUNCTIONS = 20 };
 
-/* What is told of memory, and of CPU time. */
+/* What is told of memory, of CPU time, and of GPUs. */
 static const struct {
 	const char *title, *key, *self_key, *total_key;
 	enum compare_metric metric; /* its unit, and which changes are small */
@@ -21,6 +21,8 @@ static const struct {
 			    COMPARE_PEAK, "--stacks"},
 	[TOUCHED_CPU] = {"CPU time by", "cpu_time", "self_secs", "total_secs", COMPARE_CPU,
 			 "--stacks=cpu"},
+	[TOUCHED_GPU] = {"Allocated on GPUs by", "gpu_allocated", "self_bytes", "total_bytes",
+			 COMPARE_PEAK, "--stacks, and allocated on GPUs"},
 };
 
 /* A function with what it touched, or used. */

@@ -15,6 +15,7 @@
 	X(chrome)                                                                                  \
 	X(folded)                                                                                  \
 	X(folded_cpu)                                                                              \
+	X(folded_gpu)                                                                              \
 	X(speedscope)                                                                              \
 	X(pprof)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the page's flame graphs are drawn of: calls, and what each touched or used, by phase. */
+/* What the page's flame graphs are drawn of: calls, and what each touched, used or allocated on
+ * GPUs, by phase. */
 #include "format/touched.h"
 #include "report/html_parts.h"
 
@@ -112,7 +113,7 @@ static void put_windows(struct json_writer *j, const struct recording_stacks *s)
 
 void html_stacks(struct html_page *page)
 {
-	static const char *const keys[] = {"number",  "name",  "cpu",	  "all", "unsampled",
+	static const char *const keys[] = {"number",  "name",  "what",	  "all", "unsampled",
 					   "outside", "calls", "amounts", NULL};
 	const struct recording_stacks *s = &page->r->stacks;
 	struct json_writer *j = &page->json;

@@ -31,6 +31,8 @@ enum {
 	TEXT_CPU,
 	TEXT_NANOSECONDS,
 	TEXT_OUTSIDE,
+	TEXT_GPU_SAMPLES,
+	TEXT_GPU,
 	TEXTS,
 };
 
@@ -51,12 +53,15 @@ static const char *const texts[TEXTS] = {
 	[TEXT_CPU] = "cpu",
 	[TEXT_NANOSECONDS] = "nanoseconds",
 	[TEXT_OUTSIDE] = "(outside of windows)",
+	[TEXT_GPU_SAMPLES] = "gpu_samples",
+	[TEXT_GPU] = "gpu_allocated",
 };
 
 /* What a profile's values are: two of each thing that was sampled. */
 static const pp_ValueType types[TOUCHED_WHATS][2] = {
 	[TOUCHED_MEMORY] = {{TEXT_SAMPLES, TEXT_COUNT}, {TEXT_TOUCHED, TEXT_BYTES}},
 	[TOUCHED_CPU] = {{TEXT_CPU_SAMPLES, TEXT_COUNT}, {TEXT_CPU, TEXT_NANOSECONDS}},
+	[TOUCHED_GPU] = {{TEXT_GPU_SAMPLES, TEXT_COUNT}, {TEXT_GPU, TEXT_BYTES}},
 };
 
 static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The file format of speedscope.app: a flame graph of what functions were the first to touch, and
- * one of the CPU time that they used, for the whole run and for each phase that did, or for those
- * that --phase matches.
+ * one of the CPU time that they used, and one of what they allocated on GPUs, for the whole run and
+ * for each phase that did, or for those that --phase matches.
  */
 #include "base/json_writer.h"
 #include "format/touched.h"
@@ -94,8 +94,10 @@ static void put_profiles(struct json_writer *j, const struct recording *r,
 			 const struct render_options *options, enum touched_what what)
 {
 	static const char *const runs[] = {"first touched in the whole run",
-					   "CPU time in the whole run"};
-	static const char *const units[] = {"bytes", "nanoseconds"};
+					   "CPU time in the whole run",
+					   "allocated on GPUs in the whole run"};
+	static const char *const units[] = {"bytes", "nanoseconds", "bytes"};
+	static const char *const phases[] = {"", "CPU time in ", "allocated on GPUs in "};
 	const struct recording_stacks s = touched_of(r, what);
 	char name[TOUCHED_NAME_MAX];
 
@@ -109,8 +111,7 @@ static void put_profiles(struct json_writer *j, const struct recording *r,
 		if (!render_wants_phase(options, phase) ||
 		    !touched_is_sampled(&s, s.growth[i].phase))
 			continue;
-		snprintf(name, sizeof(name), "%s%s", what == TOUCHED_CPU ? "CPU time in " : "",
-			 phase->shown);
+		snprintf(name, sizeof(name), "%s%s", phases[what], phase->shown);
 		put_profile(j, &s, s.growth[i].phase, name, units[what]);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which functions made memory grow, and used CPU time, in the text report. */
+/* Which functions made memory grow, used CPU time, and allocated on GPUs, in the text report. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +90,7 @@ static int put_lines(const struct telling *of, const struct grown *grown)
 
 static int put_grown(const struct telling *of, const struct grown *grown)
 {
-	static const char *const verbs[] = {"first touched", "of CPU time"};
+	static const char *const verbs[] = {"first touched", "of CPU time", "allocated on GPUs"};
 	const bool is_run = grown->phase == TOUCHED_WHOLE_RUN;
 	char amount[UNITS_TEXT_MAX], lead[UNITS_TEXT_MAX + 64];
 	struct touched touched;
@@ -140,7 +140,7 @@ static void put_ends(const struct text_report *t)
 			 s->ends[i].end);
 		text_wrapped(t, "  ! ", words);
 	}
-	put_count(t, s->lost + s->cpu_lost, "sample(s)", "not read in time");
+	put_count(t, s->lost + s->cpu_lost + s->gpu_lost, "sample(s)", "not read in time");
 	if (s->cpu_excess > s->used / EXCESS_TOLD) {
 		char words[128], amount[UNITS_TEXT_MAX];
 
@@ -165,18 +165,22 @@ static bool is_told(const struct telling *of, const struct recording_phase_growt
 /* Phases that samples say nothing of. */
 static void put_outside(const struct telling *of)
 {
+	static const char *const rest[] = {"outside of windows that grew: not sampled",
+					   "outside of windows that ran: not sampled",
+					   "outside of windows that allocated: not sampled"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < of->stacks.n_growth; i++)
 		n += !touched_is_sampled(&of->stacks, of->stacks.growth[i].phase);
-	put_count(of->t, n, "phase(s)",
-		  of->what == TOUCHED_CPU ? "outside of windows that ran: not sampled"
-					  : "outside of windows that grew: not sampled");
+	put_count(of->t, n, "phase(s)", rest[of->what]);
 }
 
 static int put_what(const struct text_report *t, enum touched_what what)
 {
-	static const char *const titles[] = {"FIRST TOUCHED BY", "CPU TIME BY"};
+	static const char *const titles[] = {"FIRST TOUCHED BY", "CPU TIME BY",
+					     "ALLOCATED ON GPUS BY"};
+	static const char *const more[] = {"more phase(s) that grew", "more phase(s) that ran",
+					   "more phase(s) that allocated"};
 	struct telling of = {t, what, touched_of(t->r, what)};
 	const struct recording_stacks *s = &of.stacks;
 	struct grown *list;
@@ -196,7 +200,7 @@ static int put_what(const struct text_report *t, enum touched_what what)
 	failed = put_grown(&of, &(struct grown){.phase = TOUCHED_WHOLE_RUN});
 	for (size_t i = 0; i < n && i < t->top && !failed; i++)
 		failed = put_grown(&of, &list[i]);
-	text_more(t, n, what == TOUCHED_CPU ? "more phase(s) that ran" : "more phase(s) that grew");
+	text_more(t, n, more[what]);
 	put_outside(&of);
 	free(list);
 	return failed;
@@ -242,12 +246,11 @@ static void put_windows(const struct text_report *t)
 
 int text_stacks(const struct text_report *t)
 {
-	int failed;
+	int failed = 0;
 
 	put_windows(t);
-	failed = put_what(t, TOUCHED_MEMORY);
-	if (!failed)
-		failed = put_what(t, TOUCHED_CPU);
+	for (unsigned int what = 0; what < TOUCHED_WHATS && !failed; what++)
+		failed = put_what(t, what);
 	if (t->r->stacks.has)
 		put_ends(t);
 	return failed;

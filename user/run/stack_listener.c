@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which code makes memory grow, or uses CPU time (--stacks): reads the samples, has them unwound by
- * a child, and tells the model. */
+/* Which code makes memory grow, uses CPU time, or allocates on GPUs (--stacks): reads the samples,
+ * has them unwound by a child, and tells the model. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,6 +321,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 		   const struct machine_news *news)
 {
 	struct stack_listener *l = of(listener);
+	const struct profile *p = run_profile(l->capture);
 
 	if (!l->windows)
 		return;
@@ -328,7 +329,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 		windows_exit(l->windows, record->tgid, record->started_ns);
 	else if (!news->step)
 		return;
-	else if (windows_step(l->windows, news->step, profile_grown(run_profile(l->capture))))
+	else if (windows_step(l->windows, news->step, profile_grown(p), profile_gpu_grown(p)))
 		capture_failf(l->capture, "out of memory");
 	switch_samples(l);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What first touched memory, or used CPU time, as a flame graph from the top down: a frame is a function as
-// called by the one above it, as wide as what it and all that it called touched or used. Frames narrower than
+// What first touched memory, used CPU time, or allocated on GPUs, as a flame graph from the top down: a frame is a
+// function as called by the one above it, as wide as what it and all that it called touched, used or allocated. Frames narrower than
 // a pixel are left out.
 
 const ROW = 19; // pixels, of a frame
@@ -61,6 +61,23 @@ function flameTree(graph) {
 
 const nanoseconds = n => secs(n / 1e9);
 
+// What graphs are of, by the number that each has: how an amount is written, and what it is called.
+const FLAME_KINDS = [
+	{amount: bytes, words: n => bytes(n), title: "First touched"},
+	{amount: nanoseconds, words: n => `${nanoseconds(n)} of CPU time`, title: "CPU time"},
+	{amount: bytes, words: n => `${bytes(n)} allocated on GPUs`, title: "Allocated on GPUs"},
+];
+
+// "First touched, CPU time, and allocated on GPUs, by"
+function flameTitle(graphs) {
+	const titles = FLAME_KINDS.filter((_, what) => graphs.some(graph => graph.what === what)).map(({title}) => title);
+	const later = titles.slice(1).map(title => title.startsWith("CPU") ? title : title[0].toLowerCase() + title.slice(1));
+
+	if (!later.length)
+		return `${titles[0]} by`;
+	return `${[titles[0], ...later.slice(0, -1)].join(", ")}, and ${later.at(-1)}, by`;
+}
+
 // Says when samples counted, if not always.
 function windowsWords({window: schedule, window_of: pattern, windows}) {
 	const shown = windows.slice(0, WINDOWS_SHOWN).flatMap((w, i) =>
@@ -107,7 +124,7 @@ const flame = {
 	},
 
 	choose(graph) {
-		this.amount = graph.cpu ? nanoseconds : bytes;
+		this.amount = FLAME_KINDS[graph.what].amount;
 		this.root = this.zoomed = flameTree(graph);
 		this.at = null;
 		this.chooseColours(this.root);
@@ -252,12 +269,11 @@ const flame = {
 		if (this.figure.hidden)
 			return;
 		for (const graph of profile.stacks.graphs) {
-			const amount = graph.cpu ? `${nanoseconds(graph.all)} of CPU time` : bytes(graph.all);
+			const amount = FLAME_KINDS[graph.what].words(graph.all);
 
 			this.part("select").append(el("option", {}, `${amount}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`));
 		}
-		if (profile.stacks.graphs.some(graph => graph.cpu))
-			this.part("h2").textContent = profile.stacks.graphs[0].cpu ? "CPU time by" : "First touched, and CPU time, by";
+		this.part("h2").textContent = flameTitle(profile.stacks.graphs);
 		if (profile.stacks.windows) {
 			this.part(".windows").hidden = false;
 			this.part(".windows").replaceChildren(...windowsWords(profile.stacks));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rings, in files that stand for the kernel's: as bpf_ringbuf_reserve() and bpf_ringbuf_submit()
- * leave them (kernel/bpf/ringbuf.c). */
+/* The rings, in files that stand for the kernel's: as bpf_ringbuf_reserve() and
+ * bpf_ringbuf_submit() leave them (kernel/bpf/ringbuf.c). */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -568,11 +568,8 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
 	return CAPTURE_GOES_ON;
 }
 
-/*
- * The exit of the last target emits WIRE_FINISH in the kernel if the ring has room. Otherwise, and
- * at any other end, it is emitted here. The kernel takes no checkpoint after it, so reading comes
- * to an end; a second signal ends it sooner.
- */
+/* The exit of the last target emits WIRE_FINISH, if the ring has room. Otherwise, and at any other
+ * end, it is emitted here. No checkpoint comes after it; a second signal ends reading sooner. */
 static bool is_finished(struct capture *c)
 {
 	struct run *r = run_of(c);

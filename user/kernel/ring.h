@@ -27,8 +27,8 @@ void ring_free(struct ring *ring);
  */
 int ring_consume(struct ring *ring);
 
-/* Returns true if there is a record that was not handed out: it came meanwhile, or has its place and
- * is still being written. What came after such a one waits behind it. */
+/* Returns true if there is a record that was not handed out: it came meanwhile, or has its place
+ * and is still being written. What came after such a one waits behind it. */
 bool ring_has_more(const struct ring *ring);
 
 #endif

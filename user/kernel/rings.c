@@ -28,7 +28,7 @@ struct rings {
 	struct rings_handler handler;
 	struct record_queue queue;
 	uint64_t bad;
-	uint64_t turn_ns; /* when this turn is over */
+	uint64_t turn_ns;     /* when this turn is over */
 	unsigned int in_vain; /* reads that have found a record still being written, in a row */
 };
 
@@ -116,9 +116,9 @@ int rings_urgent_fd(const struct rings *r)
 }
 
 /*
- * A CPU may be taken from a program (by the host of a virtual machine, for some milliseconds) between
- * its reservation of a record and its submission. Until then nothing behind it can be read, though it
- * may be there since long: to take that for the end of all records loses them.
+ * A CPU may be taken from a program (by the host of a virtual machine, for some milliseconds)
+ * between its reservation of a record and its submission. Until then nothing behind it can be read,
+ * though it may be there since long: to take that for the end of all records loses them.
  */
 static bool expects_more(struct rings *r)
 {

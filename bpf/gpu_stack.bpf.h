@@ -7,14 +7,15 @@
  * All that is allocated has a place in growth.gpu_grown, from 0 on, and each checkpoint tells how
  * far that has come: so a phase has exactly what lies between its two checkpoints.
  *
- * A large allocation, of twice the mean gap and more, is always sampled, with its own bytes. Of
- * small ones, each thread takes a sample after a random number of bytes, with the weight of all
- * small ones since the one before. Its first and its last one have a place each. A phase that began
- * between the two has only the last one of it for certain: `late`.
+ * A large allocation, of a quarter of the mean gap and more, is always sampled, with its own bytes.
+ * (Were the gap itself the bound, those just below it would be what ends nearly each gap, and have
+ * the bytes of the others.) Of small ones, each thread takes a sample after a random number of
+ * bytes, with the weight of all small ones since the one before. Its first and its last one have a
+ * place each. A phase that began between the two has only the last one of it for certain: `late`.
  *
- * Example, 64 KiB a gap: 20 KiB, a checkpoint, 10 KiB, 1 MiB, and 40 KiB, at which a sample is due.
- * The MiB is one sample. The other has a weight of 70 KiB, and `late` is 40: the phase that began
- * at the checkpoint has 1 MiB and 40 KiB by samples, and 10 KiB are (unsampled) there.
+ * Example, 64 KiB a gap: 8 KiB, a checkpoint, 4 KiB, 1 MiB, and 12 KiB, at which a sample is due.
+ * The MiB is one sample. The other has a weight of 24 KiB, and `late` is 12: the phase that began
+ * at the checkpoint has 1 MiB and 12 KiB by samples, and 4 KiB are (unsampled) there.
  */
 #ifndef QPROF_GPU_STACK_BPF_H
 #define QPROF_GPU_STACK_BPF_H
@@ -31,6 +32,7 @@ struct gpu_growing {
 	u64 due, at;	   /* bytes of the call that returns, and their place; 0: none */
 	u64 left;	   /* bytes until the next sample; 0: not chosen yet */
 	u64 weight, first; /* of small ones since the last sample, and the place of the first */
+	u64 program;	   /* that allocated them */
 	u64 sample_weight, sample_first; /* the same of the sample that is being taken */
 	u32 python_end, reserved;	 /* enum wire_python_end of its frames */
 };
@@ -75,7 +77,7 @@ static __always_inline void take_gpu_sample(struct gpu_growing *g, struct task_s
 	struct wire_stack *s;
 	u32 n = 0;
 
-	g->python_end = WIRE_PYTHON_UNREADABLE;
+	g->python_end = find_python(task, m->key) ? WIRE_PYTHON_UNREADABLE : WIRE_PYTHON_NONE;
 	if (is_free)
 		n = walk_python(task, m->key, program_of(task, m), event, &g->python_end);
 	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
@@ -102,13 +104,17 @@ static __always_inline u64 gpu_gap(u64 mean)
 }
 
 /* Returns true if a sample is due, once so many bytes were allocated at g->at. */
-static __always_inline bool add_gpu_growth(struct gpu_growing *g, u64 bytes)
+static __always_inline bool add_gpu_growth(struct gpu_growing *g, u64 program, u64 bytes)
 {
 	const u64 mean = wire_stack_gpu_mean(growth.gpu_samples);
 
+	if (g->program != program) { /* a thread outlives an exec */
+		g->program = program;
+		g->weight = g->left = 0;
+	}
 	g->sample_weight = bytes;
 	g->sample_first = g->at;
-	if (bytes >= 2 * mean)
+	if (bytes >= mean / 4)
 		return true;
 	if (!g->weight)
 		g->first = g->at;
@@ -143,7 +149,12 @@ static __always_inline int sample_gpu_growth(void)
 		return 0;
 	}
 	m = find_mm((u64)BPF_CORE_READ(task, mm));
-	if (m && add_gpu_growth(g, bytes))
+	if (!m) { /* its process is not counted */
+		atomic_add(&growth.gpu_samples, 1);
+		atomic_add(&growth.gpu_lost, 1);
+		return 0;
+	}
+	if (add_gpu_growth(g, program_of(task, m), bytes))
 		take_gpu_sample(g, task, m, bytes);
 	return 0;
 }

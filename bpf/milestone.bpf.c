@@ -9,8 +9,8 @@ struct milestone_args {
 	u32 tgid;	/* of the process that the milestone is about */
 	u32 what;	/* WIRE_START, WIRE_FINISH, or WIRE_PROGRAM: */
 	u32 told;	/* enum wire_told: to tell of, in addition to what is told already */
-	u32 gone;	/* 1: even if that process is not tracked any more; then: */
-	u32 job;	/* the job that it was in */
+	u32 gone;	/* 1: even if that process is not tracked any more */
+	u32 job;	/* of WIRE_FINISH: the job that it is, or was, in */
 	u32 reserved;
 };
 
@@ -27,7 +27,7 @@ int take_milestone(struct milestone_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
 
-	if (proc && args->gone && proc->job != args->job)
+	if (proc && (args->gone || args->what == WIRE_FINISH) && proc->job != args->job)
 		proc = NULL; /* the number is another's by now, or the process has left the job */
 	if (!proc && args->gone) {
 		nobody.tgid = args->tgid;

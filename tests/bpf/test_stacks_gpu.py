@@ -82,13 +82,22 @@ def test_functions_by_phase(tmp_path):
 
 
 def test_larger_gaps(tmp_path):
-    """After 1,024 samples, then 2,048, and so on, gaps double: of 1 MiB each, 4,096 are sampled each, then fewer."""
+    """After each 1,024 samples gaps double: of 1 MiB each, 7,168 are sampled each, then fewer."""
     run = run_gpu(tmp_path, program("gpu_stacks"), "many", "12000")
     growth, stacks = growth_of(run.profile), run.profile["stacks"]
     assert growth == {"Many": 12000 * MIB, None: 12000 * MIB}
-    assert 4096 <= stacks["gpu_samples"] < 12000, stacks["gpu_samples"]
+    assert 7168 <= stacks["gpu_samples"] < 12000, stacks["gpu_samples"]
     got = by_function(run.profile, {"load_weights"})["Many"]["load_weights"]
     assert 12000 * MIB - got <= 2 * (64 * KIB << 12000 // 1024), (got, stacks["gpu_samples"])
+
+
+def test_small_ones_among_large_ones(tmp_path):
+    """Of 120 KiB, and five times 4 KiB, each has its own."""
+    run = run_gpu(tmp_path, program("gpu_stacks"), "mixed")
+    expected = run.truth["Mixed"]
+    got = by_function(run.profile, set(expected))["Mixed"]
+    assert got["load_weights"] == expected["load_weights"], (got, expected)
+    assert expected["load_scales"] - 2 * ALWAYS <= got["load_scales"] <= expected["load_scales"], (got, expected)
 
 
 def test_only_in_windows(tmp_path):

@@ -5,6 +5,7 @@
  *
  * Usage: gpu_stacks all
  *        gpu_stacks many N    N allocations of 1 MiB
+ *        gpu_stacks mixed     large ones, and small ones in between
  */
 #include <pthread.h>
 #include <sys/sdt.h>
@@ -143,12 +144,27 @@ static void run_many(unsigned int n)
 	printf("{\"Many\": {\"load_weights\": %llu}}\n", (unsigned long long)n * MIB);
 }
 
+/* Large ones do not take the weight of small ones in between. */
+static void run_mixed(void)
+{
+	DTRACE_PROBE1(qprof, begin, "Mixed");
+	for (unsigned int i = 0; i < 900; i++) {
+		must(!cuMemFree_v2(load_weights(120 * KIB)));
+		for (unsigned int j = 0; j < 5; j++)
+			must(!cuMemFree_v2(load_scales(4 * KIB)));
+	}
+	DTRACE_PROBE1(qprof, end, "Mixed");
+	puts("{\"Mixed\": {\"load_weights\": 110592000, \"load_scales\": 18432000}}");
+}
+
 int main(int argc, char **argv)
 {
 	use_device(0);
 	must(!cuGetProcAddress_v2("cuMemAlloc", (void **)&inner_alloc, 12000, 0, NULL));
 	if (argc == 3 && !strcmp(argv[1], "many"))
 		run_many((unsigned int)strtoul(argv[2], NULL, 10));
+	else if (argc == 2 && !strcmp(argv[1], "mixed"))
+		run_mixed();
 	else
 		run_all();
 	return 0;

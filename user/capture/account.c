@@ -192,8 +192,8 @@ void capture_fill_account(struct capture *c)
 
 	if (c->rings && rings_are_stuck(c->rings))
 		capture_warn(c, "the kernel side",
-			     "a record was begun and not written within a second: it and what came "
-			     "after it are missing");
+			     "a record was begun and not written within two seconds: it and what "
+			     "came after it are missing");
 	if (marker)
 		c->quality.recipes = marker->tell(marker, c, &c->quality.n_recipes);
 	if (has_engine && engine_was_deaf(c->engine))

@@ -362,10 +362,10 @@ static bool jobs_have_ended(struct capture *c)
 
 	for (size_t i = 0; i < n; i++)
 		if (!jobs[i]->end_ns && jobs[i]->begin_ns <= a->end_ns && jobs[i]->root &&
-		    !jobs[i]->root->end_ns &&
-		    engine_milestone(c->engine, jobs[i]->root->tgid, WIRE_FINISH, false,
-				     jobs[i]->index) != -ESRCH)
-			all = false;
+		    !jobs[i]->root->end_ns)
+			all &= capture_asks_in_vain(engine_milestone(c->engine, jobs[i]->root->tgid,
+								     WIRE_FINISH, false,
+								     jobs[i]->index));
 	return all;
 }
 
@@ -377,6 +377,7 @@ static void drain(struct capture *c)
 	a->end_ns = clock_ns(CLOCK_MONOTONIC);
 	capture_read_answers(c, jobs_have_ended);
 	capture_read_all(c);
+	capture_read_answers(c, jobs_have_ended); /* one that began just now */
 }
 
 static bool is_tracked(void *context, const struct profile_process *process)

@@ -131,11 +131,15 @@ const char *capture_site_name(void *context, uint32_t site);
 
 /* drain.c: the end of what the rings have. The kind's, and what it is made of. */
 void capture_drain(struct capture *c);
-/* Reads until nothing is left, but at most reads_at_end times. Handles signals in between. */
+/* Reads until nothing is left, but at most reads_at_end times, not counting those that wait for a
+ * record. Handles signals in between. */
 void capture_read_all(struct capture *c);
 /* Reads until `asks` says that all it has asked for is there: it asks at each call for what is not.
- * Gives up when nothing has come for a second. */
+ * Gives up, with a warning, after a second without an answer and without a backlog of records; or
+ * after ten seconds. */
 void capture_read_answers(struct capture *c, bool (*asks)(struct capture *c));
+/* err: of engine_milestone(). Returns true if no record comes of it, now or when asked again. */
+bool capture_asks_in_vain(int err);
 
 /* account.c: what a capture says of itself. Filled in when the kernel side is loaded, and at the
  * end. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -6,12 +7,16 @@
 
 enum { NAP_NS = 100000 };
 
-static const uint64_t ANSWER_NS = 1000000000;
+static const uint64_t ANSWER_NS = 1000000000, ANSWERS_NS = 10000000000;
 
 void capture_read_all(struct capture *c)
 {
-	for (unsigned int i = 0; i < c->kind->reads_at_end && capture_read(c) > 0; i++)
+	unsigned int reads = 0;
+
+	while (reads < c->kind->reads_at_end && capture_read(c) > 0) {
+		reads += !c->rings || !rings_wait(c->rings);
 		capture_handle_signals(c);
+	}
 }
 
 /*
@@ -21,19 +26,30 @@ void capture_read_all(struct capture *c)
 void capture_read_answers(struct capture *c, bool (*asks)(struct capture *c))
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
-	uint64_t came_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = began_ns, behind_ns = began_ns;
 	bool idle = false;
 
 	while (!c->failed && !asks(c)) {
+		if (now_ns - behind_ns > ANSWER_NS || now_ns - began_ns > ANSWERS_NS) {
+			capture_warn(c, "the end",
+				     "a process that was exiting by then did not say what it had "
+				     "used: the last row of its run or job is missing");
+			return;
+		}
 		if (idle)
 			nanosleep(&nap, NULL);
 		idle = capture_read(c) <= 0;
 		capture_handle_signals(c);
+		now_ns = clock_ns(CLOCK_MONOTONIC);
 		if (!idle)
-			came_ns = clock_ns(CLOCK_MONOTONIC);
-		else if (clock_ns(CLOCK_MONOTONIC) - came_ns > ANSWER_NS)
-			return;
+			behind_ns = now_ns;
 	}
+}
+
+bool capture_asks_in_vain(int err)
+{
+	return err && err != -ENOSPC;
 }
 
 void capture_drain(struct capture *c)

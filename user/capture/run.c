@@ -463,7 +463,7 @@ static int attach_running(struct run *r)
 		return capture_failf(c, "process %u exited before it could be attached",
 				     r->targets[0]);
 	while (!r->started && capture_read(c) > 0)
-		;
+		capture_handle_signals(c);
 	processes = profile_processes(r->profile, &count);
 	for (size_t i = 0; i < count && !c->failed; i++)
 		discovery_search_process(c->discovery, processes[i]->tgid, false);
@@ -573,10 +573,11 @@ static enum capture_effect signalled(struct capture *c, const struct signalfd_si
 static bool is_finished(struct capture *c)
 {
 	struct run *r = run_of(c);
+	int err = r->finished ? 0 : milestone(r, WIRE_FINISH);
 
-	if (!r->finished && milestone(r, WIRE_FINISH) == -ESRCH)
-		engine_milestone(c->engine, r->targets[0], WIRE_FINISH, true, 0);
-	return r->finished;
+	if (err == -ESRCH)
+		err = engine_milestone(c->engine, r->targets[0], WIRE_FINISH, true, 0);
+	return r->finished || capture_asks_in_vain(err);
 }
 
 static void drain_engine(struct run *r)

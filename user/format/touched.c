@@ -278,7 +278,7 @@ bool touched_is_missing(const struct recording *r, enum touched_what what, struc
 		[TOUCHED_CPU] = "the profile has no stacks of CPU time: they are recorded with "
 				"--stacks=cpu",
 		[TOUCHED_GPU] = "the profile has no stacks of what was allocated on GPUs: they are "
-				"recorded with --stacks",
+				"recorded with --stacks, or nothing was allocated there",
 		[TOUCHED_WHATS] = "the profile has no stacks: they are recorded with --stacks",
 	};
 	const bool has = what == TOUCHED_WHATS ? r->stacks.has != 0 : touched_of(r, what).has != 0;

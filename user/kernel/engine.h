@@ -73,9 +73,9 @@ int engine_track_command(struct engine *e, pid_t pid, struct error *err);
 bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns);
 
 /*
- * Emits WIRE_START or WIRE_FINISH about process tgid. gone: even if it is not tracked any more;
- * then job is the job that it was in. Returns 0, also if WIRE_FINISH was emitted before; -ESRCH:
- * not tracked; -ENOSPC: the ring is full; or -errno.
+ * Emits WIRE_START or WIRE_FINISH about process tgid. gone: even if it is not tracked any more.
+ * job: of WIRE_FINISH, the job that it is, or was, in. Returns 0, also if WIRE_FINISH was emitted
+ * before; -ESRCH: not tracked, or in another job; -ENOSPC: the ring is full; or -errno.
  */
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job);
 

@@ -19,7 +19,7 @@ enum {
 	ENOUGH = -4095,	       /* no errno */
 	READS_AT_ONCE = 16,    /* that find a record still being written */
 	NAP_NS = 100000,       /* before each of those that follow */
-	READS_IN_VAIN = 10000, /* more than a second */
+	READS_IN_VAIN = 10000, /* some two seconds */
 };
 
 struct rings {
@@ -115,6 +115,11 @@ int rings_urgent_fd(const struct rings *r)
 	return r->urgent_fd;
 }
 
+static bool has_more(const struct rings *r)
+{
+	return ring_has_more(r->control) || ring_has_more(r->timeline);
+}
+
 /*
  * A CPU may be taken from a program (by the host of a virtual machine, for some milliseconds)
  * between its reservation of a record and its submission. Until then nothing behind it can be read,
@@ -124,7 +129,7 @@ static bool expects_more(struct rings *r)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 
-	if (!ring_has_more(r->control) && !ring_has_more(r->timeline)) {
+	if (!has_more(r)) {
 		r->in_vain = 0;
 		return false;
 	}
@@ -133,6 +138,11 @@ static bool expects_more(struct rings *r)
 	if (r->in_vain++ >= READS_AT_ONCE)
 		nanosleep(&nap, NULL);
 	return true;
+}
+
+bool rings_wait(const struct rings *r)
+{
+	return r->in_vain;
 }
 
 bool rings_are_stuck(const struct rings *r)
@@ -157,7 +167,7 @@ int rings_read(struct rings *r)
 	for (int i = 0; i < RECORDS_A_SLICE; i++) {
 		record = record_queue_next(&r->queue);
 		if (!record)
-			return taken == ENOUGH || expects_more(r);
+			return taken == ENOUGH || (i ? has_more(r) : expects_more(r));
 		r->in_vain = 0;
 		err = r->handler.record(r->handler.context, record);
 		if (err)

@@ -42,8 +42,10 @@ int rings_urgent_fd(const struct rings *r);
  */
 int rings_read(struct rings *r);
 
-/* Returns true if a record was begun and not written for so long that rings_read() does not expect
- * it any more. Nothing that came after it was handed out. */
+/* Returns true if the last read handed out nothing, for the next record is still being written. */
+bool rings_wait(const struct rings *r);
+/* Returns true if that is so for seconds, and rings_read() does not expect the record any more.
+ * Nothing that came after it was handed out. */
 bool rings_are_stuck(const struct rings *r);
 
 /* Returns how many records were skipped, since they were none of ours. */

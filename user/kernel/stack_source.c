@@ -2,12 +2,15 @@
 #include "kernel/stack_source.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include <bpf/libbpf.h>
 
 #include "kernel/engine_state.h"
 #include "kernel/ring.h"
 #include "kernel/sections.h"
+
+enum { REST_MS = 100 };
 
 struct stack_source {
 	struct ring *ring;
@@ -108,4 +111,15 @@ int stack_source_fd(const struct stack_source *source)
 void stack_source_read(struct stack_source *source)
 {
 	ring_consume(source->ring);
+}
+
+void stack_source_read_rest(struct stack_source *source)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	ring_consume(source->ring);
+	for (int i = 0; i < REST_MS && ring_has_more(source->ring); i++) {
+		nanosleep(&nap, NULL);
+		ring_consume(source->ring);
+	}
 }

@@ -44,5 +44,7 @@ void stack_source_free(struct stack_source *source);
 int stack_source_fd(const struct stack_source *source);
 /* Tells of the samples that are there. */
 void stack_source_read(struct stack_source *source);
+/* At the end: also of those that are still being written, but waits for them for 100 ms at most. */
+void stack_source_read_rest(struct stack_source *source);
 
 #endif

@@ -420,7 +420,7 @@ static void finish(struct listener *listener)
 {
 	struct stack_listener *l = of(listener);
 
-	stack_source_read(l->source);
+	stack_source_read_rest(l->source);
 	wait_for_answers(l);
 	finish_windows(l);
 	stacks_count(l->stacks, engine_growth(run_engine(l->capture)));

@@ -53,11 +53,14 @@ static pid_t start_sleeper(void)
 	_exit(1);
 }
 
+/* The kernel knows where the variables end after it knows the command line: create_elf_tables() in
+ * fs/binfmt_elf.c goes through each of them in between. */
 static void wait_for_exec(pid_t pid)
 {
-	char name[16];
+	char text[16];
 
-	while (procfs_cmdline(pid, name, sizeof(name)) < 6 || memcmp(name, "sleep", 6) != 0)
+	while (procfs_cmdline(pid, text, sizeof(text)) < 6 || memcmp(text, "sleep", 6) != 0 ||
+	       procfs_environ(pid, text, sizeof(text)) <= 0)
 		sched_yield();
 }
 

@@ -98,15 +98,10 @@ static __always_inline void take_gpu_sample(struct gpu_growing *g, struct task_s
 		__sync_lock_test_and_set(&frames->busy, 0);
 }
 
-static __always_inline u64 gpu_gap(u64 mean)
-{
-	return 1 + (mean >> 15) * (bpf_get_prandom_u32() & 0xffff);
-}
-
 /* Returns true if a sample is due, once so many bytes were allocated at g->at. */
 static __always_inline bool add_gpu_growth(struct gpu_growing *g, u64 program, u64 bytes)
 {
-	const u64 mean = wire_stack_gpu_mean(growth.gpu_samples);
+	const u64 mean = wire_stack_mean(WIRE_STACK_STEP, growth.gpu_samples, WIRE_STACK_LEVEL);
 
 	if (g->program != program) { /* a thread outlives an exec */
 		g->program = program;
@@ -119,7 +114,7 @@ static __always_inline bool add_gpu_growth(struct gpu_growing *g, u64 program, u
 	if (!g->weight)
 		g->first = g->at;
 	if (!g->left)
-		g->left = gpu_gap(mean);
+		g->left = random_gap(mean);
 	g->weight += bytes;
 	if (g->left > bytes) {
 		g->left -= bytes;
@@ -128,7 +123,7 @@ static __always_inline bool add_gpu_growth(struct gpu_growing *g, u64 program, u
 	g->sample_weight = g->weight;
 	g->sample_first = g->first;
 	g->weight = 0;
-	g->left = gpu_gap(mean);
+	g->left = random_gap(mean);
 	return true;
 }
 

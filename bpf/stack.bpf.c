@@ -20,14 +20,10 @@
 
 struct wire_growth growth;
 
-/* Returns how many pages come before the next sample: from 1 to twice the mean. */
+/* Returns how many pages come before the next sample. */
 static __always_inline u64 choose_gap(u64 samples)
 {
-	u64 level = samples / WIRE_STACK_LEVEL;
-	u64 mean = (u64)config.stack_pages
-		   << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
-
-	return 1 + bpf_get_prandom_u32() % (2 * mean);
+	return random_gap(wire_stack_mean(config.stack_pages, samples, WIRE_STACK_LEVEL));
 }
 
 static __always_inline u32 kind_of(int member)

@@ -54,6 +54,12 @@ static __always_inline bool copy_registers(struct wire_stack *s, struct task_str
 	return !bpf_probe_read_kernel(s->regs, sizeof(*regs), regs);
 }
 
+/* Returns from 1 to twice the mean, which is below 2^31. */
+static __always_inline u64 random_gap(u64 mean)
+{
+	return 1 + bpf_get_prandom_u32() % (2 * mean);
+}
+
 /* Addresses come again, also those of code objects where they are not randomised: times do not. */
 static __always_inline u64 program_of(struct task_struct *task, const struct mm_rss *m)
 {

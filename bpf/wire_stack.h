@@ -144,20 +144,18 @@ struct wire_growth {
 	__u64 gpu_samples, gpu_lost;
 };
 
-/* Returns the mean of the bytes that a thread allocates on GPUs between two samples. */
-static inline __u64 wire_stack_gpu_mean(__u64 samples)
+/* Returns the mean gap between two samples: `first`, doubled each time that so many were taken. */
+static inline __u64 wire_stack_mean(__u64 first, __u64 samples, __u32 each)
 {
-	const __u64 level = samples / WIRE_STACK_LEVEL;
+	const __u64 level = samples / each;
 
-	return (__u64)WIRE_STACK_STEP << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+	return first << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
 }
 
 /* Returns the mean of what a CPU runs between two samples, in ns. */
 static inline __u64 wire_stack_cpu_mean(__u64 samples)
 {
-	const __u64 level = samples / WIRE_STACK_CPU_LEVEL;
-
-	return (__u64)WIRE_STACK_CPU_GAP << (level < WIRE_STACK_LEVELS ? level : WIRE_STACK_LEVELS);
+	return wire_stack_mean(WIRE_STACK_CPU_GAP, samples, WIRE_STACK_CPU_LEVEL);
 }
 
 /* Returns how long it is to the next sample: up to twice the mean. random: of 32 bits, and the mean

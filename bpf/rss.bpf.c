@@ -40,8 +40,8 @@
 
 /*
  * Linux has it from 6.2 on (a35b9af4ec2c "bpf: Add a kfunc for generic type cast"), as it has the
- * per-CPU counters. The verifier removes the call: what remains is one load. bpf_core_read.h of
- * libbpf 1.5 and later declares bpf_rdonly_cast() otherwise.
+ * per-CPU counters. The verifier removes the call: what remains is one load. It has another name
+ * here than in the kernel, bpf_rdonly_cast(), since bpf_core_read.h of libbpf 1.5 takes that one.
  */
 static void *(*const rdonly_cast)(const void *obj, __u32 btf_id) = (void *)WIRE_CALL_RDONLY_CAST;
 

@@ -134,9 +134,8 @@ void capture_drain(struct capture *c);
 /* Reads until nothing is left, but at most reads_at_end times, not counting those that wait for a
  * record. Handles signals in between. */
 void capture_read_all(struct capture *c);
-/* Reads until `asks` says that all it has asked for is there: it asks at each call for what is not.
- * Gives up, with a warning, after a second without an answer and without a backlog of records; or
- * after ten seconds. */
+/* Reads until `asks` returns true: all answers are there. Each call of it asks for what is missing.
+ * Gives up, with a warning, once the rings were empty for a second, and after ten in any case. */
 void capture_read_answers(struct capture *c, bool (*asks)(struct capture *c));
 /* err: of engine_milestone(). Returns true if no record comes of it, now or when asked again. */
 bool capture_asks_in_vain(int err);

@@ -20,8 +20,9 @@ void capture_read_all(struct capture *c)
 }
 
 /*
- * Who is about to exit has said that it answers, and does so in a moment: it is on another CPU, or
- * has none. To go without it would leave out the last row.
+ * A process that exits writes the last record of its run or job itself. The kernel side takes that
+ * as said (finish_run() in snapshot.bpf.h) before the record can be read: the process is on another
+ * CPU, or waits for one. If we did not wait, the last row would be missing.
  */
 void capture_read_answers(struct capture *c, bool (*asks)(struct capture *c))
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What first touched memory, used CPU time, or allocated on GPUs, as a flame graph from the top down: a frame is a
-// function as called by the one above it, as wide as what it and all that it called touched, used or allocated. Frames narrower than
-// a pixel are left out.
+// function as called by the one above it, as wide as what it and all that it called touched, used or allocated.
+// Frames narrower than a pixel are left out.
 
 const ROW = 19; // pixels, of a frame
 const NARROWEST = 1; // pixels

@@ -17,6 +17,8 @@ enum {
 	MAX_LEVELS = 20, /* of a mipmapped array */
 };
 
+#define MAX_GPU_BYTES (1ULL << 48) /* of one allocation: the addresses of GPUs have 47 to 49 bits */
+
 /* By process and by the program that it runs. */
 struct gpu_key {
 	u64 started_ns;
@@ -277,11 +279,12 @@ static __noinline bool take(const struct gpu_hit *h, u32 space, u64 at, struct g
 	return true;
 }
 
+/* Sums are of 64 bits, and a made-up library may say what it likes. */
 static __noinline int put(const struct gpu_hit *h, u32 space, u64 at, const struct gpu_live *live)
 {
 	const struct gpu_key key = key_of(h, space, at);
 
-	if (bpf_map_update_elem(&gpu_ledger, &key, live, BPF_ANY)) {
+	if (live->bytes > MAX_GPU_BYTES || bpf_map_update_elem(&gpu_ledger, &key, live, BPF_ANY)) {
 		count(gpu.unkept);
 		return 1;
 	}

@@ -3,6 +3,7 @@
 use stand in for the drivers': they have no GPU."""
 
 import signal
+import subprocess
 
 import pytest
 
@@ -225,6 +226,50 @@ for layer in range(16):
     assert got == {"repeats": 16, "per_repeat_gpu_mb": 4, "last_gpu_mb": 64, "per_repeat_gpu_peak_mb": 4, "per_repeat_mb": None}, trend
     text = " ".join(run_qprof("report", "--width", "200", run.path).stdout.split())
     assert "Grows: Layer # (16 repeats): +4.00 MiB of memory on GPUs each, 64.0 MiB after the last" in text, text
+
+
+MADE_UP = r"""
+#include <stdint.h>
+#ifdef LIBRARY
+int cuMemAlloc_v2(uint64_t *at, uint64_t bytes)
+{
+	static uint64_t given;
+
+	*at = ++given << 40;
+	return !bytes;
+}
+#else
+#include "sys/sdt.h"
+int cuMemAlloc_v2(uint64_t *at, uint64_t bytes);
+int main(void)
+{
+	const uint64_t sizes[] = {1 << 20, UINT64_C(1) << 63, UINT64_MAX, (UINT64_C(1) << 48) + 1, 2 << 20};
+	uint64_t at;
+
+	for (int i = 0; i < 5; i++)
+		if (cuMemAlloc_v2(&at, sizes[i]))
+			return 1;
+	DTRACE_PROBE1(qprof, mark, "given");
+	return 0;
+}
+#endif
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--stacks"]], ids=["plain", "stacks"])
+def test_sizes_that_no_gpu_has(tmp_path, unhurried, options):
+    """Anybody can make a libcuda.so.1 that gives out 2^63 bytes: it is counted, and no sum wraps."""
+    library, path = tmp_path / "libcuda.so.1", tmp_path / "made_up"
+    (tmp_path / "made_up.c").write_text(MADE_UP, encoding="utf-8")
+    for how in (["-shared", "-fPIC", "-DLIBRARY", "-o", library],
+                ["-o", path, f"-Wl,-rpath,{tmp_path}", library]):
+        subprocess.run(["gcc", "-O1", tmp_path / "made_up.c", *how], check=True)
+    run = unhurried(path, options=options)
+    given = row_of(run.profile, "given")
+    assert (in_bytes(given, "gpu_memory_mb"), in_bytes(given, "gpu_step_peak_memory_mb")) == (3 * MIB, 3 * MIB), given
+    assert quality(run.profile)["uncounted_gpu_allocations"] == 3, quality(run.profile)
+    if options:
+        assert run.profile["stacks"]["gpu_allocated_bytes"] == 3 * MIB, run.profile["stacks"]
 
 
 def test_without_a_gpu(unhurried):

@@ -186,3 +186,34 @@ def test_recorded():
     assert sum(selves.values()) == stacks["grown_bytes"]
     assert selves["hessian;add"] == 52428800 + 104857600 + 37748736
     assert selves["Layer.quantize"] == 52428800
+
+
+def gpu_profile(stacks):
+    """The same stacks, which allocated so much on a GPU."""
+    document = yaml.safe_load(profile(stacks))
+    of = document["stacks"]
+    rows = [row for row in of["touched"]["rows"] if row[0] is not None or row[1]]
+    of["gpu_allocated_bytes"] = sum(size for _, _, _, size, _ in rows)
+    of["gpu_samples"] = len(rows)
+    of["allocated"] = {"columns": ["phase", "call", "bytes", "samples"],
+                       "rows": [[phase, call, size, samples] for phase, call, _, size, samples in rows]}
+    document["gpu_peak_memory_mb"] = document["peak_gpu_memory_mb"] = of["gpu_allocated_bytes"] / MIB
+    return document
+
+
+def of_gpus(text):
+    return [" ".join(line.split()) for line in text.split("Allocated on GPUs by\n")[1].splitlines()]
+
+
+def test_stacks_of_gpus(diff):
+    """A run that used no GPU has none of the keys, and counts as 0; one that used some without stacks of it does not."""
+    used = gpu_profile({(MAIN,): 4})
+    none, unseen = profile({(MAIN,): 4}), gpu_profile({(MAIN,): 4})
+    for key in ("gpu_allocated_bytes", "gpu_samples", "allocated"):
+        del unseen["stacks"][key]
+    used, unseen = (yaml.safe_dump(document, sort_keys=False) for document in (used, unseen))
+    assert of_gpus(diff([none], [used]))[:2] == ["(all)", "in all 0 B 4.00 MiB +4.00 MiB from 0"]
+    assert of_gpus(diff([none, used, none], [used]))[1] == "in all 0 B 4.00 MiB +4.00 MiB from 0 ~"
+    assert of_gpus(diff([unseen], [used]))[0] == "only NEW was recorded with stacks of GPUs"
+    assert of_gpus(diff([unseen, used], [used]))[1] == "in all 4.00 MiB 4.00 MiB +0 B +0.0 %"
+    assert "Allocated on GPUs" not in diff([none], [none]) + diff([unseen], [none])

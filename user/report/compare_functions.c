@@ -153,6 +153,12 @@ static struct compared_function **functions_of(const struct adding *to,
 	return of;
 }
 
+/* Stacks of GPUs come along with those of memory, and a run that used none has no key of them. */
+static bool has_no_use_of_gpus(const struct recording *r, enum touched_what what)
+{
+	return what == TOUCHED_GPU && touched_of(r, TOUCHED_MEMORY).has && !r->totals.peak_gpu;
+}
+
 int compared_functions_add(struct compared_functions *functions, enum compare_side side,
 			   const struct recording *r, enum touched_what what)
 {
@@ -163,8 +169,10 @@ int compared_functions_add(struct compared_functions *functions, enum compare_si
 	const struct recording_touched *rows = touched_rows(s, TOUCHED_WHOLE_RUN, &n);
 	int err;
 
-	if (!s->has)
+	if (!s->has) {
+		functions->n_runs[side] += has_no_use_of_gpus(r, what);
 		return 0;
+	}
 	functions->n_runs[side]++;
 	to.run = functions->n_runs[COMPARE_OLD] + functions->n_runs[COMPARE_NEW];
 	err = add_amount(&to, function_of(functions, "(all)", ""), COMPARE_TOTAL, s->grown);

@@ -4,7 +4,7 @@
  * sides, in the whole run. Functions match by name and file, without the file's directory.
  *
  * A function that a run's stacks do not have touched or used nothing in that run. Runs without such
- * stacks do not count.
+ * stacks do not count, but for those whose stacks of GPUs are of nothing.
  */
 #ifndef QPROF_COMPARE_FUNCTIONS_H
 #define QPROF_COMPARE_FUNCTIONS_H

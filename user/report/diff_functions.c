@@ -22,7 +22,7 @@ static const struct {
 	[TOUCHED_CPU] = {"CPU time by", "cpu_time", "self_secs", "total_secs", COMPARE_CPU,
 			 "--stacks=cpu"},
 	[TOUCHED_GPU] = {"Allocated on GPUs by", "gpu_allocated", "self_bytes", "total_bytes",
-			 COMPARE_PEAK, "--stacks, and allocated on GPUs"},
+			 COMPARE_PEAK, "stacks of GPUs"},
 };
 
 /* A function with what it touched, or used. */

@@ -21,6 +21,7 @@
 #ifndef QPROF_FILE_BPF_H
 #define QPROF_FILE_BPF_H
 
+#include "descriptors.bpf.h"
 #include "file_name.bpf.h"
 #include "pids.bpf.h"
 #include "snapshot.bpf.h"
@@ -134,26 +135,6 @@ static __always_inline bool is_reader(struct caller *c)
 
 /* ---- Descriptors ------------------------------------------------------------------------------
  */
-
-static __always_inline struct file *file_at(struct file **files, u32 fd)
-{
-	struct file *file = NULL;
-
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	return file;
-}
-
-/* Returns NULL if the process has no such descriptor; else also where they are, and how many there
- * is room for. */
-static __always_inline struct file *file_of(u32 fd, struct file ***files, u32 *max)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-
-	*files = BPF_CORE_READ(table, fd);
-	*max = BPF_CORE_READ(table, max_fds);
-	return fd < *max ? file_at(*files, fd) : NULL;
-}
 
 struct descriptors {
 	struct file **files, *file;

@@ -17,7 +17,7 @@ enum {
 	MAX_LEVELS = 20, /* of a mipmapped array */
 };
 
-#define MAX_GPU_BYTES (1ULL << 48) /* of one allocation: the addresses of GPUs have 47 to 49 bits */
+#define MAX_GPU_BYTES (1ULL << 48) /* of one allocation: addresses have 47 to 49 bits */
 
 /* By process and by the program that it runs. */
 struct gpu_key {

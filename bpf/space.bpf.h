@@ -49,19 +49,4 @@ static __noinline int note_space(u32 device, u32 run, u64 bytes)
 	return 0;
 }
 
-/* As tell_last(): of the sums. */
-static long tell_last_space(struct bpf_map *map, const struct device_key *of, struct space *space,
-			    struct last *last)
-{
-	if (space->told || of->run != last->run)
-		return 0;
-	if (control_is_half_full()) {
-		last->more = 1;
-		return 1;
-	}
-	tell_space(of, space->written, WIRE_STORED_LAST);
-	space->told = 1;
-	return 0;
-}
-
 #endif

@@ -275,6 +275,21 @@ static long tell_last(struct bpf_map *map, const struct stored_key *key, struct 
 	return 0;
 }
 
+/* As tell_last(): of the sums. */
+static long tell_last_space(struct bpf_map *map, const struct device_key *of, struct space *space,
+			    struct last *last)
+{
+	if (space->told || of->run != last->run)
+		return 0;
+	if (control_is_half_full()) {
+		last->more = 1;
+		return 1;
+	}
+	tell_space(of, space->written, WIRE_STORED_LAST);
+	space->told = 1;
+	return 0;
+}
+
 static __always_inline bool tell_all(u32 run)
 {
 	struct wire_stored_all *record = bpf_ringbuf_reserve(&control, sizeof(*record), 0);

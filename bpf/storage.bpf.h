@@ -38,7 +38,7 @@ struct last {
 
 /* What was read and written of a file. */
 struct stored {
-	u64 read, written, distinct;
+	u64 read, written, distinct, called;
 	u64 epoch;     /* of the tree, at the last use */
 	u64 inode;     /* address; 0: of no file */
 	u64 name;      /* tells whether the name has changed */

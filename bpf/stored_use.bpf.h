@@ -23,6 +23,7 @@ struct use {
 	struct inode *inode; /* NULL: of no file that is known */
 	u64 at;		     /* where in the file, if it is one and is read */
 	u64 read, written;
+	u64 called; /* read by a call, whether storage or the page cache had it */
 	u32 rest; /* enum wire_stored_rest, without inode */
 };
 
@@ -159,6 +160,7 @@ static __noinline int tell_sums(const struct stored_key *key, const struct store
 	record->read = s->read;
 	record->written = s->written;
 	record->distinct = s->distinct;
+	record->called = s->called;
 	record->flags = s->flags | flags;
 	record->run = key->run;
 	bpf_ringbuf_submit(record, 0);
@@ -318,6 +320,7 @@ static __always_inline void note_rest(const struct use *use, u32 rest, u64 epoch
 	begin_step(&key, s, epoch);
 	atomic_add(&s->read, use->read);
 	atomic_add(&s->written, use->written);
+	atomic_add(&s->called, use->called);
 }
 
 /* A file has the name that its first user sees. */
@@ -382,6 +385,7 @@ static __noinline int note_use(const struct use *use)
 		note_blocks(&key, s, use->at, use->read);
 	atomic_add(&s->read, use->read);
 	atomic_add(&s->written, use->written);
+	atomic_add(&s->called, use->called);
 	return 0;
 }
 

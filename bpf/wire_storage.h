@@ -60,6 +60,7 @@ struct wire_stored {
 	__u64 size;	     /* of the file */
 	__u64 read, written; /* since the run began */
 	__u64 distinct;	     /* part of read: blocks that were read, each once */
+	__u64 called;	     /* what calls read of it, of storage or of the page cache; runs only */
 	__u32 flags;	     /* enum wire_stored_flag */
 	__u32 run;
 };

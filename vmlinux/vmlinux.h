@@ -262,6 +262,7 @@ struct block_device {
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_iflags;
 	unsigned long s_magic;
 	struct block_device *s_bdev;
 };
@@ -495,6 +496,8 @@ struct nsproxy {
 
 struct thread_info {
 	u32 cpu;
+	unsigned long flags;
+	u32 status; /* on x86 */
 };
 
 struct thread_struct {

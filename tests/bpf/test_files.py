@@ -14,6 +14,7 @@ from harness import MIB, assert_nothing_lost, losses, parse, profile_command, pr
 FILES = ["--files"]
 SIZE = 16
 READ, WRITTEN, DISTINCT = "storage_read_mb", "storage_written_mb", "distinct_mb"
+CALLS = "call_read_mb"
 
 # What scripts begin with.
 BEGIN = """
@@ -64,11 +65,11 @@ def is_served():
 
 def check_sums(profile):
     """Files and what is none add up to the kernel's own account, to the byte."""
-    for key, total in ((READ, "total_disk_read_mb"), (WRITTEN, "total_disk_write_mb")):
-        got = sum(round(file[key] * MIB) for file in profile["files"])
+    for key, total in ((READ, "total_disk_read_mb"), (WRITTEN, "total_disk_write_mb"), (CALLS, "total_io_read_mb")):
+        got = sum(round(file.get(key, 0) * MIB) for file in profile["files"])
         assert got == round(profile[total] * MIB), (
             f"{key}: {got} of {round(profile[total] * MIB)} bytes: {json.dumps(profile['files'], indent=1)}")
-    unseen = [file for file in profile["files"] if file["path"] == "(elsewhere)"]
+    unseen = [file for file in profile["files"] if file["path"] == "(elsewhere)" and file[READ] + file[WRITTEN]]
     assert not unseen or is_served(), f"uses of storage that nobody saw: {unseen}"
     assert_nothing_lost(profile)
 
@@ -110,6 +111,82 @@ for name in ("first", "second", "cached"):
     assert "32.0 MiB from storage for 16.0 MiB of it, 2.0 times" in " ".join(report.stdout.split()), report
     rows = run_qprof("report", "-f", "csv", "--table", "files", run.path)
     assert f'"{path}"' in rows.stdout, rows
+
+
+def test_read_by_calls(script, disk):
+    """What read calls returned is of the file, the page cache's too: by phase, with pipes and /proc as the rest. What
+    is mapped, spliced or written is no read call's, whatever it is of."""
+    paths = [disk / name for name in ("warm", "cold", "into")]
+    memory = Path("/dev/shm") / f"qprof-{os.getpid()}"
+    for path in (paths[0], memory):
+        path.write_bytes(os.urandom(MIB) * SIZE)
+    cold_file(paths[1], SIZE)
+    try:
+        run = script(BEGIN + """
+import array, ctypes
+warm, cold, into, memory = paths
+libc = ctypes.CDLL(None)
+with qprof.scope("calls"):
+    for _ in range(3):
+        read(warm)
+    fd = os.open(warm, os.O_RDONLY)
+    assert os.pread(fd, 1000, 1 << 20) and os.preadv(fd, [bytearray(500), bytearray(500)], 0) == 1000
+    assert os.read(fd, 1 << 30) and os.read(fd, 10) == b""
+with qprof.scope("copies"):
+    to = os.open(into, os.O_CREAT | os.O_RDWR)
+    assert os.sendfile(to, fd, 0, 1 << 20) == 1 << 20
+    assert os.copy_file_range(fd, to, 1 << 20, 0, 1 << 20) == 1 << 20
+with qprof.scope("cold"):
+    read(cold)
+with qprof.scope("memory"):
+    read(memory)
+with qprof.scope("others"):
+    near, far = os.pipe()
+    os.write(far, bytes(60000))
+    os.read(near, 60000)
+    os.splice(fd, far, 4096, offset_src=0)
+    with open("/proc/self/maps", "rb") as file:
+        file.read()
+    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapping:
+        sum(mapping[::4096])
+""", *paths, memory, options=FILES)
+    finally:
+        memory.unlink()
+    expected = {paths[0]: {"calls": 4 * SIZE * MIB + 2000, "copies": 2 * MIB}, paths[1]: {"cold": SIZE * MIB},
+                memory: {"memory": SIZE * MIB}, paths[2]: {}}
+    for path, phases in expected.items():
+        file = find(run.profile, path)
+        got = {use["name"]: round(use[CALLS] * MIB) for use in file.get("phases", []) if CALLS in use}
+        assert got == phases, f"{path}: expected {phases}, got {file}"
+        assert round(file.get(CALLS, 0) * MIB) == sum(phases.values()), file
+    assert find(run.profile, paths[1])[READ] == SIZE and READ in find(run.profile, memory)
+    rest = find(run.profile, "(elsewhere)")
+    assert 60000 <= rest[CALLS] * MIB < 1 * MIB, f"the pipe and /proc: {rest}"
+    check_sums(run.profile)
+
+
+@pytest.mark.parametrize("sizes", [(4096,), (10, 4096, 65536)], ids=str)
+def test_threads_that_read(script, disk, sizes):
+    """Of four threads, each a file of its own and all one, with marks between: nothing is lost, or counted twice."""
+    shared, *own = paths = [disk / str(i) for i in range(5)]
+    for path in paths:
+        path.write_bytes(os.urandom(MIB))
+    run = script(BEGIN + f"""
+import threading
+def work(path):
+    a, b = os.open(path, os.O_RDONLY), os.open(paths[0], os.O_RDONLY)
+    for i in range(2000):
+        for size in {sizes}:
+            assert os.pread(a, size, 0) and os.pread(b, size, size)
+        if i % 100 == 0:
+            qprof.mark("step")
+threads = [threading.Thread(target=work, args=(path,)) for path in paths[1:]]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""", *paths, options=FILES)
+    got = {path: round(find(run.profile, path)[CALLS] * MIB) for path in paths}
+    assert got == {path: 2000 * sum(sizes) for path in own} | {shared: 8000 * sum(sizes)}
+    check_sums(run.profile)
 
 
 def test_mapped_and_direct(script, disk):

@@ -22,7 +22,7 @@ def of_files(profile):
 def section(*args):
     """The lines of files, without blanks at their ends."""
     lines = diff("--width", "100", *args).splitlines()
-    begin = [i for i, line in enumerate(lines) if line.startswith("Files (storage)")]
+    begin = [i for i, line in enumerate(lines) if line.startswith("Files") and not line.startswith("Files sys")]
     assert len(begin) <= 1, lines
     return [line.rstrip() for line in lines[begin[0]:]] if begin else []
 
@@ -38,18 +38,29 @@ def test_read_again(of_files):
     old = of_files("old", [used_file(MODEL, 64.0, distinct=64.0), same])
     new = of_files("new", [used_file(MODEL, 192.0, 8.0, distinct=64.0), same])
     assert section(old, new) == [
-        "Files (storage)",
+        "Files",
         f"  {MODEL}",
         "    from storage        64.0 MiB    192 MiB    +128 MiB   +200.0 %",
         "    written                  0 B   8.00 MiB   +8.00 MiB     from 0",
         "    times                   1.00       3.00       +2.00   +200.0 %",
-        "1 file of storage without a change of 1 % and 1 MiB (--all)"]
+        "1 file without a change of 1 % and 1 MiB (--all)"]
     assert section("--all", old, new)[5:7] == [
         "  /models/config.json", "    from storage        2.00 MiB   2.00 MiB        +0 B     +0.0 %"]
     found = as_json(old, new)["files"]
     assert [file["path"] for file in found] == [MODEL, "/models/config.json"] and not found[0]["no_file"]
     assert medians(found[0]) == {"storage_read_bytes": (64 * MIB, 192 * MIB), "storage_written_bytes": (0, 8 * MIB),
-                                 "reread_factor": (1.0, 3.0)}
+                                 "call_read_bytes": (None, None), "reread_factor": (1.0, 3.0)}
+
+
+def test_read_by_calls(of_files):
+    """What the page cache had changes, too. Where one side says nothing of calls, that is no change."""
+    none, once = of_files("none", [used_file(MODEL)]), of_files("once", [used_file(MODEL, call_read_mb=64.0)])
+    twice = of_files("twice", [used_file(MODEL, call_read_mb=128.0)])
+    assert section(once, twice) == ["Files", f"  {MODEL}",
+                                    "    by calls            64.0 MiB    128 MiB   +64.0 MiB   +100.0 %"]
+    assert section(none, twice) == [] and "\n1 file without a change of 1 % and 1 MiB (--all)\n" in diff(none, twice)
+    assert section("--all", none, twice)[3] == "    by calls                   -    128 MiB"
+    assert medians(as_json(none, twice)["files"][0])["call_read_bytes"] == (None, 128 * MIB)
 
 
 def test_other_blocks_as_often(of_files):
@@ -64,8 +75,9 @@ def test_on_one_side_only(of_files):
     """A run that tells of files, and not of this one, used nothing of it: unless some were left out."""
     none, some = of_files("none", []), of_files("some", [used_file(MODEL, 64.0, distinct=64.0)])
     file, = as_json(none, some)["files"]
-    assert medians(file) == {"storage_read_bytes": (0, 64 * MIB), "storage_written_bytes": (0, 0), "reread_factor": (None, 1.0)}
-    assert section(none, some) == ["Files (storage)", f"  {MODEL}",
+    assert medians(file) == {"storage_read_bytes": (0, 64 * MIB), "storage_written_bytes": (0, 0),
+                             "call_read_bytes": (None, None), "reread_factor": (None, 1.0)}
+    assert section(none, some) == ["Files", f"  {MODEL}",
                                    "    from storage             0 B   64.0 MiB   +64.0 MiB     from 0"]
     assert section(some, none)[2] == "    from storage        64.0 MiB        0 B   -64.0 MiB   -100.0 %"
     full = of_files("full", [no_file("(other)", 0.5)])
@@ -107,8 +119,8 @@ def test_most_change_first(of_files):
     new = of_files("new", [used_file(f"/tmp/{i}", written=5.0 + 2 * i) for i in range(30)])
     lines = section(old, new)
     assert [line.strip() for line in lines if line.startswith("  /")] == [f"/tmp/{i}" for i in range(29, 9, -1)]
-    assert lines[-2:] == ["... and 9 more files of storage that changed (--all)",
-                          "1 file of storage without a change of 1 % and 1 MiB (--all)"]
+    assert lines[-2:] == ["... and 9 more files that changed (--all)",
+                          "1 file without a change of 1 % and 1 MiB (--all)"]
     assert len([line for line in section("--all", old, new) if line.startswith("  /")]) == 30
 
 
@@ -129,8 +141,8 @@ def test_not_asked_for(of_files, profile):
     """On neither side nothing is said of files; on one, which does not tell."""
     without, with_files = profile("without", phase("Load", 0)), of_files("with", [used_file(MODEL, 64.0, distinct=64.0)])
     assert section(without, without) == [] and "files" not in as_json(without, without)
-    assert section(without, with_files) == ["Files (storage): OLD does not tell of them (--files)"]
-    assert section(with_files, without) == ["Files (storage): NEW does not tell of them (--files)"]
+    assert section(without, with_files) == ["Files: OLD does not tell of them (--files)"]
+    assert section(with_files, without) == ["Files: NEW does not tell of them (--files)"]
     assert medians(as_json(without, with_files)["files"][0])["storage_read_bytes"] == (None, 64 * MIB)
     file, = as_json(f"{without},{with_files}", with_files)["files"]
     assert medians(file)["storage_read_bytes"] == (64 * MIB, 64 * MIB), "the run that does not tell is left out"

@@ -17,7 +17,7 @@ def bars(browser, table, title):
         """, table, title)
 
 
-FILES = [used_file("/models/a.safetensors", 120.0, distinct=60.0, phases={"Save": (40.0, 0.0), "Load": (80.0, 0.0)}, copied_mb=60.0),
+FILES = [used_file("/models/a.safetensors", 120.0, distinct=60.0, phases={"Save": (40.0, 0.0), "Load": (80.0, 0.0)}, copied_mb=60.0, call_read_mb=240.0),
          used_file("/models/b.safetensors", 30.0, distinct=30.0, phases={"Load": (30.0, 0.0)}),
          used_file("/models/#7", written=20.0, size_mb=0.0, deleted=True, phases={"Save": (0.0, 20.0)}),
          no_file("(metadata)", 1.0, 200.0)]
@@ -41,7 +41,8 @@ def test_files(browser, render):
     names = ["/models/a.safetensors", "/models/b.safetensors", "/models/#7 (deleted)", "(metadata)"]
     for title, cells in {"File": names, "Size": ["100 MiB", "100 MiB", "0 B", ""], "Read": ["120 MiB", "30.0 MiB", "", "1.00 MiB"],
                          "Distinct": ["60.0 MiB", "30.0 MiB", "", ""], "Times": ["2.00", "1.00", "", ""],
-                         "Written": ["", "", "20.0 MiB", "200 MiB"], "Copied": ["60.0 MiB", "", "", ""]}.items():
+                         "Written": ["", "", "20.0 MiB", "200 MiB"], "Copied": ["60.0 MiB", "", "", ""],
+                         "Read by calls": ["240 MiB", "", "", ""]}.items():
         assert browser.column("files", title) == cells, title
     assert bars(browser, "files", "Read") == pytest.approx([100, 25, 0, 100 / 120])
     assert bars(browser, "files", "Distinct") == pytest.approx([50, 25, 0, 0]), "on the scale of what was read"
@@ -93,7 +94,7 @@ def test_files_on_a_narrow_screen(browser, render):
 def test_no_files(browser, render):
     """Said where it was asked for, and nothing where it was not."""
     browser.open(render(files_profile([], PROFILE.read_text())))
-    assert browser.one("#files").text == "Files (storage)\nNothing was read from storage or written."
+    assert browser.one("#files").text == "Files\nNothing was read or written."
     assert not browser.one("#file-phases").is_displayed()
     browser.open(render())
     assert not browser.one("#files").is_displayed() and not browser.one("#file-phases").is_displayed()

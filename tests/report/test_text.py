@@ -106,7 +106,7 @@ def of_files(files, *options):
     profile["files"] = files
     text = yaml.safe_dump(profile, sort_keys=False).encode()
     page = report("--width", "80", *options, profile="-", stdin=text).decode().splitlines()
-    begin = [i for i, line in enumerate(page) if line.startswith("FILES (STORAGE)")]
+    begin = [i for i, line in enumerate(page) if line.split(" ")[0].rstrip(":") == "FILES"]
     assert len(begin) == 1, page
     end = page.index("", begin[0])
     return page[begin[0]:end]
@@ -137,6 +137,14 @@ def test_shards_are_told_apart(width):
     assert all(f"{name}: 9.00 MiB" in " ".join(" ".join(section[4:]).split()) for name in names), section
 
 
+def test_read_by_calls():
+    """A column of its own, where anything was read so."""
+    used = {"path": "/m", "size_mb": 1.0, "storage_read_mb": 2.0, "storage_written_mb": 0.0}
+    assert of_files([used])[0].split() == ["FILES", "SIZE", "READ", "DISTINCT", "TIMES", "WRITTEN"]
+    section = of_files([used | {"call_read_mb": 8.0}])
+    assert section[0].split()[-2:] == ["WRITTEN", "CALLS"] and section[1].split() == ["/m", "1.00M", "2.00M", "8.00M"], section
+
+
 def test_copies_of_files():
     """Said of the phase with the most, from 16 MiB on."""
     def used(name, *copied):
@@ -149,5 +157,5 @@ def test_copies_of_files():
 
 def test_no_file_was_used():
     """Said where it was asked, and nothing where it was not."""
-    assert of_files([]) == ["FILES (STORAGE): nothing was read from storage or written"]
-    assert not [line for line in lines() if "FILES (STORAGE)" in line]
+    assert of_files([]) == ["FILES: nothing was read or written"]
+    assert not [line for line in lines() if line.startswith("FILES")]

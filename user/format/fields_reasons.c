@@ -170,6 +170,7 @@ static const struct field file_use_fields[] = {
 	{FIELD(file_use, "name", name, FIELD_TEXT), .required = true},
 	{FIELD(file_use, "storage_read_mb", read, FIELD_BYTES)},
 	{FIELD(file_use, "storage_written_mb", written, FIELD_BYTES)},
+	{FIELD(file_use, "call_read_mb", called, FIELD_BYTES)},
 	{FIELD(file_use, "copied_mb", copied, FIELD_BYTES),
 	 .means = "at the end of such a phase, the most; absent: nobody could look"},
 	{FIELD(file_use, "copied_late_secs", copied_late, FIELD_NS),
@@ -191,8 +192,11 @@ static const struct field file_fields[] = {
 	{FIELD(file, "storage_written_mb", written, FIELD_BYTES),
 	 .means = "part of total_disk_write_mb: pages that became dirty, and what was written past "
 		  "the page cache; storage may get it later, or never"},
+	{FIELD(file, "call_read_mb", called, FIELD_BYTES),
+	 .means = "part of total_io_read_mb: what read(), sendfile() and such returned of it, from "
+		  "storage or from the page cache; absent: nothing, or a service recorded it"},
 	{FIELD(file, "distinct_mb", distinct, FIELD_BYTES),
-	 .means = "of what was read, each block of 4 KiB once; absent: not known"},
+	 .means = "of what was read from storage, each block of 4 KiB once; absent: not known"},
 	{FIELD(file, "reread_factor", reread, FIELD_RATIO),
 	 .means = "how often a block that was read was read, on average"},
 	{FIELD(file, "copied_mb", copied, FIELD_BYTES),

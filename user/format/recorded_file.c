@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was read from storage and written of a file, file systems, and disks, as a profile has them.
- */
+/* What was read and written of a file, file systems, and disks, as a profile has them. */
 #include "format/fields.h"
 #include "format/recorded.h"
 
@@ -11,10 +10,12 @@ static struct recording_file_use recorded_use(const struct profile_file_use *use
 		.name = (char *)use->name,
 		.read = use->read,
 		.written = use->written,
+		.called = use->called,
 		.copied = use->copied,
 		.copied_late = use->copied_late,
 	};
 
+	field_put(&record_file_use, &recorded, "call_read_mb", use->called);
 	field_put(&record_file_use, &recorded, "copied_mb", use->has_copied);
 	field_put(&record_file_use, &recorded, "copied_late_secs", use->has_copied);
 	return recorded;
@@ -32,6 +33,7 @@ struct recording_file recorded_file(const struct profile_file *file,
 		.size = file->size,
 		.read = file->read,
 		.written = file->written,
+		.called = file->called,
 		.distinct = file->distinct,
 		.copied = file->copied,
 		.reread = known ? (double)file->read / (double)file->distinct : 0,
@@ -47,6 +49,7 @@ struct recording_file recorded_file(const struct profile_file *file,
 	field_put(&record_file, &recorded, "distinct_mb", file->has_distinct && file->read);
 	/* Of what is smaller than a block, the block counts. */
 	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
+	field_put(&record_file, &recorded, "call_read_mb", file->called);
 	field_put(&record_file, &recorded, "copied_mb", file->copied);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
 	return recorded;

@@ -397,7 +397,7 @@ struct recording_stacks {
 struct recording_file_use {
 	uint64_t has;
 	char *name;
-	uint64_t read, written, copied, copied_late;
+	uint64_t read, written, called, copied, copied_late;
 };
 
 /* What was read from storage and written of a file; or of what is none. */
@@ -406,6 +406,7 @@ struct recording_file {
 	char *path;
 	bool is_rest, is_deleted;
 	uint64_t size, read, written;
+	uint64_t called;   /* read by calls; 0: nothing, or not said */
 	uint64_t distinct; /* of read, each block once */
 	double reread;	   /* read by distinct */
 	uint64_t copied;   /* the most that processes had as copies */

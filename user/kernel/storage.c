@@ -35,6 +35,7 @@ void storage_choose(struct qprof_bpf *bpf, const struct engine_config *config)
 	bpf_program__set_autoload(bpf->progs.tell_private_mappings, config->copies);
 	bpf_program__set_autoload(bpf->progs.storage_asked, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dirtied, wanted);
+	bpf_program__set_autoload(bpf->progs.call_has_read, wanted && !config->audit);
 	bpf_program__set_autoload(bpf->progs.storage_told, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dropped, wanted && config->audit);
 	bpf_program__set_autoload(bpf->progs.device_ends, wanted);

@@ -47,7 +47,10 @@ static void keep_told(struct files *files, struct known_file *file,
 	}
 	file->told = told;
 	told[file->n_told++] = (struct file_told){
-		.time_ns = record->h.time_ns, .read = record->read, .written = record->written};
+		.time_ns = record->h.time_ns,
+		.read = record->read,
+		.written = record->written,
+		.called = record->called};
 	files->n_told++;
 }
 
@@ -65,9 +68,11 @@ int files_feed(struct files *files, const struct wire_stored *record)
 		keep_told(files, file, record);
 	pub = &file->pub;
 	/* Records of two CPUs may come in the wrong order. */
-	is_late = record->read < pub->read || record->written < pub->written;
+	is_late = record->read < pub->read || record->written < pub->written ||
+		  record->called < pub->called;
 	raise_to(&pub->read, record->read);
 	raise_to(&pub->written, record->written);
+	raise_to(&pub->called, record->called);
 	raise_to(&pub->distinct, record->distinct);
 	if (is_late)
 		return 0;
@@ -244,7 +249,9 @@ static struct file_told used_by(const struct known_file *file, uint64_t time_ns)
 	}
 	return low < file->n_told
 		       ? file->told[low]
-		       : (struct file_told){.read = file->pub.read, .written = file->pub.written};
+		       : (struct file_told){.read = file->pub.read,
+					    .written = file->pub.written,
+					    .called = file->pub.called};
 }
 
 static int by_time(const void *a, const void *b)
@@ -263,12 +270,19 @@ static void sort_told(struct known_file *file)
 	for (size_t i = 1; i < file->n_told; i++) {
 		raise_to(&told[i].read, told[i - 1].read);
 		raise_to(&told[i].written, told[i - 1].written);
+		raise_to(&told[i].called, told[i - 1].called);
 	}
 }
 
-static uint64_t amount(uint64_t read, uint64_t written)
+/* What calls read was read from storage for them, or the page cache had it. */
+static uint64_t amount(uint64_t read, uint64_t written, uint64_t called)
 {
-	return read + written;
+	return (read > called ? read : called) + written;
+}
+
+static uint64_t amount_of(const struct profile_file *file)
+{
+	return amount(file->read, file->written, file->called);
 }
 
 /* Libraries have copies of some pages: what is less than this is told of no file. */
@@ -280,8 +294,8 @@ static bool is_copied(const struct known_file *file)
 static int by_use(const void *a, const void *b)
 {
 	const struct profile_file_use *p = a, *q = b;
-	const uint64_t x = amount(p->read, p->written) + p->copied;
-	const uint64_t y = amount(q->read, q->written) + q->copied;
+	const uint64_t x = amount(p->read, p->written, p->called) + p->copied;
+	const uint64_t y = amount(q->read, q->written, q->called) + q->copied;
 
 	return (x < y) - (x > y);
 }
@@ -348,7 +362,8 @@ static int find_uses(struct known_file *file, const struct used_phases *phases,
 		/* Copies are those of each end, also within a stretch. */
 		for (; each < phases->each + phases->n && !strcmp(each->name, use.name); each++)
 			add_copied(&use, file, copies, each->end_ns);
-		if (to.read == from.read && to.written == from.written && !use.has_copied)
+		if (to.read == from.read && to.written == from.written &&
+		    to.called == from.called && !use.has_copied)
 			continue;
 		grown = array_reserve(uses, n_uses, &cap, sizeof(*uses));
 		if (!grown) {
@@ -361,6 +376,7 @@ static int find_uses(struct known_file *file, const struct used_phases *phases,
 		last = &uses[n_uses - 1];
 		last->read += since(from.read, to.read);
 		last->written += since(from.written, to.written);
+		last->called += since(from.called, to.called);
 		last->has_copied |= use.has_copied;
 		raise_to(&last->copied, use.copied);
 		raise_to(&last->copied_late, use.copied_late);
@@ -417,8 +433,8 @@ static int ask_for_those_that_left(struct files *files, const struct profile_con
 
 static int by_amount(struct known_file *a, struct known_file *b)
 {
-	const uint64_t x = amount(a->pub.read, a->pub.written) + a->pub.copied;
-	const uint64_t y = amount(b->pub.read, b->pub.written) + b->pub.copied;
+	const uint64_t x = amount_of(&a->pub) + a->pub.copied;
+	const uint64_t y = amount_of(&b->pub) + b->pub.copied;
 
 	if (a->pub.is_rest != b->pub.is_rest)
 		return a->pub.is_rest - b->pub.is_rest;
@@ -446,19 +462,22 @@ static int name_it(struct known_file *file)
 	return file->path ? 0 : -ENOMEM;
 }
 
-/* What the kernel's account has and no file does: requests that nobody saw, as a file server's. */
+/* What the kernel's account has and no file does: requests that nobody saw, as a file server's; and
+ * what calls read of pipes and such, where they were looked at. */
 static struct profile_file find_elsewhere(const struct files *files,
 					  const struct profile_usage *total)
 {
 	struct profile_file rest = {.path = "(elsewhere)", .is_rest = true};
-	uint64_t read = 0, written = 0;
+	uint64_t read = 0, written = 0, called = 0;
 
 	for (size_t i = 0; i < files->n; i++) {
 		read += files->list[i].read;
 		written += files->list[i].written;
+		called += files->list[i].called;
 	}
 	rest.read = since(read, total->disk_read);
 	rest.written = since(written, total->disk_write);
+	rest.called = called ? since(called, total->io_read) : 0;
 	return rest;
 }
 
@@ -479,6 +498,7 @@ static struct profile_file fold(struct files *files)
 		if (is_other || (!file->pub.is_rest && n++ >= PROFILE_MAX_FILES)) {
 			others.read += file->pub.read;
 			others.written += file->pub.written;
+			others.called += file->pub.called;
 		} else {
 			files->list[files->n++] = file->pub;
 		}
@@ -526,10 +546,10 @@ int files_finish(struct files *files, const struct profile_config *config,
 	if (err)
 		return err;
 	rest = fold(files);
-	if (amount(rest.read, rest.written))
+	if (amount_of(&rest))
 		files->list[files->n++] = rest;
 	rest = find_elsewhere(files, total);
-	if (amount(rest.read, rest.written))
+	if (amount_of(&rest))
 		files->list[files->n++] = rest;
 	return 0;
 }

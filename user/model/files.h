@@ -15,9 +15,9 @@ enum {
 	FILES_MAX_ONLY_COPIED = 4096, /* files that are known of looks alone */
 };
 
-/* What was read and written of a file until then. */
+/* What was read and written of a file until then, as in profile_file. */
 struct file_told {
-	uint64_t time_ns, read, written;
+	uint64_t time_ns, read, written, called;
 };
 
 /* How much of a file processes had as copies, from a look on. */

@@ -79,7 +79,7 @@ struct profile_gpu_refusal {
 /* What phases of a name used of a file, those that overlap counted once. */
 struct profile_file_use {
 	const char *name; /* valid UTF-8 */
-	uint64_t read, written;
+	uint64_t read, written, called;
 	bool has_copied;      /* at an end of theirs, somebody looked */
 	uint64_t copied;      /* as in profile_file: the most at such an end */
 	uint64_t copied_late; /* ns after that end, at most, until the look was over */
@@ -90,6 +90,7 @@ struct profile_file {
 	const char *path; /* valid UTF-8; "(metadata)" if it is none */
 	uint64_t size;
 	uint64_t read, written; /* as the kernel's own account has it: disk_read, disk_write */
+	uint64_t called;	/* what calls read of it: part of io_read */
 	uint64_t distinct;	/* blocks that were read, each once */
 	bool has_distinct;
 	uint64_t copied; /* pages of private mappings that are copies: the most that was seen */

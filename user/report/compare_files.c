@@ -16,7 +16,7 @@ enum { SIDES = 2, WORTH_TELLING = 1 << 20 };
 /* What a run used of a file. A path may be in a profile more than once: then it is the sum. */
 struct amounts {
 	size_t run;
-	uint64_t read, written, distinct;
+	uint64_t read, called, written, distinct;
 	bool lacks_distinct;
 };
 
@@ -112,6 +112,7 @@ static int add_amounts(struct compared_file *file, enum compare_side side, size_
 		list[file->sides[side].n++] = (struct amounts){.run = run};
 	amounts = &list[file->sides[side].n - 1];
 	amounts->read += of->read;
+	amounts->called += of->called;
 	amounts->written += of->written;
 	amounts->distinct += of->distinct;
 	amounts->lacks_distinct |= of->read && !of->distinct;
@@ -129,6 +130,7 @@ int compared_files_add(struct compared_files *files, enum compare_side side,
 		struct compared_file *file = file_of(files, &r->files[i]);
 
 		err = file ? add_amounts(file, side, run, &r->files[i]) : -ENOMEM;
+		files->runs[side][run].tells_calls |= r->files[i].called;
 		if (r->files[i].is_rest && !strcmp(r->files[i].path, "(other)"))
 			files->runs[side][run].leaves_out = true;
 	}
@@ -154,6 +156,8 @@ static uint64_t value_of(const struct amounts *amounts, enum file_metric metric)
 {
 	if (metric == FILE_READ)
 		return amounts->read;
+	if (metric == FILE_CALLED)
+		return amounts->called;
 	if (metric == FILE_WRITTEN)
 		return amounts->written;
 	if (amounts->lacks_distinct || !amounts->distinct)
@@ -179,12 +183,14 @@ struct compare_values compared_file_values(const struct compared_files *files,
 	size_t n = 0;
 
 	for (size_t run = 0; run < files->n_runs[side]; run++) {
+		const bool is_said =
+			metric != FILE_CALLED || files->runs[side][run].tells_calls;
 		const bool is_listed = next != end && next->run == run;
 		const uint64_t value = is_listed ? value_of(next++, metric)
 						 : value_of_none(&files->runs[side][run],
 								 file->key[0] == 'r', metric);
 
-		if (value != UNKNOWN)
+		if (is_said && value != UNKNOWN)
 			values[n++] = value;
 	}
 	return compare_values_of(values, n);
@@ -196,6 +202,17 @@ static uint64_t median(const struct compared_files *files, const struct compared
 	return compared_file_values(files, file, side, metric).median;
 }
 
+/* What only one side has been asked for is no change. */
+static bool tell_calls(const struct compared_files *files)
+{
+	bool tells[SIDES] = {false};
+
+	for (int side = 0; side < SIDES; side++)
+		for (size_t i = 0; i < files->n_runs[side]; i++)
+			tells[side] |= files->runs[side][i].tells_calls;
+	return tells[COMPARE_OLD] && tells[COMPARE_NEW];
+}
+
 bool compared_file_is_change(const struct compared_files *files, const struct compared_file *file)
 {
 	uint64_t old[FILE_METRICS], new[FILE_METRICS];
@@ -205,7 +222,9 @@ bool compared_file_is_change(const struct compared_files *files, const struct co
 		new[metric] = median(files, file, COMPARE_NEW, metric);
 	}
 	if (compare_is_change(COMPARE_IO, old[FILE_READ], new[FILE_READ]) ||
-	    compare_is_change(COMPARE_IO, old[FILE_WRITTEN], new[FILE_WRITTEN]))
+	    compare_is_change(COMPARE_IO, old[FILE_WRITTEN], new[FILE_WRITTEN]) ||
+	    (tell_calls(files) &&
+	     compare_is_change(COMPARE_IO, old[FILE_CALLED], new[FILE_CALLED])))
 		return true;
 	return old[FILE_READ] >= WORTH_TELLING &&
 	       new[FILE_READ] >= WORTH_TELLING &&old[FILE_REREAD] && new[FILE_REREAD] &&
@@ -220,6 +239,8 @@ static uint64_t change_of(const struct compared_files *files, const struct compa
 		const uint64_t old = median(files, file, COMPARE_OLD, metric);
 		const uint64_t new = median(files, file, COMPARE_NEW, metric);
 
+		if (metric == FILE_CALLED && !tell_calls(files))
+			continue;
 		sum += new > old ? new - old : old - new;
 	}
 	return sum;

@@ -13,6 +13,7 @@
 
 enum file_metric {
 	FILE_READ,    /* bytes from storage */
+	FILE_CALLED,  /* bytes read by calls, from storage or from the page cache */
 	FILE_WRITTEN, /* bytes */
 	FILE_REREAD,  /* how often a block was read, in hundredths */
 	FILE_METRICS,
@@ -26,7 +27,7 @@ struct compared_files {
 	size_t n, cap;
 	struct compared_file *by_key;
 	struct compared_run {
-		bool tells, leaves_out;
+		bool tells, tells_calls, leaves_out;
 	} runs[2][COMPARE_MAX_RUNS];
 	size_t n_runs[2];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What storage was used for, file by file, in a comparison: as text or JSON. */
+/* What was read and written, file by file, in a comparison: as text or JSON. */
 #include "report/diff.h"
 
 #include "base/text.h"
@@ -13,6 +13,7 @@ static const struct {
 	const char *name, *title;
 } metrics[FILE_METRICS] = {
 	[FILE_READ] = {"storage_read_bytes", "from storage"},
+	[FILE_CALLED] = {"call_read_bytes", "by calls"},
 	[FILE_WRITTEN] = {"storage_written_bytes", "written"},
 	[FILE_REREAD] = {"reread_factor", "times"},
 };
@@ -129,10 +130,10 @@ static void put_left_out(FILE *out, size_t more, size_t same)
 	char count[UNITS_TEXT_MAX];
 
 	if (more)
-		fprintf(out, "... and %s of storage that changed (--all)\n",
+		fprintf(out, "... and %s that changed (--all)\n",
 			units_counted(count, sizeof(count), more, "more file(s)"));
 	if (same)
-		fprintf(out, "%s of storage without a change of 1 %% and 1 MiB (--all)\n",
+		fprintf(out, "%s without a change of 1 %% and 1 MiB (--all)\n",
 			units_counted(count, sizeof(count), same, "file(s)"));
 }
 
@@ -150,7 +151,7 @@ static void put_files(const struct diff *d, FILE *out, const struct compared_fil
 			continue;
 		}
 		if (!shown++)
-			diff_title(d, out, "Files (storage)");
+			diff_title(d, out, "Files");
 		put_file(d, out, files->items[i]);
 	}
 	put_left_out(out, more, same);
@@ -165,7 +166,7 @@ void diff_text_files(const struct diff *d, FILE *out)
 	if (old && new)
 		put_files(d, out, files);
 	else if (old || new)
-		fprintf(out, "Files (storage): %s does not tell of them (--files)\n",
+		fprintf(out, "Files: %s does not tell of them (--files)\n",
 			old ? "NEW" : "OLD");
 }
 

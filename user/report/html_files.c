@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The page's tables of files: what was read from storage and written, of each and by phase. */
+/* The page's tables of files: what was read and written, of each and by phase. */
 #include "report/files.h"
 #include "report/html_parts.h"
 
@@ -8,12 +8,13 @@ static void put_uses(struct json_writer *j, const struct recording_file *file)
 {
 	json_array(j);
 	for (size_t i = 0; i < file->n_uses; i++) {
-		if (!file->uses[i].read && !file->uses[i].written)
+		if (!file->uses[i].read && !file->uses[i].written && !file->uses[i].called)
 			continue;
 		json_array(j);
 		html_shown(j, file->uses[i].name);
 		json_u64(j, file->uses[i].read);
 		json_u64(j, file->uses[i].written);
+		json_u64(j, file->uses[i].called);
 		json_array_end(j);
 	}
 	json_array_end(j);
@@ -36,6 +37,7 @@ static void put_file(struct json_writer *j, const struct recording_file *file)
 	snprintf(text, sizeof(text), "%.2f", file->reread);
 	json_plain(j, text);
 	json_u64(j, file->written);
+	json_u64(j, file->called);
 	json_u64(j, file->copied);
 	put_uses(j, file);
 	json_array_end(j);
@@ -62,7 +64,7 @@ void html_files(struct html_page *page)
 {
 	static const char *const keys[] = {"path",   "rest",	 "deleted", "size",
 					   "read",   "distinct", "reread",  "written",
-					   "copied", "uses",	 NULL};
+					   "called", "copied",	 "uses",    NULL};
 	const struct recording *r = page->r;
 	struct json_writer *j = &page->json;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which files were read from storage and written, and which were read again. */
+/* Which files were read, from storage and by calls, and written, and which were read again. */
 #include <string.h>
 
 #include "report/files.h"
 #include "report/text_report.h"
 
-enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, N_CELLS };
+enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, CALLS, N_CELLS };
 
 static void fill(const struct recording_file *file, struct table_line *line)
 {
@@ -22,6 +22,17 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		snprintf(line->cells[TIMES], UNITS_TEXT_MAX, "%.2f", file->reread);
 	if (file->written)
 		units_bytes_short(line->cells[WRITTEN], file->written);
+	if (file->called)
+		units_bytes_short(line->cells[CALLS], file->called);
+}
+
+/* A service does not look at calls. */
+static bool has_calls(const struct recording *r)
+{
+	for (size_t i = 0; i < r->n_files; i++)
+		if (r->files[i].called)
+			return true;
+	return false;
 }
 
 void text_path_line(const struct text_report *t, const struct table_columns *columns,
@@ -37,10 +48,11 @@ void text_path_line(const struct text_report *t, const struct table_columns *col
 /* What is of no file comes last, and is never left out: it may be most of it. */
 static void put_table(const struct text_report *t)
 {
-	static const char *const titles[] = {"SIZE", "READ", "DISTINCT", "TIMES", "WRITTEN"};
+	static const char *const titles[] = {"SIZE",  "READ",    "DISTINCT",
+					     "TIMES", "WRITTEN", "CALLS"};
 	static const unsigned int leaving[] = {DISTINCT, SIZE, TIMES};
 	struct table_columns columns = {.titles = titles,
-					.n = N_CELLS,
+					.n = has_calls(t->r) ? N_CELLS : CALLS,
 					.leaving = leaving,
 					.n_leaving = sizeof(leaving) / sizeof(*leaving)};
 	struct table_line line;
@@ -59,7 +71,7 @@ static void put_table(const struct text_report *t)
 		}
 		if (!pass) {
 			fputc('\n', t->table.out);
-			table_settle(&t->table, &columns, "FILES (STORAGE)");
+			table_settle(&t->table, &columns, "FILES");
 		}
 	}
 	text_more(t, n_files, "more file(s)");
@@ -84,7 +96,7 @@ void text_files(const struct text_report *t)
 	if (!files_were_asked_for(t->r))
 		return;
 	if (!t->r->n_files) {
-		text_title(t, "FILES (STORAGE): nothing was read from storage or written");
+		text_title(t, "FILES: nothing was read or written");
 		return;
 	}
 	put_table(t);

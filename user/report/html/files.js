@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which files were read from storage and written, how often, and during which phases.
+// Which files were read, from storage and by calls, and written, how often, and during which phases.
 
 const PATH = 64; // letters of a path: its end tells more than a column's width has room for
 const HEAT = 12; // phases side by side
@@ -13,22 +13,25 @@ function shortPath(path) {
 
 const pathOf = file => el("bdi", {title: file.path}, shortPath(file.path), file.deleted ? " (deleted)" : "");
 
+// What calls read was read from storage for them, or the page cache had it.
+const used = (read, written, called) => Math.max(read, called) + written;
+
 // The names of the phases during which most was read and written, in order of time.
 function phasesOfFiles(files) {
 	const sums = new Map();
 	const begins = name => profile.phases.findIndex(p => p.name === name || p.gap && p.name.startsWith(`${name} -> `));
 	const place = name => (begins(name) + profile.phases.length + 1) % (profile.phases.length + 1); // last, if it is not there
 
-	for (const [name, read, written] of files.flatMap(file => file.uses))
-		sums.set(name, (sums.get(name) ?? 0) + read + written);
+	for (const [name, ...amounts] of files.flatMap(file => file.uses))
+		sums.set(name, (sums.get(name) ?? 0) + used(...amounts));
 	return [...sums].sort((a, b) => b[1] - a[1]).slice(0, HEAT).map(([name]) => [name, place(name)])
 		.sort((a, b) => a[1] - b[1]).map(([name]) => name);
 }
 
-function usedIn(read, written) {
-	const words = [...(read ? [`${bytes(read)} read`] : []), ...(written ? [`${bytes(written)} written`] : [])].join(", ");
+function usedIn(...amounts) {
+	const words = ["from storage", "written", "by calls"].map((word, i) => amounts[i] ? `${bytes(amounts[i])} ${word}` : "").filter(Boolean).join(", ");
 
-	return read + written ? el("span", {title: words}, bytes(read + written)) : "";
+	return words ? el("span", {title: words}, bytes(used(...amounts))) : "";
 }
 
 function addFilePhases() {
@@ -44,10 +47,8 @@ function addFilePhases() {
 	for (const row of rows) {
 		row.of = new Map(row.uses.map(([name, ...amounts]) => [name, amounts]));
 		names.forEach((name, i) => {
-			const [read, written] = row.of.get(name) ?? [0, 0];
-
-			row[`phase${i}`] = read + written;
-			most = Math.max(most, read + written);
+			row[`phase${i}`] = used(...row.of.get(name) ?? [0, 0, 0]);
+			most = Math.max(most, row[`phase${i}`]);
 		});
 	}
 	addTable(section, {
@@ -58,11 +59,11 @@ function addFilePhases() {
 		columns: [
 			{key: "path", title: "File", text: true, kind: "text path", show: pathOf},
 			...names.map((name, i) => ({key: `phase${i}`, title: named(name), kind: "heat", bar: true, most, always: true, hint: name,
-				show: file => usedIn(...file.of.get(name) ?? [0, 0])})),
+				show: file => usedIn(...file.of.get(name) ?? [0, 0, 0])})),
 		],
 	});
 	section.querySelector(".head").after(el("p", {className: "dim"},
-		`Read from storage and written during all phases of a name${all > HEAT ? `, of the ${HEAT} names with the most` : ""}. A phase within another counts in both.`));
+		`Read and written during all phases of a name${all > HEAT ? `, of the ${HEAT} names with the most` : ""}. A phase within another counts in both.`));
 }
 
 function addFiles() {
@@ -72,13 +73,13 @@ function addFiles() {
 	if (section.hidden)
 		return;
 	if (!profile.files.length) {
-		section.append(el("h2", {}, "Files (storage)"), el("p", {className: "dim"}, "Nothing was read from storage or written."));
+		section.append(el("h2", {}, "Files"), el("p", {className: "dim"}, "Nothing was read or written."));
 		return;
 	}
 	const most = profile.files.reduce((high, file) => Math.max(high, file.read), 0); // bars of one scale
 
 	addTable(section, {
-		title: "Files (storage)",
+		title: "Files",
 		rows: profile.files,
 		order: {key: "", up: true},
 		filterBy: file => file.path,
@@ -89,6 +90,7 @@ function addFiles() {
 			{key: "distinct", title: "Distinct", show: f => f.distinct ? bytes(f.distinct) : "", bar: true, most, hint: "Of these, each block of 4 KiB once"},
 			{key: "reread", title: "Times", show: f => f.reread ? f.reread.toFixed(2) : "", hint: "How often a block that was read was read, on average"},
 			{key: "written", title: "Written", show: f => f.written ? bytes(f.written) : "", bar: true, hint: "Bytes of pages made dirty, and direct writes"},
+			{key: "called", title: "Read by calls", show: f => f.called ? bytes(f.called) : "", bar: true, hint: "Bytes that calls returned, whether storage had to deliver them or the page cache had them"},
 			{key: "copied", title: "Copied", show: f => f.copied ? bytes(f.copied) : "", bar: true, hint: "Pages of private mappings that are copies since they were written to, the most at the end of a phase"},
 		],
 	});

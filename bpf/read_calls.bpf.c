@@ -61,7 +61,7 @@ static __always_inline struct inode *inode_of(struct file *file)
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 
 	return inode && is_file(inode) && BPF_CORE_READ(inode, i_mapping, host) == inode ? inode
-											  : NULL;
+											 : NULL;
 }
 
 /*

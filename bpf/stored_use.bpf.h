@@ -24,7 +24,7 @@ struct use {
 	u64 at;		     /* where in the file, if it is one and is read */
 	u64 read, written;
 	u64 called; /* read by a call, whether storage or the page cache had it */
-	u32 rest; /* enum wire_stored_rest, without inode */
+	u32 rest;   /* enum wire_stored_rest, without inode */
 };
 
 static __always_inline bool is_file(struct inode *inode)

@@ -476,10 +476,9 @@ static const struct field recording_fields[] = {
 		  RECORDING_MAX_SMALL),
 	 .means = "allocations on GPUs, or of pinned memory, that failed; absent: none"},
 	{TOP_LIST("files", files, FIELD_LIST, record_file, RECORDING_MAX_SMALL),
-	 .means =
-		 "what was read and written, by file, the largest first; the sums are "
-		 "total_disk_read_mb, total_disk_write_mb and total_io_read_mb; empty: nothing "
-		 "was; absent: without --files"},
+	 .means = "what was read and written, by file, the largest first; the sums are "
+		  "total_disk_read_mb, total_disk_write_mb and total_io_read_mb; empty: nothing "
+		  "was; absent: without --files"},
 	{TOP_LIST("file_systems", spaces, FIELD_LIST, record_space, RECORDING_MAX_SMALL),
 	 .means = "how much room was left where the tree wrote files, the most written first; "
 		  "absent: it wrote none, or without --files"},

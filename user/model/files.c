@@ -46,11 +46,10 @@ static void keep_told(struct files *files, struct known_file *file,
 		return;
 	}
 	file->told = told;
-	told[file->n_told++] = (struct file_told){
-		.time_ns = record->h.time_ns,
-		.read = record->read,
-		.written = record->written,
-		.called = record->called};
+	told[file->n_told++] = (struct file_told){.time_ns = record->h.time_ns,
+						  .read = record->read,
+						  .written = record->written,
+						  .called = record->called};
 	files->n_told++;
 }
 
@@ -247,11 +246,10 @@ static struct file_told used_by(const struct known_file *file, uint64_t time_ns)
 		else
 			low = middle + 1;
 	}
-	return low < file->n_told
-		       ? file->told[low]
-		       : (struct file_told){.read = file->pub.read,
-					    .written = file->pub.written,
-					    .called = file->pub.called};
+	return low < file->n_told ? file->told[low]
+				  : (struct file_told){.read = file->pub.read,
+						       .written = file->pub.written,
+						       .called = file->pub.called};
 }
 
 static int by_time(const void *a, const void *b)

@@ -183,8 +183,7 @@ struct compare_values compared_file_values(const struct compared_files *files,
 	size_t n = 0;
 
 	for (size_t run = 0; run < files->n_runs[side]; run++) {
-		const bool is_said =
-			metric != FILE_CALLED || files->runs[side][run].tells_calls;
+		const bool is_said = metric != FILE_CALLED || files->runs[side][run].tells_calls;
 		const bool is_listed = next != end && next->run == run;
 		const uint64_t value = is_listed ? value_of(next++, metric)
 						 : value_of_none(&files->runs[side][run],

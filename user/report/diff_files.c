@@ -166,8 +166,7 @@ void diff_text_files(const struct diff *d, FILE *out)
 	if (old && new)
 		put_files(d, out, files);
 	else if (old || new)
-		fprintf(out, "Files: %s does not tell of them (--files)\n",
-			old ? "NEW" : "OLD");
+		fprintf(out, "Files: %s does not tell of them (--files)\n", old ? "NEW" : "OLD");
 }
 
 /* ---- JSON ---- */

@@ -48,7 +48,7 @@ void text_path_line(const struct text_report *t, const struct table_columns *col
 /* What is of no file comes last, and is never left out: it may be most of it. */
 static void put_table(const struct text_report *t)
 {
-	static const char *const titles[] = {"SIZE",  "READ",    "DISTINCT",
+	static const char *const titles[] = {"SIZE",  "READ",	 "DISTINCT",
 					     "TIMES", "WRITTEN", "CALLS"};
 	static const unsigned int leaving[] = {DISTINCT, SIZE, TIMES};
 	struct table_columns columns = {.titles = titles,

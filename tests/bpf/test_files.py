@@ -291,7 +291,7 @@ for mount in paths[1:]:
     read(f"{mount}/model")
     drop(paths[0])
 """, path, *mounts, options=FILES)
-    check(find(run.profile, path), reread_factor=2.0, **{READ: 8, DISTINCT: 4})
+    check(find(run.profile, path), reread_factor=2.0, **{READ: 8, DISTINCT: 4, CALLS: 8})
     others = [file["path"] for file in run.profile["files"] if file["path"].endswith("/model") and file["path"] != str(path)]
     assert not others, f"the same file again: {others}"
     check_sums(run.profile)

@@ -66,7 +66,7 @@ static __always_inline u64 number_of_ended(struct pt_regs *regs)
 #if defined(__TARGET_ARCH_x86)
 	return regs->orig_ax;
 #else
-	return regs->regs[8];
+	return (u32)regs->syscallno; /* sigreturn() has put another number into the register */
 #endif
 }
 

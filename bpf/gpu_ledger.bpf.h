@@ -17,7 +17,7 @@ enum {
 	MAX_LEVELS = 20, /* of a mipmapped array */
 };
 
-#define MAX_GPU_BYTES (1ULL << 48) /* of one allocation: addresses have 47 to 49 bits */
+#define MAX_GPU_BYTES (1ULL << 43) /* of one allocation: as many as there may be are 2^63 */
 
 /* By process and by the program that it runs. */
 struct gpu_key {
@@ -361,7 +361,7 @@ static __noinline u64 bytes_of(const struct gpu_hit *h, bool failed)
 	case WIRE_GPU_SIZE_PITCH:
 		if (failed || !read_user(&pitch, sizeof(pitch), argument(h, 1)))
 			pitch = argument(h, 2);
-		return pitch * size;
+		return size && pitch > MAX_GPU_BYTES / size ? ~0ull : pitch * size;
 	case WIRE_GPU_SIZE_NONE:
 		return 0;
 	default:

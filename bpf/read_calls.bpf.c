@@ -7,6 +7,9 @@
  * that, this is what was read of files by the calls that add to rchar: read() and its variants,
  * sendfile() and copy_file_range(). The rest is of no file, or comes in other ways (io_uring).
  *
+ * The descriptor is looked up as the call ends: should another thread have made it another file by
+ * then, that file gets what was read.
+ *
  * Its hook slows every system call of the machine a little, so audits do without it.
  */
 #include "descriptors.bpf.h"
@@ -16,10 +19,21 @@
 #include <bpf/bpf_tracing.h>
 
 enum {
-	SB_I_NOEXEC = 2,	      /* include/linux/fs.h: what only looks like files, as /proc */
-	OVERLAYFS_MAGIC = 0x794c7630, /* uapi/linux/magic.h */
-	TS_COMPAT = 2,		      /* arch/x86/include/asm/thread_info.h */
-	TIF_32BIT = 22,		      /* arch/arm64/include/asm/thread_info.h */
+	SB_I_NOEXEC = 2, /* include/linux/fs.h */
+	TS_COMPAT = 2,	 /* arch/x86/include/asm/thread_info.h */
+	TIF_32BIT = 22,	 /* arch/arm64/include/asm/thread_info.h */
+};
+
+/* uapi/linux/magic.h; fs/efivarfs/internal.h has the sixth. */
+enum {
+	OVERLAYFS_MAGIC = 0x794c7630,
+	TRACEFS_MAGIC = 0x74726163,
+	DEBUGFS_MAGIC = 0x64626720,
+	BPF_FS_MAGIC = 0xcafe4a11,
+	SECURITYFS_MAGIC = 0x73636673,
+	EFIVARFS_MAGIC = 0xde5e81e4,
+	CONFIGFS_MAGIC = 0x62656570,
+	ANON_INODE_FS_MAGIC = 0x09041934,
 };
 
 /* Calls of programs of 32 bits have other numbers. */
@@ -66,31 +80,47 @@ static __always_inline struct inode *inode_of(struct file *file)
 
 /*
  * The file in the layer that has it. A file of overlayfs leads to that file, since Linux 6.13 by
- * way of struct ovl_file, of which it is the first (fs/overlayfs/file.c). What either leads to is
- * looked at before it is taken for one.
+ * way of struct ovl_file: {the file, the same since it was copied up, or NULL}
+ * (fs/overlayfs/file.c). In a struct file these two words are no addresses. What any of them leads
+ * to is looked at before it is taken for one.
  */
 static __always_inline struct inode *inode_in_layer(struct file *file)
 {
-	struct file *real = BPF_CORE_READ(file, private_data);
-	struct inode *inode = inode_of(real);
+	struct file *real = BPF_CORE_READ(file, private_data), *of[2] = {};
+	struct inode *inode;
 
-	if (inode)
-		return inode;
-	bpf_probe_read_kernel(&real, sizeof(real), real);
-	return inode_of(real);
+	bpf_probe_read_kernel(of, sizeof(of), real);
+	inode = inode_of(of[1]);
+	if (!inode)
+		inode = inode_of(of[0]);
+	return inode ?: inode_of(real);
 }
 
-/* Returns NULL for what is no file, or has no contents of its own. */
+/* Whether a file system has no contents of its own, and says what the kernel knows. */
+static __always_inline bool is_kernels(struct super_block *sb)
+{
+	switch (BPF_CORE_READ(sb, s_magic)) {
+	case TRACEFS_MAGIC:
+	case DEBUGFS_MAGIC:
+	case BPF_FS_MAGIC:
+	case SECURITYFS_MAGIC:
+	case CONFIGFS_MAGIC:
+	case EFIVARFS_MAGIC:
+	case ANON_INODE_FS_MAGIC:
+		return true;
+	default: /* procfs, sysfs, cgroups */
+		return BPF_CORE_READ(sb, s_iflags) & SB_I_NOEXEC;
+	}
+}
+
 static __always_inline struct inode *file_behind(struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
 
-	if (!inode || !is_file(inode) || BPF_CORE_READ(sb, s_iflags) & SB_I_NOEXEC)
+	if (!inode || !is_file(inode) || is_kernels(sb))
 		return NULL;
-	if (BPF_CORE_READ(sb, s_magic) == OVERLAYFS_MAGIC)
-		return inode_in_layer(file);
-	return inode;
+	return BPF_CORE_READ(sb, s_magic) == OVERLAYFS_MAGIC ? inode_in_layer(file) : inode;
 }
 
 SEC("?tp_btf/sys_exit")
@@ -104,7 +134,8 @@ int BPF_PROG(call_has_read, struct pt_regs *regs, long result)
 	if (descriptor < 0 || result <= 0)
 		return 0;
 	use.proc = current_proc(&use.whose);
-	if (!use.proc || is_narrow())
+	/* While it is being put into the tracked set, what it has read by then is left out. */
+	if (!use.proc || use.proc->ended || is_narrow())
 		return 0;
 	file = file_of(descriptor, &files, &max);
 	use.inode = file ? file_behind(file) : NULL;

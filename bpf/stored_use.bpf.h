@@ -110,7 +110,7 @@ static __noinline int tell_name(const struct stored_key *key, struct stored *s, 
 	record = bpf_map_lookup_elem(&stored_rooms, &room);
 	if (!key || !s || !record || !w.at || (key->run && has_other_names(inode, w.at)))
 		return 0;
-	if (config.audit && control_is_half_full()) {
+	if (control_is_half_full()) {
 		count(storage.lost);
 		return 0;
 	}
@@ -149,7 +149,10 @@ static __noinline int tell_sums(const struct stored_key *key, const struct store
 
 	if (!key || !s)
 		return 0;
-	record = reserve_in_half(sizeof(*record));
+	/* Checkpoints come first. What is told at last waits for room. */
+	record = control_is_half_full() && !flags
+			 ? NULL
+			 : bpf_ringbuf_reserve(&control, sizeof(*record), 0);
 	if (!record) {
 		count(storage.lost);
 		return 0;
@@ -196,21 +199,27 @@ static __always_inline bool has_share(u64 all, u64 own, u64 most)
 /* Returns what all runs of its user have. */
 #define share_of(of_run) (&stored_shares.of[(of_run)->share & (WIRE_STORED_USERS - 1)])
 
-/* Returns NULL if there is no room, or the run is over. */
-static __always_inline struct stored *find_file(const struct stored_key *key)
+/* Returns NULL if there is no room, or the run is over. What calls read alone leaves room for files
+ * of storage: a program may read thousands of small files before it comes to its weights. */
+static __always_inline struct stored *find_file(const struct stored_key *key, bool only_called)
 {
 	struct stored *s = bpf_map_lookup_elem(&stored_files, key);
 	struct wire_stored_run *run = NULL;
 
 	if (s)
 		return s;
+	if (only_called && stored_shares.called >= config.called_files)
+		return NULL;
 	if (config.audit) {
 		run = stored_run(key->run);
 		if (!run ||
 		    !has_share(stored_shares.files, share_of(run)->files, WIRE_SERVED_FILES))
 			return NULL;
 	}
-	if (!bpf_map_update_elem(&stored_files, key, &never_used, BPF_NOEXIST) && run) {
+	if (bpf_map_update_elem(&stored_files, key, &never_used, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&stored_files, key);
+	atomic_add(&stored_shares.called, only_called);
+	if (run) {
 		atomic_add(&run->files, 1);
 		atomic_add(&share_of(run)->files, 1);
 		atomic_add(&stored_shares.files, 1);
@@ -361,7 +370,7 @@ static __noinline int note_use(const struct use *use)
 		use->proc->written_ns = bpf_ktime_get_ns();
 		note_space(key.file.device, key.run, use->written);
 	}
-	s = find_file(&key);
+	s = find_file(&key, !use->read && !use->written);
 	if (!s) {
 		count(storage.beyond);
 		note_rest(use, WIRE_STORED_OTHER, epoch);
@@ -396,12 +405,13 @@ static __always_inline struct proc *current_proc(struct whose *whose)
 
 	if (!proc || proc->waiting)
 		return NULL;
-	if (config.audit) {
-		whose->job = *(volatile u32 *)&proc->job;
-		whose->run = tree_of(whose->job)->stored;
-		return whose->run ? proc : NULL;
-	}
-	return proc;
+	whose->job = *(volatile u32 *)&proc->job;
+	if (tree_of(whose->job)->finished) /* the account ends there, too */
+		return NULL;
+	if (!config.audit)
+		return proc;
+	whose->run = tree_of(whose->job)->stored;
+	return whose->run ? proc : NULL;
 }
 
 #endif

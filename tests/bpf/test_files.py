@@ -4,12 +4,13 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import groups
-from harness import MIB, assert_nothing_lost, losses, parse, profile_command, program, run_qprof
+from harness import MIB, assert_nothing_lost, losses, parse, profile_command, program, run_qprof, wait_for
 
 FILES = ["--files"]
 SIZE = 16
@@ -135,7 +136,7 @@ with qprof.scope("calls"):
 with qprof.scope("copies"):
     to = os.open(into, os.O_CREAT | os.O_RDWR)
     assert os.sendfile(to, fd, 0, 1 << 20) == 1 << 20
-    assert os.copy_file_range(fd, to, 1 << 20, 0, 1 << 20) == 1 << 20
+    assert os.copy_file_range(fd, to, 65536, 0, 1 << 20) == 65536  # overlayfs tells the account twice
 with qprof.scope("cold"):
     read(cold)
 with qprof.scope("memory"):
@@ -152,17 +153,51 @@ with qprof.scope("others"):
 """, *paths, memory, options=FILES)
     finally:
         memory.unlink()
-    expected = {paths[0]: {"calls": 4 * SIZE * MIB + 2000, "copies": 2 * MIB}, paths[1]: {"cold": SIZE * MIB},
+    expected = {paths[0]: {"calls": 4 * SIZE * MIB + 2000, "copies": MIB + 65536}, paths[1]: {"cold": SIZE * MIB},
                 memory: {"memory": SIZE * MIB}, paths[2]: {}}
     for path, phases in expected.items():
         file = find(run.profile, path)
-        got = {use["name"]: round(use[CALLS] * MIB) for use in file.get("phases", []) if CALLS in use}
+        got = {use["name"]: round(use[CALLS] * MIB) for use in file.get("phases", []) if use[CALLS]}
         assert got == phases, f"{path}: expected {phases}, got {file}"
         assert round(file.get(CALLS, 0) * MIB) == sum(phases.values()), file
     assert find(run.profile, paths[1])[READ] == SIZE and READ in find(run.profile, memory)
     rest = find(run.profile, "(elsewhere)")
     assert 60000 <= rest[CALLS] * MIB < 1 * MIB, f"the pipe and /proc: {rest}"
     check_sums(run.profile)
+
+
+def read_so_far(pid):
+    """rchar, in bytes."""
+    return int(Path(f"/proc/{pid}/io").read_text(encoding="ascii").split()[1])
+
+
+def test_a_reader_that_outlives_the_run(attach, disk):
+    """What it reads after the end is in no figure."""
+    path = disk / "model"
+    path.write_bytes(os.urandom(MIB))
+    loop = "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\nwhile True: os.pread(fd, 1 << 20, 0)"
+    with subprocess.Popen([sys.executable, "-c", loop, path]) as reader:
+        try:
+            with attach(reader.pid, options=FILES) as attached:
+                before = read_so_far(reader.pid)
+                wait_for(lambda: read_so_far(reader.pid) > before + 64 * MIB, "it reads")
+                profile = attached.stop()
+        finally:
+            reader.kill()
+    check_sums(profile)
+    assert find(profile, path)[CALLS] >= 64
+
+
+def test_no_file_was_read(tmp_path, out):
+    """Of a static program that reads a pipe, the sum is the account's, too."""
+    source = "#include <unistd.h>\nint main(void) { char b[4096]; int p[2]; return pipe(p) || write(p[1], b, 4096) != 4096 ||" \
+             " read(p[0], b, 4096) != 4096; }"
+    path = tmp_path / "reads_a_pipe"
+    subprocess.run(["gcc", "-static", "-x", "c", "-", "-o", path], input=source, text=True, check=True)
+    run = profile_command(out, path, options=FILES)
+    check_sums(run.profile)
+    assert find(run.profile, "(elsewhere)")[CALLS] * MIB >= 4095
+    assert not [file for file in run.profile["files"] if CALLS not in file]
 
 
 @pytest.mark.parametrize("sizes", [(4096,), (10, 4096, 65536)], ids=str)

@@ -243,7 +243,7 @@ int cuMemAlloc_v2(uint64_t *at, uint64_t bytes)
 int cuMemAlloc_v2(uint64_t *at, uint64_t bytes);
 int main(void)
 {
-	const uint64_t sizes[] = {1 << 20, UINT64_C(1) << 63, UINT64_MAX, (UINT64_C(1) << 48) + 1, 2 << 20};
+	const uint64_t sizes[] = {1 << 20, UINT64_C(1) << 63, UINT64_MAX, (UINT64_C(1) << 43) + 1, 2 << 20};
 	uint64_t at;
 
 	for (int i = 0; i < 5; i++)

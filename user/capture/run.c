@@ -284,6 +284,7 @@ static int open_model(struct capture *c)
 		.there = there,
 		.files = c->options->engine.files,
 		.copies = c->options->engine.copies,
+		.calls = c->options->engine.files && !c->options->source,
 		.base_names = run_of(c)->options->base_names,
 		.context = c,
 	};
@@ -292,9 +293,8 @@ static int open_model(struct capture *c)
 	r->profile = profile_new(&config);
 	if (!r->profile)
 		return capture_failf(c, "out of memory");
-	if (config.files && ledger_open(&r->ledger, c, r->profile))
-		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
-	if (config.copies && copy_looks_open(&r->copies, c, r->profile))
+	if ((config.files && ledger_open(&r->ledger, c, r->profile)) ||
+	    (config.copies && copy_looks_open(&r->copies, c, r->profile)))
 		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
 	return follow_targets(r) || served_open(c, r->launch.first) ? -1 : 0;
 }

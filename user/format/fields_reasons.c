@@ -194,7 +194,7 @@ static const struct field file_fields[] = {
 		  "the page cache; storage may get it later, or never"},
 	{FIELD(file, "call_read_mb", called, FIELD_BYTES),
 	 .means = "part of total_io_read_mb: what read(), sendfile() and such returned of it, from "
-		  "storage or from the page cache; absent: nothing, or a service recorded it"},
+		  "storage or from the page cache; absent: a service recorded it"},
 	{FIELD(file, "distinct_mb", distinct, FIELD_BYTES),
 	 .means = "of what was read from storage, each block of 4 KiB once; absent: not known"},
 	{FIELD(file, "reread_factor", reread, FIELD_RATIO),

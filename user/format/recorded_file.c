@@ -3,7 +3,7 @@
 #include "format/fields.h"
 #include "format/recorded.h"
 
-static struct recording_file_use recorded_use(const struct profile_file_use *use)
+static struct recording_file_use recorded_use(const struct profile_file_use *use, bool has_called)
 {
 	struct recording_file_use recorded = {
 		.has = field_all(&record_file_use),
@@ -15,7 +15,7 @@ static struct recording_file_use recorded_use(const struct profile_file_use *use
 		.copied_late = use->copied_late,
 	};
 
-	field_put(&record_file_use, &recorded, "call_read_mb", use->called);
+	field_put(&record_file_use, &recorded, "call_read_mb", has_called);
 	field_put(&record_file_use, &recorded, "copied_mb", use->has_copied);
 	field_put(&record_file_use, &recorded, "copied_late_secs", use->has_copied);
 	return recorded;
@@ -42,14 +42,14 @@ struct recording_file recorded_file(const struct profile_file *file,
 	};
 
 	for (size_t i = 0; i < file->n_uses; i++)
-		uses[i] = recorded_use(&file->uses[i]);
+		uses[i] = recorded_use(&file->uses[i], file->has_called);
 	field_put(&record_file, &recorded, "no_file", file->is_rest);
 	field_put(&record_file, &recorded, "deleted", file->is_deleted);
 	field_put(&record_file, &recorded, "size_mb", !file->is_rest);
 	field_put(&record_file, &recorded, "distinct_mb", file->has_distinct && file->read);
 	/* Of what is smaller than a block, the block counts. */
 	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
-	field_put(&record_file, &recorded, "call_read_mb", file->called);
+	field_put(&record_file, &recorded, "call_read_mb", file->has_called);
 	field_put(&record_file, &recorded, "copied_mb", file->copied);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
 	return recorded;

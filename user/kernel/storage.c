@@ -22,8 +22,10 @@ static void make_room_for_many(struct qprof_bpf *bpf)
 /* Of one run alone, there is no need for these. */
 static void make_room_for_one(struct qprof_bpf *bpf, unsigned int max_files)
 {
-	if (max_files)
-		bpf_map__set_max_entries(bpf->maps.stored_files, max_files);
+	const unsigned int most = max_files ? max_files : WIRE_STORED_FILES;
+
+	bpf_map__set_max_entries(bpf->maps.stored_files, most);
+	bpf->rodata->config.called_files = most - most / 4;
 	bpf_map__set_max_entries(bpf->maps.stored_runs, 1);
 	bpf_map__set_max_entries(bpf->maps.stored_writers, 1);
 }

@@ -462,7 +462,7 @@ static int name_it(struct known_file *file)
 
 /* What the kernel's account has and no file does: requests that nobody saw, as a file server's; and
  * what calls read of pipes and such, where they were looked at. */
-static struct profile_file find_elsewhere(const struct files *files,
+static struct profile_file find_elsewhere(const struct files *files, bool has_called,
 					  const struct profile_usage *total)
 {
 	struct profile_file rest = {.path = "(elsewhere)", .is_rest = true};
@@ -475,7 +475,7 @@ static struct profile_file find_elsewhere(const struct files *files,
 	}
 	rest.read = since(read, total->disk_read);
 	rest.written = since(written, total->disk_write);
-	rest.called = called ? since(called, total->io_read) : 0;
+	rest.called = has_called ? since(called, total->io_read) : 0;
 	return rest;
 }
 
@@ -537,6 +537,7 @@ int files_finish(struct files *files, const struct profile_config *config,
 		    !file->steps_lost)
 			err = find_uses(file, &used, &files->copies);
 		file->pub.copied = file->copied_at_ends;
+		losses->phaseless_files += file->steps_lost;
 	}
 	if (config->copies)
 		losses->unread_copies = count_unread(&files->copies, used.each, used.n);
@@ -546,9 +547,11 @@ int files_finish(struct files *files, const struct profile_config *config,
 	rest = fold(files);
 	if (amount_of(&rest))
 		files->list[files->n++] = rest;
-	rest = find_elsewhere(files, total);
+	rest = find_elsewhere(files, config->calls, total);
 	if (amount_of(&rest))
 		files->list[files->n++] = rest;
+	for (i = 0; i < files->n; i++)
+		files->list[i].has_called = config->calls;
 	return 0;
 }
 

@@ -91,6 +91,7 @@ struct profile_file {
 	uint64_t size;
 	uint64_t read, written; /* as the kernel's own account has it: disk_read, disk_write */
 	uint64_t called;	/* what calls read of it: part of io_read */
+	bool has_called;	/* they were looked at */
 	uint64_t distinct;	/* blocks that were read, each once */
 	bool has_distinct;
 	uint64_t copied; /* pages of private mappings that are copies: the most that was seen */
@@ -462,6 +463,7 @@ struct profile_config {
 	void (*there)(void *context, const struct wire_file *files, enum profile_there *answers,
 		      size_t n);
 	bool files;	 /* storage is told of by file */
+	bool calls;	 /* and what calls read */
 	bool copies;	 /* and profile_copies_seen() as phases end */
 	bool base_names; /* of files, without their directories */
 	void *context;
@@ -480,6 +482,7 @@ struct profile_losses {
 	uint64_t unseen_spaces;	     /* file systems that were written to and never looked at */
 	uint64_t unanswered_looks;   /* at those that were looked at */
 	uint64_t unsure_removals;    /* files that may have no name any more: nobody knows */
+	uint64_t phaseless_files;    /* used in too many steps to say during which */
 	uint64_t unread_copies;	     /* phases at whose end nobody could look at copies */
 };
 

@@ -130,7 +130,7 @@ int compared_files_add(struct compared_files *files, enum compare_side side,
 		struct compared_file *file = file_of(files, &r->files[i]);
 
 		err = file ? add_amounts(file, side, run, &r->files[i]) : -ENOMEM;
-		files->runs[side][run].tells_calls |= r->files[i].called;
+		files->runs[side][run].tells_calls |= files_tell_calls(&r->files[i]);
 		if (r->files[i].is_rest && !strcmp(r->files[i].path, "(other)"))
 			files->runs[side][run].leaves_out = true;
 	}

@@ -19,6 +19,13 @@ bool files_were_asked_for(const struct recording *r)
 	return field_has(&record_recording, r, field_find(&record_recording, key, sizeof(key) - 1));
 }
 
+bool files_tell_calls(const struct recording_file *file)
+{
+	static const char key[] = "call_read_mb";
+
+	return field_has(&record_file, file, field_find(&record_file, key, sizeof(key) - 1));
+}
+
 /* Returns where the part of the path begins that has room. Only the end of a long one is looked at.
  */
 static const char *part_with_room(const char *path, unsigned int columns)

@@ -7,6 +7,8 @@
 
 /* Returns whether the profile was to tell of files. It may have none nevertheless. */
 bool files_were_asked_for(const struct recording *r);
+/* Returns whether the profile says what calls read of the file, if only that they did not. */
+bool files_tell_calls(const struct recording_file *file);
 
 enum { FILES_TEXT_MAX = 1024 };
 /* "/models/a.safetensors: 128 MiB from storage for 64.0 MiB of it, 2.0 times: ...". Returns text

@@ -108,6 +108,12 @@ def keys(item):
     return {key for key in item if not key.endswith("_bytes")}
 
 
+def without_calls(file):
+    """A service does not look at calls."""
+    phases = {"phases": [without_calls(use) for use in file["phases"]]} if "phases" in file else {}
+    return {key: value for key, value in file.items() if key != "call_read_mb"} | phases
+
+
 def test_as_root(counting, folder, tmp_path):  # noqa: F811
     """The same keys, files, bytes of each and of each phase, file systems and disks as in root's own run."""
     served = run_program(counting, folder).profile
@@ -120,7 +126,8 @@ def test_as_root(counting, folder, tmp_path):  # noqa: F811
     assert keys(served) == keys(own)
     got, expected = file_lines(served), file_lines(own)
     for name in ("model", "saved", "removed", "child"):
-        assert got[name] == expected[name], (got[name], expected[name])
+        assert "call_read_mb" in expected[name], expected[name]
+        assert got[name] == without_calls(expected[name]), (got[name], expected[name])
     assert got["model"]["path"] == str(folder / "model")
     assert (got["model"][READ], got["model"][DISTINCT], got["model"]["reread_factor"]) == (8, 4, 2.0), got["model"]
     assert [(use["name"], use[READ]) for use in got["model"]["phases"]] == [("load", 4), ("load again", 4)]

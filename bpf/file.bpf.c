@@ -163,7 +163,7 @@ int BPF_PROG(file_call_enters, struct pt_regs *regs, long number)
 		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
 	} else if (act == WRITES) {
 		use_descriptor(&c, PT_REGS_PARM1(regs), USE_WRITE);
-	} else if (act == COPIES) {
+	} else if (act == COPIES || act == SPLICES) {
 		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
 		use_descriptor(&c, PT_REGS_PARM3(regs), USE_WRITE);
 	} else if (act == SENDS) {

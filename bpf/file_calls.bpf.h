@@ -8,10 +8,11 @@
 /* What a call does to files. Numbers are those of 64-bit programs. */
 enum act {
 	NOTHING,
-	READS,	/* its first argument */
-	WRITES, /* its first argument */
-	COPIES, /* its first argument to its third */
-	SENDS,	/* its second argument to its first */
+	READS,	 /* its first argument */
+	WRITES,	 /* its first argument */
+	COPIES,	 /* its first argument to its third */
+	SPLICES, /* the same, of which one is a pipe */
+	SENDS,	 /* its second argument to its first */
 	MAPS,
 	UNMAPS,
 	CLOSES,
@@ -40,17 +41,17 @@ static const u8 acts[CALLS] = {
 	[209] = SUBMITS,  /* io_submit */
 	[231] = ENDS,	  /* exit_group */
 	[257] = OPENS_AT, /* openat */
-	[275] = COPIES,	  /* splice */
+	[275] = SPLICES,  /* splice */
 	[295] = READS,	  /* preadv */
 	[296] = WRITES,	  /* pwritev */
 	[326] = COPIES,	  /* copy_file_range */
 	[327] = READS,	  /* preadv2 */
 	[328] = WRITES,	  /* pwritev2 */
 #else
-	[2] = SUBMITS,	  [56] = OPENS_AT, [57] = CLOSES, [63] = READS,	  [64] = WRITES,
-	[65] = READS,	  [66] = WRITES,   [67] = READS,  [68] = WRITES,  [69] = READS,
-	[70] = WRITES,	  [71] = SENDS,	   [76] = COPIES, [94] = ENDS,	  [215] = UNMAPS,
-	[222] = MAPS,	  [285] = COPIES,  [286] = READS, [287] = WRITES,
+	[2] = SUBMITS,	  [56] = OPENS_AT, [57] = CLOSES,  [63] = READS,   [64] = WRITES,
+	[65] = READS,	  [66] = WRITES,   [67] = READS,   [68] = WRITES,  [69] = READS,
+	[70] = WRITES,	  [71] = SENDS,	   [76] = SPLICES, [94] = ENDS,	   [215] = UNMAPS,
+	[222] = MAPS,	  [285] = COPIES,  [286] = READS,  [287] = WRITES,
 #endif
 	[437] = OPENS_AT, /* openat2 */
 };

@@ -17,7 +17,7 @@ enum {
 	MAX_LEVELS = 20, /* of a mipmapped array */
 };
 
-#define MAX_GPU_BYTES (1ULL << 43) /* of one allocation: as many as there may be are 2^63 */
+#define MAX_GPU_BYTES (1ULL << 43) /* of one: MAX_GPU_ALLOCATIONS of them are 2^63 */
 
 /* By process and by the program that it runs. */
 struct gpu_key {

@@ -7,8 +7,8 @@
  * that, this is what was read of files by the calls that add to rchar: read() and its variants,
  * sendfile() and copy_file_range(). The rest is of no file, or comes in other ways (io_uring).
  *
- * The descriptor is looked up as the call ends: should another thread have made it another file by
- * then, that file gets what was read.
+ * The descriptor is looked up as the call ends. Should another thread have replaced its file by
+ * then, what was read counts for the new one.
  *
  * Its hook slows every system call of the machine a little, so audits do without it.
  */
@@ -48,28 +48,17 @@ static __always_inline bool is_narrow(void)
 #endif
 }
 
-/* splice() adds nothing to rchar. */
-static __always_inline bool copies_range(u64 number)
-{
-#if defined(__TARGET_ARCH_x86)
-	return number == 326;
-#else
-	return number == 285;
-#endif
-}
-
-/* Returns the descriptor that a call has read of, or -1. */
+/* Returns the descriptor that a call has read of, or -1. splice() adds nothing to rchar. */
 static __always_inline s32 source_of(struct pt_regs *regs)
 {
-	const u64 number = number_of_ended(regs);
-	const enum act act = act_of(number);
+	const enum act act = act_of(number_of_ended(regs));
 
-	if (act == READS || (act == COPIES && copies_range(number)))
+	if (act == READS || act == COPIES)
 		return PT_REGS_PARM1_CORE_SYSCALL(regs); /* on arm64 the register has the result */
 	return act == SENDS ? PT_REGS_PARM2(regs) : -1;
 }
 
-/* Returns NULL if it cannot be one. */
+/* Returns the inode of a regular file; NULL if that is none, or no struct file. */
 static __always_inline struct inode *inode_of(struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -79,10 +68,10 @@ static __always_inline struct inode *inode_of(struct file *file)
 }
 
 /*
- * The file in the layer that has it. A file of overlayfs leads to that file, since Linux 6.13 by
- * way of struct ovl_file: {the file, the same since it was copied up, or NULL}
- * (fs/overlayfs/file.c). In a struct file these two words are no addresses. What any of them leads
- * to is looked at before it is taken for one.
+ * Returns the file in the layer that has it, or NULL. The private data of a file of overlayfs is
+ * the layer's struct file. Since Linux 6.13 it is a struct ovl_file, which has two pointers: to
+ * that struct file, and to the one of the upper layer if it was copied up (fs/overlayfs/file.c).
+ * The first two words of a struct file are no pointers, and inode_of() checks what it is given.
  */
 static __always_inline struct inode *inode_in_layer(struct file *file)
 {
@@ -96,7 +85,7 @@ static __always_inline struct inode *inode_in_layer(struct file *file)
 	return inode ?: inode_of(real);
 }
 
-/* Whether a file system has no contents of its own, and says what the kernel knows. */
+/* Returns whether the kernel makes up what is read of files of that file system. */
 static __always_inline bool is_kernels(struct super_block *sb)
 {
 	switch (BPF_CORE_READ(sb, s_magic)) {
@@ -134,7 +123,7 @@ int BPF_PROG(call_has_read, struct pt_regs *regs, long result)
 	if (descriptor < 0 || result <= 0)
 		return 0;
 	use.proc = current_proc(&use.whose);
-	/* While it is being put into the tracked set, what it has read by then is left out. */
+	/* Being put into the tracked set: what it has read so far is not known yet. */
 	if (!use.proc || use.proc->ended || is_narrow())
 		return 0;
 	file = file_of(descriptor, &files, &max);

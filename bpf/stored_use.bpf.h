@@ -199,8 +199,8 @@ static __always_inline bool has_share(u64 all, u64 own, u64 most)
 /* Returns what all runs of its user have. */
 #define share_of(of_run) (&stored_shares.of[(of_run)->share & (WIRE_STORED_USERS - 1)])
 
-/* Returns NULL if there is no room, or the run is over. What calls read alone leaves room for files
- * of storage: a program may read thousands of small files before it comes to its weights. */
+/* Returns NULL if there is no room, or the run is over. Files that only calls have used may not
+ * take all of it: a program may read thousands of small ones before it comes to its weights. */
 static __always_inline struct stored *find_file(const struct stored_key *key, bool only_called)
 {
 	struct stored *s = bpf_map_lookup_elem(&stored_files, key);

@@ -624,7 +624,7 @@ struct wire_config {
 	__u32 stacks;		/* 1: stacks are sampled as memory grows: see stack.bpf.c */
 	__u32 stack_pages;	/* between two samples, at first */
 	__u32 page_shift;	/* a page has 1 << page_shift bytes */
-	__u32 called_files;	/* that may be told apart since calls read them: see find_file() */
+	__u32 called_files;	/* that calls may be the first to use: see find_file() */
 	/* Numbers of structs among the kernel's types; 0: it has no such struct. */
 	__u32 percpu_counter_type;
 	__u32 refcount_struct_type;

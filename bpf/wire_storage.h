@@ -146,7 +146,7 @@ struct wire_stored_run {
 /* The same of all runs of a user, who has no more than is left for all others. */
 struct wire_stored_shares {
 	__u64 files, pieces; /* of all */
-	__u64 called;	     /* files that calls read, and nobody else used before */
+	__u64 called;	     /* files that a call was the first to use */
 	struct {
 		__u32 user; /* uid + 1; whose it was last, if there are no runs */
 		__u32 runs;

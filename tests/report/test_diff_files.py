@@ -22,7 +22,7 @@ def of_files(profile):
 def section(*args):
     """The lines of files, without blanks at their ends."""
     lines = diff("--width", "100", *args).splitlines()
-    begin = [i for i, line in enumerate(lines) if line.startswith("Files") and not line.startswith("Files sys")]
+    begin = [i for i, line in enumerate(lines) if line.split(":")[0] == "Files"]
     assert len(begin) <= 1, lines
     return [line.rstrip() for line in lines[begin[0]:]] if begin else []
 

@@ -16,6 +16,11 @@ static inline uint64_t smaller_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static inline uint64_t larger_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Returns how much an amount has grown, or 0 if it was read too late to have grown. */
 static inline uint64_t since(uint64_t before, uint64_t now)
 {

@@ -19,11 +19,6 @@
 #include "model/outside.h"
 #include "model/pairing.h"
 
-static bool has(const struct record *record, const void *item, const char *key)
-{
-	return field_has(record, item, field_find(record, key, strlen(key)));
-}
-
 static void set(const struct record *record, void *item, const char *key)
 {
 	field_put(record, item, key, true);
@@ -50,7 +45,7 @@ static void derive_memory_beside(struct recording *r)
 	struct recording_totals *t = &r->totals;
 
 #define DERIVE(member, k, key, ...)                                                                \
-	if (!has(&record_totals, t, key)) {                                                        \
+	if (!field_has_key(&record_totals, t, key)) {                                              \
 		for (size_t i = 0; i < r->n_steps; i++)                                            \
 			raise_to(&t->peak_##member, r->steps[i].member);                           \
 		if (t->peak_##member)                                                              \
@@ -64,7 +59,7 @@ static void derive_charge(struct recording *r)
 {
 	struct recording_totals *t = &r->totals;
 
-	if (has(&record_totals, t, "cgroup_peak_memory_mb"))
+	if (field_has_key(&record_totals, t, "cgroup_peak_memory_mb"))
 		return;
 	for (size_t i = 0; i < r->n_steps; i++) {
 		const struct profile_charged *parts = &r->steps[i].charged;
@@ -82,7 +77,7 @@ static void derive_charge(struct recording *r)
 static bool is_exact(const struct recording *r)
 {
 	for (size_t i = 0; i < r->n_steps; i++) {
-		if (has(&record_step, &r->steps[i], "cpu_memory_bytes"))
+		if (field_has_key(&record_step, &r->steps[i], "cpu_memory_bytes"))
 			return true;
 	}
 	return false;
@@ -105,13 +100,13 @@ static void derive_totals(struct recording *r)
 
 	if (!last)
 		return;
-	if (!has(&record_totals, t, "total_quantization_time_seconds")) {
+	if (!field_has_key(&record_totals, t, "total_quantization_time_seconds")) {
 		raise_to(&t->duration_ns, last->rel_ns);
 		r->derived.totals = true;
 	} else if (is_rounded(t->duration_ns, last->rel_ns)) {
 		t->duration_ns = last->rel_ns;
 	}
-	if (!has(&record_totals, t, "peak_memory_mb")) {
+	if (!field_has_key(&record_totals, t, "peak_memory_mb")) {
 		for (size_t i = 0; i < r->n_steps; i++)
 			raise_to(&t->peak_rss, r->steps[i].peak);
 		if (!units_mb_is_whole(t->peak_rss) && is_exact(r))
@@ -120,8 +115,8 @@ static void derive_totals(struct recording *r)
 	}
 	derive_memory_beside(r);
 	derive_charge(r);
-	if (!has(&record_totals, t, "total_io_read_mb") &&
-	    !has(&record_totals, t, "total_cpu_time_secs"))
+	if (!field_has_key(&record_totals, t, "total_io_read_mb") &&
+	    !field_has_key(&record_totals, t, "total_cpu_time_secs"))
 		t->usage = last->usage;
 	set(&record_totals, t, "total_quantization_time_seconds");
 	set(&record_totals, t, "peak_memory_mb");
@@ -129,7 +124,7 @@ static void derive_totals(struct recording *r)
 		char key[sizeof("total_") + sizeof("disk_write_mb")];
 
 		snprintf(key, sizeof(key), "total_%s", usage_keys[i]);
-		if (has(&record_step, last, usage_keys[i]))
+		if (field_has_key(&record_step, last, usage_keys[i]))
 			set(&record_totals, t, key);
 	}
 }
@@ -517,15 +512,15 @@ static int say_partial(struct recording *r, size_t lines)
 int derive(struct recording *r, bool cut, size_t lines)
 {
 	const bool whole = r->is_ours ? r->quality.shared.has != 0
-				      : has(&record_totals, &r->totals, "peak_memory_mb");
+				      : field_has_key(&record_totals, &r->totals, "peak_memory_mb");
 
 	if ((cut || !whole) && say_partial(r, lines))
 		return -ENOMEM;
 	fill_steps(r);
 	derive_totals(r);
 	/* Of phases that others follow, none is missing. */
-	if (!has(&record_recording, r, "phases") ||
-	    (r->partial && !has(&record_recording, r, "processes"))) {
+	if (!field_has_key(&record_recording, r, "phases") ||
+	    (r->partial && !field_has_key(&record_recording, r, "processes"))) {
 		if (derive_phases(r))
 			return -ENOMEM;
 	}
@@ -537,9 +532,10 @@ int derive(struct recording *r, bool cut, size_t lines)
 	array_sort(r->tracks, r->n_tracks, sizeof(*r->tracks), by_process);
 	array_sort(r->curve, r->n_curve, sizeof(*r->curve), by_moment);
 	array_sort(r->gpu_curve, r->n_gpu_curve, sizeof(*r->gpu_curve), by_gpu_time);
-	if (!has(&record_recording, r, "trends") && recording_find_trends(r))
+	if (!field_has_key(&record_recording, r, "trends") && recording_find_trends(r))
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n_processes; i++)
-		r->processes[i].ended = has(&record_process, &r->processes[i], "end_secs");
+		r->processes[i].ended =
+			field_has_key(&record_process, &r->processes[i], "end_secs");
 	return 0;
 }

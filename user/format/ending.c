@@ -198,7 +198,7 @@ static bool is_how(const struct recording_death *death, const char *how)
 
 static bool has(const struct recording_death *death, const char *key)
 {
-	return field_has(&record_death, death, field_find(&record_death, key, strlen(key)));
+	return field_has_key(&record_death, death, key);
 }
 
 static void say_asker(struct ending *ending, const struct recording_death *death)

@@ -7,6 +7,8 @@
 #ifndef QPROF_FIELDS_H
 #define QPROF_FIELDS_H
 
+#include <string.h>
+
 #include "format/recording.h"
 
 enum field_kind {
@@ -142,5 +144,11 @@ bool field_is_taken(const char *name);
 
 /* Returns the index of the field with that key, or record->n_fields. */
 size_t field_find(const struct record *record, const char *key, size_t len);
+
+/* Returns whether the item has a value for the field with that key. */
+static inline bool field_has_key(const struct record *record, const void *item, const char *key)
+{
+	return field_has(record, item, field_find(record, key, strlen(key)));
+}
 
 #endif

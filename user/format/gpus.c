@@ -28,11 +28,6 @@ bool gpus_held_words(char out[GPUS_WORDS_MAX], const struct recording_totals *to
 
 enum { WHEN_MAX = 320 };
 
-static bool has(const struct record *record, const void *item, const char *key)
-{
-	return field_has(record, item, field_find(record, key, strlen(key)));
-}
-
 /* "at 3.2 s in Calibration" */
 static void put_when(char *out, size_t size, uint64_t time_ns, const char *phase)
 {
@@ -59,7 +54,7 @@ static bool unheard_words(char out[GPUS_WORDS_MAX], const struct recording_gpu *
 	if (!gpu->allocated_peak)
 		return false;
 	put_allocated(allocated, sizeof(allocated), gpu);
-	if (has(&record_gpu, gpu, "program_index"))
+	if (field_has_key(&record_gpu, gpu, "program_index"))
 		snprintf(number, sizeof(number), "%" PRIu32 " of the program", gpu->number);
 	snprintf(out, GPUS_WORDS_MAX, "%s: %s", number, allocated);
 	return true;
@@ -95,8 +90,8 @@ static void put_device(char *out, size_t size, const struct recording *r, uint32
 	for (size_t i = 0; i < r->n_gpus; i++) {
 		const struct recording_gpu *gpu = &r->gpus[i];
 
-		if (gpu->number != number || !has(&record_gpu, gpu, "program_index") ||
-		    !has(&record_gpu, gpu, "index"))
+		if (gpu->number != number || !field_has_key(&record_gpu, gpu, "program_index") ||
+		    !field_has_key(&record_gpu, gpu, "index"))
 			continue;
 		snprintf(out, size, "on GPU %" PRIu32, gpu->index);
 		return;
@@ -112,7 +107,7 @@ void gpus_refused_words(char out[GPUS_REFUSED_MAX], const struct recording *r,
 
 	if (refusal->pinned)
 		snprintf(where, sizeof(where), "pinned on the host");
-	else if (has(&record_gpu_refusal, refusal, "program_index"))
+	else if (field_has_key(&record_gpu_refusal, refusal, "program_index"))
 		put_device(where, sizeof(where), r, refusal->device);
 	if (refusal->asked)
 		units_bytes_for_people(asked, refusal->asked);

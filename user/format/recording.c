@@ -162,7 +162,7 @@ static char *stretch_name(struct arena *arena, const char *from, const char *to)
 
 static bool phase_has(const struct recording_phase *phase, const char *key)
 {
-	return field_has(&record_phase, phase, field_find(&record_phase, key, strlen(key)));
+	return field_has_key(&record_phase, phase, key);
 }
 
 /* A parent comes before its children, or the file is wrong. */

@@ -86,7 +86,7 @@ static const char *check_within(const struct recording *r)
 
 static bool has_key(const struct recording_stacks *s, const char *key)
 {
-	return field_has(&record_stacks, s, field_find(&record_stacks, key, strlen(key)));
+	return field_has_key(&record_stacks, s, key);
 }
 
 /* Returns NULL, or what is wrong. */

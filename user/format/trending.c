@@ -215,9 +215,7 @@ static void say_growth(struct sentence *s, const char *growth, const char *what)
 
 bool trending_knows_needs(const struct recording_trend *trend)
 {
-	static const char key[] = "last_needs_mb";
-
-	return field_has(&record_trend, trend, field_find(&record_trend, key, sizeof(key) - 1));
+	return field_has_key(&record_trend, trend, "last_needs_mb");
 }
 
 /* Only if it is near: within ten times as many repeats as there were. */

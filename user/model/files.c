@@ -272,10 +272,10 @@ static void sort_told(struct known_file *file)
 	}
 }
 
-/* What calls read was read from storage for them, or the page cache had it. */
+/* What calls read is counted once, though storage may have delivered it for them. */
 static uint64_t amount(uint64_t read, uint64_t written, uint64_t called)
 {
-	return (read > called ? read : called) + written;
+	return larger_of(read, called) + written;
 }
 
 static uint64_t amount_of(const struct profile_file *file)

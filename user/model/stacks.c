@@ -439,11 +439,6 @@ static uint64_t gpu_growth(const struct window_span *span)
 	return span->to.gpu_grown - smaller_of(span->from.gpu_grown, span->to.gpu_grown);
 }
 
-static uint64_t larger_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Returns the part of a phase that is in a window. */
 static struct window_span overlap(const struct window_span *a, const struct window_span *b)
 {

@@ -14,16 +14,12 @@ enum { COPIED_BYTES = 16 << 20, PHASE_COLUMNS = 40 };
 
 bool files_were_asked_for(const struct recording *r)
 {
-	static const char key[] = "files";
-
-	return field_has(&record_recording, r, field_find(&record_recording, key, sizeof(key) - 1));
+	return field_has_key(&record_recording, r, "files");
 }
 
 bool files_tell_calls(const struct recording_file *file)
 {
-	static const char key[] = "call_read_mb";
-
-	return field_has(&record_file, file, field_find(&record_file, key, sizeof(key) - 1));
+	return field_has_key(&record_file, file, "call_read_mb");
 }
 
 /* Returns where the part of the path begins that has room. Only the end of a long one is looked at.

@@ -25,7 +25,7 @@ struct need {
 
 static bool has(const struct recording_gpu *gpu, const char *key)
 {
-	return field_has(&record_gpu, gpu, field_find(&record_gpu, key, strlen(key)));
+	return field_has_key(&record_gpu, gpu, key);
 }
 
 static bool ended_badly(const struct fits_gpu *f)

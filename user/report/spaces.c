@@ -10,9 +10,7 @@ enum { NAME_COLUMNS = 52, NAME_SIZE = NAME_COLUMNS * TEXT_TERMINAL_GROWTH + 1 };
 
 bool space_has_last(const struct recording_space *space)
 {
-	static const char key[] = "last_left_mb";
-
-	return field_has(&record_space, space, field_find(&record_space, key, sizeof(key) - 1));
+	return field_has_key(&record_space, space, "last_left_mb");
 }
 
 static void cut(char out[NAME_SIZE], const char *path)

@@ -26,7 +26,7 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		units_bytes_short(line->cells[CALLS], file->called);
 }
 
-/* A service does not look at calls. */
+/* Else their column would be empty: a service does not look at them. */
 static bool has_calls(const struct recording *r)
 {
 	for (size_t i = 0; i < r->n_files; i++)

@@ -13,7 +13,7 @@ function shortPath(path) {
 
 const pathOf = file => el("bdi", {title: file.path}, shortPath(file.path), file.deleted ? " (deleted)" : "");
 
-// What calls read was read from storage for them, or the page cache had it.
+// What calls read is counted once, though storage may have delivered it for them.
 const used = (read, written, called) => Math.max(read, called) + written;
 
 // The names of the phases during which most was read and written, in order of time.

@@ -485,9 +485,11 @@ static __always_inline void forget_untracked(struct task_struct *task)
 /* Moves a thread that exits to its process's `gone`, unless bury_exiting() has left it out. */
 static __always_inline void leave_process(struct proc *proc, struct task_struct *task)
 {
+	u64 *room = room_for_exit(task);
+
 	refresh_sched_clock();
 	atomic_add(&proc->exits_begun, 1);
-	if (note_exit(task))
+	if (note_exit(room, task))
 		atomic_add_thread(&proc->gone, task);
 	if (gpu_waited)
 		end_gpu_wait(proc, bpf_get_current_task());

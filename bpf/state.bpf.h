@@ -41,7 +41,7 @@ struct proc {
 	 * process was tracked. */
 	struct wire_usage gone;
 	u64 cpu_told;		     /* the highest CPU time that was reported */
-	u32 exits_begun, exits_done; /* differ while a thread is being moved to `gone` */
+	u64 exits_begun, exits_done; /* differ while a thread is being moved to `gone` */
 	u32 tgid, ppid;
 	u32 job;
 	u32 begins_job; /* 1: one of its threads is making it a job, in an audit */

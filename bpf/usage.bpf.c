@@ -6,7 +6,7 @@
  * that exits to its tree's. So a walk that meets an exit may miss the thread, or count it twice.
  * Each exit therefore raises exits_begun before the move and exits_done after it. A walk reads
  * exits_done first and exits_begun last: if they are equal, nothing moved meanwhile, else the walk
- * starts again.
+ * starts again, when what was being moved has arrived.
  *
  * Example: threads A and B have used 30 and 50 ms, `gone` is 0, and 4 threads have exited before.
  * A walk reads exits_done 4, gone 0, and B. Now A exits: exits_begun 5, gone 30, exits_done 5, and
@@ -30,7 +30,28 @@ enum {
 	FRESH_THREADS = 256,
 	WALKS = 3,		   /* at most, if processes or threads exit meanwhile */
 	SERVED_STALE_NS = 1000000, /* in place of config.stale_ns, for a job that is served */
+	LOOKS = 1 << 17,	   /* at exits that are under way: some 160 us */
 };
+
+struct exits {
+	const u64 *begun, *done;
+};
+
+static long have_ended(u32 i, const struct exits *e)
+{
+	return *(volatile u64 *)e->begun == *(volatile u64 *)e->done;
+}
+
+/*
+ * The thread that exits is in a BPF program on another CPU, and so is not scheduled away: it needs
+ * less than a microsecond, unless its CPU is interrupted. A whole walk may take less, too.
+ */
+static __always_inline void await_exits(const u64 *begun, const u64 *done)
+{
+	struct exits e = {.begun = begun, .done = done};
+
+	bpf_loop(LOOKS, have_ended, &e, 0);
+}
 
 /* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
 int add_listed_thread(struct wire_usage *sum, u64 task)
@@ -75,15 +96,22 @@ static long walk_thread(u32 i, struct thread_walk *w)
 static long walk_process(u32 i, struct thread_walk *w)
 {
 	struct proc *proc = w->proc;
-	u32 done = *(volatile u32 *)&proc->exits_done;
+	u64 done = *(volatile u64 *)&proc->exits_done;
 
 	w->node = first_node(proc->signal);
 	*w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
 	bpf_loop(WALK_THREADS, walk_thread, w, 0);
-	w->complete &= *(volatile u32 *)&proc->exits_begun == done;
+	w->complete &= *(volatile u64 *)&proc->exits_begun == done;
 	return w->complete;
+}
+
+static long walk_when_it_stands(u32 i, struct thread_walk *w)
+{
+	if (i)
+		await_exits(&w->proc->exits_begun, &w->proc->exits_done);
+	return walk_process(i, w);
 }
 
 __noinline int read_process(struct wire_usage *usage, struct proc *proc)
@@ -96,7 +124,7 @@ __noinline int read_process(struct wire_usage *usage, struct proc *proc)
 		__builtin_memset(usage, 0, sizeof(*usage));
 		return 0;
 	}
-	bpf_loop(WALKS, walk_process, &w, 0);
+	bpf_loop(WALKS, walk_when_it_stands, &w, 0);
 	if (!w.complete)
 		count(threads_unread);
 	return w.threads;
@@ -133,7 +161,7 @@ static long bury_thread(u32 i, struct exit_walk *w)
 		return 1;
 	}
 	if (BPF_CORE_READ(t, flags) & PF_EXITING)
-		note_exit(t);
+		note_exit(room_for_exit(t), t);
 	w->node = next_node(w->node);
 	return 0;
 }
@@ -175,14 +203,14 @@ int bury_exiting(struct proc *proc)
 int all_threads_gone(struct proc *proc)
 {
 	struct exit_walk w = {};
-	u32 done;
+	u64 done;
 
 	if (!proc)
 		return 0;
-	done = *(volatile u32 *)&proc->exits_done;
+	done = *(volatile u64 *)&proc->exits_done;
 	begin_exit_walk(&w, proc);
 	bpf_loop(WALK_THREADS, find_pending, &w, 0);
-	return w.complete && !w.found && *(volatile u32 *)&proc->exits_begun == done;
+	return w.complete && !w.found && *(volatile u64 *)&proc->exits_begun == done;
 }
 
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
@@ -301,8 +329,13 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc)
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree(&w) && !walk_tree(&w) && !walk_tree(&w))
-		count(threads_unread);
+	for (u32 i = 0; !walk_tree(&w); i++) {
+		if (i + 1 == WALKS) {
+			count(threads_unread);
+			break;
+		}
+		await_exits(&tree->exits_begun, &tree->exits_done);
+	}
 	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
 		tree->live.sum = c->tree.usage;

@@ -26,6 +26,15 @@ def test_all_threads_exit_at_once(profile):
         f"expected {children + 1} processes that ended, got {len(parts)}, running: {running}")
 
 
+def test_rows_while_threads_exit(profile):
+    """A thread that has read and is exiting is in the row, whether or not it is in the sum of those that are gone."""
+    got = profile(program("exits"), "rows", 3000).profile
+    rows = [row["io_read_mb"] for row in got["memory_usage"] if row["step"] == "row"]
+    late = [(i, read) for i, read in enumerate(rows, 1) if not i / 16 <= read <= i / 16 + 0.1]
+    assert len(rows) == 3000 and not late, f"expected 3000 rows, the n-th with n/16 MiB read; got {len(rows)}, {late}"
+    assert not quality(got)["unread_threads"], got["quality"]
+
+
 def test_main_thread_has_exited(attach):
     """What a zombie leader read before the attach is not in the figures, and not subtracted from them."""
     target = subprocess.Popen([program("exits"), "main_first"], stdin=subprocess.PIPE,

@@ -5,6 +5,8 @@
  * gcc -O2 -Wall -Wextra -Werror exits.c -o exits -pthread
  *
  * race CHILDREN THREADS  in each child all threads read 64 KiB and then exit at the same moment.
+ * rows COUNT             so often a thread reads 64 KiB, says so and exits. Then the main thread
+ *                        hits "row", some us later each time.
  * main_first             the main thread reads 64 MiB, prints {"ready": PID} and exits; another one
  *                        waits for a line on stdin, reads 1 MiB and ends the process with status 5.
  * slow_close FILE        the same, and a third thread reads 64 MiB and exits; both it and the main
@@ -22,8 +24,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
+#include <sys/sdt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +76,29 @@ static void race(unsigned int children, unsigned int threads)
 	}
 	printf("{\"case\": \"race\", \"read_bytes\": %zu}\n",
 	       (size_t)children * threads * 64 * KIB);
+}
+
+static atomic_uint have_read;
+
+static void *read_and_say(void *unused)
+{
+	read_zeros(64 * KIB);
+	atomic_fetch_add(&have_read, 1);
+	return unused;
+}
+
+static void rows(unsigned int count)
+{
+	pthread_t thread;
+
+	for (unsigned int i = 0; i < count; i++) {
+		must(!pthread_create(&thread, NULL, read_and_say, NULL));
+		while (atomic_load(&have_read) == i)
+			sched_yield();
+		hold_ns(i % 64 * 1000);
+		DTRACE_PROBE1(qprof, mark, "row");
+		must(!pthread_join(thread, NULL));
+	}
 }
 
 static void *outlive_main(void *unused)
@@ -255,6 +282,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "race"))
 		race((unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
+	else if (argc == 3 && !strcmp(argv[1], "rows"))
+		rows((unsigned int)atoi(argv[2]));
 	else if (argc == 2 && !strcmp(argv[1], "main_first"))
 		main_first();
 	else if (argc == 3 && !strcmp(argv[1], "slow_close"))
@@ -264,7 +293,8 @@ int main(int argc, char **argv)
 	else if (argc == 3 && !strcmp(argv[1], "traced"))
 		traced((unsigned int)atoi(argv[2]));
 	else
-		die("usage: exits race CHILDREN THREADS | main_first | slow_close FILE | "
+		die("usage: exits race CHILDREN THREADS | rows COUNT | main_first | slow_close "
+		    "FILE | "
 		    "crowd THREADS | traced THREADS");
 	return 0;
 }

@@ -283,6 +283,14 @@ static __always_inline bool walk_tree(struct tree_walk *w)
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
+static __always_inline bool walk_tree_again(struct tree_walk *w)
+{
+	const struct wire_tree *tree = tree_of(w->job);
+
+	await_exits(&tree->exits_begun, &tree->exits_done);
+	return walk_tree(w);
+}
+
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage)
 {
 	struct wire_tree *tree;
@@ -329,13 +337,8 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc)
 		count(usage_stale);
 		return 1;
 	}
-	for (u32 i = 0; !walk_tree(&w); i++) {
-		if (i + 1 == WALKS) {
-			count(threads_unread);
-			break;
-		}
-		await_exits(&tree->exits_begun, &tree->exits_done);
-	}
+	if (!walk_tree(&w) && !walk_tree_again(&w) && !walk_tree_again(&w))
+		count(threads_unread);
 	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {
 		tree->live.sum = c->tree.usage;

@@ -44,14 +44,14 @@ struct {
 
 extern u32 gpu_used; /* 1: a process has made a call */
 
-static __always_inline struct wire_gpu_sums *gpu_of_process(const struct proc *proc)
+outlined struct wire_gpu_sums *gpu_of_process(const struct proc *proc)
 {
 	const struct gpu_process_key key = {.started_ns = proc->started_ns, .tgid = proc->tgid};
 
 	return bpf_map_lookup_elem(&gpu_processes, &key);
 }
 
-static __always_inline struct wire_gpu_sums *gpu_of_tree(u32 job)
+outlined struct wire_gpu_sums *gpu_of_tree(u32 job)
 {
 	return bpf_map_lookup_elem(&gpu_trees, &job);
 }

@@ -16,7 +16,7 @@ struct gpu_wait {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_THREADS);
+	__uint(max_entries, MAX_STALLED);
 	__type(key, u64); /* address of the task */
 	__type(value, struct gpu_wait);
 } gpu_waits __weak SEC(".maps");

@@ -54,8 +54,8 @@ static __always_inline bool is_within_limit(struct proc *proc)
 }
 
 /* Fills in what all records of a process say. */
-static __always_inline void describe_process(struct wire_process *e, struct proc *proc,
-					     struct task_struct *leader)
+outlined void describe_process(struct wire_process *e, struct proc *proc,
+			       struct task_struct *leader)
 {
 	e->ppid = proc->ppid;
 	e->exit_code = 0;

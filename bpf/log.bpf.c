@@ -335,7 +335,7 @@ static __always_inline bool is_heard(struct writing *w)
 	u32 tgid = id >> 32;
 
 	w->tid = id;
-	w->listening = bpf_map_lookup_elem(&listening, &tgid);
+	w->listening = listening_to(tgid);
 	if (!w->listening || w->listening->ended)
 		return false;
 	w->proc = find_proc(tgid);
@@ -345,7 +345,7 @@ static __always_inline bool is_heard(struct writing *w)
 
 int listen_to_child(u32 parent, u32 child, u64 started_ns)
 {
-	struct wire_listening *l = bpf_map_lookup_elem(&listening, &parent);
+	struct wire_listening *l = listening_to(parent);
 
 	if (!l || !l->children)
 		return 0;
@@ -353,7 +353,7 @@ int listen_to_child(u32 parent, u32 child, u64 started_ns)
 		count(unheard_processes);
 		return 0;
 	}
-	l = bpf_map_lookup_elem(&listening, &child);
+	l = listening_to(child);
 	if (!l)
 		return 0;
 	l->started_ns = started_ns;

@@ -12,14 +12,18 @@ struct {
 	__type(value, struct wire_listening);
 } listening __weak SEC(".maps");
 
+outlined struct wire_listening *listening_to(u32 tgid)
+{
+	return bpf_map_lookup_elem(&listening, &tgid);
+}
+
 /* A fork: the child is listened to from its first instruction on, if its parent's children are. */
 int listen_to_child(u32 parent, u32 child, u64 started_ns);
 
 /* Sends WIRE_TEXT_END or WIRE_TEXT_DEATH, once, if the process is listened to. */
 static __always_inline void end_texts(struct proc *proc, u32 site, u32 tid)
 {
-	const u32 tgid = proc->tgid;
-	struct wire_listening *l = bpf_map_lookup_elem(&listening, &tgid);
+	struct wire_listening *l = listening_to(proc->tgid);
 
 	if (!l || l->started_ns != proc->started_ns || l->ended || tree_of(proc->job)->finished)
 		return;

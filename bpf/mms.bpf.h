@@ -143,7 +143,7 @@ static __noinline struct mm_rss *find_in_shared_bucket(u64 key)
 }
 
 /* Returns NULL if that mm is not counted. */
-static __always_inline struct mm_rss *find_mm(u64 key)
+outlined struct mm_rss *find_mm(u64 key)
 {
 	u64 bucket = *(volatile u64 *)bucket_of(key);
 	struct mm_rss *m;
@@ -173,7 +173,7 @@ static __always_inline u64 private_pages(const struct mm_rss *m)
 }
 
 /* Returns the memory of a process, or NULL if it has none of its own that is counted. */
-static __always_inline struct mm_rss *memory_of(const struct proc *proc)
+outlined struct mm_rss *memory_of(const struct proc *proc)
 {
 	u32 slot = proc->mm_slot;
 	struct mm_rss *m = bpf_map_lookup_elem(&mms, &slot);

@@ -140,7 +140,7 @@ struct {
 } drafts SEC(".maps");
 
 /* Returns room that no other program uses until this one ends. */
-static __always_inline struct proc *draft_proc(u32 flags)
+static __noinline struct proc *draft_proc(u32 flags)
 {
 	u32 walk = flags & WIRE_PROCESS_ATTACHED || flags & WIRE_PROCESS_TARGET;
 	struct proc *draft = bpf_map_lookup_elem(&drafts, &walk);

@@ -15,7 +15,7 @@ struct stall {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_THREADS);
+	__uint(max_entries, MAX_STALLED);
 	__type(key, u64); /* address of the task */
 	__type(value, struct stall);
 } stalls __weak SEC(".maps");

@@ -21,6 +21,7 @@ enum {
 	MAX_PROCESSES = 16384, /* default size of the tracked set; the loader may change it */
 	MAX_SITES = 16384,     /* probes attached in a run */
 	MAX_THREADS = 65536,   /* exiting threads between their exit event and their release */
+	MAX_STALLED = 8192,    /* threads that wait for memory at a time; or for a GPU */
 };
 
 extern const volatile struct wire_config config;
@@ -244,7 +245,13 @@ struct {
 		count(lost_process_events); /* nobody is there */                                  \
 	} while (0)
 
-static __always_inline struct proc *find_proc(u32 tgid)
+/*
+ * A function of its own in each program that calls it several times. The verifier writes a lookup
+ * in line, and moves all of a program for each: half of the time that a large one takes to load.
+ */
+#define outlined static __noinline __attribute__((unused))
+
+outlined struct proc *find_proc(u32 tgid)
 {
 	return bpf_map_lookup_elem(&procs, &tgid);
 }

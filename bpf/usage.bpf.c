@@ -283,12 +283,17 @@ static __always_inline bool walk_tree(struct tree_walk *w)
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
-static __always_inline bool walk_tree_again(struct tree_walk *w)
+static __always_inline bool walk_tree_until_it_stands(struct tree_walk *w)
 {
 	const struct wire_tree *tree = tree_of(w->job);
 
-	await_exits(&tree->exits_begun, &tree->exits_done);
-	return walk_tree(w);
+	attempts (WALKS) {
+		if (attempt)
+			await_exits(&tree->exits_begun, &tree->exits_done);
+		if (walk_tree(w))
+			return true;
+	}
+	return false;
 }
 
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage)
@@ -337,7 +342,7 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc)
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree(&w) && !walk_tree_again(&w) && !walk_tree_again(&w))
+	if (!walk_tree_until_it_stands(&w))
 		count(threads_unread);
 	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {

@@ -121,7 +121,7 @@ int read_process(struct wire_usage *usage, struct proc *proc);
 int read_process_once(struct wire_usage *usage, struct proc *proc);
 
 /* NULL: it joined no job, as in a run, or was born into its own. */
-static __always_inline struct wire_usage *joined_of(const struct proc *proc)
+outlined struct wire_usage *joined_of(const struct proc *proc)
 {
 	const u32 slot = proc->slot;
 

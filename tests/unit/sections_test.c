@@ -10,6 +10,7 @@
 
 #include <bpf/btf.h>
 
+#include "kernel/kernel_btf.h"
 #include "kernel/sections.h"
 #include "kernel/skeleton.h"
 
@@ -67,9 +68,15 @@ static void test_numbers(void **state)
 	struct qprof_bpf *bpf = open_programs();
 	int call, tracepoint, iterator;
 	struct btf *types = kernel(&call, &tracepoint, &iterator);
+	struct kernel_btf read;
+	uint32_t size;
+	const void *data = btf__raw_data(types, &size);
 
 	(void)state;
-	assert_false(sections_learn(types, bpf->obj));
+	assert_non_null(data);
+	assert_false(kernel_btf_read(&read, data, size));
+	assert_false(sections_learn(&read, bpf->obj));
+	kernel_btf_free(&read);
 	assert_int_equal(sections_number("bpf_rdonly_cast"), call);
 	assert_int_equal(sections_number("btf_trace_rss_stat"), tracepoint);
 	assert_int_equal(sections_number("bpf_iter_task"), iterator);

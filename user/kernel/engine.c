@@ -142,7 +142,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.launches = config->launches,
 	};
 
-	if (features_find(&e->features, e->bpf, e->types.all, &use, err))
+	if (features_find(&e->features, e->bpf, &e->types.all, &use, err))
 		return -1;
 	e->probes = probes_new(e->bpf, e->features.uprobe_multi, e->features.calls == CALLS_PROBED);
 	bpf_program__set_autoload(e->bpf->progs.item_hit, config->items);
@@ -219,7 +219,7 @@ static int open_object(struct engine *e, struct error *err)
 	e->bpf = qprof_bpf__open_opts(&opts);
 	if (!e->bpf)
 		return error_set(err, "cannot open the BPF programs: %s", strerror(errno));
-	if (sections_learn(e->types.all, e->bpf->obj))
+	if (sections_learn(&e->types.all, e->bpf->obj))
 		return error_set(err, "out of memory");
 	return kernel_types_choose(&e->types, bpf_object__btf(e->bpf->obj), err);
 }

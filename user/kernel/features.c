@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/log.h"
+#include "kernel/kernel_btf.h"
 #include "kernel/late_programs.h"
 #include "kernel/sections.h"
 #include "kernel/skeleton.h"
@@ -33,13 +34,14 @@ static const struct bpf_insn nothing[] = {
 #endif
 
 /* Attaches the smallest fentry or fexit program to a function. Returns 0, or -errno. */
-static int try_tracing(const struct btf *btf, const char *function, enum bpf_attach_type type)
+static int try_tracing(const struct kernel_btf *btf, const char *function,
+		       enum bpf_attach_type type)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
-	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
+	const uint32_t id = kernel_btf_find(btf, function, BTF_KIND_FUNC);
 	int fd, link;
 
-	if (id < 0)
+	if (!id)
 		return -ENOENT;
 	opts.attach_btf_id = id;
 	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "try_tracing", "GPL", nothing, 2, &opts);
@@ -78,18 +80,18 @@ static const char *traced_function(const struct bpf_program *program)
  * A kernel may lack a function (calls of 32-bit programs are a matter of configuration), or refuse
  * to have it traced. libbpf would then refuse all programs, so this program is left out.
  */
-static bool can_trace(struct features *f, const struct btf *btf, const struct bpf_program *program,
-		      const char *function)
+static bool can_trace(struct features *f, const struct kernel_btf *btf,
+		      const struct bpf_program *program, const char *function)
 {
 	size_t used = strlen(f->untraced);
-	const int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
+	const uint32_t id = f->fexit ? kernel_btf_find(btf, function, BTF_KIND_FUNC) : 0;
 	int err;
 
-	if (!f->fexit || id <= 0)
+	if (!id)
 		return false;
 	err = try_tracing(btf, function, bpf_program__expected_attach_type(program));
 	if (!err)
-		err = sections_learn_one(function, (uint32_t)id);
+		err = sections_learn_one(function, id);
 	if (!err)
 		return true;
 	log_verbose("%s cannot be traced: %s", function, strerror(-err));
@@ -98,7 +100,7 @@ static bool can_trace(struct features *f, const struct btf *btf, const struct bp
 	return false;
 }
 
-static void choose_traced(struct features *f, struct qprof_bpf *bpf, const struct btf *btf)
+static void choose_traced(struct features *f, struct qprof_bpf *bpf, const struct kernel_btf *btf)
 {
 	struct bpf_program *program;
 
@@ -114,7 +116,7 @@ static void choose_traced(struct features *f, struct qprof_bpf *bpf, const struc
 		 bpf_program__autoload(bpf->progs.aio_completes);
 }
 
-static void choose_calls(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
+static void choose_calls(struct features *f, struct qprof_bpf *bpf, const struct kernel_btf *btf,
 			 bool count_splice)
 {
 	int err = try_tracing(btf, SPLICE_FUNCTION, BPF_TRACE_FEXIT);
@@ -163,7 +165,7 @@ static void choose_hold(struct features *f, struct qprof_bpf *bpf, bool programs
 
 /* Returns how many arguments a tracepoint of our programs passes, 0 if the kernel has no such
  * tracepoint. */
-static unsigned int tracepoint_args(const struct btf *btf, const char *name)
+static unsigned int tracepoint_args(const struct kernel_btf *btf, const char *name)
 {
 	char symbol[64];
 	const struct btf_type *type;
@@ -171,9 +173,9 @@ static unsigned int tracepoint_args(const struct btf *btf, const char *name)
 
 	snprintf(symbol, sizeof(symbol), "btf_trace_%s", name);
 	id = sections_number(symbol);
-	type = id ? btf__type_by_id(btf, id) : NULL;
-	type = type ? btf__type_by_id(btf, type->type) : NULL; /* a pointer ... */
-	type = type ? btf__type_by_id(btf, type->type) : NULL; /* to a function */
+	type = id ? kernel_btf_type(btf, id) : NULL;
+	type = type ? kernel_btf_type(btf, type->type) : NULL; /* a pointer ... */
+	type = type ? kernel_btf_type(btf, type->type) : NULL; /* to a function */
 	return type && btf_is_func_proto(type) ? btf_vlen(type) - 1u : 0;
 }
 
@@ -182,7 +184,7 @@ static unsigned int tracepoint_args(const struct btf *btf, const char *name)
  * (2ad57931db64 "io_uring: rename trace_io_uring_submit_sqe() tracepoint") and left its first
  * argument as it was.
  */
-static void choose_io_uring(struct qprof_bpf *bpf, const struct btf *btf)
+static void choose_io_uring(struct qprof_bpf *bpf, const struct kernel_btf *btf)
 {
 	unsigned int args = tracepoint_args(btf, "io_uring_complete");
 
@@ -195,16 +197,16 @@ static void choose_io_uring(struct qprof_bpf *bpf, const struct btf *btf)
 }
 
 /* The struct is empty without CONFIG_SCHED_INFO. */
-static bool has_waits(const struct btf *btf)
+static bool has_waits(const struct kernel_btf *btf)
 {
-	const int id = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+	const uint32_t id = kernel_btf_find(btf, "sched_info", BTF_KIND_STRUCT);
 
-	return id > 0 && btf_vlen(btf__type_by_id(btf, (__u32)id)) > 0;
+	return id && btf_vlen(kernel_btf_type(btf, id)) > 0;
 }
 
 /* Linux 6.8 and earlier tell the number of the task that the OOM killer has chosen, later ones the
  * task itself. */
-static void choose_oom(struct features *f, struct qprof_bpf *bpf, const struct btf *btf)
+static void choose_oom(struct features *f, struct qprof_bpf *bpf, const struct kernel_btf *btf)
 {
 	const unsigned int args = tracepoint_args(btf, "mark_victim");
 
@@ -215,7 +217,7 @@ static void choose_oom(struct features *f, struct qprof_bpf *bpf, const struct b
 }
 
 /* Returns 0; or -1 and *err, where the counters would be misread. */
-static int find_rss_layout(struct features *f, const struct btf *btf, struct error *err)
+static int find_rss_layout(struct features *f, const struct kernel_btf *btf, struct error *err)
 {
 	char why[128];
 
@@ -228,7 +230,7 @@ static int find_rss_layout(struct features *f, const struct btf *btf, struct err
 			 why);
 }
 
-int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
+int features_find(struct features *f, struct qprof_bpf *bpf, const struct kernel_btf *btf,
 		  const struct features_use *use, struct error *err)
 {
 	*f = (struct features){0};

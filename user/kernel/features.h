@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "kernel/rss_layout.h"
 
-struct btf;
+struct kernel_btf;
 struct qprof_bpf;
 
 /*
@@ -59,7 +59,7 @@ struct features_use {
  * are loaded, but for those of probes.h. Returns 0; or -1 and *err, where the kernel would be
  * misread.
  */
-int features_find(struct features *f, struct qprof_bpf *bpf, const struct btf *btf,
+int features_find(struct features *f, struct qprof_bpf *bpf, const struct kernel_btf *btf,
 		  const struct features_use *use, struct error *err);
 
 /* Where the figures come from on this kernel, in words. */

@@ -20,9 +20,17 @@ struct names {
 	size_t n;
 };
 
+/* A part of what is written. */
+struct part {
+	FILE *to;
+	char *data;
+	size_t size;
+};
+
 struct choice {
-	const struct btf *kernel;
-	struct btf *chosen;
+	const struct kernel_btf *kernel;
+	struct part types, strings;
+	uint32_t chosen;  /* types, with void */
 	uint32_t *number; /* of each type of the kernel, among the chosen; 0: not chosen */
 	bool failed;
 };
@@ -87,46 +95,79 @@ static bool has(const struct names *names, const char *name)
 	return bsearch(&name, names->name, names->n, sizeof(*names->name), compare);
 }
 
-static uint32_t choose(struct choice *c, uint32_t id);
+static void choose(struct choice *c, uint32_t id);
 
-static bool leads_to_composite(const struct btf *btf, uint32_t id)
+static bool leads_to_composite(const struct kernel_btf *btf, uint32_t id)
 {
-	const struct btf_type *type = btf__type_by_id(btf, id);
+	const struct btf_type *type = kernel_btf_type(btf, id);
 
 	while (type && (btf_is_mod(type) || btf_is_typedef(type)))
-		type = btf__type_by_id(btf, type->type);
+		type = kernel_btf_type(btf, type->type);
 	return !type || btf_is_composite(type) || btf_is_fwd(type);
 }
 
-/* What a type consists of has other numbers among the chosen. */
-static void renumber(struct choice *c, const struct btf_type *from, struct btf_type *to)
+/* Returns where the name is among the strings that are written. */
+static uint32_t write_name(struct choice *c, uint32_t name_off)
 {
-	const struct btf_member *member = btf_members(from);
+	const char *name = kernel_btf_name(c->kernel, name_off);
+	const long at = *name ? ftell(c->strings.to) : 0;
 
-	switch (btf_kind(from)) {
+	if (*name)
+		fwrite(name, strlen(name) + 1, 1, c->strings.to);
+	return (uint32_t)at;
+}
+
+static uint32_t number_of(const struct choice *c, uint32_t id)
+{
+	return id < c->kernel->n ? c->number[id] : 0;
+}
+
+static void adapt_members(struct choice *c, struct btf_type *type)
+{
+	struct btf_member *member = btf_members(type);
+
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		member[i].type = number_of(c, member[i].type);
+		member[i].name_off = write_name(c, member[i].name_off);
+	}
+}
+
+/* What a type consists of has other numbers among the chosen, and names are elsewhere. */
+static void adapt(struct choice *c, struct btf_type *type)
+{
+	type->name_off = write_name(c, type->name_off);
+	switch (btf_kind(type)) {
 	case BTF_KIND_PTR:
-		to->type = leads_to_composite(c->kernel, from->type) ? 0 : c->number[from->type];
+		type->type =
+			leads_to_composite(c->kernel, type->type) ? 0 : number_of(c, type->type);
 		break;
 	case BTF_KIND_ARRAY:
-		btf_array(to)->type = c->number[btf_array(from)->type];
-		btf_array(to)->index_type = c->number[btf_array(from)->index_type];
+		btf_array(type)->type = number_of(c, btf_array(type)->type);
+		btf_array(type)->index_type = number_of(c, btf_array(type)->index_type);
 		break;
 	case BTF_KIND_STRUCT:
 	case BTF_KIND_UNION:
-		for (uint32_t i = 0; i < btf_vlen(from); i++)
-			btf_members(to)[i].type = c->number[member[i].type];
+		adapt_members(c, type);
+		break;
+	case BTF_KIND_ENUM:
+		for (uint32_t i = 0; i < btf_vlen(type); i++)
+			btf_enum(type)[i].name_off = write_name(c, btf_enum(type)[i].name_off);
+		break;
+	case BTF_KIND_ENUM64:
+		for (uint32_t i = 0; i < btf_vlen(type); i++)
+			btf_enum64(type)[i].name_off = write_name(c, btf_enum64(type)[i].name_off);
 		break;
 	case BTF_KIND_FUNC_PROTO:
-		to->type = 0;
-		for (uint32_t i = 0; i < btf_vlen(from); i++)
-			btf_params(to)[i].type = 0;
+		type->type = 0;
+		for (uint32_t i = 0; i < btf_vlen(type); i++)
+			btf_params(type)[i] = (struct btf_param){0};
 		break;
 	case BTF_KIND_TYPEDEF:
 	case BTF_KIND_VOLATILE:
 	case BTF_KIND_CONST:
 	case BTF_KIND_RESTRICT:
 	case BTF_KIND_TYPE_TAG:
-		to->type = c->number[from->type];
+		type->type = number_of(c, type->type);
 		break;
 	default: /* it is made of nothing else */
 		break;
@@ -164,94 +205,159 @@ static void choose_parts(struct choice *c, const struct btf_type *type)
 	}
 }
 
-/* Chooses a type, if it is not chosen yet. Returns its number among the chosen; 0 is void. */
-static uint32_t choose(struct choice *c, uint32_t id)
+/* Returns false without memory. */
+static bool write_type(struct choice *c, const struct btf_type *from)
 {
-	const struct btf_type *type = btf__type_by_id(c->kernel, id);
-	int added;
+	const size_t size = sizeof(*from) + (size_t)kernel_btf_rest(from);
+	struct btf_type *type = malloc(size);
 
-	if (!id || c->number[id] || c->failed)
-		return c->number[id];
+	if (!type)
+		return false;
+	memcpy(type, from, size);
+	adapt(c, type);
+	fwrite(type, size, 1, c->types.to);
+	free(type);
+	return true;
+}
+
+/* Chooses a type, if it is not chosen yet. */
+static void choose(struct choice *c, uint32_t id)
+{
+	const struct btf_type *type = kernel_btf_type(c->kernel, id);
+
+	if (!type || c->number[id] || c->failed)
+		return;
 	choose_parts(c, type);
-	added = btf__add_type(c->chosen, c->kernel, type);
-	if (added < 0) {
-		c->failed = true;
-		return 0;
-	}
-	c->number[id] = (uint32_t)added;
-	/* It is ours, and libbpf has no call to change it. */
-	renumber(c, type, (struct btf_type *)btf__type_by_id(c->chosen, c->number[id]));
-	return c->number[id];
+	c->failed |= !write_type(c, type);
+	c->number[id] = c->chosen++;
 }
 
 static void choose_named(struct choice *c, const struct names *names)
 {
-	const uint32_t types = btf__type_cnt(c->kernel);
-
-	for (uint32_t id = 1; id < types && !c->failed; id++) {
-		const struct btf_type *type = btf__type_by_id(c->kernel, id);
+	for (uint32_t id = 1; id < c->kernel->n && !c->failed; id++) {
+		const struct btf_type *type = kernel_btf_type(c->kernel, id);
 
 		if (is_named_in_programs(type) &&
-		    has(names, btf__name_by_offset(c->kernel, type->name_off)))
+		    has(names, kernel_btf_name(c->kernel, type->name_off)))
 			choose(c, id);
 	}
 }
 
-struct btf *kernel_types_of(const struct btf *kernel, const struct btf *programs)
+static bool begin_part(struct part *part)
+{
+	part->to = open_memstream(&part->data, &part->size);
+	return part->to;
+}
+
+/* Returns false if not all of it could be written. */
+static bool end_part(struct part *part)
+{
+	const bool failed = part->to && ferror(part->to);
+
+	return part->to && !fclose(part->to) && !failed;
+}
+
+/* Returns what is to be freed; NULL without memory. */
+static void *put_together(const struct part *types, const struct part *strings, size_t *size)
+{
+	const struct btf_header header = {
+		.magic = BTF_MAGIC,
+		.version = BTF_VERSION,
+		.hdr_len = sizeof(header),
+		.type_len = (uint32_t)types->size,
+		.str_off = (uint32_t)types->size,
+		.str_len = (uint32_t)strings->size,
+	};
+	char *data;
+
+	*size = sizeof(header) + types->size + strings->size;
+	data = malloc(*size);
+	if (!data)
+		return NULL;
+	memcpy(data, &header, sizeof(header));
+	memcpy(data + sizeof(header), types->data, types->size);
+	memcpy(data + sizeof(header) + types->size, strings->data, strings->size);
+	return data;
+}
+
+int kernel_types_of(const struct kernel_btf *kernel, const struct btf *programs, void **data,
+		    size_t *size)
 {
 	struct names names = {0};
 	struct choice c = {
 		.kernel = kernel,
-		.chosen = btf__new_empty(),
-		.number = calloc(btf__type_cnt(kernel), sizeof(*c.number)),
+		.chosen = 1,
+		.number = calloc(kernel->n, sizeof(*c.number)),
 	};
+	bool ended;
 
-	c.failed = !c.chosen || !c.number || !read_names(programs, &names);
-	if (!c.failed)
+	c.failed = !begin_part(&c.types) || !begin_part(&c.strings) || !c.number ||
+		   !read_names(programs, &names);
+	if (!c.failed) {
+		fputc('\0', c.strings.to); /* that of what has no name */
 		choose_named(&c, &names);
+	}
+	ended = end_part(&c.types) & end_part(&c.strings);
+	*data = ended && !c.failed ? put_together(&c.types, &c.strings, size) : NULL;
+	free(c.types.data);
+	free(c.strings.data);
 	free_names(&names);
 	free(c.number);
-	if (!c.failed)
-		return c.chosen;
-	btf__free(c.chosen);
-	return NULL;
+	return *data ? 0 : -ENOMEM;
+}
+
+/* Returns 0, or -errno. */
+static int read_data(struct kernel_types *types, int fd)
+{
+	size_t done = 0;
+	ssize_t n = 1;
+
+	types->data = malloc(types->size);
+	if (!types->data)
+		return -ENOMEM;
+	while (done < types->size && n > 0) {
+		n = read(fd, (char *)types->data + done, types->size - done);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return done == types->size ? 0 : n < 0 ? -errno : -EINVAL;
 }
 
 /*
  * Where the kernel lets the file be mapped (6.18 does, 6.12 does not), its pages need not be read
- * one by one into memory that is new, too. NULL where it cannot be mapped.
+ * into memory that is new. Returns 0, or -errno.
  */
-static struct btf *read_mapped(void)
+static int get_data(struct kernel_types *types)
 {
 	const int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
 	struct stat file = {0};
-	struct btf *btf;
-	void *at;
+	int err = 0;
 
-	if (fd < 0)
-		return NULL;
-	at = fstat(fd, &file) || file.st_size <= 0
-		     ? MAP_FAILED
-		     : mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
-		return NULL;
-	btf = btf__new(at, (uint32_t)file.st_size);
-	munmap(at, (size_t)file.st_size);
-	return btf;
+	if (fd < 0 || fstat(fd, &file)) {
+		err = -errno;
+	} else {
+		types->size = (size_t)file.st_size;
+		types->data = mmap(NULL, types->size, PROT_READ, MAP_PRIVATE, fd, 0);
+		types->is_mapped = types->data != MAP_FAILED;
+		if (!types->is_mapped)
+			err = read_data(types, fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 int kernel_types_read(struct kernel_types *types, struct error *err)
 {
-	types->all = read_mapped();
-	if (!types->all)
-		types->all = btf__load_vmlinux_btf();
-	if (!types->all)
+	int code = get_data(types);
+
+	if (!code)
+		code = kernel_btf_read(&types->all, types->data, types->size);
+	if (code)
 		return error_set(
 			err,
 			"cannot read the kernel's type information: %s; qprof-bpf needs a kernel "
 			"with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)",
-			strerror(errno));
+			strerror(-code));
 	types->fd = memfd_create("kernel-types", MFD_CLOEXEC);
 	if (types->fd < 0)
 		return error_set(err, "cannot make a file in memory: %s", strerror(errno));
@@ -275,31 +381,33 @@ static int take_all(const struct kernel_types *types, int failed, struct error *
 
 int kernel_types_choose(struct kernel_types *types, const struct btf *programs, struct error *err)
 {
-	struct btf *chosen = kernel_types_of(types->all, programs);
-	uint32_t size = 0;
-	const void *data = chosen ? btf__raw_data(chosen, &size) : NULL;
-	const bool written = data && write(types->fd, data, size) == (ssize_t)size;
-	const int failed = errno;
+	void *data;
+	size_t size;
+	bool written;
+	int failed;
 
-	btf__free(chosen);
-	if (written)
-		return 0;
-	return data ? take_all(types, failed, err) : error_set(err, "out of memory");
+	if (kernel_types_of(&types->all, programs, &data, &size))
+		return error_set(err, "out of memory");
+	written = write(types->fd, data, size) == (ssize_t)size;
+	failed = errno;
+	free(data);
+	return written ? 0 : take_all(types, failed, err);
 }
 
 uint32_t kernel_types_struct(const struct kernel_types *types, const char *name)
 {
-	const int id = btf__find_by_name_kind(types->all, name, BTF_KIND_STRUCT);
-
-	return id < 0 ? 0 : (uint32_t)id;
+	return kernel_btf_find(&types->all, name, BTF_KIND_STRUCT);
 }
 
 void kernel_types_forget_others(struct kernel_types *types)
 {
-	if (!types->all)
-		return;
-	btf__free(types->all);
-	types->all = NULL;
+	kernel_btf_free(&types->all);
+	if (types->is_mapped)
+		munmap(types->data, types->size);
+	else
+		free(types->data);
+	types->data = NULL;
+	types->is_mapped = false;
 }
 
 void kernel_types_close(struct kernel_types *types)

@@ -7,16 +7,22 @@
 #ifndef QPROF_KERNEL_TYPES_H
 #define QPROF_KERNEL_TYPES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "kernel/kernel_btf.h"
 
 struct btf;
 
 struct kernel_types {
-	struct btf *all; /* NULL once they are forgotten */
-	int fd;		 /* of the file with the chosen ones, or -1 */
-	char path[32];	 /* of that file, for libbpf */
+	struct kernel_btf all; /* none once they are forgotten */
+	void *data;	       /* what they are read from; NULL: none */
+	size_t size;	       /* bytes of it */
+	bool is_mapped;	       /* it is the kernel's memory, else a copy */
+	int fd;		       /* of the file with the chosen ones, or -1 */
+	char path[32];	       /* of that file, for libbpf */
 };
 
 /* Reads all types of the kernel, and makes an empty file. Returns 0; or -1, and *err. */
@@ -29,10 +35,12 @@ void kernel_types_forget_others(struct kernel_types *types);
 void kernel_types_close(struct kernel_types *types);
 
 /*
- * Returns the types of `kernel` that have the name of a type of `programs`, up to its "___", and
- * what these contain; NULL without memory. What a pointer leads to is left out if it is a struct or
- * a union of its own, and so are the arguments of functions: libbpf does not follow them.
+ * Writes BTF of the types of `kernel` that have the name of a type of `programs`, up to its "___",
+ * and of what these contain, to *data, which the caller frees. What a pointer leads to is left out
+ * if it is a struct or a union of its own, and so are the arguments of functions: libbpf does not
+ * follow them. Returns -ENOMEM without memory.
  */
-struct btf *kernel_types_of(const struct btf *kernel, const struct btf *programs);
+int kernel_types_of(const struct kernel_btf *kernel, const struct btf *programs, void **data,
+		    size_t *size);
 
 #endif

@@ -8,26 +8,28 @@
 
 #include <bpf/btf.h>
 
+#include "kernel/kernel_btf.h"
+
 enum { COUNTERS = 4, MAX_DEPTH = 8 };
 
-static const struct btf_type *resolve(const struct btf *btf, uint32_t id)
+static const struct btf_type *resolve(const struct kernel_btf *btf, uint32_t id)
 {
-	const struct btf_type *type = btf__type_by_id(btf, id);
+	const struct btf_type *type = kernel_btf_type(btf, id);
 
 	while (type && (btf_is_mod(type) || btf_is_typedef(type)))
-		type = btf__type_by_id(btf, type->type);
+		type = kernel_btf_type(btf, type->type);
 	return type;
 }
 
-static bool is_called(const struct btf *btf, const struct btf_type *type, const char *name)
+static bool is_called(const struct kernel_btf *btf, const struct btf_type *type, const char *name)
 {
-	const char *its = type ? btf__name_by_offset(btf, type->name_off) : NULL;
+	const char *its = type ? kernel_btf_name(btf, type->name_off) : NULL;
 
 	return its && !strcmp(its, name);
 }
 
 /* Returns the type of a member, or NULL. Looks into nested structs without a name, too. */
-static const struct btf_type *member_of(const struct btf *btf, const struct btf_type *type,
+static const struct btf_type *member_of(const struct kernel_btf *btf, const struct btf_type *type,
 					const char *name, int depth)
 {
 	const struct btf_member *member;
@@ -37,7 +39,7 @@ static const struct btf_type *member_of(const struct btf *btf, const struct btf_
 		return NULL;
 	member = btf_members(type);
 	for (uint32_t i = 0; i < btf_vlen(type) && !found; i++) {
-		const char *its = btf__name_by_offset(btf, member[i].name_off);
+		const char *its = kernel_btf_name(btf, member[i].name_off);
 
 		if (its && !strcmp(its, name))
 			return resolve(btf, member[i].type);
@@ -53,7 +55,7 @@ static bool is_integer(const struct btf_type *type, uint32_t size)
 }
 
 /* Returns the type of the elements of an array of COUNTERS, or NULL for any other type. */
-static const struct btf_type *element_of(const struct btf *btf, const struct btf_type *type)
+static const struct btf_type *element_of(const struct kernel_btf *btf, const struct btf_type *type)
 {
 	if (!type || !btf_is_array(type) || btf_array(type)->nelems != COUNTERS)
 		return NULL;
@@ -61,7 +63,7 @@ static const struct btf_type *element_of(const struct btf *btf, const struct btf
 }
 
 /* { raw_spinlock_t lock; s64 count; ... s32 *counters; } */
-static bool is_percpu_counter(const struct btf *btf, const struct btf_type *type)
+static bool is_percpu_counter(const struct kernel_btf *btf, const struct btf_type *type)
 {
 	const struct btf_type *counters = member_of(btf, type, "counters", 0);
 
@@ -71,16 +73,15 @@ static bool is_percpu_counter(const struct btf *btf, const struct btf_type *type
 }
 
 /* { s64 counter; } */
-static bool is_atomic_long(const struct btf *btf, const struct btf_type *type)
+static bool is_atomic_long(const struct kernel_btf *btf, const struct btf_type *type)
 {
 	return is_integer(member_of(btf, type, "counter", 0), 8);
 }
 
-enum rss_layout rss_layout_of(const struct btf *btf, char *why, size_t size)
+enum rss_layout rss_layout_of(const struct kernel_btf *btf, char *why, size_t size)
 {
-	const int id = btf__find_by_name_kind(btf, "mm_struct", BTF_KIND_STRUCT);
-	const struct btf_type *stat =
-		id < 0 ? NULL : member_of(btf, btf__type_by_id(btf, (uint32_t)id), "rss_stat", 0);
+	const uint32_t id = kernel_btf_find(btf, "mm_struct", BTF_KIND_STRUCT);
+	const struct btf_type *stat = member_of(btf, kernel_btf_type(btf, id), "rss_stat", 0);
 
 	if (is_percpu_counter(btf, element_of(btf, stat)))
 		return RSS_PERCPU;

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-struct btf;
+struct kernel_btf;
 
 enum rss_layout {
 	RSS_UNKNOWN, /* neither: do not read it */
@@ -18,6 +18,6 @@ enum rss_layout {
 };
 
 /* Looks at struct mm_struct. If it returns RSS_UNKNOWN, why has the reason, in size bytes. */
-enum rss_layout rss_layout_of(const struct btf *btf, char *why, size_t size);
+enum rss_layout rss_layout_of(const struct kernel_btf *btf, char *why, size_t size);
 
 #endif

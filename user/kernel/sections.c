@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "bpf/wire_call.h"
+#include "kernel/kernel_btf.h"
 #include "kernel/put_off.h"
 
 static const struct section {
@@ -144,21 +145,20 @@ static bool may_be_known(const struct btf_type *type, const char *name)
 	return btf_is_func(type) && !strncmp(name, "bpf_", 4);
 }
 
-int sections_learn(const struct btf *kernel, const struct bpf_object *object)
+int sections_learn(const struct kernel_btf *kernel, const struct bpf_object *object)
 {
-	const uint32_t types = btf__type_cnt(kernel);
 	const int err = expect_all(object);
 
 	if (err)
 		return err;
-	for (uint32_t id = 1; id < types; id++) {
-		const struct btf_type *type = btf__type_by_id(kernel, id);
+	for (uint32_t id = 1; id < kernel->n; id++) {
+		const struct btf_type *type = kernel_btf_type(kernel, id);
 		struct number *number;
 		const char *name;
 
 		if (!btf_is_typedef(type) && !btf_is_func(type))
 			continue;
-		name = btf__name_by_offset(kernel, type->name_off);
+		name = kernel_btf_name(kernel, type->name_off);
 		number = may_be_known(type, name) ? find(name) : NULL;
 		if (number && !number->number)
 			number->number = id;

@@ -19,14 +19,14 @@ struct bpf_link;
 struct bpf_object;
 struct bpf_object_skeleton;
 struct bpf_program;
-struct btf;
+struct kernel_btf;
 
 /* Before an object is opened. Returns 0, or -errno. */
 int sections_begin(void);
 
 /* Once the first object is open: learns the numbers that all of its programs may need, but for
  * those of functions that are traced. Returns -ENOMEM without memory for them. */
-int sections_learn(const struct btf *kernel, const struct bpf_object *object);
+int sections_learn(const struct kernel_btf *kernel, const struct bpf_object *object);
 /* Learns one more: of a type with this name, as programs of fentry and fexit need it. */
 int sections_learn_one(const char *name, uint32_t number);
 /* Returns what was learned, 0 if the kernel has no such type. */

@@ -107,7 +107,7 @@ static __always_inline struct mem_cgroup *refusing(struct mem_cgroup *memcg)
 {
 	struct climb climb = {.at = (u64)memcg};
 
-	bpf_loop(MEMCG_MAX_LEVELS, look_whether_refusing, &climb, 0);
+	short_loop(MEMCG_MAX_LEVELS, look_whether_refusing, &climb);
 	return (struct mem_cgroup *)climb.found;
 }
 
@@ -129,7 +129,7 @@ static __always_inline struct mem_cgroup *overfull(struct mem_cgroup *memcg)
 {
 	struct climb climb = {.at = (u64)memcg};
 
-	bpf_loop(MEMCG_MAX_LEVELS, look_whether_overfull, &climb, 0);
+	short_loop(MEMCG_MAX_LEVELS, look_whether_overfull, &climb);
 	return (struct mem_cgroup *)climb.found;
 }
 
@@ -184,7 +184,7 @@ static __always_inline void fill_path(struct wire_death *d, struct mem_cgroup *m
 {
 	struct path_climb climb = {.d = d, .node = (u64)BPF_CORE_READ(memcg, css.cgroup, kn)};
 
-	bpf_loop(MEMCG_MAX_LEVELS, add_component, &climb, 0);
+	short_loop(MEMCG_MAX_LEVELS, add_component, &climb);
 	d->cut = !climb.at_root;
 }
 

@@ -91,7 +91,7 @@ static __always_inline void fill_path(struct wire_ending *e, struct file *file)
 		.dentry = (u64)BPF_CORE_READ(file, f_path.dentry),
 	};
 
-	bpf_loop(MAX_DEPTH, climb_one, &climb, 0);
+	short_loop(MAX_DEPTH, climb_one, &climb);
 	e->cut = !climb.at_root;
 }
 
@@ -248,7 +248,7 @@ static __always_inline bool has_written(const struct wire_written *w)
 {
 	struct same_owner owner = {.device = w->device, .uid = w->uid, .gid = w->gid};
 
-	bpf_loop(WIRE_WRITTEN_MAX, look_at_written, &owner, 0);
+	short_loop(WIRE_WRITTEN_MAX, look_at_written, &owner);
 	return owner.found;
 }
 
@@ -298,7 +298,7 @@ static __always_inline void add_closed(struct wire_ending *e, struct task_struct
 
 	if (!device || n >= WIRE_WRITTEN_MAX || proc->written_ns + JUST_NOW_NS < bpf_ktime_get_ns())
 		return;
-	bpf_loop(WIRE_WRITTEN_MAX, look_at_device, &same, 0);
+	short_loop(WIRE_WRITTEN_MAX, look_at_device, &same);
 	if (same.found)
 		return;
 	e->written[n] = (struct wire_written){.device = device,
@@ -316,7 +316,7 @@ static __always_inline void fill_written(struct wire_ending *e, struct task_stru
 
 	if (e->by == WIRE_BY_PROCESS || e->signal == SIGBUS)
 		return;
-	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, look_at_descriptor, &files, 0);
+	short_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, look_at_descriptor, &files);
 	add_closed(e, task, proc);
 }
 

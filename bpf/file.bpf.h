@@ -43,6 +43,7 @@ enum { USE_READ = 1, USE_WRITE = 2 };
 /* What the loader asks for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MAX_WATCHED);
 	__type(key, u32); /* tgid */
 	__type(value, struct wire_watching);

@@ -44,7 +44,7 @@ static __always_inline void copy_sums(struct wire_gpu_amount *to, struct wire_gp
 	struct copying c = {to, from, steps};
 
 	if (from)
-		bpf_loop(WIRE_GPU_PLACES, copy_next, &c, 0);
+		short_loop(WIRE_GPU_PLACES, copy_next, &c);
 	else
 		__builtin_memset(to, 0, WIRE_GPU_PLACES * sizeof(*to));
 }
@@ -118,7 +118,7 @@ static __always_inline void fill_point(struct wire_gpu_point *p, struct wire_gpu
 	struct pointing c = {.p = p, .tree = tree, .own = own};
 
 	p->highest = p->own_held = p->own_pinned = 0;
-	bpf_loop(POINT_TRIES, try_point, &c, 0);
+	short_loop(POINT_TRIES, try_point, &c);
 	if (p->highest < p->held)
 		p->highest = p->held;
 	if (own)

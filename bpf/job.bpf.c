@@ -26,7 +26,7 @@ static __noinline bool has_share(u32 user)
 	s64 left = *(volatile u64 *)&free_jobs.given - *(volatile u64 *)&free_jobs.taken;
 	struct counting c = {.user = user};
 
-	bpf_loop(WIRE_MAX_JOBS, count_job, &c, 0);
+	short_loop(WIRE_MAX_JOBS, count_job, &c);
 	return !c.jobs || c.jobs < left;
 }
 
@@ -138,7 +138,7 @@ static __always_inline bool job_begun_by_another(struct proc *proc)
 {
 	struct waiting w = {.proc = proc};
 
-	bpf_loop(16384, has_begun, &w, 0);
+	short_loop(16384, has_begun, &w);
 	return proc->job;
 }
 

@@ -33,7 +33,7 @@ static __always_inline struct mem_cgroup *memcg_of_tree(struct wire_tree *tree, 
 	if (begins)
 		tree->memcg = BPF_CORE_READ(memcg, css.serial_nr);
 	search.serial = tree->memcg;
-	bpf_loop(MEMCG_MAX_LEVELS, look_at_cgroup, &search, 0);
+	short_loop(MEMCG_MAX_LEVELS, look_at_cgroup, &search);
 	return search.found ? (struct mem_cgroup *)search.at : NULL;
 }
 

@@ -49,7 +49,7 @@ __noinline int change_bucket(u64 key, s64 change, u32 slot)
 {
 	struct bucket_change c = {.bucket = bucket_of(key), .change = change, .slot = slot};
 
-	bpf_loop(ATTEMPTS, try_to_change, &c, 0);
+	short_loop(ATTEMPTS, try_to_change, &c);
 	return c.done;
 }
 

@@ -30,7 +30,7 @@ static __always_inline bool take_room(struct mm_rss *m)
 {
 	struct taking t = {.m = m};
 
-	bpf_loop(ATTEMPTS, try_to_take, &t, 0);
+	short_loop(ATTEMPTS, try_to_take, &t);
 	if (!t.done)
 		count(lost_updates);
 	return t.done == TAKEN;
@@ -89,7 +89,7 @@ static __always_inline bool link_block(struct mm_rss *m, u32 block, u32 group)
 	if (!l.b)
 		return false;
 	l.b->cpus = group << WIRE_GROUP_CPUS;
-	bpf_loop(ATTEMPTS, try_to_link, &l, 0);
+	short_loop(ATTEMPTS, try_to_link, &l);
 	if (l.done)
 		return true;
 	count(lost_updates);
@@ -201,9 +201,9 @@ int give_back(struct mm_rss *m)
 		return 0;
 	f.slot = slot = m->slot;
 	f.block = m->blocks;
-	bpf_loop(MAX_STEPS, free_next, &f, 0);
+	short_loop(MAX_STEPS, free_next, &f);
 	if (m->rest[0])
-		bpf_loop(config.cpu_groups, end_sum, &f, 0);
+		short_loop(config.cpu_groups, end_sum, &f);
 	bpf_map_push_elem(&free_mms, &slot, 0);
 	return 0;
 }

@@ -23,6 +23,7 @@
 /* Running processes that the user named: tgid -> enum wire_process_flag. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 4096);
 	__type(key, u32);
 	__type(value, u32);
@@ -359,7 +360,7 @@ static __always_inline bool claim_start(struct proc *proc)
 	const u32 was = __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE);
 
 	if (was == WAITS_NO_MORE) /* the loader takes it out of its job at this moment */
-		bpf_loop(16384, is_settled, &proc, 0);
+		short_loop(16384, is_settled, &proc);
 	return was == WAITS;
 }
 

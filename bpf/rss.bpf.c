@@ -228,7 +228,7 @@ static __always_inline int settle_once(struct settling *s)
 		s->change += count - signed_pages(old);
 	}
 	s->next = *(volatile u32 *)&s->m->blocks;
-	bpf_loop(MAX_STEPS, settle_next, s, 0);
+	short_loop(MAX_STEPS, settle_next, s);
 	if (*(volatile u64 *)rest)
 		settle_rest(s, rest);
 	order_loads();
@@ -332,7 +332,7 @@ static __noinline int mark_all(struct mm_rss *m, u64 key)
 
 	l.all = (u64)counter_of(key, last)->counters ==
 		(u64)counter_of(key, 0)->counters + last * sizeof(u32);
-	bpf_loop(l.all ? 1 : NR_MM_COUNTERS, look_at_counter, &l, 0);
+	short_loop(l.all ? 1 : NR_MM_COUNTERS, look_at_counter, &l);
 	return 0;
 }
 

@@ -50,7 +50,7 @@ static __always_inline void await_exits(const u64 *begun, const u64 *done)
 {
 	struct exits e = {.begun = begun, .done = done};
 
-	bpf_loop(LOOKS, have_ended, &e, 0);
+	short_loop(LOOKS, have_ended, &e);
 }
 
 /* Global, so that the verifier checks it once, and not for each way to a thread of a walk. */
@@ -124,7 +124,7 @@ __noinline int read_process(struct wire_usage *usage, struct proc *proc)
 		__builtin_memset(usage, 0, sizeof(*usage));
 		return 0;
 	}
-	bpf_loop(WALKS, walk_when_it_stands, &w, 0);
+	short_loop(WALKS, walk_when_it_stands, &w);
 	if (!w.complete)
 		count(threads_unread);
 	return w.threads;

@@ -96,7 +96,7 @@ __noinline u64 vma_at(u64 address)
 	w.entry = (u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
 	if (!is_node(w.entry))
 		return 0;
-	bpf_loop(MAPLE_LEVELS, walk_node, &w, 0);
+	short_loop(MAPLE_LEVELS, walk_node, &w);
 	vma = (void *)w.entry;
 	if (!w.found || BPF_CORE_READ(vma, vm_start) > address ||
 	    BPF_CORE_READ(vma, vm_end) <= address)

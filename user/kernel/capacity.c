@@ -83,9 +83,11 @@ static void apply(const struct capacity *c, struct qprof_bpf *bpf)
 	bpf_map__set_max_entries(bpf->maps.free_blocks, c->blocks);
 	bpf_map__set_max_entries(bpf->maps.parts, c->blocks * cpus);
 	bpf_map__set_max_entries(bpf->maps.cpu_clocks, c->cpus);
-	/* Nobody's sleep is noted then: a megabyte of buckets less. */
+	/* Nobody's sleep is noted then, and nobody joins: a megabyte of buckets less. */
 	if (!bpf->rodata->config.waits)
 		bpf_map__set_max_entries(bpf->maps.naps, 1);
+	if (!bpf->rodata->config.audit)
+		bpf_map__set_max_entries(bpf->maps.joined, 1);
 }
 
 struct capacity capacity_make(struct qprof_bpf *bpf, uint32_t processes, bool audit, uint32_t cpus)

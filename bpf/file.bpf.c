@@ -27,12 +27,6 @@ static __always_inline u32 bit_of_mapping(u64 prot, u64 flags)
 	return flags & MAP_SHARED_BIT && prot & PROT_WRITE ? USE_WRITE : USE_READ;
 }
 
-static __always_inline void map_file(struct caller *c, u64 prot, u64 flags, u32 fd)
-{
-	if (!(flags & MAP_ANONYMOUS))
-		use_descriptor(c, fd, bit_of_mapping(prot, flags));
-}
-
 static __always_inline void has_mapped(const struct caller *c, u64 at, u64 len, u64 flags, u32 fd)
 {
 	struct handle *h;
@@ -98,10 +92,11 @@ static __always_inline void has_opened(struct caller *c, u64 path, long fd)
 
 /* The first request of a list that uses a file in a direction that was not met. */
 struct unmet {
-	const struct caller *c;
+	struct caller *c;
 	u64 requests;
-	struct handle *handle;
+	u32 n;
 	u32 bit; /* 0: there is none */
+	struct handle *handle;
 };
 
 static __always_inline u32 bit_of_request(const struct iocb_head *head)
@@ -128,17 +123,23 @@ static long look_at_request(u32 i, struct unmet *unmet)
 	return 1;
 }
 
+static long use_unmet(u32 i, struct unmet *unmet)
+{
+	unmet->bit = 0;
+	short_loop(unmet->n, look_at_request, unmet);
+	if (!unmet->bit || !unmet->handle)
+		return 1;
+	use_handle(unmet->c, unmet->handle, unmet->bit);
+	return 0;
+}
+
 /* Files that are used for the first time are few. What one call leaves is for the next. */
 static __always_inline void use_requests(struct caller *c, u64 n, u64 requests)
 {
-	for (u32 i = 0; c->reader->handles && i < USES_A_CALL; i++) {
-		struct unmet unmet = {.c = c, .requests = requests};
+	struct unmet unmet = {.c = c, .requests = requests, .n = n < MAX_LOOKS ? n : MAX_LOOKS};
 
-		bpf_loop(n < MAX_LOOKS ? n : MAX_LOOKS, look_at_request, &unmet, 0);
-		if (!unmet.bit || !unmet.handle)
-			return;
-		use_handle(c, unmet.handle, unmet.bit);
-	}
+	if (c->reader->handles)
+		short_loop(USES_A_CALL, use_unmet, &unmet);
 }
 
 /* ---- Hooks ------------------------------------------------------------------------------------
@@ -151,26 +152,48 @@ static __always_inline void end_reader(const struct caller *c)
 		tell_end(c, 0);
 }
 
+/* Says of which descriptors a call uses the files. Returns false for a call that is none of these.
+ */
+static __always_inline bool find_used(enum act act, const struct pt_regs *regs, u32 *read,
+				      u32 *written)
+{
+	*read = *written = NO_DESCRIPTOR;
+	if (act == READS) {
+		*read = PT_REGS_PARM1(regs);
+	} else if (act == WRITES) {
+		*written = PT_REGS_PARM1(regs);
+	} else if (act == COPIES || act == SPLICES) {
+		*read = PT_REGS_PARM1(regs);
+		*written = PT_REGS_PARM3(regs);
+	} else if (act == SENDS) {
+		*read = PT_REGS_PARM2(regs);
+		*written = PT_REGS_PARM1(regs);
+	} else if (act == MAPS) {
+		const u64 prot = PT_REGS_PARM3(regs), flags = PT_REGS_PARM4_SYSCALL(regs);
+		const u32 fd = flags & MAP_ANONYMOUS ? NO_DESCRIPTOR : PT_REGS_PARM5(regs);
+
+		if (bit_of_mapping(prot, flags) == USE_READ)
+			*read = fd;
+		else
+			*written = fd;
+	} else {
+		return false;
+	}
+	return true;
+}
+
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(file_call_enters, struct pt_regs *regs, long number)
 {
 	const enum act act = act_of(number);
 	struct caller c;
+	u32 read, written;
 
 	if (act == NOTHING || act == OPENS || act == OPENS_AT || !is_reader(&c))
 		return 0;
-	if (act == READS) {
-		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
-	} else if (act == WRITES) {
-		use_descriptor(&c, PT_REGS_PARM1(regs), USE_WRITE);
-	} else if (act == COPIES || act == SPLICES) {
-		use_descriptor(&c, PT_REGS_PARM1(regs), USE_READ);
-		use_descriptor(&c, PT_REGS_PARM3(regs), USE_WRITE);
-	} else if (act == SENDS) {
-		use_descriptor(&c, PT_REGS_PARM2(regs), USE_READ);
-		use_descriptor(&c, PT_REGS_PARM1(regs), USE_WRITE);
-	} else if (act == MAPS) {
-		map_file(&c, PT_REGS_PARM3(regs), PT_REGS_PARM4_SYSCALL(regs), PT_REGS_PARM5(regs));
+	if (find_used(act, regs, &read, &written)) {
+		use_descriptor(&c, read, USE_READ);
+		use_descriptor(&c, written, USE_WRITE);
 	} else if (act == UNMAPS) {
 		unmap(&c, PT_REGS_PARM1(regs), PT_REGS_PARM2(regs));
 	} else if (act == CLOSES) {

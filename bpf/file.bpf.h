@@ -150,7 +150,7 @@ static long is_duplicate(u32 fd, struct descriptors *d)
 	return 1;
 }
 
-static __always_inline struct handle *handle_of(const struct caller *c, u64 file)
+outlined struct handle *handle_of(const struct caller *c, u64 file)
 {
 	const struct wire_handle_key key = {.at = file, .tgid = c->tgid};
 
@@ -342,9 +342,12 @@ static __always_inline void use_handle(struct caller *c, struct handle *h, u32 b
 	tell(c);
 }
 
+enum { NO_DESCRIPTOR = ~0u };
+
 static __always_inline void use_descriptor(struct caller *c, u32 fd, u32 bit)
 {
-	struct handle *h = c->reader->handles ? handle_at(c, fd) : NULL;
+	const bool is_one = fd != NO_DESCRIPTOR && c->reader->handles;
+	struct handle *h = is_one ? handle_at(c, fd) : NULL;
 
 	if (h)
 		use_handle(c, h, bit);
@@ -388,7 +391,7 @@ static __always_inline void close_handle(struct caller *c, u64 file, u32 except)
 	if (!handle_of(c, file))
 		return;
 	file_of(0, &d.files, &max);
-	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, is_duplicate, &d, 0);
+	short_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, is_duplicate, &d);
 	if (!d.found)
 		forget_handle(c, &key);
 	tell(c);

@@ -93,7 +93,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 }
 
 /* It is over if no thread exited meanwhile, and the walk could follow the list. */
-static long walk_process(u32 i, struct thread_walk *w)
+static __always_inline bool walk_process(struct thread_walk *w)
 {
 	struct proc *proc = w->proc;
 	u64 done = *(volatile u64 *)&proc->exits_done;
@@ -107,11 +107,17 @@ static long walk_process(u32 i, struct thread_walk *w)
 	return w->complete;
 }
 
-static long walk_when_it_stands(u32 i, struct thread_walk *w)
+static __always_inline bool walk_until_it_stands(struct thread_walk *w)
 {
-	if (i)
-		await_exits(&w->proc->exits_begun, &w->proc->exits_done);
-	return walk_process(i, w);
+	const struct proc *proc = w->proc;
+
+	attempts (WALKS) {
+		if (attempt)
+			await_exits(&proc->exits_begun, &proc->exits_done);
+		if (walk_process(w))
+			return true;
+	}
+	return false;
 }
 
 __noinline int read_process(struct wire_usage *usage, struct proc *proc)
@@ -124,8 +130,7 @@ __noinline int read_process(struct wire_usage *usage, struct proc *proc)
 		__builtin_memset(usage, 0, sizeof(*usage));
 		return 0;
 	}
-	short_loop(WALKS, walk_when_it_stands, &w);
-	if (!w.complete)
+	if (!walk_until_it_stands(&w))
 		count(threads_unread);
 	return w.threads;
 }
@@ -136,7 +141,7 @@ int read_process_once(struct wire_usage *usage, struct proc *proc)
 
 	if (!proc || !usage || !proc->signal)
 		return -1;
-	return walk_process(0, &w) ? (int)w.threads : -1;
+	return walk_process(&w) ? (int)w.threads : -1;
 }
 
 struct exit_walk {

@@ -7,7 +7,10 @@
 
 #include "base/installed.h"
 #include "base/log.h"
+#include "kernel/procfs.h"
 #include "recipes/recipe_marker.h"
+
+enum { WORDS_BYTES = 4096 }; /* of a process, that recipes are held against */
 
 const struct command_option chosen_recipes_options[] = {
 	{0, "recipe", "NAME|FILE",
@@ -66,18 +69,39 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
 	return shipped ? read_shipped(chosen, err) : 0;
 }
 
-/* What runs already may be of any tool. */
-static bool expects_places(const struct recipes *set, struct marker *marker, char *const *command)
+/* Splits what /proc says of a process's words. Returns false if it says nothing. */
+static bool read_words(uint32_t pid, char text[WORDS_BYTES], char *words[WORDS_BYTES])
 {
-	for (size_t i = 0; !command && i < recipes_count(set); i++)
-		if (recipe_has(recipes_at(set, i), RECIPE_SYMBOL) ||
-		    recipe_has(recipes_at(set, i), RECIPE_USDT))
-			return true;
-	return command && (recipe_marker_expects(marker, command, RECIPE_SYMBOL) ||
-			   recipe_marker_expects(marker, command, RECIPE_USDT));
+	const ssize_t len = procfs_cmdline((pid_t)pid, text, WORDS_BYTES - 1);
+	size_t n = 0;
+
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	for (char *at = text; at < text + len; at += strlen(at) + 1)
+		words[n++] = at;
+	words[n] = NULL;
+	return true;
 }
 
-int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
+/*
+ * Returns true if a recipe with items of this source recognises the command, or one of the
+ * processes. A descendant of these may be of a tool, too: what it takes is loaded when it is met.
+ */
+static bool expects(struct marker *marker, const struct run_options *run, enum recipe_source source)
+{
+	static char text[WORDS_BYTES], *words[WORDS_BYTES];
+
+	if (run->command)
+		return recipe_marker_expects(marker, run->command, source);
+	for (size_t i = 0; i < run->n_pids; i++)
+		if (!read_words(run->pids[i], text, words) ||
+		    recipe_marker_expects(marker, words, source))
+			return true;
+	return false;
+}
+
+int chosen_recipes_marker(struct recipes_options *chosen, const struct run_options *run,
 			  struct capture_options *capture, struct error *err)
 {
 	struct engine_config *engine = &capture->engine;
@@ -91,9 +115,9 @@ int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
 	if (!marker)
 		return error_set(err, "out of memory");
 	capture->marker = marker;
-	engine->listens = !command || recipe_marker_expects(marker, command, RECIPE_LOG);
-	engine->watches = !command || recipe_marker_expects(marker, command, RECIPE_FILE);
-	engine->items = expects_places(chosen->set, marker, command);
+	engine->listens = expects(marker, run, RECIPE_LOG);
+	engine->watches = expects(marker, run, RECIPE_FILE);
+	engine->items = expects(marker, run, RECIPE_SYMBOL) || expects(marker, run, RECIPE_USDT);
 	return 0;
 }
 

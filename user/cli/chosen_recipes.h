@@ -5,6 +5,7 @@
 #define QPROF_CHOSEN_RECIPES_H
 
 #include "capture/capture.h"
+#include "capture/run.h"
 #include "cli/options.h"
 #include "recipes/recipe.h"
 
@@ -22,9 +23,9 @@ extern const struct command_option chosen_recipes_options[];
 int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err);
 /*
  * Of a run: sets its marker, NULL if there is no recipe, and what the kernel side is to expect of a
- * command that one recognises, or of what runs already (NULL). Returns 0, or -1 and *err.
+ * command or of processes that one recognises by their words. Returns 0, or -1 and *err.
  */
-int chosen_recipes_marker(struct recipes_options *chosen, char *const *command,
+int chosen_recipes_marker(struct recipes_options *chosen, const struct run_options *run,
 			  struct capture_options *capture, struct error *err);
 /* Says, afterwards, which recipes it did without. */
 void chosen_recipes_tell(const struct recipes_options *chosen);

@@ -177,7 +177,7 @@ static int choose_source(struct run_command *command, struct error *err)
 	if (use_service(command->service, &command->run, capture, &command->recipes, &path, err))
 		return -1;
 	if (!path)
-		return chosen_recipes_marker(&command->recipes, command->run.command, capture, err);
+		return chosen_recipes_marker(&command->recipes, &command->run, capture, err);
 	capture->source = service_source_new(path, &capture->engine);
 	return capture->source ? 0 : error_set(err, "out of memory");
 }

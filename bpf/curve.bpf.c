@@ -78,12 +78,14 @@ static __always_inline bool sum_tree(struct curve_walk *w, struct wire_tree *tre
 {
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
+	order_loads();
 	w->sums->tree = tree->gone;
 	w->failed = machine.slots > MOST_SLOTS ? 2 : 0;
 	if (!w->failed)
 		bpf_loop(machine.slots, add_slot, w, 0);
 	if (w->failed == 2)
 		count(untaken_usage);
+	order_loads();
 	return !w->failed && *(volatile u64 *)&tree->exits_begun == done;
 }
 

@@ -13,7 +13,7 @@
 
 #include "state.bpf.h"
 
-/* struct task_struct * -> its start_boottime */
+/* struct task_struct * -> its start_boottime; 0: its exit is about to be noted */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -97,12 +97,12 @@ int keep_used(struct proc *proc, u32 job)
 
 	if (!used)
 		return 0;
-	atomic_add(&tree->exits_begun, 1);
+	atomic_add_in_order(&tree->exits_begun, 1);
 	atomic_subtract_usage(&tree->gone, used);
 	read_process(used, proc);
 	proc->has_joined = 1;
 	atomic_add_usage(&tree->gone, used);
-	atomic_add(&tree->exits_done, 1);
+	atomic_add_in_order(&tree->exits_done, 1);
 	return 0;
 }
 

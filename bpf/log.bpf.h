@@ -7,7 +7,6 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, WIRE_MAX_LISTENING);
 	__type(key, u32); /* tgid */
 	__type(value, struct wire_listening);

@@ -426,13 +426,13 @@ static __always_inline void forget_process(struct proc *proc, u32 tgid)
 	u64 key = proc->mm;
 	u32 slot = proc->slot;
 
-	atomic_add(&tree->exits_begun, 1);
+	atomic_add_in_order(&tree->exits_begun, 1);
 	if (!proc->waiting) {
 		atomic_add_usage(&tree->gone, &proc->gone);
 		leave_out_of_all(&tree->gone, joined_with);
 	}
 	set_slot(slot, 0);
-	atomic_add(&tree->exits_done, 1);
+	atomic_add_in_order(&tree->exits_done, 1);
 	atomic_add(&tree->processes, -1);
 	if (proc->has_joined)
 		bpf_map_delete_elem(&joined, &slot);
@@ -489,12 +489,12 @@ static __always_inline void leave_process(struct proc *proc, struct task_struct 
 	u64 *room = room_for_exit(task);
 
 	refresh_sched_clock();
-	atomic_add(&proc->exits_begun, 1);
+	atomic_add_in_order(&proc->exits_begun, 1);
 	if (note_exit(room, task))
 		atomic_add_thread(&proc->gone, task);
 	if (gpu_waited)
 		end_gpu_wait(proc, bpf_get_current_task());
-	atomic_add(&proc->exits_done, 1);
+	atomic_add_in_order(&proc->exits_done, 1);
 }
 
 /*

@@ -108,22 +108,6 @@ static __always_inline bool replace_seen(u32 *at, u32 old, s32 part)
 /* A fold is over sooner than one try. */
 enum { SETTLE_TRIES = 16 };
 
-/*
- * Keeps loads in order. x86-64 does so by itself. Elsewhere an atomic operation that returns
- * something does: the JIT makes a full barrier of it. (The instruction set has no other before
- * 6.15: Documentation/bpf/standardization/instruction-set.rst.)
- */
-static __always_inline void order_loads(void)
-{
-#if defined(__TARGET_ARCH_x86)
-	barrier();
-#else
-	u64 nothing = 0;
-
-	__sync_fetch_and_add(&nothing, 0);
-#endif
-}
-
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct settling {
 	struct mm_rss *m;

@@ -175,6 +175,30 @@ enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 #define atomic_add(at, value) __sync_fetch_and_add(at, value)
 #define count(what)	      ((void)__sync_fetch_and_add(&quality.what, 1))
 
+/* An atomic_add() that no load or store of this CPU passes: see order_loads(). */
+static __always_inline void atomic_add_in_order(u64 *at, u64 value)
+{
+	u64 was = __sync_fetch_and_add(at, value);
+
+	barrier_var(was); /* or it returns nothing */
+}
+
+/*
+ * Keeps loads in order. x86-64 does so by itself. Elsewhere an atomic operation that returns
+ * something does: the JIT makes a full barrier of it. (The instruction set has no other before
+ * 6.15: Documentation/bpf/standardization/instruction-set.rst.)
+ */
+static __always_inline void order_loads(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+#else
+	u64 nothing = 0;
+
+	__sync_fetch_and_add(&nothing, 0);
+#endif
+}
+
 enum { ATTEMPTS = 16 /* to replace a word that other CPUs change as well */ };
 
 /* *word = max(*word, value). Global, so that the verifier checks its attempts once. */
@@ -252,9 +276,9 @@ struct {
 #define outlined static __noinline __attribute__((unused))
 
 /*
- * bpf_loop() for few steps, or for what is rare. The verifier writes bpf_loop() in line, too, if it
- * knows that there are no flags. So it must not, and a step takes 10 ns more where the kernel has
- * retpolines.
+ * bpf_loop() for few steps, or for what is rare, such as a new job. The verifier writes bpf_loop()
+ * in line, too, if it knows that there are no flags. So it must not, and a step takes 10 ns more
+ * where the kernel has retpolines.
  */
 extern u64 no_flags;
 #define short_loop(steps, step, context) bpf_loop(steps, step, context, *(volatile u64 *)&no_flags)

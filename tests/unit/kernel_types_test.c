@@ -137,11 +137,67 @@ static void test_not_chosen(void **state)
 	btf__free(btf);
 }
 
+/* Returns the member of a struct that is called so, NULL if there is none. */
+static const struct btf_member *named(const struct btf *btf, const struct btf_type *type,
+				      const char *name)
+{
+	for (uint32_t i = 0; i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), name))
+			return &btf_members(type)[i];
+	return NULL;
+}
+
+/* Of this kernel's own: libbpf takes what is written, and members are where they were. */
+static void test_this_kernel(void **state)
+{
+	struct btf *all = btf__parse("/sys/kernel/btf/vmlinux", NULL), *own, *btf;
+	const struct btf_type *was, *is;
+	struct kernel_btf types;
+	size_t size;
+	void *data;
+
+	(void)state;
+	if (!all)
+		skip(); /* it has none, or shows it to root alone */
+	own = btf__new_empty();
+	btf__add_struct(own, "task_struct", 0);
+	btf__add_struct(own, "mm_struct___old", 0);
+	btf__add_enum(own, "pid_type", 4);
+	types = as_kernel(all);
+	assert_false(kernel_types_of(&types, own, &data, &size));
+	btf = btf__new(data, (uint32_t)size);
+	assert_non_null(btf);
+	assert_in_range(btf__type_cnt(btf), 100, btf__type_cnt(all) / 10);
+	assert_non_null(find(btf, "mm_struct", BTF_KIND_STRUCT));
+	assert_non_null(find(btf, "pid_type", BTF_KIND_ENUM));
+	was = find(all, "task_struct", BTF_KIND_STRUCT);
+	is = find(btf, "task_struct", BTF_KIND_STRUCT);
+	assert_int_equal(is->info, was->info);
+	assert_int_equal(is->size, was->size);
+	for (uint32_t i = 0; i < btf_vlen(was); i++) {
+		const char *name = btf__name_by_offset(all, btf_members(was)[i].name_off);
+		const struct btf_member *member = named(btf, is, name);
+
+		assert_non_null(member);
+		if (!*name) /* one of several */
+			continue;
+		assert_int_equal(member->offset, btf_members(was)[i].offset);
+		assert_int_equal(btf__resolve_size(btf, member->type),
+				 btf__resolve_size(all, btf_members(was)[i].type));
+	}
+	free(data);
+	kernel_btf_free(&types);
+	btf__free(btf);
+	btf__free(own);
+	btf__free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chosen),
 		cmocka_unit_test(test_not_chosen),
+		cmocka_unit_test(test_this_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,7 +147,7 @@ int late_programs_choose(struct late_programs *late, const struct bpf_map *map, 
 	if (!bpf_map_update_elem(fd, &tgid, how, BPF_NOEXIST))
 		late->chosen++;
 	else if (bpf_map_update_elem(fd, &tgid, how, BPF_EXIST))
-		return -ENOSPC;
+		return errno == ENOMEM ? error_set(err, "out of memory") : -ENOSPC;
 	return 0;
 }
 

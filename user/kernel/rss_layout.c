@@ -23,9 +23,7 @@ static const struct btf_type *resolve(const struct kernel_btf *btf, uint32_t id)
 
 static bool is_called(const struct kernel_btf *btf, const struct btf_type *type, const char *name)
 {
-	const char *its = type ? kernel_btf_name(btf, type->name_off) : NULL;
-
-	return its && !strcmp(its, name);
+	return type && !strcmp(kernel_btf_name(btf, type->name_off), name);
 }
 
 /* Returns the type of a member, or NULL. Looks into nested structs without a name, too. */
@@ -41,9 +39,9 @@ static const struct btf_type *member_of(const struct kernel_btf *btf, const stru
 	for (uint32_t i = 0; i < btf_vlen(type) && !found; i++) {
 		const char *its = kernel_btf_name(btf, member[i].name_off);
 
-		if (its && !strcmp(its, name))
+		if (!strcmp(its, name))
 			return resolve(btf, member[i].type);
-		if (!its || !*its)
+		if (!*its)
 			found = member_of(btf, resolve(btf, member[i].type), name, depth + 1);
 	}
 	return found;

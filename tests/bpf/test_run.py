@@ -165,6 +165,21 @@ def test_no_type_information(out):
     assert_one_line(run, "CONFIG_DEBUG_INFO_BTF")
 
 
+@pytest.mark.parametrize("change, reason", [
+    (lambda types: types.replace(b"\0btf_trace_rss_stat\0", b"\0btf_trace_rss_none\0"), "has no btf_trace_rss_stat"),
+    (lambda types: types[:len(types) // 2], "cannot read the kernel's type information: Invalid argument"),
+    (lambda types: b"\xff" * 100 + types[100:], "cannot read the kernel's type information: Invalid argument"),
+], ids=["lacks a tracepoint", "half of it", "something else"])
+def test_other_type_information(out, tmp_path, change, reason):
+    """It is not a kernel that is known: one line says what it lacks, and nothing is read beyond the end."""
+    kernels, others = Path("/sys/kernel/btf/vmlinux").read_bytes(), tmp_path / "types"
+    others.write_bytes(change(kernels))
+    assert others.read_bytes() != kernels
+    run = run_qprof("-o", out, "--", "true", through=(
+        "unshare", "-m", "sh", "-c", f'mount --bind {others} /sys/kernel/btf/vmlinux && exec "$@"', "sh"))
+    assert_one_line(run, reason)
+
+
 def test_no_root():
     """Without any right: one line that says what is missing."""
     with public_dir(NOBODY) as where:

@@ -41,7 +41,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 
 static int load_failed(struct error *err, int code)
 {
-	if (code == -EPERM || code == -EACCES)
+	if ((code == -EPERM || code == -EACCES) && !procfs_may_load())
 		return error_set(err,
 				 "cannot load BPF programs: %s; run it as root (sudo), or ask the "
 				 "administrator for the service ('systemctl enable --now "
@@ -51,7 +51,7 @@ static int load_failed(struct error *err, int code)
 		err,
 		"cannot load BPF programs: %s; 'qprof-bpf doctor' says what this kernel lacks, "
 		"-v what it objects to",
-		strerror(-code));
+		sections_why(code));
 }
 
 /* Finds where each CPU's part of a counter is; see percpu.bpf.c. */

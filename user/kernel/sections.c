@@ -53,6 +53,8 @@ struct number {
 	uint32_t number; /* 0: the kernel has no such type */
 };
 
+static char lacking[128]; /* the type for which a program was not loaded; "": none was */
+
 /* The kernel is one, and libbpf's handlers of sections are the process's, too. */
 static struct {
 	struct number *at;
@@ -214,12 +216,23 @@ static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts,
 		opts->attach_btf_id = sections_number(name);
 		if (!opts->attach_btf_id) {
 			log_verbose("%s: this kernel has no %s", bpf_program__name(program), name);
+			snprintf(lacking, sizeof(lacking), "%s", name);
 			return -ESRCH;
 		}
 		bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
 	}
 	link_calls(program);
 	return put_off_prepare(program, opts);
+}
+
+const char *sections_why(int code)
+{
+	static char why[sizeof(lacking) + 32];
+
+	if (code != -ESRCH || !*lacking)
+		return strerror(-code);
+	snprintf(why, sizeof(why), "this kernel has no %s", lacking);
+	return why;
 }
 
 int sections_begin(void)

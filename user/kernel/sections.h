@@ -32,6 +32,9 @@ int sections_learn_one(const char *name, uint32_t number);
 /* Returns what was learned, 0 if the kernel has no such type. */
 uint32_t sections_number(const char *name);
 
+/* Why an object could not be loaded, which gave -errno: in words. Valid until the next call. */
+const char *sections_why(int code);
+
 /* Attaches a program to what its section names. Returns NULL, and sets errno, if that fails. */
 struct bpf_link *sections_attach(const struct bpf_program *program);
 /* Attaches all programs of an object that are loaded and shall be attached, in their order; but not

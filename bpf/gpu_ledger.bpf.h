@@ -315,6 +315,12 @@ static __always_inline u64 format_bytes(u32 format)
 	}
 }
 
+/* Returns ~0 for more than MAX_GPU_BYTES, which stays so: programs may say anything. */
+static __always_inline u64 product(u64 a, u64 b)
+{
+	return a && b > MAX_GPU_BYTES / a ? ~0ull : a * b;
+}
+
 struct array_shape {
 	u64 width, height, depth;
 	u32 format, channels;
@@ -329,7 +335,7 @@ static __noinline u64 array_bytes(const struct gpu_hit *h)
 {
 	const u64 at = argument(h, h->site->size);
 	struct array_shape shape = {};
-	u64 levels = 1, elements = 0;
+	u64 levels = 1, elements = 0, more;
 	bool known;
 
 	if (h->site->how == WIRE_GPU_SIZE_ARRAY) {
@@ -343,11 +349,13 @@ static __noinline u64 array_bytes(const struct gpu_hit *h)
 	{
 		if (i >= levels)
 			break;
-		elements += at_least_1(shape.width >> i) * at_least_1(shape.height >> i) *
-			    at_least_1(shape.depth >> i);
+		more = product(at_least_1(shape.width >> i), at_least_1(shape.height >> i));
+		more = product(more, at_least_1(shape.depth >> i));
+		elements =
+			elements > MAX_GPU_BYTES || more > MAX_GPU_BYTES ? ~0ull : elements + more;
 	}
 	count(gpu.estimated);
-	return known ? elements * format_bytes(shape.format) * shape.channels : 0;
+	return known ? product(product(elements, format_bytes(shape.format)), shape.channels) : 0;
 }
 
 static __noinline u64 bytes_of(const struct gpu_hit *h, bool failed)
@@ -361,7 +369,7 @@ static __noinline u64 bytes_of(const struct gpu_hit *h, bool failed)
 	case WIRE_GPU_SIZE_PITCH:
 		if (failed || !read_user(&pitch, sizeof(pitch), argument(h, 1)))
 			pitch = argument(h, 2);
-		return size && pitch > MAX_GPU_BYTES / size ? ~0ull : pitch * size;
+		return product(size, pitch);
 	case WIRE_GPU_SIZE_NONE:
 		return 0;
 	default:

@@ -238,17 +238,27 @@ int cuMemAlloc_v2(uint64_t *at, uint64_t bytes)
 	*at = ++given << 40;
 	return !bytes;
 }
+int cuArrayCreate_v2(uint64_t *array, const void *shape)
+{
+	*array = 42;
+	return !shape;
+}
 #else
 #include "sys/sdt.h"
 int cuMemAlloc_v2(uint64_t *at, uint64_t bytes);
+int cuArrayCreate_v2(uint64_t *array, const void *shape);
 int main(void)
 {
 	const uint64_t sizes[] = {1 << 20, UINT64_C(1) << 63, UINT64_MAX, (UINT64_C(1) << 43) + 1, 2 << 20};
+	/* 2^64 bytes and 2^32, of 4 bytes an element. */
+	const struct { uint64_t width, height; uint32_t format, channels; } shape = {(UINT64_C(1) << 32) + 1, 1 << 30, 0x20, 1};
 	uint64_t at;
 
 	for (int i = 0; i < 5; i++)
 		if (cuMemAlloc_v2(&at, sizes[i]))
 			return 1;
+	if (cuArrayCreate_v2(&at, &shape))
+		return 1;
 	DTRACE_PROBE1(qprof, mark, "given");
 	return 0;
 }
@@ -267,7 +277,7 @@ def test_sizes_that_no_gpu_has(tmp_path, unhurried, options):
     run = unhurried(path, options=options)
     given = row_of(run.profile, "given")
     assert (in_bytes(given, "gpu_memory_mb"), in_bytes(given, "gpu_step_peak_memory_mb")) == (3 * MIB, 3 * MIB), given
-    assert quality(run.profile)["uncounted_gpu_allocations"] == 3, quality(run.profile)
+    assert quality(run.profile)["uncounted_gpu_allocations"] == 4, quality(run.profile)
     if options:
         assert run.profile["stacks"]["gpu_allocated_bytes"] == 3 * MIB, run.profile["stacks"]
 

@@ -484,10 +484,8 @@ static __always_inline void forget_untracked(struct task_struct *task)
 }
 
 /* Moves a thread that exits to its process's `gone`, unless bury_exiting() has left it out. */
-static __always_inline void leave_process(struct proc *proc, struct task_struct *task)
+static __always_inline void leave_process(struct proc *proc, struct task_struct *task, u64 *room)
 {
-	u64 *room = room_for_exit(task);
-
 	refresh_sched_clock();
 	atomic_add_in_order(&proc->exits_begun, 1);
 	if (note_exit(room, task))
@@ -505,9 +503,15 @@ static __always_inline void leave_process(struct proc *proc, struct task_struct 
  * comes here, and each then reads 0: so live == 0 does not say which is the last. The last is the
  * one that finds that all have passed, and sets `ended`.
  */
-static __always_inline void exit(struct proc *proc, struct task_struct *task)
+static __always_inline void exit(struct task_struct *task)
 {
-	leave_process(proc, task);
+	u64 *room = room_for_exit(task);
+	/* Not before: while that took its time, the entry could become another's. */
+	struct proc *proc = find_proc(tgid_of(task));
+
+	if (!proc)
+		return;
+	leave_process(proc, task, room);
 	if (is_gone(proc, task))
 		end_process(proc, task);
 }
@@ -541,7 +545,7 @@ int process_changes(const volatile u64 *args)
 	proc = find_proc(tgid_of(task));
 	if (BPF_CORE_READ(task, flags) & PF_EXITING) {
 		if (proc)
-			exit(proc, task);
+			exit(task);
 		else
 			forget_untracked(task);
 	} else if (args[1] > ALL_BITS_OF_A_NUMBER) {

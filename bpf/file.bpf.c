@@ -126,7 +126,7 @@ static long look_at_request(u32 i, struct unmet *unmet)
 static long use_unmet(u32 i, struct unmet *unmet)
 {
 	unmet->bit = 0;
-	short_loop(unmet->n, look_at_request, unmet);
+	bpf_loop(unmet->n, look_at_request, unmet, 0);
 	if (!unmet->bit || !unmet->handle)
 		return 1;
 	use_handle(unmet->c, unmet->handle, unmet->bit);

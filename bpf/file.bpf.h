@@ -391,7 +391,7 @@ static __always_inline void close_handle(struct caller *c, u64 file, u32 except)
 	if (!handle_of(c, file))
 		return;
 	file_of(0, &d.files, &max);
-	short_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, is_duplicate, &d);
+	bpf_loop(max < MAX_DESCRIPTORS ? max : MAX_DESCRIPTORS, is_duplicate, &d, 0);
 	if (!d.found)
 		forget_handle(c, &key);
 	tell(c);

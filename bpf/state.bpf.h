@@ -193,9 +193,9 @@ static __always_inline void order_loads(void)
 #if defined(__TARGET_ARCH_x86)
 	barrier();
 #else
-	u64 nothing = 0;
+	u64 nothing = 0, was = __sync_fetch_and_add(&nothing, 0);
 
-	__sync_fetch_and_add(&nothing, 0);
+	barrier_var(was); /* or it returns nothing */
 #endif
 }
 

@@ -216,8 +216,10 @@ int all_threads_gone(struct proc *proc)
 	if (!proc)
 		return 0;
 	done = *(volatile u64 *)&proc->exits_done;
+	order_loads();
 	begin_exit_walk(&w, proc);
 	bpf_loop(WALK_THREADS, find_pending, &w, 0);
+	order_loads();
 	return w.complete && !w.found && *(volatile u64 *)&proc->exits_begun == done;
 }
 

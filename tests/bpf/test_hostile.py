@@ -35,7 +35,7 @@ def test_rows_while_threads_exit(profile):
     # An emulated CPU may stand still for milliseconds while a thread is being moved.
     unread = quality(got)["unread_threads"] if "QPROF_GUEST" in os.environ else 0
     assert len(rows) == 3000, f"expected 3000 rows, got {len(rows)}"
-    assert len(wrong) <= unread, f"expected n/16 MiB read in the n-th row, got {wrong}, {unread} counted"
+    assert len(wrong) <= unread <= 30, f"expected n/16 MiB read in the n-th row, got {wrong}, {unread} counted"
     assert quality(got)["unread_threads"] == unread, got["quality"]
 
 

@@ -7,7 +7,7 @@
 
 #include "base/installed.h"
 #include "base/log.h"
-#include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 #include "recipes/recipe_marker.h"
 
 enum { WORDS_BYTES = 4096 }; /* of a process, that recipes are held against */
@@ -72,7 +72,7 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
 /* Splits what /proc says of a process's words. Returns false if it says nothing. */
 static bool read_words(uint32_t pid, char text[WORDS_BYTES], char *words[WORDS_BYTES])
 {
-	const ssize_t len = procfs_cmdline((pid_t)pid, text, WORDS_BYTES - 1);
+	const ssize_t len = procfs_aside_cmdline((pid_t)pid, text, WORDS_BYTES - 1);
 	size_t n = 0;
 
 	if (len <= 0)
@@ -84,21 +84,27 @@ static bool read_words(uint32_t pid, char text[WORDS_BYTES], char *words[WORDS_B
 	return true;
 }
 
+/* words: NULL if they are not known. */
+static void expect(struct engine_config *engine, struct marker *marker, char *const *words)
+{
+	engine->listens |= !words || recipe_marker_expects(marker, words, RECIPE_LOG);
+	engine->watches |= !words || recipe_marker_expects(marker, words, RECIPE_FILE);
+	engine->items |= !words || recipe_marker_expects(marker, words, RECIPE_SYMBOL) ||
+			 recipe_marker_expects(marker, words, RECIPE_USDT);
+}
+
 /*
- * Returns true if a recipe with items of this source recognises the command, or one of the
- * processes. A descendant of these may be of a tool, too: what it takes is loaded when it is met.
+ * A process that runs, or a descendant of it, may be of a tool, too, if its words do not say so:
+ * what that takes is loaded when it is met.
  */
-static bool expects(struct marker *marker, const struct run_options *run, enum recipe_source source)
+static void expect_processes(struct engine_config *engine, struct marker *marker,
+			     const struct run_options *run)
 {
 	static char text[WORDS_BYTES], *words[WORDS_BYTES];
 
-	if (run->command)
-		return recipe_marker_expects(marker, run->command, source);
 	for (size_t i = 0; i < run->n_pids; i++)
-		if (!read_words(run->pids[i], text, words) ||
-		    recipe_marker_expects(marker, words, source))
-			return true;
-	return false;
+		expect(engine, marker, read_words(run->pids[i], text, words) ? words : NULL);
+	procfs_aside_end();
 }
 
 int chosen_recipes_marker(struct recipes_options *chosen, const struct run_options *run,
@@ -115,9 +121,10 @@ int chosen_recipes_marker(struct recipes_options *chosen, const struct run_optio
 	if (!marker)
 		return error_set(err, "out of memory");
 	capture->marker = marker;
-	engine->listens = expects(marker, run, RECIPE_LOG);
-	engine->watches = expects(marker, run, RECIPE_FILE);
-	engine->items = expects(marker, run, RECIPE_SYMBOL) || expects(marker, run, RECIPE_USDT);
+	if (run->command)
+		expect(engine, marker, run->command);
+	else
+		expect_processes(engine, marker, run);
 	return 0;
 }
 

@@ -213,6 +213,8 @@ static int run(struct run_command *command, int *killed_by)
 		log_error("%s", wrong);
 		return 125;
 	}
+	command->run.pids = command->pids.items;
+	command->run.n_pids = command->pids.n;
 	if (choose_source(command, &err)) {
 		log_error("%s", err.text);
 		return err.status;
@@ -229,8 +231,6 @@ static int run(struct run_command *command, int *killed_by)
 	command->common.capture.engine.lone_target = command->pids.n == 1;
 	command->common.capture.engine.launches = command->run.command;
 	command->run.capture = common_capture(&command->common);
-	command->run.pids = command->pids.items;
-	command->run.n_pids = command->pids.n;
 	status = capture_run(&command->run, killed_by);
 	if (status != err.status)
 		chosen_recipes_tell(&command->recipes);

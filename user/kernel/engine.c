@@ -41,7 +41,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 
 static int load_failed(struct error *err, int code)
 {
-	if ((code == -EPERM || code == -EACCES) && !procfs_may_load())
+	/* EACCES is what the verifier says of a program, too. */
+	if (code == -EPERM || (code == -EACCES && !procfs_may_load()))
 		return error_set(err,
 				 "cannot load BPF programs: %s; run it as root (sudo), or ask the "
 				 "administrator for the service ('systemctl enable --now "

@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "kernel/late_load.h"
+#include "kernel/sections.h"
 #include "kernel/skeleton.h"
 
 struct item_source {
@@ -37,7 +38,7 @@ struct item_source *item_source_new(const struct qprof_bpf *engines, const char 
 		return source;
 	free(source);
 	error_set(err, "cannot load the program that tells of functions and probes: %s",
-		  strerror(-code));
+		  sections_why(code));
 	return NULL;
 }
 

@@ -94,7 +94,7 @@ static int fail(enum late_subject subject, int code, struct error *err)
 		[LATE_FILES] = "the programs that see which files processes use",
 	};
 
-	return error_set(err, "cannot load %s: %s", what[subject], strerror(-code));
+	return error_set(err, "cannot load %s: %s", what[subject], sections_why(code));
 }
 
 struct late_programs *late_programs_new(const struct qprof_bpf *engines, const char *types,
@@ -146,8 +146,10 @@ int late_programs_choose(struct late_programs *late, const struct bpf_map *map, 
 		return -1;
 	if (!bpf_map_update_elem(fd, &tgid, how, BPF_NOEXIST))
 		late->chosen++;
+	else if (errno == ENOMEM)
+		return error_set(err, "out of memory");
 	else if (bpf_map_update_elem(fd, &tgid, how, BPF_EXIST))
-		return errno == ENOMEM ? error_set(err, "out of memory") : -ENOSPC;
+		return -ENOSPC;
 	return 0;
 }
 

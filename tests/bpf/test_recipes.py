@@ -171,6 +171,19 @@ def test_attached(target, attach, recipe):
     assert_nothing_lost(profile)
 
 
+@pytest.mark.parametrize("prefix, late", [((), 0), (("sh", "-c", '"$0" "$@"; true'), 1)], ids=["its own", "its child's"])
+def test_what_a_target_takes_is_loaded_by_its_words(target, attach, recipe, prefix, late):
+    """Before it is attached if a target is of a tool; what a descendant takes, when it is met."""
+    says = target("stderr", "1", "wait", path=program("says"), prefix=prefix)
+    with attach(says.process.pid, options=["-v", *recipe()]) as attached:
+        says.tell()
+        says.wait()
+        profile = attached.finished()
+    assert use_of(profile)["processes"] == 1 and phases_of(profile)[0], profile["phases"]
+    loads = re.findall("not expected to be needed: .*", attached.said)
+    assert len(loads) == late, f"expected {late} such loads, got {loads}"
+
+
 def test_a_file_that_is_open_counts_when_attached(target, attach, recipe, tmp_path):
     """Which of two tools of the same name it is, its open files say."""
     (tmp_path / "m.gguf").touch()

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/log.h"
 #include "kernel/skeleton.h"
 
 static int share_maps(struct qprof_bpf *own, const struct qprof_bpf *engines, const char *maps)
@@ -70,6 +71,7 @@ struct qprof_bpf *late_load(const struct qprof_bpf *engines, const char *types,
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = types);
 	struct qprof_bpf *own = qprof_bpf__open_opts(&opts);
 
+	log_verbose("loads what was not expected to be needed: %s", names[0]);
 	*code = own ? load(own, engines, names, maps) : -errno;
 	if (!*code)
 		return own;

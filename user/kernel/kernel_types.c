@@ -289,7 +289,7 @@ int kernel_types_of(const struct kernel_btf *kernel, const struct btf *programs,
 		.chosen = 1,
 		.number = calloc(kernel->n, sizeof(*c.number)),
 	};
-	bool ended;
+	bool types_ended, strings_ended;
 
 	c.failed = !begin_part(&c.types) || !begin_part(&c.strings) || !c.number ||
 		   !read_names(programs, &names);
@@ -297,8 +297,10 @@ int kernel_types_of(const struct kernel_btf *kernel, const struct btf *programs,
 		fputc('\0', c.strings.to); /* that of what has no name */
 		choose_named(&c, &names);
 	}
-	ended = end_part(&c.types) & end_part(&c.strings);
-	*data = ended && !c.failed ? put_together(&c.types, &c.strings, size) : NULL;
+	types_ended = end_part(&c.types);
+	strings_ended = end_part(&c.strings);
+	*data = types_ended && strings_ended && !c.failed ? put_together(&c.types, &c.strings, size)
+							  : NULL;
 	free(c.types.data);
 	free(c.strings.data);
 	free_names(&names);

@@ -212,7 +212,7 @@ static __always_inline int settle_once(struct settling *s)
 		s->change += count - signed_pages(old);
 	}
 	s->next = *(volatile u32 *)&s->m->blocks;
-	short_loop(MAX_STEPS, settle_next, s);
+	bpf_loop(MAX_STEPS, settle_next, s, 0);
 	if (*(volatile u64 *)rest)
 		settle_rest(s, rest);
 	order_loads();

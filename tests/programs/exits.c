@@ -5,8 +5,8 @@
  * gcc -O2 -Wall -Wextra -Werror exits.c -o exits -pthread
  *
  * race CHILDREN THREADS  in each child all threads read 64 KiB and then exit at the same moment.
- * rows COUNT             so often a thread reads 64 KiB, says so and exits. Then the main thread
- *                        hits "row", some us later each time.
+ * rows COUNT             COUNT times, a thread reads 64 KiB, says so and exits. 0 to 63 us after
+ *                        it has said so, the main thread hits "row".
  * main_first             the main thread reads 64 MiB, prints {"ready": PID} and exits; another one
  *                        waits for a line on stdin, reads 1 MiB and ends the process with status 5.
  * slow_close FILE        the same, and a third thread reads 64 MiB and exits; both it and the main
@@ -293,8 +293,7 @@ int main(int argc, char **argv)
 	else if (argc == 3 && !strcmp(argv[1], "traced"))
 		traced((unsigned int)atoi(argv[2]));
 	else
-		die("usage: exits race CHILDREN THREADS | rows COUNT | main_first | slow_close "
-		    "FILE | "
-		    "crowd THREADS | traced THREADS");
+		die("usage: exits race CHILDREN THREADS | rows COUNT | main_first | "
+		    "slow_close FILE | crowd THREADS | traced THREADS");
 	return 0;
 }

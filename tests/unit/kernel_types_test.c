@@ -11,6 +11,7 @@
 
 #include <bpf/btf.h>
 
+#include "as_kernel.h"
 #include "kernel/kernel_types.h"
 
 /* struct task { int pid; struct mm *mm; struct entity se; union { int a; gate *next; }; }, and
@@ -53,18 +54,6 @@ static struct btf *programs(void)
 	btf__add_enum(btf, "state", 4);
 	assert_false(btf__add_enum_value(btf, "DEAD", 16));
 	return btf;
-}
-
-/* The types as the kernel has them: it reads what libbpf has written. */
-static struct kernel_btf as_kernel(const struct btf *btf)
-{
-	struct kernel_btf kernel;
-	uint32_t size;
-	const void *data = btf__raw_data(btf, &size);
-
-	assert_non_null(data);
-	assert_false(kernel_btf_read(&kernel, data, size));
-	return kernel;
 }
 
 /* Of what kernel() has, what programs() want. */

@@ -10,7 +10,7 @@
 
 #include <bpf/btf.h>
 
-#include "kernel/kernel_btf.h"
+#include "as_kernel.h"
 #include "kernel/rss_layout.h"
 
 static char why[128];
@@ -34,14 +34,9 @@ static struct types begin(void)
 
 static enum rss_layout layout_of(const struct btf *btf)
 {
-	struct kernel_btf kernel;
-	enum rss_layout layout;
-	uint32_t size;
-	const void *data = btf__raw_data(btf, &size);
+	struct kernel_btf kernel = as_kernel(btf);
+	const enum rss_layout layout = rss_layout_of(&kernel, why, sizeof(why));
 
-	assert_non_null(data);
-	assert_false(kernel_btf_read(&kernel, data, size));
-	layout = rss_layout_of(&kernel, why, sizeof(why));
 	kernel_btf_free(&kernel);
 	return layout;
 }

@@ -9,7 +9,7 @@
  * Example: two containers share a layer on device 8:1, where libc.so.6 is inode 5000. stat(2) in
  * them says 0:52 inode 5000 and 0:60 inode 5000; both mappings are of 8:1 inode 5000.
  *
- * Two walks: tell_mappings is about code, tell_private_mappings about pages that may be copies.
+ * Two walks: tell_mappings is about code, tell_file_mappings about pages of all files.
  */
 #include "inode.bpf.h"
 #include "state.bpf.h"
@@ -61,10 +61,9 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 	return 0;
 }
 
-/* Private mappings of files that were written to: without anon_vma, none of their pages is a copy.
- * A program of its own, since another process runs it at any time (user/kernel/copies.h). */
+/* A program of its own, since another process runs it at any time (user/kernel/copies.h). */
 SEC("iter/task_vma")
-int tell_private_mappings(struct bpf_iter__task_vma *ctx)
+int tell_file_mappings(struct bpf_iter__task_vma *ctx)
 {
 	struct vm_area_struct *vma = ctx->vma;
 	struct wire_mapping m = {};
@@ -74,7 +73,7 @@ int tell_private_mappings(struct bpf_iter__task_vma *ctx)
 	if (!vma)
 		return 0;
 	file = BPF_CORE_READ(vma, vm_file);
-	if (!file || BPF_CORE_READ(vma, vm_flags) & VM_SHARED || !BPF_CORE_READ(vma, anon_vma))
+	if (!file)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
 	/* Anonymous huge pages (MAP_HUGETLB) are of a file, too, that is nobody's. */
@@ -86,6 +85,8 @@ int tell_private_mappings(struct bpf_iter__task_vma *ctx)
 	identify(inode, &m.file);
 	m.size = BPF_CORE_READ(inode, i_size);
 	m.links = BPF_CORE_READ(inode, i_nlink);
+	/* Without anon_vma, none of its pages is a copy. */
+	m.written_to = !(BPF_CORE_READ(vma, vm_flags) & VM_SHARED) && BPF_CORE_READ(vma, anon_vma);
 	m.memory = (u64)BPF_CORE_READ(vma, vm_mm);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

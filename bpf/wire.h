@@ -373,8 +373,10 @@ struct wire_mapping {
 	__u32 read_only;
 	__u32 file_system; /* its magic number: of the one that holds the file */
 	__u32 elsewhere;   /* of the mapping that was asked for: 1: the file has another */
-	__u32 links;	   /* likewise, and of private ones: names of the file; 0: deleted */
-	__u64 memory;	   /* as in struct wire_stack: whose mapping it is */
+	__u32 links;	   /* likewise, and of all files: names of the file; 0: deleted */
+	__u32 written_to;  /* of all files: 1: private, and some pages may be copies */
+	__u32 reserved;
+	__u64 memory; /* as in struct wire_stack: whose mapping it is */
 };
 
 enum { WIRE_HOLDERS_SKIPPED = 16 };
@@ -685,7 +687,7 @@ _Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 16 + 2
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 176, "wire_usage_point");
 _Static_assert(sizeof(struct wire_mapped) == 32 + 64 + 8, "wire_mapped");
-_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 32 + 8, "wire_mapping");
+_Static_assert(sizeof(struct wire_mapping) == 16 + 24 + 40 + 8, "wire_mapping");
 _Static_assert(sizeof(struct wire_holder) == 8 + 8 * 16 + 48, "wire_holder");
 _Static_assert(sizeof(struct wire_arg) == 24, "wire_arg");
 _Static_assert(sizeof(struct wire_item_site) == 16 + 144 + 24, "wire_item_site");

@@ -50,15 +50,15 @@ def told(text):
 def test_files():
     """As the profile has them, in bytes; and a sentence for each that was read again."""
     files = [used_file("/m/a.gguf", 128.0, distinct=64.0, phases={"Spike": (128.0, 0.0)}),
-             used_file("/m/#7", written=2.5, deleted=True, copied_mb=3.0, call_read_mb=6.0), no_file("(metadata)", 0.25, 0.5)]
+             used_file("/m/#7", written=2.5, deleted=True, mapped_mb=5.0, copied_mb=3.0, call_read_mb=6.0), no_file("(metadata)", 0.25, 0.5)]
     page = told(files_profile(files, PROFILE.read_text()))
     assert [dict(zip(page["files"]["keys"], row)) for row in page["files"]["rows"]] == [
         {"path": "/m/a.gguf", "rest": False, "deleted": False, "size": 100 << 20, "read": 128 << 20, "distinct": 64 << 20,
-         "reread": 2.0, "written": 0, "called": 0, "copied": 0, "uses": [["Spike", 128 << 20, 0, 0]]},
+         "reread": 2.0, "written": 0, "called": 0, "mapped": 0, "copied": 0, "uses": [["Spike", 128 << 20, 0, 0]]},
         {"path": "/m/#7", "rest": False, "deleted": True, "size": 100 << 20, "read": 0, "distinct": 0, "reread": 0.0,
-         "written": 5 << 19, "called": 6 << 20, "copied": 3 << 20, "uses": []},
+         "written": 5 << 19, "called": 6 << 20, "mapped": 5 << 20, "copied": 3 << 20, "uses": []},
         {"path": "(metadata)", "rest": True, "deleted": False, "size": None, "read": 1 << 18, "distinct": 0, "reread": 0.0,
-         "written": 1 << 19, "called": 0, "copied": 0, "uses": []}]
+         "written": 1 << 19, "called": 0, "mapped": 0, "copied": 0, "uses": []}]
     assert page["read_again"] == [
         "/m/a.gguf: 128 MiB from storage for 64.0 MiB of it, 2.0 times: it did not stay in the page cache"]
     assert page["copied_files"] == []

@@ -365,25 +365,36 @@ static void test_gone(void **state)
 	assert_int_equal(profile_losses(run->p)->unsure_removals, 1);
 }
 
-/* ---- Copies -----------------------------------------------------------------------------------
+/* ---- Looks ------------------------------------------------------------------------------------
  */
 
 enum { AGE = 2 * MS, MANY = 8 << 20, FEW = 1 << 10 };
 
-/* A look that begins now, and takes 5 ns. */
-static void seen(struct run *run, uint64_t of_model, uint64_t of_other)
+/* A look that begins now, and takes 5 ns; at what was mapped and copied of the model. */
+static void seen_both(struct run *run, uint64_t mapped, bool mapped_unknown, uint64_t copied,
+		      uint64_t of_other)
 {
 	struct profile_copied list[] = {
-		{.file = model, .size = 9, .bytes = of_model, .path = "/models/a.bin"},
-		{.file = other, .bytes = of_other, .path = ""},
+		{.file = model,
+		 .size = 9,
+		 .mapped = mapped,
+		 .copied = copied,
+		 .path = "/models/a.bin"},
+		{.file = other, .copied = of_other, .path = ""},
 	};
 	const struct profile_copies copies = {.began_ns = run->now_ns,
 					      .ended_ns = run->now_ns + 5,
 					      .age_ns = AGE,
+					      .mapped_unknown = mapped_unknown,
 					      .list = list,
 					      .n = 2};
 
 	assert_int_equal(profile_copies_seen(run->p, &copies), 0);
+}
+
+static void seen(struct run *run, uint64_t of_model, uint64_t of_other)
+{
+	seen_both(run, 0, false, of_model, of_other);
 }
 
 static void goes_through(struct run *run, const char *name)
@@ -455,6 +466,58 @@ static void test_copies_of_phases_of_one_name(void **state)
 	assert_int_equal(file_at(run, 0)->copied, 2 * MANY);
 }
 
+/* Of pages that are mapped it is the same; but a look may tell of copies alone. */
+static void test_mapped(void **state)
+{
+	struct run *run = *state;
+	const struct profile_file *file;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	goes_through(run, "some");
+	seen_both(run, MANY, false, 0, 0);
+	run->now_ns += AGE + 1;
+	goes_through(run, "unknown");
+	seen_both(run, 9 * MANY, true, MANY, 0);
+	run->now_ns += AGE + 1;
+	goes_through(run, "more");
+	seen_both(run, 3 * MANY, false, MANY, 0);
+	run->now_ns += AGE + 1;
+	goes_through(run, "none");
+	seen_both(run, 0, false, MANY, 0);
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	file = file_at(run, 0);
+	assert_int_equal(file->mapped, 3 * MANY);
+	assert_int_equal(file->copied, MANY);
+	assert_int_equal(use_of(file, "some")->mapped, MANY);
+	assert_int_equal(use_of(file, "some")->copied, 0);
+	assert_int_equal(use_of(file, "some")->mapped_late, MS + 5);
+	assert_false(use_of(file, "unknown")->has_mapped);
+	assert_int_equal(use_of(file, "unknown")->copied, MANY);
+	assert_int_equal(use_of(file, "more")->mapped, 3 * MANY);
+	assert_true(use_of(file, "none")->has_mapped);
+	assert_int_equal(use_of(file, "none")->mapped, 0);
+	assert_string_equal(file->uses[0].name, "more"); /* the largest first */
+	assert_int_equal(profile_losses(run->p)->unread_copies, 0);
+}
+
+/* What is less than 1 MiB, as most libraries have it, is told of no file. */
+static void test_little_is_mapped(void **state)
+{
+	struct run *run = *state;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	goes_through(run, "some");
+	seen_both(run, PROFILE_LEAST_SEEN - 1, false, 0, 0);
+	run->now_ns += AGE + 1;
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	finish(run);
+	profile_files(run->p, &n);
+	assert_int_equal(n, 0);
+}
+
 /* Who has ended before the look was over had copies that nobody knows of. */
 static void test_copies_of_who_is_gone(void **state)
 {
@@ -490,6 +553,8 @@ int main(void)
 		FILES(copies),
 		FILES(copies_of_phases_of_one_name),
 		FILES(copies_of_who_is_gone),
+		FILES(mapped),
+		FILES(little_is_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,7 @@ static void tell(struct copy_looks *l)
 	struct profile_copies copies = {.began_ns = look->began_ns,
 					.ended_ns = look->ended_ns,
 					.age_ns = oldest(l),
+					.mapped_unknown = look->mapped_unknown,
 					.n = look->n};
 
 	copies.list = calloc(look->n + 1, sizeof(*copies.list));
@@ -111,7 +112,8 @@ static void tell(struct copy_looks *l)
 	for (size_t i = 0; i < look->n; i++)
 		copies.list[i] = (struct profile_copied){.file = look->list[i].file,
 							 .size = look->list[i].size,
-							 .bytes = look->list[i].bytes,
+							 .mapped = look->list[i].mapped,
+							 .copied = look->list[i].copied,
 							 .path = look->list[i].path,
 							 .is_deleted = look->list[i].is_deleted};
 	warn(l, profile_copies_seen(l->profile, &copies));

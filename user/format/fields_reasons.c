@@ -171,6 +171,10 @@ static const struct field file_use_fields[] = {
 	{FIELD(file_use, "storage_read_mb", read, FIELD_BYTES)},
 	{FIELD(file_use, "storage_written_mb", written, FIELD_BYTES)},
 	{FIELD(file_use, "call_read_mb", called, FIELD_BYTES)},
+	{FIELD(file_use, "mapped_mb", mapped, FIELD_BYTES),
+	 .means = "at the end of such a phase, the most; absent: nobody could look"},
+	{FIELD(file_use, "mapped_late_secs", mapped_late, FIELD_NS),
+	 .means = "after that end, until they were counted, at most"},
 	{FIELD(file_use, "copied_mb", copied, FIELD_BYTES),
 	 .means = "at the end of such a phase, the most; absent: nobody could look"},
 	{FIELD(file_use, "copied_late_secs", copied_late, FIELD_NS),
@@ -199,6 +203,9 @@ static const struct field file_fields[] = {
 	 .means = "of what was read from storage, each block of 4 KiB once; absent: not known"},
 	{FIELD(file, "reread_factor", reread, FIELD_RATIO),
 	 .means = "how often a block that was read was read, on average"},
+	{FIELD(file, "mapped_mb", mapped, FIELD_BYTES),
+	 .means = "pages of it that processes had mapped in memory, of each process, the most at "
+		  "the end of a phase; absent: less than 1 MiB, or without --file-copies"},
 	{FIELD(file, "copied_mb", copied, FIELD_BYTES),
 	 .means = "pages of private mappings of it that are copies since they were written to, the "
 		  "most at the end of a phase; absent: less than 1 MiB, or without --file-copies"},

@@ -11,11 +11,15 @@ static struct recording_file_use recorded_use(const struct profile_file_use *use
 		.read = use->read,
 		.written = use->written,
 		.called = use->called,
+		.mapped = use->mapped,
+		.mapped_late = use->mapped_late,
 		.copied = use->copied,
 		.copied_late = use->copied_late,
 	};
 
 	field_put(&record_file_use, &recorded, "call_read_mb", has_called);
+	field_put(&record_file_use, &recorded, "mapped_mb", use->has_mapped);
+	field_put(&record_file_use, &recorded, "mapped_late_secs", use->has_mapped);
 	field_put(&record_file_use, &recorded, "copied_mb", use->has_copied);
 	field_put(&record_file_use, &recorded, "copied_late_secs", use->has_copied);
 	return recorded;
@@ -35,6 +39,7 @@ struct recording_file recorded_file(const struct profile_file *file,
 		.written = file->written,
 		.called = file->called,
 		.distinct = file->distinct,
+		.mapped = file->mapped,
 		.copied = file->copied,
 		.reread = known ? (double)file->read / (double)file->distinct : 0,
 		.uses = uses,
@@ -50,6 +55,7 @@ struct recording_file recorded_file(const struct profile_file *file,
 	/* Of what is smaller than a block, the block counts. */
 	field_put(&record_file, &recorded, "reread_factor", known && recorded.reread >= 1);
 	field_put(&record_file, &recorded, "call_read_mb", file->has_called);
+	field_put(&record_file, &recorded, "mapped_mb", file->mapped);
 	field_put(&record_file, &recorded, "copied_mb", file->copied);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
 	return recorded;

@@ -397,7 +397,8 @@ struct recording_stacks {
 struct recording_file_use {
 	uint64_t has;
 	char *name;
-	uint64_t read, written, called, copied, copied_late;
+	uint64_t read, written, called;
+	uint64_t mapped, mapped_late, copied, copied_late;
 };
 
 /* What was read from storage and written of a file; or of what is none. */
@@ -409,6 +410,7 @@ struct recording_file {
 	uint64_t called;   /* read by calls; 0: nothing, or not said */
 	uint64_t distinct; /* of read, each block once */
 	double reread;	   /* read by distinct */
+	uint64_t mapped;   /* the most that processes had mapped in memory */
 	uint64_t copied;   /* the most that processes had as copies */
 	struct recording_file_use *uses;
 	size_t n_uses;

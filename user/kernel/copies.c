@@ -29,7 +29,7 @@ struct question {
 
 /* A packet of the child: a file; or, at last, how the look ended. */
 struct answer {
-	bool is_last;
+	bool is_last, mapped_unknown;
 	int err;
 	uint64_t began_ns, ended_ns;
 	struct copied_file file;
@@ -55,6 +55,7 @@ struct looking {
 	struct found *by_id;
 	uint64_t memories[COPIES_MAX_PROCESSES]; /* that were read: processes may share one */
 	size_t n_memories;
+	bool mapped_unknown;
 };
 
 static bool note_mapping(void *context, const struct wire_mapping *m)
@@ -76,39 +77,62 @@ static bool note_mapping(void *context, const struct wire_mapping *m)
 
 static int walk(struct engine *e, pid_t pid, struct mappings *mappings)
 {
-	const int err = engine_tell_private_mappings(e, pid, note_mapping, mappings);
+	const int err = engine_tell_file_mappings(e, pid, note_mapping, mappings);
 
 	return err ? err : mappings->err;
 }
 
-static bool are_same(const struct mappings *a, const struct mappings *b)
+/* Returns the next mapping from *i on, or NULL; all: also such as have no copies. */
+static const struct wire_mapping *next_of(const struct mappings *mappings, size_t *i, bool all)
 {
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (a->list[i].start != b->list[i].start || a->list[i].end != b->list[i].end ||
-		    a->list[i].memory != b->list[i].memory ||
-		    memcmp(&a->list[i].file, &b->list[i].file, sizeof(a->list[i].file)) != 0)
-			return false;
-	return true;
+	while (*i < mappings->n) {
+		const struct wire_mapping *m = &mappings->list[(*i)++];
+
+		if (all || m->written_to)
+			return m;
+	}
+	return NULL;
 }
 
-static size_t copies_among(const uint64_t *words, size_t n)
+static bool are_same(const struct mappings *a, const struct mappings *b, bool all)
 {
-	size_t copies = 0;
+	const struct wire_mapping *x, *y;
+	size_t i = 0, j = 0;
 
-	for (size_t i = 0; i < n; i++)
-		copies +=
-			words[i] & (IS_THERE | IS_SWAPPED) && !(words[i] & (IS_OF_FILE | IS_GUARD));
-	return copies;
+	do {
+		x = next_of(a, &i, all);
+		y = next_of(b, &j, all);
+		if (!x || !y)
+			return x == y;
+	} while (x->start == y->start && x->end == y->end && x->memory == y->memory &&
+		 !memcmp(&x->file, &y->file, sizeof(x->file)));
+	return false;
 }
 
-/* Returns how many bytes of the mapping are copies, or -errno. */
-static int64_t read_copies(int pagemap, const struct wire_mapping *m)
+/* In pages. */
+struct counts {
+	uint64_t mapped, copied;
+};
+
+static void count(const uint64_t *words, size_t n, struct counts *counts)
+{
+	for (size_t i = 0; i < n; i++) {
+		const bool of_file = words[i] & IS_OF_FILE;
+
+		counts->mapped += words[i] & IS_THERE && of_file;
+		counts->copied +=
+			words[i] & (IS_THERE | IS_SWAPPED) && !of_file && !(words[i] & IS_GUARD);
+	}
+}
+
+/* Returns 0 or -errno. */
+static int read_pages(int pagemap, const struct wire_mapping *m, struct counts *counts)
 {
 	static uint64_t words[WORDS];
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t at = m->start / page, copies = 0;
+	uint64_t at = m->start / page;
+
+	*counts = (struct counts){0};
 
 	while (at < m->end / page) {
 		const uint64_t left = m->end / page - at, n = left < WORDS ? left : WORDS;
@@ -117,10 +141,13 @@ static int64_t read_copies(int pagemap, const struct wire_mapping *m)
 
 		if (got < (ssize_t)sizeof(*words))
 			return got < 0 ? -errno : -ESRCH;
-		copies += copies_among(words, (size_t)got / sizeof(*words));
+		count(words, (size_t)got / sizeof(*words), counts);
 		at += (size_t)got / sizeof(*words);
 	}
-	return (int64_t)(copies * page);
+	/* What has no page of the file there may be memory of a device. */
+	if (!m->written_to)
+		counts->copied = 0;
+	return 0;
 }
 
 /* As the process has it. Of a file without a name the kernel says so behind it. */
@@ -142,9 +169,14 @@ static void find_path(pid_t pid, const struct wire_mapping *m, struct copied_fil
 	file->path[len] = '\0';
 }
 
-static int add(struct looking *l, pid_t pid, const struct wire_mapping *m, uint64_t bytes)
+static int add(struct looking *l, pid_t pid, const struct wire_mapping *m,
+	       const struct counts *counts)
 {
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct found *found;
+
+	if (!counts->mapped && !counts->copied)
+		return 0;
 
 	HASH_FIND(hh, l->by_id, &m->file, sizeof(m->file), found);
 	if (!found) {
@@ -161,7 +193,8 @@ static int add(struct looking *l, pid_t pid, const struct wire_mapping *m, uint6
 	}
 	found->pub.size = m->size;
 	found->pub.is_deleted = !m->links;
-	found->pub.bytes += bytes;
+	found->pub.mapped += counts->mapped * page;
+	found->pub.copied += counts->copied * page;
 	return 0;
 }
 
@@ -176,6 +209,7 @@ static bool was_read(struct looking *l, uint64_t memory)
 
 static int read_mappings(struct looking *l, pid_t pid, const struct mappings *mappings)
 {
+	struct counts counts;
 	char path[64];
 	int pagemap, err = 0;
 
@@ -184,9 +218,8 @@ static int read_mappings(struct looking *l, pid_t pid, const struct mappings *ma
 	if (pagemap < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	for (size_t i = 0; !err && i < mappings->n; i++) {
-		const int64_t bytes = read_copies(pagemap, &mappings->list[i]);
-
-		err = bytes < 0 ? (int)bytes : bytes ? add(l, pid, &mappings->list[i], bytes) : 0;
+		err = read_pages(pagemap, &mappings->list[i], &counts);
+		err = err ? err : add(l, pid, &mappings->list[i], &counts);
 	}
 	close(pagemap);
 	return err;
@@ -201,8 +234,9 @@ static int look_at(struct looking *l, const struct copies_process *process)
 	if (!err && before.n && !was_read(l, before.list[0].memory)) {
 		err = read_mappings(l, pid, &before);
 		err = err ? err : walk(l->engine, pid, &after);
-		if (!err && !are_same(&before, &after))
+		if (!err && !are_same(&before, &after, false))
 			err = -EAGAIN;
+		l->mapped_unknown |= !err && !are_same(&before, &after, true);
 	}
 	/* Who is about to end has no mappings, whatever it had. */
 	if (!err && !procfs_has_memory(pid, process->started_ns))
@@ -225,6 +259,7 @@ static void send_found(int fd, struct answer *answer, struct looking *l)
 		free(found);
 	}
 	answer->is_last = true;
+	answer->mapped_unknown = l->mapped_unknown;
 	aside_send(fd, answer, sizeof(*answer), -1);
 }
 
@@ -238,6 +273,7 @@ static void serve(void *context, int fd)
 		struct answer answer = {.began_ns = clock_ns(CLOCK_MONOTONIC)};
 
 		l.n_memories = 0;
+		l.mapped_unknown = false;
 		for (size_t i = 0; !answer.err && i < question.n; i++)
 			answer.err = look_at(&l, &question.processes[i]);
 		answer.ended_ns = clock_ns(CLOCK_MONOTONIC);
@@ -314,6 +350,7 @@ bool copies_take(struct copies_helper *h)
 			h->look.began_ns = answer.began_ns;
 			h->look.ended_ns = answer.ended_ns;
 			h->look.err = answer.err;
+			h->look.mapped_unknown = answer.mapped_unknown;
 			return true;
 		}
 		if (keep(&h->look, &answer.file))

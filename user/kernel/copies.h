@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * copies.h - how much of the files that processes have mapped they have as copies of their own: a
- * child process looks, for it may take long, or hang.
+ * copies.h - how much of the files that processes have mapped they have in memory, and as copies of
+ * their own: a child process looks, for it may take long, or hang.
  *
- * A page of a private mapping that is written to becomes a copy, which no longer is the file's. No
- * event of the kernel names the file. So the child has the kernel tell of the private mappings that
- * were written to, and reads /proc/PID/pagemap of these: a page that is in memory or in swap and is
- * not the file's is a copy. /proc/PID/smaps says the same, but walks through all mappings, and
- * holds the lock of the memory map for as long as it walks through one. pagemap does so for 2 MiB
- * at a time.
+ * A page of a file comes into the memory of a process when it is touched. In a private mapping that
+ * is written to it becomes a copy, which no longer is the file's. No event of the kernel names the
+ * file. So the child has the kernel tell of the mappings of files, and reads /proc/PID/pagemap of
+ * these: a page that is in memory and the file's is mapped; one of a private mapping that is in
+ * memory or in swap and is not the file's is a copy. /proc/PID/smaps says the same, but holds the
+ * lock of the memory map for as long as it walks through a mapping. pagemap does so for 2 MiB at a
+ * time.
  *
- * If the mappings are others when a process was read, or it has ended, nobody knows: then the look
- * fails.
+ * If a process has other private mappings once it was read, or has ended, nobody knows: then the
+ * look fails. If files were mapped or unmapped meanwhile, it tells of copies alone.
  */
 #ifndef QPROF_COPIES_H
 #define QPROF_COPIES_H
@@ -33,8 +34,9 @@ enum {
 
 struct copied_file {
 	struct wire_file file;
-	uint64_t size;	/* of the file */
-	uint64_t bytes; /* copies of it, in all processes */
+	uint64_t size; /* of the file */
+	/* In bytes, of all processes: pages of it that are mapped; and copies of its pages. */
+	uint64_t mapped, copied;
 	uint32_t is_deleted;
 	char path[COPIES_PATH]; /* "": nobody knows */
 };
@@ -48,6 +50,7 @@ struct copies_process {
 struct copies_look {
 	uint64_t began_ns, ended_ns; /* CLOCK_MONOTONIC */
 	int err;		     /* 0, or -errno: nobody knows; -ESRCH: a process has ended */
+	bool mapped_unknown;	     /* of copies it does tell */
 	struct copied_file *list;
 	size_t n, cap;
 };

@@ -41,7 +41,7 @@ struct engine_config {
 	unsigned int stacks;	       /* what is sampled: enum stack_samples */
 	bool files;		       /* tell which files storage is used for: WIRE_STORED; in an
 					* audit, of what engine_count_files() is asked for */
-	bool copies;		       /* engine_tell_private_mappings() is expected */
+	bool copies;		       /* engine_tell_file_mappings() is expected */
 	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
@@ -118,9 +118,8 @@ int engine_tell_processes(struct engine *e, engine_process_fn tell, void *contex
 typedef bool (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context);
-/* With engine_config.copies: the same of each private mapping of a file that was written to. */
-int engine_tell_private_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell,
-				 void *context);
+/* With engine_config.copies: the same of each mapping of a regular file. */
+int engine_tell_file_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context);
 /* Returns true if a child that asks the engine, or attaches, needs that descriptor (aside.h). */
 bool engine_needs(void *context, int fd, const char *link);
 

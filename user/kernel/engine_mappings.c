@@ -41,13 +41,13 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 			    tell_mapping, &t);
 }
 
-int engine_tell_private_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context)
+int engine_tell_file_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context)
 {
 	struct telling t = {.tell = tell, .context = context};
 	const pid_t number = e->pids.above ? pids_number(pid) : pid;
 
 	if (!number)
 		return -ESRCH;
-	return iterator_run(e->bpf->progs.tell_private_mappings, number,
-			    sizeof(struct wire_mapping), tell_mapping, &t);
+	return iterator_run(e->bpf->progs.tell_file_mappings, number, sizeof(struct wire_mapping),
+			    tell_mapping, &t);
 }

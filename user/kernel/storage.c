@@ -34,7 +34,7 @@ void storage_choose(struct qprof_bpf *bpf, const struct engine_config *config)
 {
 	const bool wanted = config->files;
 
-	bpf_program__set_autoload(bpf->progs.tell_private_mappings, config->copies);
+	bpf_program__set_autoload(bpf->progs.tell_file_mappings, config->copies);
 	bpf_program__set_autoload(bpf->progs.storage_asked, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dirtied, wanted);
 	bpf_program__set_autoload(bpf->progs.call_has_read, wanted && !config->audit);

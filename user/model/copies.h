@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * copies.h - looks at copies of files in memory, and which of them tell of the end of a phase.
+ * copies.h - looks at pages of files in memory, and which of them tell of the end of a phase.
  *
  * A look comes a little after the end of the phase that it is for. It tells of that end if nothing
  * has joined or left the tree in between, and until the look was over: who is gone by then had
@@ -18,8 +18,9 @@ enum { COPIES_MAX_TIMES = 262144, COPIES_NO_LOOK = -1 };
 struct copies {
 	struct copies_seen {
 		uint64_t began_ns, ended_ns;
-		uint64_t age_ns; /* the most between an end that it tells of and its begin */
-	} * looks;		 /* in order of time */
+		uint64_t age_ns;     /* the most between an end that it tells of and its begin */
+		bool mapped_unknown; /* it tells of copies alone */
+	} * looks;		     /* in order of time */
 	size_t n, cap;
 	uint64_t *changes; /* when processes began, executed, and ended */
 	size_t n_changes, changes_cap;

@@ -61,8 +61,8 @@ int files_feed(struct files *files, const struct wire_stored *record)
 
 	if (!file)
 		return -ENOMEM;
-	files->n_only_copied -= file->is_only_copied;
-	file->is_only_copied = false;
+	files->n_only_seen -= file->is_only_seen;
+	file->is_only_seen = false;
 	if (!(record->flags & WIRE_STORED_LAST))
 		keep_told(files, file, record);
 	pub = &file->pub;
@@ -147,17 +147,24 @@ int files_name(struct files *files, const struct wire_stored_name *record,
 	return err;
 }
 
-/* ---- Copies -----------------------------------------------------------------------------------
+/* ---- Looks ------------------------------------------------------------------------------------
  */
 
-static uint64_t copied_last(const struct known_file *file)
+static struct file_seen seen_last(const struct known_file *file)
 {
-	return file->n_copied ? file->copied[file->n_copied - 1].bytes : 0;
+	return file->n_seen ? file->seen[file->n_seen - 1] : (struct file_seen){0};
+}
+
+static bool has_changed(const struct known_file *file)
+{
+	const struct file_seen last = seen_last(file);
+
+	return file->now.mapped != last.mapped || file->now.copied != last.copied;
 }
 
 /* A file that storage was not used for has the path that the look says. */
-static struct known_file *know_copied(struct files *files, const struct profile_copied *copied,
-				      const struct profile_config *config)
+static struct known_file *know_seen(struct files *files, const struct profile_copied *copied,
+				    const struct profile_config *config)
 {
 	struct known_file *file;
 	const char *base = strrchr(copied->path, '/');
@@ -165,13 +172,13 @@ static struct known_file *know_copied(struct files *files, const struct profile_
 	HASH_FIND(hh, files->by_id, &copied->file, sizeof(copied->file), file);
 	if (file)
 		return file;
-	if (files->n_only_copied >= FILES_MAX_ONLY_COPIED)
+	if (files->n_only_seen >= FILES_MAX_ONLY_SEEN)
 		return NULL;
 	file = known(files, &copied->file);
 	if (!file)
 		return NULL;
-	files->n_only_copied++;
-	file->is_only_copied = true;
+	files->n_only_seen++;
+	file->is_only_seen = true;
 	file->pub.size = copied->size;
 	file->pub.is_deleted = copied->is_deleted;
 	if (*copied->path)
@@ -183,20 +190,19 @@ static struct known_file *know_copied(struct files *files, const struct profile_
 static int make_room(struct files *files)
 {
 	struct known_file *file;
-	size_t n = files->n_copied;
+	size_t n = files->n_seen;
 
 	for (file = files->by_id; file; file = file->hh.next) {
-		void *copied;
+		void *seen;
 
-		if (file->copied_now == copied_last(file))
+		if (!has_changed(file))
 			continue;
-		copied = n++ < FILES_MAX_TOLD
-				 ? array_reserve(file->copied, file->n_copied, &file->copied_cap,
-						 sizeof(*file->copied))
-				 : NULL;
-		if (!copied)
+		seen = n++ < FILES_MAX_TOLD ? array_reserve(file->seen, file->n_seen,
+							    &file->seen_cap, sizeof(*file->seen))
+					    : NULL;
+		if (!seen)
 			return -ENOMEM;
-		file->copied = copied;
+		file->seen = seen;
 	}
 	return 0;
 }
@@ -208,24 +214,31 @@ int files_copies(struct files *files, const struct profile_copies *copies,
 	int look;
 
 	for (file = files->by_id; file; file = file->hh.next)
-		file->copied_now = 0;
+		file->now = (struct file_seen){
+			.mapped = copies->mapped_unknown ? seen_last(file).mapped : 0};
 	for (size_t i = 0; i < copies->n; i++) {
-		file = know_copied(files, &copies->list[i], config);
+		file = know_seen(files, &copies->list[i], config);
 		if (!file)
 			return -ENOMEM;
-		file->copied_now = copies->list[i].bytes;
+		file->now.copied = copies->list[i].copied;
+		if (!copies->mapped_unknown)
+			file->now.mapped = copies->list[i].mapped;
 	}
 	if (make_room(files))
 		return -ENOMEM;
-	look = copies_seen(&files->copies, &(struct copies_seen){.began_ns = copies->began_ns,
-								 .ended_ns = copies->ended_ns,
-								 .age_ns = copies->age_ns});
+	look = copies_seen(&files->copies,
+			   &(struct copies_seen){.began_ns = copies->began_ns,
+						 .ended_ns = copies->ended_ns,
+						 .age_ns = copies->age_ns,
+						 .mapped_unknown = copies->mapped_unknown});
 	for (file = files->by_id; look >= 0 && file; file = file->hh.next) {
-		if (file->copied_now == copied_last(file))
+		if (!has_changed(file))
 			continue;
-		file->copied[file->n_copied++] = (struct file_copied){look, file->copied_now};
-		files->n_copied++;
-		raise_to(&file->pub.copied, file->copied_now);
+		file->now.look = look;
+		file->seen[file->n_seen++] = file->now;
+		files->n_seen++;
+		raise_to(&file->pub.mapped, file->now.mapped);
+		raise_to(&file->pub.copied, file->now.copied);
 	}
 	return look < 0 ? look : 0;
 }
@@ -272,47 +285,66 @@ static void sort_told(struct known_file *file)
 	}
 }
 
-/* What calls read is counted once, though storage may have delivered it for them. */
-static uint64_t amount(uint64_t read, uint64_t written, uint64_t called)
+/* What calls read, or mappings have, is counted once, though storage may have delivered it. */
+static uint64_t amount(uint64_t read, uint64_t written, uint64_t called, uint64_t mapped)
 {
-	return larger_of(read, called) + written;
+	return larger_of(larger_of(read, called), mapped) + written;
 }
 
 static uint64_t amount_of(const struct profile_file *file)
 {
-	return amount(file->read, file->written, file->called);
+	return amount(file->read, file->written, file->called, file->mapped);
 }
 
 /* Libraries have copies of some pages: what is less than this is told of no file. */
 static bool is_copied(const struct known_file *file)
 {
-	return file->pub.copied >= PROFILE_LEAST_COPIED;
+	return file->pub.copied >= PROFILE_LEAST_SEEN;
+}
+
+static bool is_mapped(const struct known_file *file)
+{
+	return file->pub.mapped >= PROFILE_LEAST_SEEN;
 }
 
 static int by_use(const void *a, const void *b)
 {
 	const struct profile_file_use *p = a, *q = b;
-	const uint64_t x = amount(p->read, p->written, p->called) + p->copied;
-	const uint64_t y = amount(q->read, q->written, q->called) + q->copied;
+	const uint64_t x = amount(p->read, p->written, p->called, p->mapped) + p->copied;
+	const uint64_t y = amount(q->read, q->written, q->called, q->mapped) + q->copied;
 
 	return (x < y) - (x > y);
 }
 
-/* What was copied of it when those phases ended. */
-static void add_copied(struct profile_file_use *use, struct known_file *file, struct copies *copies,
-		       uint64_t end_ns)
+/* What of it was in memory when that phase ended. */
+static void add_seen(struct profile_file_use *use, struct known_file *file, struct copies *copies,
+		     uint64_t end_ns)
 {
-	const int look = is_copied(file) ? copies_find(copies, end_ns) : COPIES_NO_LOOK;
-	size_t i = file->n_copied;
+	const int look =
+		is_copied(file) || is_mapped(file) ? copies_find(copies, end_ns) : COPIES_NO_LOOK;
+	struct file_seen seen = {0};
+	size_t i = file->n_seen;
+	uint64_t late;
 
 	if (look == COPIES_NO_LOOK)
 		return;
-	while (i && file->copied[i - 1].look > look)
+	while (i && file->seen[i - 1].look > look)
 		i--;
-	use->has_copied = true;
-	raise_to(&use->copied, i ? file->copied[i - 1].bytes : 0);
-	raise_to(&file->copied_at_ends, use->copied);
-	raise_to(&use->copied_late, copies->looks[look].ended_ns - end_ns);
+	if (i)
+		seen = file->seen[i - 1];
+	late = copies->looks[look].ended_ns - end_ns;
+	if (is_copied(file)) {
+		use->has_copied = true;
+		raise_to(&use->copied, seen.copied);
+		raise_to(&file->at_ends.copied, seen.copied);
+		raise_to(&use->copied_late, late);
+	}
+	if (is_mapped(file) && !copies->looks[look].mapped_unknown) {
+		use->has_mapped = true;
+		raise_to(&use->mapped, seen.mapped);
+		raise_to(&file->at_ends.mapped, seen.mapped);
+		raise_to(&use->mapped_late, late);
+	}
 }
 
 /* All in order of names. */
@@ -357,11 +389,11 @@ static int find_uses(struct known_file *file, const struct used_phases *phases,
 		struct profile_file_use use = {.name = list[i].name};
 		void *grown;
 
-		/* Copies are those of each end, also within a stretch. */
+		/* What was in memory is that of each end, also within a stretch. */
 		for (; each < phases->each + phases->n && !strcmp(each->name, use.name); each++)
-			add_copied(&use, file, copies, each->end_ns);
+			add_seen(&use, file, copies, each->end_ns);
 		if (to.read == from.read && to.written == from.written &&
-		    to.called == from.called && !use.has_copied)
+		    to.called == from.called && !use.has_copied && !use.has_mapped)
 			continue;
 		grown = array_reserve(uses, n_uses, &cap, sizeof(*uses));
 		if (!grown) {
@@ -375,8 +407,11 @@ static int find_uses(struct known_file *file, const struct used_phases *phases,
 		last->read += since(from.read, to.read);
 		last->written += since(from.written, to.written);
 		last->called += since(from.called, to.called);
+		last->has_mapped |= use.has_mapped;
 		last->has_copied |= use.has_copied;
+		raise_to(&last->mapped, use.mapped);
 		raise_to(&last->copied, use.copied);
+		raise_to(&last->mapped_late, use.mapped_late);
 		raise_to(&last->copied_late, use.copied_late);
 	}
 	array_sort(uses, n_uses, sizeof(*uses), by_use);
@@ -491,7 +526,9 @@ static struct profile_file fold(struct files *files)
 
 		if (!is_copied(file))
 			file->pub.copied = 0;
-		if (file->is_only_copied && !file->pub.copied)
+		if (!is_mapped(file))
+			file->pub.mapped = 0;
+		if (file->is_only_seen && !file->pub.copied && !file->pub.mapped)
 			continue;
 		if (is_other || (!file->pub.is_rest && n++ >= PROFILE_MAX_FILES)) {
 			others.read += file->pub.read;
@@ -536,7 +573,8 @@ int files_finish(struct files *files, const struct profile_config *config,
 		if (!err && (i++ < PROFILE_MAX_USED_FILES || file->pub.is_rest) &&
 		    !file->steps_lost)
 			err = find_uses(file, &used, &files->copies);
-		file->pub.copied = file->copied_at_ends;
+		file->pub.mapped = file->at_ends.mapped;
+		file->pub.copied = file->at_ends.copied;
 		losses->phaseless_files += file->steps_lost;
 	}
 	if (config->copies)
@@ -573,7 +611,7 @@ void files_free(struct files *files)
 		free(file->path);
 		free(file->uses);
 		free(file->told);
-		free(file->copied);
+		free(file->seen);
 		free(file);
 	}
 	free(files->list);

@@ -11,8 +11,8 @@
 #include "model/profile.h"
 
 enum {
-	FILES_MAX_TOLD = 262144,      /* records that are kept, of all files */
-	FILES_MAX_ONLY_COPIED = 4096, /* files that are known of looks alone */
+	FILES_MAX_TOLD = 262144,    /* records that are kept, of all files */
+	FILES_MAX_ONLY_SEEN = 4096, /* files that are known of looks alone */
 };
 
 /* What was read and written of a file until then, as in profile_file. */
@@ -20,10 +20,10 @@ struct file_told {
 	uint64_t time_ns, read, written, called;
 };
 
-/* How much of a file processes had as copies, from a look on. */
-struct file_copied {
+/* How much of a file processes had in memory, from a look on. */
+struct file_seen {
 	int look;
-	uint64_t bytes;
+	uint64_t mapped, copied;
 };
 
 struct known_file {
@@ -34,13 +34,13 @@ struct known_file {
 	struct profile_file_use *uses;
 	struct file_told *told;
 	size_t n_told, cap;
-	struct file_copied *copied;
-	size_t n_copied, copied_cap;
-	uint64_t copied_now;	 /* at the look that is added */
-	uint64_t copied_at_ends; /* the most that was told of a phase */
-	bool is_only_copied;	 /* storage was not used for it */
-	bool steps_lost;	 /* there was no room for a record */
-	bool has_left;		 /* the memory, at the end: it may have no name any more */
+	struct file_seen *seen;
+	size_t n_seen, seen_cap;
+	struct file_seen now;	  /* at the look that is added */
+	struct file_seen at_ends; /* the most that was told of a phase */
+	bool is_only_seen;	  /* storage was not used for it */
+	bool steps_lost;	  /* there was no room for a record */
+	bool has_left;		  /* the memory, at the end: it may have no name any more */
 };
 
 struct files {
@@ -49,14 +49,14 @@ struct files {
 	size_t n;
 	size_t n_told; /* of all files */
 	struct copies copies;
-	size_t n_copied, n_only_copied; /* of all files: struct file_copied; such files */
+	size_t n_seen, n_only_seen; /* of all files: struct file_seen; such files */
 };
 
 /* Takes a record. Returns 0 or -ENOMEM. */
 int files_feed(struct files *files, const struct wire_stored *record);
 int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config);
-/* A look at copies. Returns 0 or -ENOMEM: then it counts for nothing. */
+/* A look at pages in memory. Returns 0 or -ENOMEM: then it counts for nothing. */
 int files_copies(struct files *files, const struct profile_copies *copies,
 		 const struct profile_config *config);
 /* Where files were asked for: finds the largest, what phases used of them, and which were removed.

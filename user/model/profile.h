@@ -34,7 +34,8 @@ enum {
 	/* Of so many files it is told which phases used them, at most so many of each. */
 	PROFILE_MAX_USED_FILES = 64,
 	PROFILE_MAX_FILE_USES = 16,
-	PROFILE_LEAST_COPIED = 1 << 20, /* bytes of a file of which copies are told */
+	PROFILE_LEAST_SEEN =
+		1 << 20, /* bytes of a file that are mapped, or copied: less is not told */
 	PROFILE_MAX_DEVICE_USES = 64,
 	PROFILE_MAX_PATH = 1024, /* bytes of a path: of a longer one, the end */
 };
@@ -80,9 +81,11 @@ struct profile_gpu_refusal {
 struct profile_file_use {
 	const char *name; /* valid UTF-8 */
 	uint64_t read, written, called;
-	bool has_copied;      /* at an end of theirs, somebody looked */
-	uint64_t copied;      /* as in profile_file: the most at such an end */
-	uint64_t copied_late; /* ns after that end, at most, until the look was over */
+	/* As in profile_file: the most at an end of theirs at which somebody looked; and how many
+	 * ns after that end, at most, the look was over. */
+	bool has_mapped, has_copied;
+	uint64_t mapped, copied;
+	uint64_t mapped_late, copied_late;
 };
 
 /* What was read from storage and written of a file; or of what is none. */
@@ -94,7 +97,9 @@ struct profile_file {
 	bool has_called;	/* they were looked at */
 	uint64_t distinct;	/* blocks that were read, each once */
 	bool has_distinct;
-	uint64_t copied; /* pages of private mappings that are copies: the most that was seen */
+	uint64_t
+		mapped; /* its pages that processes had in memory: the most at the end of a phase */
+	uint64_t copied; /* likewise, pages of private mappings that were copies */
 	bool is_rest;	 /* no file */
 	bool is_deleted; /* it had no name any more when it was last seen */
 	const struct profile_file_use *uses; /* the largest first */
@@ -152,10 +157,10 @@ struct profile_look {
 	uint64_t time_ns, size, left;
 };
 
-/* What processes have copies of in memory, which were pages of private mappings of the file. */
+/* What processes have of a file in memory: pages that they have mapped, and copies of those. */
 struct profile_copied {
 	struct wire_file file;
-	uint64_t size, bytes;
+	uint64_t size, mapped, copied;
 	const char *path; /* may be no UTF-8; "": not known */
 	bool is_deleted;
 };
@@ -164,6 +169,7 @@ struct profile_copied {
 struct profile_copies {
 	uint64_t began_ns, ended_ns;
 	uint64_t age_ns; /* it tells of phases that ended so long before it began, at most */
+	bool mapped_unknown;
 	struct profile_copied *list;
 	size_t n;
 };

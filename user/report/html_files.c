@@ -38,6 +38,7 @@ static void put_file(struct json_writer *j, const struct recording_file *file)
 	json_plain(j, text);
 	json_u64(j, file->written);
 	json_u64(j, file->called);
+	json_u64(j, file->mapped);
 	json_u64(j, file->copied);
 	put_uses(j, file);
 	json_array_end(j);
@@ -62,9 +63,9 @@ static void put_sentences(struct html_page *page, const char *name,
 
 void html_files(struct html_page *page)
 {
-	static const char *const keys[] = {"path",   "rest",	 "deleted", "size",
-					   "read",   "distinct", "reread",  "written",
-					   "called", "copied",	 "uses",    NULL};
+	static const char *const keys[] = {"path",     "rest",	 "deleted", "size",   "read",
+					   "distinct", "reread", "written", "called", "mapped",
+					   "copied",   "uses",	 NULL};
 	const struct recording *r = page->r;
 	struct json_writer *j = &page->json;
 

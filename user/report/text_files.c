@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which files were read, from storage and by calls, and written, and which were read again. */
+/* Which files were read, from storage and by calls, written and mapped, and which were read again.
+ */
 #include <string.h>
 
 #include "report/files.h"
 #include "report/text_report.h"
 
-enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, CALLS, N_CELLS };
+enum { SIZE, READ, DISTINCT, TIMES, WRITTEN, CALLS, MAPPED };
 
 static void fill(const struct recording_file *file, struct table_line *line)
 {
@@ -24,15 +25,23 @@ static void fill(const struct recording_file *file, struct table_line *line)
 		units_bytes_short(line->cells[WRITTEN], file->written);
 	if (file->called)
 		units_bytes_short(line->cells[CALLS], file->called);
+	if (file->mapped)
+		units_bytes_short(line->cells[MAPPED], file->mapped);
 }
 
-/* Else their column would be empty: a service does not look at them. */
-static bool has_calls(const struct recording *r)
+/* The last columns may be empty: a service does not look at calls, nor a run without --file-copies
+ * at mappings. */
+static unsigned int count_columns(const struct recording *r)
 {
-	for (size_t i = 0; i < r->n_files; i++)
-		if (r->files[i].called)
-			return true;
-	return false;
+	unsigned int n = CALLS;
+
+	for (size_t i = 0; i < r->n_files; i++) {
+		if (r->files[i].called && n < CALLS + 1)
+			n = CALLS + 1;
+		if (r->files[i].mapped)
+			n = MAPPED + 1;
+	}
+	return n;
 }
 
 void text_path_line(const struct text_report *t, const struct table_columns *columns,
@@ -48,11 +57,11 @@ void text_path_line(const struct text_report *t, const struct table_columns *col
 /* What is of no file comes last, and is never left out: it may be most of it. */
 static void put_table(const struct text_report *t)
 {
-	static const char *const titles[] = {"SIZE",  "READ",	 "DISTINCT",
-					     "TIMES", "WRITTEN", "CALLS"};
+	static const char *const titles[] = {"SIZE",	"READ",	 "DISTINCT", "TIMES",
+					     "WRITTEN", "CALLS", "MAPPED"};
 	static const unsigned int leaving[] = {DISTINCT, SIZE, TIMES};
 	struct table_columns columns = {.titles = titles,
-					.n = has_calls(t->r) ? N_CELLS : CALLS,
+					.n = count_columns(t->r),
 					.leaving = leaving,
 					.n_leaving = sizeof(leaving) / sizeof(*leaving)};
 	struct table_line line;

@@ -91,6 +91,7 @@ function addFiles() {
 			{key: "reread", title: "Times", show: f => f.reread ? f.reread.toFixed(2) : "", hint: "How often a block that was read was read, on average"},
 			{key: "written", title: "Written", show: f => f.written ? bytes(f.written) : "", bar: true, hint: "Bytes of pages made dirty, and direct writes"},
 			{key: "called", title: "Read by calls", show: f => f.called ? bytes(f.called) : "", bar: true, hint: "Bytes that calls returned, whether storage had to deliver them or the page cache had them"},
+			{key: "mapped", title: "Mapped", show: f => f.mapped ? bytes(f.mapped) : "", bar: true, hint: "Pages of it that processes had mapped in memory, of each process, the most at the end of a phase"},
 			{key: "copied", title: "Copied", show: f => f.copied ? bytes(f.copied) : "", bar: true, hint: "Pages of private mappings that are copies since they were written to, the most at the end of a phase"},
 		],
 	});

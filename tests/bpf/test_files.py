@@ -166,6 +166,53 @@ with qprof.scope("others"):
     check_sums(run.profile)
 
 
+def sums_at(file, secs):
+    """What the file's timeline says of the sums then, as columns: its last row by then."""
+    table = file["timeline"]
+    rows = [row for row in table["rows"] if row[0] <= secs]
+    return dict(zip(table["columns"], rows[-1])) if rows else dict.fromkeys(table["columns"], 0)
+
+
+def test_over_time(script, disk):
+    """A file's timeline has exact sums where phases begin and end, and where the file is used first in each step."""
+    cold, warm = cold_file(disk / "cold", SIZE), disk / "warm"
+    warm.write_bytes(os.urandom(MIB))
+    run = script(BEGIN + """
+cold, warm, into = paths
+with qprof.scope("before"):
+    pass
+with qprof.scope("first"):
+    fd = os.open(cold, os.O_RDONLY | os.O_DIRECT)
+    room = mmap.mmap(-1, 1 << 20)
+    for at in range(3):
+        assert os.preadv(fd, [room], at << 20) == 1 << 20
+    read(warm)
+with qprof.scope("between"), open(into, "wb", buffering=0) as file:
+    file.write(bytes(4096 * 5))
+with qprof.scope("second"):
+    for at in range(8):
+        assert os.preadv(fd, [room], at << 20) == 1 << 20
+""", cold, warm, disk / "into", options=FILES)
+    files = {path.name: find(run.profile, path) for path in (cold, warm, disk / "into")}
+    expected = {"before": (0, 0, 0), "first": (3 * MIB, MIB, 0), "between": (3 * MIB, MIB, 5 * 4096),
+                "second": (11 * MIB, MIB, 5 * 4096)}
+    for phase in run.profile["phases"]:
+        end = phase["start_secs"] + phase["duration_secs"]
+        got = tuple(round(sums_at(files[name], end + 1e-9)[key] * MIB)
+                    for name, key in (("cold", READ), ("warm", CALLS), ("into", WRITTEN)))
+        assert got == expected[phase["name"]], f"{phase['name']} ends at {end}: {got} in {json.dumps(files, indent=1)}"
+    for file in files.values():
+        rows = file["timeline"]["rows"]
+        assert rows == sorted(rows) and rows[0][1:] == [0, 0, 0], f"they rise from 0: {file}"
+        assert rows[-1][1:] == [file[READ], file[WRITTEN], file[CALLS]], f"the last is the whole: {file}"
+        assert rows[-1][0] == pytest.approx(run.profile["memory_usage"][-1]["relative_time_secs"]), file
+    first, = [phase for phase in run.profile["phases"] if phase["name"] == "first"]
+    assert first["start_secs"] <= files["cold"]["timeline"]["rows"][0][0] <= first["start_secs"] + first["duration_secs"]
+    long = [file for file in run.profile["files"] if "timeline" in file]
+    assert 3 <= len(long) <= 16 and not [file for file in long if file.get("no_file")], long
+    check_sums(run.profile)
+
+
 def read_so_far(pid):
     """rchar, in bytes."""
     return int(Path(f"/proc/{pid}/io").read_text(encoding="ascii").split()[1])

@@ -365,6 +365,116 @@ static void test_gone(void **state)
 	assert_int_equal(profile_losses(run->p)->unsure_removals, 1);
 }
 
+/* ---- Over time --------------------------------------------------------------------------------
+ */
+
+/* The point with that many bytes of three kinds, ns after the start. */
+static void check_point(const struct profile_file *file, size_t i, uint64_t ns, uint64_t read,
+			uint64_t written, uint64_t called)
+{
+	assert_true(i < file->n_points);
+	assert_int_equal(file->points[i].time_ns - START_NS, ns);
+	assert_int_equal(file->points[i].read, read);
+	assert_int_equal(file->points[i].written, written);
+	assert_int_equal(file->points[i].called, called);
+}
+
+/* Sums are known at the first use in a step, where phases begin and end, and at the end of the run.
+ */
+static void test_points(void **state)
+{
+	struct run *run = *state;
+	const struct profile_file *file;
+	struct wire_stored r;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "load", 10, 10);
+	told(run, &model, 0, 0);
+	hit(run, MAIN, WIRE_END, "load", 10, 10);
+	hit(run, MAIN, WIRE_BEGIN, "idle", 10, 10);
+	hit(run, MAIN, WIRE_END, "idle", 10, 10);
+	r = record_of(run, &model, 0);
+	r.read = 400;
+	r.called = 700;
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+	hit(run, MAIN, WIRE_BEGIN, "save", 10, 10);
+	hit(run, MAIN, WIRE_END, "save", 10, 10);
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	r = record_of(run, &model, WIRE_STORED_LAST);
+	r.read = 400;
+	r.called = 700;
+	r.written = 50;
+	assert_int_equal(profile_feed(run->p, &r.h, &run->step), 0);
+	finish(run);
+	file = file_at(run, 0);
+	assert_int_equal(file->n_points, 5);
+	check_point(file, 0, 2 * MS - 10, 0, 0, 0);
+	check_point(file, 1, 2 * MS, 400, 0, 700);
+	check_point(file, 2, 5 * MS - 10, 400, 0, 700);
+	check_point(file, 3, 5 * MS, 400, 50, 700);
+	check_point(file, 4, 7 * MS, 400, 50, 700);
+	assert_int_equal(profile_losses(run->p)->thinned_points, 0);
+}
+
+/* Of too many points about every second stays, the first and the last among them. */
+static void test_many_points(void **state)
+{
+	enum { STEPS = 300, POINTS = 2 * STEPS + 1 };
+	struct run *run = *state;
+	const struct profile_file *file;
+	uint64_t before = 0;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	for (uint64_t i = 0; i < STEPS; i++) {
+		hit(run, MAIN, WIRE_BEGIN, "layer", 10, 10);
+		told(run, &model, i, 0);
+		hit(run, MAIN, WIRE_END, "layer", 10, 10);
+	}
+	hit(run, MAIN, WIRE_FINISH, "", 10, 10);
+	told(run, &model, STEPS, WIRE_STORED_LAST);
+	finish(run);
+	file = file_at(run, 0);
+	assert_int_equal(file->n_points, PROFILE_MAX_FILE_POINTS);
+	check_point(file, 0, 2 * MS - 10, 0, 0, 0);
+	check_point(file, file->n_points - 1, (2 * STEPS + 1) * MS, STEPS, 0, 0);
+	for (size_t i = 0; i + 1 < file->n_points; i++) {
+		/* Layer 0 is told of at 2 ms less 10 ns, and ends at 2 ms. */
+		const uint64_t ns = file->points[i].time_ns - START_NS;
+		const uint64_t index = 2 * ((ns + 10) / (2 * MS) - 1) + (ns % MS == 0);
+
+		assert_int_equal(file->points[i].read, (index + 1) / 2);
+		if (i)
+			assert_in_range(index - before, 2, 3);
+		before = index;
+	}
+	assert_int_equal(profile_losses(run->p)->thinned_points, POINTS - PROFILE_MAX_FILE_POINTS);
+}
+
+/* Few files have them: what has more bytes does, and what is none does not. */
+static void test_files_with_points(void **state)
+{
+	enum { FILES = PROFILE_MAX_CURVED_FILES + 4 };
+	const struct wire_file metadata = {.inode = WIRE_STORED_METADATA};
+	struct run *run = *state;
+	size_t n;
+
+	hit(run, MAIN, WIRE_START, "", 10, 10);
+	for (int last = 0; last < 2; last++) {
+		for (uint64_t i = 1; i <= FILES; i++) {
+			const struct wire_file file = {.device = 1, .inode = i};
+
+			told(run, &file, last ? i : 0, last ? WIRE_STORED_LAST : 0);
+		}
+		told(run, &metadata, last ? 1000 : 0, last ? WIRE_STORED_LAST : 0);
+	}
+	finish(run);
+	profile_files(run->p, &n);
+	assert_int_equal(n, FILES + 1);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(file_at(run, i)->n_points, i < PROFILE_MAX_CURVED_FILES ? 2 : 0);
+	assert_int_equal(file_at(run, 0)->points[1].read, FILES);
+}
+
 /* ---- Looks ------------------------------------------------------------------------------------
  */
 
@@ -550,6 +660,9 @@ int main(void)
 		FILES(many),
 		FILES(spaces),
 		FILES(gone),
+		FILES(points),
+		FILES(many_points),
+		FILES(files_with_points),
 		FILES(copies),
 		FILES(copies_of_phases_of_one_name),
 		FILES(copies_of_who_is_gone),

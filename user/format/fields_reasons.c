@@ -183,6 +183,15 @@ static const struct field file_use_fields[] = {
 const struct record record_file_use =
 	RECORD(file_use, "what phases used of a file", file_use_fields, NULL);
 
+static const struct field file_point_fields[] = {
+	{FIELD(file_point, "time_secs", time_ns, FIELD_NS), .required = true},
+	{FIELD(file_point, "storage_read_mb", read, FIELD_BYTES)},
+	{FIELD(file_point, "storage_written_mb", written, FIELD_BYTES)},
+	{FIELD(file_point, "call_read_mb", called, FIELD_BYTES)},
+};
+const struct record record_file_point =
+	RECORD(file_point, "a row of a file's timeline", file_point_fields, NULL);
+
 static const struct field file_fields[] = {
 	{FIELD(file, "path", path, FIELD_TEXT), .required = true,
 	 .means = "as the first process that used it finds it, by its last name; of a part that is "
@@ -213,6 +222,10 @@ static const struct field file_fields[] = {
 	 .of = &record_file_use,
 	 .means = "what was used of it during phases, those of one name together and what is in "
 		  "several at a time once; the largest first"},
+	{LIST(struct recording_file, "timeline", points, FIELD_TABLE, PROFILE_MAX_FILE_POINTS),
+	 .of = &record_file_point,
+	 .means = "the sums by then: just before its first use in each step, and at the next begin "
+		  "or end of a phase; the files with the most have one"},
 };
 const struct record record_file = RECORD(file, "a file", file_fields, NULL);
 

@@ -51,9 +51,10 @@ int recorded_gpu_refusal(const struct profile *p, const struct profile_gpu_refus
 			 struct arena *arena, struct recording_gpu_refusal *to);
 int recorded_gpu_refusals(const struct profile *p, struct arena *arena,
 			  struct recording_gpu_refusal **list, size_t *n);
-/* `uses` has room for PROFILE_MAX_FILE_USES. */
-struct recording_file recorded_file(const struct profile_file *file,
-				    struct recording_file_use *uses);
+/* `uses` has room for PROFILE_MAX_FILE_USES, `points` for PROFILE_MAX_FILE_POINTS. */
+struct recording_file recorded_file(const struct profile *p, const struct profile_file *file,
+				    struct recording_file_use *uses,
+				    struct recording_file_point *points);
 /* `uses` has room for PROFILE_MAX_DEVICE_USES. */
 struct recording_device recorded_device(const struct profile_device *device,
 					struct recording_device_use *uses);

@@ -25,8 +25,25 @@ static struct recording_file_use recorded_use(const struct profile_file_use *use
 	return recorded;
 }
 
-struct recording_file recorded_file(const struct profile_file *file,
-				    struct recording_file_use *uses)
+static struct recording_file_point recorded_file_point(const struct profile *p,
+						       const struct profile_file_point *point,
+						       bool has_called)
+{
+	struct recording_file_point recorded = {
+		.has = field_all(&record_file_point),
+		.time_ns = profile_rel_ns(p, point->time_ns),
+		.read = point->read,
+		.written = point->written,
+		.called = point->called,
+	};
+
+	field_put(&record_file_point, &recorded, "call_read_mb", has_called);
+	return recorded;
+}
+
+struct recording_file recorded_file(const struct profile *p, const struct profile_file *file,
+				    struct recording_file_use *uses,
+				    struct recording_file_point *points)
 {
 	const bool known = file->has_distinct && file->distinct;
 	struct recording_file recorded = {
@@ -44,8 +61,12 @@ struct recording_file recorded_file(const struct profile_file *file,
 		.reread = known ? (double)file->read / (double)file->distinct : 0,
 		.uses = uses,
 		.n_uses = file->n_uses,
+		.points = points,
+		.n_points = file->n_points,
 	};
 
+	for (size_t i = 0; i < file->n_points; i++)
+		points[i] = recorded_file_point(p, &file->points[i], file->has_called);
 	for (size_t i = 0; i < file->n_uses; i++)
 		uses[i] = recorded_use(&file->uses[i], file->has_called);
 	field_put(&record_file, &recorded, "no_file", file->is_rest);
@@ -58,6 +79,7 @@ struct recording_file recorded_file(const struct profile_file *file,
 	field_put(&record_file, &recorded, "mapped_mb", file->mapped);
 	field_put(&record_file, &recorded, "copied_mb", file->copied);
 	field_put(&record_file, &recorded, "phases", file->n_uses);
+	field_put(&record_file, &recorded, "timeline", file->n_points);
 	return recorded;
 }
 

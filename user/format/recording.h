@@ -401,6 +401,13 @@ struct recording_file_use {
 	uint64_t mapped, mapped_late, copied, copied_late;
 };
 
+/* What had been read and written of a file by then. */
+struct recording_file_point {
+	uint64_t has;
+	uint64_t time_ns;
+	uint64_t read, written, called;
+};
+
 /* What was read from storage and written of a file; or of what is none. */
 struct recording_file {
 	uint64_t has;
@@ -414,6 +421,8 @@ struct recording_file {
 	uint64_t copied;   /* the most that processes had as copies */
 	struct recording_file_use *uses;
 	size_t n_uses;
+	struct recording_file_point *points; /* in order of time */
+	size_t n_points;
 };
 
 /* How much room a file system had. */

@@ -64,6 +64,26 @@ static void flags_value(struct emit *e, uint32_t flags)
 	emit_list_end(e);
 }
 
+static void table_begin(struct emit *e, const struct record *record)
+{
+	emit_map(e, EMIT_BLOCK);
+	emit_plain(e, "columns");
+	emit_list(e, EMIT_FLOW);
+	for (size_t i = 0; i < record->n_fields; i++)
+		emit_plain(e, record->fields[i].key);
+	emit_list_end(e);
+	emit_plain(e, "rows");
+	emit_list(e, EMIT_BLOCK);
+}
+
+static void table_value(struct emit *e, const struct record *record, const char *items, size_t n)
+{
+	table_begin(e, record);
+	for (size_t i = 0; i < n; i++)
+		yaml_table_row(e, record, items + i * record->size);
+	yaml_table_end(e);
+}
+
 static void list_value(struct emit *e, const struct field *field, const void *item)
 {
 	size_t n;
@@ -78,6 +98,9 @@ static void list_value(struct emit *e, const struct field *field, const void *it
 		break;
 	case FIELD_METRICS:
 		yaml_metrics_value(e, items, n);
+		break;
+	case FIELD_TABLE:
+		table_value(e, field->of, items, n);
 		break;
 	default:
 		emit_list(e, EMIT_BLOCK);
@@ -173,14 +196,7 @@ void yaml_item(struct emit *e, const struct record *record, const void *item)
 void yaml_table_begin(struct emit *e, const char *key, const struct record *record)
 {
 	emit_plain(e, key);
-	emit_map(e, EMIT_BLOCK);
-	emit_plain(e, "columns");
-	emit_list(e, EMIT_FLOW);
-	for (size_t i = 0; i < record->n_fields; i++)
-		emit_plain(e, record->fields[i].key);
-	emit_list_end(e);
-	emit_plain(e, "rows");
-	emit_list(e, EMIT_BLOCK);
+	table_begin(e, record);
 }
 
 void yaml_table_row(struct emit *e, const struct record *record, const void *item)

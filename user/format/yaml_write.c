@@ -182,6 +182,7 @@ static void put_gpus(struct emit *e, const struct profile *p, const struct run_g
 static void put_files(struct emit *e, const struct profile *p)
 {
 	struct recording_file_use uses[PROFILE_MAX_FILE_USES];
+	struct recording_file_point points[PROFILE_MAX_FILE_POINTS];
 	size_t n;
 	const struct profile_file *files = profile_files(p, &n);
 
@@ -190,7 +191,7 @@ static void put_files(struct emit *e, const struct profile *p)
 	emit_plain(e, "files");
 	emit_list(e, n ? EMIT_BLOCK : EMIT_FLOW);
 	for (size_t i = 0; i < n; i++) {
-		const struct recording_file file = recorded_file(&files[i], uses);
+		const struct recording_file file = recorded_file(p, &files[i], uses, points);
 
 		yaml_item(e, &record_file, &file);
 	}

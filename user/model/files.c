@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/path_parts.h"
 #include "base/text.h"
+#include "model/file_points.h"
 #include "model/stretches.h"
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -421,6 +422,49 @@ static int find_uses(struct known_file *file, const struct used_phases *phases,
 	return 0;
 }
 
+/* ---- Over time --------------------------------------------------------------------------------
+ */
+
+static int find_points(struct known_file *file, const struct step_ends *ends, uint64_t end_ns,
+		       struct profile_losses *losses)
+{
+	const struct file_told last = {.time_ns = end_ns,
+				       .read = file->pub.read,
+				       .written = file->pub.written,
+				       .called = file->pub.called};
+
+	sort_told(file);
+	file->points = file_points_find(file->told, file->n_told, &last, ends, &file->pub.n_points,
+					&losses->thinned_points);
+	file->pub.points = file->points;
+	return file->points ? 0 : -ENOMEM;
+}
+
+/* Files are in order of their bytes. */
+static int find_all_points(struct files *files, const struct profile_phase *phases, size_t n_phases,
+			   uint64_t end_ns, struct profile_losses *losses)
+{
+	struct step_ends ends;
+	struct known_file *file;
+	size_t n = 0;
+	int err = 0;
+
+	if (!files->n_told)
+		return 0;
+	if (step_ends_find(&ends, phases, n_phases))
+		return -ENOMEM;
+	for (file = files->by_id; !err && n < PROFILE_MAX_CURVED_FILES && file;
+	     file = file->hh.next) {
+		if (file->pub.is_rest || file->steps_lost || !file->n_told ||
+		    !amount_of(&file->pub))
+			continue;
+		err = find_points(file, &ends, end_ns, losses);
+		n++;
+	}
+	step_ends_free(&ends);
+	return err;
+}
+
 /* ---- The end ----------------------------------------------------------------------------------
  */
 
@@ -553,7 +597,7 @@ static uint64_t count_unread(struct copies *copies, const struct stretch *list, 
 
 int files_finish(struct files *files, const struct profile_config *config,
 		 const struct profile_phase *phases, size_t n_phases,
-		 const struct profile_usage *total, struct profile_losses *losses)
+		 const struct profile_usage *total, uint64_t end_ns, struct profile_losses *losses)
 {
 	const size_t n = HASH_COUNT(files->by_id);
 	struct used_phases used;
@@ -580,6 +624,7 @@ int files_finish(struct files *files, const struct profile_config *config,
 	if (config->copies)
 		losses->unread_copies = count_unread(&files->copies, used.each, used.n);
 	forget_phases(&used);
+	err = err ? err : find_all_points(files, phases, n_phases, end_ns, losses);
 	if (err)
 		return err;
 	rest = fold(files);
@@ -611,6 +656,7 @@ void files_free(struct files *files)
 		free(file->path);
 		free(file->uses);
 		free(file->told);
+		free(file->points);
 		free(file->seen);
 		free(file);
 	}

@@ -33,6 +33,7 @@ struct known_file {
 	char *path;
 	struct profile_file_use *uses;
 	struct file_told *told;
+	struct profile_file_point *points;
 	size_t n_told, cap;
 	struct file_seen *seen;
 	size_t n_seen, seen_cap;
@@ -59,11 +60,11 @@ int files_name(struct files *files, const struct wire_stored_name *record,
 /* A look at pages in memory. Returns 0 or -ENOMEM: then it counts for nothing. */
 int files_copies(struct files *files, const struct profile_copies *copies,
 		 const struct profile_config *config);
-/* Where files were asked for: finds the largest, what phases used of them, and which were removed.
- * Returns 0 or -ENOMEM. */
+/* Where files were asked for: finds the largest, what phases used of them, when they were used, and
+ * which were removed. Returns 0 or -ENOMEM. */
 int files_finish(struct files *files, const struct profile_config *config,
 		 const struct profile_phase *phases, size_t n_phases,
-		 const struct profile_usage *total, struct profile_losses *losses);
+		 const struct profile_usage *total, uint64_t end_ns, struct profile_losses *losses);
 /* After that. Returns the path of a file, or NULL. */
 const char *files_path(const struct files *files, const struct wire_file *id);
 void files_free(struct files *files);

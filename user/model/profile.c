@@ -689,7 +689,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 	err = finish_timeline(p);
 	if (!err && p->config.files)
 		err = files_finish(&p->files, &p->config, p->phases.list, p->phases.n,
-				   &p->totals.usage, &p->losses);
+				   &p->totals.usage, p->end_ns, &p->losses);
 	if (!err && p->config.files)
 		err = spaces_finish(&p->spaces, &p->files, p->end_ns, &p->losses);
 	if (!err && p->config.files)

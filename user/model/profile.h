@@ -35,7 +35,9 @@ enum {
 	PROFILE_MAX_USED_FILES = 64,
 	PROFILE_MAX_FILE_USES = 16,
 	PROFILE_LEAST_SEEN =
-		1 << 20, /* bytes of a file that are mapped, or copied: less is not told */
+		1 << 20, /* bytes of a file mapped, or copied: of less nothing is told */
+	PROFILE_MAX_CURVED_FILES = 16, /* files that have points */
+	PROFILE_MAX_FILE_POINTS = 256,
 	PROFILE_MAX_DEVICE_USES = 64,
 	PROFILE_MAX_PATH = 1024, /* bytes of a path: of a longer one, the end */
 };
@@ -88,6 +90,12 @@ struct profile_file_use {
 	uint64_t mapped_late, copied_late;
 };
 
+/* What had been read and written of a file by then, as in profile_file. */
+struct profile_file_point {
+	uint64_t time_ns;
+	uint64_t read, written, called;
+};
+
 /* What was read from storage and written of a file; or of what is none. */
 struct profile_file {
 	const char *path; /* valid UTF-8; "(metadata)" if it is none */
@@ -104,6 +112,8 @@ struct profile_file {
 	bool is_deleted; /* it had no name any more when it was last seen */
 	const struct profile_file_use *uses; /* the largest first */
 	size_t n_uses;
+	const struct profile_file_point *points; /* in order of time, see file_points.h */
+	size_t n_points;
 };
 
 enum profile_there { PROFILE_NOBODY_KNOWS, PROFILE_THERE, PROFILE_REMOVED };

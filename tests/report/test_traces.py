@@ -14,10 +14,12 @@ import shutil
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 import yaml
 
-from reports import DEADLINE, HERE, PROFILE, report, run, shown
+from profiles import HOSTILE, harmless, no_file, used_file
+from reports import DEADLINE, HERE, PROFILE, report, run, schema, shown
 
 SCHEMA = HERE.parents[1] / "user" / "report" / "perfetto.proto"
 MIB = 1 << 20
@@ -444,6 +446,72 @@ def test_all_but_phases(tmp_path, pb2):
         assert counters[pid, 0, "memory"][-1] == (in_ns(end), 0), counters[pid, 0, "memory"]
     for name in ("loss", "major page faults", "CPU time", "read from storage"):
         assert len(counters[0, 0, name]) == len(rows), f"{name}: {counters[0, 0, name]}"
+
+
+def over_time(path, *rows, **more):
+    """A file with a timeline: of (seconds, MiB read, written, read by calls)."""
+    columns = ["time_secs", "storage_read_mb", "storage_written_mb", "call_read_mb"]
+    return used_file(path, rows[-1][1], rows[-1][2], timeline={"columns": columns, "rows": list(map(list, rows))}, **more)
+
+
+def counters_of(files, tmp_path, pb2, made):
+    """Of a profile with these files: counters of files as Perfetto's trace has them, {name: [(ns, bytes)]}.
+    Chrome's has the same, and the profile as JSON what was read."""
+    path = tmp_path / "files.yaml"
+    path.write_text(yaml.safe_dump({"files": files} | MADE, sort_keys=False, allow_unicode=False))
+    data = report("-f", "perfetto", profile=path)
+    decode(data, SCHEMA.name, SCHEMA.parent)
+    _, _, counters, units = read_perfetto(data, pb2)
+    again = json.loads(report("-f", "json", profile=path))["files"]
+    jsonschema.Draft202012Validator(schema()["properties"]["files"] | {"$defs": schema()["$defs"]}).validate(again)
+    assert [file.get("timeline") for file in again] == [file.get("timeline") for file in files], "read and written again"
+    before = read_perfetto(report("-f", "perfetto", profile=made), pb2)[2]
+    assert {key: counters[key] for key in before} == before, "what else there is stays as it was"
+    found = {key[2]: values for key, values in counters.items() if key not in before}
+    assert all(key[:2] == (0, 0) for key in counters.keys() - before.keys()), "they are of the run"
+    assert all(units[name] == 3 for name in found), f"bytes: {units}"
+    chrome = read_chrome(report("-f", "chrome", profile=path))[2]
+    assert {name: [(when, {"bytes": value}) for when, value in values] for name, values in found.items()} == {
+        name: chrome[0, name] for name in found}
+    return found
+
+
+def test_files(tmp_path, pb2, made):
+    """The sums of each file that the profile has a timeline of, but for those that are 0 all the time."""
+    found = counters_of([
+        over_time("/m/read", (0.5, 0.0, 0.0, 0.0), (1.0, 2.0, 0.0, 3.5), (2.5, 2.0, 0.0, 3.5), (4.0, 8.0, 0.0, 3.5)),
+        over_time("/m/served", (1.0, 0.0, 0.0, None), (2.0, 0.5, 0.25, None), deleted=True),
+        over_time("/m/idle", (1.0, 0.0, 0.0, 0.0), (2.0, 0.0, 0.0, 0.0)),
+        used_file("/m/no timeline", 1.0, call_read_mb=1.0),
+        no_file("(metadata)", 1.0)], tmp_path, pb2, made)
+    assert found == {
+        "/m/read: read from storage": [(in_ns(0.5), 0), (in_ns(1), 2 * MIB), (in_ns(4), 8 * MIB)],
+        "/m/read: read by calls": [(in_ns(0.5), 0), (in_ns(1), 7 * MIB // 2)],
+        "/m/served (deleted): read from storage": [(in_ns(1), 0), (in_ns(2), MIB // 2)],
+        "/m/served (deleted): written": [(in_ns(1), 0), (in_ns(2), MIB // 4)]}, found
+
+
+def test_names_of_files(tmp_path, pb2, made):
+    """Long paths lose their first directories; of one name there is one counter; names that mean harm do none."""
+    long = "/models" + "/directory" * 9
+    rows = (1.0, 0.0, 0.0, 0.0), (2.0, 0.0, 0.0, 1.0)
+    paths = [f"{long}/one/a.safetensors", f"{long}/two/one/a.safetensors", "/x", "/x", "/x (2)", "/x"]
+    shown_as = ["…/directory/directory/one/a.safetensors", "…/directory/two/one/a.safetensors", "/x", "/x (2)",
+                "/x (2) (2)", "/x (3)"]
+    found = counters_of([over_time(path, *rows) for path in paths], tmp_path, pb2, made)
+    assert list(found) == [f"{name}: read by calls" for name in shown_as], list(found)
+    hostile = [name for name in HOSTILE if len(name) < 30]
+    found = counters_of([over_time(name, *rows) for name in hostile], tmp_path, pb2, made)
+    assert [name.removesuffix(": read by calls") for name in found] == list(map(harmless, hostile))
+    found = counters_of([over_time("é" * 30000, *rows), over_time("/" + "é" * 5001, *rows)], tmp_path, pb2, made)
+    assert len(found) == 2 and all(len(name) < 80 and "\ufffd" not in name for name in found), found
+
+
+def test_more_files_than_are_drawn(tmp_path, pb2, made):
+    """A file of others may have timelines of more files: the first 16 are drawn. Rows in any order do no harm."""
+    rows = [(5.0 - i / 64, float(i), float(i), float(i)) for i in range(256)]
+    found = counters_of([over_time(f"/f{i}", *rows) for i in range(40)], tmp_path, pb2, made)
+    assert len(found) == 16 * 3 and all(len(values) == 256 for values in found.values()), list(found)
 
 
 def test_quark(tmp_path, pb2):

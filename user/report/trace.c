@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -61,7 +62,7 @@ struct trace_event *trace_add_event(struct trace_builder *b, uint32_t track,
  * No trace has more: the run has three; a process has two for its life and one for the end of its
  * memory; a phase begins, ends, and may have a mark; a row, or a
  * point of the curve, has a value for each group, and a curve has a value of two rates for each
- * stretch and at its end; a metric has one value each time.
+ * stretch and at its end; a metric has one value each time; so has each sum of a file.
  */
 static size_t count_events(const struct recording *r)
 {
@@ -74,6 +75,8 @@ static size_t count_events(const struct recording *r)
 
 	for (size_t i = 0; i < r->n_steps; i++)
 		n += r->steps[i].n_metrics;
+	for (size_t i = 0; i < r->n_files; i++)
+		n += TRACE_FILE_SUMS * r->files[i].n_points;
 	return n;
 }
 
@@ -285,5 +288,6 @@ void trace_free(struct trace *t)
 	free(t->last);
 	free(t->command);
 	free(t->definitions);
+	arena_free(t->names);
 	*t = (struct trace){0};
 }

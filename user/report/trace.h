@@ -61,7 +61,7 @@ struct trace_event {
 	uint32_t track; /* index */
 	uint32_t item;	/* index of what the event is about: its list is private to trace_*.c */
 	uint32_t type : 2;
-	uint32_t metric : 30; /* index within its row */
+	uint32_t metric : 30; /* index within its row; of a file's sum, the file's */
 };
 
 /* A fact about a slice or an instant. */
@@ -93,6 +93,7 @@ struct trace {
 	bool says[QUANTITY_GROUPS]; /* rows have the quantities of the group */
 	struct rate *rates;	    /* of the curve; NULL without one */
 	size_t n_rates;
+	struct arena *names; /* of counters of files */
 };
 
 /*

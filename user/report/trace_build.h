@@ -10,6 +10,7 @@
 #include "report/trace.h"
 
 enum { TRACE_NONE = UINT32_MAX }; /* no track, item or process */
+enum { TRACE_FILE_SUMS = 3 };	  /* counters of a file */
 
 /* In a function for qsort: decides if a and b differ. */
 #define TRACE_ORDER(a, b)                                                                          \
@@ -47,7 +48,7 @@ uint32_t trace_process_at(const struct trace_builder *b, uint32_t pid, uint64_t 
 
 /* trace_counters.c and trace_slices.c: 0, or -1 and *err. */
 
-/* Memory and usage of the tree, and the program's own metrics. */
+/* Memory and usage of the tree, the program's own metrics, and files. */
 int trace_add_tree_counters(struct trace_builder *b);
 /* Memory of each process; b->process_track is filled in. */
 int trace_add_process_counters(struct trace_builder *b);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counter tracks of a trace: memory, I/O, CPU time and metrics, and their values at each event. */
+/* Counter tracks of a trace: memory, I/O, CPU time, metrics and files, and their values. */
 #include "report/trace_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "format/quantities.h"
+#include "report/files.h"
 
 /* Where the values of a counter track are; an event's item is an index into that list. */
 enum source {
@@ -19,6 +22,9 @@ enum source {
 	FROM_GPU,	     /* memory of GPUs: of its curve */
 	FROM_CORES,	     /* CPU use: of the stretches in struct trace, as the next */
 	FROM_FLOW,	     /* I/O a second */
+	FROM_FILE_READ,	     /* of timelines of files, as the next: `metric` is the file */
+	FROM_FILE_WRITTEN,
+	FROM_FILE_CALLED,
 	FROM_USAGE, /* the first of as many as there are groups of quantities: of the curve,
 		       without one of rows */
 };
@@ -273,6 +279,107 @@ static int add_metrics(struct trace_builder *b)
 	return failed;
 }
 
+/* ---- Files ---- */
+
+enum { FILE_COLUMNS = 40, FILE_PATH = 4096, FILE_NAME = 256 };
+
+static uint64_t file_sum(const struct recording_file_point *point, uint32_t source)
+{
+	if (source == FROM_FILE_READ)
+		return point->read;
+	return source == FROM_FILE_WRITTEN ? point->written : point->called;
+}
+
+static bool is_ever(const struct recording_file *file, uint32_t source)
+{
+	for (size_t i = 0; i < file->n_points; i++)
+		if (file_sum(&file->points[i], source))
+			return true;
+	return false;
+}
+
+static bool is_among(char names[][FILE_NAME], size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/*
+ * Sets names[n] to what no other has, for viewers take counters of one name for one. Files of one
+ * name in two directories may be "…/model.safetensors" and "…/model.safetensors (2)".
+ */
+static void name_file(char names[][FILE_NAME], size_t n, const struct recording_file *file)
+{
+	char path[FILE_PATH], shown[FILE_COLUMNS * TEXT_TERMINAL_GROWTH + 1];
+	const char *deleted = file->is_deleted ? " (deleted)" : "";
+
+	files_short_path(path, sizeof(path), file->path, FILE_COLUMNS);
+	path[text_whole(path, strlen(path))] = '\0';
+	text_cut_middle(shown, path, FILE_COLUMNS);
+	snprintf(names[n], FILE_NAME, "%s%s", shown, deleted);
+	for (unsigned int number = 2; is_among(names, n, names[n]); number++)
+		snprintf(names[n], FILE_NAME, "%s%s (%u)", shown, deleted, number);
+}
+
+static int add_file_sum(struct trace_builder *b, uint32_t index, uint32_t source, const char *name,
+			const char *what)
+{
+	const struct recording_file *file = &b->r->files[index];
+	char words[FILE_NAME + 32];
+	uint32_t track;
+
+	snprintf(words, sizeof(words), "%s: %s", name, what);
+	name = arena_text(b->t->names, words, strlen(words));
+	if (!name)
+		return trace_no_memory(b);
+	track = add_counters(b, 0, source, &(struct trace_counters){QUANTITY_BYTES, 1, 0, {name}});
+	if (track == TRACE_NONE)
+		return -1;
+	for (uint32_t i = 0; i < file->n_points; i++)
+		trace_add_event(b, track, TRACE_VALUES, file->points[i].time_ns, i)->metric =
+			index & ((1u << 30) - 1);
+	return 0;
+}
+
+/* Most files are only read, or only written. */
+static int add_file(struct trace_builder *b, uint32_t index, const char *name)
+{
+	static const struct {
+		uint32_t source;
+		const char *what;
+	} sums[TRACE_FILE_SUMS] = {
+		{FROM_FILE_READ, "read from storage"},
+		{FROM_FILE_WRITTEN, "written"},
+		{FROM_FILE_CALLED, "read by calls"},
+	};
+
+	for (size_t i = 0; i < TRACE_FILE_SUMS; i++)
+		if (is_ever(&b->r->files[index], sums[i].source) &&
+		    add_file_sum(b, index, sums[i].source, name, sums[i].what))
+			return -1;
+	return 0;
+}
+
+static int add_files(struct trace_builder *b)
+{
+	char names[PROFILE_MAX_CURVED_FILES][FILE_NAME];
+	size_t n = 0;
+
+	b->t->names = arena_new();
+	if (!b->t->names)
+		return trace_no_memory(b);
+	for (uint32_t i = 0; i < b->r->n_files && n < PROFILE_MAX_CURVED_FILES; i++) {
+		if (!b->r->files[i].n_points)
+			continue;
+		name_file(names, n, &b->r->files[i]);
+		if (add_file(b, i, names[n++]))
+			return -1;
+	}
+	return 0;
+}
+
 /* ---- The tree ---- */
 
 static bool is_drawn(const struct quantity *quantity, enum quantity_group group)
@@ -371,7 +478,7 @@ int trace_add_tree_counters(struct trace_builder *b)
 		if (add_usage(b, group))
 			return -1;
 	}
-	return add_curves(b) ? -1 : add_metrics(b);
+	return add_curves(b) || add_metrics(b) ? -1 : add_files(b);
 }
 
 /* ---- Values ---- */
@@ -443,6 +550,11 @@ static void read_values(const struct trace *t, const struct trace_event *event, 
 	case FROM_FLOW:
 		for (unsigned int k = 0; k < N_FLOWS; k++)
 			values[k] = rate_value(&t->rates[i], flows[k].quantity);
+		break;
+	case FROM_FILE_READ:
+	case FROM_FILE_WRITTEN:
+	case FROM_FILE_CALLED:
+		values[0] = integer(file_sum(&r->files[event->metric].points[i], source));
 		break;
 	default:
 		usage_values(values, source - FROM_USAGE,

@@ -111,7 +111,13 @@ def keys(item):
 def without_calls(file):
     """A service does not look at calls."""
     phases = {"phases": [without_calls(use) for use in file["phases"]]} if "phases" in file else {}
-    return {key: value for key, value in file.items() if key != "call_read_mb"} | phases
+    return {key: value for key, value in file.items() if key not in ("call_read_mb", "timeline")} | phases
+
+
+def over_time(file):
+    """What had been read from storage and written, in order; what was read by calls, by its end."""
+    rows = file["timeline"]["rows"]
+    return list(dict.fromkeys((read, written) for _, read, written, _ in rows)), rows[-1][3]
 
 
 def test_as_root(counting, folder, tmp_path):  # noqa: F811
@@ -127,10 +133,13 @@ def test_as_root(counting, folder, tmp_path):  # noqa: F811
     got, expected = file_lines(served), file_lines(own)
     for name in ("model", "saved", "removed", "child"):
         assert "call_read_mb" in expected[name], expected[name]
-        assert got[name] == without_calls(expected[name]), (got[name], expected[name])
+        assert without_calls(got[name]) == without_calls(expected[name]), (got[name], expected[name])
+        assert "call_read_mb" not in json.dumps(got[name] | {"timeline": None}), got[name]
     assert got["model"]["path"] == str(folder / "model")
     assert (got["model"][READ], got["model"][DISTINCT], got["model"]["reread_factor"]) == (8, 4, 2.0), got["model"]
     assert [(use["name"], use[READ]) for use in got["model"]["phases"]] == [("load", 4), ("load again", 4)]
+    assert over_time(got["model"]) == ([(0, 0), (4, 0), (8, 0)], None), got["model"]
+    assert over_time(expected["model"]) == ([(0, 0), (4, 0), (8, 0)], 8), expected["model"]
     assert got["removed"]["deleted"] and got["saved"][WRITTEN] == 3
     [space], [other] = served["file_systems"], own["file_systems"]
     when = {"least_left_phase"}  # others write to it, too

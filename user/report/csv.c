@@ -90,7 +90,7 @@ static uint64_t columns_of(const struct record *record, const char *items, size_
 		const struct field *field = &record->fields[i];
 		bool any = field->since < 2;
 
-		if (field->kind == FIELD_LIST)
+		if (field->kind == FIELD_LIST || field->kind == FIELD_TABLE)
 			continue; /* a table has none */
 		for (size_t row = 0; row < n && !any; row++)
 			any = field_has(record, items + row * record->size, i);

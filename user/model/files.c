@@ -2,15 +2,12 @@
 #include "model/files.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/amounts.h"
 #include "base/array.h"
-#include "base/path_parts.h"
-#include "base/text.h"
+#include "model/file_name.h"
 #include "model/file_points.h"
 #include "model/stretches.h"
 
@@ -87,53 +84,12 @@ int files_feed(struct files *files, const struct wire_stored *record)
 /* ---- Names ------------------------------------------------------------------------------------
  */
 
-/* Returns the path as the process that used the file has it, or NULL when out of memory. */
-static char *find_path(const struct wire_stored_name *record, const struct profile_config *config)
+static int set_path(struct known_file *file, char *path)
 {
-	const uint32_t device = (uint32_t)record->file.device;
-	char *within = malloc((size_t)record->len + 2), *path = NULL;
-
-	if (!within)
-		return NULL;
-	path_of_parts(within, record->parts, record->len);
-	if (config->base_names)
-		path = strdup(strrchr(within, '/') ? strrchr(within, '/') + 1 : within);
-	else if (record->cut && asprintf(&path, "...%s", within) < 0)
-		path = NULL;
-	else if (!record->cut && config->place)
-		path = config->place(config->context, record, within);
-	if (!path && asprintf(&path, "%u:%u:%s", device >> 20, device & 0xfffff, within) < 0)
-		path = NULL;
-	free(within);
-	return path;
-}
-
-/* Keeps the end of a path: from a directory on, unless its last part is as long. Returns it, within
- * path. */
-static char *keep_end(char *path)
-{
-	static const char cut[] = "...";
-	const size_t len = strlen(path);
-	char *end = path + len - PROFILE_MAX_PATH, *from;
-
-	if (len <= PROFILE_MAX_PATH)
-		return path;
-	from = strchr(end + strlen(cut), '/');
-	from = (from ? from : end + strlen(cut)) - strlen(cut);
-	memcpy(from, cut, strlen(cut));
-	return from;
-}
-
-static int set_path(struct known_file *file, const char *path)
-{
-	const size_t room = strlen(path) * TEXT_GROWTH + 1;
-	char *text = malloc(room);
-
-	if (!text)
+	if (!path)
 		return -ENOMEM;
-	text_repair(text, room, path, strlen(path), NULL);
 	free(file->path);
-	file->path = text;
+	file->path = path;
 	return 0;
 }
 
@@ -141,11 +97,10 @@ int files_name(struct files *files, const struct wire_stored_name *record,
 	       const struct profile_config *config)
 {
 	struct known_file *file = known(files, &record->file);
-	char *path = file ? find_path(record, config) : NULL;
-	const int err = path ? set_path(file, keep_end(path)) : -ENOMEM;
 
-	free(path);
-	return err;
+	return file ? set_path(file, file_name_of(record, config->base_names, config->place,
+						  config->context, PROFILE_MAX_PATH))
+		    : -ENOMEM;
 }
 
 /* ---- Looks ------------------------------------------------------------------------------------
@@ -183,7 +138,9 @@ static struct known_file *know_seen(struct files *files, const struct profile_co
 	file->pub.size = copied->size;
 	file->pub.is_deleted = copied->is_deleted;
 	if (*copied->path)
-		set_path(file, config->base_names && base && base[1] ? base + 1 : copied->path);
+		set_path(file,
+			 file_name_repaired(config->base_names && base && base[1] ? base + 1
+										  : copied->path));
 	return file;
 }
 
@@ -520,21 +477,12 @@ static int by_amount(struct known_file *a, struct known_file *b)
 
 static int name_it(struct known_file *file)
 {
-	static const char *const rests[WIRE_STORED_RESTS] = {
-		[WIRE_STORED_OTHER] = "(other)",
-		[WIRE_STORED_METADATA] = "(metadata)",
-		[WIRE_STORED_SWAP] = "(swap)",
-		[WIRE_STORED_DIRECT] = "(direct)",
-	};
-	const uint64_t device = file->id.device;
-
 	if (file->pub.is_rest) {
-		file->pub.path = rests[file->id.inode % WIRE_STORED_RESTS];
+		file->pub.path = file_name_of_rest(file->id.inode);
 		return 0;
 	}
-	if (!file->path && asprintf(&file->path, "(inode %" PRIu64 " of %" PRIu64 ":%" PRIu64 ")",
-				    (uint64_t)file->id.inode, device >> 20, device & 0xfffff) < 0)
-		file->path = NULL;
+	if (!file->path)
+		file->path = file_name_of_number(&file->id);
 	file->pub.path = file->path;
 	return file->path ? 0 : -ENOMEM;
 }

@@ -369,6 +369,24 @@ static bool jobs_have_ended(struct capture *c)
 	return all;
 }
 
+/* The files of jobs that have ended are asked for as records are read, and come at once. */
+static bool files_are_awaited(const struct audit *a)
+{
+	size_t n;
+	struct machine_job *const *jobs = machine_jobs(a->machine, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (jobs[i]->end_ns && jobs[i]->files_are == MACHINE_FILES_COUNTED)
+			return true;
+	return false;
+}
+
+static void read_files(struct capture *c)
+{
+	for (int i = 0; i < READS && files_are_awaited(audit_of(c)) && capture_read(c) >= 0; i++)
+		capture_handle_signals(c);
+}
+
 static void drain(struct capture *c)
 {
 	struct audit *a = audit_of(c);
@@ -378,6 +396,7 @@ static void drain(struct capture *c)
 	capture_read_answers(c, jobs_have_ended);
 	capture_read_all(c);
 	capture_read_answers(c, jobs_have_ended); /* one that began just now */
+	read_files(c);
 }
 
 static bool is_tracked(void *context, const struct profile_process *process)

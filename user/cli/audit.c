@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit/files/job_files_listener.h"
 #include "audit/limits/job_limits.h"
 #include "audit/notify.h"
 #include "audit/report/audit_report.h"
@@ -63,8 +64,9 @@ static const struct command_option options[] = {
 	 "(default " TALK_PATH ")",
 	 OPT_PATH, INTO(struct audit_command, serve), .if_none = TALK_PATH},
 	{0, "files", NULL,
-	 "With --serve: let users have --files, too; this looks at each request for storage of "
-	 "the machine, and at each page that becomes dirty",
+	 "Say which files each job read from storage and wrote, and with --serve let users have "
+	 "--files, too; this looks at each request for storage of the machine, and at each page "
+	 "that becomes dirty",
 	 OPT_FLAG, INTO(struct audit_command, common.capture.engine.files)},
 	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
 	 INTO(struct audit_command, as_root)},
@@ -72,6 +74,22 @@ static const struct command_option options[] = {
 	 INTO(struct audit_command, common.log_level), .set = LOG_QUIET},
 	{0},
 };
+
+/* It comes first: the files of a job are there when others tell of its end. Returns 0, or -1 and
+ * *err. */
+static int make_files(struct audit_command *command, struct error *err)
+{
+	struct capture_options *capture = &command->common.capture;
+	struct listener *listener = capture->engine.files ? job_files_listener_new() : NULL;
+
+	if (!capture->engine.files)
+		return 0;
+	if (!listener)
+		return error_set(err, "out of memory");
+	listener->next = capture->listeners;
+	capture->listeners = listener;
+	return 0;
+}
 
 /* The listeners that options ask for. Returns 0, or -1 and *err. */
 static int make_chosen(struct audit_command *command, struct error *err)
@@ -130,7 +148,7 @@ static int make_listeners(struct audit_command *command, struct error *err)
 	const bool quiet = command->common.log_level == LOG_QUIET;
 	struct listener *report, *table;
 
-	if (make_service(command, err) || make_chosen(command, err))
+	if (make_service(command, err) || make_chosen(command, err) || make_files(command, err))
 		return -1;
 	listener_append(listeners, notify_listener_new());
 	report = output ? report_listener_new(output) : NULL;
@@ -148,9 +166,6 @@ static int settle(struct audit_command *command, struct error *err)
 	struct common_options *common = &command->common;
 	const bool events_to_stdout = command->events.format && !command->events.path;
 
-	if (common->capture.engine.files && !command->serve)
-		return error_set(err, "--files is for runs that are served: add --serve, or "
-				      "profile the program with 'qprof-bpf --files'");
 	if (common->output && !strcmp(common->output, "-") && events_to_stdout)
 		return error_set(err, "-o -: the events go to stdout; name a file, or "
 				      "--events-file");

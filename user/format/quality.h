@@ -19,7 +19,7 @@ struct quality_count {
 /* How the note on CPU time begins where clock events cannot be had; reports look for it. */
 #define QUALITY_CPU_BY_TICK "cpu_time is as of each thread's last scheduler tick or switch"
 
-enum { QUALITY_MAX_COUNTS = 64 };
+enum { QUALITY_MAX_COUNTS = 72 };
 
 /* Each returns how many of counts were filled in. */
 size_t quality_of_run(const struct run_quality *quality, const struct profile_losses *losses,

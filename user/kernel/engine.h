@@ -201,16 +201,20 @@ void engine_forget_code(struct engine *e);
 
 /*
  * With engine_config.files: has the BPF side tell of files, as they are at last. run: in an audit,
- * of which served run; else 0. Returns 1 if it has more to tell after the ring was read, 0 if not,
- * or -errno.
+ * that of a job; else 0. Returns 1 if it has more to tell after the ring was read, 0 if not, or
+ * -errno. What was told before is not told again.
  */
 int engine_tell_files(struct engine *e, uint32_t run);
 /*
- * In an audit: has files counted for a job that is served. Returns 0 and *run, the number that its
- * records have; or -errno; -ENOSPC: too many users are served. engine_drop_files() in any case.
+ * In an audit: has files counted for a job, once for all who want it. Returns 0 and *run, the
+ * number that its records have, which is to be given to engine_drop_files(); or -errno; -ENOSPC:
+ * too many users have such jobs; -E2BIG: there are too many such jobs; -ESRCH: it is over.
  */
 int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run);
-/* Nothing is counted any more for that run, or kept of it; 0: there is none. */
+/* Returns true if somebody has them counted for that job already. */
+bool engine_counts_files(const struct engine *e, uint32_t job);
+/* When all have given it back, nothing is counted any more for that run, or kept of it; 0: there is
+ * none. */
 void engine_drop_files(struct engine *e, uint32_t run);
 
 /* Returns why CPU time is exact to a scheduler tick only, or NULL if it is exact. */

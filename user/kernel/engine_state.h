@@ -29,7 +29,10 @@ struct engine {
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 	struct stalls stalls;
 	struct bpf_link *sampling[STACK_LINKS]; /* NULL: not sampled */
-	uint32_t served_runs;			/* for which files were counted so far */
+	uint32_t stored_runs;			/* for which files were counted so far */
+	struct {
+		uint32_t run, users; /* who want it; 0: none */
+	} stored[WIRE_MAX_JOBS];     /* for which files are counted */
 };
 
 /* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */

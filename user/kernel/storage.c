@@ -9,7 +9,7 @@
 #include "kernel/call.h"
 #include "kernel/engine_state.h"
 
-/* Room for all runs that an audit serves, of which each has its own. */
+/* Room for all jobs of an audit, of which each has its own. */
 static void make_room_for_many(struct qprof_bpf *bpf)
 {
 	bpf_map__set_max_entries(bpf->maps.stored_files, WIRE_SERVED_FILES);
@@ -68,8 +68,17 @@ int engine_tell_files(struct engine *e, uint32_t run)
 	return err ? err : (int)more;
 }
 
-/* ---- Runs that are served ---------------------------------------------------------------------
+/* ---- Jobs of an audit -------------------------------------------------------------------------
  */
+
+/* Returns the place of the run; of 0, one that is free; -1: there is none. */
+static int find_run(const struct engine *e, uint32_t run)
+{
+	for (int i = 0; i < WIRE_MAX_JOBS; i++)
+		if (e->stored[i].run == run)
+			return i;
+	return -1;
+}
 
 /* Returns the index of what the user's runs have; -1: there are too many users. */
 static int find_share(struct wire_stored_shares *shares, uint32_t user)
@@ -87,23 +96,60 @@ static int find_share(struct wire_stored_shares *shares, uint32_t user)
 	return unused;
 }
 
-int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run)
+static struct wire_tree *tree_of(const struct engine *e, uint32_t job)
+{
+	return &e->bpf->bss->trees[job % WIRE_MAX_JOBS];
+}
+
+bool engine_counts_files(const struct engine *e, uint32_t job)
+{
+	return __atomic_load_n(&tree_of(e, job)->stored, __ATOMIC_ACQUIRE);
+}
+
+/* Makes the run of a job. Returns 0 or -errno. */
+static int add_run(struct engine *e, int place, uint32_t job, uint32_t uid)
 {
 	struct wire_stored_shares *shares = &e->bpf->bss->stored_shares;
 	const int share = find_share(shares, uid + 1);
 	struct wire_stored_run kept = {.share = (uint32_t)share};
-	uint32_t number = e->served_runs + 1;
+	uint32_t number = e->stored_runs + 1;
 
+	if (place < 0)
+		return -E2BIG;
 	if (share < 0)
 		return -ENOSPC;
 	number += !number;
 	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.stored_runs), &number, &kept, BPF_NOEXIST))
 		return -errno;
-	e->served_runs = number;
+	e->stored_runs = number;
+	e->stored[place].run = number;
+	e->stored[place].users = 1;
 	shares->of[share].runs++;
-	*run = number;
-	__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].stored, number, __ATOMIC_RELEASE);
+	__atomic_store_n(&tree_of(e, job)->stored, number, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run)
+{
+	const uint32_t known = tree_of(e, job)->stored;
+	const int place = find_run(e, known);
+	int err;
+
+	if (known && place >= 0) {
+		e->stored[place].users++;
+		*run = known;
+		return 0;
+	}
+	err = add_run(e, place, job, uid);
+	if (err)
+		return err;
+	*run = e->stored[place].run;
+	/* If it was not over by now, what follows is counted. */
+	if (!__atomic_load_n(&tree_of(e, job)->finished, __ATOMIC_SEQ_CST))
+		return 0;
+	engine_drop_files(e, *run);
+	*run = 0;
+	return -ESRCH;
 }
 
 /* A program that found the run just before it was taken away may add to the user's share after it.
@@ -126,11 +172,13 @@ static void give_back(struct wire_stored_shares *shares, const struct wire_store
 
 void engine_drop_files(struct engine *e, uint32_t run)
 {
+	const int place = run ? find_run(e, run) : -1;
 	struct wire_stored_run kept;
 	uint32_t answer;
 
-	if (!run)
+	if (place < 0 || --e->stored[place].users)
 		return;
+	e->stored[place].run = 0;
 	for (size_t i = 0; i < WIRE_MAX_JOBS; i++)
 		if (e->bpf->bss->trees[i].stored == run)
 			e->bpf->bss->trees[i].stored = 0;
@@ -139,5 +187,5 @@ void engine_drop_files(struct engine *e, uint32_t run)
 	give_back(&e->bpf->bss->stored_shares, &kept);
 	if ((kept.kept || kept.files) &&
 	    call_program(e->bpf->progs.storage_dropped, NULL, 0, &answer))
-		log_verbose("cannot drop what was kept of the files of a run");
+		log_verbose("cannot drop what was kept of the files of a job");
 }

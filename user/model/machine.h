@@ -14,6 +14,7 @@
 #ifndef QPROF_MACHINE_H
 #define QPROF_MACHINE_H
 
+#include "model/job_files.h"
 #include "model/profile.h"
 
 enum {
@@ -40,6 +41,14 @@ struct machine_config {
 	void *context;
 };
 
+/* What is known of the files that a job used storage for. */
+enum machine_files {
+	MACHINE_FILES_NOT_COUNTED, /* nobody asked for them, or nobody could yet */
+	MACHINE_FILES_COUNTED,	   /* nothing is known until it ends */
+	MACHINE_FILES_KNOWN,
+	MACHINE_FILES_LACKING, /* they could not be counted, or not to its end */
+};
+
 /* A tree that emitted checkpoints, or that a rule took for a job. */
 struct machine_job {
 	uint64_t id;	/* counts from 1, and is never used again */
@@ -57,6 +66,8 @@ struct machine_job {
 	/* The rule that took it for a job, and why; empty if its checkpoints did. May be no UTF-8.
 	 */
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
+	enum machine_files files_are;
+	struct job_files *files; /* NULL unless they are known */
 };
 
 /* Returns false once its root has ended, not if the audit ended before. */
@@ -84,6 +95,8 @@ struct machine_losses {
 	uint64_t forgotten_processes;	/* ended, and not kept: in the sums only */
 	uint64_t forgotten_jobs;	/* over, and not kept */
 	uint64_t dropped_rows;		/* of memory_usage */
+	uint64_t fileless_jobs;		/* whose files could not be counted */
+	uint64_t dropped_file_names;	/* of files of jobs */
 	struct profile_losses profiles; /* the sum over the jobs' profiles; dropped_processes: of
 					 * the whole machine */
 };
@@ -161,6 +174,16 @@ struct machine_used machine_used(const struct profile_process *process);
 void machine_fetch(const struct profile_process *process);
 /* In the order in which they began; valid until the next record. */
 struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
+/* Returns the job, or NULL: it is not kept any more. */
+struct machine_job *machine_job_of_id(const struct machine *m, uint64_t id);
+/* Files of the job are counted, and told with one of the following two. */
+void machine_count_files(struct machine_job *job);
+/* Takes them, from malloc(). */
+void machine_set_files(struct machine_job *job, struct job_files *files);
+/* Nobody knows them: counts that. */
+void machine_lack_files(struct machine *m, struct machine_job *job);
+/* There was no room for the name of a file: counts that. */
+void machine_lose_file_name(struct machine *m);
 /*
  * There may be thousands of jobs that have ended, and nobody looks at them before the report. So
  * their rows and phases are kept in few bytes from the end of another job on: they can be read

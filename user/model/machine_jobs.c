@@ -12,6 +12,7 @@
 void job_free(struct machine *m, struct job *job)
 {
 	rows_free(m, job);
+	job_files_free(job->pub.files);
 	profile_free(job->pub.profile);
 	free(job);
 }
@@ -35,7 +36,7 @@ static void forget_job(struct machine *m, size_t at)
 
 static bool is_over(const struct job *job)
 {
-	return job->pub.end_ns && !job->pub.alive;
+	return job->pub.end_ns && !job->pub.alive && job->pub.files_are != MACHINE_FILES_COUNTED;
 }
 
 /* Of the jobs that are over, the oldest job of the user who has most goes. */
@@ -125,6 +126,39 @@ void job_tell_begin(struct machine *m, struct job *job, struct member *root,
 	user = user_get(m, job->pub.root->uid);
 	if (user && user != job->user)
 		job_move(m, job, user);
+}
+
+struct machine_job *machine_job_of_id(const struct machine *m, uint64_t id)
+{
+	for (size_t i = m->n_jobs; i > 0; i--)
+		if (m->jobs[i - 1]->id == id)
+			return m->jobs[i - 1];
+	return NULL;
+}
+
+void machine_count_files(struct machine_job *job)
+{
+	job->files_are = MACHINE_FILES_COUNTED;
+}
+
+void machine_set_files(struct machine_job *job, struct job_files *files)
+{
+	job_files_free(job->files);
+	job->files = files;
+	job->files_are = MACHINE_FILES_KNOWN;
+}
+
+void machine_lack_files(struct machine *m, struct machine_job *job)
+{
+	job_files_free(job->files);
+	job->files = NULL;
+	job->files_are = MACHINE_FILES_LACKING;
+	m->losses.fileless_jobs++;
+}
+
+void machine_lose_file_name(struct machine *m)
+{
+	m->losses.dropped_file_names++;
 }
 
 static void add_losses(struct profile_losses *sum, const struct profile_losses *l)

@@ -234,6 +234,37 @@ static void put_totals(struct json_writer *j, const struct machine_job *job, boo
 	put_metrics(j, metrics, n);
 }
 
+static void put_stored(struct json_writer *j, uint64_t read, uint64_t written)
+{
+	json_member_u64(j, "storage_read_bytes", read);
+	json_member_u64(j, "storage_written_bytes", written);
+}
+
+static void put_files(struct json_writer *j, const struct job_files *files)
+{
+	if (!files)
+		return;
+	json_key(j, "files");
+	json_array(j);
+	for (size_t i = 0; i < files->n; i++) {
+		const struct job_file *file = &files->list[i];
+
+		json_object(j);
+		json_member_text(j, "path", file->path);
+		if (file->is_deleted)
+			json_member_bool(j, "deleted", true);
+		put_stored(j, file->read, file->written);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_key(j, "other_files");
+	json_object(j);
+	json_member_u64(j, "files", files->others);
+	put_stored(j, files->other_read, files->other_written);
+	json_object_end(j);
+	json_member_u64(j, "files_late_ns", files->late_ns);
+}
+
 void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	       const struct machine_job *job, const struct event_owner *owner, bool still_running)
 {
@@ -253,6 +284,7 @@ void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	if (kind == EVENT_JOB_END) {
 		json_member_bool(j, "still_running", still_running);
 		put_totals(j, job, still_running);
+		put_files(j, job->files);
 	}
 	json_object_end(j);
 }

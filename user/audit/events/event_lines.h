@@ -22,9 +22,9 @@
 enum {
 	EVENT_SCHEMA_VERSION = 1,
 	EVENT_METRICS_MAX = 64, /* in a line */
-	/* A byte of a name takes at most six bytes in JSON: 64 metrics of 255 bytes, and some 20 KB
-	 * for everything else. */
-	EVENT_LINE_MAX = 128 << 10,
+	/* A byte of a name takes at most six bytes in JSON: 64 metrics of 255 bytes, 5 files of
+	 * 512, and some 20 KB for everything else. */
+	EVENT_LINE_MAX = 144 << 10,
 };
 
 enum event_kind {

@@ -9,6 +9,7 @@
 
 #include "audit/events/event_lines.h"
 #include "audit/events/event_log.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "capture/audit_state.h"
 
@@ -47,6 +48,8 @@ struct events {
 	struct user *users;
 	struct quota others; /* of all users without a quota of their own */
 	struct job jobs[WIRE_MAX_JOBS];
+	uint64_t *waiting; /* ids of jobs that have ended, and whose files are asked for */
+	size_t n_waiting, waiting_cap;
 	uint64_t checked_ns;
 	uint64_t n_jobs, written[EVENT_KINDS];
 	uint64_t limited, told_lost;
@@ -200,15 +203,52 @@ static void begin_job(struct events *e, uint64_t time_ns, const struct machine_j
 	tell_job(e, EVENT_JOB_BEGIN, time_ns, job, false);
 }
 
+static void tell_end(struct events *e, const struct machine_job *job)
+{
+	const uint64_t end_ns = audit_end_ns(e->audit);
+
+	tell_job(e, EVENT_JOB_END, job->end_ns, job, end_ns && job->end_ns >= end_ns);
+}
+
+/* Its line waits until its files are known, some milliseconds. Returns false when out of memory. */
+static bool wait_for_files(struct events *e, const struct machine_job *job)
+{
+	uint64_t *waiting =
+		array_reserve(e->waiting, e->n_waiting, &e->waiting_cap, sizeof(*waiting));
+
+	if (!waiting)
+		return false;
+	e->waiting = waiting;
+	waiting[e->n_waiting++] = job->id;
+	return true;
+}
+
 static void end_job(struct events *e, const struct machine_job *job)
 {
 	struct job *known = &e->jobs[job->index];
-	const uint64_t end_ns = audit_end_ns(e->audit);
 
 	if (known->id != job->id)
 		return;
 	known->id = 0;
-	tell_job(e, EVENT_JOB_END, job->end_ns, job, end_ns && job->end_ns >= end_ns);
+	if (job->files_are != MACHINE_FILES_COUNTED || !wait_for_files(e, job))
+		tell_end(e, job);
+}
+
+/* In the order in which they have ended, but for those whose files are yet to come. */
+static void tell_ends(struct events *e)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < e->n_waiting; i++) {
+		const struct machine_job *job =
+			machine_job_of_id(audit_machine(e->audit), e->waiting[i]);
+
+		if (job && job->files_are == MACHINE_FILES_COUNTED)
+			e->waiting[left++] = e->waiting[i];
+		else if (job)
+			tell_end(e, job);
+	}
+	e->n_waiting = left;
 }
 
 static void tell_checkpoint(struct events *e, const struct wire_header *h,
@@ -272,6 +312,7 @@ static void batch(struct listener *listener)
 	struct events *e = events_of(listener);
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
+	tell_ends(e);
 	if (now - e->checked_ns >= QUALITY_NS) {
 		/* The offset changes when somebody sets the clock. */
 		e->lines.realtime_offset_ns = realtime_offset_ns();
@@ -344,6 +385,7 @@ static void finish(struct listener *listener)
 	};
 	size_t n;
 
+	tell_ends(e);
 	end_open_jobs(e);
 	tell_warnings(e, now);
 	tell_quality(e, now);
@@ -369,6 +411,7 @@ static void close_events(struct listener *listener)
 
 	event_log_close(e->log);
 	forget_users(e);
+	free(e->waiting);
 	free(e);
 }
 

@@ -13,7 +13,7 @@
 #include "format/quality_table.h"
 #include "model/sharing.h"
 
-enum { MAX_LINES = 10, PIECE_MAX = 128 };
+enum { MAX_LINES = 10, JOB_FILES_SHOWN = 2, PIECE_MAX = 128 };
 
 static void put_headline(const struct table *table, const struct audit_report *r)
 {
@@ -94,6 +94,25 @@ static void put_least(const struct table *table, const struct profile_totals *to
 			units_bytes_for_people(text, least));
 }
 
+/* The files that it used most. */
+static void put_files(const struct table *table, const struct job_files *files)
+{
+	char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX], amounts[2 * UNITS_TEXT_MAX + 16];
+
+	for (size_t i = 0; files && i < files->n && i < JOB_FILES_SHOWN; i++) {
+		const struct job_file *file = &files->list[i];
+		unsigned int room = table->width - 2 * INDENT;
+
+		snprintf(amounts, sizeof(amounts), "  read %s, written %s",
+			 units_bytes_for_people(read, file->read),
+			 units_bytes_for_people(written, file->written));
+		room -= room > strlen(amounts) ? (unsigned int)strlen(amounts) : 0;
+		fprintf(table->out, "%*s", 2 * INDENT, "");
+		table_name(table, file->path, room, false);
+		fprintf(table->out, "%s\n", amounts);
+	}
+}
+
 static void put_job(const struct table *table, const struct machine_job *job)
 {
 	const struct profile_totals *totals = profile_totals(job->profile);
@@ -109,6 +128,7 @@ static void put_job(const struct table *table, const struct machine_job *job)
 	put_least(table, totals);
 	if (job->rule[0])
 		put_rule(table, job);
+	put_files(table, job->files);
 }
 
 static int put_jobs(const struct table *table, const struct audit_report *r)

@@ -33,6 +33,8 @@ static const char *const definitions[] = {
 	"  memory_usage, phases and totals: of the job's tree since it became one, as in the",
 	"    profile of a run; dropped_rows were not kept",
 	"  checkpoints: rows that there were, kept or not",
+	"  files: with --files, those that it read most of from storage and wrote most to, from",
+	"    files_late_secs after its start on; other_files: the rest, and what is of no file",
 	"  peak_at_least_mb: peak_memory_mb, if what processes may share counts once",
 	"containers, users: sums over their processes; memory_mb is the RSS of those alive at the",
 	"  end, largest_peak_memory_mb the highest of one process",
@@ -112,6 +114,37 @@ static void put_reason(struct emit *e, const struct machine_job *job)
 	key_text(e, "evidence", job->evidence);
 }
 
+static void put_file(struct emit *e, const struct job_file *file)
+{
+	emit_map(e, EMIT_BLOCK);
+	key_text(e, "path", file->path);
+	if (file->is_deleted)
+		key_word(e, "deleted", "true");
+	key_mb(e, "storage_read_mb", file->read);
+	key_mb(e, "storage_written_mb", file->written);
+	emit_map_end(e);
+	emit_boundary_if_long(e);
+}
+
+static void put_files(struct emit *e, const struct job_files *files)
+{
+	if (!files)
+		return;
+	emit_plain(e, "files");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < files->n; i++)
+		put_file(e, &files->list[i]);
+	emit_list_end(e);
+	emit_plain(e, "other_files");
+	emit_map(e, EMIT_BLOCK);
+	key_count(e, "files", files->others);
+	key_mb(e, "storage_read_mb", files->other_read);
+	key_mb(e, "storage_written_mb", files->other_written);
+	emit_map_end(e);
+	key_secs(e, "files_late_secs", files->late_ns);
+	emit_boundary(e);
+}
+
 static void put_job(struct emit *e, const struct audit_report *r, const struct machine_job *job)
 {
 	size_t n_metrics;
@@ -142,6 +175,7 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	yaml_totals(e, profile_totals(job->profile), NULL);
 	key_mb(e, "peak_at_least_mb", sharing_least_of_totals(profile_totals(job->profile)));
 	yaml_metrics(e, metrics, n_metrics);
+	put_files(e, job->files);
 	yaml_phases(e, job->profile);
 	emit_map_end(e);
 	emit_boundary(e);

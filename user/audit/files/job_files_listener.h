@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * job_files_listener.h - has files counted for each job of an audit (--files), and says of each
+ * that has ended which it used most (machine_job.files). It comes before all who tell of these.
+ */
+#ifndef QPROF_JOB_FILES_LISTENER_H
+#define QPROF_JOB_FILES_LISTENER_H
+
+#include "capture/listener.h"
+
+/* Returns NULL when out of memory. */
+struct listener *job_files_listener_new(void);
+
+#endif

@@ -165,9 +165,6 @@ def test_service_without(service, folder):  # noqa: F811
     said = subprocess.run([*AS_NOBODY, QPROF, "-q", "--service", service.socket, "--files", "-o", folder / "x.yaml", "--", "true"],
                           env=CLEAN_ENV, capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert said.returncode == 125 and "was started without --files: leave it out, or ask the administrator" in said.stderr, said
-    said = subprocess.run([QPROF, "-a", "--files", "-o", folder / "y.yaml"], env=CLEAN_ENV, capture_output=True, text=True,
-                          timeout=DEADLINE, check=False)
-    assert said.returncode == 125 and "--files is for runs that are served: add --serve" in said.stderr, said
 
 
 @contextlib.contextmanager

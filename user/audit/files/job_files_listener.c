@@ -67,6 +67,16 @@ static void free_counted(struct counted *c)
 	free(c);
 }
 
+/* Returns whose it is: what the kernel side took it for, as the process may have changed its user
+ * since we heard of that. */
+static uint32_t owner_of(const struct job_files_listener *f, const struct machine_job *job)
+{
+	const uint32_t user =
+		engine_job_shares(f->capture->engine)->user[job->index % WIRE_MAX_JOBS];
+
+	return user ? user - 1 : job->root->uid;
+}
+
 static struct counted *new_counted(struct job_files_listener *f, const struct machine_job *job)
 {
 	struct counted *c = f->n < WIRE_MAX_JOBS ? calloc(1, sizeof(*c)) : NULL;
@@ -74,7 +84,7 @@ static struct counted *new_counted(struct job_files_listener *f, const struct ma
 	if (!c)
 		return NULL;
 	c->job = job->id;
-	c->uid = job->root->uid;
+	c->uid = owner_of(f, job);
 	c->files = calloc(1, sizeof(*c->files));
 	if (c->files)
 		return c;

@@ -307,6 +307,33 @@ static void put_phase(struct page *page, const struct view_job *job)
 	page->line++;
 }
 
+/* The file that a job which has ended used most, and how many more there were. */
+static void put_files(struct page *page, const struct job_files *files)
+{
+	const unsigned int indent = columns[PID].width + 1, width = terminal_columns(page->t);
+	char rest[TEXT_MAX] = "", read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX];
+	unsigned int room = width > indent ? width - indent : 0;
+
+	if (page->line >= page->end)
+		return;
+	append(rest, "   read %s, written %s", units_bytes_for_people(read, files->list[0].read),
+	       units_bytes_for_people(written, files->list[0].written));
+	if (files->n + files->others > 1)
+		append(rest, "   and %s",
+		       units_counted(read, sizeof(read), files->n - 1 + files->others,
+				     "more file(s)"));
+	room -= text_columns(rest) < room / 2 ? text_columns(rest) : room / 2;
+	room = terminal_name(page->t, page->line, indent, room, TERMINAL_FAINT,
+			     files->list[0].path);
+	put(page, indent + room, TERMINAL_FAINT, rest);
+	page->line++;
+}
+
+static bool has_files(const struct machine_job *job)
+{
+	return job->files && job->files->n;
+}
+
 static void put_job(struct page *page, const struct view_job *job)
 {
 	const struct machine_job *of = job->job;
@@ -329,6 +356,8 @@ static void put_job(struct page *page, const struct view_job *job)
 	page->line++;
 	if (!of->end_ns)
 		put_phase(page, job);
+	else if (has_files(of))
+		put_files(page, of->files);
 }
 
 static void put_more(struct page *page, size_t n)
@@ -344,7 +373,7 @@ static void put_more(struct page *page, size_t n)
 
 static unsigned int lines_of(const struct view_job *job)
 {
-	return job->job->end_ns ? 1 : 2;
+	return job->job->end_ns && !has_files(job->job) ? 1 : 2;
 }
 
 /* Puts the jobs that fit above `end`. Returns how many. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stored_runs.bpf.c - runs whose files an audit counts (--files, with --serve): what they share,
- * and what was kept for those that are over. A run is over when the loader takes it out of
- * `stored_runs`. A program that has found it just before may add something after: that goes with
+ * stored_runs.bpf.c - jobs whose files an audit counts (--files), each of them a run here: what
+ * they share, and what was kept for those that are over. A run is over when the loader takes it out
+ * of `stored_runs`. A program that has found it just before may add something after: that goes with
  * the next one.
  */
 #include "device.bpf.h"

@@ -3,9 +3,9 @@
  * wire_storage.h - the part of wire.h that is about files and storage: which file was read from
  * storage, and written to. In bytes. A run without --files has none of these records.
  *
- * An audit counts them for the runs that it serves alone, each by itself. Their records have no job
- * but the number of such a run, which no other has: what is told at last comes when the number of
- * the job may be another's. In a run, that number is 0.
+ * An audit counts them for each of its jobs by itself. Their records have no job but the number of
+ * a run, which no other has: what is told at last comes when the number of the job may be
+ * another's. In a run, that number is 0.
  *
  * What is read is what the kernel's own account has as read_bytes: the requests that a task of the
  * tree queues for a block device. What is written is its write_bytes: pages of the file that such a

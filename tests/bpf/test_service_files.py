@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, MIB, NOBODY, PYTHON, QPROF, QPROF_PACKAGE, Lines, assert_nothing_lost,
-                     is_on_disk, losses, parse, public_dir, quality, wait_for)
+                     is_on_disk, job_of, losses, parse, public_dir, quality, wait_for)
 from serving import SOMEBODY, Service, as_user, folder, service  # noqa: F401
 
 FILES = ("--files",)
@@ -221,17 +221,19 @@ def test_two_users_at_once(counting, folder):  # noqa: F811
 
 
 def test_nothing_stays(counting, folder):  # noqa: F811
-    """Not after the end of a run, nor of a client that was killed."""
+    """Not after the end of a run, nor, if its client was killed, after that of the job that it left behind."""
     run_program(counting, folder)
     wait_for(lambda: not any(kept_maps(counting).values()), "what was kept of files to go")
     with begun(counting, folder, WRITES, folder / "mine", str(1 << 20)) as (run, pid, _):
         assert kept_maps(counting)["stored_files"], "nothing is kept to begin with"
         run.kill()
         run.wait()
+        assert kept_maps(counting)["stored_files"], "nothing is kept for the audit"
+        os.kill(pid, signal.SIGUSR1)  # it goes on, is counted for the audit, and ends
         wait_for(lambda: not any(kept_maps(counting).values()), "what was kept of files to go")
-        os.kill(pid, signal.SIGUSR1)  # it goes on, and nobody counts
-        wait_for(lambda: (folder / "mine").stat().st_size == 2 << 20, "the command to go on")
-        assert not any(kept_maps(counting).values())
+    report = counting.stop()
+    files = {file["path"]: file["storage_written_mb"] for file in job_of(report, pid)["files"]}
+    assert files[str(folder / "mine")] == 2 and not quality(report)["fileless_jobs"], files
 
 
 MANY = """

@@ -213,6 +213,8 @@ int engine_tell_files(struct engine *e, uint32_t run);
 int engine_count_files(struct engine *e, uint32_t job, uint32_t uid, uint32_t *run);
 /* Returns true if somebody has them counted for that job already. */
 bool engine_counts_files(const struct engine *e, uint32_t job);
+/* Returns true if more than one want what is counted for that run. */
+bool engine_shares_files(const struct engine *e, uint32_t run);
 /* When all have given it back, nothing is counted any more for that run, or kept of it; 0: there is
  * none. */
 void engine_drop_files(struct engine *e, uint32_t run);

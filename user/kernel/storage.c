@@ -106,6 +106,13 @@ bool engine_counts_files(const struct engine *e, uint32_t job)
 	return __atomic_load_n(&tree_of(e, job)->stored, __ATOMIC_ACQUIRE);
 }
 
+bool engine_shares_files(const struct engine *e, uint32_t run)
+{
+	const int place = find_run(e, run);
+
+	return place >= 0 && e->stored[place].users > 1;
+}
+
 /* Makes the run of a job. Returns 0 or -errno. */
 static int add_run(struct engine *e, int place, uint32_t job, uint32_t uid)
 {

@@ -231,6 +231,14 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 		end(f, news->job);
 }
 
+/* The service asks when its user's run ends, a little later, and all is told once: so the user gets
+ * what a run of root's has. At the end of the audit it may not come to that. */
+static bool service_asks(const struct job_files_listener *f, const struct counted *c)
+{
+	return engine_shares_files(f->capture->engine, c->run) &&
+	       !audit_end_ns(audit_of(f->capture));
+}
+
 /* Has all be told of those that have ended: what there is no room for now, after the ring was
  * read. */
 static void batch(struct listener *l)
@@ -241,7 +249,7 @@ static void batch(struct listener *l)
 		struct counted *c = f->jobs[i - 1];
 		int more;
 
-		if (!c->over || c->asked)
+		if (!c->over || c->asked || service_asks(f, c))
 			continue;
 		more = engine_tell_files(f->capture->engine, c->run);
 		if (more < 0) {

@@ -47,17 +47,18 @@ static char *keep_end(char *path, size_t most)
 	return from;
 }
 
+/* The copy has no more room than it needs. */
 char *file_name_repaired(const char *path)
 {
 	const size_t room = strlen(path) * TEXT_GROWTH + 1;
-	char *text = malloc(room), *fitting;
-	size_t len;
+	char *text = malloc(room), *name;
 
 	if (!text)
 		return NULL;
-	len = text_repair(text, room, path, strlen(path), NULL);
-	fitting = realloc(text, len + 1);
-	return fitting ? fitting : text;
+	text_repair(text, room, path, strlen(path), NULL);
+	name = strdup(text);
+	free(text);
+	return name;
 }
 
 char *file_name_of(const struct wire_stored_name *record, bool base_only, file_place_fn place,

@@ -465,7 +465,7 @@ def counters_of(files, tmp_path, pb2, made):
     again = json.loads(report("-f", "json", profile=path))["files"]
     jsonschema.Draft202012Validator(schema()["properties"]["files"] | {"$defs": schema()["$defs"]}).validate(again)
     assert [file.get("timeline") for file in again] == [file.get("timeline") for file in files], "read and written again"
-    titles = report("-f", "csv", "--table", "files", profile=path).split(b"\n")[0].decode().split(",")
+    titles = report("-f", "csv", "--table", "files", profile=path).decode().splitlines()[0].split(",")
     assert "copied_mb" in titles and not {"phases", "timeline"} & set(titles), f"a cell has no table: {titles}"
     before = read_perfetto(report("-f", "perfetto", profile=made), pb2)[2]
     assert {key: counters[key] for key in before} == before, "what else there is stays as it was"

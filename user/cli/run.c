@@ -80,10 +80,9 @@ static const struct command_option options[] = {
 	 "at each request for storage of the machine, and at each page that becomes dirty",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.files)},
 	{0, "file-copies", NULL,
-	 "As --files, and tell how much of mapped files processes have in memory, and as copies, "
-	 "since they wrote to private mappings; this looks at their pages as phases end, a tenth "
-	 "of "
-	 "a CPU at most",
+	 "As --files, and tell how much of mapped files processes have in memory, and how much as "
+	 "copies, since they wrote to private mappings; this looks at their pages as phases end, a "
+	 "tenth of a CPU at most",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.copies)},
 	{0, "max-files", "N",
 	 "With --files: tell apart at most N files (default 4096); the rest is one line", OPT_COUNT,

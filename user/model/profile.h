@@ -34,8 +34,7 @@ enum {
 	/* Of so many files it is told which phases used them, at most so many of each. */
 	PROFILE_MAX_USED_FILES = 64,
 	PROFILE_MAX_FILE_USES = 16,
-	PROFILE_LEAST_SEEN =
-		1 << 20, /* bytes of a file mapped, or copied: of less nothing is told */
+	PROFILE_LEAST_SEEN = 1 << 20,  /* bytes of a file in memory: less is not told */
 	PROFILE_MAX_CURVED_FILES = 16, /* files that have points */
 	PROFILE_MAX_FILE_POINTS = 256,
 	PROFILE_MAX_DEVICE_USES = 64,
@@ -105,11 +104,11 @@ struct profile_file {
 	bool has_called;	/* they were looked at */
 	uint64_t distinct;	/* blocks that were read, each once */
 	bool has_distinct;
-	uint64_t
-		mapped; /* its pages that processes had in memory: the most at the end of a phase */
-	uint64_t copied; /* likewise, pages of private mappings that were copies */
-	bool is_rest;	 /* no file */
-	bool is_deleted; /* it had no name any more when it was last seen */
+	/* The most at the end of a phase, of all processes: its pages in memory, and copies of
+	 * such pages in private mappings. */
+	uint64_t mapped, copied;
+	bool is_rest;			     /* no file */
+	bool is_deleted;		     /* it had no name any more when it was last seen */
 	const struct profile_file_use *uses; /* the largest first */
 	size_t n_uses;
 	const struct profile_file_point *points; /* in order of time, see file_points.h */

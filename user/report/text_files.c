@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which files were read, from storage and by calls, written and mapped, and which were read again.
- */
+/* Which files were read, from storage and by calls, written, mapped, and read again. */
 #include <string.h>
 
 #include "report/files.h"

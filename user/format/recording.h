@@ -638,7 +638,7 @@ uint64_t recording_cpu_error(const struct recording *r);
 /*
  * Will it fit: the most memory over a stretch of time that the kernel cannot take back (anonymous,
  * shmem, and what is in swap) and that it can (pages of mapped files). All come from the timeline,
- * which is coarser than peaks by 256 KiB or 1/256 of the tree, whichever is more.
+ * which is coarser than peaks by 256 KiB or 1/256 of the tree for each process, whichever is more.
  *
  * A sum over processes has pages that they share more than once. So what is needed is between two
  * bounds: the least counts once all that may be shared, the most takes nothing as shared. They are

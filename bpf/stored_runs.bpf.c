@@ -57,7 +57,7 @@ static long drop_asked(struct bpf_map *map, const u64 *address, struct asked *as
 	return 0;
 }
 
-/* In an audit, when the loader has taken runs out of `stored_runs`. */
+/* In an audit, when the loader has taken runs out of `stored_runs`, of which much was kept. */
 SEC("?syscall")
 int storage_dropped(void *context)
 {

@@ -33,6 +33,7 @@ struct engine {
 	struct {
 		uint32_t run, users; /* who want it; 0: none */
 	} stored[WIRE_MAX_JOBS];     /* for which files are counted */
+	uint64_t stored_left;	     /* things that are kept for jobs that are over */
 };
 
 /* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */

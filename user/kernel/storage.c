@@ -9,14 +9,30 @@
 #include "kernel/call.h"
 #include "kernel/engine_state.h"
 
+/*
+ * What is kept for jobs that are over is dropped by a walk over all that is kept: not for each, but
+ * when so many things are left of them. Until then they have room of their own, beside that which
+ * jobs share.
+ */
+enum { LEFT_MOST = 512 };
+
 /* Room for all jobs of an audit, of which each has its own. */
 static void make_room_for_many(struct qprof_bpf *bpf)
 {
-	bpf_map__set_max_entries(bpf->maps.stored_files, WIRE_SERVED_FILES);
-	bpf_map__set_max_entries(bpf->maps.stored_writers, WIRE_SERVED_FILES);
-	bpf_map__set_max_entries(bpf->maps.stored_rests, WIRE_STORED_RESTS * WIRE_MAX_JOBS);
-	bpf_map__set_max_entries(bpf->maps.stored_spaces, WIRE_SERVED_SPACES);
-	bpf_map__set_max_entries(bpf->maps.stored_devices, WIRE_SERVED_DEVICES);
+	const struct {
+		struct bpf_map *map;
+		unsigned int most;
+	} all[] = {
+		{bpf->maps.stored_files, WIRE_SERVED_FILES},
+		{bpf->maps.stored_writers, WIRE_SERVED_FILES},
+		{bpf->maps.stored_pieces, WIRE_STORED_PIECES},
+		{bpf->maps.stored_rests, WIRE_STORED_RESTS * WIRE_MAX_JOBS},
+		{bpf->maps.stored_spaces, WIRE_SERVED_SPACES},
+		{bpf->maps.stored_devices, WIRE_SERVED_DEVICES},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		bpf_map__set_max_entries(all[i].map, all[i].most + LEFT_MOST);
 }
 
 /* Of one run alone, there is no need for these. */
@@ -177,11 +193,23 @@ static void give_back(struct wire_stored_shares *shares, const struct wire_store
 	__atomic_sub_fetch(&shares->pieces, pieces, __ATOMIC_RELAXED);
 }
 
+/* A job that is over has left so many things. */
+static void leave(struct engine *e, uint64_t things)
+{
+	uint32_t answer;
+
+	e->stored_left += things;
+	if (e->stored_left < LEFT_MOST)
+		return;
+	e->stored_left = 0;
+	if (call_program(e->bpf->progs.storage_dropped, NULL, 0, &answer))
+		log_verbose("cannot drop what was kept of the files of jobs");
+}
+
 void engine_drop_files(struct engine *e, uint32_t run)
 {
 	const int place = run ? find_run(e, run) : -1;
 	struct wire_stored_run kept;
-	uint32_t answer;
 
 	if (place < 0 || --e->stored[place].users)
 		return;
@@ -192,7 +220,5 @@ void engine_drop_files(struct engine *e, uint32_t run)
 	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(e->bpf->maps.stored_runs), &run, &kept))
 		return;
 	give_back(&e->bpf->bss->stored_shares, &kept);
-	if ((kept.kept || kept.files) &&
-	    call_program(e->bpf->progs.storage_dropped, NULL, 0, &answer))
-		log_verbose("cannot drop what was kept of the files of a job");
+	leave(e, kept.files + kept.pieces + kept.kept);
 }

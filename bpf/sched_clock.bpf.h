@@ -38,28 +38,36 @@ extern s64 cpu_clock_counted[WIRE_MAX_CPUS]; /* its count at the last look */
 extern s64 sched_clock_ahead;
 extern u64 sched_clock_seen_ns;
 
+enum {
+	FRESH_LOOK_NS = 1000000000,
+	QUICK_LOOK_NS = 20000, /* at most, if nothing comes between the two clocks */
+};
+
 /*
  * Looks at the clock; only in programs that may not sleep. An event that stands still is of a CPU
- * that was offline: the kernel does not start it again.
+ * that was offline: the kernel does not start it again. Between the two clocks an interrupt may
+ * come, or a hypervisor may stop the CPU, for milliseconds: threads that live shorter would seem to
+ * use nothing. Then the look before is better, if it is not old.
  */
 static __always_inline void refresh_sched_clock(void)
 {
 	u32 cpu = bpf_get_smp_processor_id() & (WIRE_MAX_CPUS - 1);
-	u64 began = cpu_clock_began[cpu], now;
+	u64 began = cpu_clock_began[cpu], before, now;
 	s64 counted;
 
 	if (!began)
 		return;
+	before = bpf_ktime_get_ns();
 	counted = bpf_perf_event_read(&cpu_clocks, BPF_F_CURRENT_CPU);
 	if (counted < 0 || counted == cpu_clock_counted[cpu])
 		return;
 	cpu_clock_counted[cpu] = counted;
 	now = bpf_ktime_get_ns();
+	if (now - before > QUICK_LOOK_NS && (s64)(before - sched_clock_seen_ns) < FRESH_LOOK_NS)
+		return;
 	sched_clock_ahead = began + counted - now;
 	sched_clock_seen_ns = now;
 }
-
-enum { FRESH_LOOK_NS = 1000000000 };
 
 /*
  * Returns how long ago the clock of a run queue was brought up to date. The two clocks drift apart:

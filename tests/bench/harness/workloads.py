@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole programs to be profiled: quantizations, small and of some gigabytes, and a compile of this project."""
+"""Whole programs to be profiled: quantizations, small and of some gigabytes, a compile of this project, and a shell that
+starts many programs."""
 
 import os
 import shlex
@@ -22,7 +23,8 @@ def prepare(env, quick=False):
     found = [c_quantizer(env, 256), torch(env, 120)]
     if quick:
         return found
-    return found + [c_quantizer(env, 6144, slow=5), torch(env, 2048, slow=5), compilation(env)]
+    return found + [c_quantizer(env, 6144, slow=5), torch(env, 2048, slow=5), compilation(env),
+                    many_starts(1000)]
 
 
 def c_quantizer(env, megabytes, slow=2):
@@ -65,6 +67,11 @@ def compilation(env):
                        stdout=subprocess.DEVNULL)
     return Workload("compile of this project", [
         "cmake", "--build", build, "--clean-first", f"-j{os.cpu_count()}"], slow=6)
+
+
+def many_starts(n):
+    """What is added, less what a launch takes, is for each process."""
+    return Workload(f"{n:,} times /bin/true", ["sh", "-c", f"i=0; while [ $i -lt {n} ]; do /bin/true; i=$((i + 1)); done"])
 
 
 def then_wait(workload):

@@ -49,7 +49,8 @@ def test_read_again(of_files):
     found = as_json(old, new)["files"]
     assert [file["path"] for file in found] == [MODEL, "/models/config.json"] and not found[0]["no_file"]
     assert medians(found[0]) == {"storage_read_bytes": (64 * MIB, 192 * MIB), "storage_written_bytes": (0, 8 * MIB),
-                                 "call_read_bytes": (None, None), "reread_factor": (1.0, 3.0)}
+                                 "call_read_bytes": (None, None), "reread_factor": (1.0, 3.0),
+                                 "mapped_bytes": (None, None)}
 
 
 def test_read_by_calls(of_files):
@@ -61,6 +62,44 @@ def test_read_by_calls(of_files):
     assert section(none, twice) == [] and "\n1 file without a change of 1 % and 1 MiB (--all)\n" in diff(none, twice)
     assert section("--all", none, twice)[3] == "    by calls                   -    128 MiB"
     assert medians(as_json(none, twice)["files"][0])["call_read_bytes"] == (None, 128 * MIB)
+
+
+def test_mapped(of_files):
+    """What processes had mapped in memory changes, too, as that of no other file. What one side does not say of any file
+    is no change; of this one, it is not known, and was less than 1 MiB if somebody looked."""
+    none, once = of_files("none", [used_file(MODEL)]), of_files("once", [used_file(MODEL, mapped_mb=64.0)])
+    twice = of_files("twice", [used_file(MODEL, mapped_mb=128.0)])
+    assert section(once, twice) == ["Files", f"  {MODEL}",
+                                    "    mapped              64.0 MiB    128 MiB   +64.0 MiB   +100.0 %"]
+    assert medians(as_json(once, twice)["files"][0])["mapped_bytes"] == (64 * MIB, 128 * MIB)
+    assert section(none, twice) == [] and "\n1 file without a change of 1 % and 1 MiB (--all)\n" in diff(none, twice)
+    assert section("--all", none, twice)[4] == "    mapped                     -    128 MiB"
+    other = of_files("other", [used_file("/models/other", mapped_mb=1.5), used_file(MODEL)])
+    assert section(other, twice) == ["Files", f"  {MODEL}", "    mapped                     -    128 MiB",
+                                     "1 file without a change of 1 % and 1 MiB (--all)"]
+    unlisted = of_files("unlisted", [used_file("/models/other", mapped_mb=1.5)])
+    assert section(twice, unlisted)[:3] == ["Files", f"  {MODEL}", "    mapped               128 MiB          -"]
+
+
+def test_mapped_of_several(of_files):
+    """Those of one path are not added up, for they need not have been mapped at a time. Of repeats of a side, those count
+    that say it."""
+    old = [of_files(f"old{i}", files) for i, files in enumerate((
+        [used_file(MODEL, mapped_mb=8.0), used_file(MODEL, mapped_mb=6.0), used_file(MODEL)],
+        [used_file(MODEL, mapped_mb=10.0)], [used_file(MODEL)]))]
+    new = of_files("new", [used_file(MODEL, mapped_mb=16.0)])
+    assert medians(as_json(old[0], new)["files"][0])["mapped_bytes"] == (8 * MIB, 16 * MIB)
+    file, = as_json(",".join(map(str, old)), new)["files"]
+    assert file["mapped_bytes"]["old"] == {"median": 9 * MIB, "lowest": 8 * MIB, "highest": 10 * MIB}
+
+
+def test_most_mapped_first(of_files):
+    """The order counts it as what was read and written."""
+    old = of_files("old", [used_file("/a", written=5.0, mapped_mb=5.0), used_file("/b", mapped_mb=2.0)])
+    new = of_files("new", [used_file("/a", written=9.0, mapped_mb=6.0), used_file("/b", mapped_mb=8.0)])
+    assert [line for line in section(old, new) if line.startswith("  /")] == ["  /b", "  /a"]
+    assert "/c" not in "".join(section(of_files("c", [used_file("/c", mapped_mb=100.0)]),
+                                       of_files("d", [used_file("/c", mapped_mb=100.9)]))), "no MiB, no percent"
 
 
 def test_other_blocks_as_often(of_files):
@@ -76,7 +115,7 @@ def test_on_one_side_only(of_files):
     none, some = of_files("none", []), of_files("some", [used_file(MODEL, 64.0, distinct=64.0)])
     file, = as_json(none, some)["files"]
     assert medians(file) == {"storage_read_bytes": (0, 64 * MIB), "storage_written_bytes": (0, 0),
-                             "call_read_bytes": (None, None), "reread_factor": (None, 1.0)}
+                             "call_read_bytes": (None, None), "reread_factor": (None, 1.0), "mapped_bytes": (None, None)}
     assert section(none, some) == ["Files", f"  {MODEL}",
                                    "    from storage             0 B   64.0 MiB   +64.0 MiB     from 0"]
     assert section(some, none)[2] == "    from storage        64.0 MiB        0 B   -64.0 MiB   -100.0 %"

@@ -9,14 +9,19 @@
 #include "base/hash.h"
 #include "report/files.h"
 
-enum { SIDES = 2, WORTH_TELLING = 1 << 20 };
+enum {
+	SIDES = 2,
+	WORTH_TELLING = 1 << 20,
+	LEAST_MAPPED = 1 << 20, /* a profile does not say less */
+};
 
 #define UNKNOWN UINT64_MAX
 
-/* What a run used of a file. A path may be in a profile more than once: then it is the sum. */
+/* What a run used of a file. A path may be in a profile more than once: then it is the sum, but of
+ * what was mapped, which need not have been at a time: that is the most of one of them. */
 struct amounts {
 	size_t run;
-	uint64_t read, called, written, distinct;
+	uint64_t read, called, written, distinct, mapped;
 	bool lacks_distinct;
 };
 
@@ -116,6 +121,8 @@ static int add_amounts(struct compared_file *file, enum compare_side side, size_
 	amounts->written += of->written;
 	amounts->distinct += of->distinct;
 	amounts->lacks_distinct |= of->read && !of->distinct;
+	if (of->mapped > amounts->mapped)
+		amounts->mapped = of->mapped;
 	return 0;
 }
 
@@ -131,6 +138,7 @@ int compared_files_add(struct compared_files *files, enum compare_side side,
 
 		err = file ? add_amounts(file, side, run, &r->files[i]) : -ENOMEM;
 		files->runs[side][run].tells_calls |= files_tell_calls(&r->files[i]);
+		files->runs[side][run].tells_mapped |= r->files[i].mapped != 0;
 		if (r->files[i].is_rest && !strcmp(r->files[i].path, "(other)"))
 			files->runs[side][run].leaves_out = true;
 	}
@@ -160,6 +168,8 @@ static uint64_t value_of(const struct amounts *amounts, enum file_metric metric)
 		return amounts->called;
 	if (metric == FILE_WRITTEN)
 		return amounts->written;
+	if (metric == FILE_MAPPED)
+		return amounts->mapped ? amounts->mapped : UNKNOWN;
 	if (amounts->lacks_distinct || !amounts->distinct)
 		return UNKNOWN;
 	return (uint64_t)((double)amounts->read * 100 / (double)amounts->distinct + 0.5);
@@ -170,7 +180,7 @@ static uint64_t value_of_none(const struct compared_run *run, bool is_rest, enum
 {
 	const bool is_known = run->tells && (is_rest || !run->leaves_out);
 
-	return is_known && metric != FILE_REREAD ? 0 : UNKNOWN;
+	return is_known && metric != FILE_REREAD && metric != FILE_MAPPED ? 0 : UNKNOWN;
 }
 
 struct compare_values compared_file_values(const struct compared_files *files,
@@ -198,17 +208,26 @@ struct compare_values compared_file_values(const struct compared_files *files,
 static uint64_t median(const struct compared_files *files, const struct compared_file *file,
 		       enum compare_side side, enum file_metric metric)
 {
-	return compared_file_values(files, file, side, metric).median;
+	const struct compare_values values = compared_file_values(files, file, side, metric);
+
+	return metric == FILE_MAPPED && !values.n ? LEAST_MAPPED : values.median;
+}
+
+static bool run_tells(const struct compared_run *run, enum file_metric metric)
+{
+	if (metric == FILE_CALLED)
+		return run->tells_calls;
+	return metric == FILE_MAPPED ? run->tells_mapped : run->tells;
 }
 
 /* What only one side has been asked for is no change. */
-static bool tell_calls(const struct compared_files *files)
+static bool both_tell(const struct compared_files *files, enum file_metric metric)
 {
 	bool tells[SIDES] = {false};
 
 	for (int side = 0; side < SIDES; side++)
 		for (size_t i = 0; i < files->n_runs[side]; i++)
-			tells[side] |= files->runs[side][i].tells_calls;
+			tells[side] |= run_tells(&files->runs[side][i], metric);
 	return tells[COMPARE_OLD] && tells[COMPARE_NEW];
 }
 
@@ -222,8 +241,10 @@ bool compared_file_is_change(const struct compared_files *files, const struct co
 	}
 	if (compare_is_change(COMPARE_IO, old[FILE_READ], new[FILE_READ]) ||
 	    compare_is_change(COMPARE_IO, old[FILE_WRITTEN], new[FILE_WRITTEN]) ||
-	    (tell_calls(files) &&
-	     compare_is_change(COMPARE_IO, old[FILE_CALLED], new[FILE_CALLED])))
+	    (both_tell(files, FILE_CALLED) &&
+	     compare_is_change(COMPARE_IO, old[FILE_CALLED], new[FILE_CALLED])) ||
+	    (both_tell(files, FILE_MAPPED) &&
+	     compare_is_change(COMPARE_IO, old[FILE_MAPPED], new[FILE_MAPPED])))
 		return true;
 	return old[FILE_READ] >= WORTH_TELLING &&
 	       new[FILE_READ] >= WORTH_TELLING &&old[FILE_REREAD] && new[FILE_REREAD] &&
@@ -234,11 +255,12 @@ static uint64_t change_of(const struct compared_files *files, const struct compa
 {
 	uint64_t sum = 0;
 
-	for (int metric = FILE_READ; metric <= FILE_WRITTEN; metric++) {
+	for (int metric = 0; metric < FILE_METRICS; metric++) {
 		const uint64_t old = median(files, file, COMPARE_OLD, metric);
 		const uint64_t new = median(files, file, COMPARE_NEW, metric);
+		const bool is_optional = metric == FILE_CALLED || metric == FILE_MAPPED;
 
-		if (metric == FILE_CALLED && !tell_calls(files))
+		if (metric == FILE_REREAD || (is_optional && !both_tell(files, metric)))
 			continue;
 		sum += new > old ? new - old : old - new;
 	}

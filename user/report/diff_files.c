@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was read and written, file by file, in a comparison: as text or JSON. */
+/* What was read, written and mapped, file by file, in a comparison: as text or JSON. */
 #include "report/diff.h"
 
 #include "base/text.h"
@@ -16,6 +16,7 @@ static const struct {
 	[FILE_CALLED] = {"call_read_bytes", "by calls"},
 	[FILE_WRITTEN] = {"storage_written_bytes", "written"},
 	[FILE_REREAD] = {"reread_factor", "times"},
+	[FILE_MAPPED] = {"mapped_bytes", "mapped"},
 };
 
 /* ---- Judging ---- */

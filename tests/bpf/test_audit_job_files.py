@@ -66,9 +66,9 @@ def audit(tmp_path, events):
 class Script:
     """A Python program that says where it is, and goes on when it is told."""
 
-    def __init__(self, code, *args, prefix=()):
+    def __init__(self, code, *args, prefix=(), cwd=None):
         self.process = subprocess.Popen([*prefix, PYTHON, "-c", code, *map(str, args)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, env={**CLEAN_ENV, **QPROF_PACKAGE})
+                                        stdout=subprocess.PIPE, env={**CLEAN_ENV, **QPROF_PACKAGE}, cwd=cwd)
         self.pid = self.process.pid
         self.lines = Lines(self.process.stdout)
 
@@ -143,6 +143,27 @@ for i in range(1, 10):
     write(f"{sys.argv[1]}/file-{i}", i << 12)
 say("done")
 """
+
+
+def test_without_directories(audit, events, work, tmp_path):
+    """Files have their last names alone, in events, the report and the table; the rest is as it was."""
+    cold_file(work / "model", 3)
+    with audit("--no-paths") as running:
+        job = Script(JOB, "model", "written", MIB, cwd=work)
+        job.until("begun")
+        wait_for_begin(events, job.pid)
+        job.tell()
+        job.until("done")
+        job.end()
+        report = running.stop()
+    event = only(read_events(events), "job_end", pid=job.pid)
+    found = files_of(event)
+    assert found["model"] == (3 * MIB, 0) and found["written"] == (0, MIB), event
+    assert not any("/" in name for name in found), event
+    check_report(report, job.pid, event)
+    for text in (events.read_text(), (tmp_path / "audit.yaml").read_text(), running.said):
+        assert str(work) not in text, text
+    assert "    model  read 3.00 MiB, written 0 B\n" in running.said, running.said
 
 
 def test_the_rest_is_a_sum(audit, events, work):
@@ -245,11 +266,12 @@ def test_without(tmp_path, events):
     assert "files" not in job_of(report, job.pid) and not quality(report)["fileless_jobs"]
 
 
-def test_view(tmp_path, events, work):
+@pytest.mark.parametrize("options, directory", [((), True), (("--no-paths",), False)])
+def test_view(tmp_path, events, work, options, directory):
     """Below a job that has ended is the file that it used most."""
-    path = cold_file(work / "model", 6)
-    with View(tmp_path, "--files", "--events-file", events, width=160) as shown:
-        job = Script(JOB, path, work / "with\x1b[31m", MIB)
+    path = cold_file(work / "model", 6) if directory else cold_file(work / "model", 6).name
+    with View(tmp_path, "--files", "--events-file", events, *options, width=160) as shown:
+        job = Script(JOB, "model", "with\x1b[31m", MIB, cwd=work)
         job.until("begun")
         wait_for_begin(events, job.pid)
         job.tell()
@@ -258,8 +280,8 @@ def test_view(tmp_path, events, work):
 
         def there(lines):
             row = next((row for row in rows(lines, "JOB") if int(row["JOB"]) == job.pid), None)
-            return row and any(str(path) in line and "read 6.00 MiB, written 0 B" in line and "more file" in line
-                               for line in lines)
+            return row and any(line.strip().startswith(f"{path} ") and "read 6.00 MiB, written 0 B" in line and
+                               "more file" in line for line in lines)
         shown.pane.until(there, "the files of the job")
         shown.pane.keys("q")
         shown.left()

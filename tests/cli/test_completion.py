@@ -87,6 +87,7 @@ def test_bash_offers_the_options_of_help(command):
     ("-a --events-only jobs,ch", ["jobs,checkpoints"]),
     ("-a --metrics-labels=command,p", ["command,pid"]),
     ("-qa --no-l", ["--no-live"]),
+    ("-a --no-p", ["--no-paths"]),
     ("-d 5 --all --li", ["--listen=", "--live"]),
     ("--no-", ["--no-curves", "--no-follow", "--no-paths"]),
     ("--no-l", []),

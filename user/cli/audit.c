@@ -27,6 +27,7 @@ struct audit_command {
 	struct event_options events;
 	struct view_options view;
 	bool as_root;
+	bool base_names;   /* of files of jobs */
 	const char *serve; /* the path of a socket */
 };
 
@@ -68,6 +69,8 @@ static const struct command_option options[] = {
 	 "--files, too; this looks at each request for storage of the machine, and at each page "
 	 "that becomes dirty",
 	 OPT_FLAG, INTO(struct audit_command, common.capture.engine.files)},
+	{0, "no-paths", NULL, "With --files: name files of jobs without their directories",
+	 OPT_FLAG, INTO(struct audit_command, base_names)},
 	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
 	 INTO(struct audit_command, as_root)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
@@ -80,10 +83,11 @@ static const struct command_option options[] = {
 static int make_files(struct audit_command *command, struct error *err)
 {
 	struct capture_options *capture = &command->common.capture;
-	struct listener *listener = capture->engine.files ? job_files_listener_new() : NULL;
+	struct listener *listener;
 
 	if (!capture->engine.files)
 		return 0;
+	listener = job_files_listener_new(command->base_names);
 	if (!listener)
 		return error_set(err, "out of memory");
 	listener->next = capture->listeners;

@@ -38,6 +38,7 @@ struct job_files_listener {
 	struct listener listener; /* first: see of() */
 	struct capture *capture;
 	struct machine *machine;
+	bool base_names;
 	struct counted *jobs[WIRE_MAX_JOBS];
 	size_t n;
 	struct mount_paths mounts;
@@ -193,7 +194,7 @@ static void name(struct job_files_listener *f, const struct wire_stored_name *re
 		return;
 	}
 	place.uid = c->uid;
-	path = file_name_of(record, false, find_place, &place, JOB_FILES_MAX_PATH);
+	path = file_name_of(record, f->base_names, find_place, &place, JOB_FILES_MAX_PATH);
 	if (path)
 		job_names_keep(&c->names, &record->file, path);
 }
@@ -302,7 +303,7 @@ static void close_listener(struct listener *l)
 	free(f);
 }
 
-struct listener *job_files_listener_new(void)
+struct listener *job_files_listener_new(bool base_names)
 {
 	struct job_files_listener *f = calloc(1, sizeof(*f));
 
@@ -313,6 +314,7 @@ struct listener *job_files_listener_new(void)
 					.batch = batch,
 					.finish = finish,
 					.close = close_listener};
+	f->base_names = base_names;
 	f->mounts.most = MOUNTS_BYTES;
 	f->looks = (struct budget){.most = LOOKS_NS, .share = LOOKS_SHARE};
 	return &f->listener;

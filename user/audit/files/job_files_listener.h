@@ -6,9 +6,11 @@
 #ifndef QPROF_JOB_FILES_LISTENER_H
 #define QPROF_JOB_FILES_LISTENER_H
 
+#include <stdbool.h>
+
 #include "capture/listener.h"
 
-/* Returns NULL when out of memory. */
-struct listener *job_files_listener_new(void);
+/* base_names: files are named without their directories. Returns NULL when out of memory. */
+struct listener *job_files_listener_new(bool base_names);
 
 #endif

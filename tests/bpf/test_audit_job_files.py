@@ -166,6 +166,38 @@ def test_without_directories(audit, events, work, tmp_path):
     assert "    model  read 3.00 MiB, written 0 B\n" in running.said, running.said
 
 
+TEMPORARY = MARKS + """
+qprof.mark("begun")
+say("begun")
+write("kept", 1 << 20)
+write("closed", 2 << 20)
+os.unlink("closed")
+held = open("held", "wb", buffering=0)
+held.write(b"h" * (3 << 20))
+os.unlink("held")
+say("done")
+"""
+
+
+def test_removed_files(audit, events, work):
+    """A file that has no name any more at the end is said to be deleted, whether somebody has it open still or not."""
+    with audit() as running:
+        job = Script(TEMPORARY, cwd=work)
+        job.until("begun")
+        wait_for_begin(events, job.pid)
+        job.tell()
+        job.until("done")
+        job.end()
+        report = running.stop()
+    event = only(read_events(events), "job_end", pid=job.pid)
+    deleted = {os.path.basename(file["path"]): file.get("deleted", False) for file in event["files"]}
+    unsure = quality(report).get("unsure_removals", 0)
+    assert deleted["held"] and not deleted["kept"], event
+    assert deleted["closed"] or unsure, event
+    assert [file.get("deleted", False) for file in job_of(report, job.pid)["files"]] == list(deleted.values()), event
+    assert f"    {work}/held (deleted)  read 0 B, written 3.00 MiB\n" in running.said, running.said
+
+
 def test_the_rest_is_a_sum(audit, events, work):
     """Of nine files, the five largest are named. The job goes on when the audit ends."""
     with audit() as running:
@@ -264,6 +296,21 @@ def test_without(tmp_path, events):
         report = running.stop()
     assert "files" not in only(read_events(events), "job_end", pid=job.pid)
     assert "files" not in job_of(report, job.pid) and not quality(report)["fileless_jobs"]
+
+
+def test_view_of_a_removed_file(tmp_path, events, work):
+    """It is said behind the path."""
+    with View(tmp_path, "--files", "--events-file", events, "--no-paths", width=160) as shown:
+        job = Script(TEMPORARY, cwd=work)
+        job.until("begun")
+        wait_for_begin(events, job.pid)
+        job.tell()
+        job.until("done")
+        job.end()
+        shown.pane.until(lambda lines: any(line.strip().startswith("held (deleted)   read 0 B, written 3.00 MiB")
+                                           for line in lines), "the file of the job")
+        shown.pane.keys("q")
+        shown.left()
 
 
 @pytest.mark.parametrize("options, directory", [((), True), (("--no-paths",), False)])

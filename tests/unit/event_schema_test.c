@@ -103,7 +103,7 @@ static void write_processes(struct event_lines *l, struct machine_job *job)
 	event_process(l, EVENT_PROCESS_EXIT, START_NS, &process, job, &owner);
 }
 
-static void add_files(struct machine_job *job)
+static void add_files(struct machine *m, struct machine_job *job)
 {
 	struct job_files *files = calloc(1, sizeof(*files));
 	const struct wire_stored sums = {
@@ -112,7 +112,7 @@ static void add_files(struct machine_job *job)
 
 	assert_non_null(files);
 	assert_int_equal(job_files_add(files, &none, &sums), 0);
-	machine_set_files(job, files);
+	machine_set_files(m, job, files);
 }
 
 static void write_job(struct event_lines *l, struct machine *m, struct machine_job *job)
@@ -132,7 +132,7 @@ static void write_job(struct event_lines *l, struct machine *m, struct machine_j
 	event_job(l, EVENT_JOB_BEGIN, START_NS, job, &owner, false);
 	event_checkpoint(l, &step, 1, job);
 	assert_int_equal(machine_finish(m, START_NS), 0);
-	add_files(job);
+	add_files(m, job);
 	event_job(l, EVENT_JOB_END, START_NS, job, &owner, true);
 }
 

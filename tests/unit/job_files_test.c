@@ -76,6 +76,41 @@ static void rest(void **state)
 	job_files_free(files);
 }
 
+/* Of what was written, and whose inode has left the memory, nobody knows whether it was removed:
+ * unless it had no name before. */
+static void removed_or_not(void **state)
+{
+	static const struct {
+		uint64_t written;
+		uint32_t flags;
+		bool is_deleted, is_unsure;
+	} all[JOB_FILES_MOST] = {
+		{9, WIRE_STORED_LAST | WIRE_STORED_GONE, false, true},
+		{8, WIRE_STORED_LAST | WIRE_STORED_GONE | WIRE_STORED_DELETED, true, false},
+		{7, WIRE_STORED_LAST | WIRE_STORED_DELETED, true, false},
+		{6, WIRE_STORED_LAST, false, false},
+		{0, WIRE_STORED_LAST | WIRE_STORED_GONE, false, false},
+	};
+	struct job_files *files = calloc(1, sizeof(*files));
+	const struct job_names none = {0};
+
+	(void)state;
+	for (size_t i = 0; i < JOB_FILES_MOST; i++) {
+		const struct wire_stored sums = {.file = number(i + 1),
+						 .read = 1,
+						 .written = all[i].written,
+						 .flags = all[i].flags};
+
+		assert_int_equal(job_files_add(files, &none, &sums), 0);
+	}
+	for (size_t i = 0; i < JOB_FILES_MOST; i++) {
+		assert_int_equal(files->list[i].written, all[i].written);
+		assert_int_equal(files->list[i].is_deleted, all[i].is_deleted);
+		assert_int_equal(files->list[i].is_unsure, all[i].is_unsure);
+	}
+	job_files_free(files);
+}
+
 /* A file without a name has its number; one that is named again has the last name. */
 static void names_of_files(void **state)
 {
@@ -109,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(largest_come_first),
 		cmocka_unit_test(rest),
+		cmocka_unit_test(removed_or_not),
 		cmocka_unit_test(names_of_files),
 	};
 

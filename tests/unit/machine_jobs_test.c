@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "machine_fed.h"
+#include "model/job_files.h"
 
 static void job_begins_with_first_checkpoint_and_ends_with_its_root(void **state)
 {
@@ -197,6 +199,28 @@ static void end_that_is_told_after_the_last_exit_begins_no_job(void **state)
 	assert_int_equal(n_jobs(t), 1);
 }
 
+static void files_that_may_have_been_removed_are_counted(void **state)
+{
+	static const uint32_t flags[] = {WIRE_STORED_GONE, WIRE_STORED_GONE, WIRE_STORED_DELETED,
+					 0};
+	struct test *t = *state;
+	struct job_files *files = calloc(1, sizeof(*files));
+	const struct job_names none = {0};
+
+	forked(t, 100, 1, 0);
+	hit(t, WIRE_START, 100, 5, 0, "");
+	machine_count_files(job(t, 0));
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		const struct wire_stored sums = {
+			.file = {.device = 1, .inode = i + 1}, .written = 1, .flags = flags[i]};
+
+		assert_int_equal(job_files_add(files, &none, &sums), 0);
+	}
+	machine_set_files(t->m, job(t, 0), files);
+	assert_int_equal(machine_losses(t->m).unsure_removals, 2);
+	assert_int_equal(job(t, 0)->files_are, MACHINE_FILES_KNOWN);
+}
+
 int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -208,6 +232,7 @@ int main(void)
 		test(job_whose_end_is_not_heard_of_ends_with_its_last_process),
 		test(child_may_be_heard_of_before_its_job),
 		test(end_that_is_told_after_the_last_exit_begins_no_job),
+		test(files_that_may_have_been_removed_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

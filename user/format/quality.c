@@ -124,6 +124,8 @@ static const struct {
 	 PROFILE(unanswered_looks)},
 	{"unsure_removals", "file(s) that may have been removed: nobody could tell", RUN,
 	 PROFILE(unsure_removals)},
+	{"unsure_removals", "file(s) of jobs that may have been removed: nobody could tell", AUDIT,
+	 MACHINE(unsure_removals)},
 	{"unread_copies",
 	 "phase(s) at whose end nobody could look at files in memory: no mapped_mb, no copied_mb",
 	 RUN, PROFILE(unread_copies)},

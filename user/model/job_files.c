@@ -112,6 +112,7 @@ int job_files_add(struct job_files *files, const struct job_names *names,
 				.is_deleted = sums->flags & WIRE_STORED_DELETED};
 	size_t at = files->n;
 
+	file.is_unsure = !file.is_deleted && file.written && sums->flags & WIRE_STORED_GONE;
 	if (!sums->file.device) { /* of no file */
 		files->other_read += sums->read;
 		files->other_written += sums->written;

@@ -21,7 +21,8 @@ enum {
 struct job_file {
 	char *path;
 	uint64_t read, written; /* bytes, from storage and to it, as in struct profile_file */
-	bool is_deleted;
+	bool is_deleted;	/* it had no name any more, when it was last seen */
+	bool is_unsure;		/* it was written, and nobody knows whether it has one */
 };
 
 struct job_files {

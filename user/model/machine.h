@@ -97,6 +97,7 @@ struct machine_losses {
 	uint64_t dropped_rows;		/* of memory_usage */
 	uint64_t fileless_jobs;		/* whose files could not be counted */
 	uint64_t dropped_file_names;	/* of files of jobs */
+	uint64_t unsure_removals;	/* files of jobs that may have no name any more */
 	struct profile_losses profiles; /* the sum over the jobs' profiles; dropped_processes: of
 					 * the whole machine */
 };
@@ -178,8 +179,8 @@ struct machine_job *const *machine_jobs(const struct machine *m, size_t *n);
 struct machine_job *machine_job_of_id(const struct machine *m, uint64_t id);
 /* Files of the job are counted, and told with one of the following two. */
 void machine_count_files(struct machine_job *job);
-/* Takes them, from malloc(). */
-void machine_set_files(struct machine_job *job, struct job_files *files);
+/* Takes them, from malloc(); counts those that may have been removed. */
+void machine_set_files(struct machine *m, struct machine_job *job, struct job_files *files);
 /* Nobody knows them: counts that. */
 void machine_lack_files(struct machine *m, struct machine_job *job);
 /* There was no room for the name of a file: counts that. */

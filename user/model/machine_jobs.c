@@ -141,8 +141,10 @@ void machine_count_files(struct machine_job *job)
 	job->files_are = MACHINE_FILES_COUNTED;
 }
 
-void machine_set_files(struct machine_job *job, struct job_files *files)
+void machine_set_files(struct machine *m, struct machine_job *job, struct job_files *files)
 {
+	for (size_t i = 0; i < files->n; i++)
+		m->losses.unsure_removals += files->list[i].is_unsure;
 	job_files_free(job->files);
 	job->files = files;
 	job->files_are = MACHINE_FILES_KNOWN;

@@ -130,7 +130,7 @@ static void settle(struct job_files_listener *f, size_t at)
 	struct machine_job *job = machine_job_of_id(f->machine, c->job);
 
 	if (job && c->over && !c->failed) {
-		machine_set_files(job, c->files);
+		machine_set_files(f->machine, job, c->files);
 		c->files = NULL;
 	} else if (job) {
 		machine_lack_files(f->machine, job);

@@ -97,13 +97,14 @@ static void put_least(const struct table *table, const struct profile_totals *to
 /* The files that it used most. */
 static void put_files(const struct table *table, const struct job_files *files)
 {
-	char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX], amounts[2 * UNITS_TEXT_MAX + 16];
+	char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX], amounts[2 * UNITS_TEXT_MAX + 32];
 
 	for (size_t i = 0; files && i < files->n && i < JOB_FILES_SHOWN; i++) {
 		const struct job_file *file = &files->list[i];
 		unsigned int room = table->width - 2 * INDENT;
 
-		snprintf(amounts, sizeof(amounts), "  read %s, written %s",
+		snprintf(amounts, sizeof(amounts), "%s  read %s, written %s",
+			 file->is_deleted ? " (deleted)" : "",
 			 units_bytes_for_people(read, file->read),
 			 units_bytes_for_people(written, file->written));
 		room -= room > strlen(amounts) ? (unsigned int)strlen(amounts) : 0;

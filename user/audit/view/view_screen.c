@@ -316,7 +316,8 @@ static void put_files(struct page *page, const struct job_files *files)
 
 	if (page->line >= page->end)
 		return;
-	append(rest, "   read %s, written %s", units_bytes_for_people(read, files->list[0].read),
+	append(rest, "%s   read %s, written %s", files->list[0].is_deleted ? " (deleted)" : "",
+	       units_bytes_for_people(read, files->list[0].read),
 	       units_bytes_for_people(written, files->list[0].written));
 	if (files->n + files->others > 1)
 		append(rest, "   and %s",

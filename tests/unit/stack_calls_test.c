@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "run/stack_calls.h"
+#include "stacks/stack_calls.h"
 
 #define LOOP   "_PyEval_EvalFrameDefault"
 #define PYTHON "/usr/bin/python3.11"

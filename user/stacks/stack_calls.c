@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "run/stack_calls.h"
+#include "stacks/stack_calls.h"
 
 #include <stdio.h>
 #include <string.h>

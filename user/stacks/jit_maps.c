@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "run/jit_maps.h"
+#include "stacks/jit_maps.h"
 
 #include <errno.h>
 #include <stdbool.h>

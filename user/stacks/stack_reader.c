@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "stacks/stack_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "capture/listener.h"
+#include "kernel/engine.h"
+#include "kernel/procfs.h"
+#include "kernel/python_source.h"
+#include "kernel/stack_mappings.h"
+#include "kernel/stack_source.h"
+#include "model/python_codes.h"
+#include "stacks/jit_maps.h"
+
+enum { PATIENCE_MS = 10000, MAX_KNOWN = 65536 };
+
+/* What a process had mapped at a time: a set, or why there is none. */
+struct known {
+	uint64_t started_ns, memory, code;
+	uint32_t tgid, set;
+	enum unwind_end end; /* UNWIND_WHOLE: it has a set */
+};
+
+struct stack_reader {
+	struct capture *capture;
+	struct engine *engine;
+	stack_reader_fn tell;
+	void *context;
+	struct stack_source *source;
+	struct unwinder *unwinder; /* NULL: it is gone */
+	struct python_source *pythons;
+	struct python_codes *codes;
+	struct wake samples, answers;
+	struct known *known;
+	size_t n_known, known_room;
+	uint64_t digests[UNWIND_MAX_SETS]; /* of each set */
+	uint32_t n_sets;
+	struct jit_maps *jits;
+	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
+	struct wire_stack **asked;
+	size_t n_asked, asked_room, n_answered;
+	struct unwind_answer answer;
+};
+
+/* ---- Mappings ---------------------------------------------------------------------------------
+ */
+
+static void send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
+			  const struct stack_mappings *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const struct stack_mapping *from = &m->list[i];
+		const struct unwind_mapping mapping = {.start = from->start,
+						       .end = from->end,
+						       .offset = from->offset,
+						       .device = from->device,
+						       .inode = from->inode,
+						       .path = from->path};
+		const int fd =
+			from->is_local ? procfs_open_mapping(pid, from->start, from->end) : -1;
+
+		unwinder_add(r->unwinder, set, &mapping, fd);
+	}
+}
+
+/* Processes with the same mappings, such as a parent and its child, share a set. As the following,
+ * returns UNWIND_WHOLE and the set, or how stacks end without one. */
+static enum unwind_end set_of(struct stack_reader *r, pid_t pid, const struct stack_mappings *m,
+			      uint32_t *set)
+{
+	const uint64_t digest = stack_mappings_digest(m);
+
+	for (uint32_t i = r->n_sets; i-- > 0;)
+		if (r->digests[i] == digest) {
+			*set = i;
+			return UNWIND_WHOLE;
+		}
+	if (r->n_sets == UNWIND_MAX_SETS)
+		return UNWIND_TOO_MANY;
+	if (!unwinder_has_room(r->unwinder, m->n))
+		return UNWIND_OVERRUN;
+	r->digests[r->n_sets] = digest;
+	send_mappings(r, r->n_sets, pid, m);
+	*set = r->n_sets++;
+	return UNWIND_WHOLE;
+}
+
+/* A process that is gone had what it was born with, if it has not mapped other code since. */
+static enum unwind_end set_before(const struct stack_reader *r, const struct wire_stack *s,
+				  uint32_t *set)
+{
+	for (size_t i = r->n_known; i-- > 0;) {
+		const struct known *k = &r->known[i];
+
+		if ((k->tgid == s->tgid && k->memory == s->memory) ||
+		    (k->tgid == s->parent && k->code == s->code)) {
+			*set = k->set;
+			return k->end;
+		}
+	}
+	return UNWIND_NO_MAPPINGS;
+}
+
+static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
+{
+	const pid_t pid = (pid_t)s->tgid;
+	struct stack_mappings m = {0};
+	const int err = stack_mappings_read(r->engine, pid, s->memory, &m);
+	enum unwind_end end;
+
+	if (err && err != -ESRCH && err != -ENOENT)
+		end = UNWIND_UNREAD;
+	else if (err || !procfs_is_still(pid, s->started_ns))
+		end = set_before(r, s, set);
+	else
+		end = set_of(r, pid, &m, set);
+	if (!err)
+		python_source_look(r->pythons, pid, s->memory, &m);
+	stack_mappings_free(&m);
+	return end;
+}
+
+static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
+{
+	struct known *known;
+	enum unwind_end end;
+
+	for (size_t i = r->n_known; i-- > 0;) {
+		known = &r->known[i];
+		if (known->tgid == s->tgid && known->started_ns == s->started_ns &&
+		    known->memory == s->memory && known->code == s->code) {
+			*set = known->set;
+			return known->end;
+		}
+	}
+	end = read_set(r, s, set);
+	if ((end != UNWIND_WHOLE && end != UNWIND_TOO_MANY) || r->n_known == MAX_KNOWN)
+		return end;
+	known = array_reserve(r->known, r->n_known + 1, &r->known_room, sizeof(*known));
+	if (!known)
+		return end;
+	r->known = known;
+	known[r->n_known++] = (struct known){s->started_ns, s->memory, s->code, s->tgid, *set, end};
+	return end;
+}
+
+/* ---- Samples ----------------------------------------------------------------------------------
+ */
+
+/* Returns a copy without the stack, which has the id of the answer; or NULL. */
+static struct wire_stack *remember(struct stack_reader *r, const struct wire_stack *s)
+{
+	const size_t size = offsetof(struct wire_stack, stack);
+	struct wire_stack **asked =
+		array_reserve(r->asked, r->n_asked + 1, &r->asked_room, sizeof(*asked));
+	struct wire_stack *copy = asked ? malloc(size) : NULL;
+
+	if (asked)
+		r->asked = asked;
+	if (!copy)
+		return NULL;
+	memcpy(copy, s, size);
+	return copy;
+}
+
+/* Answers that are still to come will say so. */
+static bool is_gone(const struct stack_reader *r)
+{
+	return !r->unwinder || unwinder_is_over(r->unwinder);
+}
+
+static void code_came(void *context, const struct wire_python_code *code, size_t room)
+{
+	struct stack_reader *r = context;
+
+	python_codes_add(r->codes, code, room);
+}
+
+static void sample_came(void *context, const struct wire_stack *s)
+{
+	struct stack_reader *r = context;
+	struct unwind_sample sample = {.id = r->n_asked,
+				       .time_ns = s->time_ns,
+				       .base = s->base,
+				       .len = s->len,
+				       .stack = s->stack};
+	struct wire_stack *copy;
+	enum unwind_end end;
+
+	if (is_gone(r)) {
+		r->tell(r->context, s, NULL, 0, UNWIND_GAVE_UP);
+		return;
+	}
+	end = find_set(r, s, &sample.set);
+	if (end != UNWIND_WHOLE) {
+		r->tell(r->context, s, NULL, 0, end);
+		return;
+	}
+	sample.jit = jit_maps_of(&r->jits, r->unwinder, s);
+	memcpy(sample.regs, s->regs, sizeof(sample.regs));
+	copy = remember(r, s);
+	if (!copy || !unwinder_ask(r->unwinder, &sample)) {
+		free(copy);
+		r->tell(r->context, s, NULL, 0, is_gone(r) ? UNWIND_GAVE_UP : UNWIND_OVERRUN);
+		return;
+	}
+	r->asked[r->n_asked++] = copy;
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------
+ */
+
+/* The child answers in order. */
+static bool take_answer(struct stack_reader *r)
+{
+	const struct unwind_answer *a = &r->answer;
+	struct wire_stack *s =
+		a->id == r->n_answered && a->id < r->n_asked ? r->asked[a->id] : NULL;
+
+	if (!s)
+		return false;
+	r->tell(r->context, s, a->frames, a->n, a->end);
+	free(s);
+	r->asked[r->n_answered++] = NULL;
+	return true;
+}
+
+static void give_up(struct stack_reader *r, const char *why)
+{
+	capture_warn(r->capture, "stacks", why);
+	capture_remove(r->capture, &r->answers);
+	unwinder_free(r->unwinder);
+	r->unwinder = NULL;
+	for (; r->n_answered < r->n_asked; r->n_answered++) {
+		r->tell(r->context, r->asked[r->n_answered], NULL, 0, UNWIND_GAVE_UP);
+		free(r->asked[r->n_answered]);
+		r->asked[r->n_answered] = NULL;
+	}
+}
+
+static void take_answers(struct stack_reader *r)
+{
+	int got = 0;
+
+	while (r->unwinder && (got = unwinder_take(r->unwinder, &r->answer)) > 0) {
+		if (!take_answer(r))
+			got = -1;
+		if (got < 0)
+			break;
+	}
+	if (got < 0)
+		give_up(r, "the process that unwinds them has ended");
+}
+
+static void answers_came(struct wake *wake)
+{
+	take_answers(wake->context);
+}
+
+static void samples_came(struct wake *wake)
+{
+	struct stack_reader *r = wake->context;
+
+	stack_source_read(r->source);
+}
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+/* Returns 0, or -1: errno is set. */
+static int begin(struct stack_reader *r)
+{
+	int err;
+
+	r->codes = python_codes_new();
+	r->pythons = python_source_new(r->engine);
+	r->source = stack_source_new(r->engine, (struct stack_handler){sample_came, code_came}, r);
+	r->unwinder = r->codes && r->pythons && r->source ? unwinder_new() : NULL;
+	if (!r->unwinder)
+		return -1;
+	r->samples = (struct wake){stack_source_fd(r->source), samples_came, r};
+	r->answers = (struct wake){unwinder_fd(r->unwinder), answers_came, r};
+	err = capture_add(r->capture, &r->samples);
+	if (!err)
+		err = capture_add(r->capture, &r->answers);
+	errno = -err;
+	return err ? -1 : 0;
+}
+
+struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, stack_reader_fn tell,
+				      void *context)
+{
+	struct stack_reader *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return NULL;
+	r->capture = c;
+	r->engine = e;
+	r->tell = tell;
+	r->context = context;
+	if (!begin(r))
+		return r;
+	err = errno;
+	stack_reader_free(r);
+	errno = err;
+	return NULL;
+}
+
+void stack_reader_free(struct stack_reader *r)
+{
+	if (!r)
+		return;
+	if (r->samples.call)
+		capture_remove(r->capture, &r->samples);
+	if (r->unwinder && r->answers.call)
+		capture_remove(r->capture, &r->answers);
+	unwinder_free(r->unwinder);
+	jit_maps_free(r->jits);
+	stack_source_free(r->source);
+	python_source_free(r->pythons);
+	python_codes_free(r->codes);
+	for (size_t i = r->n_answered; i < r->n_asked; i++)
+		free(r->asked[i]);
+	free(r->asked);
+	free(r->known);
+	free(r);
+}
+
+const struct python_codes *stack_reader_codes(const struct stack_reader *r)
+{
+	return r->codes;
+}
+
+void stack_reader_read(struct stack_reader *r)
+{
+	stack_source_read(r->source);
+}
+
+/* For so long at most, however many they are: signals are not looked at meanwhile. */
+static void wait_for_answers(struct stack_reader *r)
+{
+	const int64_t until = (int64_t)clock_ms() + PATIENCE_MS;
+
+	take_answers(r);
+	while (r->unwinder && r->n_answered < r->n_asked) {
+		const int64_t left = until - (int64_t)clock_ms();
+
+		if (left > 0 && unwinder_wait(r->unwinder, (int)left))
+			take_answers(r);
+		else
+			give_up(r, "the process that unwinds them was not done 10 seconds after "
+				   "the end");
+	}
+}
+
+void stack_reader_read_rest(struct stack_reader *r)
+{
+	stack_source_read_rest(r->source);
+	wait_for_answers(r);
+}

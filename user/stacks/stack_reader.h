@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * stack_reader.h - reads the samples of stacks (--stacks), has a child unwind them, and tells who
+ * wants to know which functions they are in.
+ */
+#ifndef QPROF_STACK_READER_H
+#define QPROF_STACK_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwind/unwind.h"
+
+struct capture;
+struct engine;
+struct python_codes;
+struct stack_reader;
+struct wire_stack;
+
+/* frames: the C functions of its stack, innermost first, which ended so. */
+typedef void (*stack_reader_fn)(void *context, const struct wire_stack *s,
+				const struct unwind_frame *frames, size_t n, enum unwind_end ended);
+
+/* Of an engine with stacks. Wakes up the capture as there is something to read. Returns NULL, errno
+ * is set. */
+struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, stack_reader_fn tell,
+				      void *context);
+void stack_reader_free(struct stack_reader *r);
+
+/* The code objects of Python that samples name. */
+const struct python_codes *stack_reader_codes(const struct stack_reader *r);
+/* Reads the samples that are there. */
+void stack_reader_read(struct stack_reader *r);
+/* At the end: all of them, and waits until they are told, for some seconds at most. */
+void stack_reader_read_rest(struct stack_reader *r);
+
+#endif

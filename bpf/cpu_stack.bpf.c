@@ -17,6 +17,9 @@
  *
  * When samples are taken again after a time without, what a thread has used meanwhile is nobody's:
  * it is as if it was seen for the first time.
+ *
+ * In an audit, threads of the jobs that the loader has marked are sampled, and each job has gaps of
+ * its own: a timer expires as often as for the job that it met last.
  */
 #include "sched_clock.bpf.h"
 #include "stack_sample.bpf.h"
@@ -44,9 +47,10 @@ struct {
 struct cpu_sampler {
 	struct bpf_timer timer;
 	u32 runs;
-	u32 misses; /* in turn */
-	u32 busy;   /* 1: it samples, which a tick may interrupt */
-	u32 begun;  /* 1: it has run, since samples are taken */
+	u32 misses;  /* in turn */
+	u32 busy;    /* 1: it samples, which a tick may interrupt */
+	u32 begun;   /* 1: it has run, since samples are taken */
+	u64 samples; /* as samples_of() those whom it met last */
 };
 
 struct {
@@ -59,30 +63,55 @@ struct {
 /* The first tick of the machine that was seen. */
 static u64 first_tick_ns;
 
-/* A thread is seen for the first time. What it used before we looked does not count. */
-static __always_inline void begin_thread(struct sampled *last, struct task_struct *task, u64 cpu,
-					 u64 now)
+/* j: the job of an audit; NULL in a run. */
+static __always_inline u64 samples_from(struct wire_sampled_job *j)
 {
-	const u64 started = BPF_CORE_READ(task, start_time);
-	const u64 looked_ns = first_tick_ns > growth.from_ns ? first_tick_ns : growth.from_ns;
+	return j ? j->from_ns : growth.from_ns;
+}
+
+/* Returns how many there were, as the gaps are long by: see wire_stack_cpu_mean(). */
+static __always_inline u64 samples_of(struct wire_sampled_job *j)
+{
+	return j ? j->cpu_samples * WIRE_STACK_OF_JOBS : growth.cpu_samples;
+}
+
+static __always_inline void count_sample(struct wire_sampled_job *j)
+{
+	atomic_add(j ? &j->cpu_samples : &growth.cpu_samples, 1);
+}
+
+static __always_inline void count_lost(struct wire_sampled_job *j)
+{
+	atomic_add(j ? &j->cpu_lost : &growth.cpu_lost, 1);
+}
+
+/* A thread is seen for the first time. What it used before we looked does not count. */
+static __always_inline void begin_thread(struct wire_sampled_job *j, struct sampled *last,
+					 struct task_struct *task, u64 cpu, u64 now)
+{
+	const u64 started = BPF_CORE_READ(task, start_time), from_ns = samples_from(j);
+	const u64 looked_ns = first_tick_ns > from_ns ? first_tick_ns : from_ns;
 	const bool is_ours = started >= looked_ns;
 
 	last->cpu_ns = is_ours ? 0 : cpu;
 	last->at_ns = is_ours ? started : now;
 }
 
-static __always_inline void take_cpu_sample(struct sampled *last, struct task_struct *task,
-					    const struct mm_rss *m, u64 cpu, u64 now)
+static __always_inline void take_cpu_sample(struct wire_sampled_job *j, struct sampled *last,
+					    struct task_struct *task, const struct mm_rss *m,
+					    u64 cpu, u64 now)
 {
-	const u64 most = KNOWN * wire_stack_cpu_mean(atomic_add(&growth.cpu_samples, 1));
+	const u64 most = KNOWN * wire_stack_cpu_mean(samples_of(j));
 	u32 end, n = walk_python(task, m->key, program_of(task, m), PYTHON_OF_CPU, &end);
 	struct wire_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
+	count_sample(j);
 	if (!s) {
-		atomic_add(&growth.cpu_lost, 1);
+		count_lost(j);
 	} else {
 		fill_stack(s, task, m, PYTHON_OF_CPU, n, end);
 		s->kind = WIRE_STACK_CPU;
+		s->run = j ? j->run : 0;
 		s->weight = cpu - last->cpu_ns;
 		if (s->weight > most)
 			s->weight = most;
@@ -101,24 +130,24 @@ static __always_inline bool is_counted(const struct proc *proc)
 }
 
 /* The kernel allocates without waiting, and may fail: a sample could have been due. */
-static __always_inline struct sampled *sampled_of(struct task_struct *task)
+static __always_inline struct sampled *sampled_of(struct wire_sampled_job *j,
+						  struct task_struct *task)
 {
 	struct sampled *last =
 		bpf_task_storage_get(&sampled, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!last) {
-		atomic_add(&growth.cpu_samples, 1);
-		atomic_add(&growth.cpu_lost, 1);
+		count_sample(j);
+		count_lost(j);
 	}
 	return last;
 }
 
-/* Samples the thread that was interrupted, if it has used so much since its last sample. Must be of
- * the run. */
-static __always_inline void sample_thread(u64 least)
+/* Samples the thread that was interrupted, if it has used so much since its last sample. */
+outlined void sample_thread(struct wire_sampled_job *j, u64 least)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	struct sampled *last = sampled_of(task);
+	struct sampled *last = sampled_of(j, task);
 	const struct mm_rss *m;
 	u64 cpu, now;
 
@@ -127,19 +156,31 @@ static __always_inline void sample_thread(u64 least)
 	now = bpf_ktime_get_ns();
 	refresh_sched_clock();
 	cpu = ran(task);
-	if (!last->at_ns || last->at_ns < growth.from_ns)
-		begin_thread(last, task, cpu, now);
+	if (!last->at_ns || last->at_ns < samples_from(j))
+		begin_thread(j, last, task, cpu, now);
 	if ((s64)(cpu - last->cpu_ns) < (s64)least)
 		return;
 	/* One that ends has no stack any more. */
 	m = find_mm((u64)BPF_CORE_READ(task, mm));
 	if (m)
-		take_cpu_sample(last, task, m, cpu, now);
+		take_cpu_sample(j, last, task, m, cpu, now);
 }
 
-static __always_inline bool is_run_here(void)
+/* Returns whether the thread that was interrupted is sampled. Sets *j to its job in an audit. */
+static __always_inline bool is_run_here(struct wire_sampled_job **j)
 {
-	return is_counted(find_proc(current_id() >> 32));
+	const struct proc *proc = find_proc(current_id() >> 32);
+	u32 job;
+
+	*j = NULL;
+	if (!is_counted(proc))
+		return false;
+	if (!config.audit)
+		return true;
+	job = proc->job;
+	if (sampled_run(job))
+		*j = bpf_map_lookup_elem(&sampled_jobs, &job);
+	return *j;
 }
 
 static __always_inline struct cpu_sampler *sampler_here(void)
@@ -151,7 +192,7 @@ static __always_inline struct cpu_sampler *sampler_here(void)
 
 static __always_inline void rest(struct cpu_sampler *c)
 {
-	const u64 gap = wire_stack_cpu_gap(growth.cpu_samples, bpf_get_prandom_u32());
+	const u64 gap = wire_stack_cpu_gap(c->samples, bpf_get_prandom_u32());
 
 	if (bpf_timer_start(&c->timer, gap, BPF_F_TIMER_CPU_PIN) &&
 	    bpf_timer_start(&c->timer, gap, 0))
@@ -161,16 +202,18 @@ static __always_inline void rest(struct cpu_sampler *c)
 static int sampler_expires(void *map, u32 *cpu, struct cpu_sampler *c)
 {
 	struct cpu_sampler *here = sampler_here();
+	struct wire_sampled_job *j;
 
 	if (growth.from_ns == WIRE_NO_SAMPLES) {
 		c->runs = c->begun = 0;
 		return 0;
 	}
-	c->misses = is_run_here() ? 0 : c->misses + 1;
+	c->misses = is_run_here(&j) ? 0 : c->misses + 1;
 	if (here && !c->misses) {
 		here->busy = 1;
-		sample_thread(1);
+		sample_thread(j, 1);
 		here->busy = 0;
+		c->samples = samples_of(j);
 	}
 	/* The kernel may have moved it to a CPU that has its own. */
 	if (c->misses < MISSES && c == here)
@@ -186,6 +229,7 @@ static __always_inline void begin_sampler(struct cpu_sampler *c)
 		return;
 	c->begun = 1;
 	c->misses = 0;
+	c->samples = config.audit ? 0 : growth.cpu_samples;
 	bpf_timer_init(&c->timer, &cpu_samplers, CLOCK_MONOTONIC); /* fails but the first time */
 	if (bpf_timer_set_callback(&c->timer, sampler_expires))
 		c->runs = 0;
@@ -201,6 +245,7 @@ SEC("?tp_btf/hrtimer_expire_entry")
 int sample_cpu(void *ctx)
 {
 	struct cpu_sampler *here = sampler_here();
+	struct wire_sampled_job *j;
 	bool is_ours;
 
 	if (!first_tick_ns)
@@ -211,10 +256,10 @@ int sample_cpu(void *ctx)
 		here->begun = 0;
 		return 0;
 	}
-	is_ours = is_run_here();
+	is_ours = is_run_here(&j);
 	if (is_ours || !here->begun)
 		begin_sampler(here);
 	if (is_ours)
-		sample_thread(LATE * wire_stack_cpu_mean(growth.cpu_samples));
+		sample_thread(j, LATE * wire_stack_cpu_mean(samples_of(j)));
 	return 0;
 }

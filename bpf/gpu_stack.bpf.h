@@ -50,7 +50,7 @@ static __always_inline void tell_gpu_growth(const struct gpu_live *live)
 	struct gpu_growing *g;
 	u64 at;
 
-	if (!config.stacks || live->place == WIRE_GPU_PINNED || !live->bytes)
+	if (!config.stacks || config.audit || live->place == WIRE_GPU_PINNED || !live->bytes)
 		return;
 	at = atomic_add(&growth.gpu_grown, live->bytes);
 	g = bpf_task_storage_get(&growing_on_gpu, bpf_get_current_task_btf(), NULL,

@@ -599,7 +599,7 @@ int BPF_PROG(rss_stat, struct mm_struct *mm, int member)
 	change = has_old_layout() ? count_old_change(m, member) : count_change(m, member);
 	if (member == MM_SWAPENTS && change < 0 && brings_in(mm))
 		atomic_add(&tree_of(job_of(m->swap))->stalls.swap_ins, -change);
-	tell_growth(member, change);
+	tell_growth(m, member, change);
 	if (add_change(m, member, change, true))
 		forget_if_empty(m, mm);
 	return 0;

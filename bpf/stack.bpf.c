@@ -26,13 +26,6 @@ static __always_inline u64 choose_gap(u64 samples)
 	return random_gap(wire_stack_mean(config.stack_pages, samples, WIRE_STACK_LEVEL));
 }
 
-static __always_inline u32 kind_of(int member)
-{
-	return member == MM_ANONPAGES	? WIRE_STACK_ANON
-	       : member == MM_FILEPAGES ? WIRE_STACK_FILE
-					: WIRE_STACK_SHMEM;
-}
-
 static __always_inline void take_sample(struct growing *g, struct task_struct *task,
 					const struct mm_rss *m, int member)
 {
@@ -44,7 +37,7 @@ static __always_inline void take_sample(struct growing *g, struct task_struct *t
 		atomic_add(&growth.lost, 1);
 	} else {
 		fill_stack(s, task, m, PYTHON_OF_GROWTH, n, end);
-		s->kind = kind_of(member);
+		s->kind = kind_of_pages(member);
 		s->weight = g->weight;
 		s->late = g->late;
 		s->first_epoch = g->first_epoch;

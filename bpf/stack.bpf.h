@@ -28,11 +28,31 @@ struct {
 
 extern struct wire_growth growth;
 
-/* Says by how many pages memory has grown at this event: the program that samples runs next. */
-static __always_inline void tell_growth(u32 member, s64 change)
-{
-	struct growing *g = config.stacks ? here(&growing) : NULL;
+/* Of an audit: the jobs that are sampled, by wire_header.job. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_MAX_JOBS);
+	__type(key, u32);
+	__type(value, struct wire_sampled_job);
+} sampled_jobs __weak SEC(".maps");
 
+/* Returns the number under which a job is sampled; 0: it is not. */
+static __always_inline u32 sampled_run(u32 job)
+{
+	const struct wire_tree *tree = tree_of(job);
+
+	return tree->finished ? 0 : *(volatile u32 *)&tree->sampled;
+}
+
+/* Says by how many pages memory has grown at this event: the program that samples runs next. In an
+ * audit it has something to do in jobs that are sampled. */
+static __always_inline void tell_growth(const struct mm_rss *m, u32 member, s64 change)
+{
+	struct growing *g;
+
+	if (!config.stacks || (config.audit && !sampled_run(job_of(m->rss))))
+		return;
+	g = here(&growing);
 	if (g)
 		g->change = member == MM_SWAPENTS || change < 0 ? 0 : change;
 }
@@ -42,7 +62,7 @@ static __always_inline u64 begin_growth(void)
 {
 	const u64 next = 1ULL << WIRE_GROWTH_BITS;
 
-	return config.stacks ? atomic_add(&growth.grown, next) + next : 0;
+	return config.stacks && !config.audit ? atomic_add(&growth.grown, next) + next : 0;
 }
 
 /* Returns what was allocated on GPUs so far. */

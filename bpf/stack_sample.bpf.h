@@ -46,6 +46,13 @@ static __always_inline void copy_stack(struct wire_stack *s, u64 sp)
 	}
 }
 
+static __always_inline u32 kind_of_pages(int member)
+{
+	return member == MM_ANONPAGES	? WIRE_STACK_ANON
+	       : member == MM_FILEPAGES ? WIRE_STACK_FILE
+					: WIRE_STACK_SHMEM;
+}
+
 static __always_inline bool copy_registers(struct wire_stack *s, struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
@@ -85,6 +92,7 @@ static __always_inline void fill_sample(struct wire_stack *s, struct task_struct
 	s->parent = tgid_of(BPF_CORE_READ(task, real_parent));
 	s->memory = m->key;
 	s->program = program_of(task, m);
+	s->run = s->reserved = 0;
 	s->code = code_of(task, m);
 }
 

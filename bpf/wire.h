@@ -555,10 +555,10 @@ struct wire_tree {
 	 * clears it when nobody asks any more.
 	 */
 	__u32 served;
-	__u32 stored; /* the number of the run for which its files are counted; 0: they are not */
-	__u32 reserved;
-	__u64 memcg;	    /* the serial number of the memory cgroup that it began in; 0: none */
-	__u64 ran_ns;	    /* when a timer first found it running; 0: not yet */
+	__u32 stored;  /* the number of the run for which its files are counted; 0: they are not */
+	__u32 sampled; /* the number under which its stacks are sampled; 0: they are not */
+	__u64 memcg;   /* the serial number of the memory cgroup that it began in; 0: none */
+	__u64 ran_ns;  /* when a timer first found it running; 0: not yet */
 	__u64 usage_due_ns; /* its next struct wire_usage_point is not before this */
 	struct wire_stalls stalls;
 };

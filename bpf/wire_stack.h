@@ -16,6 +16,7 @@ enum {
 	WIRE_STACK_LEVELS = 14,		   /* times that they double, at most */
 	WIRE_STACK_CPU_GAP = 10309278,	   /* between two samples of a busy CPU, at first: 97 Hz */
 	WIRE_STACK_CPU_LEVEL = 4096,	   /* samples of CPU time after which these double */
+	WIRE_STACK_OF_JOBS = 4,		   /* a sample of a job counts for so many of these */
 	WIRE_PYTHON_FRAMES = 128,	   /* of a thread, the innermost ones */
 	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
 	WIRE_PYTHON_LINES = 4 << 10,	   /* bytes of a table of lines */
@@ -83,6 +84,8 @@ struct wire_stack {
 	__u32 len;		     /* bytes of stack that could be read */
 	__u16 python_end;	     /* enum wire_python_end */
 	__u16 n_python;		     /* innermost first */
+	__u32 run;		     /* in an audit: wire_tree.sampled of its job; else 0 */
+	__u32 reserved;
 	struct wire_python_frame python[WIRE_PYTHON_FRAMES];
 	__u8 stack[WIRE_STACK_BYTES];
 };
@@ -144,6 +147,21 @@ struct wire_growth {
 	__u64 gpu_samples, gpu_lost;
 };
 
+/* The same of a job of an audit, of the samples that are taken of it. The loader writes it, before
+ * wire_tree.sampled. */
+struct wire_sampled_job {
+	__u64 from_ns;	 /* samples are taken since then, CLOCK_MONOTONIC */
+	__u64 grown;	 /* pages: all so far */
+	__u64 elsewhere; /* pages that came to a process while another ran */
+	__u64 samples, lost;
+	__u64 cpu_samples, cpu_lost;
+	__u32 run; /* wire_tree.sampled */
+	__u32 reserved;
+	/* Pages since the last sample, and until the next one; of all CPUs. */
+	__u64 pending __attribute__((aligned(64)));
+	__s64 left;
+};
+
 /* Returns the mean gap between two samples: `first`, doubled each time that so many were taken. */
 static inline __u64 wire_stack_mean(__u64 first, __u64 samples, __u32 each)
 {
@@ -166,7 +184,8 @@ static inline __u64 wire_stack_cpu_gap(__u64 samples, __u32 random)
 }
 
 _Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");
-_Static_assert(sizeof(struct wire_stack) == 32 + 64 + 8 * WIRE_STACK_REGS + 16 +
+_Static_assert(sizeof(struct wire_sampled_job) == 128, "wire_sampled_job");
+_Static_assert(sizeof(struct wire_stack) == 32 + 64 + 8 * WIRE_STACK_REGS + 24 +
 						    32 * WIRE_PYTHON_FRAMES + WIRE_STACK_BYTES,
 	       "wire_stack");
 

@@ -152,7 +152,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	if (!config->audit &&
 	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
 		return error_set(err, "out of memory");
-	stack_source_expect(e->bpf, config->stacks);
+	stack_source_expect(e->bpf, config->stacks, config->audit);
 	storage_choose(e->bpf, config);
 	return e->probes ? 0 : error_set(err, "out of memory");
 }

@@ -29,6 +29,7 @@ struct engine {
 	int stats_fd;	    /* while it is open, the kernel counts them; -1 without */
 	struct stalls stalls;
 	struct bpf_link *sampling[STACK_LINKS]; /* NULL: not sampled */
+	uint32_t sampled_runs;			/* jobs whose stacks were sampled so far */
 	uint32_t stored_runs;			/* for which files were counted so far */
 	struct {
 		uint32_t run, users; /* who want it; 0: none */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/stack_source.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "kernel/engine_state.h"
@@ -21,11 +23,26 @@ struct stack_source {
 
 static struct bpf_program *program_of(const struct qprof_bpf *engines, size_t link)
 {
-	return link ? engines->progs.sample_cpu : engines->progs.sample_growth;
+	struct bpf_program *const programs[STACK_LINKS] = {
+		engines->progs.sample_growth,
+		engines->progs.sample_cpu,
+		engines->progs.sample_job_growth,
+	};
+
+	return programs[link];
 }
 
-void stack_source_expect(struct qprof_bpf *engines, unsigned int samples)
+void stack_source_expect(struct qprof_bpf *engines, unsigned int samples, bool audit)
 {
+	const bool wants[STACK_LINKS] = {
+		samples & STACKS_OF_MEMORY && !audit,
+		samples & STACKS_OF_CPU,
+		samples & STACKS_OF_MEMORY && audit,
+	};
+
+	bpf_map__set_autocreate(engines->maps.sampled_jobs, samples && audit);
+	if (samples && audit)
+		engines->bss->growth.from_ns = WIRE_NO_SAMPLES;
 	bpf_map__set_autocreate(engines->maps.growing, samples & STACKS_OF_MEMORY);
 	bpf_map__set_autocreate(engines->maps.growing_on_gpu, samples & STACKS_OF_MEMORY);
 	bpf_map__set_autocreate(engines->maps.sampled, samples & STACKS_OF_CPU);
@@ -35,7 +52,7 @@ void stack_source_expect(struct qprof_bpf *engines, unsigned int samples)
 	bpf_map__set_autocreate(engines->maps.python_codes, samples);
 	bpf_map__set_autocreate(engines->maps.python_frames, samples);
 	for (size_t i = 0; i < STACK_LINKS; i++) {
-		bpf_program__set_autoload(program_of(engines, i), samples >> i & 1);
+		bpf_program__set_autoload(program_of(engines, i), wants[i]);
 		bpf_program__set_autoattach(program_of(engines, i), false);
 	}
 }
@@ -62,6 +79,41 @@ void stack_source_switch(struct engine *e, uint64_t from_ns)
 {
 	__atomic_store_n(&e->bpf->bss->growth.from_ns, from_ns, __ATOMIC_RELAXED);
 }
+
+/* ---- Jobs of an audit -------------------------------------------------------------------------
+ */
+
+static struct wire_tree *tree_of(const struct engine *e, uint32_t job)
+{
+	return &e->bpf->bss->trees[job % WIRE_MAX_JOBS];
+}
+
+int stack_source_begin_job(struct engine *e, uint32_t job, uint64_t from_ns, uint32_t *run)
+{
+	const uint32_t number = e->sampled_runs + 1 ? e->sampled_runs + 1 : 1;
+	const struct wire_sampled_job begun = {.from_ns = from_ns, .run = number};
+
+	if (bpf_map_update_elem(bpf_map__fd(e->bpf->maps.sampled_jobs), &job, &begun, BPF_ANY))
+		return -errno;
+	e->sampled_runs = *run = number;
+	__atomic_store_n(&tree_of(e, job)->sampled, number, __ATOMIC_RELEASE);
+	/* If it was not over by now, what follows is sampled. */
+	return __atomic_load_n(&tree_of(e, job)->finished, __ATOMIC_SEQ_CST) ? -ESRCH : 0;
+}
+
+int stack_source_end_job(struct engine *e, uint32_t job, uint32_t run,
+			 struct wire_sampled_job *counted)
+{
+	uint32_t expected = run;
+
+	__atomic_compare_exchange_n(&tree_of(e, job)->sampled, &expected, 0, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	return bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.sampled_jobs), &job, counted) ? -errno
+											  : 0;
+}
+
+/* ---- The ring ---------------------------------------------------------------------------------
+ */
 
 static int take(void *context, void *data, size_t size)
 {

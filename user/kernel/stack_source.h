@@ -17,10 +17,11 @@ struct stack_source;
 
 /* What is sampled: bits. */
 enum stack_samples { STACKS_OF_MEMORY = 1, STACKS_OF_CPU = 2 };
-enum { STACK_LINKS = 2 };
+enum { STACK_LINKS = 3 };
 
-/* Chooses, before the engine's object is loaded, of what there are samples. */
-void stack_source_expect(struct qprof_bpf *engines, unsigned int samples);
+/* Chooses, before the engine's object is loaded, of what there are samples. In an audit there are
+ * none before a job has begun to be sampled. */
+void stack_source_expect(struct qprof_bpf *engines, unsigned int samples, bool audit);
 /* Attaches what was chosen, behind the program that counts memory. Returns 0, or -1: errno is
  * set. */
 int stack_source_attach(const struct qprof_bpf *engines, struct bpf_link *links[STACK_LINKS]);
@@ -28,6 +29,16 @@ void stack_source_detach(struct bpf_link *links[STACK_LINKS]);
 
 /* Has samples taken from then on, CLOCK_MONOTONIC; WIRE_NO_SAMPLES: none. */
 void stack_source_switch(struct engine *e, uint64_t from_ns);
+
+/*
+ * In an audit, with stack_source_switch(): has a job sampled from then on, and sets *run to the
+ * number that its samples have. Returns 0; -ESRCH: the job is over; or -errno.
+ */
+int stack_source_begin_job(struct engine *e, uint32_t job, uint64_t from_ns, uint32_t *run);
+/* It is not sampled any more. Comes before its index may be another's. Sets *counted to what the
+ * kernel side has counted, and returns 0 or -errno. */
+int stack_source_end_job(struct engine *e, uint32_t job, uint32_t run,
+			 struct wire_sampled_job *counted);
 
 /* Is told of samples, and of code objects of Python before samples that have them. */
 struct stack_handler {

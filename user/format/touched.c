@@ -323,22 +323,27 @@ static bool begins_with_one_of(const char *text, const char *const *names, size_
 	return false;
 }
 
-/* Returns whether its functions touch memory for whoever calls them: memset(), operator new, and
- * all that an interpreter does for a function of Python. Of what is allocated on GPUs: the runtimes
- * above the driver's library, and PyTorch's allocator. */
-static bool is_library_of_language(const struct recording_stacks *s, uint32_t call)
+bool touched_is_for_others(const char *file)
 {
-	const struct recording_function *f = &s->functions[s->calls[call].function];
 	static const char *const names[] = {"libc.so",	 "libc-",	"ld-linux",
 					    "ld-musl",	 "libpthread",	"libstdc++.so",
 					    "libc++.so", "libpython3.", "python3."};
+
+	return begins_with_one_of(file, names, sizeof(names) / sizeof(*names));
+}
+
+/* Of what is allocated on GPUs, the runtimes above the driver's library and PyTorch's allocator
+ * are for others, too. */
+static bool is_library_of_language(const struct recording_stacks *s, uint32_t call)
+{
+	const struct recording_function *f = &s->functions[s->calls[call].function];
 	static const char *const of_gpus[] = {"libcuda.so",	"libcudart",	"libamdhip64",
 					      "libhsa-runtime", "libc10_cuda.", "libc10_hip."};
 	const char *file = touched_file(f);
 
 	if (s->calls[call].line)
 		return false;
-	return begins_with_one_of(file, names, sizeof(names) / sizeof(*names)) ||
+	return touched_is_for_others(file) ||
 	       (s->of_gpu && begins_with_one_of(file, of_gpus, sizeof(of_gpus) / sizeof(*of_gpus)));
 }
 

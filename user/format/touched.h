@@ -56,6 +56,10 @@ uint64_t touched_unsampled(const struct recording_stacks *s, uint32_t phase);
 bool touched_is_missing(const struct recording *r, enum touched_what what, struct error *err);
 /* Returns the function that a stack is charged to, by the index of its innermost call. */
 uint32_t touched_who(const struct recording_stacks *s, uint32_t call);
+/* Returns whether the functions of a file of that name, without its directory, touch memory for
+ * whoever calls them: memset(), operator new, and all that an interpreter does for a function of
+ * Python. */
+bool touched_is_for_others(const char *file);
 /* Charges each stack to the innermost function that has a name and is not the C or C++ library's:
  * memset() touches for whoever called it. Returns 0, or -1 when out of memory. */
 int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct touched *into);

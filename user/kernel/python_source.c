@@ -215,15 +215,17 @@ static bool may_be_python(const char *path)
 }
 
 /* Returns NULL if it cannot be opened, and so is tried again; or if there are too many. */
-static struct looked *look(struct python_source *source, pid_t pid, const struct stack_mapping *m)
+static struct looked *look(struct python_source *source, pid_t pid,
+			   const struct stack_mappings *mappings, size_t at)
 {
+	const struct stack_mapping *m = &mappings->list[at];
 	struct looked *file, new = {.key = {m->device, m->inode}};
 	int fd;
 
 	HASH_FIND(hh, source->files, &new.key, sizeof(new.key), file);
 	if (file || HASH_COUNT(source->files) >= MOST_FILES)
 		return file;
-	fd = m->is_local ? procfs_open_mapping(pid, m->start, m->end) : -1;
+	fd = stack_mappings_open(mappings, at, pid);
 	file = fd < 0 ? NULL : calloc(1, sizeof(*file));
 	if (file) {
 		file->key = new.key;
@@ -244,7 +246,8 @@ void python_source_look(struct python_source *source, pid_t pid, uint64_t memory
 {
 	for (size_t i = 0; i < mappings->n; i++) {
 		const struct stack_mapping *m = &mappings->list[i];
-		const struct looked *file = may_be_python(m->path) ? look(source, pid, m) : NULL;
+		const struct looked *file =
+			may_be_python(m->path) ? look(source, pid, mappings, i) : NULL;
 		struct wire_python python;
 		uint64_t bias;
 

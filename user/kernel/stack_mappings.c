@@ -9,6 +9,7 @@
 #include "kernel/content_aside.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 
 enum { MOST_MAPPINGS = 16384 };
 
@@ -72,21 +73,43 @@ static bool note_memory(void *context, const struct wire_mapping *m)
 	return false;
 }
 
+static int tell_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context)
+{
+	return e ? engine_tell_mappings(e, pid, 0, tell, context)
+		 : procfs_aside_tell_mappings(pid, tell, context);
+}
+
+static int each_executable(struct engine *e, pid_t pid, procfs_visit_fn visit, void *context)
+{
+	return e ? procfs_each_executable(pid, visit, context)
+		 : procfs_aside_each_executable(pid, visit, context);
+}
+
 int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into)
 {
 	uint64_t after = 0;
 	int err;
 
-	*into = (struct stack_mappings){.n = 0};
-	err = engine_tell_mappings(e, pid, 0, note_file, into);
+	*into = (struct stack_mappings){.is_others = !e};
+	err = tell_mappings(e, pid, note_file, into);
 	if (!err && into->memory != memory)
 		return -ESRCH;
 	if (!err)
-		err = procfs_each_executable(pid, note_offset, into);
+		err = each_executable(e, pid, note_offset, into);
 	drop_unknown(into);
 	if (!err) /* it may have executed another program between the two */
-		err = engine_tell_mappings(e, pid, 0, note_memory, &after);
+		err = tell_mappings(e, pid, note_memory, &after);
 	return err ? err : into->n && after == memory ? 0 : -ESRCH;
+}
+
+int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid)
+{
+	const struct stack_mapping *mapping = &m->list[i];
+
+	if (!mapping->is_local)
+		return -EREMOTE;
+	return m->is_others ? procfs_aside_open_mapping(pid, mapping->start, mapping->end)
+			    : procfs_open_mapping(pid, mapping->start, mapping->end);
 }
 
 void stack_mappings_free(struct stack_mappings *m)

@@ -21,13 +21,17 @@ struct stack_mappings {
 	struct stack_mapping *list;
 	size_t n, room;
 	uint64_t memory; /* as in struct wire_stack */
+	bool is_others;	 /* it is read and opened as of a process that may want to hold us up */
 };
 
 /*
  * Reads the executable mappings of files. memory: as in struct wire_stack. Returns 0, or -errno.
  * -ESRCH: the process is gone, or has executed another program since.
+ * e: NULL if a child is to read them, with a deadline (procfs_aside.h).
  */
 int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into);
+/* Opens the file of one of them. Returns -errno if that cannot be, or could hang. */
+int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid);
 void stack_mappings_free(struct stack_mappings *m);
 /* Returns the same number for the same mappings, and almost surely another for others. */
 uint64_t stack_mappings_digest(const struct stack_mappings *m);

@@ -15,6 +15,7 @@
 #define QPROF_MACHINE_H
 
 #include "model/job_files.h"
+#include "model/job_stacks.h"
 #include "model/profile.h"
 
 enum {
@@ -67,7 +68,9 @@ struct machine_job {
 	 */
 	char rule[MACHINE_RULE_MAX], evidence[MACHINE_EVIDENCE_MAX];
 	enum machine_files files_are;
-	struct job_files *files; /* NULL unless they are known */
+	struct job_files *files;   /* NULL unless they are known */
+	bool stacks_awaited;	   /* it is sampled, and nothing is known until it ends */
+	struct job_stacks *stacks; /* NULL unless they are known */
 };
 
 /* Returns false once its root has ended, not if the audit ended before. */
@@ -90,14 +93,23 @@ struct machine_sum {
 	struct profile_usage usage;
 };
 
+/* Of samples of stacks of jobs. */
+struct machine_stack_losses {
+	uint64_t lost;	  /* no room in the ring, or too late */
+	uint64_t cut;	  /* not known to their end */
+	uint64_t dropped; /* of functions beyond those that are told apart */
+};
+
 /* What was left out, beside struct wire_quality. */
 struct machine_losses {
-	uint64_t forgotten_processes;	/* ended, and not kept: in the sums only */
-	uint64_t forgotten_jobs;	/* over, and not kept */
-	uint64_t dropped_rows;		/* of memory_usage */
-	uint64_t fileless_jobs;		/* whose files could not be counted */
-	uint64_t dropped_file_names;	/* of files of jobs */
-	uint64_t unsure_removals;	/* files of jobs that may have no name any more */
+	uint64_t forgotten_processes; /* ended, and not kept: in the sums only */
+	uint64_t forgotten_jobs;      /* over, and not kept */
+	uint64_t dropped_rows;	      /* of memory_usage */
+	uint64_t fileless_jobs;	      /* whose files could not be counted */
+	uint64_t dropped_file_names;  /* of files of jobs */
+	uint64_t unsure_removals;     /* files of jobs that may have no name any more */
+	uint64_t stackless_jobs;      /* that should have been sampled, and could not be */
+	struct machine_stack_losses stacks;
 	struct profile_losses profiles; /* the sum over the jobs' profiles; dropped_processes: of
 					 * the whole machine */
 };
@@ -185,6 +197,16 @@ void machine_set_files(struct machine *m, struct machine_job *job, struct job_fi
 void machine_lack_files(struct machine *m, struct machine_job *job);
 /* There was no room for the name of a file: counts that. */
 void machine_lose_file_name(struct machine *m);
+/* The job is sampled, which is told with one of the following two. */
+void machine_await_stacks(struct machine_job *job);
+/* Takes them, from malloc(). */
+void machine_set_stacks(struct machine_job *job, struct job_stacks *stacks);
+/* Nobody knows them: counts that. */
+void machine_lack_stacks(struct machine *m, struct machine_job *job);
+/* Counts what is not known of samples. */
+void machine_lose_stacks(struct machine *m, const struct machine_stack_losses *more);
+/* Returns whether the files or the stacks of a job that has ended are yet to come. */
+bool machine_is_awaited(const struct machine_job *job);
 /*
  * There may be thousands of jobs that have ended, and nobody looks at them before the report. So
  * their rows and phases are kept in few bytes from the end of another job on: they can be read

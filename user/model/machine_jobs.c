@@ -13,6 +13,7 @@ void job_free(struct machine *m, struct job *job)
 {
 	rows_free(m, job);
 	job_files_free(job->pub.files);
+	job_stacks_free(job->pub.stacks);
 	profile_free(job->pub.profile);
 	free(job);
 }
@@ -34,9 +35,14 @@ static void forget_job(struct machine *m, size_t at)
 	job_free(m, job);
 }
 
+bool machine_is_awaited(const struct machine_job *job)
+{
+	return job->files_are == MACHINE_FILES_COUNTED || job->stacks_awaited;
+}
+
 static bool is_over(const struct job *job)
 {
-	return job->pub.end_ns && !job->pub.alive && job->pub.files_are != MACHINE_FILES_COUNTED;
+	return job->pub.end_ns && !job->pub.alive && !machine_is_awaited(&job->pub);
 }
 
 /* Of the jobs that are over, the oldest job of the user who has most goes. */
@@ -156,6 +162,31 @@ void machine_lack_files(struct machine *m, struct machine_job *job)
 	job->files = NULL;
 	job->files_are = MACHINE_FILES_LACKING;
 	m->losses.fileless_jobs++;
+}
+
+void machine_await_stacks(struct machine_job *job)
+{
+	job->stacks_awaited = true;
+}
+
+void machine_set_stacks(struct machine_job *job, struct job_stacks *stacks)
+{
+	job_stacks_free(job->stacks);
+	job->stacks = stacks;
+	job->stacks_awaited = false;
+}
+
+void machine_lack_stacks(struct machine *m, struct machine_job *job)
+{
+	machine_set_stacks(job, NULL);
+	m->losses.stackless_jobs++;
+}
+
+void machine_lose_stacks(struct machine *m, const struct machine_stack_losses *more)
+{
+	m->losses.stacks.lost += more->lost;
+	m->losses.stacks.cut += more->cut;
+	m->losses.stacks.dropped += more->dropped;
 }
 
 void machine_lose_file_name(struct machine *m)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/touched.h"
+
 /* What the profile calls them. */
 static const char *const ends[UNWIND_ENDS] = {
 	[UNWIND_WHOLE] = "whole",
@@ -87,6 +89,11 @@ static const char *end_of(const struct wire_stack *sample, enum unwind_end ended
 	return ends[ended];
 }
 
+static bool is_whole(const char *end)
+{
+	return !strncmp(end, ends[UNWIND_WHOLE], strlen(ends[UNWIND_WHOLE]));
+}
+
 uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes,
 			 const struct wire_stack *sample, const struct unwind_frame *frames,
 			 size_t n, enum unwind_end ended, const char **end)
@@ -97,7 +104,7 @@ uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes
 
 	mix(&mixed, frames, n);
 	*end = end_of(sample, ended, mixed.unknown);
-	if (strncmp(*end, ends[UNWIND_WHOLE], strlen(ends[UNWIND_WHOLE])) != 0) {
+	if (!is_whole(*end)) {
 		snprintf(name, sizeof(name), "(%s)", *end);
 		call = stacks_call(stacks, call, name, "", 0);
 	}
@@ -105,4 +112,32 @@ uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes
 		call = stacks_call(stacks, call, mixed.call[mixed.n].name, mixed.call[mixed.n].path,
 				   mixed.call[mixed.n].line);
 	return call;
+}
+
+static bool is_for_others(const struct python_place *call)
+{
+	const char *slash = strrchr(call->path, '/');
+
+	return !call->line && touched_is_for_others(slash ? slash + 1 : call->path);
+}
+
+bool stack_calls_who(const struct python_codes *codes, const struct wire_stack *sample,
+		     const struct unwind_frame *frames, size_t n, enum unwind_end ended,
+		     struct stack_charged *charged)
+{
+	struct mixed mixed = {.codes = codes, .sample = sample};
+	size_t own = 0, at;
+
+	mix(&mixed, frames, n);
+	charged->end = end_of(sample, ended, mixed.unknown);
+	charged->is_whole = is_whole(charged->end);
+	if (!mixed.n)
+		return false;
+	while (own < mixed.n && is_for_others(&mixed.call[own]))
+		own++;
+	at = own;
+	while (at < mixed.n && (!*mixed.call[at].name || is_for_others(&mixed.call[at])))
+		at++;
+	charged->who = mixed.call[at < mixed.n ? at : own < mixed.n ? own : 0];
+	return true;
 }

@@ -19,4 +19,19 @@ uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes
 			 const struct wire_stack *sample, const struct unwind_frame *frames,
 			 size_t n, enum unwind_end ended, const char **end);
 
+/*
+ * Finds whom a sample is charged to, as touched_who() does in a profile: the innermost function
+ * that has a name and is not the C or C++ library's. line is 0 if it is none of Python. Returns
+ * false if the stack has no function at all. *end as above; is_whole: the stack is known to its
+ * end.
+ */
+struct stack_charged {
+	struct python_place who;
+	const char *end;
+	bool is_whole;
+};
+bool stack_calls_who(const struct python_codes *codes, const struct wire_stack *sample,
+		     const struct unwind_frame *frames, size_t n, enum unwind_end ended,
+		     struct stack_charged *charged);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "capture/listener.h"
+#include "kernel/budget.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
 #include "kernel/python_source.h"
@@ -16,7 +17,17 @@
 #include "model/python_codes.h"
 #include "stacks/jit_maps.h"
 
-enum { PATIENCE_MS = 10000, MAX_KNOWN = 65536 };
+enum {
+	PATIENCE_MS = 10000,
+	MAX_KNOWN = 65536,
+	WORN_SAMPLES = 65536,
+	REST_MS = 10000, /* until another child comes in the place of one that has ended */
+	LOOKS_SHARE = 20,
+};
+
+/* Looks at what others have mapped, for all jobs: at most so long at once, and 1/20 of the time
+ * later. */
+static const uint64_t LOOKS_NS = 500000000;
 
 /* What a process had mapped at a time: a set, or why there is none. */
 struct known {
@@ -28,6 +39,7 @@ struct known {
 struct stack_reader {
 	struct capture *capture;
 	struct engine *engine;
+	enum stack_reader_of of;
 	stack_reader_fn tell;
 	void *context;
 	struct stack_source *source;
@@ -43,6 +55,9 @@ struct stack_reader {
 	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
 	struct wire_stack **asked;
 	size_t n_asked, asked_room, n_answered;
+	uint64_t told_before; /* by the children before this one */
+	uint64_t gone_ms;     /* when the child was found to be gone */
+	struct budget looks;
 	struct unwind_answer answer;
 };
 
@@ -60,8 +75,7 @@ static void send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
 						       .device = from->device,
 						       .inode = from->inode,
 						       .path = from->path};
-		const int fd =
-			from->is_local ? procfs_open_mapping(pid, from->start, from->end) : -1;
+		const int fd = stack_mappings_open(m, i, pid);
 
 		unwinder_add(r->unwinder, set, &mapping, fd);
 	}
@@ -109,9 +123,14 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 {
 	const pid_t pid = (pid_t)s->tgid;
 	struct stack_mappings m = {0};
-	const int err = stack_mappings_read(r->engine, pid, s->memory, &m);
+	const bool is_others = r->of == STACKS_OF_OTHERS;
+	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 	enum unwind_end end;
+	int err;
 
+	if (is_others && !budget_has(&r->looks, s->run, begin_ns))
+		return UNWIND_OVERRUN;
+	err = stack_mappings_read(is_others ? NULL : r->engine, pid, s->memory, &m);
 	if (err && err != -ESRCH && err != -ENOENT)
 		end = UNWIND_UNREAD;
 	else if (err || !procfs_is_still(pid, s->started_ns))
@@ -121,6 +140,8 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 	if (!err)
 		python_source_look(r->pythons, pid, s->memory, &m);
 	stack_mappings_free(&m);
+	if (is_others)
+		budget_spend(&r->looks, s->run, begin_ns, clock_ns(CLOCK_MONOTONIC) - begin_ns);
 	return end;
 }
 
@@ -200,7 +221,8 @@ static void sample_came(void *context, const struct wire_stack *s)
 		r->tell(r->context, s, NULL, 0, end);
 		return;
 	}
-	sample.jit = jit_maps_of(&r->jits, r->unwinder, s);
+	sample.jit =
+		r->of == STACKS_OF_A_RUN ? jit_maps_of(&r->jits, r->unwinder, s) : UNWIND_NO_JIT;
 	memcpy(sample.regs, s->regs, sizeof(sample.regs));
 	copy = remember(r, s);
 	if (!copy || !unwinder_ask(r->unwinder, &sample)) {
@@ -235,6 +257,7 @@ static void give_up(struct stack_reader *r, const char *why)
 	capture_remove(r->capture, &r->answers);
 	unwinder_free(r->unwinder);
 	r->unwinder = NULL;
+	r->gone_ms = clock_ms();
 	for (; r->n_answered < r->n_asked; r->n_answered++) {
 		r->tell(r->context, r->asked[r->n_answered], NULL, 0, UNWIND_GAVE_UP);
 		free(r->asked[r->n_answered]);
@@ -291,8 +314,8 @@ static int begin(struct stack_reader *r)
 	return err ? -1 : 0;
 }
 
-struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, stack_reader_fn tell,
-				      void *context)
+struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, enum stack_reader_of of,
+				      stack_reader_fn tell, void *context)
 {
 	struct stack_reader *r = calloc(1, sizeof(*r));
 	int err;
@@ -301,6 +324,8 @@ struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, stack
 		return NULL;
 	r->capture = c;
 	r->engine = e;
+	r->of = of;
+	r->looks = (struct budget){.most = LOOKS_NS, .share = LOOKS_SHARE};
 	r->tell = tell;
 	r->context = context;
 	if (!begin(r))
@@ -329,6 +354,49 @@ void stack_reader_free(struct stack_reader *r)
 	free(r->asked);
 	free(r->known);
 	free(r);
+}
+
+/* Returns whether it is time for another child. */
+static bool is_worn(const struct stack_reader *r)
+{
+	if (!r->unwinder)
+		return clock_ms() - r->gone_ms >= REST_MS;
+	return r->n_sets > UNWIND_MAX_SETS / 2 || r->n_known > MAX_KNOWN / 2 ||
+	       r->n_asked > WORN_SAMPLES;
+}
+
+void stack_reader_renew(struct stack_reader *r)
+{
+	struct unwinder *unwinder;
+
+	if (r->n_answered < r->n_asked || !is_worn(r))
+		return;
+	unwinder = unwinder_new();
+	if (!unwinder)
+		return;
+	if (r->unwinder)
+		capture_remove(r->capture, &r->answers);
+	unwinder_free(r->unwinder);
+	r->unwinder = unwinder;
+	r->answers.fd = unwinder_fd(unwinder);
+	jit_maps_free(r->jits);
+	r->jits = NULL;
+	r->n_sets = 0;
+	r->n_known = 0;
+	r->told_before += r->n_answered;
+	r->n_asked = r->n_answered = 0;
+	if (capture_add(r->capture, &r->answers))
+		give_up(r, "answers cannot be waited for");
+}
+
+uint64_t stack_reader_asked(const struct stack_reader *r)
+{
+	return r->told_before + r->n_asked;
+}
+
+uint64_t stack_reader_told(const struct stack_reader *r)
+{
+	return r->told_before + r->n_answered;
 }
 
 const struct python_codes *stack_reader_codes(const struct stack_reader *r)

@@ -21,11 +21,24 @@ struct wire_stack;
 typedef void (*stack_reader_fn)(void *context, const struct wire_stack *s,
 				const struct unwind_frame *frames, size_t n, enum unwind_end ended);
 
+/* Whose stacks they are: of a run, or of others, who may want to hold us up (in an audit). What
+ * these have mapped is read by a child with a deadline, and in a share of the time; and code that
+ * their JIT compilers have made has no names. */
+enum stack_reader_of { STACKS_OF_A_RUN, STACKS_OF_OTHERS };
+
 /* Of an engine with stacks. Wakes up the capture as there is something to read. Returns NULL, errno
  * is set. */
-struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, stack_reader_fn tell,
-				      void *context);
+struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, enum stack_reader_of of,
+				      stack_reader_fn tell, void *context);
 void stack_reader_free(struct stack_reader *r);
+/* Begins anew with another child if much of what it may have is used up, or it is gone; what it was
+ * asked must be told by then. Not from within a wake-up. */
+void stack_reader_renew(struct stack_reader *r);
+
+/* Returns how many samples were given to the child so far, and how many of these were told: in the
+ * order in which they were taken. */
+uint64_t stack_reader_asked(const struct stack_reader *r);
+uint64_t stack_reader_told(const struct stack_reader *r);
 
 /* The code objects of Python that samples name. */
 const struct python_codes *stack_reader_codes(const struct stack_reader *r);

@@ -210,8 +210,9 @@ static void tell_end(struct events *e, const struct machine_job *job)
 	tell_job(e, EVENT_JOB_END, job->end_ns, job, end_ns && job->end_ns >= end_ns);
 }
 
-/* Its line waits until its files are known, some milliseconds. Returns false when out of memory. */
-static bool wait_for_files(struct events *e, const struct machine_job *job)
+/* Its line waits until its files and stacks are known, some milliseconds. Returns false when out of
+ * memory. */
+static bool wait_for_rest(struct events *e, const struct machine_job *job)
 {
 	uint64_t *waiting =
 		array_reserve(e->waiting, e->n_waiting, &e->waiting_cap, sizeof(*waiting));
@@ -230,11 +231,11 @@ static void end_job(struct events *e, const struct machine_job *job)
 	if (known->id != job->id)
 		return;
 	known->id = 0;
-	if (job->files_are != MACHINE_FILES_COUNTED || !wait_for_files(e, job))
+	if (!machine_is_awaited(job) || !wait_for_rest(e, job))
 		tell_end(e, job);
 }
 
-/* In the order in which they have ended, but for those whose files are yet to come. */
+/* In the order in which they have ended, but for those of which something is yet to come. */
 static void tell_ends(struct events *e)
 {
 	size_t left = 0;
@@ -243,7 +244,7 @@ static void tell_ends(struct events *e)
 		const struct machine_job *job =
 			machine_job_of_id(audit_machine(e->audit), e->waiting[i]);
 
-		if (job && job->files_are == MACHINE_FILES_COUNTED)
+		if (job && machine_is_awaited(job))
 			e->waiting[left++] = e->waiting[i];
 		else if (job)
 			tell_end(e, job);

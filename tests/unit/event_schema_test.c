@@ -115,6 +115,21 @@ static void add_files(struct machine *m, struct machine_job *job)
 	machine_set_files(m, job, files);
 }
 
+static void add_stacks(struct machine_job *job)
+{
+	struct job_stacks *stacks = calloc(1, sizeof(*stacks));
+	struct job_samples *samples = job_samples_new();
+
+	assert_non_null(stacks);
+	assert_non_null(samples);
+	for (enum job_stacks_what what = 0; what < JOB_STACKS_WHATS; what++) {
+		assert_true(job_samples_add(samples, "f", "/f", what, 2));
+		assert_int_equal(job_samples_sum(samples, what, 3, 1, &stacks->of[what]), 0);
+	}
+	job_samples_free(samples);
+	machine_set_stacks(job, stacks);
+}
+
 static void write_job(struct event_lines *l, struct machine *m, struct machine_job *job)
 {
 	struct profile_metric metrics[EVENT_METRICS_MAX + 1] = {0};
@@ -133,6 +148,7 @@ static void write_job(struct event_lines *l, struct machine *m, struct machine_j
 	event_checkpoint(l, &step, 1, job);
 	assert_int_equal(machine_finish(m, START_NS), 0);
 	add_files(m, job);
+	add_stacks(job);
 	event_job(l, EVENT_JOB_END, START_NS, job, &owner, true);
 }
 

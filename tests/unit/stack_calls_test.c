@@ -148,6 +148,52 @@ static void test_unknown(void **state)
 	python_codes_free(codes);
 }
 
+static void assert_who(const char *const *python, const struct unwind_frame *frames, size_t n,
+		       const char *want, uint32_t line)
+{
+	struct python_codes *codes = python_codes_new();
+	struct stack_charged to;
+
+	set_python(codes, python[0] ? WIRE_PYTHON_WHOLE : WIRE_PYTHON_NONE, python);
+	assert_int_equal(stack_calls_who(codes, &sample, frames, n, UNWIND_WHOLE, &to),
+			 want != NULL);
+	assert_true(to.is_whole);
+	if (want) {
+		assert_string_equal(to.who.name, want);
+		assert_int_equal(to.who.line, line);
+	}
+	python_codes_free(codes);
+}
+
+/* The innermost that has a name and is not the C library's, or the interpreter's. */
+static void test_who(void **state)
+{
+	static const struct unwind_frame c[] = {{"memset", "/lib/libc.so.6"},
+						{"", "/lib/libx.so"},
+						{"work", "/bin/a"},
+						{"main", "/bin/a"}};
+	static const struct unwind_frame stripped[] = {{"", "/lib/libc.so.6"},
+						       {"", "/lib/libx.so"}};
+	static const struct unwind_frame all_of_c[] = {{"memset", "/lib/libc.so.6"},
+						       {"start", "/lib/libc.so.6"}};
+
+	(void)state;
+	assert_who(none, c, 4, "work", 0);
+	assert_who(none, c + 2, 2, "work", 0);
+	assert_who(none, stripped, 2, "", 0);
+	assert_who(none, all_of_c, 2, "memset", 0);
+	assert_who(none, NULL, 0, NULL, 0);
+}
+
+static void test_who_of_python(void **state)
+{
+	static const char *const python[] = {"f!", NULL};
+	static const struct unwind_frame in_python[] = {{"new_list", PYTHON}, {LOOP, PYTHON}};
+
+	(void)state;
+	assert_who(python, in_python, 2, "f", 10);
+}
+
 static void test_most(void **state)
 {
 	const char *python[WIRE_PYTHON_FRAMES + 1] = {NULL};
@@ -175,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_python), cmocka_unit_test(test_between),
 		cmocka_unit_test(test_rest),	  cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_who),	  cmocka_unit_test(test_who_of_python),
 		cmocka_unit_test(test_most),
 	};
 

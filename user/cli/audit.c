@@ -8,6 +8,7 @@
 #include "audit/limits/job_limits.h"
 #include "audit/notify.h"
 #include "audit/report/audit_report.h"
+#include "audit/stacks/job_stacks_listener.h"
 #include "base/invoker.h"
 #include "base/tty.h"
 #include "capture/audit.h"
@@ -29,6 +30,7 @@ struct audit_command {
 	bool as_root;
 	bool base_names;   /* of files of jobs */
 	const char *serve; /* the path of a socket */
+	const char *of;	   /* the jobs that --stacks samples */
 };
 
 static const struct command_option options[] = {
@@ -71,6 +73,15 @@ static const struct command_option options[] = {
 	 OPT_FLAG, INTO(struct audit_command, common.capture.engine.files)},
 	{0, "no-paths", NULL, "With --files: name files of jobs without their directories",
 	 OPT_FLAG, INTO(struct audit_command, base_names)},
+	{0, "stacks", "WHAT",
+	 "Sample which functions make memory of jobs grow (memory; meant without WHAT), use CPU "
+	 "time (cpu), or both (memory,cpu): the largest of each job that has ended",
+	 OPT_CHOICES, INTO(struct audit_command, common.capture.engine.stacks),
+	 .choices = stacks_choices, .if_none = "memory"},
+	{0, "of", "PATTERN",
+	 "The jobs that --stacks samples, as 'llama*': those of such a rule or recipe, or whose "
+	 "first process has such a name (default: all)",
+	 OPT_PATH, INTO(struct audit_command, of), .wrong = "not a name of jobs"},
 	{0, "as-root", NULL, "Under sudo, write files as root, not as the invoking user", OPT_FLAG,
 	 INTO(struct audit_command, as_root)},
 	{'q', "quiet", NULL, "No table at the end and no live view, only errors", OPT_SET,
@@ -88,6 +99,22 @@ static int make_files(struct audit_command *command, struct error *err)
 	if (!capture->engine.files)
 		return 0;
 	listener = job_files_listener_new(command->base_names);
+	if (!listener)
+		return error_set(err, "out of memory");
+	listener->next = capture->listeners;
+	capture->listeners = listener;
+	return 0;
+}
+
+/* It comes first, as files do. Returns 0, or -1 and *err. */
+static int make_stacks(struct audit_command *command, struct error *err)
+{
+	struct capture_options *capture = &command->common.capture;
+	const unsigned int samples = capture->engine.stacks;
+	struct listener *listener = samples ? job_stacks_listener_new(samples, command->of) : NULL;
+
+	if (!samples)
+		return 0;
 	if (!listener)
 		return error_set(err, "out of memory");
 	listener->next = capture->listeners;
@@ -152,7 +179,8 @@ static int make_listeners(struct audit_command *command, struct error *err)
 	const bool quiet = command->common.log_level == LOG_QUIET;
 	struct listener *report, *table;
 
-	if (make_service(command, err) || make_chosen(command, err) || make_files(command, err))
+	if (make_service(command, err) || make_chosen(command, err) || make_files(command, err) ||
+	    make_stacks(command, err))
 		return -1;
 	listener_append(listeners, notify_listener_new());
 	report = output ? report_listener_new(output) : NULL;
@@ -170,6 +198,9 @@ static int settle(struct audit_command *command, struct error *err)
 	struct common_options *common = &command->common;
 	const bool events_to_stdout = command->events.format && !command->events.path;
 
+	if (command->of && !common->capture.engine.stacks)
+		return error_set(err, "--of is for what --stacks samples: say --stacks, "
+				      "--stacks=cpu or --stacks=memory,cpu as well");
 	if (common->output && !strcmp(common->output, "-") && events_to_stdout)
 		return error_set(err, "-o -: the events go to stdout; name a file, or "
 				      "--events-file");

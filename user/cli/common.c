@@ -30,6 +30,8 @@ static int parse_warn_at(const struct command_option *option, const char *text, 
 	return 0;
 }
 
+const struct choice stacks_choices[] = {{"memory", STACKS_OF_MEMORY}, {"cpu", STACKS_OF_CPU}, {0}};
+
 const struct command_option common_options[] = {
 	{'d', "duration", "TIME", "Stop after TIME: 10s, 5m, 500ms (a bare number is seconds)",
 	 OPT_DURATION, INTO(struct common_options, capture.duration_ns)},

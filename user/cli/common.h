@@ -24,6 +24,9 @@ struct common_options {
  * help differs. */
 extern const struct command_option common_options[];
 
+/* What --stacks may have sampled: enum stack_samples. */
+extern const struct choice stacks_choices[];
+
 /* Unless something else is said. */
 #define WARN_AT                                                                                    \
 	{                                                                                          \

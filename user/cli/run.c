@@ -29,9 +29,6 @@ struct run_command {
 static const struct choice hooks_choices[] = {
 	{"none", HOOKS_NONE}, {"quark", HOOKS_QUARK}, {"all", HOOKS_ALL}, {0}};
 
-static const struct choice stacks_choices[] = {
-	{"memory", STACKS_OF_MEMORY}, {"cpu", STACKS_OF_CPU}, {0}};
-
 static const struct command_option options[] = {
 	{'a', "all", NULL, "Audit every process of the machine: see qprof-bpf -a --help",
 	 OPT_COMMAND, .command = &command_audit},

@@ -138,6 +138,9 @@ bool stack_calls_who(const struct python_codes *codes, const struct wire_stack *
 	at = own;
 	while (at < mixed.n && (!*mixed.call[at].name || is_for_others(&mixed.call[at])))
 		at++;
-	charged->who = mixed.call[at < mixed.n ? at : own < mixed.n ? own : 0];
+	/* As there: one of a file that is not known is no better than the innermost. */
+	if (at == mixed.n || !*mixed.call[at].path)
+		at = own < mixed.n ? own : 0;
+	charged->who = mixed.call[at];
 	return true;
 }

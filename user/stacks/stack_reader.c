@@ -11,6 +11,7 @@
 #include "kernel/budget.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
+#include "kernel/procfs_aside.h"
 #include "kernel/python_source.h"
 #include "kernel/stack_mappings.h"
 #include "kernel/stack_source.h"
@@ -25,8 +26,7 @@ enum {
 	LOOKS_SHARE = 20,
 };
 
-/* Looks at what others have mapped, for all jobs: at most so long at once, and 1/20 of the time
- * later. */
+/* Looks at what others have mapped, for all jobs: CPU time at once, and 1/20 of the time later. */
 static const uint64_t LOOKS_NS = 500000000;
 
 /* What a process had mapped at a time: a set, or why there is none. */
@@ -119,16 +119,22 @@ static enum unwind_end set_before(const struct stack_reader *r, const struct wir
 	return UNWIND_NO_MAPPINGS;
 }
 
+/* Returns the CPU time of ours and of the child that looks: how long it waits is bounded there. */
+static uint64_t looked_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
+}
+
 static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
 {
 	const pid_t pid = (pid_t)s->tgid;
 	struct stack_mappings m = {0};
 	const bool is_others = r->of == STACKS_OF_OTHERS;
-	const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), before_ns = looked_ns();
 	enum unwind_end end;
 	int err;
 
-	if (is_others && !budget_has(&r->looks, s->run, begin_ns))
+	if (is_others && !budget_has(&r->looks, s->run, now))
 		return UNWIND_OVERRUN;
 	err = stack_mappings_read(is_others ? NULL : r->engine, pid, s->memory, &m);
 	if (err && err != -ESRCH && err != -ENOENT)
@@ -141,7 +147,7 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 		python_source_look(r->pythons, pid, s->memory, &m);
 	stack_mappings_free(&m);
 	if (is_others)
-		budget_spend(&r->looks, s->run, begin_ns, clock_ns(CLOCK_MONOTONIC) - begin_ns);
+		budget_spend(&r->looks, s->run, now, looked_ns() - before_ns);
 	return end;
 }
 

@@ -265,6 +265,45 @@ static void put_files(struct json_writer *j, const struct job_files *files)
 	json_member_u64(j, "files_late_ns", files->late_ns);
 }
 
+/* amount: the key of its amounts. */
+static void put_functions(struct json_writer *j, const struct job_functions *of, const char *key,
+			  const char *amount, const char *unsampled)
+{
+	if (!of->is_sampled)
+		return;
+	json_key(j, key);
+	json_object(j);
+	json_member_u64(j, amount, of->all);
+	json_member_u64(j, "samples", of->samples);
+	json_key(j, "functions");
+	json_array(j);
+	for (size_t i = 0; i < of->n; i++) {
+		json_object(j);
+		json_member_text(j, "function", of->list[i].name);
+		json_member_text(j, "path", of->list[i].path);
+		json_member_u64(j, amount, of->list[i].amount);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_key(j, "other_functions");
+	json_object(j);
+	json_member_u64(j, "functions", of->others);
+	json_member_u64(j, amount, of->other_amount);
+	json_object_end(j);
+	json_member_u64(j, unsampled, of->unsampled);
+	json_object_end(j);
+}
+
+static void put_stacks(struct json_writer *j, const struct job_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	put_functions(j, &stacks->of[JOB_STACKS_MEMORY], "first_touched_by", "bytes",
+		      "unsampled_bytes");
+	put_functions(j, &stacks->of[JOB_STACKS_CPU], "cpu_time_by", "cpu_ns", "unsampled_ns");
+	json_member_u64(j, "stacks_late_ns", stacks->late_ns);
+}
+
 void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 	       const struct machine_job *job, const struct event_owner *owner, bool still_running)
 {
@@ -285,6 +324,7 @@ void event_job(struct event_lines *l, enum event_kind kind, uint64_t time_ns,
 		json_member_bool(j, "still_running", still_running);
 		put_totals(j, job, still_running);
 		put_files(j, job->files);
+		put_stacks(j, job->stacks);
 	}
 	json_object_end(j);
 }

@@ -23,8 +23,8 @@ enum {
 	EVENT_SCHEMA_VERSION = 1,
 	EVENT_METRICS_MAX = 64, /* in a line */
 	/* A byte of a name takes at most six bytes in JSON: 64 metrics of 255 bytes, 5 files of
-	 * 512, and some 20 KB for everything else. */
-	EVENT_LINE_MAX = 144 << 10,
+	 * 512, 10 functions of twice 255, and some 20 KB for everything else. */
+	EVENT_LINE_MAX = 176 << 10,
 };
 
 enum event_kind {

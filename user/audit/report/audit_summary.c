@@ -10,10 +10,11 @@
 #include "base/array.h"
 #include "base/names.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "format/quality_table.h"
 #include "model/sharing.h"
 
-enum { MAX_LINES = 10, JOB_FILES_SHOWN = 2, PIECE_MAX = 128 };
+enum { MAX_LINES = 10, JOB_FILES_SHOWN = 2, FUNCTIONS_SHOWN = 2, PIECE_MAX = 128 };
 
 static void put_headline(const struct table *table, const struct audit_report *r)
 {
@@ -114,6 +115,35 @@ static void put_files(const struct table *table, const struct job_files *files)
 	}
 }
 
+/* The functions that it is charged to most. */
+static void put_functions(const struct table *table, enum job_stacks_what what,
+			  const struct job_functions *of)
+{
+	char text[2 * JOB_STACKS_TEXT * TEXT_GROWTH + 4], amount[UNITS_TEXT_MAX], line[128];
+
+	for (size_t i = 0; i < of->n && i < FUNCTIONS_SHOWN; i++) {
+		const struct job_function *f = &of->list[i];
+		const char *slash = strrchr(f->path, '/');
+		unsigned int room = table->width - 2 * INDENT;
+
+		if (what == JOB_STACKS_CPU)
+			units_time_for_people(amount, f->amount);
+		else
+			units_bytes_for_people(amount, f->amount);
+		snprintf(line, sizeof(line), "  %s %s",
+			 what == JOB_STACKS_CPU ? "CPU time" : "first touched", amount);
+		room -= room > strlen(line) ? (unsigned int)strlen(line) : 0;
+		if (*f->path && *f->name != '[')
+			snprintf(text, sizeof(text), "%s (%s)", f->name,
+				 slash ? slash + 1 : f->path);
+		else
+			snprintf(text, sizeof(text), "%s", f->name);
+		fprintf(table->out, "%*s", 2 * INDENT, "");
+		table_name(table, text, room, false);
+		fprintf(table->out, "%s\n", line);
+	}
+}
+
 static void put_job(const struct table *table, const struct machine_job *job)
 {
 	const struct profile_totals *totals = profile_totals(job->profile);
@@ -130,6 +160,8 @@ static void put_job(const struct table *table, const struct machine_job *job)
 	if (job->rule[0])
 		put_rule(table, job);
 	put_files(table, job->files);
+	for (enum job_stacks_what what = 0; job->stacks && what < JOB_STACKS_WHATS; what++)
+		put_functions(table, what, &job->stacks->of[what]);
 }
 
 static int put_jobs(const struct table *table, const struct audit_report *r)

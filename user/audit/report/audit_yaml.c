@@ -35,6 +35,9 @@ static const char *const definitions[] = {
 	"  checkpoints: rows that there were, kept or not",
 	"  files: with --files, those that it read most of from storage and wrote most to, from",
 	"    files_late_secs after its start on; other_files: the rest, and what is of no file",
+	"  first_touched_by, cpu_time_by: with --stacks, the functions that most of its memory was",
+	"    first touched by, and that used most of its CPU time, from stacks_late_secs after its",
+	"    start on; unsampled: what no sample has",
 	"  peak_at_least_mb: peak_memory_mb, if what processes may share counts once",
 	"containers, users: sums over their processes; memory_mb is the RSS of those alive at the",
 	"  end, largest_peak_memory_mb the highest of one process",
@@ -145,6 +148,59 @@ static void put_files(struct emit *e, const struct job_files *files)
 	emit_boundary(e);
 }
 
+static void put_amount(struct emit *e, enum job_stacks_what what, const char *key, uint64_t amount)
+{
+	if (what == JOB_STACKS_CPU)
+		key_secs(e, key, amount);
+	else
+		key_mb(e, key, amount);
+}
+
+static void put_functions(struct emit *e, enum job_stacks_what what, const struct job_functions *of)
+{
+	static const struct {
+		const char *key, *amount, *unsampled;
+	} keys[] = {
+		[JOB_STACKS_MEMORY] = {"first_touched_by", "first_touched_mb", "unsampled_mb"},
+		[JOB_STACKS_CPU] = {"cpu_time_by", "cpu_time_secs", "unsampled_secs"},
+	};
+
+	if (!of->is_sampled)
+		return;
+	emit_plain(e, keys[what].key);
+	emit_map(e, EMIT_BLOCK);
+	put_amount(e, what, keys[what].amount, of->all);
+	key_count(e, "samples", of->samples);
+	emit_plain(e, "functions");
+	emit_list(e, EMIT_BLOCK);
+	for (size_t i = 0; i < of->n; i++) {
+		emit_map(e, EMIT_BLOCK);
+		key_text(e, "function", of->list[i].name);
+		key_text(e, "path", of->list[i].path);
+		put_amount(e, what, keys[what].amount, of->list[i].amount);
+		emit_map_end(e);
+		emit_boundary_if_long(e);
+	}
+	emit_list_end(e);
+	emit_plain(e, "other_functions");
+	emit_map(e, EMIT_BLOCK);
+	key_count(e, "functions", of->others);
+	put_amount(e, what, keys[what].amount, of->other_amount);
+	emit_map_end(e);
+	put_amount(e, what, keys[what].unsampled, of->unsampled);
+	emit_map_end(e);
+	emit_boundary(e);
+}
+
+static void put_stacks(struct emit *e, const struct job_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	for (enum job_stacks_what what = 0; what < JOB_STACKS_WHATS; what++)
+		put_functions(e, what, &stacks->of[what]);
+	key_secs(e, "stacks_late_secs", stacks->late_ns);
+}
+
 static void put_job(struct emit *e, const struct audit_report *r, const struct machine_job *job)
 {
 	size_t n_metrics;
@@ -176,6 +232,7 @@ static void put_job(struct emit *e, const struct audit_report *r, const struct m
 	key_mb(e, "peak_at_least_mb", sharing_least_of_totals(profile_totals(job->profile)));
 	yaml_metrics(e, metrics, n_metrics);
 	put_files(e, job->files);
+	put_stacks(e, job->stacks);
 	yaml_phases(e, job->profile);
 	emit_map_end(e);
 	emit_boundary(e);

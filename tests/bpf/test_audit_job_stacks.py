@@ -3,11 +3,16 @@
 against programs that know what theirs did."""
 
 import json
+import os
+import platform
+import shutil
+import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from harness import AS_NOBODY, CLEAN_ENV, MIB, PYTHON, QPROF_PACKAGE, Audit, Lines, job_of, program, quality, run_qprof, wait_for
+from harness import AS_NOBODY, CLEAN_ENV, MIB, PAGE, PYTHON, QPROF_PACKAGE, Audit, Lines, job_of, program, quality, run_qprof, wait_for
 from test_audit_events import of_kind, only, read_events
 from test_stacks_cpu import ONE_SAMPLE
 
@@ -167,6 +172,66 @@ def test_hostile_names_of_one_that_goes_on(audit, events):
     assert CPU not in end and end["still_running"]
     assert_told(report, job.pid, end)
     assert "two\\nlines" in running.said and "\x1b[31m" not in running.said and "\u202e" not in running.said
+
+
+# Maps the code of files, which it names after interpreters, and makes its memory grow.
+MAPS = """
+import mmap, os, sys
+kept = []
+for path in sys.argv[1:]:
+    fd = os.open(path, os.O_RDONLY)
+    kept.append(mmap.mmap(fd, 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE))
+kept.append(bytearray(64 << 20))
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def many_symbols(size):
+    """A library that takes long to search: its symbols are in no order, and all of one long name."""
+    names = bytes(1) + b"n" * 1000 + bytes(1)
+    n = (size - 3 * PAGE) // 24
+    symbols = b"".join(struct.pack("<IBBHQQ", 1, 2, 0, 1, i * 2654435761 % 2**32, 0) for i in range(n))
+    names_at, symbols_at = PAGE, 2 * PAGE
+    sections_at = symbols_at + len(symbols)
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, sections_at, 0, 64, 56, 1, 64, 3, 1)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, PAGE, PAGE, PAGE)
+    sections = (bytes(64), struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, names_at, len(names), 0, 0, 1, 0),
+                struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, symbols_at, len(symbols), 1, 0, 8, 24))
+    return (header + segment).ljust(PAGE, b"\0") + names.ljust(PAGE, b"\0") + symbols + b"".join(sections)
+
+
+def cpu_secs(pid):
+    """Of a process, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="Python is looked for on x86-64 only")
+def test_many_files_named_after_python(audit, events, tmp_path):
+    """They are read in a share of the time: other jobs are told of meanwhile."""
+    program = tmp_path / "maps"  # of another name, for its own file would be found first
+    shutil.copy(PYTHON, program)
+    symbols = many_symbols(4 * MIB - 8 * PAGE)
+    files = [tmp_path / f"libpython3.{i}.so" for i in range(20)]
+    for file in files:
+        file.write_bytes(symbols)
+    job = Waiting("known", program, "-c", MAPS, *files)
+    with audit("--stacks", "--of", "known*") as running:
+        wait_for_begin(events, [job])
+        before = cpu_secs(running.process.pid)
+        job.go()
+        Lines(job.process.stdout).until("done")
+        other = Waiting("other", "true")
+        wait_for_begin(events, [other])
+        used = cpu_secs(running.process.pid) - before
+        for each in other, job:
+            each.go()
+            each.end()
+        running.stop()
+    end = only(read_events(events), "job_end", pid=job.pid)
+    assert end[MEMORY]["bytes"] >= 64 * MIB and sum(amounts(end[MEMORY], MEMORY).values()) > 0, end
+    assert used < 1.2, used  # to search each file takes 0.15 s
 
 
 def test_a_user_has_a_share(audit, events):

@@ -20,6 +20,9 @@ enum {
 	OLDEST_MINOR = 9,
 	NO = WIRE_PYTHON_NO_FIELD,
 	MOST_FILES = 1024, /* that are looked at: a program may make any number of them */
+	/* That are read of a file of others, in all: its symbols and their names, mostly. Debian's
+	 * interpreters have 0.1 MiB of them. The worst that such a file can be takes 0.15 s. */
+	MOST_BYTES = 4 << 20,
 };
 
 /*
@@ -214,22 +217,47 @@ static bool may_be_python(const char *path)
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
-/* Returns NULL if it cannot be opened, and so is tried again; or if there are too many. */
+static void forget_files(struct python_source *source)
+{
+	struct looked *file = source->files, *next;
+
+	HASH_CLEAR(hh, source->files);
+	for (; file; file = next) {
+		next = file->hh.next;
+		free(file);
+	}
+}
+
+static struct looked *find_file(const struct python_source *source, const struct stack_mapping *m)
+{
+	const struct looked wanted = {.key = {m->device, m->inode}};
+	struct looked *file;
+
+	HASH_FIND(hh, source->files, &wanted.key, sizeof(wanted.key), file);
+	return file;
+}
+
+/* Returns NULL if it cannot be opened, and so is tried again; or if there are too many. Of others
+ * there never are: they would be left without, as somebody among them has many. */
 static struct looked *look(struct python_source *source, pid_t pid,
 			   const struct stack_mappings *mappings, size_t at)
 {
 	const struct stack_mapping *m = &mappings->list[at];
-	struct looked *file, new = {.key = {m->device, m->inode}};
+	struct looked *file;
 	int fd;
 
-	HASH_FIND(hh, source->files, &new.key, sizeof(new.key), file);
-	if (file || HASH_COUNT(source->files) >= MOST_FILES)
-		return file;
+	if (HASH_COUNT(source->files) >= MOST_FILES && mappings->is_others)
+		forget_files(source);
+	if (HASH_COUNT(source->files) >= MOST_FILES)
+		return NULL;
 	fd = stack_mappings_open(mappings, at, pid);
 	file = fd < 0 ? NULL : calloc(1, sizeof(*file));
 	if (file) {
-		file->key = new.key;
+		file->key.device = m->device;
+		file->key.inode = m->inode;
+		elf_allow(mappings->is_others ? MOST_BYTES : UINT64_MAX);
 		file->has = look_at_file(file, fd, m);
+		elf_allow(UINT64_MAX);
 		HASH_ADD(hh, source->files, key, sizeof(file->key), file);
 		if (!file->hh.tbl) {
 			free(file);
@@ -241,25 +269,44 @@ static struct looked *look(struct python_source *source, pid_t pid,
 	return file;
 }
 
-void python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
+static void tell(const struct python_source *source, uint64_t memory, const struct looked *file,
+		 const struct stack_mapping *m)
+{
+	const uint64_t bias = m->start - m->offset - file->to_code;
+	struct wire_python python = file->python;
+
+	python.runtime += bias;
+	python.code_type += bias;
+	bpf_map_update_elem(source->map, &memory, &python, BPF_ANY);
+}
+
+bool python_source_look(struct python_source *source, pid_t pid, uint64_t memory,
 			const struct stack_mappings *mappings)
 {
+	bool had_one = false;
+
 	for (size_t i = 0; i < mappings->n; i++) {
 		const struct stack_mapping *m = &mappings->list[i];
-		const struct looked *file =
-			may_be_python(m->path) ? look(source, pid, mappings, i) : NULL;
-		struct wire_python python;
-		uint64_t bias;
+		const struct looked *file;
 
-		if (!file || !file->has)
+		if (!may_be_python(m->path))
 			continue;
-		bias = m->start - m->offset - file->to_code;
-		python = file->python;
-		python.runtime += bias;
-		python.code_type += bias;
-		bpf_map_update_elem(source->map, &memory, &python, BPF_ANY);
-		return;
+		file = find_file(source, m);
+		if (!file && m->is_local && mappings->is_others) {
+			if (had_one)
+				return true;
+			had_one = true;
+		}
+		if (!file)
+			file = look(source, pid, mappings, i);
+		if (!file && had_one)
+			return false;
+		if (file && file->has) {
+			tell(source, memory, file, m);
+			return false;
+		}
 	}
+	return false;
 }
 
 /* ---- Life --------------------------------------------------------------------------------------
@@ -276,15 +323,8 @@ struct python_source *python_source_new(const struct engine *e)
 
 void python_source_free(struct python_source *source)
 {
-	struct looked *file, *next;
-
 	if (!source)
 		return;
-	file = source->files;
-	HASH_CLEAR(hh, source->files);
-	for (; file; file = next) {
-		next = file->hh.next;
-		free(file);
-	}
+	forget_files(source);
 	free(source);
 }

@@ -125,6 +125,31 @@ static uint64_t looked_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
 }
 
+/* Returns false if no time is left for looks at what its user has made. */
+static bool spend(struct stack_reader *r, const struct wire_stack *s, uint64_t ns)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	budget_spend(&r->looks, s->run, now, ns);
+	return budget_has(&r->looks, s->run, now);
+}
+
+/* Files are read by us: all the time that goes by counts. Returns false if there are more than
+ * there is time for now. */
+static bool look_for_python(struct stack_reader *r, const struct wire_stack *s,
+			    const struct stack_mappings *m)
+{
+	bool more = true, has_time = true;
+
+	while (more && has_time) {
+		const uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+
+		more = python_source_look(r->pythons, (pid_t)s->tgid, s->memory, m);
+		has_time = spend(r, s, clock_ns(CLOCK_MONOTONIC) - before_ns);
+	}
+	return !more;
+}
+
 static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
 {
 	const pid_t pid = (pid_t)s->tgid;
@@ -143,11 +168,12 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 		end = set_before(r, s, set);
 	else
 		end = set_of(r, pid, &m, set);
-	if (!err)
-		python_source_look(r->pythons, pid, s->memory, &m);
+	if (is_others && !spend(r, s, looked_ns() - before_ns) && !err)
+		end = UNWIND_OVERRUN;
+	if (!err && (!is_others || (end != UNWIND_OVERRUN && end != UNWIND_TOO_MANY)) &&
+	    !look_for_python(r, s, &m))
+		end = UNWIND_OVERRUN;
 	stack_mappings_free(&m);
-	if (is_others)
-		budget_spend(&r->looks, s->run, now, looked_ns() - before_ns);
 	return end;
 }
 

@@ -19,7 +19,9 @@
  * it is as if it was seen for the first time.
  *
  * In an audit, threads of the jobs that the loader has marked are sampled, and each job has gaps of
- * its own: a timer expires as often as for the job that it met last.
+ * its own: a timer expires as often as for the job that it met last. If a tick meets one with
+ * shorter gaps, the timer is set anew. If the timer meets one with longer gaps, that is sampled
+ * only once it has used half of its mean.
  */
 #include "sched_clock.bpf.h"
 #include "stack_sample.bpf.h"
@@ -50,7 +52,7 @@ struct cpu_sampler {
 	u32 misses;  /* in turn */
 	u32 busy;    /* 1: it samples, which a tick may interrupt */
 	u32 begun;   /* 1: it has run, since samples are taken */
-	u64 samples; /* as samples_of() those whom it met last */
+	u64 samples; /* in an audit: as samples_of() the job that it met last */
 };
 
 struct {
@@ -192,11 +194,20 @@ static __always_inline struct cpu_sampler *sampler_here(void)
 
 static __always_inline void rest(struct cpu_sampler *c)
 {
-	const u64 gap = wire_stack_cpu_gap(c->samples, bpf_get_prandom_u32());
+	const u64 samples = config.audit ? c->samples : growth.cpu_samples;
+	const u64 gap = wire_stack_cpu_gap(samples, bpf_get_prandom_u32());
 
 	if (bpf_timer_start(&c->timer, gap, BPF_F_TIMER_CPU_PIN) &&
 	    bpf_timer_start(&c->timer, gap, 0))
 		c->runs = 0;
+}
+
+/* Returns what a thread must have used that the timer meets. */
+static __always_inline u64 least_of(const struct cpu_sampler *c, struct wire_sampled_job *j)
+{
+	const u64 mean = wire_stack_cpu_mean(samples_of(j));
+
+	return j && wire_stack_cpu_mean(c->samples) < mean ? mean / 2 : 1;
 }
 
 static int sampler_expires(void *map, u32 *cpu, struct cpu_sampler *c)
@@ -211,7 +222,7 @@ static int sampler_expires(void *map, u32 *cpu, struct cpu_sampler *c)
 	c->misses = is_run_here(&j) ? 0 : c->misses + 1;
 	if (here && !c->misses) {
 		here->busy = 1;
-		sample_thread(j, 1);
+		sample_thread(j, least_of(c, j));
 		here->busy = 0;
 		c->samples = samples_of(j);
 	}
@@ -229,12 +240,23 @@ static __always_inline void begin_sampler(struct cpu_sampler *c)
 		return;
 	c->begun = 1;
 	c->misses = 0;
-	c->samples = config.audit ? 0 : growth.cpu_samples;
+	c->samples = 0;
 	bpf_timer_init(&c->timer, &cpu_samplers, CLOCK_MONOTONIC); /* fails but the first time */
 	if (bpf_timer_set_callback(&c->timer, sampler_expires))
 		c->runs = 0;
 	else
 		rest(c);
+}
+
+/* Not to wait as long as for the job before. */
+static __always_inline void hurry(struct cpu_sampler *c, struct wire_sampled_job *j)
+{
+	const u64 samples = samples_of(j);
+
+	if (wire_stack_cpu_mean(samples) >= wire_stack_cpu_mean(c->samples))
+		return;
+	c->samples = samples;
+	rest(c);
 }
 
 /*
@@ -259,6 +281,8 @@ int sample_cpu(void *ctx)
 	is_ours = is_run_here(&j);
 	if (is_ours || !here->begun)
 		begin_sampler(here);
+	if (j)
+		hurry(here, j);
 	if (is_ours)
 		sample_thread(j, LATE * wire_stack_cpu_mean(samples_of(j)));
 	return 0;

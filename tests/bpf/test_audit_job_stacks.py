@@ -6,13 +6,15 @@ import json
 import os
 import platform
 import shutil
+import signal
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import AS_NOBODY, CLEAN_ENV, MIB, PAGE, PYTHON, QPROF_PACKAGE, Audit, Lines, job_of, program, quality, run_qprof, wait_for
+from harness import (AS_NOBODY, CLEAN_ENV, MIB, NOBODY, PAGE, PYTHON, QPROF_PACKAGE, Audit, Lines, job_of, program, quality, run_qprof,
+                     wait_for)
 from test_audit_events import of_kind, only, read_events
 from test_stacks_cpu import ONE_SAMPLE
 
@@ -110,16 +112,25 @@ def sums(truth):
     return found
 
 
+def run_at_once(audit, events):
+    """Three jobs, what they said, the audit and its report. Again if samples were not read in time: that is counted."""
+    for _ in range(4):
+        jobs = [Waiting("known", program("stacks"), "all"), Waiting("other", program("cpu_stacks"), "all", prefix=AS_NOBODY),
+                Waiting("unknown", program("stacks"), "all")]
+        with audit("--stacks=memory,cpu", "--of", "known *") as running:
+            wait_for_begin(events, jobs)
+            for job in jobs:
+                job.go()
+            truths = [job.end() for job in jobs]
+            report = running.stop()
+        if not quality(report)["lost_stack_samples"]:
+            break
+    return jobs, truths, running, report
+
+
 def test_jobs_at_once(audit, events):
     """Three jobs go on at the same time: two are sampled, each with its own functions, one of nobody's."""
-    jobs = [Waiting("known", program("stacks"), "all"), Waiting("other", program("cpu_stacks"), "all", prefix=AS_NOBODY),
-            Waiting("unknown", program("stacks"), "all")]
-    with audit("--stacks=memory,cpu", "--of", "known *") as running:
-        wait_for_begin(events, jobs)
-        for job in jobs:
-            job.go()
-        truths = [job.end() for job in jobs]
-        report = running.stop()
+    jobs, truths, running, report = run_at_once(audit, events)
     ends = [only(read_events(events), "job_end", pid=job.pid) for job in jobs]
     assert not {MEMORY, CPU, "stacks_late_ns"} & set(ends[2]), ends[2]
     assert not {MEMORY, CPU, "stacks_late_secs"} & set(job_of(report, jobs[2].pid))
@@ -237,7 +248,7 @@ def test_many_files_named_after_python(audit, events, tmp_path):
 def test_a_user_has_a_share(audit, events):
     """Jobs beyond it are there as ever, without stacks, and counted."""
     jobs = [Waiting("known", "true") for _ in range(SHARE + 3)]
-    with audit("--stacks=cpu") as running:
+    with audit("--stacks=cpu", "--of", "known*") as running:
         wait_for_begin(events, jobs)
         for job in jobs:
             job.go()
@@ -246,6 +257,104 @@ def test_a_user_has_a_share(audit, events):
     ends = [only(read_events(events), "job_end", pid=job.pid) for job in jobs]
     assert sum(CPU in end for end in ends) == SHARE
     assert quality(report)["stackless_jobs"] == 3
+
+
+BURNS = """
+import sys, time
+begun = time.process_time()
+while time.process_time() < begun + float(sys.argv[1]):
+    pass
+"""
+CPU_SAMPLES, RUN = slice(40, 48), slice(56, 60)  # places in struct wire_sampled_job
+LONG_GAPS = 7168  # samples of a job with gaps of 1.3 s
+
+
+def bpftool(*args):
+    return subprocess.run(["bpftool", "-j", "map", *map(str, args)], check=True, capture_output=True).stdout
+
+
+def bytes_of(pair):
+    return bytes(int(byte, 16) for byte in pair["value"])
+
+
+def sampled_jobs():
+    """The map of them that was made last, and those with a number, by key."""
+    at = max(found["id"] for found in json.loads(bpftool("list")) if found.get("name") == "sampled_jobs")
+    found = {tuple(pair["key"]): bytes_of(pair) for pair in json.loads(bpftool("dump", "id", at))}
+    return at, {key: job for key, job in found.items() if any(job[RUN])}
+
+
+@pytest.mark.skipif(not shutil.which("bpftool"), reason="there is no bpftool")
+def test_gaps_of_its_own(audit, events):
+    """A job that was sampled for hours has long gaps; one that begins on the same CPU has those of a new one."""
+    here = ["taskset", "-c", str(min(os.sched_getaffinity(0))), PYTHON, "-c", BURNS]
+    old = Waiting("known", *here, "600")
+    with audit("--stacks=cpu", "--of", "known*") as running:
+        wait_for_begin(events, [old])
+        old.go()
+        at, jobs = sampled_jobs()
+        (key, job), = jobs.items()
+        job = bytearray(job)
+        job[CPU_SAMPLES] = LONG_GAPS.to_bytes(8, "little")
+        bpftool("update", "id", at, "key", *key, "value", *job)
+        new = Waiting("known", *here, "1")
+        wait_for_begin(events, [new])
+        # From the first sample on, the timer of the CPU has the gaps of the old job.
+        wait_for(lambda: bytes_of(json.loads(bpftool("lookup", "id", at, "key", *key)))[CPU_SAMPLES] != job[CPU_SAMPLES],
+                 "a sample of the old job")
+        new.go()
+        new.end()
+        old.process.kill()
+        old.process.communicate()
+        running.stop()
+    ends = [only(read_events(events), "job_end", pid=job.pid)[CPU] for job in (old, new)]
+    # Of 97 that there are on a CPU of its own: by ticks alone there are 12. The old job has one each 0.6 s or more.
+    assert ends[1]["samples"] >= 40, ends
+    assert ends[0]["samples"] <= LONG_GAPS + 10, ends
+
+
+def test_jobs_that_end_at_once(audit, events):
+    """Some are over before their samples are read, or before they could be sampled: they add up, or are counted."""
+    with audit("--stacks=memory,cpu", "--of", "known*") as running:
+        jobs = [subprocess.Popen(["sh", "-c", "exit 0", "known"], env=CLEAN_ENV) for _ in range(50)]
+        for job in jobs:
+            assert job.wait() == 0
+        report = running.stop()
+    ends = of_kind(read_events(events), "job_end")
+    told = [end for end in ends if MEMORY in end]
+    for end in told:
+        amounts(end[MEMORY], MEMORY)
+        amounts(end[CPU], CPU)
+    assert len(told) + quality(report)["stackless_jobs"] == len(ends) == len(of_kind(read_events(events), "job_begin")) > 0
+
+
+def unwinders_of(pid):
+    """The children of a process that run as nobody."""
+    children = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")).split()
+    return [int(child) for child in children if f"\nUid:\t{NOBODY}" in Path(f"/proc/{child}/status").read_text()]
+
+
+def test_the_unwinder_is_killed(audit, events):
+    """While nothing is unwound: another takes its place, for the jobs that come then."""
+    waiting = Waiting("known", "true")
+
+    def has_functions():
+        job = Waiting("known", program("stacks"), "all")
+        wait_for_begin(events, [job])
+        job.go()
+        job.end()
+        end = wait_for(lambda: [e for e in of_kind(read_events(events), "job_end") if e["pid"] == job.pid], "the job's end")
+        return "touch_weights" in amounts(end[0][MEMORY], MEMORY)
+
+    with audit("--stacks", "--of", "known*") as running:
+        wait_for_begin(events, [waiting])
+        for child in wait_for(lambda: unwinders_of(running.process.pid), "the unwinder"):
+            os.kill(child, signal.SIGKILL)
+        wait_for(has_functions, "a job with functions")
+        waiting.go()
+        waiting.end()
+        running.stop()
+    assert "the process that unwinds them has ended" in running.said
 
 
 def test_only_for_stacks(tmp_path):

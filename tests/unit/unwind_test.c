@@ -23,7 +23,7 @@ static struct unwind_answer answer;
 
 static int set_up_unwinder(void **state)
 {
-	*state = unwinder_new();
+	*state = unwinder_new(false);
 	return *state ? 0 : -1;
 }
 
@@ -145,7 +145,7 @@ static void test_nowhere(void **state)
 static void replace(struct unwinder **u)
 {
 	unwinder_free(*u);
-	*u = unwinder_new();
+	*u = unwinder_new(false);
 	assert_non_null(*u);
 }
 

@@ -88,10 +88,19 @@ int ring_consume(struct ring *r)
 	return 0;
 }
 
+uint64_t ring_written(const struct ring *r)
+{
+	return __atomic_load_n(r->written, __ATOMIC_ACQUIRE);
+}
+
+uint64_t ring_read_so_far(const struct ring *r)
+{
+	return __atomic_load_n(r->read, __ATOMIC_ACQUIRE);
+}
+
 bool ring_has_more(const struct ring *r)
 {
-	return __atomic_load_n(r->read, __ATOMIC_ACQUIRE) <
-	       __atomic_load_n(r->written, __ATOMIC_ACQUIRE);
+	return ring_read_so_far(r) < ring_written(r);
 }
 
 struct ring *ring_new(int map, ring_record_fn record, void *context)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ring;
 
@@ -30,5 +31,8 @@ int ring_consume(struct ring *ring);
 /* Returns true if there is a record that was not handed out: it came meanwhile, or has its place
  * and is still being written. What came after such a one waits behind it. */
 bool ring_has_more(const struct ring *ring);
+/* How many bytes were written so far, and how many of these were handed out. */
+uint64_t ring_written(const struct ring *ring);
+uint64_t ring_read_so_far(const struct ring *ring);
 
 #endif

@@ -126,9 +126,9 @@ static uint64_t mix(uint64_t digest, uint64_t word)
 	return digest ^ digest >> 29;
 }
 
-uint64_t stack_mappings_digest(const struct stack_mappings *m)
+uint64_t stack_mappings_digest(const struct stack_mappings *m, uint64_t seed)
 {
-	uint64_t digest = m->n;
+	uint64_t digest = mix(seed, m->n);
 
 	for (size_t i = 0; i < m->n; i++) {
 		digest = mix(digest, m->list[i].start);

@@ -33,7 +33,7 @@ int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct sta
 /* Opens the file of one of them. Returns -errno if that cannot be, or could hang. */
 int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid);
 void stack_mappings_free(struct stack_mappings *m);
-/* Returns the same number for the same mappings, and almost surely another for others. */
-uint64_t stack_mappings_digest(const struct stack_mappings *m);
+/* Returns the same number for the same mappings and seed, and almost surely another for others. */
+uint64_t stack_mappings_digest(const struct stack_mappings *m, uint64_t seed);
 
 #endif

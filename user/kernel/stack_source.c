@@ -165,6 +165,16 @@ void stack_source_read(struct stack_source *source)
 	ring_consume(source->ring);
 }
 
+uint64_t stack_source_written(const struct stack_source *source)
+{
+	return ring_written(source->ring);
+}
+
+bool stack_source_was_told(const struct stack_source *source, uint64_t written)
+{
+	return ring_read_so_far(source->ring) >= written;
+}
+
 void stack_source_read_rest(struct stack_source *source)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};

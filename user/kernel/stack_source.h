@@ -55,6 +55,9 @@ void stack_source_free(struct stack_source *source);
 int stack_source_fd(const struct stack_source *source);
 /* Tells of the samples that are there. */
 void stack_source_read(struct stack_source *source);
+/* How far samples were written, and whether all were told that were written by then. */
+uint64_t stack_source_written(const struct stack_source *source);
+bool stack_source_was_told(const struct stack_source *source, uint64_t written);
 /* At the end: also of those that are still being written, but waits for them for 100 ms at most. */
 void stack_source_read_rest(struct stack_source *source);
 

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "capture/listener.h"
-#include "kernel/budget.h"
 #include "kernel/engine.h"
 #include "kernel/procfs.h"
 #include "kernel/procfs_aside.h"
@@ -23,11 +23,15 @@ enum {
 	MAX_KNOWN = 65536,
 	WORN_SAMPLES = 65536,
 	REST_MS = 10000, /* until another child comes in the place of one that has ended */
+	MAX_KNOWN_OF_OTHERS = 8192,
 	LOOKS_SHARE = 20,
+	UNWINDING_SHARE = 4,
+	REFUSED_MS = 60000,
 };
 
-/* Looks at what others have mapped, for all jobs: CPU time at once, and 1/20 of the time later. */
-static const uint64_t LOOKS_NS = 500000000;
+/* For all users: CPU time at once, and a part of the time later. Of looks at what they have mapped,
+ * and of the child that unwinds. */
+static const uint64_t LOOKS_NS = 500000000, UNWINDING_NS = 4000000000;
 
 /* What a process had mapped at a time: a set, or why there is none. */
 struct known {
@@ -39,7 +43,8 @@ struct known {
 struct stack_reader {
 	struct capture *capture;
 	struct engine *engine;
-	enum stack_reader_of of;
+	struct stack_owners *owners; /* NULL: a run */
+	uint64_t seed;		     /* of digests: others cannot know it */
 	stack_reader_fn tell;
 	void *context;
 	struct stack_source *source;
@@ -51,22 +56,66 @@ struct stack_reader {
 	size_t n_known, known_room;
 	uint64_t digests[UNWIND_MAX_SETS]; /* of each set */
 	uint32_t n_sets;
+	bool lacks_files; /* the last one: it is for one sample */
 	struct jit_maps *jits;
 	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
 	struct wire_stack **asked;
 	size_t n_asked, asked_room, n_answered;
 	uint64_t told_before; /* by the children before this one */
 	uint64_t gone_ms;     /* when the child was found to be gone */
-	struct budget looks;
 	struct unwind_answer answer;
 };
+
+/* ---- Owners -----------------------------------------------------------------------------------
+ */
+
+void stack_owners_begin(struct stack_owners *owners,
+			bool (*of)(void *context, uint32_t run, uid_t *uid))
+{
+	*owners = (struct stack_owners){
+		.of = of,
+		.looks = {.most = LOOKS_NS, .share = LOOKS_SHARE},
+		.unwinding = {.most = UNWINDING_NS, .share = UNWINDING_SHARE},
+	};
+}
+
+static void refuse(struct stack_owners *owners, uid_t uid)
+{
+	const size_t at = owners->n_refused++ % STACK_OWNERS_REFUSED;
+
+	owners->refused[at].uid = uid;
+	owners->refused[at].until_ms = clock_ms() + REFUSED_MS;
+}
+
+static bool is_refused(const struct stack_owners *owners, uid_t uid)
+{
+	const uint64_t now = clock_ms();
+
+	for (size_t i = 0; i < STACK_OWNERS_REFUSED; i++)
+		if (owners->refused[i].until_ms > now && owners->refused[i].uid == uid)
+			return true;
+	return false;
+}
+
+/* Sets *uid to whose the sample is. Returns false if nothing is to be done for it now. */
+static bool may_take_time(struct stack_reader *r, const struct wire_stack *s, uid_t *uid)
+{
+	const struct stack_owners *owners = r->owners;
+
+	*uid = 0;
+	return !owners || (owners->of(r->context, s->run, uid) && !is_refused(owners, *uid) &&
+			   budget_has(&owners->unwinding, *uid, clock_ns(CLOCK_MONOTONIC)));
+}
 
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
 
-static void send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
+/* Returns false if a file could not be opened that could be opened later. */
+static bool send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
 			  const struct stack_mappings *m)
 {
+	bool has_all = true;
+
 	for (size_t i = 0; i < m->n; i++) {
 		const struct stack_mapping *from = &m->list[i];
 		const struct unwind_mapping mapping = {.start = from->start,
@@ -77,16 +126,19 @@ static void send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
 						       .path = from->path};
 		const int fd = stack_mappings_open(m, i, pid);
 
+		has_all &= fd >= 0 || fd == -EREMOTE;
 		unwinder_add(r->unwinder, set, &mapping, fd);
 	}
+	return has_all;
 }
 
-/* Processes with the same mappings, such as a parent and its child, share a set. As the following,
- * returns UNWIND_WHOLE and the set, or how stacks end without one. */
-static enum unwind_end set_of(struct stack_reader *r, pid_t pid, const struct stack_mappings *m,
-			      uint32_t *set)
+/* Processes of a user with the same mappings, such as a parent and its child, share a set: but none
+ * of others that lacks a file. As the following, returns UNWIND_WHOLE and the set, or how stacks
+ * end without one. */
+static enum unwind_end set_of(struct stack_reader *r, pid_t pid, uid_t uid,
+			      const struct stack_mappings *m, uint32_t *set)
 {
-	const uint64_t digest = stack_mappings_digest(m);
+	const uint64_t digest = stack_mappings_digest(m, r->seed + uid);
 
 	for (uint32_t i = r->n_sets; i-- > 0;)
 		if (r->digests[i] == digest) {
@@ -98,7 +150,9 @@ static enum unwind_end set_of(struct stack_reader *r, pid_t pid, const struct st
 	if (!unwinder_has_room(r->unwinder, m->n))
 		return UNWIND_OVERRUN;
 	r->digests[r->n_sets] = digest;
-	send_mappings(r, r->n_sets, pid, m);
+	r->lacks_files = !send_mappings(r, r->n_sets, pid, m) && r->owners;
+	if (r->lacks_files)
+		r->digests[r->n_sets] = ~digest;
 	*set = r->n_sets++;
 	return UNWIND_WHOLE;
 }
@@ -125,59 +179,62 @@ static uint64_t looked_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + procfs_aside_cpu_ns();
 }
 
-/* Returns false if no time is left for looks at what its user has made. */
-static bool spend(struct stack_reader *r, const struct wire_stack *s, uint64_t ns)
+/* Returns false if no time is left for looks at what the user has made. */
+static bool spend(struct stack_reader *r, uid_t uid, uint64_t ns)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	budget_spend(&r->looks, s->run, now, ns);
-	return budget_has(&r->looks, s->run, now);
+	if (!r->owners)
+		return true;
+	budget_spend(&r->owners->looks, uid, now, ns);
+	return budget_has(&r->owners->looks, uid, now);
 }
 
-/* Files are read by us: all the time that goes by counts. Returns false if there are more than
- * there is time for now. */
-static bool look_for_python(struct stack_reader *r, const struct wire_stack *s,
+/* Returns false if there are more files than there is time for now. */
+static bool look_for_python(struct stack_reader *r, const struct wire_stack *s, uid_t uid,
 			    const struct stack_mappings *m)
 {
 	bool more = true, has_time = true;
 
 	while (more && has_time) {
-		const uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t before_ns = looked_ns();
 
 		more = python_source_look(r->pythons, (pid_t)s->tgid, s->memory, m);
-		has_time = spend(r, s, clock_ns(CLOCK_MONOTONIC) - before_ns);
+		has_time = spend(r, uid, looked_ns() - before_ns);
 	}
 	return !more;
 }
 
-static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
+static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uid_t uid,
+				uint32_t *set)
 {
 	const pid_t pid = (pid_t)s->tgid;
 	struct stack_mappings m = {0};
-	const bool is_others = r->of == STACKS_OF_OTHERS;
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), before_ns = looked_ns();
+	const uint64_t before_ns = looked_ns();
 	enum unwind_end end;
 	int err;
 
-	if (is_others && !budget_has(&r->looks, s->run, now))
+	r->lacks_files = false;
+	if (r->owners && !budget_has(&r->owners->looks, uid, clock_ns(CLOCK_MONOTONIC)))
 		return UNWIND_OVERRUN;
-	err = stack_mappings_read(is_others ? NULL : r->engine, pid, s->memory, &m);
+	err = stack_mappings_read(r->owners ? NULL : r->engine, pid, s->memory, &m);
 	if (err && err != -ESRCH && err != -ENOENT)
 		end = UNWIND_UNREAD;
 	else if (err || !procfs_is_still(pid, s->started_ns))
 		end = set_before(r, s, set);
 	else
-		end = set_of(r, pid, &m, set);
-	if (is_others && !spend(r, s, looked_ns() - before_ns) && !err)
+		end = set_of(r, pid, uid, &m, set);
+	if (!spend(r, uid, looked_ns() - before_ns) && !err)
 		end = UNWIND_OVERRUN;
-	if (!err && (!is_others || (end != UNWIND_OVERRUN && end != UNWIND_TOO_MANY)) &&
-	    !look_for_python(r, s, &m))
+	if (!err && (!r->owners || (end != UNWIND_OVERRUN && end != UNWIND_TOO_MANY)) &&
+	    !look_for_python(r, s, uid, &m))
 		end = UNWIND_OVERRUN;
 	stack_mappings_free(&m);
 	return end;
 }
 
-static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack *s, uint32_t *set)
+static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack *s, uid_t uid,
+				uint32_t *set)
 {
 	struct known *known;
 	enum unwind_end end;
@@ -190,8 +247,9 @@ static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack 
 			return known->end;
 		}
 	}
-	end = read_set(r, s, set);
-	if ((end != UNWIND_WHOLE && end != UNWIND_TOO_MANY) || r->n_known == MAX_KNOWN)
+	end = read_set(r, s, uid, set);
+	if ((end != UNWIND_WHOLE && end != UNWIND_TOO_MANY) || r->lacks_files ||
+	    r->n_known == MAX_KNOWN)
 		return end;
 	known = array_reserve(r->known, r->n_known + 1, &r->known_room, sizeof(*known));
 	if (!known)
@@ -220,6 +278,15 @@ static struct wire_stack *remember(struct stack_reader *r, const struct wire_sta
 	return copy;
 }
 
+/* Returns whether it is time for another child. */
+static bool is_worn(const struct stack_reader *r)
+{
+	if (!r->unwinder)
+		return clock_ms() - r->gone_ms >= REST_MS;
+	return r->n_sets > UNWIND_MAX_SETS / 2 || r->n_asked > WORN_SAMPLES ||
+	       r->n_known > (r->owners ? MAX_KNOWN_OF_OTHERS : MAX_KNOWN) / 2;
+}
+
 /* Answers that are still to come will say so. */
 static bool is_gone(const struct stack_reader *r)
 {
@@ -243,18 +310,21 @@ static void sample_came(void *context, const struct wire_stack *s)
 				       .stack = s->stack};
 	struct wire_stack *copy;
 	enum unwind_end end;
+	uid_t uid;
 
 	if (is_gone(r)) {
 		r->tell(r->context, s, NULL, 0, UNWIND_GAVE_UP);
 		return;
 	}
-	end = find_set(r, s, &sample.set);
+	/* Once what others have asked was told, another child comes: they are not to keep it. */
+	end = may_take_time(r, s, &uid) && !(r->owners && is_worn(r))
+		      ? find_set(r, s, uid, &sample.set)
+		      : UNWIND_OVERRUN;
 	if (end != UNWIND_WHOLE) {
 		r->tell(r->context, s, NULL, 0, end);
 		return;
 	}
-	sample.jit =
-		r->of == STACKS_OF_A_RUN ? jit_maps_of(&r->jits, r->unwinder, s) : UNWIND_NO_JIT;
+	sample.jit = r->owners ? UNWIND_NO_JIT : jit_maps_of(&r->jits, r->unwinder, s);
 	memcpy(sample.regs, s->regs, sizeof(sample.regs));
 	copy = remember(r, s);
 	if (!copy || !unwinder_ask(r->unwinder, &sample)) {
@@ -274,12 +344,28 @@ static bool take_answer(struct stack_reader *r)
 	const struct unwind_answer *a = &r->answer;
 	struct wire_stack *s =
 		a->id == r->n_answered && a->id < r->n_asked ? r->asked[a->id] : NULL;
+	uid_t uid;
 
 	if (!s)
 		return false;
+	if (r->owners && r->owners->of(r->context, s->run, &uid))
+		budget_spend(&r->owners->unwinding, uid, clock_ns(CLOCK_MONOTONIC), a->cpu_ns);
 	r->tell(r->context, s, a->frames, a->n, a->end);
 	free(s);
 	r->asked[r->n_answered++] = NULL;
+	return true;
+}
+
+/* The child answers in order: it ended at the first that it has not answered. Returns whether that
+ * is somebody's, who is refused from now on. */
+static bool refuse_culprit(struct stack_reader *r)
+{
+	const struct wire_stack *s = r->n_answered < r->n_asked ? r->asked[r->n_answered] : NULL;
+	uid_t uid;
+
+	if (!s || !r->owners || !r->owners->of(r->context, s->run, &uid))
+		return false;
+	refuse(r->owners, uid);
 	return true;
 }
 
@@ -290,6 +376,8 @@ static void give_up(struct stack_reader *r, const char *why)
 	unwinder_free(r->unwinder);
 	r->unwinder = NULL;
 	r->gone_ms = clock_ms();
+	if (refuse_culprit(r)) /* others need not wait */
+		r->gone_ms -= REST_MS;
 	for (; r->n_answered < r->n_asked; r->n_answered++) {
 		r->tell(r->context, r->asked[r->n_answered], NULL, 0, UNWIND_GAVE_UP);
 		free(r->asked[r->n_answered]);
@@ -334,7 +422,7 @@ static int begin(struct stack_reader *r)
 	r->codes = python_codes_new();
 	r->pythons = python_source_new(r->engine);
 	r->source = stack_source_new(r->engine, (struct stack_handler){sample_came, code_came}, r);
-	r->unwinder = r->codes && r->pythons && r->source ? unwinder_new() : NULL;
+	r->unwinder = r->codes && r->pythons && r->source ? unwinder_new(r->owners) : NULL;
 	if (!r->unwinder)
 		return -1;
 	r->samples = (struct wake){stack_source_fd(r->source), samples_came, r};
@@ -346,18 +434,22 @@ static int begin(struct stack_reader *r)
 	return err ? -1 : 0;
 }
 
-struct stack_reader *stack_reader_new(struct capture *c, struct engine *e, enum stack_reader_of of,
-				      stack_reader_fn tell, void *context)
+struct stack_reader *stack_reader_new(struct capture *c, struct engine *e,
+				      struct stack_owners *owners, stack_reader_fn tell,
+				      void *context)
 {
 	struct stack_reader *r = calloc(1, sizeof(*r));
 	int err;
 
 	if (!r)
 		return NULL;
+	if (owners && getrandom(&r->seed, sizeof(r->seed), 0) != sizeof(r->seed)) {
+		free(r);
+		return NULL;
+	}
 	r->capture = c;
 	r->engine = e;
-	r->of = of;
-	r->looks = (struct budget){.most = LOOKS_NS, .share = LOOKS_SHARE};
+	r->owners = owners;
 	r->tell = tell;
 	r->context = context;
 	if (!begin(r))
@@ -388,22 +480,13 @@ void stack_reader_free(struct stack_reader *r)
 	free(r);
 }
 
-/* Returns whether it is time for another child. */
-static bool is_worn(const struct stack_reader *r)
-{
-	if (!r->unwinder)
-		return clock_ms() - r->gone_ms >= REST_MS;
-	return r->n_sets > UNWIND_MAX_SETS / 2 || r->n_known > MAX_KNOWN / 2 ||
-	       r->n_asked > WORN_SAMPLES;
-}
-
 void stack_reader_renew(struct stack_reader *r)
 {
 	struct unwinder *unwinder;
 
 	if (r->n_answered < r->n_asked || !is_worn(r))
 		return;
-	unwinder = unwinder_new();
+	unwinder = unwinder_new(r->owners);
 	if (!unwinder)
 		return;
 	if (r->unwinder)
@@ -434,6 +517,16 @@ uint64_t stack_reader_told(const struct stack_reader *r)
 const struct python_codes *stack_reader_codes(const struct stack_reader *r)
 {
 	return r->codes;
+}
+
+uint64_t stack_reader_written(const struct stack_reader *r)
+{
+	return stack_source_written(r->source);
+}
+
+bool stack_reader_has_read(const struct stack_reader *r, uint64_t written)
+{
+	return stack_source_was_told(r->source, written);
 }
 
 void stack_reader_read(struct stack_reader *r)

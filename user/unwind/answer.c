@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "unwind/image.h"
 #include "unwind/jit_map.h"
 #include "unwind/question.h"
@@ -22,11 +23,18 @@
 enum {
 	MAX_MAPPINGS = 65536,
 	NOBODY = 65534,
-	MAX_SECONDS = 10,	/* of CPU time, for an answer */
-	MAX_ALL_SECONDS = 3600, /* for all of them */
+	MAX_ALL_SECONDS = 3600, /* of CPU time, for all answers */
 };
 
-#define MAX_ADDRESSES (16ull << 30)
+/* What the child may take. */
+struct bounds {
+	rlim_t addresses;
+	rlim_t seconds; /* of CPU time, for an answer */
+	int nice;
+};
+
+static const struct bounds of_own = {.addresses = 16ull << 30, .seconds = 10};
+static const struct bounds of_others = {.addresses = 2ull << 30, .seconds = 1, .nice = 19};
 
 /* Where a file is mapped. */
 struct placed {
@@ -56,7 +64,9 @@ struct child {
 		struct unwind_reply head;
 		char text[UNWIND_MAX_REPLY - sizeof(struct unwind_reply)];
 	} reply;
-	size_t filled; /* of text */
+	size_t filled;		     /* of text */
+	const struct bounds *bounds; /* what it may take */
+	uint64_t told_cpu_ns;	     /* with the answer before */
 };
 
 /* libdw has callbacks without a context of theirs. */
@@ -81,8 +91,10 @@ static void drop_privileges(void)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, MAX_ALL_SECONDS);
 	limit(RLIMIT_FSIZE, 0);
+	if (child.bounds->nice)
+		setpriority(PRIO_PROCESS, 0, child.bounds->nice);
 #ifndef __SANITIZE_ADDRESS__ /* which takes more by itself */
-	limit(RLIMIT_AS, MAX_ADDRESSES);
+	limit(RLIMIT_AS, child.bounds->addresses);
 #endif
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (!geteuid() && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
@@ -101,7 +113,8 @@ static void begin_time(void)
 
 	if (getrusage(RUSAGE_SELF, &used))
 		return;
-	limits.rlim_cur = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1 + MAX_SECONDS;
+	limits.rlim_cur =
+		(rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1 + child.bounds->seconds;
 	if (limits.rlim_cur < limits.rlim_max)
 		setrlimit(RLIMIT_CPU, &limits);
 }
@@ -370,6 +383,15 @@ static enum unwind_end unwind(struct set *set)
 	return last ? UNWIND_NO_INFO : UNWIND_UNKNOWN_CODE;
 }
 
+/* Returns what was used since the answer before. */
+static uint64_t used_ns(void)
+{
+	const uint64_t now = clock_ns(CLOCK_PROCESS_CPUTIME_ID), used = now - child.told_cpu_ns;
+
+	child.told_cpu_ns = now;
+	return used;
+}
+
 static bool answer_sample(const struct unwind_question *q, const void *stack, size_t len, int fd)
 {
 	size_t size;
@@ -381,6 +403,7 @@ static bool answer_sample(const struct unwind_question *q, const void *stack, si
 	child.filled = 0;
 	child.reply.head = (struct unwind_reply){.id = q->sample.id};
 	child.reply.head.end = unwind(&child.sets[q->set]);
+	child.reply.head.cpu_ns = used_ns();
 	size = sizeof(child.reply.head) + child.filled;
 	return send(fd, &child.reply, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
@@ -413,7 +436,7 @@ static size_t next_question(int from, void *buffer, size_t size, int *fd)
 	return n > 0 ? (size_t)n : 0;
 }
 
-void unwind_answer_all(void *context, int fd)
+void unwind_answer_all(void *others, int fd)
 {
 	static union {
 		struct unwind_question head;
@@ -422,7 +445,7 @@ void unwind_answer_all(void *context, int fd)
 	size_t n;
 	int file;
 
-	(void)context;
+	child.bounds = others ? &of_others : &of_own;
 	drop_privileges();
 	elf_version(EV_CURRENT);
 	while ((n = next_question(fd, &q, sizeof(q), &file))) {

@@ -28,7 +28,8 @@ struct unwind_question {
 /* Then come the frames: function, NUL, path, NUL. */
 struct unwind_reply {
 	uint64_t id;
-	uint32_t end; /* enum unwind_end */
+	uint64_t cpu_ns; /* as in struct unwind_answer */
+	uint32_t end;	 /* enum unwind_end */
 	uint32_t n;
 };
 
@@ -37,7 +38,8 @@ enum {
 	UNWIND_MAX_REPLY = sizeof(struct unwind_reply) + UNWIND_MAX_FRAMES * 2 * UNWIND_MAX_NAME,
 };
 
-/* Answers what comes from the socket, until it is closed. */
-void unwind_answer_all(void *context, int fd);
+/* Answers what comes from the socket, until it is closed. others: not NULL, as of unwinder_new().
+ */
+void unwind_answer_all(void *others, int fd);
 
 #endif

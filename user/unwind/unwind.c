@@ -33,7 +33,7 @@ struct unwinder {
 	char reply[UNWIND_MAX_REPLY] __attribute__((aligned(8)));
 };
 
-struct unwinder *unwinder_new(void)
+struct unwinder *unwinder_new(bool others)
 {
 	struct unwinder *u = calloc(1, sizeof(*u));
 	int err;
@@ -41,7 +41,7 @@ struct unwinder *unwinder_new(void)
 	if (!u)
 		return NULL;
 	u->last = &u->first;
-	err = aside_begin(&u->aside, unwind_answer_all, NULL, NULL);
+	err = aside_begin(&u->aside, unwind_answer_all, NULL, others ? u : NULL);
 	if (!err)
 		return u;
 	free(u);
@@ -208,6 +208,7 @@ static bool read_reply(const char *reply, size_t size, struct unwind_answer *a)
 	if (head.end >= UNWIND_ENDS || head.n > UNWIND_MAX_FRAMES)
 		return false;
 	a->id = head.id;
+	a->cpu_ns = head.cpu_ns;
 	a->end = head.end;
 	for (a->n = 0; a->n < head.n; a->n++) {
 		a->frames[a->n].function = next_text(&at, end);

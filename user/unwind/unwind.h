@@ -70,6 +70,7 @@ struct unwind_frame {
 
 struct unwind_answer {
 	uint64_t id;
+	uint64_t cpu_ns; /* that the child has used since the answer before, as it says */
 	enum unwind_end end;
 	size_t n;
 	struct unwind_frame frames[UNWIND_MAX_FRAMES]; /* innermost first; valid until the next */
@@ -77,8 +78,9 @@ struct unwind_answer {
 
 struct unwinder;
 
-/* Returns NULL, errno is set. */
-struct unwinder *unwinder_new(void);
+/* others: of files and stacks of several users, who may want to hold us up: the child has less time
+ * and memory, and gives way to others. Returns NULL, errno is set. */
+struct unwinder *unwinder_new(bool others);
 void unwinder_free(struct unwinder *u);
 /* Can be read when there are answers, or when the child has ended. */
 int unwinder_fd(const struct unwinder *u);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A job is sampled from where we hear of it to its end. Then the samples that are on their way are
- * waited for, and the largest functions are kept. While no job is sampled there is no child that
- * unwinds, and the kernel side takes no samples.
+ * waited for, and the largest functions are kept. While no job is sampled the kernel side takes no
+ * samples, and soon there is no child that unwinds.
  */
 #include "audit/stacks/job_stacks_listener.h"
 
@@ -19,12 +19,15 @@
 #include "stacks/stack_calls.h"
 #include "stacks/stack_reader.h"
 
+enum { IDLE_MS = 10000 };
+
 /* A job that is sampled, or whose samples are on their way. */
 struct sampled {
 	uint64_t grown, samples, cpu_samples, lost; /* once it is over */
 	uint64_t job;				    /* its id */
 	uint64_t late_ns;
-	uint64_t until; /* as stack_reader_told() */
+	uint64_t written; /* as stack_reader_written(), when it was over */
+	uint64_t until;	  /* as stack_reader_told() */
 	struct job_samples *charged;
 	uint32_t run, index, uid;
 	bool over, failed;
@@ -38,7 +41,9 @@ struct job_stacks_listener {
 	unsigned int samples_of; /* enum stack_samples */
 	const char *pattern;
 	uint64_t page_size;
-	struct stack_reader *reader; /* NULL while no job is sampled */
+	struct stack_owners owners;
+	struct stack_reader *reader; /* NULL if no job was sampled of late */
+	uint64_t idle_ms;	     /* since then; valid while there is none */
 	struct sampled *jobs[JOB_STACKS_JOBS];
 	size_t n;
 };
@@ -57,6 +62,15 @@ static struct sampled *find_run(const struct job_stacks_listener *l, uint32_t ru
 		if (l->jobs[i]->run == run)
 			return l->jobs[i];
 	return NULL;
+}
+
+/* Whose the samples are of a job that is still sampled, or awaited. */
+static bool owner_of(void *context, uint32_t run, uid_t *uid)
+{
+	const struct sampled *job = find_run(context, run);
+
+	*uid = job ? job->uid : 0;
+	return job;
 }
 
 /* A stack without any function is charged to why it has none. */
@@ -113,8 +127,7 @@ static bool read_samples(struct job_stacks_listener *l)
 {
 	if (l->reader)
 		return true;
-	l->reader =
-		stack_reader_new(l->capture, l->capture->engine, STACKS_OF_OTHERS, stack_came, l);
+	l->reader = stack_reader_new(l->capture, l->capture->engine, &l->owners, stack_came, l);
 	if (!l->reader)
 		capture_warn(l->capture, "--stacks", strerror(errno));
 	return l->reader;
@@ -133,6 +146,7 @@ static int sample(struct job_stacks_listener *l, struct sampled *s, const struct
 		return -ENOMEM;
 	if (!l->n)
 		stack_source_switch(engine, now);
+	l->idle_ms = 0;
 	err = stack_source_begin_job(engine, job->index, now, &s->run);
 	if (err)
 		stack_source_end_job(engine, job->index, s->run, &counted);
@@ -168,6 +182,7 @@ static void end(struct job_stacks_listener *l, struct sampled *s)
 	if (s->over)
 		return;
 	s->over = true;
+	s->written = stack_reader_written(l->reader);
 	s->failed = stack_source_end_job(l->capture->engine, s->index, s->run, &counted);
 	if (s->failed)
 		return;
@@ -219,11 +234,16 @@ static void settle(struct job_stacks_listener *l, size_t at)
 	free_sampled(s);
 }
 
+/* No job is sampled: if none is for some time, there is no child. */
 static void rest(struct job_stacks_listener *l)
 {
-	stack_source_switch(l->capture->engine, WIRE_NO_SAMPLES);
-	stack_reader_free(l->reader);
-	l->reader = NULL;
+	if (!l->idle_ms) {
+		l->idle_ms = clock_ms();
+		stack_source_switch(l->capture->engine, WIRE_NO_SAMPLES);
+	} else if (clock_ms() - l->idle_ms > IDLE_MS) {
+		stack_reader_free(l->reader);
+		l->reader = NULL;
+	}
 }
 
 static void record(struct listener *listener, const struct wire_header *record,
@@ -250,7 +270,7 @@ static void batch(struct listener *listener)
 	for (size_t i = l->n; i > 0; i--) {
 		struct sampled *s = l->jobs[i - 1];
 
-		if (s->over && !s->is_asked) {
+		if (s->over && !s->is_asked && stack_reader_has_read(l->reader, s->written)) {
 			s->is_asked = true;
 			s->until = stack_reader_asked(l->reader);
 		}
@@ -310,6 +330,7 @@ struct listener *job_stacks_listener_new(unsigned int samples, const char *patte
 					.batch = batch,
 					.finish = finish,
 					.close = close_listener};
+	stack_owners_begin(&l->owners, owner_of);
 	l->samples_of = samples;
 	l->pattern = pattern;
 	return &l->listener;

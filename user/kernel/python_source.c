@@ -288,18 +288,18 @@ bool python_source_look(struct python_source *source, pid_t pid, uint64_t memory
 	for (size_t i = 0; i < mappings->n; i++) {
 		const struct stack_mapping *m = &mappings->list[i];
 		const struct looked *file;
+		bool is_new;
 
 		if (!may_be_python(m->path))
 			continue;
 		file = find_file(source, m);
-		if (!file && m->is_local && mappings->is_others) {
-			if (had_one)
-				return true;
-			had_one = true;
-		}
+		is_new = !file && m->is_local && mappings->is_others;
+		if (is_new && had_one)
+			return true;
+		had_one |= is_new;
 		if (!file)
 			file = look(source, pid, mappings, i);
-		if (!file && had_one)
+		if (is_new && !file) /* not to be tried again and again */
 			return false;
 		if (file && file->has) {
 			tell(source, memory, file, m);

@@ -137,8 +137,7 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 	l->stacks =
 		stacks_new(l->samples_of & STACKS_OF_MEMORY ? (uint64_t)sysconf(_SC_PAGESIZE) : 0,
 			   l->samples_of & STACKS_OF_CPU);
-	l->reader = l->stacks ? stack_reader_new(c, run_engine(c), NULL, stack_came, l)
-			      : NULL;
+	l->reader = l->stacks ? stack_reader_new(c, run_engine(c), NULL, stack_came, l) : NULL;
 	if (!l->reader)
 		return error_set(err, "--stacks: cannot begin: %s", strerror(errno));
 	if (start_windows(l))

@@ -107,7 +107,7 @@ static const struct {
 	 MACHINE(dropped_file_names)},
 	{"stackless_jobs", "job(s) whose stacks could not be sampled", AUDIT,
 	 MACHINE(stackless_jobs)},
-	{"lost_stack_samples", "sample(s) of stacks of jobs lost, as the ring was full", AUDIT,
+	{"lost_stack_samples", "sample(s) of stacks of jobs lost, or read too late", AUDIT,
 	 MACHINE(stacks.lost)},
 	{"cut_stacks", "stack(s) of jobs that are not known to their end", AUDIT,
 	 MACHINE(stacks.cut)},

@@ -119,11 +119,19 @@ static __always_inline void count_end(struct device *d, const struct asked *aske
 	atomic_add(&r->bytes, asked->bytes);
 }
 
+/* Returns whether nobody is told of the run any more, though something is kept of it. */
+static __always_inline bool is_over(u32 run)
+{
+	return config.audit && !stored_run(run);
+}
+
 static __always_inline void end_unseen(const struct asked *asked)
 {
 	const struct device_key of = {asked->device, asked->whose.run};
 	struct device *d = bpf_map_lookup_elem(&stored_devices, &of);
 
+	if (is_over(of.run))
+		return;
 	count(storage.unended);
 	if (!d)
 		return;
@@ -250,7 +258,7 @@ static __always_inline void end_request(struct bio *bio, u64 now, bool has_queue
 		return;
 	of.device = asked.device;
 	of.run = asked.whose.run;
-	d = bpf_map_lookup_elem(&stored_devices, &of);
+	d = is_over(of.run) ? NULL : bpf_map_lookup_elem(&stored_devices, &of);
 	if (!d)
 		return;
 	if (has_queue)

@@ -47,7 +47,7 @@ enum {
  * Looks at the clock; only in programs that may not sleep. An event that stands still is of a CPU
  * that was offline: the kernel does not start it again. Between the two clocks an interrupt may
  * come, or a hypervisor may stop the CPU, for milliseconds: threads that live shorter would seem to
- * use nothing. Then the look before is better, if it is not old.
+ * use nothing. Then the look before is better, however old: see age_of().
  */
 static __always_inline void refresh_sched_clock(void)
 {
@@ -63,7 +63,7 @@ static __always_inline void refresh_sched_clock(void)
 		return;
 	cpu_clock_counted[cpu] = counted;
 	now = bpf_ktime_get_ns();
-	if (now - before > QUICK_LOOK_NS && (s64)(before - sched_clock_seen_ns) < FRESH_LOOK_NS)
+	if (now - before > QUICK_LOOK_NS && sched_clock_seen_ns)
 		return;
 	sched_clock_ahead = began + counted - now;
 	sched_clock_seen_ns = now;

@@ -149,7 +149,7 @@ static __noinline int note_stored(u64 address)
 	identify(use.inode, &key.file);
 	if (config.audit) {
 		writer = bpf_map_lookup_elem(&stored_writers, &key.file);
-		if (!writer)
+		if (!writer || !stored_run(writer->run)) /* it may be over */
 			return 0;
 		key.run = writer->run;
 	}

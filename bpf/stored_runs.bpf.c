@@ -3,7 +3,7 @@
  * stored_runs.bpf.c - jobs whose files an audit counts (--files), each of them a run here: what
  * they share, and what was kept for those that are over. A run is over when the loader takes it out
  * of `stored_runs`. A program that has found it just before may add something after: that goes with
- * the next one.
+ * the next drop.
  */
 #include "device.bpf.h"
 #include "storage.bpf.h"

@@ -139,7 +139,7 @@ struct wire_stored_all {
 /* What the BPF side keeps of files for a run that is served. */
 struct wire_stored_run {
 	__u32 share; /* index of its user's */
-	__u32 kept;  /* things of any kind */
+	__u32 kept;  /* other things: of no file, file systems, disks */
 	__u64 files, pieces;
 };
 

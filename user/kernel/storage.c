@@ -201,9 +201,10 @@ static void leave(struct engine *e, uint64_t things)
 	e->stored_left += things;
 	if (e->stored_left < LEFT_MOST)
 		return;
-	e->stored_left = 0;
 	if (call_program(e->bpf->progs.storage_dropped, NULL, 0, &answer))
 		log_verbose("cannot drop what was kept of the files of jobs");
+	else
+		e->stored_left = 0;
 }
 
 void engine_drop_files(struct engine *e, uint32_t run)

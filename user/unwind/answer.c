@@ -33,7 +33,7 @@ struct bounds {
 	int nice;
 };
 
-static const struct bounds of_own = {.addresses = 16ull << 30, .seconds = 10};
+static const struct bounds of_own = {.addresses = 16ull << 30, .seconds = UNWIND_SECONDS};
 static const struct bounds of_others = {.addresses = 2ull << 30, .seconds = 1, .nice = 19};
 
 /* Where a file is mapped. */

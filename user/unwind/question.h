@@ -34,6 +34,7 @@ struct unwind_reply {
 };
 
 enum {
+	UNWIND_SECONDS = 10, /* of CPU time, for an answer; no child takes two more */
 	UNWIND_MAX_QUESTION = sizeof(struct unwind_question) + UNWIND_MAX_STACK,
 	UNWIND_MAX_REPLY = sizeof(struct unwind_reply) + UNWIND_MAX_FRAMES * 2 * UNWIND_MAX_NAME,
 };

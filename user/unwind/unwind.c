@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/amounts.h"
 #include "base/aside.h"
 #include "unwind/question.h"
 
@@ -208,7 +209,7 @@ static bool read_reply(const char *reply, size_t size, struct unwind_answer *a)
 	if (head.end >= UNWIND_ENDS || head.n > UNWIND_MAX_FRAMES)
 		return false;
 	a->id = head.id;
-	a->cpu_ns = head.cpu_ns;
+	a->cpu_ns = smaller_of(head.cpu_ns, (UNWIND_SECONDS + 2) * 1000000000ull);
 	a->end = head.end;
 	for (a->n = 0; a->n < head.n; a->n++) {
 		a->frames[a->n].function = next_text(&at, end);

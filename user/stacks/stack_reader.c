@@ -62,7 +62,7 @@ struct stack_reader {
 	struct wire_stack **asked;
 	size_t n_asked, asked_room, n_answered;
 	uint64_t told_before; /* by the children before this one */
-	uint64_t gone_ms;     /* when the child was found to be gone */
+	uint64_t renew_ms;    /* when there may be another child; valid while there is none */
 	struct unwind_answer answer;
 };
 
@@ -182,10 +182,11 @@ static uint64_t looked_ns(void)
 /* Returns false if no time is left for looks at what the user has made. */
 static bool spend(struct stack_reader *r, uid_t uid, uint64_t ns)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now;
 
 	if (!r->owners)
 		return true;
+	now = clock_ns(CLOCK_MONOTONIC);
 	budget_spend(&r->owners->looks, uid, now, ns);
 	return budget_has(&r->owners->looks, uid, now);
 }
@@ -282,7 +283,7 @@ static struct wire_stack *remember(struct stack_reader *r, const struct wire_sta
 static bool is_worn(const struct stack_reader *r)
 {
 	if (!r->unwinder)
-		return clock_ms() - r->gone_ms >= REST_MS;
+		return clock_ms() >= r->renew_ms;
 	return r->n_sets > UNWIND_MAX_SETS / 2 || r->n_asked > WORN_SAMPLES ||
 	       r->n_known > (r->owners ? MAX_KNOWN_OF_OTHERS : MAX_KNOWN) / 2;
 }
@@ -375,9 +376,7 @@ static void give_up(struct stack_reader *r, const char *why)
 	capture_remove(r->capture, &r->answers);
 	unwinder_free(r->unwinder);
 	r->unwinder = NULL;
-	r->gone_ms = clock_ms();
-	if (refuse_culprit(r)) /* others need not wait */
-		r->gone_ms -= REST_MS;
+	r->renew_ms = clock_ms() + (refuse_culprit(r) ? 0 : REST_MS); /* others need not wait */
 	for (; r->n_answered < r->n_asked; r->n_answered++) {
 		r->tell(r->context, r->asked[r->n_answered], NULL, 0, UNWIND_GAVE_UP);
 		free(r->asked[r->n_answered]);

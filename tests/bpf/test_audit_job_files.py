@@ -91,6 +91,14 @@ def wait_for_begin(events, *pids):
     wait_for(lambda: {event["pid"] for event in of_kind(read_events(events), "job_begin")}.issuperset(pids), "the jobs' begins")
 
 
+def let_work(job, events):
+    """Has a job do its work once its files are counted."""
+    job.until("begun")
+    wait_for_begin(events, job.pid)
+    job.tell()
+    job.until("done")
+
+
 def files_of(event):
     return {file["path"]: (file[READ], file[WRITTEN]) for file in event["files"]}
 
@@ -150,10 +158,7 @@ def test_without_directories(audit, events, work, tmp_path):
     cold_file(work / "model", 3)
     with audit("--no-paths") as running:
         job = Script(JOB, "model", "written", MIB, cwd=work)
-        job.until("begun")
-        wait_for_begin(events, job.pid)
-        job.tell()
-        job.until("done")
+        let_work(job, events)
         job.end()
         report = running.stop()
     event = only(read_events(events), "job_end", pid=job.pid)
@@ -183,10 +188,7 @@ def test_removed_files(audit, events, work):
     """A file that has no name any more at the end is said to be deleted, whether somebody has it open still or not."""
     with audit() as running:
         job = Script(TEMPORARY, cwd=work)
-        job.until("begun")
-        wait_for_begin(events, job.pid)
-        job.tell()
-        job.until("done")
+        let_work(job, events)
         job.end()
         report = running.stop()
     event = only(read_events(events), "job_end", pid=job.pid)
@@ -202,10 +204,7 @@ def test_the_rest_is_a_sum(audit, events, work):
     """Of nine files, the five largest are named. The job goes on when the audit ends."""
     with audit() as running:
         job = Script(MANY, work)
-        job.until("begun")
-        wait_for_begin(events, job.pid)
-        job.tell()
-        job.until("done")
+        let_work(job, events)
         report = running.stop()
     job.end()
     event = only(read_events(events), "job_end", pid=job.pid)
@@ -302,10 +301,7 @@ def test_view_of_a_removed_file(tmp_path, events, work):
     """It is said behind the path."""
     with View(tmp_path, "--files", "--events-file", events, "--no-paths", width=160) as shown:
         job = Script(TEMPORARY, cwd=work)
-        job.until("begun")
-        wait_for_begin(events, job.pid)
-        job.tell()
-        job.until("done")
+        let_work(job, events)
         job.end()
         shown.pane.until(lambda lines: any(line.strip().startswith("held (deleted)   read 0 B, written 3.00 MiB")
                                            for line in lines), "the file of the job")
@@ -319,10 +315,7 @@ def test_view(tmp_path, events, work, options, directory):
     path = cold_file(work / "model", 6) if directory else cold_file(work / "model", 6).name
     with View(tmp_path, "--files", "--events-file", events, *options, width=160) as shown:
         job = Script(JOB, "model", "with\x1b[31m", MIB, cwd=work)
-        job.until("begun")
-        wait_for_begin(events, job.pid)
-        job.tell()
-        job.until("done")
+        let_work(job, events)
         job.end()
 
         def there(lines):

@@ -12,7 +12,7 @@
 /*
  * What is kept for jobs that are over is dropped by a walk over all that is kept: not for each, but
  * when so many things are left of them. Until then they have room of their own, beside that which
- * jobs share.
+ * jobs share. Writers are not counted: there are never more of them than files.
  */
 enum { LEFT_MOST = 512 };
 

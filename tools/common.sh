@@ -31,12 +31,34 @@ on_exit() {
 }
 trap on_exit EXIT
 
-# build_preset NAME DIRECTORY [TARGET...]: configures and builds, quiet unless that fails. By ninja where
-# it is installed, which takes two thirds of the time; a directory that make has built stays make's.
+# Debian's mirror, as apt is told; fails where it has none.
+debian_mirror() {
+	local all
+	# shellcheck disable=SC2016 # apt fills them in
+	all=$(apt-get indextargets --format '$(LABEL) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+		sed -n 's/^Debian main //p')
+	[[ $all ]] && printf '%s\n' "${all%%$'\n'*}"
+}
+
+# debootstrap does not ask apt.
+use_proxy_of_apt() {
+	local proxy=
+	eval "$(apt-config shell proxy Acquire::http::Proxy)"
+	[[ -z $proxy ]] || export http_proxy=${http_proxy:-$proxy}
+}
+
+# build_preset NAME DIRECTORY [TARGET...] [-- CMAKE-OPTION...]: configures and builds, quiet unless that
+# fails. By ninja where it is installed, which takes two thirds of the time; a directory that make has
+# built stays make's.
 build_preset() {
-	local preset=$1 dir=$2 log
+	local preset=$1 dir=$2 log targets=()
 	! command -v ninja >/dev/null || export CMAKE_GENERATOR=Ninja
 	shift 2
+	while (($#)) && [[ $1 != -- ]]; do
+		targets+=("$1")
+		shift
+	done
+	(($# == 0)) || shift
 	if ! mkdir -p "$dir" 2>/dev/null || [[ ! -w $dir ]]; then
 		die "$root/$dir cannot be written by $(id -un)"
 	fi
@@ -47,8 +69,8 @@ build_preset() {
 		mkdir "$dir"
 	fi
 	log=$dir/build.log
-	if ! { cmake --preset "$preset" &&
-		cmake --build "$dir" --parallel "$(nproc)" ${1+--target "$@"}; } >"$log" 2>&1; then
+	if ! { cmake --preset "$preset" "$@" &&
+		cmake --build "$dir" --parallel "$(nproc)" ${targets[0]+--target "${targets[@]}"}; } >"$log" 2>&1; then
 		cat "$log" >&2
 		die "the $preset build failed; its output is above and in $root/$log"
 	fi

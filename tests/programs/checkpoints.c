@@ -11,6 +11,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#ifdef __aarch64__
+#define STAP_SDT_ARG_CONSTRAINT nr /* see qprof.h */
+#endif
 #include <sys/sdt.h>
 #include <sys/wait.h>
 

@@ -41,7 +41,7 @@ function(qprof_bpf_skeleton target)
     list(APPEND flags -Werror)
   endif()
   if(CMAKE_LIBRARY_ARCHITECTURE) # asm/*.h on Debian: not on the path of a foreign target
-    list(APPEND flags -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
+    list(APPEND flags -idirafter ${CMAKE_SYSROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
   endif()
 
   set(objects)

@@ -93,6 +93,16 @@ __asm__(".ifndef qprof_mark_semaphore\n"
 
 #include <sys/sdt.h>
 
+/*
+ * On arm64 a value in memory may get an address that only the linker knows, as in
+ * "8f@[x1, #:lo12:.LANCHOR0]": it stays so in the note, and nobody can read it. So values are in
+ * registers there, those of the file's own probes, too.
+ */
+#ifdef __aarch64__
+#undef STAP_SDT_ARG_CONSTRAINT
+#define STAP_SDT_ARG_CONSTRAINT nr
+#endif
+
 #define QPROF_INLINE_ static inline __attribute__((always_inline, unused))
 
 /* A literal that nothing has read yet is on a page that may not be there when the probe looks. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "audit/view/view_files.h"
 #include "base/amounts.h"
 #include "base/names.h"
 #include "base/text.h"
@@ -310,23 +311,9 @@ static void put_phase(struct page *page, const struct view_job *job)
 /* The file that a job which has ended used most, and how many more there were. */
 static void put_files(struct page *page, const struct job_files *files)
 {
-	const unsigned int indent = columns[PID].width + 1, width = terminal_columns(page->t);
-	char rest[TEXT_MAX] = "", read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX];
-	unsigned int room = width > indent ? width - indent : 0;
-
 	if (page->line >= page->end)
 		return;
-	append(rest, "%s   read %s, written %s", files->list[0].is_deleted ? " (deleted)" : "",
-	       units_bytes_for_people(read, files->list[0].read),
-	       units_bytes_for_people(written, files->list[0].written));
-	if (files->n + files->others > 1)
-		append(rest, "   and %s",
-		       units_counted(read, sizeof(read), files->n - 1 + files->others,
-				     "more file(s)"));
-	room -= text_columns(rest) < room / 2 ? text_columns(rest) : room / 2;
-	room = terminal_name(page->t, page->line, indent, room, TERMINAL_FAINT,
-			     files->list[0].path);
-	put(page, indent + room, TERMINAL_FAINT, rest);
+	view_put_files(page->t, page->line, columns[PID].width + 1, files);
 	page->line++;
 }
 

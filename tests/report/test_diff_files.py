@@ -50,7 +50,7 @@ def test_read_again(of_files):
     assert [file["path"] for file in found] == [MODEL, "/models/config.json"] and not found[0]["no_file"]
     assert medians(found[0]) == {"storage_read_bytes": (64 * MIB, 192 * MIB), "storage_written_bytes": (0, 8 * MIB),
                                  "call_read_bytes": (None, None), "reread_factor": (1.0, 3.0),
-                                 "mapped_bytes": (None, None)}
+                                 "mapped_bytes": (None, None), "copied_bytes": (None, None)}
 
 
 def test_read_by_calls(of_files):
@@ -93,6 +93,33 @@ def test_mapped_of_several(of_files):
     assert file["mapped_bytes"]["old"] == {"median": 9 * MIB, "lowest": 8 * MIB, "highest": 10 * MIB}
 
 
+def test_copied(of_files):
+    """Copies of weights are compared in the same way. A run that tells what was mapped has looked for copies, too: where
+    it says none, there was less than 1 MiB, or nobody knows, and it is not 0."""
+    once = of_files("once", [used_file(MODEL, copied_mb=64.0)])
+    twice = of_files("twice", [used_file(MODEL, copied_mb=128.0)])
+    assert section(once, twice) == ["Files", f"  {MODEL}",
+                                    "    copied              64.0 MiB    128 MiB   +64.0 MiB   +100.0 %"]
+    assert medians(as_json(once, twice)["files"][0])["copied_bytes"] == (64 * MIB, 128 * MIB)
+    none = of_files("none", [used_file(MODEL)])
+    assert section(none, twice) == [] and section("--all", none, twice)[4] == "    copied                     -    128 MiB"
+    looked = of_files("looked", [used_file("/models/other", mapped_mb=1.5)])
+    assert section(looked, twice)[:3] == ["Files", f"  {MODEL}", "    copied                     -    128 MiB"]
+    assert section(twice, looked)[:3] == ["Files", f"  {MODEL}", "    copied               128 MiB          -"]
+    assert medians(as_json(looked, twice)["files"][0])["copied_bytes"] == (None, 128 * MIB)
+
+
+def test_copied_of_several(of_files):
+    """Of files of one path the most counts, and of repeats those that say it."""
+    old = [of_files(f"old{i}", files) for i, files in enumerate((
+        [used_file(MODEL, copied_mb=8.0), used_file(MODEL, copied_mb=6.0)], [used_file(MODEL, copied_mb=10.0)],
+        [used_file(MODEL)]))]
+    new = of_files("new", [used_file(MODEL, copied_mb=16.0)])
+    file, = as_json(",".join(map(str, old)), new)["files"]
+    assert file["copied_bytes"]["old"] == {"median": 9 * MIB, "lowest": 8 * MIB, "highest": 10 * MIB}
+    assert file["copied_bytes"]["new"]["median"] == 16 * MIB
+
+
 def test_most_mapped_first(of_files):
     """The order counts it as what was read and written."""
     old = of_files("old", [used_file("/a", written=5.0, mapped_mb=5.0), used_file("/b", mapped_mb=2.0)])
@@ -115,7 +142,8 @@ def test_on_one_side_only(of_files):
     none, some = of_files("none", []), of_files("some", [used_file(MODEL, 64.0, distinct=64.0)])
     file, = as_json(none, some)["files"]
     assert medians(file) == {"storage_read_bytes": (0, 64 * MIB), "storage_written_bytes": (0, 0),
-                             "call_read_bytes": (None, None), "reread_factor": (None, 1.0), "mapped_bytes": (None, None)}
+                             "call_read_bytes": (None, None), "reread_factor": (None, 1.0), "mapped_bytes": (None, None),
+                             "copied_bytes": (None, None)}
     assert section(none, some) == ["Files", f"  {MODEL}",
                                    "    from storage             0 B   64.0 MiB   +64.0 MiB     from 0"]
     assert section(some, none)[2] == "    from storage        64.0 MiB        0 B   -64.0 MiB   -100.0 %"

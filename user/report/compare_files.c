@@ -12,16 +12,16 @@
 enum {
 	SIDES = 2,
 	WORTH_TELLING = 1 << 20,
-	LEAST_MAPPED = 1 << 20, /* a profile does not say less */
+	LEAST_IN_MEMORY = 1 << 20, /* of what was mapped or copied; a profile does not say less */
 };
 
 #define UNKNOWN UINT64_MAX
 
 /* What a run used of a file. A path may be in a profile more than once: then it is the sum, but of
- * what was mapped, which need not have been at a time: that is the most of one of them. */
+ * what was in memory, which need not have been at a time: that is the most of one of them. */
 struct amounts {
 	size_t run;
-	uint64_t read, called, written, distinct, mapped;
+	uint64_t read, called, written, distinct, mapped, copied;
 	bool lacks_distinct;
 };
 
@@ -123,6 +123,8 @@ static int add_amounts(struct compared_file *file, enum compare_side side, size_
 	amounts->lacks_distinct |= of->read && !of->distinct;
 	if (of->mapped > amounts->mapped)
 		amounts->mapped = of->mapped;
+	if (of->copied > amounts->copied)
+		amounts->copied = of->copied;
 	return 0;
 }
 
@@ -139,6 +141,8 @@ int compared_files_add(struct compared_files *files, enum compare_side side,
 		err = file ? add_amounts(file, side, run, &r->files[i]) : -ENOMEM;
 		files->runs[side][run].tells_calls |= files_tell_calls(&r->files[i]);
 		files->runs[side][run].tells_mapped |= r->files[i].mapped != 0;
+		/* The look that tells what is mapped tells of copies, too: there may be none. */
+		files->runs[side][run].tells_copied |= r->files[i].mapped || r->files[i].copied;
 		if (r->files[i].is_rest && !strcmp(r->files[i].path, "(other)"))
 			files->runs[side][run].leaves_out = true;
 	}
@@ -160,6 +164,12 @@ const char *compared_file_path(const struct compared_file *file, bool *is_rest)
 	return file->key + 1;
 }
 
+/* What a look finds, and a profile may not have. */
+static bool is_in_memory(enum file_metric metric)
+{
+	return metric == FILE_MAPPED || metric == FILE_COPIED;
+}
+
 static uint64_t value_of(const struct amounts *amounts, enum file_metric metric)
 {
 	if (metric == FILE_READ)
@@ -170,6 +180,8 @@ static uint64_t value_of(const struct amounts *amounts, enum file_metric metric)
 		return amounts->written;
 	if (metric == FILE_MAPPED)
 		return amounts->mapped ? amounts->mapped : UNKNOWN;
+	if (metric == FILE_COPIED)
+		return amounts->copied ? amounts->copied : UNKNOWN;
 	if (amounts->lacks_distinct || !amounts->distinct)
 		return UNKNOWN;
 	return (uint64_t)((double)amounts->read * 100 / (double)amounts->distinct + 0.5);
@@ -180,7 +192,7 @@ static uint64_t value_of_none(const struct compared_run *run, bool is_rest, enum
 {
 	const bool is_known = run->tells && (is_rest || !run->leaves_out);
 
-	return is_known && metric != FILE_REREAD && metric != FILE_MAPPED ? 0 : UNKNOWN;
+	return is_known && metric != FILE_REREAD && !is_in_memory(metric) ? 0 : UNKNOWN;
 }
 
 struct compare_values compared_file_values(const struct compared_files *files,
@@ -210,13 +222,15 @@ static uint64_t median(const struct compared_files *files, const struct compared
 {
 	const struct compare_values values = compared_file_values(files, file, side, metric);
 
-	return metric == FILE_MAPPED && !values.n ? LEAST_MAPPED : values.median;
+	return is_in_memory(metric) && !values.n ? LEAST_IN_MEMORY : values.median;
 }
 
 static bool run_tells(const struct compared_run *run, enum file_metric metric)
 {
 	if (metric == FILE_CALLED)
 		return run->tells_calls;
+	if (metric == FILE_COPIED)
+		return run->tells_copied;
 	return metric == FILE_MAPPED ? run->tells_mapped : run->tells;
 }
 
@@ -231,6 +245,14 @@ static bool both_tell(const struct compared_files *files, enum file_metric metri
 	return tells[COMPARE_OLD] && tells[COMPARE_NEW];
 }
 
+/* What was read from storage and written is in each profile with files. */
+static bool is_compared(const struct compared_files *files, enum file_metric metric)
+{
+	const bool is_optional = metric == FILE_CALLED || is_in_memory(metric);
+
+	return !is_optional || both_tell(files, metric);
+}
+
 bool compared_file_is_change(const struct compared_files *files, const struct compared_file *file)
 {
 	uint64_t old[FILE_METRICS], new[FILE_METRICS];
@@ -238,14 +260,10 @@ bool compared_file_is_change(const struct compared_files *files, const struct co
 	for (int metric = 0; metric < FILE_METRICS; metric++) {
 		old[metric] = median(files, file, COMPARE_OLD, metric);
 		new[metric] = median(files, file, COMPARE_NEW, metric);
+		if (metric != FILE_REREAD && is_compared(files, metric) &&
+		    compare_is_change(COMPARE_IO, old[metric], new[metric]))
+			return true;
 	}
-	if (compare_is_change(COMPARE_IO, old[FILE_READ], new[FILE_READ]) ||
-	    compare_is_change(COMPARE_IO, old[FILE_WRITTEN], new[FILE_WRITTEN]) ||
-	    (both_tell(files, FILE_CALLED) &&
-	     compare_is_change(COMPARE_IO, old[FILE_CALLED], new[FILE_CALLED])) ||
-	    (both_tell(files, FILE_MAPPED) &&
-	     compare_is_change(COMPARE_IO, old[FILE_MAPPED], new[FILE_MAPPED])))
-		return true;
 	return old[FILE_READ] >= WORTH_TELLING &&
 	       new[FILE_READ] >= WORTH_TELLING &&old[FILE_REREAD] && new[FILE_REREAD] &&
 	       llabs((long long)(new[FILE_REREAD] - old[FILE_REREAD])) >= 10;
@@ -258,9 +276,8 @@ static uint64_t change_of(const struct compared_files *files, const struct compa
 	for (int metric = 0; metric < FILE_METRICS; metric++) {
 		const uint64_t old = median(files, file, COMPARE_OLD, metric);
 		const uint64_t new = median(files, file, COMPARE_NEW, metric);
-		const bool is_optional = metric == FILE_CALLED || metric == FILE_MAPPED;
 
-		if (metric == FILE_REREAD || (is_optional && !both_tell(files, metric)))
+		if (metric == FILE_REREAD || !is_compared(files, metric))
 			continue;
 		sum += new > old ? new - old : old - new;
 	}

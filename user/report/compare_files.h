@@ -4,8 +4,8 @@
  * Files of a directory that never had a name are one: "/tmp/#".
  *
  * A run that tells of files and not of this one used nothing of it. Where files beyond a bound were
- * left in "(other)", nobody knows. Nor does anybody of what was mapped, unless the profile says it
- * of the file: it may have been less than 1 MiB, or there was no look.
+ * left in "(other)", nobody knows. Nor does anybody of what was mapped or copied, unless the
+ * profile says it of the file: it may have been less than 1 MiB, or there was no look.
  */
 #ifndef QPROF_COMPARE_FILES_H
 #define QPROF_COMPARE_FILES_H
@@ -18,6 +18,7 @@ enum file_metric {
 	FILE_WRITTEN, /* bytes */
 	FILE_REREAD,  /* how often a block was read, in hundredths */
 	FILE_MAPPED,  /* bytes in memory of processes, the most at the end of a phase */
+	FILE_COPIED,  /* bytes of copies of its pages, the same */
 	FILE_METRICS,
 };
 
@@ -29,7 +30,7 @@ struct compared_files {
 	size_t n, cap;
 	struct compared_file *by_key;
 	struct compared_run {
-		bool tells, tells_calls, tells_mapped, leaves_out;
+		bool tells, tells_calls, tells_mapped, tells_copied, leaves_out;
 	} runs[2][COMPARE_MAX_RUNS];
 	size_t n_runs[2];
 };
@@ -48,8 +49,8 @@ const char *compared_file_path(const struct compared_file *file, bool *is_rest);
 struct compare_values compared_file_values(const struct compared_files *files,
 					   const struct compared_file *file, enum compare_side side,
 					   enum file_metric metric);
-/* Returns whether 1 MiB and a hundredth more or less was read, written or mapped, or a MiB was read
- * a tenth more or less often. */
+/* Returns whether 1 MiB and a hundredth more or less was read, written, mapped or copied, or a MiB
+ * was read a tenth more or less often. */
 bool compared_file_is_change(const struct compared_files *files, const struct compared_file *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was read, written and mapped, file by file, in a comparison: as text or JSON. */
+/* What was read, written, mapped and copied, file by file, in a comparison: as text or JSON. */
 #include "report/diff.h"
 
 #include "base/text.h"
@@ -17,6 +17,7 @@ static const struct {
 	[FILE_WRITTEN] = {"storage_written_bytes", "written"},
 	[FILE_REREAD] = {"reread_factor", "times"},
 	[FILE_MAPPED] = {"mapped_bytes", "mapped"},
+	[FILE_COPIED] = {"copied_bytes", "copied"},
 };
 
 /* ---- Judging ---- */

@@ -48,7 +48,7 @@ static __always_inline u64 waits_for_others(struct task_struct *task)
 	struct nap *nap = config.waits ? bpf_map_lookup_elem(&naps, &key) : NULL;
 
 	if (nap && nap->kind != NAP_GPU)
-		since = *(volatile u64 *)&nap->since_ns;
+		since = asleep_since(nap);
 	if (since)
 		return not_negative(bpf_ktime_get_ns() - since);
 	if (bpf_core_field_exists(task->sched_info.last_queued))

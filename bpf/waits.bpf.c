@@ -18,6 +18,9 @@
  * The part of a wait for a CPU in which a quota stopped the thread's run queue is told apart, of
  * the tree: the kernel says for how long each queue has been stopped. Of a thread that is moved to
  * another queue while it waits, what the one was that it waited in first counts.
+ *
+ * With --window, sleeps count in some stretches of time alone. In between, a context switch costs a
+ * look at a word. As such a stretch begins, a walk over all threads notes those that sleep by then.
  */
 #include "exited.bpf.h"
 #include "gpu_wait.bpf.h"
@@ -28,6 +31,9 @@
 #include "waits.bpf.h"
 
 #define TASK_DEAD 0x80
+
+u64 waits_from_ns;
+u32 waits_end; /* 1: switch_sleepers() runs before they are switched off */
 
 static __always_inline enum nap_kind kind_of(struct task_struct *task)
 {
@@ -87,10 +93,13 @@ static __always_inline void lose_cpu(struct task_struct *task, u64 now)
 		bpf_map_update_elem(&naps, &key, &new, BPF_ANY);
 		nap = bpf_map_lookup_elem(&naps, &key);
 	}
-	if (nap)
-		get_ready(nap, task, now);
-	else
+	if (!nap) {
 		count(threads_unread);
+		return;
+	}
+	/* switch_sleepers() may have met it as it was about to sleep, and then it did not. */
+	nap->since_ns = 0;
+	get_ready(nap, task, now);
 }
 
 static __always_inline void wake_up(struct task_struct *task, u64 now)
@@ -101,12 +110,12 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 
 	if (!nap || !nap->since_ns)
 		return;
-	since = nap->since_ns;
-	if (nap->kind == NAP_STORAGE)
+	since = asleep_since(nap);
+	if (since && nap->kind == NAP_STORAGE)
 		leave_to_others(key, now - since, 0);
 	nap->since_ns = 0;
 	get_ready(nap, task, now);
-	proc = find_proc(nap->tgid);
+	proc = since ? find_proc(nap->tgid) : NULL;
 	sum = proc ? sum_of(&proc->gone, nap->kind) : NULL;
 	if (sum)
 		atomic_add(sum, now - since);
@@ -119,7 +128,7 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
  */
 static __always_inline void get_cpu(struct task_struct *task, u64 now)
 {
-	u64 key = (u64)task, stopped, waited, woken;
+	u64 key = (u64)task, stopped, waited, woken, ready;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
 	struct proc *proc;
 
@@ -129,8 +138,11 @@ static __always_inline void get_cpu(struct task_struct *task, u64 now)
 	}
 	if (!nap || !nap->ready_ns)
 		return;
-	waited = now - nap->ready_ns;
+	ready = nap->ready_ns;
 	nap->ready_ns = 0;
+	if (ready < waits_from_ns)
+		return;
+	waited = now - ready;
 	stopped = not_negative(stopped_ns(nap->queue) - nap->stopped_ns);
 	proc = stopped ? find_proc(nap->tgid) : NULL;
 	if (proc)
@@ -142,8 +154,11 @@ SEC("?tp_btf/sched_switch")
 int BPF_PROG(task_switches, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	const u64 now = bpf_ktime_get_ns();
+	u64 now;
 
+	if (!waits_count())
+		return 0;
+	now = bpf_ktime_get_ns();
 	if (!prev->pid || prev_state & TASK_DEAD)
 		; /* idle, or gone */
 	else if (preempt || prev_state == TASK_RUNNING)
@@ -159,6 +174,62 @@ int BPF_PROG(task_switches, bool preempt, struct task_struct *prev, struct task_
 SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(task_wakes, struct task_struct *task)
 {
-	wake_up(task, bpf_ktime_get_ns());
+	if (waits_count())
+		wake_up(task, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * Sleeps begin to count: those that go on count from now on. The thread may be woken at any moment:
+ * it has its state before the event of that runs, which finds what is noted here, or we see it.
+ */
+static __always_inline void note_sleeper(struct task_struct *task)
+{
+	struct nap new = {.tgid = tgid_of(task)}, *nap;
+	u64 key = (u64)task;
+
+	if (BPF_CORE_READ(task, __state) == TASK_RUNNING || BPF_CORE_READ(task, flags) & PF_EXITING)
+		return;
+	if (!find_proc(new.tgid) || asleep_since(bpf_map_lookup_elem(&naps, &key)))
+		return;
+	new.kind = kind_of(task);
+	new.since_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&naps, &key, &new, BPF_ANY)) {
+		count(threads_unread);
+		return;
+	}
+	nap = bpf_map_lookup_elem(&naps, &key);
+	if (nap && BPF_CORE_READ(task, __state) == TASK_RUNNING)
+		nap->since_ns = 0;
+}
+
+/* Sleeps are about to count no more: those that go on have counted until now. So sums never fall:
+ * a row that is read late may be of before. */
+static __always_inline void settle_sleeper(struct task_struct *task)
+{
+	u64 key = (u64)task, now = bpf_ktime_get_ns(), since, *sum;
+	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
+	struct proc *proc;
+
+	since = asleep_since(nap);
+	if (!since || __sync_val_compare_and_swap(&nap->since_ns, since, 0) != since)
+		return;
+	if (nap->kind == NAP_STORAGE)
+		leave_to_others(key, now - since, 0);
+	proc = find_proc(nap->tgid);
+	sum = proc ? sum_of(&proc->gone, nap->kind) : NULL;
+	if (sum)
+		atomic_add(sum, now - since);
+}
+
+SEC("?iter/task")
+int switch_sleepers(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && waits_end)
+		settle_sleeper(task);
+	else if (task)
+		note_sleeper(task);
 	return 0;
 }

@@ -33,6 +33,23 @@ struct {
 	__type(value, struct nap);
 } naps __weak SEC(".maps");
 
+/* Since when sleeps count: CLOCK_MONOTONIC; 0: always; WIRE_NO_WAITS: none does now. */
+extern u64 waits_from_ns;
+
+static __always_inline bool waits_count(void)
+{
+	return *(volatile u64 *)&waits_from_ns != WIRE_NO_WAITS;
+}
+
+/* Returns since when the thread sleeps; 0: it does not, or its sleep does not count: it was noted
+ * before sleeps were switched off, and nobody saw its end. */
+static __always_inline u64 asleep_since(const struct nap *nap)
+{
+	const u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0;
+
+	return since >= *(volatile u64 *)&waits_from_ns ? since : 0;
+}
+
 /* Whether the kernel says for how long quotas stop its run queues. */
 static __always_inline bool tells_stops(struct task_struct *task)
 {
@@ -81,7 +98,7 @@ static __always_inline void add_waiting(struct wire_usage *usage, u64 task, bool
 {
 	struct task_struct *t = (struct task_struct *)task;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &task);
-	u64 since = nap ? *(volatile u64 *)&nap->since_ns : 0, *sum;
+	u64 since = asleep_since(nap), *sum;
 
 	if (since) {
 		sum = sum_of(usage, nap->kind);

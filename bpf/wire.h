@@ -601,6 +601,8 @@ struct wire_machine {
 	__u32 reserved;
 };
 
+#define WIRE_NO_WAITS (~0ULL) /* as waits_from_ns: no sleep counts now, see waits.bpf.c */
+
 enum { WIRE_ENDS = 16, WIRE_END_MAX = 16 };
 
 /* How an argument of a command ends: its last 16 bytes & mask are text. */

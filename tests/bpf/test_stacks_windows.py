@@ -22,7 +22,7 @@ def run_windows(tmp_path, schedule, *args, stacks="memory,cpu", pattern="Layer *
         run = profile_command(tmp_path / "q.yaml", *map(str, command),
                               options=[f"--stacks={stacks}", "--window", schedule, "--of", pattern])
         stacks_found = run.profile["stacks"]
-        late = [window[4] for window in stacks_found["windows"]["rows"]]
+        late = [window[4] for window in run.profile["window"]["phases"]["rows"]]
         lost = stacks_found.get("lost_samples", 0), stacks_found.get("lost_cpu_samples", 0)
         if not any(lost) and not ("warmup" in schedule and any(late)):
             return run
@@ -62,9 +62,9 @@ def test_repeats(tmp_path):
     assert_nothing_lost(profile)
     assert_all_ended_of_both(profile)
     assert_whole(profile)
-    assert (stacks["window"], stacks["window_of"]) == ("skip=2,warmup=1,active=2,repeat=2", "Layer *")
+    assert [profile["window"][key] for key in ("schedule", "of", "what")] == ["skip=2,warmup=1,active=2,repeat=2", "Layer *", "stacks"]
     times = {phase["name"]: (phase["start_secs"], phase["start_secs"] + phase["duration_secs"]) for phase in profile["phases"]}
-    windows = [(name, start, end) for name, _, start, end, _ in stacks["windows"]["rows"]]
+    windows = [(name, start, end) for name, _, start, end, _ in profile["window"]["phases"]["rows"]]
     assert [name for name, _, _ in windows] == sorted(active, key=lambda name: int(name.split()[1]))
     for name, start, end in windows:
         assert (start, end) == pytest.approx(times[name], abs=2e-6)
@@ -112,15 +112,15 @@ def test_switched_off(tmp_path):
     all_of = run_windows(tmp_path, "active=1")
     one_of = run_windows(tmp_path, "skip=2,warmup=1,active=1,repeat=1")
     assert one_of.profile["stacks"]["samples"] < 0.5 * all_of.profile["stacks"]["samples"]
-    assert len(all_of.profile["stacks"]["windows"]["rows"]) == COUNT
+    assert len(all_of.profile["window"]["phases"]["rows"]) == COUNT
     duration = one_of.profile["total_quantization_time_seconds"]
-    assert 0 < one_of.profile["stacks"]["sampling_secs"] < 0.6 * duration
+    assert 0 < one_of.profile["window"]["on_secs"] < 0.6 * duration
 
 
 def test_processes(tmp_path):
     """Each process counts its own layers; in the windows of one, samples of the others count, too."""
     run = run_windows(tmp_path, "skip=1,active=1,repeat=1", 3, stacks="memory")
-    windows = run.profile["stacks"]["windows"]["rows"]
+    windows = run.profile["window"]["phases"]["rows"]
     assert [name for name, *_ in windows] == ["Layer 1"] * 3 and len({pid for _, pid, *_ in windows}) == 3, windows
     assert_all_ended(run.profile)
     sampled = sum(count for phase, _, count in stacks_of(run.profile) if phase is None)
@@ -136,7 +136,7 @@ def test_no_window(tmp_path, schedule, pattern, why):
     run = run_windows(tmp_path, schedule, stacks="memory", pattern=pattern)
     assert {"what": "window", "why": why} in run.profile["quality"]["warnings"]
     stacks = run.profile["stacks"]
-    assert not stacks["windows"]["rows"] and not stacks["touched"]["rows"] and stacks["within"]["rows"] == [[None, 0, None, None]]
+    assert not run.profile["window"]["phases"]["rows"] and not stacks["touched"]["rows"] and stacks["within"]["rows"] == [[None, 0, None, None]]
     assert stacks["grown_bytes"] >= COUNT * SIZE * MIB
     text = subprocess.run([QPROF, "report", run.path], capture_output=True, text=True, check=True).stdout
     assert re.search(r"100 % +\(outside of windows\)", text) and "0 phases of" in text, text

@@ -31,8 +31,8 @@ def test_wrong_schedules(schedule):
     (["--stacks", "--of", "Layer *"], "--of is for --window"),
     (["--stacks", "--window", "active=1", "--of", ""], "--of"),
     # The schedule is understood: it is something else that is missing.
-    (["--window", "skip=2,warmup=1,active=3,repeat=2", "--of", "Layer *"], "say --stacks"),
-    (["--window", "repeat=1000000,active=1000000,skip=0", "--of", "*"], "say --stacks"),
+    (["--window", "skip=2,warmup=1,active=3,repeat=2", "--of", "Layer *"], "--window is for --stacks and --waits"),
+    (["--window", "repeat=1000000,active=1000000,skip=0", "--of", "*"], "--window is for --stacks and --waits"),
 ])
 def test_what_belongs_together(options, why):
     assert why in refusal(*options)

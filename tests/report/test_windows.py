@@ -17,16 +17,26 @@ from reports import PROFILE, ROOT, report, run
 GROWN, SAMPLED, OUTSIDE = 389406976, 289406976, 100000000
 CPU_WITHIN = 310000000
 
-WINDOWS = f"""\
-  window: "skip=1,warmup=1,active=1"
-  window_of: "Model *"
-  sampling_secs: 0.750000
-  dropped_windows: 0
-  windows:
+WINDOW = """\
+window:
+  schedule: "skip=1,warmup=1,active=1"
+  of: "Model *"
+  what: "stacks"
+  on_secs: 0.750000
+  dropped: 0
+  phases:
     columns: [phase, pid, start_secs, end_secs, late_secs]
     rows:
     - ["Model Loading", 42, 0.500000, 0.600000, 0.000000]
     - ["Model Loading", 43, 0.700000, 0.800000, 0.002000]
+  within:
+    columns: [phase, secs]
+    rows:
+    - [null, 0.200000]
+stacks:
+"""
+
+WITHIN = f"""\
   within:
     columns: [phase, bytes, cpu_ns]
     rows:
@@ -42,7 +52,8 @@ def windowed(within=None, **keys):
     text = PROFILE.read_text()
     for old, new in ((f"grown_bytes: {SAMPLED}", f"grown_bytes: {GROWN}"),
                      ("    - [2, 209715200]\n", "    - [2, 209715200]\n    - [5, 1048576]\n"),
-                     ("  ends:\n    columns: [end, samples]", WINDOWS + "  ends:\n    columns: [end, samples]")):
+                     ("\nstacks:\n", "\n" + WINDOW),
+                     ("  ends:\n    columns: [end, samples]", WITHIN + "  ends:\n    columns: [end, samples]")):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     if within is not None:
@@ -81,13 +92,13 @@ def test_folded(profile):
 
 def test_text(profile):
     text = report("--top", "5", profile=profile).decode()
-    assert "2 phases of 'Model *' (skip=1,warmup=1,active=1); samples were taken for" in text, text
+    assert "2 phases of 'Model *' (skip=1,warmup=1,active=1); on for 750 ms: stacks" in text, text
     assert "Model Loading, 500 ms to 600 ms" in text and "up to 2 ms after the beginning of these phases" in text, text
     touched, ran = text.split("FIRST TOUCHED BY")[1].split("CPU TIME BY")
     assert re.search(r"95.4 MiB +26 % +\(outside of windows\)", touched), touched
     assert "1 phase outside of windows that grew: not sampled" in touched and "in Quantization" not in touched, touched
     assert re.search(r"of CPU time in Start -> Base\n(.*\n)*? .* 7 % +\(outside of windows\)", ran), ran
-    assert "SAMPLED IN" not in report().decode() and "outside of windows" not in report().decode()
+    assert "WINDOWS\n" not in report().decode() and "outside of windows" not in report().decode()
 
 
 def test_speedscope(profile):
@@ -116,8 +127,8 @@ def test_pprof(profile):
 @needs_browser
 def test_page(browser, render):
     browser.open(render(windowed()))
-    words = browser.text("#flame .windows")
-    assert words.startswith("Sampled in 2 of the phases Model * (skip=1,warmup=1,active=1): Model Loading (500 ms to "), words
+    words = browser.text("#windows")
+    assert words.startswith("On in 2 of the phases Model * (skip=1,warmup=1,active=1), stacks: Model Loading (500 ms to "), words
     assert "begun 2 ms late" in words and "(outside of windows)" in words, words
     options = [option.text for option in browser.all("#flame option")]
     assert "371 MiB The whole run" in options and not any("Quantization (layer 0)" in option and "CPU" not in option
@@ -150,8 +161,10 @@ def test_hostile(tmp_path):
     path = tmp_path / "hostile.yaml"
     path.write_text(windowed(f"    - [null, {2**55}, {2**55}]\n    - [0, 0, 0]\n"))
     assert sum(folded(path, "-f", "folded").values()) == GROWN
-    path.write_text(windowed(window_of=""))
-    assert "have windows of nothing" in run("report", path, status=125)[1]
+    path.write_text(windowed(of=""))
+    assert "windows: it has no of" in run("report", path, status=125)[1]
+    path.write_text(windowed().replace("[null, 0.200000]", "[4711, 0.200000]"))
+    assert "its windows name what is not there" in run("report", path, status=125)[1]
     path.write_text(windowed().replace("0.500000, 0.600000, 0.000000", "0.500000, 0.400000, 9.000000"))
     for name in ("text", "html", "json", "csv", "pprof"):
         report("-f", name, profile=path)

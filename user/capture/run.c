@@ -79,24 +79,14 @@ uint32_t run_tightest(const struct capture *c, bool *is_apart)
 	return r->targets[r->tightest];
 }
 
-void run_note_closest(struct capture *c, const struct run_closest *closest)
-{
-	c->info.closest = *closest;
-}
-
 uint32_t run_gpu_user(const struct capture *c)
 {
 	return c->discovery ? discovery_gpu_user(c->discovery) : 0;
 }
 
-void run_note_gpus(struct capture *c, const struct run_gpus *gpus)
+void run_note_window(struct capture *c, bool is_open)
 {
-	c->info.gpus = gpus;
-}
-
-void run_note_stacks(struct capture *c, const struct stacks *stacks)
-{
-	c->info.stacks = stacks;
+	profile_window(run_of(c)->profile, is_open);
 }
 
 struct engine *run_engine(const struct capture *c)

@@ -13,6 +13,7 @@
 #include "model/profile.h"
 
 struct stacks;
+struct run_windows;
 
 struct run_options {
 	struct capture_options capture;
@@ -45,6 +46,10 @@ uint32_t run_gpu_user(const struct capture *c);
 void run_note_gpus(struct capture *c, const struct run_gpus *gpus);
 /* Which code made memory grow: the listener's, until it is closed. */
 void run_note_stacks(struct capture *c, const struct stacks *stacks);
+/* In which repeats of a phase what was on: the listener's, the same. And after each row, whether
+ * a window is open: profile_window(). */
+void run_note_windows(struct capture *c, const struct run_windows *windows);
+void run_note_window(struct capture *c, bool is_open);
 /* From start() to finish(). */
 struct engine *run_engine(const struct capture *c);
 

@@ -23,7 +23,7 @@ struct run_command {
 	struct recipes_options recipes;
 	struct pids pids;
 	const char *service; /* of --service */
-	struct stack_windows windows;
+	struct window_options windows;
 };
 
 static const struct choice hooks_choices[] = {
@@ -64,9 +64,10 @@ static const struct command_option options[] = {
 	 OPT_CHOICES, INTO(struct run_command, common.capture.engine.stacks),
 	 .choices = stacks_choices, .if_none = "memory"},
 	{0, "window", "SCHEDULE",
-	 "With --stacks: sample in some repeats of a phase only. skip=2,warmup=1,active=3,repeat=2 "
-	 "passes over 2, samples the next for warming up, which does not count, then 3 that do, "
-	 "and all that twice; without repeat, again and again",
+	 "With --stacks and --waits: have these on in some repeats of a phase only. "
+	 "skip=2,warmup=1,active=3,repeat=2 passes over 2, has them on in the next for warming up, "
+	 "which does not count, then in 3 that do, and all that twice; without repeat, again and "
+	 "again",
 	 OPT_OWN, INTO(struct run_command, windows.schedule), .parse = window_parse,
 	 .wrong = WINDOW_WRONG},
 	{0, "of", "PATTERN",
@@ -131,11 +132,20 @@ static int make_listeners(struct run_command *command)
 	struct listener *headroom = headroom_listener_new(&command->common.warn_at, is_prompt);
 	struct listener *gpu = headroom ? gpu_listener_new(headroom) : NULL;
 	const unsigned int samples = command->common.capture.engine.stacks;
-	struct listener *stacks = samples ? stack_listener_new(samples, &command->windows) : NULL;
+	struct listener *windows = NULL, *stacks = NULL;
 	struct listener *live = NULL, *table;
 	/* A command has our terminal: how it looks is the command's business. */
 	const bool wants_live = !command->run.command && isatty(STDERR_FILENO);
 
+	if (command->windows.pattern) {
+		windows = window_listener_new(&command->windows);
+		if (!windows)
+			return -1;
+	}
+	listener_append(listeners, windows);
+	if (samples)
+		stacks = stack_listener_new(samples,
+					    windows ? window_listener_windows(windows) : NULL);
 	listener_append(listeners, gpu);
 	listener_append(listeners, headroom);
 	listener_append(listeners, stacks);
@@ -183,7 +193,7 @@ static int choose_source(struct run_command *command, struct error *err)
 /* Returns NULL, or why these options do not go together. */
 static const char *contradiction(const struct run_command *command)
 {
-	const struct stack_windows *windows = &command->windows;
+	const struct window_options *windows = &command->windows;
 
 	if (command->run.scope && !command->run.command)
 		return "--scope is for a command that is started: a process that runs is in a "
@@ -191,22 +201,26 @@ static const char *contradiction(const struct run_command *command)
 	if (windows->schedule.active && !windows->pattern)
 		return "--window counts phases: say which, such as --of 'Layer *'";
 	if (windows->pattern && !windows->schedule.active)
-		return "--of is for --window: say which of these phases to sample, such as "
+		return "--of is for --window: say which of these phases are windows, such as "
 		       "--window skip=2,active=3";
-	if (windows->pattern && !command->common.capture.engine.stacks)
-		return "--window is for what --stacks samples: say --stacks, --stacks=cpu or "
-		       "--stacks=memory,cpu as well";
+	if (windows->pattern && !windows->stacks && !windows->waits)
+		return "--window is for --stacks and --waits: say one of these as well";
 	return NULL;
 }
 
 static int run(struct run_command *command, int *killed_by)
 {
-	const char *wrong = contradiction(command);
+	struct engine_config *engine = &command->common.capture.engine;
 	struct error err = {.status = 125};
+	const char *wrong;
 	int status;
 
 	*killed_by = 0;
-	command->common.capture.engine.files |= command->common.capture.engine.copies;
+	engine->files |= engine->copies;
+	engine->windows = command->windows.pattern;
+	command->windows.stacks = engine->stacks;
+	command->windows.waits = engine->waits;
+	wrong = contradiction(command);
 	if (wrong) {
 		log_error("%s", wrong);
 		return 125;

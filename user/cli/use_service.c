@@ -30,6 +30,7 @@ static const char *beyond_service(const struct run_options *run, const struct ca
 		{!engine->follow, "--no-follow"},
 		{engine->max_processes, "--max-processes"},
 		{engine->stacks, "--stacks"},
+		{engine->windows, "--window"},
 		{engine->copies, "--file-copies"},
 		{engine->max_files, "--max-files"},
 		{engine->count_cost, "--cost"},

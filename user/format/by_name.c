@@ -106,6 +106,7 @@ static void add_phase(struct recording_named *row, const struct recording_phase 
 	}
 	row->count++;
 	row->total_ns += phase->duration_ns;
+	row->window_ns += phase->window_ns;
 	/* A file may say anything: beyond what is sane, the sum stays as it is. */
 	if (!__builtin_add_overflow(row->delta_rss, phase->delta_rss, &delta_rss))
 		row->delta_rss = delta_rss;

@@ -16,6 +16,7 @@ struct recording_named {
 	char *name;	/* what every report calls the phases */
 	uint64_t count; /* how many there are */
 	uint64_t total_ns, mean_ns;
+	uint64_t window_ns;	    /* of total_ns: while a window was open */
 	uint64_t peak_rss;	    /* the highest of all */
 	uint64_t peak_index;	    /* of the first phase that has it */
 	char *peak_path;	    /* its name, after the names of the phases that it is within */

@@ -496,6 +496,8 @@ static const struct field recording_fields[] = {
 		  "nothing, as far as can be told"},
 	{TOP_LIST("ended", deaths, FIELD_LIST, record_death, RECORDING_MAX_SMALL),
 	 .means = "processes that did not end by themselves, in order of time; absent: none"},
+	{TOP("window", windows, record_windows),
+	 .means = "in which repeats of a phase what is dear was on (--window); absent: always"},
 	{TOP("stacks", stacks, record_stacks),
 	 .means = "which code made memory grow, or used CPU time (--stacks); absent: nobody asked"},
 	{TOP_LIST("processes", processes, FIELD_LIST, record_process, RECORDING_MAX_PROCESSES),

@@ -78,8 +78,9 @@ extern const struct record record_recording, record_run, record_backends, record
 	record_recipe_item, record_quality, record_named, record_trend, record_death,
 	record_closest, record_cpu_limit, record_gpu, record_gpu_refusal, record_stacks,
 	record_function, record_call, record_stack_end, record_phase_growth, record_touched,
-	record_window, record_within, record_ran, record_allocated, record_file, record_file_use,
-	record_file_point, record_space, record_device, record_device_use;
+	record_window, record_windows, record_open, record_within, record_ran, record_allocated,
+	record_file, record_file_use, record_file_point, record_space, record_device,
+	record_device_use;
 
 /* Names of enum profile_phase_kind, and of process flags. */
 struct flag_name {

@@ -58,16 +58,6 @@ static const struct field allocated_fields[] = {
 const struct record record_allocated =
 	RECORD(touched, "what was allocated on GPUs", allocated_fields, NULL);
 
-static const struct field window_fields[] = {
-	{FIELD(window, "phase", phase, FIELD_TEXT), .required = true, .since = 3},
-	{FIELD(window, "pid", pid, FIELD_U32), .required = true, .since = 3},
-	{FIELD(window, "start_secs", start_ns, FIELD_NS), .required = true, .since = 3},
-	{FIELD(window, "end_secs", end_ns, FIELD_NS), .required = true, .since = 3},
-	{FIELD(window, "late_secs", late_ns, FIELD_NS), .required = true, .since = 3,
-	 .means = "from its beginning until samples were taken: that part is not sampled"},
-};
-const struct record record_window = RECORD(window, "a window", window_fields, NULL);
-
 static const struct field within_fields[] = {
 	{FIELD(within, "phase", phase, FIELD_U32), .nullable = true, .since = 3},
 	{FIELD(within, "bytes", grown, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
@@ -98,16 +88,6 @@ static const struct field stacks_fields[] = {
 	 .means = "the part that was not read in time"},
 	{FIELD(stacks, "dropped", dropped, FIELD_COUNT), .since = 3,
 	 .means = "calls, samples and phases beyond what there is room for"},
-	{FIELD(stacks, "window", window, FIELD_TEXT), .since = 3,
-	 .means = "which of the phases that window_of matches are windows: samples count in these "
-		  "alone; absent: they count always"},
-	{FIELD(stacks, "window_of", window_of, FIELD_TEXT), .since = 3},
-	{FIELD(stacks, "sampling_secs", sampling_ns, FIELD_NS), .since = 3,
-	 .means = "for how long samples were taken, in windows and around them"},
-	{FIELD(stacks, "dropped_windows", dropped_windows, FIELD_COUNT), .since = 3,
-	 .means = "phases that might have been windows, beyond what there is room for"},
-	{LIST(struct recording_stacks, "windows", windows, FIELD_TABLE, RECORDING_MAX_PHASES),
-	 .of = &record_window, .since = 3, .means = "the phases in which samples count"},
 	{LIST(struct recording_stacks, "within", within, FIELD_TABLE, RECORDING_MAX_PHASES),
 	 .of = &record_within, .since = 3,
 	 .means = "what of grown_bytes, of CPU time and of gpu_allocated_bytes was in windows, of "

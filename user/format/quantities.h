@@ -188,6 +188,14 @@ static inline uint64_t quantity_of(const struct quantity *quantity,
 	return *(const uint64_t *)((const char *)usage + quantity->offset);
 }
 
+/* With --window, it is of windows alone. */
+static inline bool quantity_is_of_windows(const struct quantity *quantity)
+{
+#define IS_OFFSET(member) quantity->offset == offsetof(struct profile_usage, member) ||
+	return USAGE_OF_WINDOWS(IS_OFFSET) false;
+#undef IS_OFFSET
+}
+
 /* Each returns out (UNITS_TEXT_MAX bytes): the number as files have it, and as people read it. */
 char *quantity_text(char *out, enum quantity_unit unit, uint64_t value);
 char *quantity_for_people(char *out, enum quantity_unit unit, uint64_t value);

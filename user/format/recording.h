@@ -102,6 +102,7 @@ struct recording_phase {
 	bool closed;	   /* false: the run, or the file, ended first, or its process was killed */
 	bool buffered;	   /* its begin or its end is late */
 	uint64_t start_ns, duration_ns;
+	uint64_t window_ns; /* of that time: while a window was open; in `windows` of the file */
 	/* Of the tree. Of PROFILE_PHASE_OUTSIDE, only the difference of the first two is known. */
 	uint64_t start_rss, end_rss, peak_rss;
 	int64_t delta_rss;	    /* from its begin to its end */
@@ -339,13 +340,32 @@ struct recording_touched {
 	uint64_t samples;
 };
 
-/* A repeat of a phase in which samples counted. */
+/* A repeat of a phase in which what is dear was on. */
 struct recording_window {
 	uint64_t has;
 	char *phase;
 	uint32_t pid;
 	uint64_t start_ns, end_ns;
-	uint64_t late_ns; /* from its beginning until samples were taken */
+	uint64_t late_ns; /* from its beginning until all was on */
+};
+
+/* For how long one was open. */
+struct recording_open {
+	uint64_t has;
+	uint32_t phase; /* as in struct recording_touched */
+	uint64_t ns;
+};
+
+struct recording_windows {
+	uint64_t has;	     /* 0: all was on always */
+	char *schedule, *of; /* as options have them */
+	char *what;	     /* "stacks, waits" */
+	uint64_t on_ns;	     /* for how long that was on */
+	uint64_t dropped;
+	struct recording_window *list; /* in order of time */
+	size_t n_list;
+	struct recording_open *within; /* of the whole run first, then by phase */
+	size_t n_within;
 };
 
 /* What of a phase was in windows. */
@@ -375,13 +395,8 @@ struct recording_stacks {
 	size_t n_phase_used;
 	struct recording_touched *ran;
 	size_t n_ran;
-	/* With windows, samples count in these alone. Phases that were in none are not in within.
-	 */
-	char *window, *window_of; /* as options have them; NULL: samples count always */
-	uint64_t sampling_ns;	  /* for how long samples were taken */
-	uint64_t dropped_windows;
-	struct recording_window *windows; /* in order of time */
-	size_t n_windows;
+	bool in_windows; /* samples count in windows alone: struct recording_windows */
+	/* Phases that were in none are not here. */
 	struct recording_within *within; /* of the whole run first, then by phase */
 	size_t n_within;
 	/* The same of what was allocated on GPUs. */
@@ -534,6 +549,7 @@ struct recording {
 	struct recording_cpu_limit cpu_limit;
 	struct recording_death *deaths;
 	size_t n_deaths;
+	struct recording_windows windows;
 	struct recording_stacks stacks;
 	struct recording_process *processes;
 	size_t n_processes;
@@ -661,5 +677,10 @@ void recording_needs_free(struct recording_needs *needs);
  * timeline was derived. */
 bool recording_need(const struct recording_needs *needs, uint64_t from_ns, uint64_t to_ns,
 		    struct recording_need *need);
+
+/* Tells phases how much of them was in windows. Returns NULL, or what is wrong. */
+const char *recording_check_windows(struct recording *r);
+/* Returns true if this counts in windows alone: "stacks", "waits" or "files". */
+bool recording_in_windows(const struct recording *r, const char *what);
 
 #endif

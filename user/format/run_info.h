@@ -39,6 +39,13 @@ struct run_gpu {
 };
 
 struct stacks;
+struct windows;
+
+/* What was on in windows alone: "stacks, waits". */
+struct run_windows {
+	const struct windows *windows;
+	const char *what;
+};
 
 /* The GPUs that the run sees. */
 struct run_gpus {
@@ -61,16 +68,17 @@ struct run_info {
 	char *const *command; /* NULL-terminated argv of a launch, else NULL */
 	const uint32_t *pids; /* of an attach */
 	size_t n_pids;
-	double started_at;		/* Unix seconds */
-	uint64_t memory_limit;		/* bytes that the run may have; 0: not known */
-	const char *memory_limit_of;	/* "machine", or "cgroup /path" */
-	const char *memory_cgroup;	/* whose charge checkpoints have; NULL: none has any */
-	bool memory_cgroup_is_own;	/* of the command and its descendants alone */
-	struct run_closest closest;	/* known at the end */
-	struct run_cpu_limit cpu_limit; /* the same */
-	const struct run_gpus *gpus;	/* NULL: none was used, as far as known by now */
-	const struct stacks *stacks;	/* NULL: without --stacks */
-	const char *backend_rss;	/* which event source gave it, e.g. "tp_btf/rss_stat" */
+	double started_at;		   /* Unix seconds */
+	uint64_t memory_limit;		   /* bytes that the run may have; 0: not known */
+	const char *memory_limit_of;	   /* "machine", or "cgroup /path" */
+	const char *memory_cgroup;	   /* whose charge checkpoints have; NULL: none has any */
+	bool memory_cgroup_is_own;	   /* of the command and its descendants alone */
+	struct run_closest closest;	   /* known at the end */
+	struct run_cpu_limit cpu_limit;	   /* the same */
+	const struct run_gpus *gpus;	   /* NULL: none was used, as far as known by now */
+	const struct stacks *stacks;	   /* NULL: without --stacks */
+	const struct run_windows *windows; /* NULL: without --window */
+	const char *backend_rss;	   /* which event source gave it, e.g. "tp_btf/rss_stat" */
 	const char *backend_io_calls;
 	const char *backend_io_storage;
 	const char *backend_checkpoints;

@@ -17,6 +17,14 @@ const struct share_words share_words[N_SHARES] = {
 	[SHARE_SLEPT] = {"SLEPT", "other sleep", "slept", "slept for a child, a pipe, a timer"},
 };
 
+bool shares_known(const struct recording *r, const struct recording_phase *phase)
+{
+	enum { ROUNDED_NS = 2000 }; /* by microseconds, in the file */
+
+	return !recording_in_windows(r, "waits") ||
+	       (phase->window_ns && phase->window_ns + ROUNDED_NS >= phase->duration_ns);
+}
+
 uint64_t shares_of(uint64_t share[N_SHARES], const struct profile_usage *usage)
 {
 	uint64_t all = 0;

@@ -31,6 +31,10 @@ struct share_words {
 };
 extern const struct share_words share_words[N_SHARES];
 
+/* Returns false if what its threads slept for is not known of the whole phase: with --waits and
+ * --window, of what was not all in windows. */
+bool shares_known(const struct recording *r, const struct recording_phase *phase);
+
 /* Returns their sum. */
 uint64_t shares_of(uint64_t share[N_SHARES], const struct profile_usage *usage);
 

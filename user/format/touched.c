@@ -67,12 +67,11 @@ static const char *check_growth(const struct recording *r,
 	return NULL;
 }
 
-static const char *check_within(const struct recording *r)
+static const char *check_within(struct recording *r)
 {
 	struct recording_within *within = r->stacks.within;
 
-	if (r->stacks.window && !r->stacks.window_of)
-		return "have windows of nothing";
+	r->stacks.in_windows = recording_in_windows(r, "stacks");
 	for (size_t i = 0; i < r->stacks.n_within; i++) {
 		if (!field_has(&record_within, &within[i], 0))
 			within[i].phase = TOUCHED_WHOLE_RUN;
@@ -242,7 +241,7 @@ static const struct recording_within *within_of(const struct recording_stacks *s
 
 bool touched_is_sampled(const struct recording_stacks *s, uint32_t phase)
 {
-	return !s->window || within_of(s, phase);
+	return !s->in_windows || within_of(s, phase);
 }
 
 uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase)
@@ -254,7 +253,7 @@ uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase)
 				: s->of_gpu ? within->gpu
 					    : within->grown;
 
-	if (!s->window)
+	if (!s->in_windows)
 		return 0;
 	return all - smaller_of(inside, all);
 }

@@ -623,6 +623,9 @@ static int read_all(struct reader *r, struct recording *into)
 				 r->name);
 	if (derive(into, r->cut || yaml_input_was_cut(&r->input), lines))
 		return reader_out_of_memory(r);
+	wrong = recording_check_windows(into);
+	if (wrong)
+		return error_set(r->err, "%s: its windows %s", r->name, wrong);
 	wrong = touched_check(into);
 	if (wrong)
 		return error_set(r->err, "%s: its stacks %s", r->name, wrong);

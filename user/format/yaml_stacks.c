@@ -155,26 +155,6 @@ static void put_counts(struct emit *e, const struct stacks_totals *totals)
 	yaml_fields(e, &record_stacks, &recorded, "dropped", "dropped");
 }
 
-static void put_windows(struct emit *e, const struct profile *p, const struct windows *windows)
-{
-	size_t n;
-	const struct window *list = windows_list(windows, &n);
-
-	yaml_table_begin(e, "windows", &record_window);
-	for (size_t i = 0; i < n; i++) {
-		const struct recording_window window = {
-			.has = field_all(&record_window),
-			.phase = (char *)list[i].name,
-			.pid = list[i].tgid,
-			.start_ns = profile_rel_ns(p, list[i].span.from.ns),
-			.end_ns = profile_rel_ns(p, list[i].span.to.ns),
-			.late_ns = list[i].late_ns};
-
-		yaml_table_row(e, &record_window, &window);
-	}
-	yaml_table_end(e);
-}
-
 static void put_within(struct emit *e, const struct stacks *stacks,
 		       const struct stacks_totals *totals)
 {
@@ -198,49 +178,20 @@ static void put_within(struct emit *e, const struct stacks *stacks,
 	yaml_table_end(e);
 }
 
-/* As --window takes it. */
-static void write_schedule(char *out, size_t size, const struct window_schedule *s)
-{
-	const int len =
-		snprintf(out, size, "skip=%u,warmup=%u,active=%u", s->skip, s->warmup, s->active);
-
-	if (s->repeat)
-		snprintf(out + len, size - (size_t)len, ",repeat=%u", s->repeat);
-}
-
-static void put_schedule(struct emit *e, const struct windows *windows)
-{
-	const struct windows_totals totals = windows_totals(windows);
-	char schedule[96];
-	const struct recording_stacks recorded = {.has = field_all(&record_stacks),
-						  .window = schedule,
-						  .window_of = (char *)totals.pattern,
-						  .sampling_ns = totals.sampling_ns,
-						  .dropped_windows = totals.dropped};
-
-	write_schedule(schedule, sizeof(schedule), &totals.schedule);
-	yaml_fields(e, &record_stacks, &recorded, "window", "dropped_windows");
-}
-
 void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *stacks)
 {
 	const struct stacks_charged *rows;
-	const struct windows *windows;
 	struct stacks_totals totals;
 	size_t n;
 
 	if (!stacks)
 		return;
-	windows = stacks_windows(stacks);
 	totals = stacks_totals(stacks);
 	emit_plain(e, "stacks");
 	emit_map(e, EMIT_BLOCK);
 	put_counts(e, &totals);
-	if (windows) {
-		put_schedule(e, windows);
-		put_windows(e, p, windows);
+	if (stacks_windows(stacks))
 		put_within(e, stacks, &totals);
-	}
 	put_ends(e, stacks);
 	put_calls(e, stacks);
 	if (totals.of_memory) {

@@ -17,6 +17,7 @@
 #include "format/yaml_parts.h"
 #include "format/yaml_record.h"
 #include "format/yaml_stacks.h"
+#include "format/yaml_window.h"
 
 static const char *const header[] = {
 	("A profile by qprof-bpf " QPROF_VERSION
@@ -495,6 +496,7 @@ int yaml_finish(struct yaml *y, const struct profile *p, const struct run_qualit
 	yaml_phases(e, p);
 	put_trends(e, p, y->info);
 	put_deaths(e, p);
+	yaml_window(e, p, y->info->windows);
 	yaml_stacks(e, p, y->info->stacks);
 	put_processes(e, p);
 	put_timeline(e, p);

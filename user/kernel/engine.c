@@ -139,6 +139,7 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 		.watches = config->watches,
 		.curves = config->curves,
 		.waits = config->waits,
+		.windows = config->windows,
 		.serves = config->serves,
 		.launches = config->launches,
 	};

@@ -38,6 +38,7 @@ struct engine_config {
 	bool lone_target;	       /* see struct wire_config */
 	bool curves;		       /* tell what trees use while they run: WIRE_USAGE */
 	bool waits;		       /* tell what threads sleep for, at each context switch */
+	bool windows;		       /* waits_source_switch() is expected */
 	unsigned int stacks;	       /* what is sampled: enum stack_samples */
 	bool files;		       /* tell which files storage is used for: WIRE_STORED; in an
 					* audit, of what engine_count_files() is asked for */

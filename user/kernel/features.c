@@ -242,6 +242,8 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct kernel
 	bpf_program__set_autoload(bpf->progs.task_switches, use->waits);
 	bpf_program__set_autoload(bpf->progs.task_wakes,
 				  use->waits && !getenv("QPROF_NO_WAKEUPS")); /* for tests */
+	bpf_program__set_autoattach(bpf->progs.switch_sleepers, false);
+	bpf_program__set_autoload(bpf->progs.switch_sleepers, use->waits && use->windows);
 	f->uprobe_multi = try_uprobe_multi();
 	choose_hold(f, bpf, !use->audit || use->serves);
 	f->waits = has_waits(btf);

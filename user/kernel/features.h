@@ -50,6 +50,7 @@ struct features_use {
 	bool watches;	   /* the same of files */
 	bool curves;	   /* what trees use while they run, if timers can be watched */
 	bool waits;	   /* what threads sleep for */
+	bool windows;	   /* and that in some stretches of time alone */
 	bool serves;	   /* some of an audit's programs wait as a run's do */
 	bool launches;	   /* nothing is tracked that ran before */
 };

@@ -81,6 +81,15 @@ static struct profile_own begin_own(const struct own_moment *now)
 	};
 }
 
+/* What a process slept in windows alone is known where they have the whole phase. */
+static void forget_waits(struct profile_phase *phase)
+{
+	struct profile_usage *usage = &phase->own.usage;
+
+	if (phase->window_ns < phase->end_ns - phase->start_ns)
+		usage->storage_wait_ns = usage->lock_wait_ns = usage->sleep_ns = 0;
+}
+
 /* now is NULL if nobody knows what the process has by now. After its exit all is known. */
 static void end_own(struct profile_own *own, const struct own_moment *now)
 {
@@ -148,6 +157,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_grown = event->now.grown,
 		.start_gpu_grown = event->now.gpu_grown,
 		.start_cpu_ns = event->now.usage.cpu_ns,
+		.window_ns = event->now.window_ns,
 		.usage = event->now.usage,
 		.charge = event->now.charge,
 		.parent = PROFILE_NO_PARENT,
@@ -181,6 +191,7 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->peak_gpu = open->peak.gpu;
 	phase->peak_pinned = open->peak.pinned;
 	phase->usage = usage_between(&phase->usage, &now->usage);
+	phase->window_ns = since(phase->window_ns, now->window_ns);
 	phase->charge_peak = charge_peak(&phase->charge, &now->charge, open->peak.charge);
 	phase->charge = now->charge;
 	phases->peaks[open->index] = open->peak;
@@ -190,6 +201,8 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	}
 	((struct process *)open->owner)->open_phases--;
 	end_own(&phase->own, own);
+	if (phases->in_windows)
+		forget_waits(phase);
 }
 
 /* What the checkpoint that ended a phase says besides. */

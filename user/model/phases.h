@@ -14,7 +14,8 @@ struct phases {
 	struct profile_phase *list;
 	struct peak *peaks; /* of the phase with the same index: its peak, and when that was */
 	size_t n, cap, peaks_cap;
-	size_t max; /* of n */
+	size_t max;	 /* of n */
+	bool in_windows; /* what threads sleep for is of these alone */
 	struct pairing pairing;
 	struct outside outside;
 	size_t n_outside;     /* parts of it, after phases_finish() */

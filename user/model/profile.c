@@ -42,16 +42,6 @@ void profile_keep_phases(struct profile *p, size_t max)
 	p->phases.max = max < PROFILE_MAX_PHASES ? max : PROFILE_MAX_PHASES;
 }
 
-size_t profile_n_phases(const struct profile *p)
-{
-	return p->phases.n;
-}
-
-struct process *profile_who(const struct profile *p)
-{
-	return p->who;
-}
-
 void profile_used(struct profile *p, const struct profile_usage *usage)
 {
 	if (!p->finished)
@@ -149,8 +139,9 @@ static int feed_point(struct profile *p, const struct wire_point *wire)
 
 static void feed_usage(struct profile *p, const struct wire_usage_point *wire)
 {
-	const struct profile_usage usage = usage_from_wire(&wire->tree);
+	struct profile_usage usage = usage_from_wire(&wire->tree);
 
+	within_forget(&p->within, &usage);
 	curve_point(&p->curve, wire->h.time_ns, &usage, false);
 }
 
@@ -252,6 +243,7 @@ static const struct profile_checkpoint *make_step(struct profile *p,
 		.metrics = p->metrics ? p->metrics->list : NULL,
 		.n_metrics = p->metrics ? p->metrics->n : 0,
 	};
+	within_forget(&p->within, &p->fed->step.own_usage);
 	p->fed->step.tree.step_peak = p->step_peak.rss;
 	p->fed->step.tree.gpu_step_peak = p->step_peak.gpu;
 	p->step_peak = (struct peak){0};
@@ -326,7 +318,8 @@ static void note_peaks(struct profile *p, uint64_t time_ns, const struct peak *s
 }
 
 static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint *cp,
-				 const struct profile_memory *tree)
+				 const struct profile_memory *tree,
+				 const struct profile_usage *usage)
 {
 	const uint64_t page = p->config.page_size;
 	const uint64_t own_shmem = cp->own.memory.shmem * page;
@@ -340,7 +333,7 @@ static void note_checkpoint_tree(struct profile *p, const struct wire_checkpoint
 
 	/* What others hold was told by points, which may be from before or after this. */
 	sharing_of_point(&point, cp->inherited * page, cp->processes > 1 ? own_shmem : point.shmem);
-	p->usage = usage_of_tree(cp);
+	p->usage = *usage;
 	curve_point(&p->curve, cp->h.time_ns, &p->usage, true);
 	raise_to(&p->totals.peak_hugetlb, tree->hugetlb);
 	note_tree(p, &point);
@@ -393,6 +386,7 @@ static void note_processes(struct profile *p, const struct wire_checkpoint *cp,
 		return;
 	ask_rank(p, event->process, cp);
 	processes_checkpoint(event->process, cp, p->config.page_size);
+	within_forget(&p->within, &event->process->pub.usage);
 	gpu_of_process(event->process, own);
 }
 
@@ -436,6 +430,8 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 	event.now.gpu = tree.gpu;
 	note_gpu_peaks(&tree, &step_peak, &overall);
 	read_name(p, cp);
+	within_usage(&p->within, &event.now.usage, time_ns);
+	event.now.window_ns = p->within.open_ns;
 	event.renamed = name_read_new(cp, &renamed, renamed_text) ? &renamed : NULL;
 	/* Open phases had this peak, whether or not the rest succeeds. */
 	phases_fold(&p->phases, &step_peak);
@@ -448,7 +444,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		note_seq(p, cp->seq);
 	note_name(&p->losses, &p->name);
 	note_peaks(p, time_ns, &step_peak, &overall);
-	note_checkpoint_tree(p, cp, &tree);
+	note_checkpoint_tree(p, cp, &tree, &event.now.usage);
 	p->charge = event.now.charge;
 	if (p->charge.now)
 		p->last_charge = p->charge;
@@ -490,6 +486,8 @@ static int feed_process(struct profile *p, const struct wire_process *event)
 	err = processes_event(p->processes, event, p->config.page_size, &process);
 	if (err)
 		return err;
+	if (process)
+		within_forget(&p->within, &process->pub.usage);
 	if (process && !process->pub.end_ns)
 		process_timeline_joined(process);
 	if (process && event->h.kind == WIRE_EXIT)
@@ -561,11 +559,6 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	return 0;
 }
 
-void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
-{
-	processes_mark_gone(p->processes, is_there, context);
-}
-
 static int finish_timeline(struct profile *p)
 {
 	const struct phases *phases = &p->phases;
@@ -622,6 +615,7 @@ static void finish_totals(struct profile *p)
 		totals->charge_peak.bytes && (!p->finished || !p->charge.now);
 	totals->processes = (uint32_t)p->own.n;
 	totals->usage = p->usage;
+	totals->window_ns = p->within.open_ns;
 	if (p->finished || profile_is_among_others(p))
 		return;
 	/* WIRE_FINISH was lost. The last record of each process says what it has used. */
@@ -667,6 +661,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		.gpu = p->gpu_now,
 		.grown = p->grown_now,
 		.gpu_grown = p->gpu_grown_now,
+		.window_ns = p->within.open_ns,
 		.usage = p->usage,
 	};
 	int err;

@@ -305,6 +305,7 @@ struct profile_phase {
 	uint64_t start_ns, end_ns;
 	uint64_t start_rss, end_rss, peak_rss; /* of the tree */
 	uint64_t end_needs, end_swap;	       /* its anon, shmem and swap; swap alone */
+	uint64_t window_ns;		       /* of that time: while a window was open */
 	struct profile_usage usage;	       /* of the tree, during the phase */
 	struct profile_charge charge;	       /* at the end of the phase */
 	struct profile_charge_peak charge_peak;
@@ -516,6 +517,7 @@ struct profile_totals {
 	struct profile_charge_peak charge_peak;
 	/* The most of anon, shmem and kernel together that was seen: what is not cache. */
 	uint64_t max_charged;
+	uint64_t window_ns;	    /* for how long a window was open */
 	struct profile_usage usage; /* of the whole tree */
 	uint32_t checkpoints;	    /* rows of memory_usage */
 	uint32_t processes;
@@ -544,6 +546,9 @@ void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *co
 /* The checkpoint that is fed next has this, if it makes a row. */
 void profile_charged(struct profile *p, const struct profile_charged *charged);
 void profile_throttled(struct profile *p, uint64_t ns);
+/* From the last checkpoint on a window is open, or none is: what threads sleep for counts in
+ * windows alone. Not called: it counts always. */
+void profile_window(struct profile *p, bool is_open);
 /* Somebody looked at a file system. Returns 0 or -ENOMEM. */
 int profile_looked(struct profile *p, const struct profile_look *look);
 /* Somebody looked at copies of files. Returns 0 or -ENOMEM: then it counts for nothing. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a profile tells of its subjects. */
 #include "base/amounts.h"
+#include "model/profile_among.h"
 #include "model/profile_state.h"
 
 const struct profile_process *const *profile_processes(const struct profile *p, size_t *count)
@@ -177,4 +178,14 @@ const struct profile_device *profile_devices(const struct profile *p, size_t *co
 {
 	*count = p->devices.n;
 	return p->devices.pubs;
+}
+
+size_t profile_n_phases(const struct profile *p)
+{
+	return p->phases.n;
+}
+
+struct process *profile_who(const struct profile *p)
+{
+	return p->who;
 }

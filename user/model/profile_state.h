@@ -18,6 +18,7 @@
 #include "model/spaces.h"
 #include "model/summaries.h"
 #include "model/timeline.h"
+#include "model/within.h"
 
 /* Of the checkpoint that is being fed, or was fed last. */
 struct profile_fed {
@@ -63,6 +64,7 @@ struct profile {
 	uint64_t last_ns;      /* when the last was */
 	struct peak step_peak; /* since the last step, however many metrics came in between */
 	struct profile_usage usage;
+	struct within within;
 	struct profile_charge charge;			 /* of the last; 0 if it did not say */
 	struct profile_charge first_charge, last_charge; /* of those that did */
 	struct profile_charged charged;			 /* for the next row */

@@ -14,6 +14,13 @@ void profile_throttled(struct profile *p, uint64_t ns)
 	p->throttled = (struct profile_throttled){.is_known = true, .ns = ns};
 }
 
+void profile_window(struct profile *p, bool is_open)
+{
+	p->within.is_asked = true;
+	p->within.is_open = is_open;
+	p->phases.in_windows = true;
+}
+
 int profile_looked(struct profile *p, const struct profile_look *look)
 {
 	return spaces_look(&p->spaces, look, p->config.base_names);
@@ -22,4 +29,9 @@ int profile_looked(struct profile *p, const struct profile_look *look)
 int profile_copies_seen(struct profile *p, const struct profile_copies *copies)
 {
 	return files_copies(&p->files, copies, &p->config);
+}
+
+void profile_mark_gone(struct profile *p, profile_is_there_fn is_there, void *context)
+{
+	processes_mark_gone(p->processes, is_there, context);
 }

@@ -38,6 +38,9 @@
 	X(compaction_ns, 0)                                                                        \
 	X(swap_ins, 0)
 
+/* With windows, what these have is of windows alone. */
+#define USAGE_OF_WINDOWS(X) X(storage_wait_ns) X(lock_wait_ns) X(sleep_ns) X(throttled_ns)
+
 struct profile_usage {
 #define USAGE_MEMBER(member, from) uint64_t member;
 	USAGE(USAGE_MEMBER)

@@ -33,7 +33,8 @@ struct windows {
 	struct arena *arena; /* for names */
 	struct member *members;
 	size_t n_members;
-	size_t n_open;	/* phases that are active or a warm-up */
+	size_t n_open; /* phases that are active or a warm-up */
+	size_t n_active;
 	size_t n_ready; /* members between two phases, the next of which is one of these */
 	struct window *list;
 	size_t n, room;
@@ -100,6 +101,11 @@ static size_t is_ready(const struct windows *w, const struct member *m)
 bool windows_wanted(const struct windows *w)
 {
 	return w->n_open || w->n_ready || (!w->n_members && turn_of(w, 0) != TURN_SKIP);
+}
+
+bool windows_open(const struct windows *w)
+{
+	return w->n_active;
 }
 
 static struct member *find_member(const struct windows *w, uint32_t tgid, uint64_t started_ns)
@@ -192,6 +198,7 @@ static void begin(struct windows *w, struct open_phase *open)
 	open->owner = m;
 	open->index = take_turn(w, m, open);
 	w->n_open += open->index != OF_SKIP;
+	w->n_active += open->index >= OF_WINDOW;
 }
 
 static void end(struct windows *w, const struct open_phase *open)
@@ -206,6 +213,7 @@ static void end(struct windows *w, const struct open_phase *open)
 	w->n_open -= open->index != OF_SKIP;
 	if (open->index < OF_WINDOW)
 		return;
+	w->n_active--;
 	window = &w->list[open->index - OF_WINDOW];
 	raise_to(&window->span.to.ns, w->now.ns);
 	raise_to(&window->span.to.grown, w->now.grown);

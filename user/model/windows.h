@@ -63,6 +63,8 @@ int windows_step(struct windows *w, const struct profile_checkpoint *step, uint6
 void windows_exit(struct windows *w, uint32_t tgid, uint64_t started_ns);
 /* Returns true if samples are to be taken now. */
 bool windows_wanted(const struct windows *w);
+/* Returns true if a window is open. */
+bool windows_open(const struct windows *w);
 /* They are taken since ns; or not any more. */
 void windows_switched(struct windows *w, bool on, uint64_t ns);
 /* The run has ended: with its last row, and what is open ends, too. */

@@ -45,6 +45,8 @@ void html_files(struct html_page *page);
 void html_spaces(struct html_page *page);
 /* html_disks.c: how disks served the run, if it used some. */
 void html_disks(struct html_page *page);
+/* html_windows.c: in which repeats of a phase what was on, if the profile has windows. */
+void html_windows(struct html_page *page);
 /* html_stacks.c: what first touched memory, if the profile has stacks. */
 void html_stacks(struct html_page *page);
 /* The later quantities of the run's totals: members of an object. */

@@ -87,30 +87,6 @@ static void put_graphs(struct json_writer *j, const struct html_page *page, enum
 			put_graph(j, page, &s, what, s.growth[i].phase);
 }
 
-/* When what was sampled, if not always. */
-static void put_windows(struct json_writer *j, const struct recording_stacks *s)
-{
-	static const char *const keys[] = {"phase", "pid", "start", "end", "late", NULL};
-
-	if (!s->window)
-		return;
-	html_member_shown(j, "window", s->window);
-	html_member_shown(j, "window_of", s->window_of);
-	html_rows(j, "windows", keys);
-	for (size_t i = 0; i < s->n_windows; i++) {
-		const struct recording_window *w = &s->windows[i];
-
-		json_array(j);
-		html_shown(j, w->phase);
-		json_u64(j, w->pid);
-		json_u64(j, w->start_ns);
-		json_u64(j, w->end_ns);
-		json_u64(j, w->late_ns);
-		json_array_end(j);
-	}
-	html_rows_end(j);
-}
-
 void html_stacks(struct html_page *page)
 {
 	static const char *const keys[] = {"number",  "name",  "what",	  "all", "unsampled",
@@ -123,7 +99,6 @@ void html_stacks(struct html_page *page)
 	html_member_object(j, "stacks");
 	put_functions(j, s);
 	put_calls(j, s);
-	put_windows(j, s);
 	html_rows(j, "graphs", keys);
 	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
 		put_graphs(j, page, what);

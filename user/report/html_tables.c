@@ -495,6 +495,7 @@ void html_tables(struct html_page *page)
 	html_files(page);
 	html_spaces(page);
 	html_disks(page);
+	html_windows(page);
 	html_stacks(page);
 	put_processes(j, page->r);
 	put_steps(j, page->r);

@@ -34,7 +34,8 @@ static void put_bar(struct json_writer *j, const struct html_page *page,
 	char slow[WAITS_TEXT_MAX];
 	uint64_t share[N_SHARES];
 
-	if (!render_wants_phase(page->options, phase) || !shares_of(share, &phase->usage))
+	if (!render_wants_phase(page->options, phase) || !shares_of(share, &phase->usage) ||
+	    !shares_known(page->r, phase))
 		return;
 	json_array(j);
 	json_u64(j, number);

@@ -183,7 +183,7 @@ static int put_functions(FILE *out, const struct recording_stacks *s, uint64_t *
 	}
 	put_function(out, s->n_functions + 1, 0, TEXT_UNSAMPLED, TEXT_NONE);
 	put_function(out, s->n_functions + 2, 0, TEXT_UNKNOWN, TEXT_NONE);
-	if (s->window)
+	if (s->in_windows)
 		put_function(out, id_of_outside(s), 0, TEXT_OUTSIDE, TEXT_NONE);
 	free(sorted);
 	return 0;

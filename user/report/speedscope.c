@@ -14,7 +14,7 @@ static void put_frames(struct json_writer *j, const struct recording_stacks *s)
 
 	json_key(j, "frames");
 	json_array(j);
-	for (size_t i = 0; i <= s->n_functions + (s->window ? 1 : 0); i++) {
+	for (size_t i = 0; i <= s->n_functions + (s->in_windows ? 1 : 0); i++) {
 		const bool is_function = i < s->n_functions;
 		const struct recording_function *f = is_function ? &s->functions[i] : NULL;
 

@@ -210,7 +210,10 @@ static int put_page(const struct text_report *t)
 	put_headroom(t);
 	if (!t->options->by_name)
 		text_phases(t, phases, n);
-	if ((t->options->by_name && text_by_name(t)) || text_stacks(t) || text_ranks(t))
+	if (t->options->by_name && text_by_name(t))
+		failed = -1;
+	text_windows(t);
+	if (text_stacks(t) || text_ranks(t))
 		failed = -1;
 	text_files(t);
 	text_spaces(t);

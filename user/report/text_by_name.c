@@ -69,6 +69,7 @@ static struct recording_phase sum_of(const struct recording *r, const struct rec
 		.shown = row->name,
 		.closed = true,
 		.duration_ns = row->total_ns,
+		.window_ns = row->window_ns,
 		.peak_rss = row->peak_rss,
 		.delta_rss = row->delta_rss,
 		.usage = row->usage,

@@ -76,6 +76,7 @@ struct phase_table {
 	void (*fill)(const struct text_report *t, const struct phase_table *table,
 		     const struct recording_phase *phase, struct table_line *line);
 	enum quantity_group group; /* of a table that is nothing but its quantities */
+	const struct recording *r; /* of a table that asks what is known */
 	bool has_pids;		   /* names have the pid of who began the phase behind them */
 };
 
@@ -244,7 +245,8 @@ static bool knows_shares(const struct phase_table *table, const struct recording
 {
 	const struct profile_usage *u = &phase->usage;
 
-	(void)table;
+	if (!shares_known(table->r, phase))
+		return false;
 	return u->reclaim_ns || u->storage_wait_ns || u->lock_wait_ns || u->sleep_ns ||
 	       u->gpu_wait_ns;
 }
@@ -271,6 +273,7 @@ static struct phase_table shares_table(const struct text_report *t)
 {
 	struct phase_table table = {
 		.name = "THREADS BY PHASE",
+		.r = t->r,
 		.has_any = knows_shares,
 		.fill = fill_shares,
 	};
@@ -429,6 +432,23 @@ static bool has_bounds(const struct text_report *t, const struct recording_phase
 	return false;
 }
 
+/* In place of numbers that would be of a part of a phase. */
+static void put_unknown(const struct text_report *t, const struct recording_phase *const *phases,
+			size_t n)
+{
+	char words[128], count[UNITS_TEXT_MAX];
+	uint64_t unknown = 0;
+
+	for (size_t i = 0; i < n; i++)
+		unknown += !shares_known(t->r, phases[i]);
+	if (!unknown)
+		return;
+	snprintf(words, sizeof(words), "%s (outside of windows): waits are not known",
+		 units_counted(count, sizeof(count), unknown,
+			       t->options->by_name ? "name(s)" : "phase(s)"));
+	text_wrapped(t, "  ! ", words);
+}
+
 void text_usage(const struct text_report *t, const struct recording_phase *const *phases, size_t n)
 {
 	const struct phase_table threads = shares_table(t);
@@ -436,6 +456,7 @@ void text_usage(const struct text_report *t, const struct recording_phase *const
 	put_table(t, &io_table, phases, n);
 	put_table(t, t->r->totals.usage.cpu_wait_ns ? &wait_table : &cpu_table, phases, n);
 	put_table(t, &threads, phases, n);
+	put_unknown(t, phases, n);
 	for (int group = 0; group < QUANTITY_GROUPS; group++) {
 		const struct phase_table table = group_table(group);
 

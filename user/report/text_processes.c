@@ -44,14 +44,17 @@ static void put_process(const struct text_report *t, const struct recording_proc
 	table_line(&t->table, &line, n_cells);
 }
 
-static bool is_column(const struct quantity *quantity, enum quantity_group group)
+/* What a process slept in windows alone is not known. */
+static bool is_column(const struct text_report *t, const struct quantity *quantity,
+		      enum quantity_group group)
 {
-	return quantity->group == group && quantity->column;
+	return quantity->group == group && quantity->column &&
+	       !(quantity_is_of_windows(quantity) && t->r->windows.has);
 }
 
 /* Returns whether the process has any of the group. */
-static bool fill_group(struct table_line *line, enum quantity_group group,
-		       const struct recording_process *process)
+static bool fill_group(const struct text_report *t, struct table_line *line,
+		       enum quantity_group group, const struct recording_process *process)
 {
 	unsigned int n = 0;
 	bool any = false;
@@ -60,7 +63,7 @@ static bool fill_group(struct table_line *line, enum quantity_group group,
 	for (size_t i = 0; i < N_QUANTITIES && n < MAX_CELLS; i++) {
 		const uint64_t value = quantity_of(&quantities[i], &process->usage);
 
-		if (!is_column(&quantities[i], group))
+		if (!is_column(t, &quantities[i], group))
 			continue;
 		quantity_for_people(line->cells[n++], quantities[i].unit, value);
 		any |= value;
@@ -77,13 +80,13 @@ static void put_group(const struct text_report *t, enum quantity_group group,
 	size_t said = 0;
 
 	for (size_t i = 0; i < N_QUANTITIES && n_cells < MAX_CELLS; i++) {
-		if (is_column(&quantities[i], group))
+		if (is_column(t, &quantities[i], group))
 			titles[n_cells++] = quantities[i].column;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct table_line line = {0};
 
-		if (!fill_group(&line, group, list[i]) || said++ >= t->top)
+		if (!fill_group(t, &line, group, list[i]) || said++ >= t->top)
 			continue;
 		if (said == 1) {
 			fputc('\n', t->table.out);

@@ -72,6 +72,9 @@ void text_phases(const struct text_report *t, const struct recording_phase *cons
 /* text_processes.c. Returns -1 when out of memory. */
 int text_processes(const struct text_report *t);
 
+/* text_windows.c: in which repeats of a phase what was on. Nothing without --window. */
+void text_windows(const struct text_report *t);
+
 /* text_stacks.c. Returns -1 when out of memory. */
 int text_stacks(const struct text_report *t);
 

@@ -10,7 +10,6 @@
 enum {
 	MAX_FUNCTIONS = 5,
 	EXCESS_TOLD = 100, /* from a hundredth of the CPU time on */
-	LATE_TOLD = 100,   /* the same of the time of a window */
 };
 
 /* A phase, or the whole run, by its growth or its CPU time. */
@@ -206,49 +205,10 @@ static int put_what(const struct text_report *t, enum touched_what what)
 	return failed;
 }
 
-/* When samples counted, if not always. */
-static void put_windows(const struct text_report *t)
-{
-	const struct recording_stacks *s = &t->r->stacks;
-	char words[512], lead[UNITS_TEXT_MAX + 16], from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
-	uint64_t late = 0;
-
-	if (!s->window)
-		return;
-	text_title(t, "SAMPLED IN");
-	snprintf(words, sizeof(words), "'%.200s' (%.100s); samples were taken for %s", s->window_of,
-		 s->window, units_time_for_people(to, s->sampling_ns));
-	snprintf(lead, sizeof(lead), "  %s of ",
-		 units_counted(from, sizeof(from), s->n_windows, "phase(s)"));
-	text_wrapped(t, lead, words);
-	for (size_t i = 0; i < s->n_windows; i++) {
-		const struct recording_window *w = &s->windows[i];
-
-		if (w->late_ns > (w->end_ns - smaller_of(w->start_ns, w->end_ns)) / LATE_TOLD)
-			raise_to(&late, w->late_ns);
-		if (i >= t->top)
-			continue;
-		snprintf(words, sizeof(words), "%.300s, %s to %s", w->phase,
-			 units_time_for_people(from, w->start_ns),
-			 units_time_for_people(to, w->end_ns));
-		text_wrapped(t, "    ", words);
-	}
-	text_more(t, s->n_windows, "more phase(s)");
-	if (late) {
-		snprintf(words, sizeof(words),
-			 "sampling began up to %s after the beginning of these phases: that part "
-			 "is (unsampled)",
-			 units_time_for_people(to, late));
-		text_wrapped(t, "  ! ", words);
-	}
-	put_count(t, s->dropped_windows, "phase(s)", "beyond those kept are no windows");
-}
-
 int text_stacks(const struct text_report *t)
 {
 	int failed = 0;
 
-	put_windows(t);
 	for (unsigned int what = 0; what < TOUCHED_WHATS && !failed; what++)
 		failed = put_what(t, what);
 	if (t->r->stacks.has)

@@ -37,15 +37,23 @@ void headroom_listener_gpu(struct listener *headroom, const struct headroom_gpu 
  * the listener that writes the profile. */
 struct listener *gpu_listener_new(struct listener *headroom);
 
-/* In which phases samples are taken; pattern: of their names, NULL: always. */
-struct stack_windows {
+/* In which phases what is on; pattern: of their names, must outlive the listener; NULL: all is on
+ * always, and there is no listener. */
+struct window_options {
 	struct window_schedule schedule;
 	const char *pattern;
+	bool stacks, waits;
 };
 
+/* Before the other listeners, of an engine with these. */
+struct listener *window_listener_new(const struct window_options *in);
+/* Valid until it is closed; finished once it is. */
+const struct windows *window_listener_windows(const struct listener *l);
+
 /* Finds which code makes memory grow or uses CPU time, of an engine with stacks: before the
- * listener that writes the profile. samples: enum stack_samples. The pattern must outlive it. */
-struct listener *stack_listener_new(unsigned int samples, const struct stack_windows *in);
+ * listener that writes the profile. samples: enum stack_samples. windows: samples count in these
+ * alone; NULL: always. */
+struct listener *stack_listener_new(unsigned int samples, const struct windows *windows);
 
 /* Writes the profile to path ("-" is stdout), which must outlive the listener. */
 struct listener *profile_listener_new(const char *path);

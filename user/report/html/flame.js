@@ -6,7 +6,6 @@
 const ROW = 19; // pixels, of a frame
 const NARROWEST = 1; // pixels
 const COLOURS_SHOWN = 5; // files in the legend
-const WINDOWS_SHOWN = 12; // in the sentence about them
 
 const svg = (tag, attributes, ...children) => {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -76,15 +75,6 @@ function flameTitle(graphs) {
 	if (!later.length)
 		return `${titles[0]} by`;
 	return `${[titles[0], ...later.slice(0, -1)].join(", ")}, and ${later.at(-1)}, by`;
-}
-
-// Says when samples counted, if not always.
-function windowsWords({window: schedule, window_of: pattern, windows}) {
-	const shown = windows.slice(0, WINDOWS_SHOWN).flatMap((w, i) =>
-		[i ? ", " : ": ", named(w.phase), ` (${nanoseconds(w.start)} to ${nanoseconds(w.end)}${w.late ? `, begun ${nanoseconds(w.late)} late` : ""})`]);
-
-	return [`Sampled in ${windows.length} of the phases `, named(pattern), ` (${schedule})`, ...shown,
-		...(windows.length > WINDOWS_SHOWN ? [`, and ${windows.length - WINDOWS_SHOWN} more`] : []), ". The rest is (outside of windows)."];
 }
 
 const flame = {
@@ -274,10 +264,6 @@ const flame = {
 			this.part("select").append(el("option", {}, `${amount}  ${graph.number ? `#${graph.number} ${graph.name}` : "The whole run"}`));
 		}
 		this.part("h2").textContent = flameTitle(profile.stacks.graphs);
-		if (profile.stacks.windows) {
-			this.part(".windows").hidden = false;
-			this.part(".windows").replaceChildren(...windowsWords(profile.stacks));
-		}
 		this.listen();
 		this.choose(profile.stacks.graphs[0]);
 	},

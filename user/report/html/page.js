@@ -207,6 +207,7 @@ function start() {
 	startCharts();
 	tracks.start();
 	startTables();
+	addWindows();
 	addThreads();
 	addRanks();
 	addFiles();

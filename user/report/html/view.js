@@ -22,8 +22,9 @@ profile.files = profile.files ? objects(profile.files) : null;
 if (profile.stacks) {
 	profile.stacks.functions = objects(profile.stacks.functions);
 	profile.stacks.graphs = objects(profile.stacks.graphs);
-	profile.stacks.windows = profile.stacks.windows ? objects(profile.stacks.windows) : null;
 }
+if (profile.window)
+	profile.window.phases = objects(profile.window.phases);
 profile.thread_kinds = profile.thread_kinds ? objects(profile.thread_kinds) : [];
 if (profile.peak.shares)
 	profile.peak.shares = objects(profile.peak.shares);

@@ -12,7 +12,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 
 import jsonschema
 import pytest
@@ -81,17 +80,6 @@ def made(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="session")
-def pb2(tmp_path_factory):
-    """The messages of the schema, as classes."""
-    out = tmp_path_factory.mktemp("pb2")
-    subprocess.run(["protoc", f"--python_out={out}", f"-I{SCHEMA.parent}", SCHEMA], check=True,
-                   timeout=DEADLINE)
-    sys.path.insert(0, str(out))
-    import perfetto_pb2  # pylint: disable=import-error,import-outside-toplevel
-    return perfetto_pb2
-
-
 def decode(data, schema, where):
     """What protoc makes of it; a field that the schema does not have would be a number."""
     done = subprocess.run(["protoc", f"--decode={TRACE}", f"-I{where}", schema], input=data,
@@ -110,11 +98,12 @@ def in_ns(secs):
 
 
 def read_perfetto(data, pb2):
-    """The trace as slices, instants and counters, all that must hold of any trace asserted."""
+    """The trace as slices, instants and counters, all that must hold of any trace asserted. Stacks
+    are test_trace_stacks.py's."""
     trace = pb2.Trace.FromString(data)
     tracks, stacks, used = {}, collections.defaultdict(list), set()
     slices, instants, counters = [], [], collections.defaultdict(list)
-    last = 0
+    lasts, seen = collections.Counter(), set()
 
     def owner(uuid):
         """pid and tid of a track, which may have them from its parents."""
@@ -131,7 +120,10 @@ def read_perfetto(data, pb2):
     assert trace.packet[0].sequence_flags == 1, "the first packet begins the sequence"
     for number, packet in enumerate(trace.packet):
         where = f"packet {number}: {packet}"
-        assert packet.trusted_packet_sequence_id == 1, where
+        # Of events, and of stacks with what they refer to.
+        sequence = packet.trusted_packet_sequence_id
+        assert sequence in (1, 2) and (sequence in seen or packet.sequence_flags == 1), where
+        seen.add(sequence)
         if packet.HasField("track_descriptor"):
             track = packet.track_descriptor
             assert track.uuid not in tracks and track.uuid != 0, where
@@ -140,8 +132,8 @@ def read_perfetto(data, pb2):
         if not packet.HasField("track_event"):
             continue
         event = packet.track_event
-        assert packet.timestamp >= last, f"after {last}: {where}"
-        last = packet.timestamp
+        assert packet.timestamp >= lasts[sequence], f"after {lasts[sequence]}: {where}"
+        last = lasts[sequence] = packet.timestamp
         assert event.track_uuid in tracks, f"not declared: {where}"
         track = tracks[event.track_uuid]
         used.add(event.track_uuid)
@@ -153,9 +145,11 @@ def read_perfetto(data, pb2):
         elif event.type == event.TYPE_SLICE_END:
             assert stacks[event.track_uuid], f"nothing is open: {where}"
             begin, start = stacks[event.track_uuid].pop()
-            slices.append((begin.categories[0], Slice(begin.name, pid, tid, start, last)))
+            if sequence == 1:
+                slices.append((begin.categories[0], Slice(begin.name, pid, tid, start, last)))
         elif event.type == event.TYPE_INSTANT:
-            instants.append((event.categories[0], Slice(event.name, pid, tid, last, last)))
+            if sequence == 1:
+                instants.append((event.categories[0], Slice(event.name, pid, tid, last, last)))
         else:
             fields = [f for f in ("counter_value", "double_counter_value") if event.HasField(f)]
             assert len(fields) == 1, where

@@ -3,18 +3,15 @@
  * Perfetto's own trace format, for ui.perfetto.dev and trace_processor: Protocol Buffers packets
  * (perfetto.proto), written one by one.
  */
-#include "perfetto.pb.h"
+#include "report/perfetto.h"
 
 #include <pb_encode.h>
 
 #include "report/renderer.h"
-#include "report/trace.h"
 
 enum {
 	CLOCK_ID_REALTIME = 1,
 	CLOCK_ID_BOOTTIME = 6, /* the clock of timestamps */
-	SEQUENCE = 1,	       /* one writer for all packets */
-	SEQUENCE_STARTS = 1,   /* sequence_flags: no packet refers to an earlier sequence */
 };
 
 static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
@@ -26,14 +23,15 @@ static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)
  * The caller of render finds failed writes at the file's end. A packet's size comes before it: a
  * small packet is encoded once, into bytes; a large one twice, to measure it first.
  */
-static void put_packet(FILE *out, pp_TracePacket *packet)
+void perfetto_put(FILE *out, pp_TracePacket *packet)
 {
 	pb_ostream_t stream = {.callback = write_bytes, .state = out, .max_size = SIZE_MAX};
 	pb_byte_t bytes[512];
 	pb_ostream_t small = pb_ostream_from_buffer(bytes, sizeof(bytes));
 
 	packet->has_trusted_packet_sequence_id = true;
-	packet->trusted_packet_sequence_id = SEQUENCE;
+	if (!packet->trusted_packet_sequence_id)
+		packet->trusted_packet_sequence_id = PERFETTO_EVENTS;
 	if (!pb_encode_tag(&stream, PB_WT_STRING, pp_Trace_packet_tag))
 		return;
 	if (pb_encode(&small, pp_TracePacket_fields, packet))
@@ -44,7 +42,7 @@ static void put_packet(FILE *out, pp_TracePacket *packet)
 
 /* ---- Tracks ---- */
 
-static uint64_t uuid_of_track(uint32_t track)
+uint64_t perfetto_uuid_of_track(uint32_t track)
 {
 	return track + 1ull;
 }
@@ -58,7 +56,7 @@ static void put_descriptor(FILE *out, const pp_TrackDescriptor *descriptor)
 {
 	pp_TracePacket packet = {.has_track_descriptor = true, .track_descriptor = *descriptor};
 
-	put_packet(out, &packet);
+	perfetto_put(out, &packet);
 }
 
 static pp_ProcessDescriptor process_descriptor(const struct trace_track *track, char **cmdline)
@@ -91,7 +89,7 @@ static void put_counters(FILE *out, const struct trace_track *track)
 					    .has_uuid = true,
 					    .uuid = uuid_of_value(track, i),
 					    .has_parent_uuid = true,
-					    .parent_uuid = uuid_of_track(track->parent),
+					    .parent_uuid = perfetto_uuid_of_track(track->parent),
 					    .name = (char *)counters->names[i],
 					    .has_sibling_order_rank = true,
 					    .sibling_order_rank = (int32_t)(track->first_value + i),
@@ -107,7 +105,7 @@ static void put_track(FILE *out, const struct trace_track *track, uint32_t index
 	char *cmdline = NULL;
 	pp_TrackDescriptor descriptor = {
 		.has_uuid = true,
-		.uuid = uuid_of_track(index),
+		.uuid = perfetto_uuid_of_track(index),
 		.name = (char *)track->name,
 	};
 
@@ -130,11 +128,11 @@ static void put_track(FILE *out, const struct trace_track *track, uint32_t index
 			.thread_name = (char *)track->name,
 		};
 		descriptor.has_parent_uuid = true;
-		descriptor.parent_uuid = uuid_of_track(track->parent);
+		descriptor.parent_uuid = perfetto_uuid_of_track(track->parent);
 		break;
 	case TRACE_LANE:
 		descriptor.has_parent_uuid = true;
-		descriptor.parent_uuid = uuid_of_track(track->parent);
+		descriptor.parent_uuid = perfetto_uuid_of_track(track->parent);
 		break;
 	case TRACE_COUNTERS:
 		put_counters(out, track);
@@ -156,7 +154,7 @@ static void put_event(FILE *out, uint64_t time_ns, const pp_TrackEvent *event)
 
 	packet.track_event.has_type = true;
 	packet.track_event.has_track_uuid = true;
-	put_packet(out, &packet);
+	perfetto_put(out, &packet);
 }
 
 static void put_values(FILE *out, struct trace *t, const struct trace_event *event)
@@ -198,7 +196,7 @@ static void put_named(FILE *out, const struct trace *t, const struct trace_event
 	put_event(out, event->time_ns,
 		  &(pp_TrackEvent){
 			  .type = type,
-			  .track_uuid = uuid_of_track(event->track),
+			  .track_uuid = perfetto_uuid_of_track(event->track),
 			  .name = (char *)trace_name(t, event),
 			  .categories = &category,
 			  .categories_count = 1,
@@ -219,7 +217,7 @@ static void put_any(FILE *out, struct trace *t, const struct trace_event *event)
 	case TRACE_END:
 		put_event(out, event->time_ns,
 			  &(pp_TrackEvent){.type = pp_TrackEvent_Type_TYPE_SLICE_END,
-					   .track_uuid = uuid_of_track(event->track)});
+					   .track_uuid = perfetto_uuid_of_track(event->track)});
 		break;
 	case TRACE_VALUES:
 		put_values(out, t, event);
@@ -232,7 +230,8 @@ static void put_start(FILE *out, const struct recording *r)
 {
 	const struct recording_step *first = r->n_steps ? &r->steps[0] : NULL;
 	const double start = first ? first->unix_secs - (double)first->rel_ns / 1e9 : 0;
-	pp_TracePacket packet = {.has_sequence_flags = true, .sequence_flags = SEQUENCE_STARTS};
+	pp_TracePacket packet = {.has_sequence_flags = true,
+				 .sequence_flags = PERFETTO_SEQUENCE_STARTS};
 
 	if (start > 0 && start < (double)(INT64_MAX / 1000000000)) {
 		packet.has_clock_snapshot = true;
@@ -242,14 +241,14 @@ static void put_start(FILE *out, const struct recording *r)
 				   {true, CLOCK_ID_REALTIME, true, (uint64_t)(start * 1e6) * 1000}},
 		};
 	}
-	put_packet(out, &packet);
+	perfetto_put(out, &packet);
 }
 
 static int render(const struct recording *r, const struct render_options *options, FILE *out,
 		  struct error *err)
 {
 	struct trace t;
-	const int failed = trace_build(&t, r, options, err);
+	int failed = trace_build(&t, r, options, err);
 
 	if (!failed) {
 		put_start(out, r);
@@ -257,6 +256,7 @@ static int render(const struct recording *r, const struct render_options *option
 			put_track(out, &t.tracks[i], i);
 		for (size_t i = 0; i < t.n_events; i++)
 			put_any(out, &t, &t.events[i]);
+		failed = perfetto_put_stacks(out, &t, options, err);
 	}
 	trace_free(&t);
 	return failed;

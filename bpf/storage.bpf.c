@@ -236,16 +236,34 @@ static __always_inline bool is_evicted(struct inode *inode)
 	       (void *)inode + bpf_core_field_offset(inode->i_sb_list);
 }
 
-/*
- * Files may have been renamed since. The memory of an inode may be another's by now. Stops while
- * there is room in the ring for what others tell.
- */
+/* Returns the flags of a file as they are now. The memory of an inode may be another's by now: if
+ * it is not, it has the size, too. */
+static __always_inline u32 flags_now(const struct wire_file *file, const struct stored *s,
+				     u64 *size)
+{
+	struct inode *inode = (struct inode *)s->inode;
+	struct wire_file is = {};
+
+	if (!inode)
+		return s->flags;
+	identify(inode, &is);
+	if (is.device != file->device || is.inode != file->inode ||
+	    is.generation != file->generation)
+		return s->flags | WIRE_STORED_GONE;
+	*size = BPF_CORE_READ(inode, i_size);
+	if (!BPF_CORE_READ(inode, i_nlink))
+		return s->flags | WIRE_STORED_DELETED;
+	if (is_evicted(inode))
+		return s->flags | WIRE_STORED_GONE;
+	/* What had no name may have been given one (O_TMPFILE). */
+	return s->flags & ~WIRE_STORED_DELETED;
+}
+
+/* Files may have been renamed since. Stops while there is room in the ring for what others tell. */
 static long tell_last(struct bpf_map *map, const struct stored_key *key, struct stored *s,
 		      struct last *last)
 {
-	const struct wire_file *file = &key->file;
 	struct inode *inode = (struct inode *)s->inode;
-	struct wire_file is = {};
 
 	if (key->run != last->run || s->flags & WIRE_STORED_LAST)
 		return 0;
@@ -253,24 +271,9 @@ static long tell_last(struct bpf_map *map, const struct stored_key *key, struct 
 		last->more = 1;
 		return 1;
 	}
-	if (inode) {
-		identify(inode, &is);
-		if (is.device == file->device && is.inode == file->inode &&
-		    is.generation == file->generation) {
-			s->size = BPF_CORE_READ(inode, i_size);
-			/* Who had no name may have been given one (O_TMPFILE). */
-			if (!BPF_CORE_READ(inode, i_nlink)) {
-				s->flags |= WIRE_STORED_DELETED;
-			} else if (is_evicted(inode)) {
-				s->flags |= WIRE_STORED_GONE;
-			} else {
-				s->flags &= ~WIRE_STORED_DELETED;
-				tell_name(key, s, inode, ROOM_OF_END);
-			}
-		} else {
-			s->flags |= WIRE_STORED_GONE;
-		}
-	}
+	s->flags = flags_now(&key->file, s, &s->size);
+	if (inode && !(s->flags & (WIRE_STORED_DELETED | WIRE_STORED_GONE)))
+		tell_name(key, s, inode, ROOM_OF_END);
 	tell_total(key, s);
 	return 0;
 }
@@ -318,4 +321,53 @@ int storage_told(u32 *run)
 	if (tell_devices(last.run) || last.more)
 		return 1;
 	return last.run && !tell_all(last.run);
+}
+
+/* ---- While it goes on ---------------------------------------------------------------------------
+ */
+
+struct wire_stored_largest stored_largest;
+
+static __always_inline u64 amount_of(const struct wire_stored_use *use)
+{
+	return use->read + use->written;
+}
+
+/* Of those that are the largest so far, the smallest gives way to a larger one. */
+static long keep_largest(struct bpf_map *map, const struct stored_key *key, struct stored *s,
+			 struct last *last)
+{
+	const struct wire_stored_use use = {.file = key->file,
+					    .read = *(volatile u64 *)&s->read,
+					    .written = *(volatile u64 *)&s->written};
+	struct wire_stored_use *smallest = &stored_largest.of[0];
+	u64 size;
+
+	if (key->run != last->run || !amount_of(&use))
+		return 0;
+	stored_largest.read += use.read;
+	stored_largest.written += use.written;
+	if (!use.file.device) /* of no file */
+		return 0;
+	stored_largest.files++;
+	for (u32 i = 1; i < WIRE_STORED_LARGEST; i++)
+		if (amount_of(&stored_largest.of[i]) < amount_of(smallest))
+			smallest = &stored_largest.of[i];
+	if (amount_of(smallest) >= amount_of(&use))
+		return 0;
+	*smallest = use;
+	smallest->flags = flags_now(&key->file, s, &size);
+	return 0;
+}
+
+/* Looks at the files that a run of an audit has used most so far. The loader, which alone calls it,
+ * has emptied `stored_largest`. */
+SEC("?syscall")
+int storage_looked_at(u32 *run)
+{
+	struct last last = {.run = *run};
+
+	bpf_for_each_map_elem(&stored_rests, keep_largest, &last, 0);
+	bpf_for_each_map_elem(&stored_files, keep_largest, &last, 0);
+	return 0;
 }

@@ -27,6 +27,7 @@ enum {
 	WIRE_DEVICE_NAME = 32,	      /* bytes of a disk's name, with its NUL */
 	WIRE_DEVICE_PARTS = 8,	      /* of each power of two, in which times are counted */
 	WIRE_DEVICE_TIMES = 200,      /* counters of times, up to 134 s: see wire_device_times */
+	WIRE_STORED_LARGEST = 5,      /* files of a job that goes on that are told of */
 	WIRE_STORED_USERS = 128,      /* for whom an audit counts files at a time */
 	WIRE_SERVED_FILES = 16384,    /* in an audit, of all whom it serves: WIRE_STORED_FILES */
 	WIRE_SERVED_SPACES = 1024,
@@ -152,6 +153,19 @@ struct wire_stored_shares {
 		__u32 runs;
 		__u64 files, pieces;
 	} of[WIRE_STORED_USERS];
+};
+
+/* What a run that goes on has used most until now, in no order, and in total: see
+ * storage_looked_at(). A place with no bytes is empty. */
+struct wire_stored_largest {
+	struct wire_stored_use {
+		struct wire_file file;
+		__u64 read, written; /* as in wire_stored */
+		__u32 flags;	     /* enum wire_stored_flag */
+		__u32 reserved;
+	} of[WIRE_STORED_LARGEST];
+	__u64 files;	     /* all that have bytes */
+	__u64 read, written; /* of all files, and of what is no file */
 };
 
 /* Part of struct wire_quality. */

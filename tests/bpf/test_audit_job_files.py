@@ -3,16 +3,20 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from harness import (AS_NOBODY, CLEAN_ENV, MIB, PYTHON, QPROF_PACKAGE, Audit, Lines, is_on_disk, job_of, losses, public_dir,
+from harness import (AS_NOBODY, CLEAN_ENV, MIB, PYTHON, QPROF, QPROF_PACKAGE, Audit, Lines, is_on_disk, job_of, losses, public_dir,
                      quality, wait_for)
-from panes import rows
+from panes import Pane, rows
 from serving import Service
 from test_audit_events import of_kind, only, read_events
 from test_audit_view import View
+from test_audit_view_now import quiet_moment
 from test_files import cold_file
 
 READ, WRITTEN = "storage_read_bytes", "storage_written_bytes"
@@ -325,3 +329,139 @@ def test_view(tmp_path, events, work, options, directory):
         shown.pane.until(there, "the files of the job")
         shown.pane.keys("q")
         shown.left()
+
+
+def lines_below(lines, pid):
+    """What the view has below the line of a job, up to the next one or the processes."""
+    at = next((i for i, line in enumerate(lines) if line.split()[:1] == [str(pid)]), None)
+    if at is None:
+        return []
+    below = []
+    for line in lines[at + 1:]:
+        if not line.startswith("        "):  # a job, titles, or the last line of all
+            break
+        below.append(line.strip())
+    return below
+
+
+def said_of_file(line):
+    """Path, size read, size written and how many more files, as the view says it; None: it is no such line."""
+    found = re.fullmatch(r"(.*?)(?: \(deleted\))?   read (.*?), written (.*?)(?:   and (\d+) more files?)?", line)
+    return found and (*found.groups()[:3], int(found[4] or 0))
+
+
+def first_file(lines, pid):
+    return next(filter(None, map(said_of_file, lines_below(lines, pid))), None)
+
+
+# It reads two files, and says where it is before each.
+IN_STEPS = MARKS + """
+qprof.mark("begun")
+say("begun")
+for i, path in enumerate(sys.argv[1:]):
+    read(path)
+    say(f"read {i}")
+"""
+
+
+@pytest.mark.parametrize("options, directory", [((), True), (("--no-paths",), False)])
+def test_view_of_a_job_that_runs(tmp_path, events, work, options, directory):
+    """Below its phase is the file that it has used most so far, with the bytes that its end has: while it reads no more,
+    and after it has read another."""
+    for name, mib in (("first", 3), ("second", 5)):
+        cold_file(work / name, mib)
+    shown_as = {name: str(work / name) if directory else name for name in ("first", "second")}
+    with View(tmp_path, "--files", "--events-file", events, *options, width=160) as shown:
+        job = Script(IN_STEPS, "first", "second", cwd=work)
+        job.until("begun")
+        wait_for_begin(events, job.pid)
+        job.tell()
+        job.until("read 0")
+        one = shown.pane.until(lambda lines: (file := first_file(lines, job.pid)) and file[:3] == (
+            shown_as["first"], "3.00 MiB", "0 B") and file, "the first file, while the job runs")
+        job.tell()
+        job.until("read 1")
+        two = shown.pane.until(lambda lines: (file := first_file(lines, job.pid)) and file[:3] == (
+            shown_as["second"], "5.00 MiB", "0 B") and file, "the second file, while the job runs")
+        assert two[3] == one[3] + 1, (one, two)
+        assert not of_kind(read_events(events), "job_end"), "it has ended"
+        if not directory:
+            assert str(work) not in "\n".join(shown.pane.lines())
+        job.end()
+        shown.pane.keys("q")
+        shown.left()
+    files = files_of(only(read_events(events), "job_end", pid=job.pid))
+    assert files[shown_as["first"]] == (3 * MIB, 0) and files[shown_as["second"]] == (5 * MIB, 0), files
+
+
+def test_view_of_all_files_of_a_job(tmp_path, events, work):
+    """Where only jobs are shown, a job has a line for each of its five largest, as at its end."""
+    with View(tmp_path, "--files", "--events-file", events, width=160) as shown:
+        job = Script(MANY, work)
+        let_work(job, events)
+        shown.pane.keys("j")
+        shown.pane.keys("j")
+
+        def five(lines):
+            files = [file for line in lines_below(lines, job.pid) if (file := said_of_file(line))]
+            return len(files) == 5 and files
+        found = shown.pane.until(five, "five files")
+        job.end()
+        shown.pane.keys("q")
+        shown.left()
+    event = only(read_events(events), "job_end", pid=job.pid)
+    assert [file[:3] for file in found] == [(f"{work}/file-{i}", "0 B", f"{4 * i}.0 KiB") for i in range(9, 4, -1)], found
+    assert [file[3] for file in found] == [0, 0, 0, 0, event["other_files"]["files"]], (found, event)
+    assert list(files_of(event)) == [file[0] for file in found], event
+
+
+SHOWN_JOBS = 20  # more than are looked at for one frame
+MANY_JOBS = MARKS + f"""
+import signal
+def child(i):
+    if pid := os.fork():
+        return pid
+    qprof.mark("begun")
+    signal.sigwait([signal.SIGUSR1])
+    write(f"{{sys.argv[1]}}/file-{{i}}", 1 << 20)
+    signal.pause()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+pids = [child(i) for i in range({SHOWN_JOBS})]
+say(pids)
+for pid in pids:
+    os.kill(pid, signal.SIGUSR1)
+say("written")
+for pid in pids:
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.long
+def test_view_of_many_jobs(tmp_path, events, work):
+    """Each of those on the screen has its own file, however many they are. Where nothing else happens, nothing but the
+    view itself draws the frames that this takes; and then it sleeps."""
+    inside = f"sleep 1000 & exec {QPROF} -a --files --live --events-file {events} -o {tmp_path}/audit.yaml"
+    with Pane(f"exec unshare --pid --fork --mount-proc sh -c '{inside}'", width=160, height=100) as pane:
+        pane.shows("COMMAND")
+        shell = pane.shell_pid()
+        view = int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+        parent = Script(MANY_JOBS, work, prefix=("nsenter", "-t", str(view), "-p", "-m"))
+        try:
+            pids = json.loads(parent.lines.until("["))
+            wait_for_begin(events, *pids)
+            pane.keys("j")
+            pane.keys("j")
+            parent.tell()
+            parent.until("written")
+
+            def all_there(lines):
+                return all((file := first_file(lines, pid)) and file[:3] == (f"{work}/file-{i}", "0 B", "1.00 MiB")
+                           for i, pid in enumerate(pids))
+            pane.until(all_there, "a file of each job")
+            wait_for(lambda: quiet_moment([view], 3), "the view at rest")
+            parent.end()
+        finally:
+            os.kill(view, signal.SIGKILL)  # the first of its namespace; it would outlive the terminal
+            parent.process.kill()
+            parent.process.wait()

@@ -139,13 +139,44 @@ static void names_of_files(void **state)
 	job_files_free(NULL);
 }
 
+/* While a job goes on, all comes at once, in no order; places may be empty. */
+static void taken_while_it_goes_on(void **state)
+{
+	const struct wire_stored_largest largest = {
+		.of = {{.file = number(1), .read = 100},
+		       {.file = number(2), .written = 300, .flags = WIRE_STORED_DELETED},
+		       {.file = {0}},
+		       {.file = number(3), .read = 1, .written = 1}},
+		.files = 7,
+		.read = 120,
+		.written = 304,
+	};
+	struct job_files *files = calloc(1, sizeof(*files));
+	struct job_names names = {0};
+
+	(void)state;
+	keep(&names, 1, "/model");
+	assert_int_equal(job_files_take(files, &names, &largest), 0);
+	assert_int_equal(files->n, 3);
+	assert_string_equal(files->list[0].path, "(inode 2 of 8:1)");
+	assert_true(files->list[0].is_deleted);
+	assert_int_equal(files->list[0].written, 300);
+	assert_string_equal(files->list[1].path, "/model");
+	assert_int_equal(files->list[1].read, 100);
+	assert_int_equal(files->list[2].read + files->list[2].written, 2);
+	assert_int_equal(files->others, 4);
+	assert_int_equal(files->other_read, 19);
+	assert_int_equal(files->other_written, 3);
+	job_names_free(&names);
+	job_files_free(files);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(largest_come_first),
-		cmocka_unit_test(rest),
-		cmocka_unit_test(removed_or_not),
-		cmocka_unit_test(names_of_files),
+		cmocka_unit_test(largest_come_first),	  cmocka_unit_test(rest),
+		cmocka_unit_test(removed_or_not),	  cmocka_unit_test(names_of_files),
+		cmocka_unit_test(taken_while_it_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "audit/notify.h"
 #include "audit/report/audit_report.h"
 #include "audit/stacks/job_stacks_listener.h"
+#include "audit/view/view.h"
 #include "base/invoker.h"
 #include "base/tty.h"
 #include "capture/audit.h"
@@ -27,6 +28,7 @@ struct audit_command {
 	struct metrics_choice metrics;
 	struct event_options events;
 	struct view_options view;
+	struct listener *live; /* the view; NULL: there is none */
 	bool as_root;
 	bool base_names;   /* of files of jobs */
 	const char *serve; /* the path of a socket */
@@ -101,6 +103,8 @@ static int make_files(struct audit_command *command, struct error *err)
 	listener = job_files_listener_new(command->base_names);
 	if (!listener)
 		return error_set(err, "out of memory");
+	if (command->live)
+		view_show_files(command->live, listener);
 	listener->next = capture->listeners;
 	capture->listeners = listener;
 	return 0;
@@ -136,6 +140,7 @@ static int make_chosen(struct audit_command *command, struct error *err)
 	if (audit_view_listener(&command->view, &listener, err))
 		return -1;
 	listener_append(&capture->listeners, listener);
+	command->live = listener;
 	command->audit.quiet_start = listener != NULL;
 	/* Growth shows as it happens, not only at the next fork. */
 	capture->engine.wake_points = capture->listeners != NULL;

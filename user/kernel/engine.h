@@ -206,6 +206,9 @@ void engine_forget_code(struct engine *e);
  * -errno. What was told before is not told again.
  */
 int engine_tell_files(struct engine *e, uint32_t run);
+/* In an audit: looks at the files that a run which goes on has used most so far. Returns 0 or
+ * -errno. */
+int engine_look_at_files(struct engine *e, uint32_t run, struct wire_stored_largest *largest);
 /*
  * In an audit: has files counted for a job, once for all who want it. Returns 0 and *run, the
  * number that its records have, which is to be given to engine_drop_files(); or -errno; -ENOSPC:

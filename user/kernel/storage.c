@@ -56,6 +56,7 @@ void storage_choose(struct qprof_bpf *bpf, const struct engine_config *config)
 	bpf_program__set_autoload(bpf->progs.call_has_read, wanted && !config->audit);
 	bpf_program__set_autoload(bpf->progs.storage_told, wanted);
 	bpf_program__set_autoload(bpf->progs.storage_dropped, wanted && config->audit);
+	bpf_program__set_autoload(bpf->progs.storage_looked_at, wanted && config->audit);
 	bpf_program__set_autoload(bpf->progs.device_ends, wanted);
 	bpf_program__set_autoload(bpf->progs.device_ends_one, wanted);
 	if (wanted && config->audit)
@@ -82,6 +83,18 @@ int engine_tell_files(struct engine *e, uint32_t run)
 	const int err = call_program(e->bpf->progs.storage_told, &run, sizeof(run), &more);
 
 	return err ? err : (int)more;
+}
+
+int engine_look_at_files(struct engine *e, uint32_t run, struct wire_stored_largest *largest)
+{
+	struct wire_stored_largest *found = &e->bpf->bss->stored_largest;
+	uint32_t answer;
+	int err;
+
+	*found = (struct wire_stored_largest){0};
+	err = call_program(e->bpf->progs.storage_looked_at, &run, sizeof(run), &answer);
+	*largest = *found;
+	return err;
 }
 
 /* ---- Jobs of an audit -------------------------------------------------------------------------

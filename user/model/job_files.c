@@ -88,6 +88,8 @@ static char *name_of(const struct job_names *names, const struct wire_file *file
 	return name ? strdup(name->path) : file_name_of_number(file);
 }
 
+_Static_assert((int)WIRE_STORED_LARGEST == (int)JOB_FILES_MOST, "so many are told of");
+
 /* ---- Files ------------------------------------------------------------------------------------
  */
 
@@ -134,6 +136,31 @@ int job_files_add(struct job_files *files, const struct job_names *names,
 	memmove(&files->list[at + 1], &files->list[at], (files->n++ - at) * sizeof(file));
 	files->list[at] = file;
 	return 0;
+}
+
+int job_files_take(struct job_files *files, const struct job_names *names,
+		   const struct wire_stored_largest *largest)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < WIRE_STORED_LARGEST && !err; i++) {
+		const struct wire_stored_use *use = &largest->of[i];
+		const struct wire_stored sums = {.file = use->file,
+						 .read = use->read,
+						 .written = use->written,
+						 .flags = use->flags};
+
+		if (use->read || use->written)
+			err = job_files_add(files, names, &sums);
+	}
+	files->others = largest->files - files->n;
+	files->other_read = largest->read;
+	files->other_written = largest->written;
+	for (size_t i = 0; i < files->n; i++) {
+		files->other_read -= files->list[i].read;
+		files->other_written -= files->list[i].written;
+	}
+	return err;
 }
 
 void job_files_free(struct job_files *files)

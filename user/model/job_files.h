@@ -47,6 +47,9 @@ void job_names_free(struct job_names *names);
 /* Takes the sums of a file, once for each. Returns 0 or -ENOMEM. */
 int job_files_add(struct job_files *files, const struct job_names *names,
 		  const struct wire_stored *sums);
+/* Takes all that is used so far, into none. Returns 0 or -ENOMEM. */
+int job_files_take(struct job_files *files, const struct job_names *names,
+		   const struct wire_stored_largest *largest);
 /* Frees what was allocated with malloc(), too; NULL is fine. */
 void job_files_free(struct job_files *files);
 

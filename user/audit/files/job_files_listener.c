@@ -263,6 +263,33 @@ static void batch(struct listener *l)
 	}
 }
 
+/* ---- While a job goes on ------------------------------------------------------------------------
+ */
+
+static const struct counted *find_job(const struct job_files_listener *f, uint64_t id)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->jobs[i]->job == id)
+			return f->jobs[i];
+	return NULL;
+}
+
+struct job_files *job_files_so_far(struct listener *l, const struct machine_job *job)
+{
+	struct job_files_listener *f = of(l);
+	const struct counted *c = find_job(f, job->id);
+	struct wire_stored_largest largest;
+	struct job_files *files;
+
+	if (!c || c->failed || engine_look_at_files(f->capture->engine, c->run, &largest))
+		return NULL;
+	files = calloc(1, sizeof(*files));
+	if (!files || !job_files_take(files, &c->names, &largest))
+		return files;
+	job_files_free(files);
+	return NULL;
+}
+
 /* ---- Life -------------------------------------------------------------------------------------
  */
 

@@ -9,8 +9,15 @@
 #include <stdbool.h>
 
 #include "capture/listener.h"
+#include "model/job_files.h"
+#include "model/machine.h"
 
 /* base_names: files are named without their directories. Returns NULL when out of memory. */
 struct listener *job_files_listener_new(bool base_names);
+
+/* Looks at what a job that goes on has used so far; late_ns is not told. The kernel side walks over
+ * the files of all jobs for it. The caller frees what is returned; NULL: nobody knows. l: a
+ * job_files_listener_new(). */
+struct job_files *job_files_so_far(struct listener *l, const struct machine_job *job);
 
 #endif

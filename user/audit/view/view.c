@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "audit/files/job_files_listener.h"
 #include "audit/view/terminal.h"
 #include "audit/view/view_screen.h"
 #include "capture/audit_state.h"
@@ -20,6 +21,9 @@ enum {
 	/* Where one of those below is expensive, it is done less often: it takes at most one part
 	 * of so many of the time. */
 	SHARE = 50,
+	/* Jobs of a frame whose files are looked at. Those of others on the screen are looked at
+	 * with the next frames: each look is a walk over the files of all jobs. */
+	LOOKS = 16,
 };
 
 /* Between two frames that nobody asked for with a key; two looks at what no event tells, I/O and
@@ -31,6 +35,13 @@ struct pace {
 	uint64_t last_ns, every_ns;
 };
 
+/* The files of a job that goes on, as of a refresh. */
+struct used_files {
+	uint64_t job;	    /* its id */
+	uint64_t refreshes; /* that there were; 0: it was not looked at */
+	struct job_files *files;
+};
+
 struct view {
 	struct listener listener; /* first */
 	struct capture *capture;
@@ -39,7 +50,12 @@ struct view {
 	struct view_rows *rows;
 	struct view_state state;
 	struct view_step steps[WIRE_MAX_JOBS];
-	uint32_t self; /* our tgid */
+	struct listener *files; /* a job_files_listener_new(); NULL: files are not counted */
+	struct used_files used[WIRE_MAX_JOBS];
+	uint64_t refreshes; /* that there were so far */
+	unsigned int looks; /* at files of jobs, for this frame */
+	bool unlooked;	    /* there were more to look at */
+	uint32_t self;	    /* our tgid */
 
 	struct wake keys, out, timer, signals;
 	bool waits_for_keys, waits_for_out; /* their wakes were added */
@@ -97,7 +113,7 @@ static void set_timer(struct view *v)
 	if (!terminal_is_shown(v->terminal)) {
 		want(&next, terminal_is_ours(v->terminal), &v->frame);
 	} else if (!terminal_is_behind(v->terminal)) {
-		want(&next, v->changed || v->look, &v->frame);
+		want(&next, v->changed || v->look || v->unlooked, &v->frame);
 		want(&next, v->stale || v->follow, &v->refresh);
 		want(&next, v->growing, &v->mark);
 	}
@@ -124,21 +140,74 @@ static const char *container_name(void *context, uint64_t id)
 	return audit_cgroup(v->audit, id)->container;
 }
 
+/* ---- Files ------------------------------------------------------------------------------------
+ */
+
+/* Returns those of the job, of which nothing may be known yet. */
+static struct used_files *used_by(struct view *v, const struct machine_job *job)
+{
+	struct used_files *used = &v->used[job->index % WIRE_MAX_JOBS];
+
+	if (used->job != job->id) {
+		job_files_free(used->files);
+		*used = (struct used_files){.job = job->id};
+	}
+	return used;
+}
+
+/* Only jobs that are drawn are looked at, each once after a refresh. */
+static const struct job_files *files_of(void *context, const struct machine_job *job)
+{
+	struct view *v = context;
+	struct used_files *used;
+
+	if (job->end_ns || !v->files)
+		return job->files;
+	used = used_by(v, job);
+	if (used->refreshes == v->refreshes)
+		return used->files;
+	if (v->looks == LOOKS) {
+		v->unlooked = true;
+		return used->files;
+	}
+	v->looks++;
+	job_files_free(used->files);
+	used->files = job_files_so_far(v->files, job);
+	used->refreshes = v->refreshes;
+	return used->files;
+}
+
+static void free_files(struct view *v)
+{
+	for (size_t i = 0; i < WIRE_MAX_JOBS; i++)
+		job_files_free(v->used[i].files);
+}
+
+void view_show_files(struct listener *view, struct listener *files)
+{
+	((struct view *)view)->files = files;
+}
+
 /* ---- Frames -----------------------------------------------------------------------------------
  */
 
-/* What no event tells. */
-static void refresh(struct view *v, uint64_t now)
+/* What no event tells. Returns false if that is from before. */
+static bool refresh(struct view *v, uint64_t now)
 {
-	v->stale = !is_due(&v->refresh, now);
-	if (v->stale)
-		return;
+	const bool due = is_due(&v->refresh, now);
+	const bool for_files = v->unlooked && !v->changed && !v->asked;
+
+	v->stale = !due && (v->stale || !for_files);
+	if (!due)
+		return false;
 	audit_refresh(v->audit, 0);
 	machine_look(audit_machine(v->audit), clock_ns(CLOCK_MONOTONIC));
 	if (procfs_memory(&v->memory))
 		v->memory = (struct procfs_memory){0};
 	v->n_counts = audit_counts(v->audit, v->counts);
+	v->refreshes++;
 	done(&v->refresh, now, refresh_ns);
+	return true;
 }
 
 /*
@@ -148,8 +217,6 @@ static void refresh(struct view *v, uint64_t now)
  */
 static void decide_to_follow(struct view *v)
 {
-	if (v->stale)
-		return;
 	v->follow = v->came || view_rows_totals(v->rows)->busy ||
 		    machine_looked_ns(audit_machine(v->audit)) > 2 * v->refresh.every_ns;
 	v->came = false;
@@ -181,20 +248,25 @@ static void draw(struct view *v, uint64_t now)
 		.start_ns = audit_start_ns(v->audit),
 		.now_ns = now,
 		.steps = v->steps,
+		.files = files_of,
+		.context = v,
 		.counts = v->counts,
 		.n_counts = v->n_counts,
 		.memory = &v->memory,
 	};
+	const bool refreshed = refresh(v, now);
 	uint64_t began;
 
-	refresh(v, now);
 	began = clock_ns(CLOCK_MONOTONIC);
 	mark(v, now);
+	v->looks = 0;
+	v->unlooked = false;
 	if (!view_draw(v->terminal, &picture, &v->state, v->afresh)) {
 		capture_failf(v->capture, "out of memory");
 		return;
 	}
-	decide_to_follow(v);
+	if (refreshed)
+		decide_to_follow(v);
 	v->growing = view_rows_totals(v->rows)->growing;
 	v->look = v->changed;
 	v->changed = v->asked = v->afresh = false;
@@ -263,7 +335,7 @@ static void batch(struct listener *listener)
 	if (terminal_is_shown(v->terminal) && !terminal_is_behind(v->terminal)) {
 		const bool due = is_due(&v->frame, now);
 
-		if (v->asked || (due && v->changed) ||
+		if (v->asked || (due && (v->changed || v->unlooked)) ||
 		    ((v->stale || v->follow) && is_due(&v->refresh, now)) ||
 		    (v->growing && is_due(&v->mark, now)))
 			draw(v, now);
@@ -455,6 +527,7 @@ static void close_listener(struct listener *listener)
 	close_fd(v->signals.fd);
 	close_fd(v->timer.fd);
 	view_rows_free(v->rows);
+	free_files(v);
 	free(v);
 }
 

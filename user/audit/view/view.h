@@ -13,4 +13,8 @@
  * The terminal is left as it is until the audit starts. */
 struct listener *view_listener_new(bool colour, struct error *err);
 
+/* Has files of jobs be shown while these go on. view: a view_listener_new(); files: a
+ * job_files_listener_new() of the same audit. */
+void view_show_files(struct listener *view, struct listener *files);
+
 #endif

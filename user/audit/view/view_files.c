@@ -9,10 +9,9 @@
 
 enum { REST_MAX = 256 /* bytes of what is said behind a path */ };
 
-static void say_rest(char rest[REST_MAX], const struct job_files *files)
+/* more: files that are not shown. */
+static void say_rest(char rest[REST_MAX], const struct job_file *file, uint64_t more)
 {
-	const struct job_file *file = &files->list[0];
-	const size_t more = files->n - 1 + files->others;
 	char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX];
 	int len;
 
@@ -25,16 +24,34 @@ static void say_rest(char rest[REST_MAX], const struct job_files *files)
 			 units_counted(read, sizeof(read), more, "more file(s)"));
 }
 
-void view_put_files(struct terminal *t, unsigned int line, unsigned int column,
-		    const struct job_files *files)
+static void put_file(struct terminal *t, unsigned int line, unsigned int column,
+		     const struct job_file *file, uint64_t more)
 {
 	const unsigned int width = terminal_columns(t);
 	unsigned int room = width > column ? width - column : 0;
 	char rest[REST_MAX];
 
-	say_rest(rest, files);
+	say_rest(rest, file, more);
 	/* The path gives way to the figures, to half of the line at least. */
 	room -= text_columns(rest) < room / 2 ? text_columns(rest) : room / 2;
-	room = terminal_name(t, line, column, room, TERMINAL_FAINT, files->list[0].path);
+	room = terminal_name(t, line, column, room, TERMINAL_FAINT, file->path);
 	terminal_text(t, line, column + room, REST_MAX, TERMINAL_FAINT, rest);
+}
+
+unsigned int view_files_lines(const struct job_files *files, unsigned int most)
+{
+	const size_t n = files ? files->n : 0;
+
+	return n < most ? (unsigned int)n : most;
+}
+
+unsigned int view_put_files(struct terminal *t, unsigned int line, unsigned int column,
+			    const struct job_files *files, unsigned int most)
+{
+	const unsigned int lines = view_files_lines(files, most);
+
+	for (unsigned int i = 0; i < lines; i++)
+		put_file(t, line + i, column, &files->list[i],
+			 i + 1 == lines ? files->n - lines + files->others : 0);
+	return lines;
 }

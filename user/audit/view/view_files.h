@@ -6,9 +6,11 @@
 #include "audit/view/terminal.h"
 #include "model/job_files.h"
 
-/* Puts the file that was used most on a line, from a column on, and says how many more there are.
- * There must be one. */
-void view_put_files(struct terminal *t, unsigned int line, unsigned int column,
-		    const struct job_files *files);
+/* Returns how many lines files take, at most `most`; NULL: none. */
+unsigned int view_files_lines(const struct job_files *files, unsigned int most);
+/* Puts those that were used most, from a line and a column on. The last line says how many more
+ * there are. Returns how many lines there are. */
+unsigned int view_put_files(struct terminal *t, unsigned int line, unsigned int column,
+			    const struct job_files *files, unsigned int most);
 
 #endif

@@ -308,18 +308,26 @@ static void put_phase(struct page *page, const struct view_job *job)
 	page->line++;
 }
 
-/* The file that a job which has ended used most, and how many more there were. */
-static void put_files(struct page *page, const struct job_files *files)
+/* Where only jobs are shown, there is room for all their files that are known. */
+static unsigned int most_files(const struct page *page)
 {
-	if (page->line >= page->end)
-		return;
-	view_put_files(page->t, page->line, columns[PID].width + 1, files);
-	page->line++;
+	return page->state->lists == VIEW_JOBS ? JOB_FILES_MOST : 1;
 }
 
-static bool has_files(const struct machine_job *job)
+static const struct job_files *files_of(const struct page *page, const struct machine_job *job)
 {
-	return job->files && job->files->n;
+	const struct view_picture *p = page->picture;
+
+	return p->files ? p->files(p->context, job) : job->files;
+}
+
+static void put_files(struct page *page, const struct job_files *files)
+{
+	unsigned int most = most_files(page);
+
+	if (most > page->end - page->line)
+		most = page->end - page->line;
+	page->line += view_put_files(page->t, page->line, columns[PID].width + 1, files, most);
 }
 
 static void put_job(struct page *page, const struct view_job *job)
@@ -344,8 +352,7 @@ static void put_job(struct page *page, const struct view_job *job)
 	page->line++;
 	if (!of->end_ns)
 		put_phase(page, job);
-	else if (has_files(of))
-		put_files(page, of->files);
+	put_files(page, files_of(page, of));
 }
 
 static void put_more(struct page *page, size_t n)
@@ -359,9 +366,11 @@ static void put_more(struct page *page, size_t n)
 	page->line++;
 }
 
-static unsigned int lines_of(const struct view_job *job)
+static unsigned int lines_of(const struct page *page, const struct view_job *job)
 {
-	return job->job->end_ns && !has_files(job->job) ? 1 : 2;
+	const struct job_files *files = files_of(page, job->job);
+
+	return (job->job->end_ns ? 1 : 2) + view_files_lines(files, most_files(page));
 }
 
 /* Puts the jobs that fit above `end`. Returns how many. */
@@ -378,7 +387,8 @@ static size_t put_jobs(struct page *page, bool scrolls)
 		const bool is_last = first + shown + 1 == all;
 
 		/* A line is left for put_more(). */
-		if (page->line + lines_of(&jobs[shown]) + (is_last || scrolls ? 0 : 1) > page->end)
+		if (page->line + lines_of(page, &jobs[shown]) + (is_last || scrolls ? 0 : 1) >
+		    page->end)
 			break;
 		put_job(page, &jobs[shown++]);
 	}

@@ -8,6 +8,7 @@
 #include "audit/view/view_keys.h"
 #include "audit/view/view_rows.h"
 #include "kernel/procfs.h"
+#include "model/job_files.h"
 
 enum { VIEW_STEP_MAX = 192 };
 
@@ -21,9 +22,13 @@ struct view_step {
 struct view_picture {
 	const struct machine *machine;
 	struct view_rows *rows;
-	const struct view_wants *wants;	    /* its functions name what is shown */
-	uint64_t start_ns, now_ns;	    /* CLOCK_MONOTONIC */
-	const struct view_step *steps;	    /* WIRE_MAX_JOBS, by index of the job */
+	const struct view_wants *wants; /* its functions name what is shown */
+	uint64_t start_ns, now_ns;	/* CLOCK_MONOTONIC */
+	const struct view_step *steps;	/* WIRE_MAX_JOBS, by index of the job */
+	/* Returns the files of a job, or NULL: they are not known. NULL: none are. Asked for jobs
+	 * that are drawn, and no others. */
+	const struct job_files *(*files)(void *context, const struct machine_job *job);
+	void *context;
 	const struct procfs_memory *memory; /* total 0: not known */
 	const struct quality_count *counts;
 	size_t n_counts;

@@ -3,6 +3,9 @@
 #include "job.bpf.h"
 #include "mms.bpf.h"
 #include "pids.bpf.h"
+#include "rss.bpf.h"
+#include "wire_moving.h"
+#include "withheld.bpf.h"
 
 struct wire_free_jobs free_jobs;
 struct wire_job_shares job_shares;
@@ -172,7 +175,12 @@ struct job_args {
 	u32 tgid;
 	u32 job;    /* that it joins; 0: it begins one. Out, if it is served: the one it begins */
 	u32 uid;    /* of the process, if it begins one */
-	u32 serves; /* 1: the one it begins is served as a run, and begins at the next exec */
+	u32 serves; /* enum serving, of the one it begins */
+};
+
+enum serving {
+	SERVES_COMMAND = 1, /* it is served as a run, and begins at the next exec */
+	SERVES_RUNNING = 2, /* and is to be joined by processes that run: tgid is of none */
 };
 
 /*
@@ -208,13 +216,33 @@ static __always_inline int begin_served(struct proc *proc, struct job_args *args
 	return 0;
 }
 
+/* Until WIRE_START it takes no checkpoint, as one that is finished. */
+static __always_inline int prepare_served(struct job_args *args)
+{
+	u32 job = 0;
+	const int refusal = claim_job(args->uid + 1, &job);
+
+	if (refusal)
+		return refusal;
+	*tree_of(job) = new_tree;
+	bpf_map_delete_elem(&gpu_trees, &job);
+	tree_of(job)->served = args->uid + 1;
+	tree_of(job)->finished = 1;
+	args->job = job;
+	machine.deaf = 0;
+	return 0;
+}
+
 /* Returns 0: the process is in a job now, or was before; 1: no such process; or why it begins none,
  * an enum job_refusal. */
 SEC("syscall")
 int join_job(struct job_args *args)
 {
-	struct proc *proc = find_proc(args->tgid);
+	struct proc *proc;
 
+	if (args->serves == SERVES_RUNNING)
+		return prepare_served(args);
+	proc = find_proc(args->tgid);
 	if (!proc || (args->started_ns && proc->started_ns != args->started_ns))
 		return 1;
 	if (args->serves)
@@ -247,6 +275,165 @@ int leave_served(struct job_args *args)
 	proc->begins_job = 0;
 	proc->waiting = 0;
 	return 1;
+}
+
+/* ---- Processes that run already are served, until nobody asks any more ------------------------
+ */
+
+struct wire_moving moving;
+
+static __always_inline bool is_named(u32 tgid)
+{
+	for (u32 i = 0; i < WIRE_TARGETS; i++)
+		if (moving.target[i] == tgid)
+			return true;
+	return false;
+}
+
+/* Whether its user may look into it. Of a process that was there before, its group may be another
+ * than the user's; of one that the job has from its fork, it cannot. */
+static __always_inline bool may_be_told(struct task_struct *task)
+{
+	const u32 served = tree_of(moving.job)->served;
+
+	return !is_withheld(served, task) &&
+	       (served <= 1 || BPF_CORE_READ(task, real_cred, gid.val) == moving.gid);
+}
+
+static __always_inline bool is_to_join(const struct proc *proc, struct task_struct *task)
+{
+	const bool is_served = proc->waiting || tree_of(proc->job)->served;
+	const struct proc *parent;
+
+	if (proc->tgid == moving.self)
+		return false;
+	if (is_named(proc->tgid)) {
+		moving.served += is_served;
+	} else {
+		parent = find_proc(tgid_of(BPF_CORE_READ(task, real_parent)));
+		if (!parent || parent->job != moving.job)
+			return false;
+	}
+	return !is_served && may_be_told(task);
+}
+
+/* From now on no checkpoint makes it a job. Returns false if one is doing so. */
+static __always_inline bool claim_begin(struct proc *proc, u32 from)
+{
+	if (from)
+		proc->begins_job = 1;
+	return from || !__sync_val_compare_and_swap(&proc->begins_job, 0, 1);
+}
+
+/* An audit's own job goes on without it, or ends if there is no other target. */
+static __always_inline void leave_own_job(struct proc *proc, u32 from, struct task_struct *task)
+{
+	if (!from)
+		return;
+	if (proc->flags & WIRE_PROCESS_TARGET && atomic_add(&tree_of(from)->targets, -1) == 1)
+		finish_run(proc, proc->tgid);
+	proc->flags &= ~WIRE_PROCESS_TARGET;
+	emit_process_of(from, WIRE_LEFT, proc, task, proc->tgid, 0);
+}
+
+static __always_inline void leave_served_job(struct proc *proc, struct task_struct *task)
+{
+	struct wire_process *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+
+	if (!e)
+		count(lost_process_events);
+	proc->flags &= ~WIRE_PROCESS_TARGET;
+	if (move_process(proc, moving.job, 0)) { /* it left by itself, and has said so */
+		if (e)
+			bpf_ringbuf_discard(e, 0);
+		return;
+	}
+	proc->begins_job = 0;
+	moving.moved++;
+	if (!e)
+		return;
+	fill_header(&e->h, WIRE_LEFT, sizeof(*e), moving.job, proc->tgid, proc->tgid,
+		    proc->started_ns);
+	describe_process(e, proc, task);
+	bpf_ringbuf_submit(e, 0);
+}
+
+/* The room for its record is taken before: so no record of it in that job comes sooner. */
+static __always_inline void join_served_job(struct proc *proc, struct task_struct *task)
+{
+	const u32 from = proc->job;
+	struct mm_rss *m = memory_of(proc);
+	const struct wire_usage *used;
+	struct wire_process *e;
+
+	if (!make_joined(proc))
+		return;
+	moving.moved++;
+	if (!claim_begin(proc, from)) /* the next walk finds it in its job */
+		return;
+	leave_own_job(proc, from, task);
+	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+	if (!e)
+		count(lost_process_events);
+	if (m && moving.n_targets == 1 && is_named(proc->tgid)) {
+		/* What it was given at its fork, nobody has who is in this job. */
+		atomic_add(&tree_of(job_of(m->rss))->inherited, -m->inherited);
+		m->inherited = 0;
+	}
+	if (!e || move_process(proc, from, moving.job)) {
+		if (!from)
+			proc->begins_job = 0;
+		if (e)
+			bpf_ringbuf_discard(e, 0);
+		return;
+	}
+	/* An exec from before the move has seen the job before. One since then sees this job. */
+	if (!may_be_told(task)) {
+		bpf_ringbuf_discard(e, 0);
+		if (!move_process(proc, moving.job, 0))
+			proc->begins_job = 0;
+		return;
+	}
+	if (is_named(proc->tgid)) {
+		proc->flags |= WIRE_PROCESS_TARGET;
+		atomic_add(&tree_of(moving.job)->targets, 1);
+	}
+	fill_header(&e->h, WIRE_JOINED, sizeof(*e), moving.job, proc->tgid, proc->tgid,
+		    proc->started_ns);
+	describe_process(e, proc, task);
+	used = joined_of(proc);
+	if (used)
+		e->usage = *used;
+	bpf_ringbuf_submit(e, 0);
+	begin_peaks(proc, m);
+}
+
+/*
+ * Has the targets and all their descendants join a job that is served, but for those that their
+ * user may not look into; or has all processes of the job leave it. To be run until moving.moved
+ * stays 0: then nobody is left.
+ */
+SEC("iter/task")
+int move_members(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct proc *proc;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	proc = find_proc(tgid_of(task));
+	if (!proc)
+		return 0;
+	if (proc->job == moving.job) {
+		if (moving.leaves)
+			leave_served_job(proc, task);
+		else
+			begin_peaks(proc, memory_of(proc));
+	} else if (!moving.leaves && !(BPF_CORE_READ(task, flags) & PF_EXITING) &&
+		   is_to_join(proc, task)) {
+		join_served_job(proc, task);
+	}
+	return 0;
 }
 
 static long leave_job(u32 i, u32 *job)

@@ -19,6 +19,7 @@
 #include "snapshot.bpf.h"
 #include "usage.bpf.h"
 #include "waits.bpf.h"
+#include "withheld.bpf.h"
 
 /* Running processes that the user named: tgid -> enum wire_process_flag. */
 struct {
@@ -286,50 +287,6 @@ static __always_inline void start_command(struct proc *proc)
 	proc->waiting = 0;
 }
 
-enum { /* linux/mm_types.h, linux/sched/coredump.h */
-       DUMPABLE_MASK = 3,
-       SUID_DUMP_USER = 1,
-};
-
-/* Whether its user may look into it: not if he may not read the file that it runs, or if that has
- * changed its ids. */
-static __always_inline bool is_dumpable(struct task_struct *task)
-{
-	struct mm_struct___bitmap *bitmap = (void *)BPF_CORE_READ(task, mm);
-	u64 flags;
-
-	if (bpf_core_field_exists(bitmap->flags))
-		flags = BPF_CORE_READ(bitmap, flags.__mm_flags[0]);
-	else
-		flags = BPF_CORE_READ(task, mm, flags);
-	return (flags & DUMPABLE_MASK) == SUID_DUMP_USER;
-}
-
-/*
- * Returns true if the process is not any more what the user may look into for whom its job is
- * served: it runs with another user's or group's rights, or with capabilities (of a set-uid
- * program, say), or a file that its user may not read. Root may look into all. Capabilities in a
- * user namespace of one's own are none.
- */
-static __always_inline bool is_withheld(const struct proc *proc, struct task_struct *task)
-{
-	const u32 served = tree_of(proc->job)->served;
-	const struct cred *cred;
-	u64 capabilities = 0;
-
-	if (served <= 1)
-		return false;
-	cred = BPF_CORE_READ(task, real_cred);
-	bpf_probe_read_kernel(&capabilities, sizeof(capabilities),
-			      (void *)cred + bpf_core_field_offset(struct cred, cap_permitted));
-	return BPF_CORE_READ(cred, uid.val) != served - 1 ||
-	       BPF_CORE_READ(cred, euid.val) != served - 1 ||
-	       BPF_CORE_READ(cred, suid.val) != served - 1 ||
-	       BPF_CORE_READ(cred, egid.val) != BPF_CORE_READ(cred, gid.val) ||
-	       BPF_CORE_READ(cred, sgid.val) != BPF_CORE_READ(cred, gid.val) ||
-	       (capabilities && !BPF_CORE_READ(cred, user_ns, level)) || !is_dumpable(task);
-}
-
 static __always_inline bool leaves_last(struct proc *proc)
 {
 	return proc->flags & WIRE_PROCESS_TARGET &&
@@ -397,7 +354,7 @@ static __always_inline void execute(struct proc *proc, struct task_struct *task)
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
-	withheld = config.audit && is_withheld(proc, task);
+	withheld = config.audit && is_withheld(tree_of(proc->job)->served, task);
 	if (withheld) {
 		if (starts)
 			begin_run(proc, tid_of(task));

@@ -41,6 +41,23 @@ static __always_inline void keep_peaks(struct proc *proc, const struct mm_rss *m
 		proc->earlier_step = step;
 }
 
+/*
+ * Peaks from before are none any more. A CPU that is noting one at this moment may yet keep that in
+ * `earlier`: so this is called again, later.
+ */
+static __always_inline void begin_peaks(struct proc *proc, struct mm_rss *m)
+{
+	u64 epoch;
+
+	proc->earlier_peak = proc->earlier_step = 0;
+	if (!m)
+		return;
+	epoch = atomic_add(&m->epoch, 2) + 2; /* whoever notes one of an epoch before is late */
+	__sync_lock_test_and_set(&m->peaks.step[epoch & 1], cell(epoch, 0));
+	__sync_lock_test_and_set(&m->peaks.step[(epoch - 1) & 1], cell(epoch - 1, 0));
+	m->peaks.earlier = 0;
+}
+
 /* Counts what all CPUs have of all counters of an mm, ahead of events that are yet to come. */
 int recount(struct mm_rss *m);
 

@@ -61,7 +61,8 @@ enum wire_kind {
 	WIRE_GPU_POINT = 11,
 	WIRE_GPU_REFUSED = 12,
 	WIRE_GPU_CODE = 13, /* the structs of these names */
-	WIRE_LEFT = 14,	    /* struct wire_process: it became another user's, and left its job */
+	WIRE_LEFT = 14,	    /* struct wire_process: it goes on, and has left its job */
+	WIRE_JOINED = 15,   /* the same: it was there before its job, and usage is of before */
 	WIRE_STORED = 20,
 	WIRE_STORED_NAME = 21,
 	WIRE_SPACE = 22,

@@ -185,7 +185,7 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	}
 	if (h->kind == WIRE_GPU)
 		discovery_forget_gpu(c->discovery, h);
-	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC)
+	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC && h->kind != WIRE_JOINED)
 		return;
 	/* A child looks for us, with a deadline, and we sleep meanwhile: that is no reason not to
 	 * wait for us. */
@@ -240,7 +240,7 @@ static int feed(struct capture *c, const struct wire_header *h)
 	if (news.job_began) {
 		note_reason(a, news.job);
 		/* One that is served has those that are in it since their fork, and no others. */
-		if (!engine_serves(c->engine, news.job->index) &&
+		if (!engine_serves(c->engine, news.job->index) && !news.job->is_of_running &&
 		    machine_join_descendants(a->machine, news.job, join, a))
 			return -ENOMEM;
 	}

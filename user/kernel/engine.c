@@ -266,6 +266,7 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.track_existing, false);
 	bpf_program__set_autoattach(e->bpf->progs.track_command, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_processes, false);
+	bpf_program__set_autoattach(e->bpf->progs.move_members, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_file_mappings, false);
 	late_programs_hold(e->bpf);
@@ -385,8 +386,7 @@ bool engine_tracks(const struct engine *e, uint32_t tgid, uint64_t started_ns)
 	return is;
 }
 
-/* Calls a program that answers 1 for no such process, 2 for no room. */
-static int ask(struct bpf_program *program, void *args, uint32_t size)
+int engine_ask(struct bpf_program *program, void *args, uint32_t size)
 {
 	static const int answers[] = {0, -ESRCH, -ENOSPC, -EDQUOT};
 	uint32_t answer;
@@ -409,7 +409,7 @@ static int milestone(struct engine *e, struct milestone *args)
 
 	if (err && args->what != WIRE_PROGRAM)
 		__atomic_fetch_add(&e->bpf->bss->quality.lost_checkpoints, 1, __ATOMIC_RELAXED);
-	return err ? err : ask(e->bpf->progs.take_milestone, args, sizeof(*args));
+	return err ? err : engine_ask(e->bpf->progs.take_milestone, args, sizeof(*args));
 }
 
 int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool gone, uint32_t job)
@@ -419,39 +419,18 @@ int engine_milestone(struct engine *e, uint32_t tgid, enum wire_what what, bool 
 	return milestone(e, &args);
 }
 
-/* As join_job() in job.bpf.c knows it. */
-struct job_args {
-	uint64_t started_ns;
-	uint32_t tgid, job, uid, serves;
-};
-
 int engine_begin_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t uid)
 {
-	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .uid = uid};
+	struct engine_job_args args = {.started_ns = started_ns, .tgid = tgid, .uid = uid};
 
-	return ask(e->bpf->progs.join_job, &args, sizeof(args));
+	return engine_ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
 int engine_join_job(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t job)
 {
-	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
+	struct engine_job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
 
-	return ask(e->bpf->progs.join_job, &args, sizeof(args));
-}
-
-int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job, uint64_t *started_ns)
-{
-	struct job_args args = {.tgid = tgid, .uid = uid, .serves = 1};
-	const int err = ask(e->bpf->progs.join_job, &args, sizeof(args));
-
-	*job = args.job;
-	*started_ns = args.started_ns;
-	return err;
-}
-
-bool engine_serves(const struct engine *e, uint32_t job)
-{
-	return __atomic_load_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, __ATOMIC_ACQUIRE);
+	return engine_ask(e->bpf->progs.join_job, &args, sizeof(args));
 }
 
 int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, uint32_t told)
@@ -471,18 +450,6 @@ int engine_free_job(struct engine *e, uint32_t job)
 		return code;
 	offer_job(e, job);
 	return 0;
-}
-
-void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns)
-{
-	struct job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
-	uint32_t answer;
-
-	if (call_program(e->bpf->progs.leave_served, &args, sizeof(args), &answer))
-		__atomic_store_n(&e->bpf->bss->trees[job % WIRE_MAX_JOBS].served, 0,
-				 __ATOMIC_RELEASE);
-	else if (answer)
-		engine_free_job(e, job);
 }
 
 int engine_set_site(struct engine *e, uint32_t index, const struct wire_site *site)
@@ -510,7 +477,7 @@ int engine_begin_search(struct engine *e, uint32_t tgid, uint64_t started_ns, bo
 		uint64_t started_ns, change;
 		uint32_t tgid, later;
 	} args = {.started_ns = started_ns, .tgid = tgid, .later = later};
-	const int code = ask(e->bpf->progs.begin_search, &args, sizeof(args));
+	const int code = engine_ask(e->bpf->progs.begin_search, &args, sizeof(args));
 
 	*change = args.change;
 	return code;

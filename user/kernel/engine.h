@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "bpf/wire.h"
+#include "bpf/wire_moving.h"
 #include "kernel/capacity.h"
 #include "kernel/features.h"
 #include "kernel/gpu_source.h"
@@ -103,6 +104,24 @@ int engine_serve(struct engine *e, uint32_t tgid, uint32_t uid, uint32_t *job,
 		 uint64_t *started_ns);
 /* Returns true if the job is served. */
 bool engine_serves(const struct engine *e, uint32_t job);
+
+struct engine_running {
+	const uint32_t *tgids; /* at most WIRE_TARGETS */
+	size_t n;
+	uint32_t uid, gid; /* of the user */
+	uint32_t self;	   /* the process that asks for it: it does not join, as their descendant */
+};
+
+/*
+ * In an audit: makes a job of that user of processes that run, and of their descendants, but for
+ * those that are served already, or that the user may not look into. It is served as a run, which
+ * begins with what they have now: each is told by WIRE_JOINED, and then there is WIRE_START. Jobs
+ * of the audit that they are in go on without them. Returns 0 and *job; -EBUSY: one of them is
+ * served already; -ESRCH: one is not tracked, or not the user's any more; or as engine_begin_job().
+ */
+int engine_serve_running(struct engine *e, const struct engine_running *who, uint32_t *job);
+/* All that are in the job leave it: they are in none, as others of an audit. */
+void engine_stop_serving_running(struct engine *e, uint32_t job);
 /* Nobody is served by it any more: it is an audit's own job; or, if the process has not executed
  * its program, there is no such job. */
 void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns);

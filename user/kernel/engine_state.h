@@ -40,4 +40,14 @@ struct engine {
 /* Returns true if the setting kernel.bpf_stats_enabled is 1. Others may make it count, too. */
 bool engine_kernel_counts(void);
 
+/* As join_job() in job.bpf.c knows it. */
+struct engine_job_args {
+	uint64_t started_ns;
+	uint32_t tgid, job, uid, serves;
+};
+
+/* Calls a program that answers 1 for no such process, 2 for no room, 3 for no share of it. Returns
+ * 0; -ESRCH, -ENOSPC, -EDQUOT; or -errno. */
+int engine_ask(struct bpf_program *program, void *args, uint32_t size);
+
 #endif

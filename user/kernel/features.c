@@ -253,6 +253,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct kernel
 	bpf_program__set_autoload(bpf->progs.join_job, use->audit);
 	bpf_program__set_autoload(bpf->progs.clear_job, use->audit);
 	bpf_program__set_autoload(bpf->progs.leave_served, use->audit && use->serves);
+	bpf_program__set_autoload(bpf->progs.move_members, use->audit && use->serves);
 	bpf_program__set_autoload(bpf->progs.tell_processes, use->audit);
 	bpf_program__set_autoload(bpf->progs.choose_pid_namespace, use->nested);
 	/* Without CONFIG_HAVE_SYSCALL_TRACEPOINTS recipes lack it, and the rest must not. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "bpf/wire_moving.h"
 
 /* Names of types that the generated header takes from the BPF side. */
 typedef uint32_t u32;

@@ -86,6 +86,7 @@ bool wire_record_ok(const void *data, size_t size)
 	case WIRE_EXEC:
 	case WIRE_EXIT:
 	case WIRE_LEFT:
+	case WIRE_JOINED:
 		return process_ok(data, size);
 	case WIRE_CHECKPOINT:
 		return checkpoint_ok(data, size);

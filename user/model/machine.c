@@ -54,6 +54,32 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	return job_leave(m, member, event->h.time_ns, news);
 }
 
+/* The process has run before its job, which is served. */
+static int feed_joined(struct machine *m, const struct wire_process *event,
+		       struct machine_news *news)
+{
+	struct process *process = processes_find(&m->processes, &event->h);
+	struct member *member;
+	struct job *job;
+	int err;
+
+	if (!process || member_has_ended(member_of(&process->pub)))
+		return 0;
+	err = members_reserve(m);
+	if (!err)
+		err = job_of_record(m, &event->h, &job);
+	if (!err)
+		err = processes_event(&m->processes, event, m->config.page_size, &process);
+	if (err || !process)
+		return err;
+	member = member_of(&process->pub);
+	job->pub.is_of_running = true;
+	member_join(m, member, job, false);
+	news->process = &process->pub;
+	news->job = pub_job(member);
+	return 0;
+}
+
 /* The process goes on, in no job. */
 static int feed_left(struct machine *m, const struct wire_process *event, struct machine_news *news)
 {
@@ -213,6 +239,8 @@ int machine_feed(struct machine *m, const struct wire_header *record, struct mac
 	case WIRE_EXEC:
 	case WIRE_EXIT:
 		return feed_process(m, data, news);
+	case WIRE_JOINED:
+		return feed_joined(m, data, news);
 	case WIRE_LEFT:
 		return feed_left(m, data, news);
 	case WIRE_CHECKPOINT:
@@ -400,6 +428,8 @@ struct machine_job *machine_job_of(const struct profile_process *process)
 
 bool machine_job_runs(const struct machine_job *job)
 {
+	if (job->is_of_running && job->end_ns)
+		return false;
 	return job->root ? profile_process_runs(job->root) : !job->end_ns;
 }
 

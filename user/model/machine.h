@@ -58,6 +58,8 @@ struct machine_job {
 	const struct profile_process *root; /* stays as long as the job does */
 	uint64_t begin_ns, end_ns;	    /* CLOCK_MONOTONIC; end_ns is 0 while it runs */
 	uint32_t alive, processes;	    /* how many processes it has, and has had */
+	bool is_of_running;   /* its processes ran already, and are served: they leave it at its end
+			       */
 	uint32_t outliving;   /* how many were alive when it ended, without its root */
 	uint64_t checkpoints; /* rows that there were, kept or not */
 	size_t n_rows;	      /* rows that are kept: see machine_row() */
@@ -73,7 +75,7 @@ struct machine_job {
 	struct job_stacks *stacks; /* NULL unless they are known */
 };
 
-/* Returns false once its root has ended, not if the audit ended before. */
+/* Returns false once its root has ended or left it, not if the audit ended before. */
 bool machine_job_runs(const struct machine_job *job);
 /* Returns what the process has used as one of its job, as last heard of. */
 struct profile_usage machine_usage_in_job(const struct profile_process *process);

@@ -263,7 +263,8 @@ int job_leave(struct machine *m, const struct member *member, uint64_t time_ns,
 	if (!job || job->pub.alive || m->running[job->pub.index] != job)
 		return 0;
 	/* The first child of its root may be heard of, and end, before the root is heard of. */
-	if (!job->began && !(member->process.pub.flags & WIRE_PROCESS_TARGET))
+	if (!job->began && !job->pub.is_of_running &&
+	    !(member->process.pub.flags & WIRE_PROCESS_TARGET))
 		return 0;
 	if (!job->pub.end_ns) {
 		err = job_end(m, job, time_ns);

@@ -519,9 +519,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 		if (p->config.copies)
 			copies_changed(&p->files.copies, record->time_ns);
 		return feed_process(p, data);
-	case WIRE_LEFT:
-		if (p->config.copies)
-			copies_changed(&p->files.copies, record->time_ns);
+	case WIRE_LEFT: /* of a run that is served: it has no copies */
 		p->losses.withheld_processes++;
 		processes_lose(p->processes, record);
 		return 0;
@@ -554,6 +552,7 @@ int profile_feed(struct profile *p, const struct wire_header *record,
 	case WIRE_GPU_CODE:
 	case WIRE_MAPPED:
 	case WIRE_STORED_ALL:
+	case WIRE_JOINED: /* the service makes WIRE_FORK of it */
 		break;
 	}
 	return 0;

@@ -34,13 +34,14 @@ CONTAINER = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork"
 
 @pytest.fixture
 def run_inside(service, folder, tmp_path):  # noqa: F811
-    """A run of nobody's in the container, by the socket at its usual place."""
+    """A run of nobody's in the container, by the socket at its usual place; direct: the command makes it itself."""
     root = tmp_path / "root"
     root.mkdir()
 
-    def run(*command, status=0):
-        args = [*CONTAINER, root, service.path.parent, folder, QPROF.parent, *as_user(NOBODY), QPROF, "-q", "-o",
-                "/own/qprof.yaml", "--", *map(str, command)]
+    def run(*command, status=0, direct=False):
+        through = () if direct else (QPROF, "-q", "-o", "/own/qprof.yaml", "--")
+        args = [*CONTAINER, root, service.path.parent, folder, QPROF.parent, *as_user(NOBODY), *through,
+                *map(str, command)]
         done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=CLEAN_ENV,
                               timeout=DEADLINE, check=False)
         run = Run(args, done.returncode, done.stdout, done.stderr, folder / "qprof.yaml")
@@ -74,6 +75,21 @@ def test_pids_are_the_services(run_inside):
     main, child = inside.profile["processes"]
     assert json.loads(inside.stdout)["pid"] < 100 < main["pid"] < child["pid"] and child["ppid"] == main["pid"]
     assert_nothing_lost(inside.profile)
+
+
+def test_process_that_runs(run_inside, service):
+    """-p with the number that it has inside, which outside is another's; the service finds it."""
+    own = service.process.pid  # no process of that number is inside
+    script = (f"{program('idle')} mark:one mark:two > /own/said & pid=$!; while ! test -s /own/said; do sleep 0.05; done; "
+              f"{QPROF} -q -o /own/qprof.yaml -p $pid & sleep 3; kill -USR1 $pid; sleep 0.3; kill -USR1 $pid; wait; "
+              f"{QPROF} -q -o /own/other.yaml -p {own} 2> /own/refused; true")
+    inside = run_inside("sh", "-c", script, direct=True)
+    [process] = inside.profile["processes"]
+    assert inside.profile["qprof"]["pids"][0] < 100 < process["pid"], process
+    assert process["cmdline"].startswith(program("idle")), process
+    assert step_names(inside.profile) == ["one", "two"]
+    assert_nothing_lost(inside.profile)
+    assert "it does not exist" in (inside.path.parent / "refused").read_text()
 
 
 def test_user_namespace_is_refused(service, folder):  # noqa: F811

@@ -214,3 +214,9 @@ void capture_fill_account(struct capture *c)
 	c->quality.notes = c->notes;
 	c->quality.n_notes = capture_notes(c, c->notes);
 }
+
+void capture_say_warnings(const struct capture *c)
+{
+	for (size_t i = 0; i < c->quality.n_warnings; i++)
+		log_info("%s: %s", c->warnings[i].what, c->warnings[i].why);
+}

@@ -259,7 +259,8 @@ static int feed_model(void *context, const struct wire_header *h)
 	struct capture *c = context;
 	int err = c->kind->feed(c, h);
 
-	if (!err && h->kind == WIRE_FORK &&
+	/* A service has told the command line, too. */
+	if (!err && h->kind == WIRE_FORK && !c->options->source &&
 	    ((const struct wire_process *)h)->flags & WIRE_PROCESS_ATTACHED)
 		err = feed_cmdline(c, (const struct wire_process *)h);
 	if (err)

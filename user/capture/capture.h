@@ -144,6 +144,8 @@ bool capture_asks_in_vain(int err);
  * end. */
 void capture_fill_info(struct capture *c);
 void capture_fill_account(struct capture *c);
+/* Says the warnings by now: why there may be nothing to hear. */
+void capture_say_warnings(const struct capture *c);
 /* What figures lack on this kernel. Returns how many notes were set. */
 size_t capture_notes(const struct capture *c, const char *notes[CAPTURE_MAX_NOTES]);
 

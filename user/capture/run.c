@@ -247,14 +247,6 @@ static char *place(void *context, const struct wire_stored_name *record, const c
 	return ledger_place(&run_of(context)->ledger, record, within);
 }
 
-/* The service has said where the process finds it. */
-static char *place_as_told(void *context, const struct wire_stored_name *record, const char *within)
-{
-	(void)context;
-	(void)record;
-	return strdup(within);
-}
-
 static void there(void *context, const struct wire_file *files, enum profile_there *answers,
 		  size_t n)
 {
@@ -270,7 +262,7 @@ static int open_model(struct capture *c)
 		.disk = limits_disk,
 		.committed = limits_committed,
 		.rank = rank_asked,
-		.place = c->options->source ? place_as_told : place,
+		.place = c->options->source ? served_place : place,
 		.there = there,
 		.files = c->options->engine.files,
 		.copies = c->options->engine.copies,
@@ -286,7 +278,11 @@ static int open_model(struct capture *c)
 	if ((config.files && ledger_open(&r->ledger, c, r->profile)) ||
 	    (config.copies && copy_looks_open(&r->copies, c, r->profile)))
 		return capture_failf(c, "cannot make a timer: %s", strerror(errno));
-	return follow_targets(r) || served_open(c, r->launch.first) ? -1 : 0;
+	if (follow_targets(r))
+		return -1;
+	if (c->options->source && !r->options->command)
+		return served_open_running(c, r->targets, r->exits, r->n_targets);
+	return served_open(c, r->launch.first);
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -434,13 +430,6 @@ static int milestone(struct run *r, enum wire_what what)
 	return err;
 }
 
-/* Why there may be nothing to hear. */
-static void say_warnings(const struct capture *c)
-{
-	for (size_t i = 0; i < c->quality.n_warnings; i++)
-		log_info("%s: %s", c->warnings[i].what, c->warnings[i].why);
-}
-
 /* WIRE_START comes before the search for probes, so that no checkpoint comes before it. */
 static int attach_running(struct run *r)
 {
@@ -449,6 +438,8 @@ static int attach_running(struct run *r)
 	char attached[UNITS_TEXT_MAX], probes[UNITS_TEXT_MAX];
 	size_t count;
 
+	if (c->options->source)
+		return served_await_start(c, &r->started);
 	if (milestone(r, WIRE_START))
 		return capture_failf(c, "process %u exited before it could be attached",
 				     r->targets[0]);
@@ -464,7 +455,7 @@ static int attach_running(struct run *r)
 		 units_counted(probes, sizeof(probes), discovery_sites(c->discovery),
 			       "checkpoint probe(s)"));
 	if (!discovery_sites(c->discovery))
-		say_warnings(c);
+		capture_say_warnings(c);
 	return 0;
 }
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "capture/served.h"
 
+#include <poll.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 enum { ACCOUNT_MS = 10000 /* that a service may take for what it says at the end */ };
 
@@ -25,6 +29,46 @@ int served_open(struct capture *c, int asked)
 	if (!source || !source->open(source, asked, &c->info, &err))
 		return 0;
 	return capture_fail(c, &err);
+}
+
+int served_open_running(struct capture *c, const uint32_t *pids, const struct wake *exits, size_t n)
+{
+	struct source *source = c->options->source;
+
+	if (served_open(c, source->ask_for(source, pids, n)))
+		return -1;
+	/* If it has ended by now, the service may have met another of that number. */
+	for (size_t i = 0; i < n; i++) {
+		struct pollfd end = {.fd = exits[i].fd, .events = POLLIN};
+
+		if (poll(&end, 1, 0) > 0)
+			return capture_failf(c, "process %u exited before it could be attached",
+					     pids[i]);
+	}
+	return 0;
+}
+
+int served_await_start(struct capture *c, const bool *started)
+{
+	const struct source *source = c->options->source;
+	int more = 0;
+
+	while (!*started && !c->stop && !source->ended && more >= 0) {
+		more = capture_read(c);
+		capture_handle_signals(c);
+		if (!more && !*started && !source->ended && !c->stop && capture_wait(c, -1))
+			more = -1;
+	}
+	if (*started)
+		log_info("attached to the processes, through the service; ^C ends it");
+	return c->failed ? -1 : 0;
+}
+
+char *served_place(void *context, const struct wire_stored_name *record, const char *within)
+{
+	(void)context;
+	(void)record;
+	return strdup(within);
 }
 
 static void is_due(struct wake *wake)

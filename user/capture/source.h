@@ -3,8 +3,8 @@
  * source.h - where the records of a run come from if not from an engine of its own: a service that
  * has one, and serves the command's tree as a job.
  *
- * Life: ask -> open -> (the command is let go) -> read ... -> finish -> read until `ended` ->
- * close. All on one thread. What a source does not say, capture.c asks the engine for.
+ * Life: ask, or ask_for -> open -> (the command is let go) -> read ... -> finish -> read until
+ * `ended` -> close. All on one thread. What a source does not say, capture.c asks the engine for.
  */
 #ifndef QPROF_SOURCE_H
 #define QPROF_SOURCE_H
@@ -30,6 +30,8 @@ struct source {
 	/* In the process of the command, which waits for its exec: asks for a job of it. Returns 0
 	 * or an errno. */
 	int (*ask)(struct source *s);
+	/* Asks for a job of these processes, which run, in our process. Returns as ask() does. */
+	int (*ask_for)(struct source *s, const uint32_t *pids, size_t n);
 	/* Takes the answer. asked: what ask() returned. Fills in the backends of *info, whose texts
 	 * live as long as the source. Returns 0, or -1 and *err. */
 	int (*open)(struct source *s, int asked, struct run_info *info, struct error *err);

@@ -91,8 +91,9 @@ static const struct command_option options[] = {
 	 "Have the kernel count what the BPF programs of this run take: in the profile's quality",
 	 OPT_FLAG, INTO(struct run_command, common.capture.engine.count_cost)},
 	{0, "service", "PATH",
-	 "Have the service at this socket profile the command, so that it takes no root; none: do "
-	 "not. Without root, the service at /run/qprof-bpf/socket is used if it is there",
+	 "Have the service at this socket profile, so that it takes no root: the command, or "
+	 "processes that are yours; none: do not. Without root, the service at "
+	 "/run/qprof-bpf/socket is used if it is there",
 	 OPT_PATH, INTO(struct run_command, service)},
 	{'q', "quiet", NULL, "No table at the end, no live line, only errors", OPT_SET,
 	 INTO(struct run_command, common.log_level), .set = LOG_QUIET},

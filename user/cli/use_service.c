@@ -26,7 +26,6 @@ static const char *beyond_service(const struct run_options *run, const struct ca
 		bool given;
 		const char *option;
 	} all[] = {
-		{!run->command, "-p"},
 		{!engine->follow, "--no-follow"},
 		{engine->max_processes, "--max-processes"},
 		{engine->stacks, "--stacks"},

@@ -2,12 +2,16 @@
 #include "service/caller.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/nsfs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "kernel/pids.h"
@@ -15,6 +19,10 @@
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* from 6.5 on */
+#endif
+
+#ifndef NS_GET_TGID_FROM_PIDNS
+#define NS_GET_TGID_FROM_PIDNS _IOR(0xb7, 0x7, int) /* from 6.11 on */
 #endif
 
 /* What /proc/PID/status says of a process's rights. */
@@ -70,15 +78,16 @@ static bool is_dumpable(uint32_t tgid, uid_t uid)
 	return !stat(path, &st) && st.st_uid == uid;
 }
 
-/* In another one it may have rights that its numbers do not tell. */
-static bool is_in_our_user_namespace(uint32_t tgid)
+static bool is_in_our(const char *namespace, uint32_t tgid)
 {
 	char path[64];
 	struct stat own, other;
 
-	snprintf(path, sizeof(path), "/proc/%u/ns/user", tgid);
-	return !stat("/proc/self/ns/user", &own) && !stat(path, &other) &&
-	       own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", namespace);
+	if (stat(path, &own))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/ns/%s", tgid, namespace);
+	return !stat(path, &other) && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
 static bool is_own(const struct ucred *caller, uint32_t tgid)
@@ -90,7 +99,8 @@ static bool is_own(const struct ucred *caller, uint32_t tgid)
 	if (!caller->uid)
 		return true;
 	return are_all(r.uid, caller->uid) && are_all(r.gid, caller->gid) && !r.permitted &&
-	       is_dumpable(tgid, caller->uid) && is_in_our_user_namespace(tgid);
+	       is_dumpable(tgid, caller->uid) &&
+	       is_in_our("user", tgid); /* in another it may have rights that no number tells */
 }
 
 /*
@@ -115,6 +125,14 @@ int caller_of(int connection, struct ucred *caller)
 	return pidfd < 0 ? -errno : pidfd;
 }
 
+static int is_not_yours(struct error *err, uint32_t pid)
+{
+	return error_set(err,
+			 "process %u is not yours: it must run with your user and group alone, "
+			 "without capabilities, in the service's user namespace",
+			 pid);
+}
+
 int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err)
 {
 	const pid_t pid = pids_of(pidfd);
@@ -128,15 +146,73 @@ int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct er
 	has_begun = procfs_has_executed(pid);
 	/* Asked again at the end: then it is this process that was looked at. */
 	if (!is_theirs || pids_of(pidfd) != pid)
-		return error_set(
-			err,
-			"process %d is not yours: it must run with your user and group alone, "
-			"without capabilities, in the service's user namespace",
-			(int)pid);
+		return is_not_yours(err, *tgid);
 	if (has_begun)
 		return error_set(err,
 				 "process %d runs a program already: a command is served from its "
 				 "exec on",
 				 (int)pid);
 	return 0;
+}
+
+int caller_asks(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err)
+{
+	*tgid = (uint32_t)pids_of(pidfd);
+	if (!*tgid)
+		return error_set(err, "who asks has ended, or is in a pid namespace that the "
+				      "service does not see");
+	return caller_looks_again(caller, pidfd, *tgid, err);
+}
+
+/* Returns the number for our system calls; 0: there is no such process; or -1, and *err. */
+static int number_of(int asks, uint32_t pid, struct error *err)
+{
+	const pid_t caller = pids_of(asks);
+	int namespace, number;
+	char path[64];
+
+	if (caller && is_in_our("pid", (uint32_t)caller))
+		return (int)pid;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)caller);
+	namespace = open(path, O_RDONLY | O_CLOEXEC);
+	if (namespace < 0 || pids_of(asks) != caller) { /* it may be another's by now */
+		if (namespace >= 0)
+			close(namespace);
+		return 0;
+	}
+	number = ioctl(namespace, NS_GET_TGID_FROM_PIDNS, pid);
+	if (number < 0 && errno != ESRCH)
+		number = error_set(err,
+				   "you are in another pid namespace than the service, and this "
+				   "kernel does not say what process %u is called there (Linux "
+				   "6.11 does)",
+				   pid);
+	close(namespace);
+	return number == -1 && !err->text[0] ? 0 : number;
+}
+
+int caller_opens(const struct ucred *caller, int asks, uint32_t pid, uint32_t *tgid,
+		 struct error *err)
+{
+	const int number = number_of(asks, pid, err);
+	const int pidfd = number > 0 ? pidfd_open(number, 0) : -1;
+
+	if (number < 0)
+		return -1;
+	*tgid = pidfd >= 0 ? (uint32_t)pids_of(pidfd) : 0;
+	if (!*tgid)
+		error_set(err, "there is no process %u, or not any more", pid);
+	else if (!caller_looks_again(caller, pidfd, *tgid, err))
+		return pidfd;
+	if (pidfd >= 0)
+		close(pidfd);
+	return -1;
+}
+
+int caller_looks_again(const struct ucred *caller, int pidfd, uint32_t tgid, struct error *err)
+{
+	const bool is_theirs = is_own(caller, tgid);
+
+	/* Asked at the end: then it is this process that was looked at. */
+	return is_theirs && pids_of(pidfd) == (pid_t)tgid ? 0 : is_not_yours(err, tgid);
 }

@@ -20,4 +20,20 @@ int caller_of(int connection, struct ucred *caller);
  */
 int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err);
 
+/*
+ * The same of a process that has connected, and asks for others. Sets *tgid to its number in our
+ * /proc.
+ */
+int caller_asks(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err);
+
+/*
+ * Opens a process that the caller asks for: pid, in the pid namespace of the process of asks, which
+ * has connected. Returns a pidfd, and sets *tgid to its number in our /proc; or returns -1, and
+ * *err: it is gone, or is not the caller's own.
+ */
+int caller_opens(const struct ucred *caller, int asks, uint32_t pid, uint32_t *tgid,
+		 struct error *err);
+/* Looks again whose it is. Returns 0; or -1, and *err. */
+int caller_looks_again(const struct ucred *caller, int pidfd, uint32_t tgid, struct error *err);
+
 #endif

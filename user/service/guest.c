@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/path_parts.h"
 
 struct source_account guest_counted(struct capture *c)
@@ -76,18 +77,95 @@ static void subtract(struct wire_usage *usage, const struct wire_usage *less)
 #undef SUBTRACT
 }
 
-/* What the kernel side tells of a process counts from its fork, and of the command's that is the
- * launcher's part, which a run leaves out. */
-static void leave_out_launcher(struct guest *g, struct wire_header *h, struct wire_usage *usage)
+/* Returns where the process is in the list, or is to be. */
+static size_t place_of(const struct bases *b, uint32_t tgid)
 {
-	if (h->tgid != g->root || h->started_ns != g->started_ns)
-		return;
-	if (!g->has_base && h->kind == WIRE_EXEC) {
-		g->base = *usage;
-		g->has_base = true;
+	size_t from = 0, to = b->n;
+
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+
+		if (b->list[middle].tgid < tgid)
+			from = middle + 1;
+		else
+			to = middle;
 	}
-	if (g->has_base)
-		subtract(usage, &g->base);
+	return from;
+}
+
+static struct base *find_base(const struct bases *b, const struct wire_header *h)
+{
+	const size_t at = place_of(b, h->tgid);
+
+	return at < b->n && b->list[at].tgid == h->tgid && b->list[at].started_ns == h->started_ns
+		       ? &b->list[at]
+		       : NULL;
+}
+
+/* Without memory, what the process had used before counts, too. */
+static void keep_base(struct bases *b, const struct wire_header *h, const struct wire_usage *used)
+{
+	const size_t at = place_of(b, h->tgid);
+	const bool is_there = at < b->n && b->list[at].tgid == h->tgid;
+	struct base *list;
+
+	if (!is_there) {
+		list = array_reserve(b->list, b->n, &b->room, sizeof(*list));
+		if (!list)
+			return;
+		b->list = list;
+		memmove(&list[at + 1], &list[at], (b->n++ - at) * sizeof(*list));
+	}
+	b->list[at] = (struct base){.started_ns = h->started_ns, .tgid = h->tgid, .used = *used};
+}
+
+static void drop_base(struct bases *b, const struct wire_header *h)
+{
+	const struct base *base = find_base(b, h);
+	const size_t at = base ? (size_t)(base - b->list) : 0;
+
+	if (base)
+		memmove(&b->list[at], &b->list[at + 1], (--b->n - at) * sizeof(*b->list));
+}
+
+/*
+ * What the kernel side tells of a process counts from its fork, or from when the audit began. Of
+ * the command's process the launcher's part is left out, as a run does; and of processes that ran
+ * already, what was before.
+ */
+static void leave_out_before(struct guest *g, const struct wire_header *h, struct wire_usage *usage)
+{
+	const bool is_command = !g->runs && h->tgid == g->root && h->started_ns == g->started_ns;
+	const struct base *base;
+
+	if ((is_command && !g->has_begun && h->kind == WIRE_EXEC) || h->kind == WIRE_JOINED) {
+		keep_base(&g->bases, h, usage);
+		g->has_begun |= is_command;
+	}
+	base = find_base(&g->bases, h);
+	if (base)
+		subtract(usage, &base->used);
+	if (h->kind == WIRE_EXIT || h->kind == WIRE_LEFT)
+		drop_base(&g->bases, h);
+}
+
+/* To a run it is a process that it finds, with its command line as far as that is known. Its peak
+ * begins now. */
+static void make_found(struct wire_process *found, const struct profile_process *process)
+{
+	struct wire_memory *memory = &found->memory;
+	const char *cmdline = process ? process->cmdline : NULL;
+	const size_t len = cmdline ? strlen(cmdline) : 0;
+
+	memory->peak = memory->step_peak = memory->file + memory->anon + memory->shmem;
+	found->h.kind = WIRE_FORK;
+	found->flags |= WIRE_PROCESS_ATTACHED;
+	found->cmdline_len = (uint32_t)(len < WIRE_CMDLINE_MAX ? len : WIRE_CMDLINE_MAX - 1);
+	if (len && (process->cmdline_cut || len > found->cmdline_len))
+		found->flags |= WIRE_PROCESS_CMDLINE_CUT;
+	if (len)
+		memcpy(found->cmdline, cmdline, found->cmdline_len);
+	found->h.size = (uint32_t)(sizeof(*found) + ((found->cmdline_len + 7u) & ~7u));
 }
 
 static bool is_told(const struct guest *g, const struct wire_header *h)
@@ -125,7 +203,8 @@ static bool tell_name(struct guest *g, const struct wire_checkpoint *c, const ch
 	return tell_site(g, c->site, name, room);
 }
 
-void guest_tell(struct guest *g, const struct wire_header *h, const char *site)
+void guest_tell(struct guest *g, const struct wire_header *h, const char *site,
+		const struct profile_process *process)
 {
 	size_t room = g->room;
 	static union {
@@ -144,7 +223,7 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site)
 	memcpy(&copy, h, h->size);
 	copy.h.job = 0;
 	if (h->kind == WIRE_CHECKPOINT) {
-		leave_out_launcher(g, &copy.h, &copy.checkpoint.own.usage);
+		leave_out_before(g, &copy.h, &copy.checkpoint.own.usage);
 		if (copy.checkpoint.what == WIRE_FINISH) {
 			g->finished_ns = h->time_ns;
 			room = SIZE_MAX; /* there is one */
@@ -154,9 +233,11 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site)
 			return;
 		}
 	} else if (h->kind == WIRE_FORK || h->kind == WIRE_EXEC || h->kind == WIRE_EXIT ||
-		   h->kind == WIRE_LEFT) {
-		leave_out_launcher(g, &copy.h, &copy.process.usage);
+		   h->kind == WIRE_LEFT || h->kind == WIRE_JOINED) {
+		leave_out_before(g, &copy.h, &copy.process.usage);
 	}
+	if (h->kind == WIRE_JOINED)
+		make_found(&copy.process, process);
 	backlog_add(&g->backlog, &copy.h, room);
 }
 
@@ -210,4 +291,12 @@ void guest_tell_file(struct guest *g, const struct wire_header *h, struct budget
 			tell_path(g, (const struct wire_stored_name *)h, path);
 		free(path);
 	}
+}
+
+void guest_free(struct guest *g)
+{
+	backlog_free(&g->backlog);
+	mount_paths_free(&g->mounts);
+	free(g->bases.list);
+	free(g);
 }

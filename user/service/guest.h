@@ -19,6 +19,18 @@ enum guest_state {
 	GUEST_GONE,   /* to be closed */
 };
 
+/* What a process had used before it was this run's; found by its start. */
+struct base {
+	uint64_t started_ns;
+	uint32_t tgid;
+	struct wire_usage used;
+};
+
+struct bases {
+	struct base *list; /* by tgid */
+	size_t n, room;
+};
+
 struct guest {
 	struct guest *next;
 	void *service;
@@ -29,9 +41,10 @@ struct guest {
 	bool watched;
 	uint64_t until_ns; /* by then it has come further, or is closed; 0: it may take its time */
 
+	bool runs;			/* its processes ran before they were served */
 	uint32_t job;			/* 0: none, or none any more */
-	uint32_t root;			/* the command's process */
-	uint64_t started_ns;		/* of that */
+	uint32_t root;			/* the command's process, or the first that was asked for */
+	uint64_t started_ns;		/* of the command's */
 	uint64_t begin_ns;		/* records from before are of another job of that number */
 	bool asked;			/* for WIRE_FINISH */
 	uint32_t files;			/* the number of its records of files; 0: none are told */
@@ -39,8 +52,8 @@ struct guest {
 	bool has_files;			/* that has come */
 	struct mount_paths mounts;	/* of the processes that used files */
 	uint64_t finished_ns;		/* it has come, or the job is over; 0: not yet */
-	bool has_base;			/* the command has begun: */
-	struct wire_usage base;		/* what its process had used by then */
+	bool has_begun;			/* the command has */
+	struct bases bases;		/* what processes had used by then */
 	struct source_account at_begin; /* what was counted by then */
 	struct backlog backlog;
 	size_t room; /* bytes that the backlog may grow by before the next batch */
@@ -49,13 +62,18 @@ struct guest {
 /* What was counted by now, on the whole machine. */
 struct source_account guest_counted(struct capture *c);
 
-/* Takes a record of its job. site: the name of the site of a checkpoint. */
-void guest_tell(struct guest *g, const struct wire_header *h, const char *site);
+/* Takes a record of its job. site: the name of the site of a checkpoint. process: what is known of
+ * its process, or NULL. */
+void guest_tell(struct guest *g, const struct wire_header *h, const char *site,
+		const struct profile_process *process);
 /* Takes a record of its files: of the names, those that its processes see. */
 void guest_tell_file(struct guest *g, const struct wire_header *h, struct budget *looks);
 /* Says what was lost while it was served; stopped: the service ends. Nothing is told after it. */
 void guest_tell_account(struct guest *g, struct capture *c, bool stopped);
 /* Refuses it, in a sentence, and is done with it. */
 void guest_refuse(struct guest *g, const char *why);
+
+/* Frees what it keeps of processes. */
+void guest_free(struct guest *g);
 
 #endif

@@ -19,6 +19,7 @@
 #include "service/door.h"
 #include "service/guest.h"
 #include "service/undertaker.h"
+#include "service/request.h"
 
 enum {
 	LOOKS_SHARE = 20,
@@ -104,10 +105,13 @@ static void forget_job(struct service *s, struct guest *g)
 	g->job = 0;
 }
 
-/* Its command goes on, and its job is one of the audit like others. */
+/* Its command goes on, and its job is one of the audit like others. Processes that ran before are
+ * in no job, as before. */
 static void end_serving(struct service *s, struct guest *g)
 {
-	if (g->job && s->capture->engine)
+	if (g->job && s->capture->engine && g->runs)
+		engine_stop_serving_running(s->capture->engine, g->job);
+	else if (g->job && s->capture->engine)
 		engine_stop_serving(s->capture->engine, g->job, g->root, g->started_ns);
 	forget_job(s, g);
 	if (s->capture->engine)
@@ -132,10 +136,8 @@ static void close_guest(struct service *s, struct guest **at)
 	if (g->watched)
 		capture_remove(s->capture, &g->talks);
 	undertaker_take(g->talks.fd);
-	backlog_free(&g->backlog);
-	mount_paths_free(&g->mounts);
 	s->n--;
-	free(g);
+	guest_free(g);
 }
 
 static void send_to(struct guest *g)
@@ -229,6 +231,17 @@ static const char *why_no_job(int err)
 	}
 }
 
+static int note_job(struct service *s, struct guest *g, struct error *err)
+{
+	s->of_job[g->job] = g;
+	s->capture->hurried++;
+	if (!s->capture->options->engine.files ||
+	    !engine_count_files(s->capture->engine, g->job, g->caller.uid, &g->files))
+		return 0;
+	end_serving(s, g);
+	return error_set(err, "the service counts files of too many users: wait for a run to end");
+}
+
 /* Asks for a job, and looks again whose it is: what has a number may be another by now. */
 static int take_job(struct service *s, struct guest *g, int pidfd, struct error *err)
 {
@@ -243,14 +256,8 @@ static int take_job(struct service *s, struct guest *g, int pidfd, struct error 
 		g->job = 0;
 		return error_set(err, "%s", why_no_job(code));
 	}
-	s->of_job[g->job] = g;
-	s->capture->hurried++;
-	if (s->capture->options->engine.files &&
-	    engine_count_files(s->capture->engine, g->job, uid, &g->files)) {
-		end_serving(s, g);
-		return error_set(err, "the service counts files of too many users: wait for a run "
-				      "to end");
-	}
+	if (note_job(s, g, err))
+		return -1;
 	if (!caller_owns(&g->caller, pidfd, &again, err) &&
 	    procfs_is_still((pid_t)g->root, g->started_ns))
 		return 0;
@@ -258,14 +265,102 @@ static int take_job(struct service *s, struct guest *g, int pidfd, struct error 
 	return err->text[0] ? -1 : error_set(err, "the command has ended");
 }
 
+static const char *why_not_running(int err)
+{
+	switch (err) {
+	case -EBUSY:
+		return "a process is profiled for somebody already: wait for that to end";
+	case -ESRCH:
+		return "a process has ended, or the service does not follow it: it is its own, or "
+		       "too many processes run";
+	case -ENOSPC:
+		return "no job is free: wait for one to end";
+	default:
+		return why_no_job(err);
+	}
+}
+
+/* The processes that are asked for, while it is looked whose they are. */
+struct asked {
+	int pidfds[WIRE_TARGETS];
+	uint32_t tgids[WIRE_TARGETS];
+	size_t n;
+};
+
+/* The same for processes that run: they are kept from being others by their pidfds. */
+static int take_asked(struct service *s, struct guest *g, uint32_t self, const struct asked *asked,
+		      struct error *err)
+{
+	const struct engine_running who = {
+		.tgids = asked->tgids,
+		.n = asked->n,
+		.uid = g->caller.uid,
+		.gid = g->caller.gid,
+		.self = self,
+	};
+	const int code = engine_serve_running(s->capture->engine, &who, &g->job);
+
+	if (code)
+		return error_set(err, "%s", why_not_running(code));
+	g->root = asked->tgids[0];
+	if (note_job(s, g, err))
+		return -1;
+	for (size_t i = 0; i < asked->n; i++)
+		if (caller_looks_again(&g->caller, asked->pidfds[i], asked->tgids[i], err)) {
+			end_serving(s, g);
+			return -1;
+		}
+	return 0;
+}
+
+static int take_running(struct service *s, struct guest *g, int pidfd,
+			const struct request *request, struct error *err)
+{
+	struct asked asked = {0};
+	uint32_t self;
+	int code = caller_asks(&g->caller, pidfd, &self, err);
+
+	g->runs = true;
+	for (uint32_t i = 0; i < request->n && !code; i++) {
+		const int fd = caller_opens(&g->caller, pidfd, request->pids[i],
+					    &asked.tgids[asked.n], err);
+
+		if (fd >= 0)
+			asked.pidfds[asked.n++] = fd;
+		code = fd < 0 ? -1 : 0;
+		if (!code && asked.tgids[i] == self)
+			code = error_set(err, "process %u is the one that asks", request->pids[i]);
+	}
+	if (!code)
+		code = take_asked(s, g, self, &asked, err);
+	for (size_t i = 0; i < asked.n; i++)
+		close(asked.pidfds[i]);
+	return code;
+}
+
+static int read_request(const struct guest *g, struct request *request, struct error *err)
+{
+	struct sockaddr_un name;
+	socklen_t len = sizeof(name);
+
+	if (getpeername(g->talks.fd, (struct sockaddr *)&name, &len))
+		return error_set(err, "who asks has gone");
+	return request_read(request, &name, len)
+		       ? error_set(err, "the name of this socket says of no processes which to "
+					"profile: it is none of qprof-bpf's")
+		       : 0;
+}
+
 static void begin_serving(struct service *s, struct guest *g, int pidfd)
 {
 	struct error err = {0};
+	struct request request;
 
 	g->at_begin = guest_counted(s->capture);
 	g->begin_ns = clock_ns(CLOCK_MONOTONIC);
 	g->until_ns = g->begin_ns + PATIENCE_NS;
-	if (take_job(s, g, pidfd, &err)) {
+	if (read_request(g, &request, &err) ||
+	    (request.n ? take_running(s, g, pidfd, &request, &err) : take_job(s, g, pidfd, &err))) {
 		guest_refuse(g, err.text);
 		return;
 	}
@@ -303,6 +398,7 @@ static void let_in(struct service *s, int fd)
 		s->guests = g;
 		if (!s->n++)
 			timer_set(s->late.fd, LOOK_S * SECOND_NS);
+		share_out(s); /* of what runs there are records at once */
 		begin_serving(s, g, pidfd);
 	}
 	if (pidfd >= 0)
@@ -405,7 +501,8 @@ static struct guest *guest_of_record(const struct service *s, const struct wire_
 	return g;
 }
 
-static void tell(struct service *s, struct guest *g, const struct wire_header *h)
+static void tell(struct service *s, struct guest *g, const struct wire_header *h,
+		 const struct profile_process *process)
 {
 	const bool named = h->kind == WIRE_CHECKPOINT;
 	size_t before = g->backlog.bytes;
@@ -414,7 +511,8 @@ static void tell(struct service *s, struct guest *g, const struct wire_header *h
 		guest_tell(g, h,
 			   named ? capture_site_name(s->capture,
 						     ((const struct wire_checkpoint *)h)->site)
-				 : NULL);
+				 : NULL,
+			   process);
 	else
 		guest_tell_file(g, h, &s->looks);
 	before = g->backlog.bytes - before;
@@ -429,8 +527,8 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (!g)
 		return;
-	tell(s, g, h);
-	if (g->has_base && g->state == GUEST_SERVED)
+	tell(s, g, h, news->process);
+	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
 		g->until_ns = 0;
 	if (!news->job_is_over)
 		return;

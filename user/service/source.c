@@ -7,15 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "kernel/pids.h"
 #include "kernel/record_queue.h"
 #include "kernel/wire_record.h"
 #include "service/talk.h"
+#include "service/request.h"
 
 enum {
 	ANSWER_MS = 10000, /* that the service may take to answer */
@@ -60,6 +63,15 @@ static int cannot_reach(const struct served *s, int code, struct error *err)
 				 "you may not use the service at '%s': its group may; ask the "
 				 "administrator, or run this with sudo",
 				 s->path);
+	case E2BIG:
+		return error_set(err,
+				 "a service profiles at most %u processes and their "
+				 "descendants at a time: name fewer, or run this with sudo",
+				 (unsigned int)WIRE_TARGETS);
+	case ESRCH:
+		return error_set(err,
+				 "a process has ended, or is outside of the pid namespace that "
+				 "qprof-bpf runs in");
 	case ENAMETOOLONG:
 		return error_set(err, "--service %s: the path of a socket has at most %zu bytes",
 				 s->path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
@@ -79,6 +91,46 @@ static int ask(struct source *source)
 		return ENAMETOOLONG;
 	memcpy(address.sun_path, s->path, strlen(s->path));
 	return connect(source->fd, (struct sockaddr *)&address, sizeof(address)) ? errno : 0;
+}
+
+/* Numbers for system calls, each once. Returns how many; 0: they are too many; or -ESRCH. */
+static int find_numbers(uint32_t numbers[WIRE_TARGETS], const uint32_t *pids, size_t n)
+{
+	int found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t number = (uint32_t)pids_number((pid_t)pids[i]);
+		int at = 0;
+
+		if (!number)
+			return -ESRCH;
+		while (at < found && numbers[at] != number)
+			at++;
+		if (at == WIRE_TARGETS)
+			return 0;
+		numbers[at] = number;
+		found += at == found;
+	}
+	return found;
+}
+
+static int ask_for(struct source *source, const uint32_t *pids, size_t n)
+{
+	uint32_t numbers[WIRE_TARGETS];
+	const int found = find_numbers(numbers, pids, n);
+	struct sockaddr_un name;
+	uint64_t random;
+
+	if (found <= 0)
+		return found ? ESRCH : E2BIG;
+	do { /* the name may be another's */
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return errno;
+		if (!bind(source->fd, (struct sockaddr *)&name,
+			  request_name(&name, numbers, (size_t)found, random)))
+			return ask(source);
+	} while (errno == EADDRINUSE);
+	return errno;
 }
 
 static int make_socket(void)
@@ -420,6 +472,7 @@ struct source *service_source_new(const char *path, const struct engine_config *
 	s->files = wanted->files;
 	s->source = (struct source){
 		.ask = ask,
+		.ask_for = ask_for,
 		.open = open_served,
 		.read = read_served,
 		.site_name = site_name,

@@ -3,7 +3,8 @@
  * talk.h - what the service says to a run, over a Unix socket of packets (SOCK_SEQPACKET): a packet
  * comes whole or not at all.
  *
- *	run      its command, which waits for its exec, connects: that asks for a job of it
+ *	run      its command, which waits for its exec, connects: that asks for a job of it; or it
+ *	         connects itself, with a name that says which processes it asks for: see request.h
  *	service  TALK_WELCOME; or TALK_REFUSED, and closes
  *	service  TALK_RECORDS ...
  *	run      shuts its side down: it wants WIRE_FINISH, and the account
@@ -23,7 +24,7 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 4,
+	TALK_VERSION = 5,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,

@@ -65,7 +65,7 @@ static const struct command_option options[] = {
 	 "are counted",
 	 OPT_COUNT, INTO(struct audit_command, common.capture.engine.checkpoint_limit)},
 	{0, "serve", "PATH",
-	 "Let users profile commands of their own without root: they come to a socket at PATH "
+	 "Let users profile what is their own without root: they come to a socket at PATH "
 	 "(default " TALK_PATH ")",
 	 OPT_PATH, INTO(struct audit_command, serve), .if_none = TALK_PATH},
 	{0, "files", NULL,

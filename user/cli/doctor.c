@@ -265,7 +265,7 @@ static int doctor_main(int argc, char **argv)
 	check_capabilities();
 	serves = use_service_may();
 	say("service", serves ? "yes" : "no",
-	    serves ? "it profiles commands of yours without root"
+	    serves ? "it profiles what is yours without root"
 		   : "none at " TALK_PATH " that you may use: see qprof-bpf -a --serve");
 	status = check_engine();
 	check_gpus();

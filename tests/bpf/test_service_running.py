@@ -211,6 +211,24 @@ def test_anothers(service, folder, whose):
     assert_serves(service, folder)
 
 
+LESS = ("setpriv", "--bounding-set=-sys_ptrace")
+
+
+def test_root_of_a_container(service, folder):
+    """It has not all capabilities: it may look into those of its own that have no more."""
+    with Target() as root, target() as nobody, Target("mark:own", prefix=LESS) as mine:
+        for other in (root, nobody):
+            run = subprocess.run([*LESS, QPROF, "-q", "--service", service.socket, "-o", folder / "less.yaml", "-p",
+                                  str(other.pid)], env=CLEAN_ENV, capture_output=True, text=True, check=False,
+                                 timeout=DEADLINE, stdin=subprocess.DEVNULL)
+            assert run.returncode == 125 and "is not yours" in run.stderr, run
+        run = Served(service, folder, mine.pid)
+        run.args = [*LESS, *run.args[len(as_user(NOBODY)):]]
+        with run:
+            mine.go()
+            assert step_names(run.finished()) == ["own"]
+
+
 def test_no_process(service, folder):
     with target() as process:
         gone = process.pid

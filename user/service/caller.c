@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -90,15 +91,13 @@ static bool is_in_our(const char *namespace, uint32_t tgid)
 	return !stat(path, &other) && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
-static bool is_own(const struct ucred *caller, uint32_t tgid)
+/* capabilities: those that it may have. */
+static bool is_own(const struct ucred *caller, uint64_t capabilities, uint32_t tgid)
 {
 	struct rights r;
 
-	if (!read_rights(tgid, &r))
-		return false;
-	if (!caller->uid)
-		return true;
-	return are_all(r.uid, caller->uid) && are_all(r.gid, caller->gid) && !r.permitted &&
+	return read_rights(tgid, &r) && are_all(r.uid, caller->uid) &&
+	       are_all(r.gid, caller->gid) && !(r.permitted & ~capabilities) &&
 	       is_dumpable(tgid, caller->uid) &&
 	       is_in_our("user", tgid); /* in another it may have rights that no number tells */
 }
@@ -142,7 +141,7 @@ int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct er
 		return error_set(err, "the command has ended, or is in a pid namespace that the "
 				      "service does not see");
 	*tgid = (uint32_t)pid;
-	is_theirs = is_own(caller, *tgid);
+	is_theirs = !caller->uid || is_own(caller, 0, *tgid);
 	has_begun = procfs_has_executed(pid);
 	/* Asked again at the end: then it is this process that was looked at. */
 	if (!is_theirs || pids_of(pidfd) != pid)
@@ -155,13 +154,17 @@ int caller_owns(const struct ucred *caller, int pidfd, uint32_t *tgid, struct er
 	return 0;
 }
 
-int caller_asks(const struct ucred *caller, int pidfd, uint32_t *tgid, struct error *err)
+int caller_asks(const struct ucred *caller, int pidfd, uint32_t *tgid, uint64_t *capabilities,
+		struct error *err)
 {
+	struct rights r;
+
 	*tgid = (uint32_t)pids_of(pidfd);
 	if (!*tgid)
 		return error_set(err, "who asks has ended, or is in a pid namespace that the "
 				      "service does not see");
-	return caller_looks_again(caller, pidfd, *tgid, err);
+	*capabilities = !caller->uid && read_rights(*tgid, &r) ? r.permitted : 0;
+	return caller_looks_again(caller, *capabilities, pidfd, *tgid, err);
 }
 
 /* Returns the number for our system calls; 0: there is no such process; or -1, and *err. */
@@ -191,8 +194,8 @@ static int number_of(int asks, uint32_t pid, struct error *err)
 	return number == -1 && !err->text[0] ? 0 : number;
 }
 
-int caller_opens(const struct ucred *caller, int asks, uint32_t pid, uint32_t *tgid,
-		 struct error *err)
+int caller_opens(const struct ucred *caller, uint64_t capabilities, int asks, uint32_t pid,
+		 uint32_t *tgid, struct error *err)
 {
 	const int number = number_of(asks, pid, err);
 	const int pidfd = number > 0 ? pidfd_open(number, 0) : -1;
@@ -202,16 +205,18 @@ int caller_opens(const struct ucred *caller, int asks, uint32_t pid, uint32_t *t
 	*tgid = pidfd >= 0 ? (uint32_t)pids_of(pidfd) : 0;
 	if (!*tgid)
 		error_set(err, "there is no process %u, or not any more", pid);
-	else if (!caller_looks_again(caller, pidfd, *tgid, err))
+	else if (!caller_looks_again(caller, capabilities, pidfd, *tgid, err))
 		return pidfd;
 	if (pidfd >= 0)
 		close(pidfd);
 	return -1;
 }
 
-int caller_looks_again(const struct ucred *caller, int pidfd, uint32_t tgid, struct error *err)
+int caller_looks_again(const struct ucred *caller, uint64_t capabilities, int pidfd, uint32_t tgid,
+		       struct error *err)
 {
-	const bool is_theirs = is_own(caller, tgid);
+	const bool sees_all = capabilities & UINT64_C(1) << CAP_SYS_PTRACE;
+	const bool is_theirs = sees_all || is_own(caller, capabilities, tgid);
 
 	/* Asked at the end: then it is this process that was looked at. */
 	return is_theirs && pids_of(pidfd) == (pid_t)tgid ? 0 : is_not_yours(err, tgid);

@@ -285,6 +285,7 @@ struct asked {
 	int pidfds[WIRE_TARGETS];
 	uint32_t tgids[WIRE_TARGETS];
 	size_t n;
+	uint64_t capabilities; /* that they may have */
 };
 
 /* The same for processes that run: they are kept from being others by their pidfds. */
@@ -306,7 +307,8 @@ static int take_asked(struct service *s, struct guest *g, uint32_t self, const s
 	if (note_job(s, g, err))
 		return -1;
 	for (size_t i = 0; i < asked->n; i++)
-		if (caller_looks_again(&g->caller, asked->pidfds[i], asked->tgids[i], err)) {
+		if (caller_looks_again(&g->caller, asked->capabilities, asked->pidfds[i],
+				       asked->tgids[i], err)) {
 			end_serving(s, g);
 			return -1;
 		}
@@ -318,11 +320,11 @@ static int take_running(struct service *s, struct guest *g, int pidfd,
 {
 	struct asked asked = {0};
 	uint32_t self;
-	int code = caller_asks(&g->caller, pidfd, &self, err);
+	int code = caller_asks(&g->caller, pidfd, &self, &asked.capabilities, err);
 
 	g->runs = true;
 	for (uint32_t i = 0; i < request->n && !code; i++) {
-		const int fd = caller_opens(&g->caller, pidfd, request->pids[i],
+		const int fd = caller_opens(&g->caller, asked.capabilities, pidfd, request->pids[i],
 					    &asked.tgids[asked.n], err);
 
 		if (fd >= 0)

@@ -99,6 +99,28 @@ static __always_inline void begin_thread(struct wire_sampled_job *j, struct samp
 	last->at_ns = is_ours ? started : now;
 }
 
+/*
+ * Returns whether the thread was in the kernel when it was interrupted: in a system call or in a
+ * page fault. Its registers at the end of its stack are those of the first entry: of the interrupt
+ * itself, if that came in user mode. Only those of a system call have a number of one. Before them
+ * is the address that tells entries for page faults and for interrupts apart.
+ */
+static __always_inline bool was_in_kernel(const struct wire_stack *s, struct task_struct *task)
+{
+#ifdef __TARGET_ARCH_x86
+	const struct pt_regs *regs = (const void *)s->regs;
+	u64 entry = 0;
+
+	if ((s64)regs->orig_ax >= 0)
+		return true;
+	bpf_probe_read_kernel(&entry, sizeof(entry),
+			      (void *)bpf_task_pt_regs(task) - sizeof(entry));
+	return entry - config.fault_entry < config.fault_entry_bytes;
+#else
+	return false;
+#endif
+}
+
 static __always_inline void take_cpu_sample(struct wire_sampled_job *j, struct sampled *last,
 					    struct task_struct *task, const struct mm_rss *m,
 					    u64 cpu, u64 now)
@@ -113,6 +135,7 @@ static __always_inline void take_cpu_sample(struct wire_sampled_job *j, struct s
 	} else {
 		fill_stack(s, task, m, PYTHON_OF_CPU, n, end);
 		s->kind = WIRE_STACK_CPU;
+		s->in_kernel = was_in_kernel(s, task);
 		s->run = j ? j->run : 0;
 		s->weight = cpu - last->cpu_ns;
 		if (s->weight > most)

@@ -635,6 +635,8 @@ struct wire_config {
 	__u32 refcount_struct_type;
 	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
 	__u64 tick_ns;	/* of the scheduler */
+	/* Where the kernel's entry for page faults is, and its size; 0: not known. */
+	__u64 fault_entry, fault_entry_bytes;
 };
 
 /* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */

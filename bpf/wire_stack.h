@@ -85,7 +85,7 @@ struct wire_stack {
 	__u16 python_end;	     /* enum wire_python_end */
 	__u16 n_python;		     /* innermost first */
 	__u32 run;		     /* in an audit: wire_tree.sampled of its job; else 0 */
-	__u32 reserved;
+	__u32 in_kernel;	     /* of CPU time: 1: it was interrupted there; else 0 */
 	struct wire_python_frame python[WIRE_PYTHON_FRAMES];
 	__u8 stack[WIRE_STACK_BYTES];
 };

@@ -2,6 +2,7 @@
 """--stacks=cpu: which functions used CPU time, against programs that measured what theirs used."""
 
 import json
+import platform
 import re
 import subprocess
 from collections import Counter
@@ -142,6 +143,37 @@ def test_short_phases(tmp_path):
 def test_time_with_the_ticks(tmp_path):
     """A program that begins at the same place between two ticks, so that a tick meets one of its functions only."""
     assert_share(tmp_path, "beats", "Beats", 40, "burn_scales", "burn_weights")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="what is in the kernel is told apart on x86-64")
+def test_in_the_kernel(tmp_path):
+    """What was interrupted in the kernel is below the function that called it, which is charged all of it."""
+    run = run_cpu(tmp_path, program("cpu_stacks"), "kernel")
+    assert_whole(run.profile)
+    used, kernel, n = Counter(), Counter(), Counter()
+    for phase, frames, ns, samples in ran(run.profile):
+        names = [name for name, _ in frames]
+        name = next((name for name in names if name in run.truth), None)
+        assert "[kernel]" not in names[1:], frames
+        if phase is None and name:
+            used[name] += ns
+            n[name] += samples
+            kernel[name] += ns if names[0] == "[kernel]" else 0
+    share = {name: kernel[name] / used[name] for name in used}
+    for name, (truth, _) in run.truth.items():
+        assert used[name] == pytest.approx(truth, abs=0.02 * truth + 2 * ONE_SAMPLE), (name, used)
+    # A sample at the border of two functions has what both used.
+    assert share["in_user"] <= 0.05, share
+    assert share["in_calls"] >= 0.9, share
+    for name in ("in_both", "in_faults"):
+        truth = run.truth[name][1] / run.truth[name][0]
+        # The truth of faults is what ticks met, 100 a second at least.
+        ticks = run.truth[name][0] / (10 * MS) if name == "in_faults" else 1e9
+        off = 4 * sqrt(truth * (1 - truth) * (4 / 3 / n[name] + 1 / ticks))
+        assert 0.1 < truth < 0.98 and share[name] == pytest.approx(truth, abs=off), (name, share, truth, off)
+    text = " ".join(subprocess.run([QPROF, "report", run.path], check=True, capture_output=True, text=True).stdout.split())
+    assert re.search(r"in_calls \(cpu_stacks\), [0-9.]+ m?s of it in the kernel", text), text
+    assert not re.search(r"in_user \(cpu_stacks\), [0-9.]+ s of it", text), text
 
 
 def test_short_processes(tmp_path):

@@ -8,10 +8,13 @@
  *        cpu_stacks mixed   in turn, a small part of a millisecond each
  *        cpu_stacks short   in 300 phases of a few milliseconds, always in the same order
  *        cpu_stacks beats   for 2.4 ms each 12 ms, at the same place between two ticks of 4 ms
+ *        cpu_stacks kernel  in user mode, in system calls, in both in turn, and in page faults
  *        cpu_stacks many    by 200 children, for a few milliseconds each
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sdt.h>
 #include <sys/wait.h>
 
@@ -201,6 +204,99 @@ static void run_beats(void)
 	       weights, scales);
 }
 
+/* The kernel clears so much at each call. */
+enum { CLEARED = 4 << 20 };
+static char *cleared;
+static int zeros;
+
+static void clear(void)
+{
+	must(read(zeros, cleared, CLEARED) == CLEARED);
+}
+
+/* The clock is read seldom, for that is a system call. */
+KEPT static uint64_t in_user(uint64_t ns)
+{
+	const uint64_t begin = cpu_ns();
+
+	while (cpu_ns() - begin < ns)
+		compute(10000000);
+	return cpu_ns() - begin;
+}
+
+KEPT static uint64_t in_calls(uint64_t ns)
+{
+	const uint64_t begin = cpu_ns();
+
+	while (cpu_ns() - begin < ns)
+		clear();
+	return cpu_ns() - begin;
+}
+
+/* Returns what it used; *in_kernel: in the calls. */
+KEPT static uint64_t in_both(uint64_t ns, uint64_t *in_kernel)
+{
+	const uint64_t begin = cpu_ns();
+
+	*in_kernel = 0;
+	while (cpu_ns() - begin < ns) {
+		uint64_t before;
+
+		compute(4000000);
+		before = cpu_ns();
+		for (int i = 0; i < 8; i++)
+			clear();
+		*in_kernel += cpu_ns() - before;
+	}
+	return cpu_ns() - begin;
+}
+
+/* What the kernel counts as its own of the thread, at ticks. */
+static uint64_t system_ns(void)
+{
+	struct rusage used;
+
+	must(!getrusage(RUSAGE_THREAD, &used));
+	return (uint64_t)used.ru_stime.tv_sec * 1000000000u +
+	       (uint64_t)used.ru_stime.tv_usec * 1000;
+}
+
+/* Each page is in memory until the next turn. In a virtual machine, much of a fault may not be in
+ * its kernel. */
+KEPT static uint64_t in_faults(uint64_t ns, uint64_t *in_kernel)
+{
+	const uint64_t begin = cpu_ns(), system = system_ns();
+
+	while (cpu_ns() - begin < ns) {
+		must(!madvise(cleared, CLEARED, MADV_DONTNEED));
+		for (size_t at = 0; at < CLEARED; at += TRUTH_PAGE)
+			((volatile char *)cleared)[at] = 1;
+	}
+	*in_kernel = system_ns() - system;
+	return cpu_ns() - begin;
+}
+
+static void run_kernel(void)
+{
+	uint64_t user, calls, both, both_kernel, faults, faults_kernel;
+
+	zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	cleared = mmap(NULL, CLEARED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(zeros >= 0 && cleared != MAP_FAILED);
+	/* A page at a time. */
+	must(!madvise(cleared, CLEARED, MADV_NOHUGEPAGE));
+	DTRACE_PROBE1(qprof, begin, "Kernel");
+	user = in_user(700 * (uint64_t)MS);
+	calls = in_calls(700 * (uint64_t)MS);
+	both = in_both(2000 * (uint64_t)MS, &both_kernel);
+	faults = in_faults(2000 * (uint64_t)MS, &faults_kernel);
+	DTRACE_PROBE1(qprof, end, "Kernel");
+	printf("{\"in_user\": [%" PRIu64 ", 0], \"in_calls\": [%" PRIu64 ", %" PRIu64 "], "
+	       "\"in_both\": [%" PRIu64 ", %" PRIu64 "], \"in_faults\": [%" PRIu64 ", %" PRIu64
+	       "]}\n",
+	       user, calls, calls, both, both_kernel, faults, faults_kernel);
+}
+
 static void run_many(void)
 {
 	DTRACE_PROBE1(qprof, begin, "Many");
@@ -223,8 +319,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} whats[] = {{"all", run_all},	   {"threads", run_threads}, {"mixed", run_mixed},
-		     {"short", run_short}, {"beats", run_beats},     {"many", run_many}};
+	} whats[] = {{"all", run_all},	    {"threads", run_threads}, {"mixed", run_mixed},
+		     {"short", run_short},  {"beats", run_beats},     {"many", run_many},
+		     {"kernel", run_kernel}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(whats) / sizeof(*whats); i++) {
 		if (strcmp(argv[1], whats[i].name) != 0)

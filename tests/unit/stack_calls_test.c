@@ -15,6 +15,7 @@
 #define PYTHON "/usr/bin/python3.11"
 
 static struct wire_stack sample;
+static bool in_kernel; /* the next one was */
 
 /* names: "f" is called by the next, "f!" by C. */
 static void set_python(struct python_codes *codes, uint16_t end, const char *const *names)
@@ -66,6 +67,7 @@ static void assert_mixed(uint16_t python_end, const char *const *python, enum un
 	const char *end;
 
 	set_python(codes, python_end, python);
+	sample.in_kernel = in_kernel;
 	tell(stacks, stack_calls_add(stacks, codes, &sample, frames, n, ended, &end), got,
 	     sizeof(got));
 	assert_string_equal(got, want);
@@ -86,6 +88,22 @@ static void test_no_python(void **state)
 		     "(deeper than 32 KiB);main;work", "deeper than 32 KiB");
 	assert_mixed(WIRE_PYTHON_NONE, none, UNWIND_NO_MAPPINGS, NULL, 0, "(process gone)",
 		     "process gone");
+}
+
+/* The kernel is called by the innermost function, whatever is known of it. */
+static void test_kernel(void **state)
+{
+	static const struct unwind_frame frames[] = {{"work", "/bin/a"}, {"main", "/bin/a"}};
+	static const char *const python[] = {"f!", NULL};
+
+	(void)state;
+	in_kernel = true;
+	assert_mixed(WIRE_PYTHON_NONE, none, UNWIND_WHOLE, frames, 2, "main;work;[kernel]",
+		     "whole");
+	assert_mixed(WIRE_PYTHON_NONE, none, UNWIND_NO_MAPPINGS, NULL, 0, "(process gone);[kernel]",
+		     "process gone");
+	assert_mixed(WIRE_PYTHON_WHOLE, python, UNWIND_WHOLE, NULL, 0, "f:10;[kernel]", "whole");
+	in_kernel = false;
 }
 
 /* C calls Python, which calls C, which calls Python. What the interpreter does in between is left
@@ -222,7 +240,7 @@ int main(void)
 		cmocka_unit_test(test_no_python), cmocka_unit_test(test_between),
 		cmocka_unit_test(test_rest),	  cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_who),	  cmocka_unit_test(test_who_of_python),
-		cmocka_unit_test(test_most),
+		cmocka_unit_test(test_most),	  cmocka_unit_test(test_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

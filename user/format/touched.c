@@ -331,6 +331,13 @@ bool touched_is_for_others(const char *file)
 	return begins_with_one_of(file, names, sizeof(names) / sizeof(*names));
 }
 
+static bool is_kernel(const struct recording_stacks *s, uint32_t call)
+{
+	const struct recording_function *f = &s->functions[s->calls[call].function];
+
+	return !*f->path && !strcmp(f->name, TOUCHED_KERNEL);
+}
+
 /* Of what is allocated on GPUs, the runtimes above the driver's library and PyTorch's allocator
  * are for others, too. */
 static bool is_library_of_language(const struct recording_stacks *s, uint32_t call)
@@ -342,7 +349,7 @@ static bool is_library_of_language(const struct recording_stacks *s, uint32_t ca
 
 	if (s->calls[call].line)
 		return false;
-	return touched_is_for_others(file) ||
+	return is_kernel(s, call) || touched_is_for_others(file) ||
 	       (s->of_gpu && begins_with_one_of(file, of_gpus, sizeof(of_gpus) / sizeof(*of_gpus)));
 }
 
@@ -385,10 +392,12 @@ static size_t merge(struct touched_function *list, size_t n)
 
 	qsort(list, n, sizeof(*list), by_function);
 	for (size_t i = 0; i < n; i++) {
-		if (kept && list[kept - 1].function == list[i].function)
+		if (kept && list[kept - 1].function == list[i].function) {
 			list[kept - 1].amount += list[i].amount;
-		else if (list[i].amount)
+			list[kept - 1].kernel += list[i].kernel;
+		} else if (list[i].amount) {
 			list[kept++] = list[i];
+		}
 	}
 	return kept;
 }
@@ -406,7 +415,9 @@ int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct
 	if (!list)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct touched_function){touched_who(s, rows[i].call), rows[i].amount};
+		list[i] =
+			(struct touched_function){touched_who(s, rows[i].call), rows[i].amount,
+						  is_kernel(s, rows[i].call) ? rows[i].amount : 0};
 	into->n = merge(list, n);
 	qsort(list, into->n, sizeof(*list), by_amount);
 	return 0;

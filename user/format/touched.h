@@ -16,7 +16,11 @@ enum { TOUCHED_MAX_DEPTH = 1024 }; /* calls from the outermost function to the i
 struct touched_function {
 	uint32_t function; /* index into stacks.functions */
 	uint64_t amount;   /* bytes, or ns */
+	uint64_t kernel;   /* the part of CPU time that was in the kernel */
 };
+
+/* What stands in stacks of CPU time for the kernel, as the innermost function; it is in no file. */
+#define TOUCHED_KERNEL "[kernel]"
 
 struct touched {
 	struct touched_function *list; /* the largest first */
@@ -61,7 +65,8 @@ uint32_t touched_who(const struct recording_stacks *s, uint32_t call);
  * Python. */
 bool touched_is_for_others(const char *file);
 /* Charges each stack to the innermost function that has a name and is not the C or C++ library's:
- * memset() touches for whoever called it. Returns 0, or -1 when out of memory. */
+ * memset() touches for whoever called it, and so is the kernel busy. Returns 0, or -1 when out of
+ * memory. */
 int touched_by_function(const struct recording_stacks *s, uint32_t phase, struct touched *into);
 void touched_free(struct touched *t);
 

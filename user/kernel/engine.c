@@ -158,40 +158,29 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	return e->probes ? 0 : error_set(err, "out of memory");
 }
 
-static uint32_t stack_pages(void)
-{
-	const uint32_t pages = WIRE_STACK_STEP / (uint32_t)sysconf(_SC_PAGESIZE);
-
-	return pages ? pages : 1;
-}
-
 static int load(struct engine *e, const struct engine_config *config, struct error *err)
 {
+	struct wire_config *c = &e->bpf->rodata->config;
 	int cpus = libbpf_num_possible_cpus(), code;
 
 	if (cpus < 1 || cpus > WIRE_MAX_CPUS)
 		return error_set(err, "cannot count on %d CPUs: at most %d are supported", cpus,
 				 WIRE_MAX_CPUS);
-	e->bpf->rodata->config.self = e->pids.self;
-	e->bpf->rodata->config.nested = e->pids.nested;
-	e->bpf->rodata->config.follow = config->follow;
+	c->self = e->pids.self;
+	c->nested = e->pids.nested;
+	c->follow = config->follow;
 	e->bpf->bss->machine.wake_points = config->wake_points;
-	e->bpf->rodata->config.audit = config->audit;
-	e->bpf->rodata->config.lone_target = config->lone_target;
-	e->bpf->rodata->config.waits = config->waits;
-	e->bpf->rodata->config.stacks = config->stacks & STACKS_OF_MEMORY ? 1 : 0;
-	e->bpf->rodata->config.stack_pages = stack_pages();
-	e->bpf->rodata->config.page_shift =
-		(uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
-	e->bpf->rodata->config.percpu_counter_type =
-		kernel_types_struct(&e->types, "percpu_counter");
-	e->bpf->rodata->config.refcount_struct_type =
-		kernel_types_struct(&e->types, "refcount_struct");
-	e->bpf->rodata->config.checkpoint_limit = config->checkpoint_limit;
-	e->bpf->rodata->config.stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
-	e->bpf->rodata->config.tick_ns = tick_ns();
-	e->bpf->rodata->config.max_mappings = procfs_max_mappings();
-	e->bpf->rodata->config.point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
+	c->audit = config->audit;
+	c->lone_target = config->lone_target;
+	c->waits = config->waits;
+	c->page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+	c->percpu_counter_type = kernel_types_struct(&e->types, "percpu_counter");
+	c->refcount_struct_type = kernel_types_struct(&e->types, "refcount_struct");
+	c->checkpoint_limit = config->checkpoint_limit;
+	c->stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
+	c->tick_ns = tick_ns();
+	c->max_mappings = procfs_max_mappings();
+	c->point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
 	e->capacity = capacity_make(e->bpf, config->max_processes, config->audit, cpus);
 	code = qprof_bpf__load(e->bpf);
 	return code ? load_failed(err, code) : 0;

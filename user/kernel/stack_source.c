@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "kernel/engine_state.h"
+#include "kernel/kernel_symbols.h"
 #include "kernel/ring.h"
 #include "kernel/sections.h"
 
@@ -32,6 +34,19 @@ static struct bpf_program *program_of(const struct qprof_bpf *engines, size_t li
 	return programs[link];
 }
 
+static void configure(struct wire_config *config, unsigned int samples)
+{
+	const uint32_t pages = WIRE_STACK_STEP / (uint32_t)sysconf(_SC_PAGESIZE);
+	struct kernel_symbol fault = {0};
+
+	if (samples & STACKS_OF_CPU)
+		fault = kernel_symbols_find("asm_exc_page_fault");
+	config->fault_entry = fault.at;
+	config->fault_entry_bytes = fault.bytes;
+	config->stacks = samples & STACKS_OF_MEMORY ? 1 : 0;
+	config->stack_pages = pages ? pages : 1;
+}
+
 void stack_source_expect(struct qprof_bpf *engines, unsigned int samples, bool audit)
 {
 	const bool wants[STACK_LINKS] = {
@@ -40,6 +55,7 @@ void stack_source_expect(struct qprof_bpf *engines, unsigned int samples, bool a
 		samples & STACKS_OF_MEMORY && audit,
 	};
 
+	configure(&engines->rodata->config, samples);
 	bpf_map__set_autocreate(engines->maps.sampled_jobs, samples && audit);
 	if (samples && audit)
 		engines->bss->growth.from_ns = WIRE_NO_SAMPLES;

@@ -19,8 +19,8 @@ struct stack_source;
 enum stack_samples { STACKS_OF_MEMORY = 1, STACKS_OF_CPU = 2 };
 enum { STACK_LINKS = 3 };
 
-/* Chooses, before the engine's object is loaded, of what there are samples. In an audit there are
- * none before a job has begun to be sampled. */
+/* Chooses, before the engine's object is loaded, of what there are samples, and configures these.
+ * In an audit there are none before a job has begun to be sampled. */
 void stack_source_expect(struct qprof_bpf *engines, unsigned int samples, bool audit);
 /* Attaches what was chosen, behind the program that counts memory. Returns 0, or -1: errno is
  * set. */

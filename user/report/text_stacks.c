@@ -10,6 +10,7 @@
 enum {
 	MAX_FUNCTIONS = 5,
 	EXCESS_TOLD = 100, /* from a hundredth of the CPU time on */
+	KERNEL_TOLD = 100, /* the same of what was in the kernel */
 };
 
 /* A phase, or the whole run, by its growth or its CPU time. */
@@ -35,9 +36,32 @@ static void put_line(const struct telling *of, uint64_t amount, uint64_t all, co
 	text_wrapped(of->t, lead, words);
 }
 
+/* Returns out: what of an amount was in the kernel, or nothing. */
+static const char *in_kernel(char out[], size_t size, uint64_t kernel, uint64_t amount)
+{
+	char text[UNITS_TEXT_MAX];
+
+	*out = '\0';
+	if (kernel && kernel >= amount / KERNEL_TOLD)
+		snprintf(out, size, "%s of it in the kernel", units_time_for_people(text, kernel));
+	return out;
+}
+
+static void put_kernel(const struct telling *of, const struct touched *touched)
+{
+	char words[UNITS_TEXT_MAX + 32];
+	uint64_t kernel = 0;
+
+	for (size_t i = 0; i < touched->n; i++)
+		kernel += touched->list[i].kernel;
+	if (*in_kernel(words, sizeof(words), kernel, touched->grown))
+		text_wrapped(of->t, "    ", words);
+}
+
 static void put_functions(const struct telling *of, const struct touched *touched)
 {
-	char name[TOUCHED_NAME_MAX], words[2 * TOUCHED_NAME_MAX];
+	char name[TOUCHED_NAME_MAX], words[2 * TOUCHED_NAME_MAX + 64];
+	char kernel[UNITS_TEXT_MAX + 32];
 	const size_t shown = touched->n < MAX_FUNCTIONS ? touched->n : MAX_FUNCTIONS;
 	uint64_t rest = 0;
 
@@ -49,10 +73,12 @@ static void put_functions(const struct telling *of, const struct touched *touche
 			rest += f->amount;
 			continue;
 		}
-		snprintf(words, sizeof(words), "%s%s%s%s", touched_name(name, function),
+		in_kernel(kernel, sizeof(kernel), f->kernel, f->amount);
+		snprintf(words, sizeof(words), "%s%s%s%s%s%s", touched_name(name, function),
 			 *function->name && *function->path ? " (" : "",
 			 *function->name && *function->path ? touched_file(function) : "",
-			 *function->name && *function->path ? ")" : "");
+			 *function->name && *function->path ? ")" : "", *kernel ? ", " : "",
+			 kernel);
 		put_line(of, f->amount, touched->grown, words);
 	}
 	if (rest) {
@@ -101,6 +127,7 @@ static int put_grown(const struct telling *of, const struct grown *grown)
 	text_wrapped(of->t, lead,
 		     is_run ? "the whole run, by" : of->t->r->phases[grown->phase].shown);
 	put_functions(of, &touched);
+	put_kernel(of, &touched);
 	touched_free(&touched);
 	return put_lines(of, &(struct grown){grown->phase, touched.grown});
 }

@@ -111,7 +111,7 @@ uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes
 	while (mixed.n-- > 0)
 		call = stacks_call(stacks, call, mixed.call[mixed.n].name, mixed.call[mixed.n].path,
 				   mixed.call[mixed.n].line);
-	return call;
+	return sample->in_kernel ? stacks_call(stacks, call, TOUCHED_KERNEL, "", 0) : call;
 }
 
 static bool is_for_others(const struct python_place *call)

@@ -12,8 +12,9 @@
 /*
  * Adds the calls of a sample. frames: n C functions, the innermost first, of a stack that ended so.
  * A call of the interpreter's loop is replaced by the functions of Python that it ran, and what the
- * interpreter did between two of them is left out. Sets *end to how the whole of it ended: a name
- * that lives as long as the program. Returns the innermost call.
+ * interpreter did between two of them is left out. What was in the kernel is a call, too. Sets *end
+ * to how the whole of it ended: a name that lives as long as the program. Returns the innermost
+ * call.
  */
 uint32_t stack_calls_add(struct stacks *stacks, const struct python_codes *codes,
 			 const struct wire_stack *sample, const struct unwind_frame *frames,

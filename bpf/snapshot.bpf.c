@@ -92,7 +92,9 @@ int begin_checkpoint(struct wire_checkpoint *c, struct proc *proc, u32 what, u32
 	c->inherited = not_negative(tree->inherited);
 	c->most = tree->most;
 	c->stalls = tree->stalls;
-	c->grown = begin_growth();
+	c->grown = begin_growth(&growth.grown);
+	c->given_back = begin_growth(&growth.given_back);
+	c->ended = ended_pages();
 	c->gpu_grown = gpu_growth();
 	tree_memory(job, epoch, &c->tree.memory);
 	process_memory(proc, true, &c->own.memory);

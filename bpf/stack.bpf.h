@@ -11,12 +11,25 @@ struct {
 	__uint(max_entries, 16 << 20);
 } stacks __weak SEC(".maps");
 
-/* What a CPU knows of growth there. Programs at the tracepoint run one after the other. */
-struct growing {
-	u64 change;	  /* pages of the event that is being told of; 0: it was */
+/* Pages that wait for a sample. */
+struct unsampled {
 	u64 left;	  /* pages until the next sample */
 	u64 weight, late; /* as in struct wire_stack, as the following */
 	u64 first_epoch, epoch;
+};
+
+/* The last sample of what was given back. */
+struct giving {
+	u64 call; /* of which call to the kernel; 0: no call that still goes on */
+	u64 sample_ns, last_ns;
+	u64 regs[WIRE_STACK_REGS]; /* for a look at them */
+};
+
+/* What a CPU knows of growth there. Programs at the tracepoint run one after the other. */
+struct growing {
+	s64 change; /* pages of the event that is being told of; 0: it was */
+	struct unsampled grown, back;
+	struct giving giving;
 };
 
 struct {
@@ -44,8 +57,8 @@ static __always_inline u32 sampled_run(u32 job)
 	return tree->finished ? 0 : *(volatile u32 *)&tree->sampled;
 }
 
-/* Says by how many pages memory has grown at this event: the program that samples runs next. In an
- * audit it has something to do in jobs that are sampled. */
+/* Says by how many pages memory has changed at this event: the program that samples runs next. In
+ * an audit it has something to do as jobs grow that are sampled. */
 static __always_inline void tell_growth(const struct mm_rss *m, u32 member, s64 change)
 {
 	struct growing *g;
@@ -54,15 +67,21 @@ static __always_inline void tell_growth(const struct mm_rss *m, u32 member, s64 
 		return;
 	g = here(&growing);
 	if (g)
-		g->change = member == MM_SWAPENTS || change < 0 ? 0 : change;
+		g->change = member == MM_SWAPENTS || (config.audit && change < 0) ? 0 : change;
 }
 
-/* Begins an epoch. Returns the word that it begins with. */
-static __always_inline u64 begin_growth(void)
+/* Begins an epoch of growth, or of what is given back. Returns the word that it begins with. */
+static __always_inline u64 begin_growth(u64 *word)
 {
 	const u64 next = 1ULL << WIRE_GROWTH_BITS;
 
-	return config.stacks && !config.audit ? atomic_add(&growth.grown, next) + next : 0;
+	return config.stacks && !config.audit ? atomic_add(word, next) + next : 0;
+}
+
+/* Returns how many pages of memory have ended so far. */
+static __always_inline u64 ended_pages(void)
+{
+	return config.stacks ? *(volatile u64 *)&growth.ended : 0;
 }
 
 /* Returns what was allocated on GPUs so far. */

@@ -92,7 +92,7 @@ static __always_inline void fill_sample(struct wire_stack *s, struct task_struct
 	s->parent = tgid_of(BPF_CORE_READ(task, real_parent));
 	s->memory = m->key;
 	s->program = program_of(task, m);
-	s->run = s->in_kernel = 0;
+	s->run = s->in_kernel = s->back = 0;
 	s->code = code_of(task, m);
 }
 

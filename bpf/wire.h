@@ -307,9 +307,10 @@ struct wire_checkpoint {
 	 */
 	__u64 charged, most_charged;
 	struct wire_stalls stalls;
-	/* With wire_config.stacks: the word of growth that the next step begins with; see
-	 * wire_stack.h. And the bytes that were allocated on GPUs so far. */
-	__u64 grown, gpu_grown;
+	/* With wire_config.stacks: the words of growth and of what was given back that the next
+	 * step begins with, see wire_stack.h; pages of memory that has ended, and bytes that were
+	 * allocated on GPUs so far. */
+	__u64 grown, given_back, ended, gpu_grown;
 	struct wire_snapshot tree;
 	struct wire_snapshot own; /* the process that hit the probe */
 	char comm[WIRE_COMM_LEN];
@@ -602,8 +603,6 @@ struct wire_machine {
 	__u32 reserved;
 };
 
-#define WIRE_NO_WAITS (~0ULL) /* as waits_from_ns: no sleep counts now, see waits.bpf.c */
-
 enum { WIRE_ENDS = 16, WIRE_END_MAX = 16 };
 
 /* How an argument of a command ends: its last 16 bytes & mask are text. */
@@ -635,8 +634,7 @@ struct wire_config {
 	__u32 refcount_struct_type;
 	__u64 stale_ns; /* how old others' usage may be in a big tree's checkpoints */
 	__u64 tick_ns;	/* of the scheduler */
-	/* Where the kernel's entry for page faults is, and its size; 0: not known. */
-	__u64 fault_entry, fault_entry_bytes;
+	__u64 fault_entry, fault_entry_bytes; /* the kernel's for page faults; 0: not known */
 };
 
 /* Memory is recorded as finely whatever the size of a page is: 64 pages of 4 KiB, 4 of 64 KiB. */
@@ -687,7 +685,7 @@ _Static_assert(sizeof(struct wire_header) == 32, "wire_header");
 _Static_assert(sizeof(struct wire_memory) == 56, "wire_memory");
 _Static_assert(sizeof(struct wire_usage) == 176, "wire_usage");
 _Static_assert(sizeof(struct wire_process) == 32 + 32 + 56 + 176 + 16, "wire_process");
-_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 16 + 2 * 232 + 16,
+_Static_assert(sizeof(struct wire_checkpoint) == 32 + 40 + 24 + 16 + 24 + 16 + 2 * 232 + 32,
 	       "wire_checkpoint");
 _Static_assert(sizeof(struct wire_point) == 32 + 80, "wire_point");
 _Static_assert(sizeof(struct wire_usage_point) == 32 + 176, "wire_usage_point");

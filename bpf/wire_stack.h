@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * wire_stack.h - the part of wire.h that is about who makes memory grow, who uses CPU time
- * and who allocates on GPUs (--stacks): samples of user stacks, in a ring of their own. Without
+ * wire_stack.h - the part of wire.h that is about who makes memory grow and who gives it back, who
+ * uses CPU time and who allocates on GPUs (--stacks): samples of user stacks, in a ring of their
+ * own. Without
  * --stacks there are none of these.
  */
 #ifndef QPROF_WIRE_STACK_H
@@ -21,11 +22,13 @@ enum {
 	WIRE_PYTHON_TEXT = 256,		   /* bytes of a name: the first; of a path: the last */
 	WIRE_PYTHON_LINES = 4 << 10,	   /* bytes of a table of lines */
 	WIRE_PYTHON_MOST_LINES = 64 << 10, /* of one that is longer: the first */
-	/* A word of growth is pages in its low bits, and above them an epoch: see stack.bpf.c. */
+	/* A word of growth, or of what was given back, is pages in its low bits, and above them an
+	 * epoch: see stack.bpf.c. */
 	WIRE_GROWTH_BITS = 38,
 };
 
 #define WIRE_NO_SAMPLES (~0ULL) /* as from_ns of struct wire_growth: none are taken now */
+#define WIRE_NO_WAITS (~0ULL) /* as waits_from_ns: no sleep counts now, see waits.bpf.c */
 
 enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,
@@ -61,21 +64,28 @@ struct wire_python_frame {
 	__u32 entered; /* 1: C code called the interpreter for it; 0: it is called by the next */
 };
 
-/* A thread made the memory of its process grow, has used CPU time, or allocated on a GPU. */
+/*
+ * A thread made the memory of its process grow, gave some back, has used CPU time, or allocated on
+ * a GPU. Of what is given back, a call to the kernel has one sample; what it goes on to give back
+ * comes as records that have the same stack: they end before python.
+ */
 struct wire_stack {
 	__u64 time_ns;
 	__u64 started_ns; /* as in struct wire_header, of the process whose memory it is */
 	__u32 tgid, tid;
 	__u32 parent; /* tgid of the parent */
 	__u32 kind;   /* enum wire_stack_kind */
-	/* Pages by which memory grew on this CPU since its last sample; and the part of them since
-	 * the last checkpoint. Of CPU time: ns that the thread has used since since_ns, or the last
-	 * of these; and 0. Of GPUs: bytes; and those of the last allocation. */
+	/* Pages by which memory grew on this CPU since its last sample, or that were given back;
+	 * and the part of them since the last checkpoint. Of CPU time: ns that the thread has used
+	 * since since_ns, or the last of these; and 0. Of GPUs: bytes; and those of the last
+	 * allocation. */
 	__u64 weight, late;
 	/* Of the first and the last of these pages; of CPU time: 0. Of GPUs: where the first and
 	 * the last allocation begin in all that was allocated. */
 	__u64 first_epoch, epoch;
-	__u64 since_ns;		     /* of CPU time: its last sample, or when it began; else 0 */
+	/* Of CPU time: its last sample, or when it began. Of what is given back: time_ns of the
+	 * thread's sample whose stack this is, or 0 if it has its own. Else 0. */
+	__u64 since_ns;
 	__u64 memory;		     /* changes when the process executes another program */
 	__u64 program;		     /* the same, and no other process has or had it */
 	__u64 code;		     /* tells what it had mapped: see code_of() */
@@ -85,7 +95,8 @@ struct wire_stack {
 	__u16 python_end;	     /* enum wire_python_end */
 	__u16 n_python;		     /* innermost first */
 	__u32 run;		     /* in an audit: wire_tree.sampled of its job; else 0 */
-	__u32 in_kernel;	     /* of CPU time: 1: it was interrupted there; else 0 */
+	__u16 in_kernel;	     /* of CPU time: 1: it was interrupted there; else 0 */
+	__u16 back;		     /* 1: the pages were given back */
 	struct wire_python_frame python[WIRE_PYTHON_FRAMES];
 	__u8 stack[WIRE_STACK_BYTES];
 };
@@ -145,6 +156,12 @@ struct wire_growth {
 	/* Bytes that were allocated on GPUs so far; and of samples as above. */
 	__u64 gpu_grown __attribute__((aligned(64)));
 	__u64 gpu_samples, gpu_lost;
+	/* What was given back: as grown, and of samples as above. */
+	__u64 given_back __attribute__((aligned(64)));
+	__u64 back_samples, back_lost;
+	__u64 back_again;     /* records that have the stack of a sample */
+	__u64 back_elsewhere; /* pages that the kernel or others took */
+	__u64 ended;	      /* pages of memory that has ended, with its process or at an exec */
 };
 
 /* The same of a job of an audit, of the samples that are taken of it. The loader writes it, before
@@ -161,6 +178,11 @@ struct wire_sampled_job {
 	__u64 pending __attribute__((aligned(64)));
 	__s64 left;
 };
+
+static inline int wire_stack_is_again(const struct wire_stack *s)
+{
+	return s->back && s->since_ns;
+}
 
 /* Returns the mean gap between two samples: `first`, doubled each time that so many were taken. */
 static inline __u64 wire_stack_mean(__u64 first, __u64 samples, __u32 each)

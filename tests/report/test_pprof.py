@@ -61,7 +61,7 @@ def expected(text, phase=None):
     stacks = document["stacks"]
     names = [name or (f"[{path.rsplit('/', 1)[1]}]" if path else "[unknown code]") for name, path in stacks["functions"]["rows"]]
     labels = [] if phase is None else [("phase", document["phases"][phase]["name"])]
-    found = collections.defaultdict(lambda: [0] * 6)
+    found = collections.defaultdict(lambda: [0] * 8)
 
     def add(rows, all_of_it, at):
         rest = all_of_it
@@ -86,6 +86,8 @@ def expected(text, phase=None):
     add(stacks["ran"]["rows"], round(sum(cpu) * 1e9), 2)
     add(stacks["gpu_allocated"]["rows"], stacks["gpu_allocated_bytes"] if phase is None
         else dict(stacks["phase_gpu_allocated"]["rows"])[phase], 4)
+    add(stacks["given_back"]["rows"], stacks["given_back_bytes"] if phase is None
+        else dict(stacks["phase_given_back"]["rows"])[phase], 6)
     return dict(found)
 
 
@@ -97,9 +99,10 @@ def test_the_whole_run(read):
     assert sum(s.value[1] for s in profile.sample) == document["stacks"]["grown_bytes"]
     assert sum(s.value[3] for s in profile.sample) == round(document["total_cpu_time_secs"] * 1e9)
     assert sum(s.value[5] for s in profile.sample) == document["stacks"]["gpu_allocated_bytes"]
+    assert sum(s.value[7] for s in profile.sample) == document["stacks"]["given_back_bytes"]
     assert [(text[t.type], text[t.unit]) for t in profile.sample_type] == [
         ("samples", "count"), ("first_touched", "bytes"), ("cpu_samples", "count"), ("cpu", "nanoseconds"),
-        ("gpu_samples", "count"), ("gpu_allocated", "bytes")]
+        ("gpu_samples", "count"), ("gpu_allocated", "bytes"), ("given_back_samples", "count"), ("given_back", "bytes")]
     assert text[profile.default_sample_type] == "first_touched"
     assert profile.time_nanos // 10**9 == int(document["qprof"]["started_at"])
     assert profile.duration_nanos == pytest.approx(document["total_quantization_time_seconds"] * 1e9, abs=10**8)

@@ -110,7 +110,7 @@ def test_quark():
 
 def report_without_stacks(name, text):
     """Formats that show nothing but stacks say that there are none."""
-    if name in ("folded", "folded-cpu", "folded-gpu", "speedscope", "pprof"):
+    if name in ("folded", "folded-cpu", "folded-gpu", "folded-back", "speedscope", "pprof"):
         out, stderr = run("report", "-f", name, "-", stdin=text, status=125)
         assert not out and "the profile has no stacks" in stderr, (name, out[:200], stderr)
     else:
@@ -384,7 +384,7 @@ def test_cpu_time_in_excess(excess, is_told):
     assert (b"more than the phases that they are in" in run("report", "-", stdin=text)[0]) == is_told
 
 
-@pytest.mark.parametrize("name", ("folded", "folded-cpu", "folded-gpu", "speedscope", "pprof"))
+@pytest.mark.parametrize("name", ("folded", "folded-cpu", "folded-gpu", "folded-back", "speedscope", "pprof"))
 def test_stacks_of_nothing(name):
     """They do not say of what they are."""
     text = stacks((None, 1), ran=[(None, 1)]).replace(b'"grown_bytes": 8192, ', b"")

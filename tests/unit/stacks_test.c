@@ -307,8 +307,7 @@ static void windowed(struct run *run, struct windows *w, enum wire_what what, co
 	r.cp.tree.usage.cpu_ns = pages * MS;
 	run->now_ns += 10 * MS;
 	feed(run, &r);
-	assert_int_equal(
-		windows_step(w, run->step, profile_grown(run->p), profile_gpu_grown(run->p)), 0);
+	assert_int_equal(windows_step(w, run->step, profile_sums(run->p)), 0);
 }
 
 static void assert_within(const struct stacks *s, size_t i, uint32_t phase, uint64_t pages)

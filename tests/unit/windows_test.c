@@ -36,7 +36,7 @@ static bool step_of(struct test *t, struct record_who who, enum wire_what what, 
 	t->run->now_ns += MS;
 	feed(t->run, &r);
 	assert_non_null(t->run->step);
-	assert_int_equal(windows_step(t->w, t->run->step, 0, 0), 0);
+	assert_int_equal(windows_step(t->w, t->run->step, &(struct profile_sums){0}), 0);
 	windows_switched(t->w, windows_wanted(t->w), at + t->delay_ns);
 	return windows_wanted(t->w);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The keys of `stacks`: which code made memory grow, which used CPU time, which allocated on GPUs.
- */
+/* The keys of `stacks`: which code made memory grow, which gave it back, which used CPU time, which
+ * allocated on GPUs. */
 #include "format/field_tables.h"
 
 static const struct field stack_end_fields[] = {
@@ -63,6 +63,7 @@ static const struct field within_fields[] = {
 	{FIELD(within, "bytes", grown, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
 	{FIELD(within, "cpu_ns", used, FIELD_COUNT), .nullable = true, .since = 3},
 	{FIELD(within, "gpu_bytes", gpu, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
+	{FIELD(within, "back_bytes", back, FIELD_EXACT_BYTES), .nullable = true, .since = 3},
 };
 const struct record record_within = RECORD(within, "what was in windows", within_fields, NULL);
 
@@ -73,6 +74,16 @@ static const struct field stacks_fields[] = {
 	 .means = "the part that came to a process while another ran, and so has no stack"},
 	{FIELD(stacks, "samples", samples, FIELD_COUNT), .since = 3},
 	{FIELD(stacks, "lost_samples", lost, FIELD_COUNT), .since = 3,
+	 .means = "the part that was not read in time"},
+	{FIELD(stacks, "given_back_bytes", given_back, FIELD_EXACT_BYTES), .since = 3,
+	 .means = "by which RSS of the tree fell, but for memory that ended with its process"},
+	{FIELD(stacks, "given_back_elsewhere_bytes", back_elsewhere, FIELD_EXACT_BYTES), .since = 3,
+	 .means = "the part that the kernel or others took, and so has no stack"},
+	{FIELD(stacks, "ended_bytes", ended, FIELD_EXACT_BYTES), .since = 3,
+	 .means = "of memory that ended with its process, or as that executed another program"},
+	{FIELD(stacks, "back_samples", back_samples, FIELD_COUNT), .since = 3,
+	 .means = "of what was given back"},
+	{FIELD(stacks, "lost_back_samples", back_lost, FIELD_COUNT), .since = 3,
 	 .means = "the part that was not read in time"},
 	{FIELD(stacks, "cpu_samples", cpu_samples, FIELD_COUNT), .since = 3,
 	 .means = "of CPU time: absent if that was not sampled"},
@@ -90,9 +101,9 @@ static const struct field stacks_fields[] = {
 	 .means = "calls, samples and phases beyond what there is room for"},
 	{LIST(struct recording_stacks, "within", within, FIELD_TABLE, RECORDING_MAX_PHASES),
 	 .of = &record_within, .since = 3,
-	 .means = "what of grown_bytes, of CPU time and of gpu_allocated_bytes was in windows, of "
-		  "the whole run and of phases; phases that are not here were in none, and are not "
-		  "sampled"},
+	 .means = "what of grown_bytes, of CPU time, of gpu_allocated_bytes and of "
+		  "given_back_bytes was in windows, of the whole run and of phases; phases that "
+		  "are not here were in none, and are not sampled"},
 	{LIST(struct recording_stacks, "ends", ends, FIELD_TABLE, RECORDING_MAX_SMALL),
 	 .of = &record_stack_end, .since = 3, .means = "how far stacks could be followed"},
 	{LIST(struct recording_stacks, "functions", functions, FIELD_TABLE, RECORDING_MAX_CALLS),
@@ -109,6 +120,17 @@ static const struct field stacks_fields[] = {
 	{LIST(struct recording_stacks, "touched", touched, FIELD_TABLE, RECORDING_MAX_CALLS),
 	 .of = &record_touched, .since = 3,
 	 .means = "what a call itself was the first to touch, in a phase, or in the whole run"},
+	{LIST(struct recording_stacks, "phase_given_back", phase_back, FIELD_TABLE,
+	      RECORDING_MAX_PHASES),
+	 .of = &record_phase_growth, .since = 3,
+	 .means = "what the tree gave back in phases, by the index of the phase"},
+	{LIST(struct recording_stacks, "phase_ended", phase_ended, FIELD_TABLE,
+	      RECORDING_MAX_PHASES),
+	 .of = &record_phase_growth, .since = 3,
+	 .means = "what ended in phases with its process or at an exec, by the index of the phase"},
+	{LIST(struct recording_stacks, "given_back", back, FIELD_TABLE, RECORDING_MAX_CALLS),
+	 .of = &record_touched, .since = 3,
+	 .means = "what a call itself has given back, in a phase, or in the whole run"},
 	{LIST(struct recording_stacks, "ran", ran, FIELD_TABLE, RECORDING_MAX_CALLS),
 	 .of = &record_ran, .since = 3,
 	 .means = "the CPU time that a call itself has used, in a phase, or in the whole run"},

@@ -372,7 +372,7 @@ struct recording_windows {
 struct recording_within {
 	uint64_t has;
 	uint32_t phase; /* as in struct recording_touched */
-	uint64_t grown, used, gpu;
+	uint64_t grown, back, used, gpu;
 };
 
 struct recording_stacks {
@@ -405,7 +405,14 @@ struct recording_stacks {
 	size_t n_phase_gpu;
 	struct recording_touched *allocated;
 	size_t n_allocated;
-	bool of_cpu, of_gpu; /* these are stacks of CPU time, or of GPUs: touched_of() */
+	/* The same of what was given back; and what ended with its process, or at an exec. */
+	uint64_t given_back, back_elsewhere, back_samples, back_lost, ended;
+	struct recording_phase_growth *phase_back, *phase_ended;
+	size_t n_phase_back, n_phase_ended;
+	struct recording_touched *back;
+	size_t n_back;
+	/* These are stacks of CPU time, of GPUs, or of what was given back: touched_of() */
+	bool of_cpu, of_gpu, of_back;
 };
 
 /* What phases of one name used of a file. */

@@ -124,9 +124,15 @@ const char *touched_check(struct recording *r)
 	if (!wrong)
 		wrong = check_growth(r, s->phase_gpu, s->n_phase_gpu);
 	if (!wrong)
+		wrong = check_growth(r, s->phase_back, s->n_phase_back);
+	if (!wrong)
+		wrong = check_growth(r, s->phase_ended, s->n_phase_ended);
+	if (!wrong)
 		wrong = check_calls(s);
 	if (!wrong)
 		wrong = check_rows(r, &record_touched, s->touched, s->n_touched);
+	if (!wrong)
+		wrong = check_rows(r, &record_touched, s->back, s->n_back);
 	if (!wrong)
 		wrong = check_rows(r, &record_ran, s->ran, s->n_ran);
 	if (!wrong)
@@ -149,11 +155,25 @@ static struct recording_stacks of_gpu(struct recording_stacks of)
 	return of;
 }
 
+static struct recording_stacks of_back(struct recording_stacks of)
+{
+	of.grown = of.given_back;
+	of.samples = of.back_samples;
+	of.lost = of.back_lost;
+	of.growth = of.phase_back;
+	of.n_growth = of.n_phase_back;
+	of.touched = of.back;
+	of.n_touched = of.n_back;
+	of.of_back = true;
+	return of;
+}
+
 struct recording_stacks touched_of(const struct recording *r, enum touched_what what)
 {
 	static const char *const keys[] = {[TOUCHED_MEMORY] = "grown_bytes",
 					   [TOUCHED_CPU] = "cpu_samples",
-					   [TOUCHED_GPU] = "gpu_allocated_bytes"};
+					   [TOUCHED_GPU] = "gpu_allocated_bytes",
+					   [TOUCHED_BACK] = "given_back_bytes"};
 	struct recording_stacks of = r->stacks;
 
 	if (!has_key(&of, keys[what]))
@@ -162,6 +182,8 @@ struct recording_stacks touched_of(const struct recording *r, enum touched_what 
 		return of;
 	if (what == TOUCHED_GPU)
 		return of_gpu(of);
+	if (what == TOUCHED_BACK)
+		return of_back(of);
 	of.grown = of.used;
 	of.samples = of.cpu_samples;
 	of.lost = of.cpu_lost;
@@ -212,15 +234,23 @@ static int by_phase(const void *key, const void *item)
 	return phase < growth->phase ? -1 : phase > growth->phase;
 }
 
+static uint64_t amount_of(const struct recording_phase_growth *list, size_t n, uint32_t phase)
+{
+	const struct recording_phase_growth *found =
+		n ? bsearch(&phase, list, n, sizeof(*list), by_phase) : NULL;
+
+	return found ? found->amount : 0;
+}
+
 uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase)
 {
-	const struct recording_phase_growth *found;
+	return phase == TOUCHED_WHOLE_RUN ? s->grown : amount_of(s->growth, s->n_growth, phase);
+}
 
-	if (phase == TOUCHED_WHOLE_RUN)
-		return s->grown;
-	found = s->n_growth ? bsearch(&phase, s->growth, s->n_growth, sizeof(*found), by_phase)
-			    : NULL;
-	return found ? found->amount : 0;
+uint64_t touched_ended(const struct recording_stacks *s, uint32_t phase)
+{
+	return phase == TOUCHED_WHOLE_RUN ? s->ended
+					  : amount_of(s->phase_ended, s->n_phase_ended, phase);
 }
 
 static int by_turn(const void *key, const void *item)
@@ -248,10 +278,11 @@ uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase)
 {
 	const uint64_t all = touched_growth(s, phase);
 	const struct recording_within *within = within_of(s, phase);
-	const uint64_t inside = !within	    ? 0
-				: s->of_cpu ? within->used
-				: s->of_gpu ? within->gpu
-					    : within->grown;
+	const uint64_t inside = !within	     ? 0
+				: s->of_cpu  ? within->used
+				: s->of_gpu  ? within->gpu
+				: s->of_back ? within->back
+					     : within->grown;
 
 	if (!s->in_windows)
 		return 0;
@@ -278,6 +309,8 @@ bool touched_is_missing(const struct recording *r, enum touched_what what, struc
 				"--stacks=cpu",
 		[TOUCHED_GPU] = "the profile has no stacks of what was allocated on GPUs: they are "
 				"recorded with --stacks, or nothing was allocated there",
+		[TOUCHED_BACK] = "the profile has no stacks of what was given back: they are "
+				 "recorded with --stacks",
 		[TOUCHED_WHATS] = "the profile has no stacks: they are recorded with --stacks",
 	};
 	const bool has = what == TOUCHED_WHATS ? r->stacks.has != 0 : touched_of(r, what).has != 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * touched.h - what of memory's growth a function was the first to touch: of the run, of a phase.
- * And what of the CPU time it has used, and of GPUs' memory it has allocated: touched_of() makes
- * stacks of these that read alike.
+ * And what of the CPU time it has used, of GPUs' memory it has allocated, and what it has given
+ * back: touched_of() makes stacks of these that read alike.
  */
 #ifndef QPROF_TOUCHED_H
 #define QPROF_TOUCHED_H
@@ -37,9 +37,16 @@ struct touched {
 const char *touched_check(struct recording *r);
 
 /* What stacks are of. */
-enum touched_what { TOUCHED_MEMORY, TOUCHED_CPU, TOUCHED_GPU, TOUCHED_WHATS };
+enum touched_what {
+	TOUCHED_MEMORY,
+	TOUCHED_CPU,
+	TOUCHED_GPU,
+	TOUCHED_COMPARED, /* so many are compared with those of other runs */
+	TOUCHED_BACK = TOUCHED_COMPARED,
+	TOUCHED_WHATS
+};
 
-/* Returns the profile's stacks of memory, or those of CPU time or of GPUs in their place; without
+/* Returns the profile's stacks of memory, or those of the others in their place; without
  * `has`, if that was not sampled. What they point at is the profile's. */
 struct recording_stacks touched_of(const struct recording *r, enum touched_what what);
 /* Bytes or a time, for people. Returns out. */
@@ -50,6 +57,8 @@ const struct recording_touched *touched_rows(const struct recording_stacks *s, u
 					     size_t *n);
 /* By how much RSS of the tree grew in a phase; the CPU time that it used; what it allocated. */
 uint64_t touched_growth(const struct recording_stacks *s, uint32_t phase);
+/* What ended in a phase with its process, or at an exec. */
+uint64_t touched_ended(const struct recording_stacks *s, uint32_t phase);
 /* What of that was in no window; 0 without windows. */
 uint64_t touched_outside(const struct recording_stacks *s, uint32_t phase);
 /* Returns false if all of the phase was in no window: it was not sampled. */
@@ -81,6 +90,18 @@ struct touched_line {
  * *n of them, the largest first. Returns 0, or -1 when out of memory. */
 int touched_by_line(const struct recording_stacks *s, uint32_t phase, struct touched_line **list,
 		    size_t *n);
+
+/* A function, and what it and all that it called were the first to touch and have given back. */
+struct touched_net {
+	uint32_t function; /* index into stacks.functions */
+	uint64_t grown, back;
+};
+
+/* Sets *list to the functions that did both, *n of them, the one with most left first; it is the
+ * caller's. Without those that have left nothing, that are libraries' for others or have no name,
+ * and that in all stacks call one and the same function, which says it. Returns 0, or -1 when out
+ * of memory. */
+int touched_left(const struct recording *r, uint32_t phase, struct touched_net **list, size_t *n);
 
 /* What a function is called where there is no room for more: its name, or its file in brackets. */
 enum { TOUCHED_NAME_MAX = 2048 };

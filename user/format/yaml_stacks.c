@@ -50,38 +50,49 @@ static void put_calls(struct emit *e, const struct stacks *stacks)
 	yaml_table_end(e);
 }
 
-static void put_growth(struct emit *e, const struct profile *p, const struct stacks *stacks)
+/* Returns what came between two sums, as bytes. */
+typedef uint64_t (*between_fn)(const struct stacks *stacks, const struct profile_sums *from,
+			       const struct profile_sums *to);
+
+static uint64_t grown(const struct stacks *stacks, const struct profile_sums *from,
+		      const struct profile_sums *to)
 {
-	size_t n;
-	const struct profile_phase *phases = profile_phases(p, &n);
-
-	yaml_table_begin(e, "phase_growth", &record_phase_growth);
-	for (size_t i = 0; i < n; i++) {
-		const struct recording_phase_growth growth = {
-			.has = field_all(&record_phase_growth),
-			.phase = (uint32_t)i,
-			.amount =
-				stacks_growth(stacks, phases[i].start_grown, phases[i].end_grown)};
-
-		if (growth.amount)
-			yaml_table_row(e, &record_phase_growth, &growth);
-	}
-	yaml_table_end(e);
+	return stacks_growth(stacks, from->grown, to->grown);
 }
 
-static void put_gpu_growth(struct emit *e, const struct profile *p)
+static uint64_t given_back(const struct stacks *stacks, const struct profile_sums *from,
+			   const struct profile_sums *to)
+{
+	return stacks_growth(stacks, from->given_back, to->given_back);
+}
+
+static uint64_t ended(const struct stacks *stacks, const struct profile_sums *from,
+		      const struct profile_sums *to)
+{
+	return stacks_growth(stacks, from->ended, to->ended);
+}
+
+static uint64_t gpu_allocated(const struct stacks *stacks, const struct profile_sums *from,
+			      const struct profile_sums *to)
+{
+	(void)stacks;
+	return to->gpu > from->gpu ? to->gpu - from->gpu : 0;
+}
+
+static void put_phases(struct emit *e, const struct profile *p, const struct stacks *stacks,
+		       const char *key, between_fn between)
 {
 	size_t n;
 	const struct profile_phase *phases = profile_phases(p, &n);
 
-	yaml_table_begin(e, "phase_gpu_allocated", &record_phase_growth);
+	yaml_table_begin(e, key, &record_phase_growth);
 	for (size_t i = 0; i < n; i++) {
 		const struct recording_phase_growth growth = {
 			.has = field_all(&record_phase_growth),
 			.phase = (uint32_t)i,
-			.amount = phases[i].end_gpu_grown - phases[i].start_gpu_grown};
+			.amount = between(stacks, &phases[i].start_sums, &phases[i].end_sums)};
 
-		if (phases[i].end_gpu_grown > phases[i].start_gpu_grown)
+		if (growth.amount)
 			yaml_table_row(e, &record_phase_growth, &growth);
 	}
 	yaml_table_end(e);
@@ -92,12 +103,10 @@ static const char *kind_name(uint32_t kind)
 	return kind == WIRE_STACK_ANON ? "anon" : kind == WIRE_STACK_FILE ? "file" : "shmem";
 }
 
-static void put_touched(struct emit *e, const struct stacks *stacks)
+static void put_touched(struct emit *e, const char *key, const struct stacks_charged *touched,
+			size_t n)
 {
-	size_t n;
-	const struct stacks_charged *touched = stacks_touched(stacks, &n);
-
-	yaml_table_begin(e, "touched", &record_touched);
+	yaml_table_begin(e, key, &record_touched);
 	for (size_t i = 0; i < n; i++) {
 		struct recording_touched t = {.has = field_all(&record_touched),
 					      .phase = touched[i].phase,
@@ -137,6 +146,11 @@ static void put_counts(struct emit *e, const struct stacks_totals *totals)
 						  .elsewhere = totals->elsewhere,
 						  .samples = totals->samples,
 						  .lost = totals->lost,
+						  .given_back = totals->given_back,
+						  .back_elsewhere = totals->back_elsewhere,
+						  .ended = totals->ended,
+						  .back_samples = totals->back_samples,
+						  .back_lost = totals->back_lost,
 						  .cpu_samples = totals->cpu_samples,
 						  .cpu_lost = totals->cpu_lost,
 						  .cpu_excess = totals->cpu_excess_ns,
@@ -146,7 +160,7 @@ static void put_counts(struct emit *e, const struct stacks_totals *totals)
 						  .dropped = totals->dropped};
 
 	if (totals->of_memory)
-		yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "lost_samples");
+		yaml_fields(e, &record_stacks, &recorded, "grown_bytes", "lost_back_samples");
 	if (totals->of_cpu)
 		yaml_fields(e, &record_stacks, &recorded, "cpu_samples", "cpu_excess_ns");
 	if (totals->of_gpu)
@@ -167,12 +181,14 @@ static void put_within(struct emit *e, const struct stacks *stacks,
 						  .phase = list[i].phase,
 						  .grown = list[i].bytes,
 						  .used = list[i].cpu_ns,
-						  .gpu = list[i].gpu_bytes};
+						  .gpu = list[i].gpu_bytes,
+						  .back = list[i].back_bytes};
 
 		field_put(&record_within, &within, "phase", within.phase != STACKS_WHOLE_RUN);
 		field_put(&record_within, &within, "bytes", totals->of_memory);
 		field_put(&record_within, &within, "cpu_ns", totals->of_cpu);
 		field_put(&record_within, &within, "gpu_bytes", totals->of_gpu);
+		field_put(&record_within, &within, "back_bytes", totals->of_memory);
 		yaml_table_row(e, &record_within, &within);
 	}
 	yaml_table_end(e);
@@ -195,15 +211,20 @@ void yaml_stacks(struct emit *e, const struct profile *p, const struct stacks *s
 	put_ends(e, stacks);
 	put_calls(e, stacks);
 	if (totals.of_memory) {
-		put_growth(e, p, stacks);
-		put_touched(e, stacks);
+		put_phases(e, p, stacks, "phase_growth", grown);
+		rows = stacks_touched(stacks, &n);
+		put_touched(e, "touched", rows, n);
+		put_phases(e, p, stacks, "phase_given_back", given_back);
+		put_phases(e, p, stacks, "phase_ended", ended);
+		rows = stacks_given_back(stacks, &n);
+		put_touched(e, "given_back", rows, n);
 	}
 	rows = stacks_ran(stacks, &n);
 	if (totals.of_cpu)
 		put_rows(e, "ran", &record_ran, rows, n);
 	rows = stacks_allocated(stacks, &n);
 	if (totals.of_gpu) {
-		put_gpu_growth(e, p);
+		put_phases(e, p, stacks, "phase_gpu_allocated", gpu_allocated);
 		put_rows(e, "gpu_allocated", &record_allocated, rows, n);
 	}
 	emit_map_end(e);

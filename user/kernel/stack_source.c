@@ -139,9 +139,10 @@ static int take(void *context, void *data, size_t size)
 	if (size == sizeof(struct wire_python_code) + WIRE_PYTHON_LINES ||
 	    size == sizeof(struct wire_python_code) + WIRE_PYTHON_MOST_LINES)
 		source->tell.code(source->context, data, size - sizeof(struct wire_python_code));
-	else if (size == sizeof(*sample) && sample->len <= WIRE_STACK_BYTES &&
-		 sample->n_python <= WIRE_PYTHON_FRAMES && sample->kind >= WIRE_STACK_ANON &&
-		 sample->kind <= WIRE_STACK_GPU)
+	else if ((size == sizeof(*sample) ||
+		  (size == offsetof(struct wire_stack, python) && wire_stack_is_again(sample))) &&
+		 sample->len <= WIRE_STACK_BYTES && sample->n_python <= WIRE_PYTHON_FRAMES &&
+		 sample->kind >= WIRE_STACK_ANON && sample->kind <= WIRE_STACK_GPU)
 		source->tell.sample(source->context, sample);
 	return 0;
 }

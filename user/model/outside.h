@@ -18,9 +18,8 @@ struct moment {
 	uint64_t rss;
 	uint64_t needs; /* anon, shmem and swap */
 	uint64_t swap;
-	uint64_t gpu;	    /* on all devices */
-	uint64_t grown;	    /* word of growth; 0 without stacks */
-	uint64_t gpu_grown; /* bytes allocated on GPUs so far; 0 without stacks */
+	uint64_t gpu; /* on all devices */
+	struct profile_sums sums;
 	uint64_t window_ns; /* for how long a window was open by then */
 	struct profile_usage usage;
 	struct profile_charge charge;

@@ -154,8 +154,7 @@ static void begin(struct phases *phases, struct open_phase *open, const char *na
 		.start_ns = event->now.time_ns,
 		.start_rss = event->now.rss,
 		.start_gpu = event->now.gpu,
-		.start_grown = event->now.grown,
-		.start_gpu_grown = event->now.gpu_grown,
+		.start_sums = event->now.sums,
 		.start_cpu_ns = event->now.usage.cpu_ns,
 		.window_ns = event->now.window_ns,
 		.usage = event->now.usage,
@@ -186,8 +185,7 @@ static void end(struct phases *phases, const struct open_phase *open, const char
 	phase->end_swap = now->swap;
 	phase->peak_rss = open->peak.rss;
 	phase->end_gpu = now->gpu;
-	phase->end_grown = now->grown;
-	phase->end_gpu_grown = now->gpu_grown;
+	phase->end_sums = now->sums;
 	phase->peak_gpu = open->peak.gpu;
 	phase->peak_pinned = open->peak.pinned;
 	phase->usage = usage_between(&phase->usage, &now->usage);

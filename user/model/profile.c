@@ -409,8 +409,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 			.rss = tree.rss,
 			.needs = tree.anon + tree.shmem + tree.swap,
 			.swap = tree.swap,
-			.grown = cp->grown,
-			.gpu_grown = cp->gpu_grown,
+			.sums = {cp->grown, cp->given_back, cp->ended, cp->gpu_grown},
 			.usage = usage_of_tree(cp),
 			.charge = charge_from_wire(cp, p->config.page_size)},
 		.own = own_moment(cp, p->config.page_size),
@@ -452,8 +451,7 @@ static int feed_checkpoint(struct profile *p, const struct wire_checkpoint *cp,
 		p->first_charge = p->charge;
 	note_processes(p, cp, &event, &own);
 	p->gpu_now = tree.gpu;
-	p->grown_now = cp->grown;
-	p->gpu_grown_now = cp->gpu_grown;
+	p->sums_now = event.now.sums;
 	if (cp->what == WIRE_METRIC)
 		feed_metric(p, cp);
 	else if (!WIRE_IS_HEARD(cp->what) && !(cp->text_state & WIRE_TEXT_DIED))
@@ -658,8 +656,7 @@ int profile_finish(struct profile *p, uint64_t now_ns)
 		.needs = p->needs_now,
 		.swap = p->swap_now,
 		.gpu = p->gpu_now,
-		.grown = p->grown_now,
-		.gpu_grown = p->gpu_grown_now,
+		.sums = p->sums_now,
 		.window_ns = p->within.open_ns,
 		.usage = p->usage,
 	};

@@ -293,6 +293,13 @@ struct profile_own {
 
 enum { PROFILE_NO_PARENT = UINT32_MAX };
 
+/* What there was since the run began; 0 without stacks. */
+struct profile_sums {
+	uint64_t grown, given_back; /* words of growth, and of what was given back: see stacks.h */
+	uint64_t ended;		    /* pages of memory that ended with its process, or at an exec */
+	uint64_t gpu;		    /* bytes allocated on GPUs, however many were freed */
+};
+
 struct profile_phase {
 	enum profile_phase_kind kind;
 	const char *name;   /* valid UTF-8; a gap has the name of the mark that begins it */
@@ -310,10 +317,7 @@ struct profile_phase {
 	struct profile_charge charge;	       /* at the end of the phase */
 	struct profile_charge_peak charge_peak;
 	uint64_t start_gpu, end_gpu, peak_gpu, peak_pinned; /* of the tree; see profile_memory */
-	uint64_t start_grown, end_grown; /* words of growth; 0 without stacks: see stacks.h */
-	/* Bytes allocated on GPUs since the run began, however many were freed; 0 without stacks.
-	 */
-	uint64_t start_gpu_grown, end_gpu_grown;
+	struct profile_sums start_sums, end_sums;
 	uint64_t start_cpu_ns;	/* CPU time that the tree had used when it began */
 	struct profile_own own; /* of a pair */
 	/*
@@ -619,10 +623,8 @@ uint64_t profile_peak_since_checkpoint(const struct profile *p);
 size_t profile_open_phases(const struct profile *p, const struct profile_phase **phases,
 			   size_t max);
 
-/* Returns the word of growth of the last checkpoint; 0 without stacks. */
-uint64_t profile_grown(const struct profile *p);
-/* And the bytes that were allocated on GPUs by then. */
-uint64_t profile_gpu_grown(const struct profile *p);
+/* Returns those of the last checkpoint. */
+const struct profile_sums *profile_sums(const struct profile *p);
 /* When the run began, CLOCK_MONOTONIC. */
 uint64_t profile_start_ns(const struct profile *p);
 /* Returns CLOCK_MONOTONIC as Unix seconds. */

@@ -164,14 +164,9 @@ size_t profile_open_phases(const struct profile *p, const struct profile_phase *
 	return phases_open(&p->phases, phases, max);
 }
 
-uint64_t profile_grown(const struct profile *p)
+const struct profile_sums *profile_sums(const struct profile *p)
 {
-	return p->grown_now;
-}
-
-uint64_t profile_gpu_grown(const struct profile *p)
-{
-	return p->gpu_grown_now;
+	return &p->sums_now;
 }
 
 const struct profile_device *profile_devices(const struct profile *p, size_t *count)

@@ -77,7 +77,8 @@ struct profile {
 	struct peak tail; /* highest point since the last checkpoint */
 	uint64_t rss_now, rss_now_ns;
 	uint64_t needs_now, swap_now;
-	uint64_t gpu_now, grown_now, gpu_grown_now; /* as of the last checkpoint */
+	uint64_t gpu_now; /* as of the last checkpoint, as the next */
+	struct profile_sums sums_now;
 };
 
 /* Takes a WIRE_GPU, a WIRE_GPU_POINT or a WIRE_GPU_REFUSED: profile_gpu.c. */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "model/taken.h"
 
 enum { TEXT_MAX = 256 };
 
@@ -32,6 +33,8 @@ struct sample {
 	uint64_t first, last; /* of the span */
 	uint64_t weight, late;
 	uint32_t call, kind;
+	bool is_again; /* until it has a call, that is the index of a struct taken: which it is of
+			*/
 };
 
 /* Samples of memory, or of CPU time, and what is charged by them. */
@@ -48,7 +51,8 @@ struct stacks {
 	struct call *by_caller;
 	struct stacks_function *functions;
 	struct stacks_call *calls;
-	struct measured memory, cpu, gpu;
+	struct measured memory, back, cpu, gpu;
+	struct taken_list taken, wanted; /* of what was given back: there are, and are asked for */
 	size_t n_functions, functions_room, n_calls, calls_room;
 	struct stacks_end ends[STACKS_MAX_ENDS];
 	size_t n_ends;
@@ -159,6 +163,12 @@ struct stacks *stacks_new(uint64_t page_size, bool of_cpu)
 	return NULL;
 }
 
+static void free_measured(struct measured *m)
+{
+	free(m->samples);
+	free(m->charged);
+}
+
 void stacks_free(struct stacks *s)
 {
 	struct function *f, *next_function;
@@ -180,12 +190,12 @@ void stacks_free(struct stacks *s)
 	}
 	free(s->functions);
 	free(s->calls);
-	free(s->memory.samples);
-	free(s->memory.charged);
-	free(s->cpu.samples);
-	free(s->cpu.charged);
-	free(s->gpu.samples);
-	free(s->gpu.charged);
+	free_measured(&s->memory);
+	free_measured(&s->back);
+	free_measured(&s->cpu);
+	free_measured(&s->gpu);
+	free(s->taken.list);
+	free(s->wanted.list);
 	free(s->spans);
 	free(s->within);
 	arena_free(s->arena);
@@ -208,17 +218,19 @@ static void count_end(struct stacks *s, const char *end)
 	s->ends[i].samples++;
 }
 
-void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end)
+static void add_sample(struct stacks *s, const struct wire_stack *sample, uint32_t call)
 {
 	const bool is_cpu = sample->kind == WIRE_STACK_CPU, is_gpu = sample->kind == WIRE_STACK_GPU;
 	const uint64_t unit = is_cpu || is_gpu ? 1 : s->page_size;
-	struct measured *m = is_cpu ? &s->cpu : is_gpu ? &s->gpu : &s->memory;
+	struct measured *m = is_cpu	    ? &s->cpu
+			     : is_gpu	    ? &s->gpu
+			     : sample->back ? &s->back
+					    : &s->memory;
 	struct sample *list = m->n_samples < STACKS_MAX_SAMPLES
 				      ? array_reserve(m->samples, m->n_samples + 1,
 						      &m->samples_room, sizeof(*list))
 				      : NULL;
 
-	count_end(s, end);
 	if (!list) {
 		s->totals.dropped++;
 		return;
@@ -230,7 +242,41 @@ void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call
 				.weight = sample->weight * unit,
 				.late = sample->late * unit,
 				.call = call,
-				.kind = sample->kind};
+				.kind = sample->kind,
+				.is_again = wire_stack_is_again(sample)};
+}
+
+void stacks_add(struct stacks *s, const struct wire_stack *sample, uint32_t call, const char *end)
+{
+	const struct taken taken = {sample->time_ns, sample->tid, call};
+
+	count_end(s, end);
+	add_sample(s, sample, call);
+	if (sample->back)
+		taken_add(&s->taken, &taken);
+}
+
+void stacks_add_again(struct stacks *s, const struct wire_stack *sample)
+{
+	const struct taken wanted = {sample->since_ns, sample->tid, 0};
+	const size_t at = taken_add(&s->wanted, &wanted);
+
+	if (at != SIZE_MAX)
+		add_sample(s, sample, (uint32_t)at);
+	else
+		s->totals.dropped++;
+}
+
+/* Gives samples that have the stack of another the call that this has. */
+static void find_calls(struct stacks *s)
+{
+	taken_sort(&s->taken);
+	for (size_t i = 0; i < s->back.n_samples; i++) {
+		struct sample *sample = &s->back.samples[i];
+
+		if (sample->is_again)
+			sample->call = taken_call(&s->taken, &s->wanted.list[sample->call]);
+	}
 }
 
 void stacks_count(struct stacks *s, const struct wire_growth *growth)
@@ -238,6 +284,9 @@ void stacks_count(struct stacks *s, const struct wire_growth *growth)
 	s->totals.elsewhere = growth->elsewhere * s->page_size;
 	s->totals.samples = growth->samples;
 	s->totals.lost = growth->lost;
+	s->totals.back_elsewhere = growth->back_elsewhere * s->page_size;
+	s->totals.back_samples = growth->back_samples;
+	s->totals.back_lost = growth->back_lost;
 	s->totals.cpu_samples = growth->cpu_samples;
 	s->totals.cpu_lost = growth->cpu_lost;
 	s->totals.gpu_samples = growth->gpu_samples;
@@ -336,7 +385,7 @@ static int charge(struct stacks *s, struct measured *m, uint32_t phase, uint64_t
 							       .call = sample->call,
 							       .kind = sample->kind,
 							       .amount = part_since(sample, from),
-							       .samples = 1};
+							       .samples = !sample->is_again};
 	}
 	merge(m, before);
 	return 0;
@@ -400,11 +449,15 @@ static int charge_cpu(struct stacks *s, uint32_t phase, const struct window_span
 /* A word of growth begins and ends an epoch. */
 static int charge_span(struct stacks *s, uint32_t phase, const struct window_span *span)
 {
-	int err = charge(s, &s->memory, phase, span->from.grown >> WIRE_GROWTH_BITS,
-			 span->to.grown >> WIRE_GROWTH_BITS);
+	const struct profile_sums *from = &span->from.sums, *to = &span->to.sums;
+	int err = charge(s, &s->memory, phase, from->grown >> WIRE_GROWTH_BITS,
+			 to->grown >> WIRE_GROWTH_BITS);
 
 	if (!err)
-		err = charge(s, &s->gpu, phase, span->from.gpu_grown, span->to.gpu_grown);
+		err = charge(s, &s->back, phase, from->given_back >> WIRE_GROWTH_BITS,
+			     to->given_back >> WIRE_GROWTH_BITS);
+	if (!err)
+		err = charge(s, &s->gpu, phase, from->gpu, to->gpu);
 	return err ? err : charge_cpu(s, phase, span);
 }
 
@@ -436,20 +489,7 @@ uint64_t stacks_growth(const struct stacks *s, uint64_t from, uint64_t to)
 /* As stacks_growth(), of GPUs. */
 static uint64_t gpu_growth(const struct window_span *span)
 {
-	return span->to.gpu_grown - smaller_of(span->from.gpu_grown, span->to.gpu_grown);
-}
-
-/* Returns the part of a phase that is in a window. */
-static struct window_span overlap(const struct window_span *a, const struct window_span *b)
-{
-	return (struct window_span){
-		.from = {larger_of(a->from.ns, b->from.ns), larger_of(a->from.grown, b->from.grown),
-			 larger_of(a->from.cpu_ns, b->from.cpu_ns),
-			 larger_of(a->from.gpu_grown, b->from.gpu_grown)},
-		.to = {smaller_of(a->to.ns, b->to.ns), smaller_of(a->to.grown, b->to.grown),
-		       smaller_of(a->to.cpu_ns, b->to.cpu_ns),
-		       smaller_of(a->to.gpu_grown, b->to.gpu_grown)},
-	};
+	return span->to.sums.gpu - smaller_of(span->from.sums.gpu, span->to.sums.gpu);
 }
 
 /* Returns the index of the first window that ends after that time. */
@@ -484,7 +524,7 @@ static struct stacks_within *add_within(struct stacks *s, uint32_t phase)
 static int charge_windows(struct stacks *s, uint32_t phase, const struct window_span *span)
 {
 	const size_t memory = s->memory.n_charged, cpu = s->cpu.n_charged;
-	const size_t gpu = s->gpu.n_charged;
+	const size_t gpu = s->gpu.n_charged, back = s->back.n_charged;
 	struct stacks_within *within = NULL;
 	size_t i = first_span(s, span->from.ns);
 	int err = 0;
@@ -495,15 +535,19 @@ static int charge_windows(struct stacks *s, uint32_t phase, const struct window_
 			return -ENOMEM;
 	}
 	for (; within && !err && i < s->n_spans && s->spans[i].from.ns < span->to.ns; i++) {
-		const struct window_span part = overlap(span, &s->spans[i]);
+		const struct window_span part = window_overlap(span, &s->spans[i]);
 
-		within->bytes += stacks_growth(s, part.from.grown, part.to.grown);
+		within->bytes += stacks_growth(s, part.from.sums.grown, part.to.sums.grown);
+		within->back_bytes +=
+			stacks_growth(s, part.from.sums.given_back, part.to.sums.given_back);
 		within->cpu_ns += used_in(&part);
 		within->gpu_bytes += gpu_growth(&part);
 		err = charge_span(s, phase, &part);
 	}
 	if (s->memory.n_charged > memory)
 		merge(&s->memory, memory);
+	if (s->back.n_charged > back)
+		merge(&s->back, back);
 	if (s->cpu.n_charged > cpu)
 		merge(&s->cpu, cpu);
 	if (s->gpu.n_charged > gpu)
@@ -519,10 +563,8 @@ static int charge_phase(struct stacks *s, uint32_t phase, const struct window_sp
 static struct window_span span_of(const struct profile_phase *phase)
 {
 	return (struct window_span){
-		.from = {phase->start_ns, phase->start_grown, phase->start_cpu_ns,
-			 phase->start_gpu_grown},
-		.to = {phase->end_ns, phase->end_grown, phase->start_cpu_ns + phase->usage.cpu_ns,
-		       phase->end_gpu_grown},
+		.from = {phase->start_ns, phase->start_cpu_ns, phase->start_sums},
+		.to = {phase->end_ns, phase->start_cpu_ns + phase->usage.cpu_ns, phase->end_sums},
 	};
 }
 
@@ -547,22 +589,26 @@ static void sort(struct measured *m)
 
 int stacks_finish(struct stacks *s, const struct profile *p)
 {
-	const uint64_t end = profile_grown(p), began = profile_start_ns(p);
+	const struct profile_sums *end = profile_sums(p);
+	const uint64_t began = profile_start_ns(p);
 	const struct profile_totals *totals = profile_totals(p);
 	const struct window_span run = {
 		.from = {.ns = began},
-		.to = {began + totals->duration_ns, end, totals->usage.cpu_ns,
-		       profile_gpu_grown(p)},
+		.to = {began + totals->duration_ns, totals->usage.cpu_ns, *end},
 	};
 	size_t n;
 	const struct profile_phase *phases = profile_phases(p, &n);
 	int err = find_spans(s);
 
-	s->totals.grown = stacks_growth(s, 0, end);
-	s->totals.gpu_grown = profile_gpu_grown(p);
+	s->totals.grown = stacks_growth(s, 0, end->grown);
+	s->totals.given_back = stacks_growth(s, 0, end->given_back);
+	s->totals.ended = end->ended * s->page_size;
+	s->totals.gpu_grown = end->gpu;
 	s->totals.of_gpu = s->totals.of_memory && s->totals.gpu_grown;
 	sort(&s->gpu);
 	sort(&s->memory);
+	find_calls(s);
+	sort(&s->back);
 	sort(&s->cpu);
 	forget_before(&s->cpu, began);
 	if (!err)
@@ -600,6 +646,12 @@ const struct stacks_charged *stacks_touched(const struct stacks *s, size_t *n)
 {
 	*n = s->memory.n_charged;
 	return s->memory.charged;
+}
+
+const struct stacks_charged *stacks_given_back(const struct stacks *s, size_t *n)
+{
+	*n = s->back.n_charged;
+	return s->back.charged;
 }
 
 const struct stacks_charged *stacks_ran(const struct stacks *s, size_t *n)

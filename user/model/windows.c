@@ -44,6 +44,40 @@ struct windows {
 	struct windows_totals totals;
 };
 
+static void raise_all(struct window_at *at, const struct window_at *to)
+{
+	raise_to(&at->ns, to->ns);
+	raise_to(&at->cpu_ns, to->cpu_ns);
+	raise_to(&at->sums.grown, to->sums.grown);
+	raise_to(&at->sums.given_back, to->sums.given_back);
+	raise_to(&at->sums.ended, to->sums.ended);
+	raise_to(&at->sums.gpu, to->sums.gpu);
+}
+
+static void lower_to(uint64_t *at, uint64_t to)
+{
+	*at = smaller_of(*at, to);
+}
+
+static void lower_all(struct window_at *at, const struct window_at *to)
+{
+	lower_to(&at->ns, to->ns);
+	lower_to(&at->cpu_ns, to->cpu_ns);
+	lower_to(&at->sums.grown, to->sums.grown);
+	lower_to(&at->sums.given_back, to->sums.given_back);
+	lower_to(&at->sums.ended, to->sums.ended);
+	lower_to(&at->sums.gpu, to->sums.gpu);
+}
+
+struct window_span window_overlap(const struct window_span *a, const struct window_span *b)
+{
+	struct window_span both = *a;
+
+	raise_all(&both.from, &b->from);
+	lower_all(&both.to, &b->to);
+	return both;
+}
+
 struct windows *windows_new(const struct window_schedule *schedule, const char *pattern)
 {
 	struct windows *w = calloc(1, sizeof(*w));
@@ -215,20 +249,17 @@ static void end(struct windows *w, const struct open_phase *open)
 		return;
 	w->n_active--;
 	window = &w->list[open->index - OF_WINDOW];
-	raise_to(&window->span.to.ns, w->now.ns);
-	raise_to(&window->span.to.grown, w->now.grown);
-	raise_to(&window->span.to.cpu_ns, w->now.cpu_ns);
-	raise_to(&window->span.to.gpu_grown, w->now.gpu_grown);
+	raise_all(&window->span.to, &w->now);
 }
 
-int windows_step(struct windows *w, const struct profile_checkpoint *step, uint64_t grown,
-		 uint64_t gpu_grown)
+int windows_step(struct windows *w, const struct profile_checkpoint *step,
+		 const struct profile_sums *sums)
 {
 	const struct pairing_hit hit = pairing_hit_of(step);
 	struct pairing_change change;
 	int err;
 
-	w->now = (struct window_at){step->time_ns, grown, step->tree_usage.cpu_ns, gpu_grown};
+	w->now = (struct window_at){step->time_ns, step->tree_usage.cpu_ns, *sums};
 	if (step->what == WIRE_FINISH)
 		return 0;
 	err = pairing_step(&w->pairing, &hit, &change);
@@ -311,10 +342,7 @@ struct window_span *windows_merged(const struct windows *w, size_t *n)
 			spans[(*n)++] = spans[i];
 			continue;
 		}
-		raise_to(&last->to.ns, spans[i].to.ns);
-		raise_to(&last->to.grown, spans[i].to.grown);
-		raise_to(&last->to.cpu_ns, spans[i].to.cpu_ns);
-		raise_to(&last->to.gpu_grown, spans[i].to.gpu_grown);
+		raise_all(&last->to, &spans[i].to);
 	}
 	return spans;
 }

@@ -32,15 +32,17 @@ struct window_schedule {
 
 /* A checkpoint. */
 struct window_at {
-	uint64_t ns;	    /* CLOCK_MONOTONIC */
-	uint64_t grown;	    /* word of growth: stacks.h */
-	uint64_t cpu_ns;    /* that the tree had used */
-	uint64_t gpu_grown; /* bytes that it had allocated on GPUs */
+	uint64_t ns;	 /* CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* that the tree had used */
+	struct profile_sums sums;
 };
 
 struct window_span {
 	struct window_at from, to;
 };
+
+/* Returns the part that is in both. */
+struct window_span window_overlap(const struct window_span *a, const struct window_span *b);
 
 struct window {
 	struct window_span span;
@@ -56,9 +58,9 @@ struct windows;
 struct windows *windows_new(const struct window_schedule *schedule, const char *pattern);
 void windows_free(struct windows *w);
 
-/* Takes a row; the word of growth, and what was allocated on GPUs, at it. Returns 0, or -ENOMEM. */
-int windows_step(struct windows *w, const struct profile_checkpoint *step, uint64_t grown,
-		 uint64_t gpu_grown);
+/* Takes a row, and what there was so far at it. Returns 0, or -ENOMEM. */
+int windows_step(struct windows *w, const struct profile_checkpoint *step,
+		 const struct profile_sums *sums);
 /* A process has ended. Its phases stay open. */
 void windows_exit(struct windows *w, uint32_t tgid, uint64_t started_ns);
 /* Returns true if samples are to be taken now. */

@@ -64,7 +64,7 @@ struct comparison {
 	size_t n_phases, cap_phases;
 	struct program_metrics metrics;
 	struct compared_files files;
-	struct compared_functions functions[TOUCHED_WHATS];
+	struct compared_functions functions[TOUCHED_COMPARED];
 	size_t n_runs[SIDES];
 };
 
@@ -108,7 +108,7 @@ void comparison_free(struct comparison *c)
 	free_runs(&c->run);
 	program_metrics_free(&c->metrics);
 	compared_files_free(&c->files);
-	for (size_t what = 0; what < TOUCHED_WHATS; what++)
+	for (size_t what = 0; what < TOUCHED_COMPARED; what++)
 		compared_functions_free(&c->functions[what]);
 	free(c->phases);
 	free(c);
@@ -277,7 +277,7 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct re
 		err = program_metrics_add(&c->metrics, side, c->n_runs[side], r);
 	if (!err)
 		err = compared_files_add(&c->files, side, r);
-	for (unsigned int what = 0; what < TOUCHED_WHATS && !err; what++)
+	for (unsigned int what = 0; what < TOUCHED_COMPARED && !err; what++)
 		err = compared_functions_add(&c->functions[what], side, r, what);
 	for (size_t i = 0; i < r->n_phases && !err; i++)
 		err = add_phase(c, side, &r->phases[i], needs, added);

@@ -16,7 +16,7 @@ static const struct {
 	const char *title, *key, *self_key, *total_key;
 	enum compare_metric metric; /* its unit, and which changes are small */
 	const char *option;
-} words[TOUCHED_WHATS] = {
+} words[TOUCHED_COMPARED] = {
 	[TOUCHED_MEMORY] = {"First touched by", "first_touched", "self_bytes", "total_bytes",
 			    COMPARE_PEAK, "--stacks"},
 	[TOUCHED_CPU] = {"CPU time by", "cpu_time", "self_secs", "total_secs", COMPARE_CPU,
@@ -183,7 +183,7 @@ static void put_functions(const struct diff *d, FILE *out, enum touched_what wha
 
 void diff_text_functions(const struct diff *d, FILE *out)
 {
-	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+	for (unsigned int what = 0; what < TOUCHED_COMPARED; what++)
 		put_functions(d, out, what);
 }
 
@@ -229,6 +229,6 @@ static void put_json_functions(const struct diff *d, struct json_writer *j, enum
 
 void diff_json_functions(const struct diff *d, struct json_writer *j)
 {
-	for (unsigned int what = 0; what < TOUCHED_WHATS; what++)
+	for (unsigned int what = 0; what < TOUCHED_COMPARED; what++)
 		put_json_functions(d, j, what);
 }

@@ -2,9 +2,9 @@
 /*
  * Folded stacks, for flamegraph.pl, speedscope and their like: a stack in each line, the outermost
  * function first, and the bytes that it was the first to touch, the nanoseconds of CPU time that it
- * used, or the bytes that it allocated on GPUs. With --phase, the stacks of each such phase, below
- * its name; else those of the whole run. Lines add up to the growth of RSS, to the CPU time, or to
- * what was allocated.
+ * used, or the bytes that it allocated on GPUs, or gave back. With --phase, the stacks of each such
+ * phase, below its name; else those of the whole run. Lines add up to the growth of RSS, to the CPU
+ * time, or to what was allocated, or given back.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static void put_stacks(FILE *out, const struct recording_stacks *s, uint32_t pha
 static int render_what(const struct recording *r, const struct render_options *options,
 		       enum touched_what what, FILE *out, struct error *err)
 {
-	static const char *const roots[] = {"first touched", "CPU time", "allocated on GPUs"};
+	static const char *const roots[] = {"first touched", "CPU time", "allocated on GPUs",
+					    "given back"};
 	const struct recording_stacks s = touched_of(r, what);
 
 	if (touched_is_missing(r, what, err))
@@ -102,6 +103,12 @@ static int render_gpu(const struct recording *r, const struct render_options *op
 	return render_what(r, options, TOUCHED_GPU, out, err);
 }
 
+static int render_back(const struct recording *r, const struct render_options *options, FILE *out,
+		       struct error *err)
+{
+	return render_what(r, options, TOUCHED_BACK, out, err);
+}
+
 const struct renderer renderer_folded = {
 	.name = "folded",
 	.extension = ".folded",
@@ -119,4 +126,10 @@ const struct renderer renderer_folded_gpu = {
 	.name = "folded-gpu",
 	.what = "the same of what was allocated on GPUs",
 	.render = render_gpu,
+};
+
+const struct renderer renderer_folded_back = {
+	.name = "folded-back",
+	.what = "the same of what was given back",
+	.render = render_back,
 };

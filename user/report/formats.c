@@ -16,6 +16,7 @@
 	X(folded)                                                                                  \
 	X(folded_cpu)                                                                              \
 	X(folded_gpu)                                                                              \
+	X(folded_back)                                                                             \
 	X(speedscope)                                                                              \
 	X(pprof)
 

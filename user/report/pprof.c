@@ -33,6 +33,8 @@ enum {
 	TEXT_OUTSIDE,
 	TEXT_GPU_SAMPLES,
 	TEXT_GPU,
+	TEXT_BACK_SAMPLES,
+	TEXT_BACK,
 	TEXTS,
 };
 
@@ -55,6 +57,8 @@ static const char *const texts[TEXTS] = {
 	[TEXT_OUTSIDE] = "(outside of windows)",
 	[TEXT_GPU_SAMPLES] = "gpu_samples",
 	[TEXT_GPU] = "gpu_allocated",
+	[TEXT_BACK_SAMPLES] = "given_back_samples",
+	[TEXT_BACK] = "given_back",
 };
 
 /* What a profile's values are: two of each thing that was sampled. */
@@ -62,6 +66,7 @@ static const pp_ValueType types[TOUCHED_WHATS][2] = {
 	[TOUCHED_MEMORY] = {{TEXT_SAMPLES, TEXT_COUNT}, {TEXT_TOUCHED, TEXT_BYTES}},
 	[TOUCHED_CPU] = {{TEXT_CPU_SAMPLES, TEXT_COUNT}, {TEXT_CPU, TEXT_NANOSECONDS}},
 	[TOUCHED_GPU] = {{TEXT_GPU_SAMPLES, TEXT_COUNT}, {TEXT_GPU, TEXT_BYTES}},
+	[TOUCHED_BACK] = {{TEXT_BACK_SAMPLES, TEXT_COUNT}, {TEXT_BACK, TEXT_BYTES}},
 };
 
 static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t n)

@@ -93,11 +93,12 @@ static void put_profile(struct json_writer *j, const struct recording_stacks *s,
 static void put_profiles(struct json_writer *j, const struct recording *r,
 			 const struct render_options *options, enum touched_what what)
 {
-	static const char *const runs[] = {"first touched in the whole run",
-					   "CPU time in the whole run",
-					   "allocated on GPUs in the whole run"};
-	static const char *const units[] = {"bytes", "nanoseconds", "bytes"};
-	static const char *const phases[] = {"", "CPU time in ", "allocated on GPUs in "};
+	static const char *const runs[] = {
+		"first touched in the whole run", "CPU time in the whole run",
+		"allocated on GPUs in the whole run", "given back in the whole run"};
+	static const char *const units[] = {"bytes", "nanoseconds", "bytes", "bytes"};
+	static const char *const phases[] = {"", "CPU time in ", "allocated on GPUs in ",
+					     "given back in "};
 	const struct recording_stacks s = touched_of(r, what);
 	char name[TOUCHED_NAME_MAX];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which functions made memory grow, used CPU time, and allocated on GPUs, in the text report. */
+/* Which functions made memory grow and gave it back, used CPU time, and allocated on GPUs, in the
+ * text report. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ enum {
 	MAX_FUNCTIONS = 5,
 	EXCESS_TOLD = 100, /* from a hundredth of the CPU time on */
 	KERNEL_TOLD = 100, /* the same of what was in the kernel */
+	BACK_TOLD = 100,   /* the same of growth */
 };
 
 /* A phase, or the whole run, by its growth or its CPU time. */
@@ -58,27 +60,33 @@ static void put_kernel(const struct telling *of, const struct touched *touched)
 		text_wrapped(of->t, "    ", words);
 }
 
+/* "load (model.so)". */
+static void write_function(char *out, size_t size, const struct recording_function *f)
+{
+	const bool has_file = *f->name && *f->path;
+	char name[TOUCHED_NAME_MAX];
+
+	snprintf(out, size, "%s%s%s%s", touched_name(name, f), has_file ? " (" : "",
+		 has_file ? touched_file(f) : "", has_file ? ")" : "");
+}
+
 static void put_functions(const struct telling *of, const struct touched *touched)
 {
-	char name[TOUCHED_NAME_MAX], words[2 * TOUCHED_NAME_MAX + 64];
+	char words[2 * TOUCHED_NAME_MAX + UNITS_TEXT_MAX + 64], name[2 * TOUCHED_NAME_MAX];
 	char kernel[UNITS_TEXT_MAX + 32];
 	const size_t shown = touched->n < MAX_FUNCTIONS ? touched->n : MAX_FUNCTIONS;
 	uint64_t rest = 0;
 
 	for (size_t i = 0; i < touched->n; i++) {
 		const struct touched_function *f = &touched->list[i];
-		const struct recording_function *function = &of->stacks.functions[f->function];
 
 		if (i >= shown) {
 			rest += f->amount;
 			continue;
 		}
 		in_kernel(kernel, sizeof(kernel), f->kernel, f->amount);
-		snprintf(words, sizeof(words), "%s%s%s%s%s%s", touched_name(name, function),
-			 *function->name && *function->path ? " (" : "",
-			 *function->name && *function->path ? touched_file(function) : "",
-			 *function->name && *function->path ? ")" : "", *kernel ? ", " : "",
-			 kernel);
+		write_function(name, sizeof(name), &of->stacks.functions[f->function]);
+		snprintf(words, sizeof(words), "%s%s%s", name, *kernel ? ", " : "", kernel);
 		put_line(of, f->amount, touched->grown, words);
 	}
 	if (rest) {
@@ -113,11 +121,54 @@ static int put_lines(const struct telling *of, const struct grown *grown)
 	return 0;
 }
 
+/* Whether so much was given back that it is to be told. */
+static bool is_much(const struct text_report *t, uint32_t phase)
+{
+	const struct recording_stacks grown = touched_of(t->r, TOUCHED_MEMORY);
+	const struct recording_stacks back = touched_of(t->r, TOUCHED_BACK);
+
+	return back.has && touched_growth(&back, phase) &&
+	       touched_growth(&back, phase) >= touched_growth(&grown, phase) / BACK_TOLD;
+}
+
+/* What is left of the growth below functions that gave back, too: who touches rarely does. */
+static int put_left(const struct telling *of, const struct grown *grown)
+{
+	const struct recording_stacks back = touched_of(of->t->r, TOUCHED_BACK);
+	const uint64_t ended = touched_ended(&back, grown->phase);
+	char words[2 * TOUCHED_NAME_MAX + 128], name[2 * TOUCHED_NAME_MAX], one[UNITS_TEXT_MAX],
+		other[UNITS_TEXT_MAX];
+	struct touched_net *list;
+	size_t n;
+
+	if (of->what != TOUCHED_MEMORY || !is_much(of->t, grown->phase))
+		return 0;
+	if (touched_left(of->t->r, grown->phase, &list, &n))
+		return -1;
+	snprintf(words, sizeof(words), "%s given back%s%s%s%s",
+		 units_bytes_for_people(one, touched_growth(&back, grown->phase)),
+		 ended ? ", and " : "", ended ? units_bytes_for_people(other, ended) : "",
+		 ended ? " ended with processes" : "",
+		 n ? "; left below functions that did both:" : "");
+	text_wrapped(of->t, "    ", words);
+	for (size_t i = 0; i < n && i < MAX_FUNCTIONS; i++) {
+		write_function(name, sizeof(name), &of->stacks.functions[list[i].function]);
+		snprintf(words, sizeof(words), "%s: %s, less %s", name,
+			 units_bytes_for_people(one, list[i].grown),
+			 units_bytes_for_people(other, list[i].back));
+		put_line(of, list[i].grown - list[i].back, grown->amount, words);
+	}
+	free(list);
+	return 0;
+}
+
 static int put_grown(const struct telling *of, const struct grown *grown)
 {
-	static const char *const verbs[] = {"first touched", "of CPU time", "allocated on GPUs"};
+	static const char *const verbs[] = {"first touched", "of CPU time", "allocated on GPUs",
+					    "given back"};
 	const bool is_run = grown->phase == TOUCHED_WHOLE_RUN;
 	char amount[UNITS_TEXT_MAX], lead[UNITS_TEXT_MAX + 64];
+	struct grown all;
 	struct touched touched;
 
 	if (touched_by_function(&of->stacks, grown->phase, &touched))
@@ -129,7 +180,8 @@ static int put_grown(const struct telling *of, const struct grown *grown)
 	put_functions(of, &touched);
 	put_kernel(of, &touched);
 	touched_free(&touched);
-	return put_lines(of, &(struct grown){grown->phase, touched.grown});
+	all = (struct grown){grown->phase, touched.grown};
+	return put_lines(of, &all) || put_left(of, &all) ? -1 : 0;
 }
 
 static int by_amount(const void *left, const void *right)
@@ -166,7 +218,8 @@ static void put_ends(const struct text_report *t)
 			 s->ends[i].end);
 		text_wrapped(t, "  ! ", words);
 	}
-	put_count(t, s->lost + s->cpu_lost + s->gpu_lost, "sample(s)", "not read in time");
+	put_count(t, s->lost + s->back_lost + s->cpu_lost + s->gpu_lost, "sample(s)",
+		  "not read in time");
 	if (s->cpu_excess > s->used / EXCESS_TOLD) {
 		char words[128], amount[UNITS_TEXT_MAX];
 
@@ -185,6 +238,8 @@ static bool is_told(const struct telling *of, const struct recording_phase_growt
 
 	if (n && of->what == TOUCHED_CPU)
 		touched_rows(&of->stacks, growth->phase, &n);
+	if (of->what == TOUCHED_BACK && !is_much(of->t, growth->phase))
+		return false;
 	return n && render_wants_phase(of->t->options, &of->t->r->phases[growth->phase]);
 }
 
@@ -193,7 +248,8 @@ static void put_outside(const struct telling *of)
 {
 	static const char *const rest[] = {"outside of windows that grew: not sampled",
 					   "outside of windows that ran: not sampled",
-					   "outside of windows that allocated: not sampled"};
+					   "outside of windows that allocated: not sampled",
+					   "outside of windows that gave back: not sampled"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < of->stacks.n_growth; i++)
@@ -204,16 +260,17 @@ static void put_outside(const struct telling *of)
 static int put_what(const struct text_report *t, enum touched_what what)
 {
 	static const char *const titles[] = {"FIRST TOUCHED BY", "CPU TIME BY",
-					     "ALLOCATED ON GPUS BY"};
+					     "ALLOCATED ON GPUS BY", "GIVEN BACK BY"};
 	static const char *const more[] = {"more phase(s) that grew", "more phase(s) that ran",
-					   "more phase(s) that allocated"};
+					   "more phase(s) that allocated",
+					   "more phase(s) that gave back"};
 	struct telling of = {t, what, touched_of(t->r, what)};
 	const struct recording_stacks *s = &of.stacks;
 	struct grown *list;
 	size_t n = 0;
 	int failed;
 
-	if (!s->has)
+	if (!s->has || (what == TOUCHED_BACK && !is_much(t, TOUCHED_WHOLE_RUN)))
 		return 0;
 	list = calloc(s->n_growth + 1, sizeof(*list));
 	if (!list)

@@ -36,9 +36,13 @@ static void stack_came(void *context, const struct wire_stack *s, const struct u
 {
 	struct stack_listener *l = context;
 	const char *end;
-	const uint32_t call = stack_calls_add(l->stacks, stack_reader_codes(l->reader), s, frames,
-					      n, ended, &end);
+	uint32_t call;
 
+	if (wire_stack_is_again(s)) {
+		stacks_add_again(l->stacks, s);
+		return;
+	}
+	call = stack_calls_add(l->stacks, stack_reader_codes(l->reader), s, frames, n, ended, &end);
 	stacks_add(l->stacks, s, call, end);
 }
 

@@ -62,7 +62,7 @@ static void record(struct listener *listener, const struct wire_header *record,
 		windows_exit(l->windows, record->tgid, record->started_ns);
 	else if (!news->step)
 		return;
-	else if (windows_step(l->windows, news->step, profile_grown(p), profile_gpu_grown(p)))
+	else if (windows_step(l->windows, news->step, profile_sums(p)))
 		capture_failf(l->capture, "out of memory");
 	run_note_window(l->capture, windows_open(l->windows));
 	switch_all(l);

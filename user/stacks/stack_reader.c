@@ -313,6 +313,10 @@ static void sample_came(void *context, const struct wire_stack *s)
 	enum unwind_end end;
 	uid_t uid;
 
+	if (wire_stack_is_again(s)) {
+		r->tell(r->context, s, NULL, 0, UNWIND_WHOLE);
+		return;
+	}
 	if (is_gone(r)) {
 		r->tell(r->context, s, NULL, 0, UNWIND_GAVE_UP);
 		return;

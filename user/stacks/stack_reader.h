@@ -18,7 +18,8 @@ struct python_codes;
 struct stack_reader;
 struct wire_stack;
 
-/* frames: the C functions of its stack, innermost first, which ended so. */
+/* frames: the C functions of its stack, innermost first, which ended so. One that has the stack of
+ * another (wire_stack_is_again()) is told without, and may be told before that. */
 typedef void (*stack_reader_fn)(void *context, const struct wire_stack *s,
 				const struct unwind_frame *frames, size_t n, enum unwind_end ended);
 

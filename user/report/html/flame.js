@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What first touched memory, used CPU time, or allocated on GPUs, as a flame graph from the top down: a frame is a
+// What first touched memory or gave it back, used CPU time, or allocated on GPUs, as a flame graph from the top down: a frame is a
 // function as called by the one above it, as wide as what it and all that it called touched, used or allocated.
 // Frames narrower than a pixel are left out.
 
@@ -65,6 +65,7 @@ const FLAME_KINDS = [
 	{amount: bytes, words: n => bytes(n), title: "First touched"},
 	{amount: nanoseconds, words: n => `${nanoseconds(n)} of CPU time`, title: "CPU time"},
 	{amount: bytes, words: n => `${bytes(n)} allocated on GPUs`, title: "Allocated on GPUs"},
+	{amount: bytes, words: n => `${bytes(n)} given back`, title: "Given back"},
 ];
 
 // "First touched, CPU time, and allocated on GPUs, by"

@@ -28,7 +28,7 @@ enum {
 };
 
 #define WIRE_NO_SAMPLES (~0ULL) /* as from_ns of struct wire_growth: none are taken now */
-#define WIRE_NO_WAITS (~0ULL) /* as waits_from_ns: no sleep counts now, see waits.bpf.c */
+#define WIRE_NO_WAITS	(~0ULL) /* as waits_from_ns: no sleep counts now, see waits.bpf.c */
 
 enum wire_stack_kind {
 	WIRE_STACK_ANON = 1,

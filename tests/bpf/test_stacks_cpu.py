@@ -65,7 +65,8 @@ def assert_adds_up(profile, most_unsampled):
 
 def assert_all_read(profile):
     stacks = profile["stacks"]
-    counted = stacks["cpu_samples"] + stacks.get("samples", 0) - stacks["lost_cpu_samples"] - stacks.get("lost_samples", 0)
+    counted = sum(stacks.get(key, 0) for key in ("cpu_samples", "samples", "back_samples"))
+    counted -= sum(stacks.get(key, 0) for key in ("lost_cpu_samples", "lost_samples", "lost_back_samples"))
     assert sum(ends_of(profile).values()) == counted, stacks["ends"]
     assert stacks["lost_cpu_samples"] == 0 and stacks["dropped"] == 0, stacks
 
@@ -301,7 +302,7 @@ def test_reports_add_up(tmp_path):
     text = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", f"-I{proto.parent}", proto],
                           input=report(run, "-f", "pprof"), capture_output=True, check=True).stdout.decode()
     values = [[int(n) for n in re.findall(r"^  value: (\d+)", sample, re.M)] for sample in re.split(r"^sample \{$", text, flags=re.M)[1:]]
-    assert {len(value) for value in values} == {4}, values[:5]
+    assert {len(value) for value in values} == {6}, values[:5]
     assert sum(value[1] for value in values) == run.profile["stacks"]["grown_bytes"]
     assert sum(value[3] for value in values) == cpu[None]
     text = report(run).decode()

@@ -70,7 +70,7 @@ def test_functions_by_phase(tmp_path):
         assert sum(found[phase].values()) <= growth[phase], (phase, found, growth)
     assert found[None] == sum(found.values(), Counter()) - found[None], found
     stacks = run.profile["stacks"]
-    assert sum(ends_of(run.profile).values()) == stacks["samples"] + stacks["gpu_samples"] - stacks["lost_samples"]
+    assert sum(ends_of(run.profile).values()) == stacks["samples"] + stacks["gpu_samples"] + stacks["back_samples"] - stacks["lost_samples"]
     for phase, frames, _, _ in allocated(run.profile):
         names = [name for name, _ in frames]
         assert names[0] in known, "the caller of the library's function is the innermost"
@@ -195,7 +195,7 @@ def test_reports_add_up(tmp_path):
     text = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", f"-I{proto.parent}", proto],
                           input=report(run, "-f", "pprof"), capture_output=True, check=True).stdout.decode()
     values = [[int(n) for n in re.findall(r"^  value: (-?\d+)", sample, re.M)] for sample in re.split(r"^sample \{$", text, flags=re.M)[1:]]
-    assert {len(value) for value in values} == {6}, values[:5]
+    assert {len(value) for value in values} == {8}, values[:5]
     assert sum(value[1] for value in values) == run.profile["stacks"]["grown_bytes"]
     assert sum(value[5] for value in values) == growth[None]
     text = report(run).decode().split("ALLOCATED ON GPUS BY")[1]

@@ -54,7 +54,7 @@ def test_flame_graph(browser, render):
 def test_flame_graph_of_cpu_time(browser, render):
     """Beside that of memory, in the same list."""
     browser.open(render())
-    assert browser.text("#flame h2") == "First touched, CPU time, and allocated on GPUs, by"
+    assert browser.text("#flame h2") == "First touched, CPU time, allocated on GPUs, and given back, by"
     browser.all("#flame option")[3].click()
     same_graph(browser, touched(name="folded-cpu"))
     browser.scroll_to("#flame")
@@ -70,15 +70,22 @@ def test_flame_graph_of_gpus(browser, render):
     same_graph(browser, touched(name="folded-gpu"))
 
 
+def test_flame_graph_of_what_was_given_back(browser, render):
+    browser.open(render())
+    next(o for o in browser.all("#flame option") if o.text.startswith("60.0 MiB given back")).click()
+    same_graph(browser, touched(name="folded-back"))
+
+
 def test_flame_graph_of_some_phases(browser, render):
     browser.open(render(None, "--phase", "Model*"))
     assert [o.text for o in browser.all("#flame option")] == [
         "276 MiB The whole run", "200 MiB #3 Model Loading", "317 ms of CPU time The whole run",
-        "70.0 MiB allocated on GPUs The whole run", "64.0 MiB allocated on GPUs #3 Model Loading"]
+        "70.0 MiB allocated on GPUs The whole run", "64.0 MiB allocated on GPUs #3 Model Loading",
+        "60.0 MiB given back The whole run", "50.0 MiB given back #3 Model Loading"]
     browser.open(render(None, "--phase", "Calib*"))
     assert [o.text for o in browser.all("#flame option")] == [
         "276 MiB The whole run", "317 ms of CPU time The whole run", "27 ms of CPU time #4 Calibration",
-        "70.0 MiB allocated on GPUs The whole run"]
+        "70.0 MiB allocated on GPUs The whole run", "60.0 MiB given back The whole run"]
 
 
 def test_zoom_into_a_frame(browser, render):

@@ -7,9 +7,9 @@ import yaml
 
 from reports import PROFILE, report, shown
 
-# What folded calls the three, and how it is asked for.
+# What folded calls them, and how it is asked for.
 FOLDED = {"first touched by": "folded", "CPU time by": "folded-cpu",
-          "allocated on GPUs by": "folded-gpu"}
+          "allocated on GPUs by": "folded-gpu", "given back by": "folded-back"}
 
 
 def read_flames(data, pb2):

@@ -86,6 +86,84 @@ static void test_phases(void **state)
 	stacks_free(s);
 }
 
+static void back_checkpoint(struct run *run, enum wire_what what, const char *name, uint64_t epoch,
+			    uint64_t back, uint64_t ended)
+{
+	union record r;
+
+	record_checkpoint(&r, what, run->seq++, ++run->now_ns, MAIN, name);
+	r.cp.grown = epoch << WIRE_GROWTH_BITS | 100;
+	r.cp.given_back = epoch << WIRE_GROWTH_BITS | back;
+	r.cp.ended = ended;
+	feed(run, &r);
+}
+
+static uint64_t back_of(const struct stacks *s, uint32_t phase, uint32_t call, uint64_t *samples)
+{
+	size_t n;
+	const struct stacks_charged *list = stacks_given_back(s, &n);
+	uint64_t pages = 0;
+
+	*samples = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].phase != phase || list[i].call != call)
+			continue;
+		pages += list[i].amount / RECORDS_PAGE;
+		*samples += list[i].samples;
+	}
+	return pages;
+}
+
+/* Records that have the stack of a sample come before it is unwound, and go on in a phase that
+ * begins as the call does; that of one that was lost is not known. */
+static void test_given_back(void **state)
+{
+	struct run *run = *state;
+	struct stacks *s = stacks_new(RECORDS_PAGE, false);
+	const uint32_t unmap = stacks_call(s, STACKS_ROOT, "unmap", "/bin/a", 0);
+	struct wire_stack sample = {.time_ns = 77,
+				    .tid = 7,
+				    .kind = WIRE_STACK_ANON,
+				    .back = 1,
+				    .first_epoch = 1,
+				    .epoch = 1,
+				    .weight = 5,
+				    .late = 5};
+	struct wire_stack again = sample;
+	uint64_t samples;
+
+	back_checkpoint(run, WIRE_START, "", 1, 0, 0);
+	back_checkpoint(run, WIRE_BEGIN, "Free", 2, 8, 10);
+	back_checkpoint(run, WIRE_END, "Free", 3, 40, 12);
+	back_checkpoint(run, WIRE_FINISH, "", 4, 41, 30);
+	assert_int_equal(profile_finish(run->p, run->now_ns), 0);
+
+	again.time_ns = 78;
+	again.since_ns = 77;
+	again.epoch = 2;
+	again.weight = 16;
+	again.late = 13;
+	stacks_add_again(s, &again);
+	stacks_add(s, &sample, unmap, whole);
+	again.first_epoch = 2;
+	again.since_ns = 76;
+	stacks_add_again(s, &again);
+	again.since_ns = 77;
+	again.tid = 8;
+	stacks_add_again(s, &again);
+	assert_int_equal(stacks_finish(s, run->p), 0);
+
+	assert_int_equal(back_of(s, STACKS_WHOLE_RUN, unmap, &samples), 5 + 16);
+	assert_int_equal(samples, 1);
+	assert_int_equal(back_of(s, 0, unmap, &samples), 13);
+	assert_int_equal(samples, 0);
+	assert_int_equal(back_of(s, 0, STACKS_ROOT, &samples), 2 * 16);
+	assert_int_equal(pages_of(s, STACKS_WHOLE_RUN, unmap), 0);
+	assert_int_equal(stacks_totals(s).given_back, 41 * RECORDS_PAGE);
+	assert_int_equal(stacks_totals(s).ended, 30 * RECORDS_PAGE);
+	stacks_free(s);
+}
+
 /* A checkpoint, up to which so many bytes were allocated on GPUs. */
 static void gpu_checkpoint(struct run *run, enum wire_what what, const char *name, uint64_t bytes)
 {
@@ -396,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gpu_by_phase, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_given_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cpu_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 		cmocka_unit_test(test_swapped_words),

@@ -568,7 +568,18 @@ static int read_table(struct reader *r, const struct field *field, struct items 
 
 /* ---- The whole ---- */
 
-/* Processes are named by their index. Those at the peak come first: they may have been cut off. */
+/* In a file that was cut off: those at the peak come before all processes, which may be missing. */
+static void keep_known_shares(struct recording *into)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < into->peak.n_shares; i++)
+		if (into->peak.shares[i].process < into->n_processes)
+			into->peak.shares[kept++] = into->peak.shares[i];
+	into->peak.n_shares = kept;
+}
+
+/* Processes are named by their index. */
 static int check_processes(struct reader *r, struct recording *into)
 {
 	uint32_t highest = 0;
@@ -576,7 +587,7 @@ static int check_processes(struct reader *r, struct recording *into)
 	for (size_t i = 0; i < into->n_tracks; i++)
 		highest = into->tracks[i].process > highest ? into->tracks[i].process : highest;
 	if (into->partial)
-		into->peak.n_shares = into->n_processes ? into->peak.n_shares : 0;
+		keep_known_shares(into);
 	for (size_t i = 0; i < into->peak.n_shares; i++)
 		highest = into->peak.shares[i].process > highest ? into->peak.shares[i].process
 								 : highest;

@@ -31,6 +31,7 @@ static const struct {
 	[TOUCHED_MEMORY] = {"first touched by", "first_touched_bytes"},
 	[TOUCHED_CPU] = {"CPU time by", "cpu_time_ns"},
 	[TOUCHED_GPU] = {"allocated on GPUs by", "gpu_allocated_bytes"},
+	[TOUCHED_BACK] = {"given back by", "given_back_bytes"},
 };
 
 /* The slice of a phase, or of the run, begins or ends. */

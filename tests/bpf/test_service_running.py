@@ -4,8 +4,8 @@ another's."""
 
 import contextlib
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, PYTHON, QPROF, ROUNDING_MB, Attached, Lines, Target,
-                     assert_near, assert_nothing_lost, losses, probe_bytes, program, public_dir, quality, row_of,
+                     assert_near, assert_nothing_lost, losses, parse, probe_bytes, program, public_dir, quality, row_of,
                      rows, step_names, wait_for)
 from serving import SOMEBODY, Service, as_user, folder, own_copy, service  # noqa: F401
 
@@ -96,14 +96,21 @@ def test_as_root(service, folder, tmp_path):
 def test_tree(service, folder):
     """Its descendants are there from the start, those that are born later too; who asks is not, nor who is withheld."""
     secret = own_copy(folder, mode=0o4755, owner=0)
-    script = f"{program('idle')} mark:one touch:8 mark:two & {program('idle')} mark:other & {secret} mark:secret & wait"
+    changes_group = folder / "python"
+    shutil.copy(PYTHON, changes_group)
+    os.chown(changes_group, 0, SOMEBODY)
+    changes_group.chmod(0o2755)
+    group = (f"import os; os.setresgid({SOMEBODY}, {SOMEBODY}, {SOMEBODY}); "
+             f"os.execv('{program('idle')}', ['idle', 'mark:group'])")
+    script = (f"{program('idle')} mark:one touch:8 mark:two & {program('idle')} mark:other & {secret} mark:secret & "
+              f'{changes_group} -c "{group}" & wait')
     shell = subprocess.Popen([*AS_NOBODY, "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=CLEAN_ENV)
     try:
         lines = Lines(shell.stdout)
-        for _ in range(3):
+        for _ in range(4):
             lines.next()
         children = [int(pid) for pid in Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()]
-        assert len(children) == 3
+        assert len(children) == 4
         with Served(service, folder, shell.pid) as run:
             os.kill(children[0], signal.SIGUSR1)
             run.wait_for_step("one")
@@ -122,6 +129,15 @@ def test_tree(service, folder):
         shell.kill()
         shell.wait()
         shell.stdout.close()
+
+
+def test_who_asks_is_in_no_figure(service, folder):
+    """Though it is a child of its target."""
+    script = f'{QPROF} -q --service {service.socket} -o {folder}/own.yaml -p $$ & pid=$!; sleep 1.5; kill -INT $pid; wait'
+    subprocess.run([*AS_NOBODY, "sh", "-c", script], env=CLEAN_ENV, stdin=subprocess.DEVNULL, check=True, timeout=DEADLINE)
+    profile = parse(folder / "own.yaml")
+    assert profile["processes"][0]["comm"] == "sh"
+    assert "qprof-bpf" not in [process["comm"] for process in profile["processes"]]
 
 
 def test_several(service, folder):

@@ -356,7 +356,7 @@ static int read_request(const struct guest *g, struct request *request, struct e
 static void begin_serving(struct service *s, struct guest *g, int pidfd)
 {
 	struct error err = {0};
-	struct request request;
+	struct request request = {0};
 
 	g->at_begin = guest_counted(s->capture);
 	g->begin_ns = clock_ns(CLOCK_MONOTONIC);

@@ -336,22 +336,31 @@ static __always_inline void leave_own_job(struct proc *proc, u32 from, struct ta
 	emit_process_of(from, WIRE_LEFT, proc, task, proc->tgid, 0);
 }
 
+/* Returns false if it left by itself, and has said so. */
+static __always_inline bool move_out(struct proc *proc)
+{
+	if (move_process(proc, moving.job, 0))
+		return false;
+	proc->begins_job = 0;
+	moving.moved++;
+	return true;
+}
+
+/* Before 6.2 the verifier takes room that was found to be there for none at a second look. */
 static __always_inline void leave_served_job(struct proc *proc, struct task_struct *task)
 {
 	struct wire_process *e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
 
-	if (!e)
-		count(lost_process_events);
 	proc->flags &= ~WIRE_PROCESS_TARGET;
-	if (move_process(proc, moving.job, 0)) { /* it left by itself, and has said so */
-		if (e)
-			bpf_ringbuf_discard(e, 0);
+	if (!e) {
+		count(lost_process_events);
+		move_out(proc);
 		return;
 	}
-	proc->begins_job = 0;
-	moving.moved++;
-	if (!e)
+	if (!move_out(proc)) {
+		bpf_ringbuf_discard(e, 0);
 		return;
+	}
 	fill_header(&e->h, WIRE_LEFT, sizeof(*e), moving.job, proc->tgid, proc->tgid,
 		    proc->started_ns);
 	describe_process(e, proc, task);
@@ -373,18 +382,21 @@ static __always_inline void join_served_job(struct proc *proc, struct task_struc
 		return;
 	leave_own_job(proc, from, task);
 	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
-	if (!e)
+	if (!e) {
 		count(lost_process_events);
+		if (!from)
+			proc->begins_job = 0;
+		return;
+	}
 	if (m && moving.n_targets == 1 && is_named(proc->tgid)) {
 		/* What it was given at its fork, nobody has who is in this job. */
 		atomic_add(&tree_of(job_of(m->rss))->inherited, -m->inherited);
 		m->inherited = 0;
 	}
-	if (!e || move_process(proc, from, moving.job)) {
+	if (move_process(proc, from, moving.job)) {
 		if (!from)
 			proc->begins_job = 0;
-		if (e)
-			bpf_ringbuf_discard(e, 0);
+		bpf_ringbuf_discard(e, 0);
 		return;
 	}
 	/* An exec from before the move has seen the job before. One since then sees this job. */

@@ -110,11 +110,9 @@ static __always_inline void grow(struct growing *g, struct task_struct *task,
  */
 static __always_inline u64 call_of(struct giving *giving, struct task_struct *task)
 {
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	u64 digest = tid_of(task);
 
-	__builtin_memset(giving->regs, 0, sizeof(giving->regs));
-	if (bpf_probe_read_kernel(giving->regs, sizeof(*regs), regs))
+	if (!copy_registers(giving->regs, task))
 		return 0;
 	for (u32 i = 0; i < WIRE_STACK_REGS; i++)
 		digest = (digest ^ giving->regs[i]) * 0x9e3779b97f4a7c15ULL;

@@ -53,12 +53,17 @@ static __always_inline u32 kind_of_pages(int member)
 					: WIRE_STACK_SHMEM;
 }
 
-static __always_inline bool copy_registers(struct wire_stack *s, struct task_struct *task)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+/* On arm64 the kernel keeps more than registers behind them. */
+enum {
+	REGISTERS = sizeof(struct pt_regs) / sizeof(u64) < WIRE_STACK_REGS
+			    ? sizeof(struct pt_regs) / sizeof(u64)
+			    : WIRE_STACK_REGS,
+};
 
-	__builtin_memset(s->regs, 0, sizeof(s->regs));
-	return !bpf_probe_read_kernel(s->regs, sizeof(*regs), regs);
+static __always_inline bool copy_registers(u64 to[WIRE_STACK_REGS], struct task_struct *task)
+{
+	__builtin_memset(to, 0, WIRE_STACK_REGS * sizeof(*to));
+	return !bpf_probe_read_kernel(to, REGISTERS * sizeof(*to), (void *)bpf_task_pt_regs(task));
 }
 
 /* Returns from 1 to twice the mean, which is below 2^31. */
@@ -119,7 +124,7 @@ static __always_inline void fill_stack(struct wire_stack *s, struct task_struct 
 {
 	fill_sample(s, task, m);
 	copy_frames(s, event, n, end);
-	if (copy_registers(s, task))
+	if (copy_registers(s->regs, task))
 		copy_stack(s, PT_REGS_SP((struct pt_regs *)s->regs));
 	else
 		s->base = s->len = 0;

@@ -159,6 +159,7 @@ def test_reports(tmp_path):
     lines = [line.rsplit(" ", 1) for line in report("-f", "folded-back").decode().splitlines()]
     given_back = run.profile["stacks"]["given_back_bytes"]
     assert sum(int(count) for _, count in lines) == given_back
+    assert "unmap_piece" in max(lines, key=lambda line: int(line[1]))[0].split(";"), lines
     lines = [line.rsplit(" ", 1) for line in report("-f", "folded-back", "--phase", "Turns").decode().splitlines()]
     assert sum(int(count) for _, count in lines) == of_phases(run.profile, "phase_given_back")["Turns"]
     graph = json.loads(report("-f", "speedscope"))

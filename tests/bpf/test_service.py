@@ -131,7 +131,8 @@ def test_twenty_at_once(service, folder):
         # Where twenty spin on two CPUs, a search may come too late: then the profile counts it.
         late = counts["hasty_starts"] + counts["unsearched_files"]
         assert len(rows(profile)) == 10 or late, (step_names(profile), counts)
-        assert set(losses(profile)) <= {"unsearched_files"}, losses(profile)
+        # Processes that ended before they were read may be anyone's.
+        assert set(losses(profile)) <= {"unsearched_files", "unread_processes"}, losses(profile)
 
 
 def test_end_by_duration(service, folder):

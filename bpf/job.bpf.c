@@ -420,6 +420,12 @@ static __always_inline void join_served_job(struct proc *proc, struct task_struc
 	begin_peaks(proc, m);
 }
 
+/* In a walk over threads: the process, at its first one. Returns NULL at others. */
+static __always_inline struct proc *find_once(struct task_struct *task)
+{
+	return task && task->pid == task->tgid ? find_proc(tgid_of(task)) : NULL;
+}
+
 /*
  * Has the targets and all their descendants join a job that is served, but for those that their
  * user may not look into; or has all processes of the job leave it. To be run until moving.moved
@@ -429,11 +435,8 @@ SEC("iter/task")
 int move_members(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct proc *proc;
+	struct proc *proc = find_once(task);
 
-	if (!task || task->pid != task->tgid)
-		return 0;
-	proc = find_proc(tgid_of(task));
 	if (!proc)
 		return 0;
 	if (proc->job == moving.job) {
@@ -477,11 +480,8 @@ SEC("iter/task")
 int tell_processes(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct proc *proc;
+	struct proc *proc = find_once(task);
 
-	if (!task || task->pid != task->tgid)
-		return 0;
-	proc = find_proc(tgid_of(task));
 	if (!proc)
 		return 0;
 	fill_header(&told.h, WIRE_FORK, sizeof(told), proc->job, proc->tgid, proc->tgid,

@@ -2,8 +2,7 @@
 /*
  * wire_stack.h - the part of wire.h that is about who makes memory grow and who gives it back, who
  * uses CPU time and who allocates on GPUs (--stacks): samples of user stacks, in a ring of their
- * own. Without
- * --stacks there are none of these.
+ * own. Without --stacks there are none of these.
  */
 #ifndef QPROF_WIRE_STACK_H
 #define QPROF_WIRE_STACK_H

@@ -12,17 +12,7 @@
 #include <time.h>
 
 #include "gpu_cuda.h"
-#include "truth.h"
-
-/* Kept as a function of its own name, and called by a call. */
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-
-/* What follows a call keeps the call from becoming a jump. */
-static volatile size_t done;
+#include "kept.h"
 
 static CUresult (*inner_alloc)(CUdeviceptr *dptr, size_t bytes);
 

@@ -13,27 +13,9 @@
 #include <sys/sdt.h>
 #include <sys/wait.h>
 
-#include "truth.h"
+#include "kept.h"
 
 enum { THREADS = 4, DEPTH = 40 };
-
-/* Kept as a function of its own name, and called by a call. */
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-
-/* What follows a call keeps the call from becoming a jump. */
-static volatile size_t done;
-
-static char *map(size_t size)
-{
-	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	must(at != MAP_FAILED && !madvise(at, size, MADV_NOHUGEPAGE));
-	return at;
-}
 
 KEPT static void touch_weights(char *at, size_t size)
 {

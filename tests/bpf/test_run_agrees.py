@@ -173,14 +173,14 @@ def test_traces_have_the_phases(compared, name):
 
 
 def test_no_format_is_left_out(compared):
-    """Whoever adds a format compares it here; those of stacks in test_stacks.py."""
+    """Whoever adds a format compares it here; those of stacks in test_stacks*.py."""
     said = " ".join(run_qprof("report", "--help").stdout.split("--format=FORMAT")[1]
                     .split("-o, --output")[0].split())
     names = {part.split(" (")[0].strip() for part in said.split(":", 1)[1].split("),")}
     names.discard("")
     assert {name.split(" ")[-1] for name in names} == {
-        "text", "html", "svg", "json", "csv", "mprof", "perfetto", "chrome", "folded", "folded-cpu", "folded-gpu",
-        "pprof", "speedscope"}
+        "text", "html", "svg", "json", "csv", "mprof", "perfetto", "chrome", "folded", "folded-back", "folded-cpu",
+        "folded-gpu", "pprof", "speedscope"}
 
 
 def test_compared_with_itself_nothing_has_changed(compared):

@@ -26,6 +26,14 @@ static __always_inline bool is_mapped_elsewhere(struct inode *inode)
 	return BPF_CORE_READ(node, rb_left) || BPF_CORE_READ(node, rb_right);
 }
 
+/* Of most mappings nothing is asked but this: by plain loads, which a read by a helper is not. */
+static __always_inline bool is_asked_for(const struct vm_area_struct *vma)
+{
+	if (!vma->vm_file)
+		return false;
+	return asked_address ? vma->vm_start == asked_address : vma->vm_flags & VM_EXEC;
+}
+
 SEC("iter/task_vma")
 int tell_mappings(struct bpf_iter__task_vma *ctx)
 {
@@ -34,28 +42,26 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 	struct inode *inode;
 	struct file *file;
 
-	if (!vma)
+	if (!vma || !is_asked_for(vma))
 		return 0;
-	file = BPF_CORE_READ(vma, vm_file);
-	m.start = BPF_CORE_READ(vma, vm_start);
-	if (!file ||
-	    (asked_address ? m.start != asked_address : !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC)))
+	file = vma->vm_file;
+	inode = file->f_inode;
+	if ((inode->i_mode & S_IFMT) != S_IFREG)
 		return 0;
-	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
-		return 0;
-	m.end = BPF_CORE_READ(vma, vm_end);
-	m.file.device = BPF_CORE_READ(inode, i_sb, s_dev);
-	m.file.inode = BPF_CORE_READ(inode, i_ino);
-	m.file.generation = BPF_CORE_READ(inode, i_generation);
-	m.size = BPF_CORE_READ(inode, i_size);
+	m.start = vma->vm_start;
+	m.end = vma->vm_end;
+	m.offset = (u64)vma->vm_pgoff << config.page_shift;
+	m.file.device = inode->i_sb->s_dev;
+	m.file.inode = inode->i_ino;
+	m.file.generation = inode->i_generation;
+	m.size = inode->i_size;
 	m.changed_ns = change_time(inode);
-	m.file_system = BPF_CORE_READ(inode, i_sb, s_magic);
+	m.file_system = inode->i_sb->s_magic;
 	if (asked_address) {
 		m.elsewhere = is_mapped_elsewhere(inode);
-		m.links = BPF_CORE_READ(inode, i_nlink);
+		m.links = inode->i_nlink;
 	}
-	m.memory = (u64)BPF_CORE_READ(vma, vm_mm);
+	m.memory = (u64)vma->vm_mm;
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

@@ -18,5 +18,8 @@ typedef bool (*iterator_fn)(void *context, const void *record);
  */
 int iterator_run(struct bpf_program *program, pid_t pid, size_t size, iterator_fn each,
 		 void *context);
+/* The same, of the first record alone: the walk ends there. Returns 1 and *record; 0: there is
+ * none; or -errno. */
+int iterator_first(struct bpf_program *program, pid_t pid, void *record, size_t size);
 
 #endif

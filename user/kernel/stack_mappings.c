@@ -2,6 +2,7 @@
 #include "kernel/stack_mappings.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,6 @@
 
 enum { MOST_MAPPINGS = 16384 };
 
-/* What the kernel says of files; /proc says where in them a mapping begins. */
 static bool note_file(void *context, const struct wire_mapping *m)
 {
 	struct stack_mappings *into = context;
@@ -27,11 +27,35 @@ static bool note_file(void *context, const struct wire_mapping *m)
 	list[into->n++] = (struct stack_mapping){
 		.start = m->start,
 		.end = m->end,
+		.offset = m->offset,
 		.device = m->file.device,
 		.inode = m->file.inode,
 		.is_local = content_is_local(m->file_system),
 	};
 	return true;
+}
+
+/* ---- Names ------------------------------------------------------------------------------------
+ */
+
+static bool is_same(const struct stack_mapping *a, const struct stack_mapping *b)
+{
+	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+	       a->device == b->device && a->inode == b->inode;
+}
+
+static void take_names(struct stack_mappings *into, struct stack_mappings *before)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < into->n && at < before->n; i++) {
+		while (at < before->n && before->list[at].start < into->list[i].start)
+			at++;
+		if (at == before->n || !is_same(&into->list[i], &before->list[at]))
+			continue;
+		into->list[i].path = before->list[at].path;
+		before->list[at].path = NULL;
+	}
 }
 
 static int by_start(const void *key, const void *item)
@@ -42,7 +66,7 @@ static int by_start(const void *key, const void *item)
 	return start < m->start ? -1 : start > m->start;
 }
 
-static int note_offset(void *context, const struct procfs_mapping *m)
+static int note_name(void *context, const struct procfs_mapping *m)
 {
 	struct stack_mappings *into = context;
 	struct stack_mapping *found = m && into->n ? bsearch(&m->start, into->list, into->n,
@@ -51,12 +75,36 @@ static int note_offset(void *context, const struct procfs_mapping *m)
 
 	if (!found || found->path)
 		return 0;
-	found->offset = m->offset;
 	found->path = strdup(m->path);
 	return found->path ? 0 : -ENOMEM;
 }
 
-/* A mapping that was there in one of both alone is no mapping. */
+static int each_executable(struct engine *e, pid_t pid, procfs_visit_fn visit, void *context)
+{
+	return e ? procfs_each_executable(pid, visit, context)
+		 : procfs_aside_each_executable(pid, visit, context);
+}
+
+/* One by one, for the few that a process has mapped since. Returns -errno if that may not be. */
+static int read_names(struct stack_mappings *into)
+{
+	char path[PATH_MAX + 16]; /* " (deleted)" */
+
+	for (size_t i = 0; i < into->n; i++) {
+		struct stack_mapping *m = &into->list[i];
+		const ssize_t n = m->path ? 0
+					  : procfs_mapping_path(into->pid, m->start, m->end, path,
+								sizeof(path));
+
+		if (n == -EPERM || n == -EACCES)
+			return (int)n;
+		if (!m->path && n >= 0)
+			m->path = strdup(path);
+	}
+	return 0;
+}
+
+/* A mapping that is not there any more is no mapping. */
 static void drop_unknown(struct stack_mappings *m)
 {
 	size_t kept = 0;
@@ -66,6 +114,23 @@ static void drop_unknown(struct stack_mappings *m)
 			m->list[kept++] = m->list[i];
 	m->n = kept;
 }
+
+static int find_names(struct engine *e, struct stack_mappings *before, struct stack_mappings *into)
+{
+	int err = -EPERM;
+
+	if (e && before && before->n) {
+		take_names(into, before);
+		err = read_names(into);
+	}
+	if (err)
+		err = each_executable(e, into->pid, note_name, into);
+	drop_unknown(into);
+	return err;
+}
+
+/* ---- All of it --------------------------------------------------------------------------------
+ */
 
 static bool note_memory(void *context, const struct wire_mapping *m)
 {
@@ -79,27 +144,30 @@ static int tell_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, vo
 		 : procfs_aside_tell_mappings(pid, tell, context);
 }
 
-static int each_executable(struct engine *e, pid_t pid, procfs_visit_fn visit, void *context)
+static uint64_t memory_of(struct engine *e, pid_t pid)
 {
-	return e ? procfs_each_executable(pid, visit, context)
-		 : procfs_aside_each_executable(pid, visit, context);
+	uint64_t memory = 0;
+
+	if (e)
+		return engine_memory(e, pid);
+	return procfs_aside_tell_mappings(pid, note_memory, &memory) ? 0 : memory;
 }
 
-int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into)
+int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *before,
+			struct stack_mappings *into)
 {
-	uint64_t after = 0;
 	int err;
 
-	*into = (struct stack_mappings){.is_others = !e};
+	*into = (struct stack_mappings){.pid = pid, .is_others = !e};
 	err = tell_mappings(e, pid, note_file, into);
 	if (!err && into->memory != memory)
 		return -ESRCH;
 	if (!err)
-		err = each_executable(e, pid, note_offset, into);
-	drop_unknown(into);
-	if (!err) /* it may have executed another program between the two */
-		err = tell_mappings(e, pid, note_memory, &after);
-	return err ? err : into->n && after == memory ? 0 : -ESRCH;
+		err = find_names(e, before, into);
+	if (err)
+		return err;
+	/* It may have executed another program between the two. */
+	return into->n && memory_of(e, pid) == memory ? 0 : -ESRCH;
 }
 
 int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid)

@@ -18,18 +18,21 @@ struct stack_mapping {
 };
 
 struct stack_mappings {
-	struct stack_mapping *list;
+	struct stack_mapping *list; /* by start */
 	size_t n, room;
+	pid_t pid;
 	uint64_t memory; /* as in struct wire_stack */
 	bool is_others;	 /* it is read and opened as of a process that may want to hold us up */
 };
 
 /*
- * Reads the executable mappings of files. memory: as in struct wire_stack. Returns 0, or -errno.
- * -ESRCH: the process is gone, or has executed another program since.
- * e: NULL if a child is to read them, with a deadline (procfs_aside.h).
+ * Reads the executable mappings of files. memory: as in struct wire_stack. before: NULL, or what
+ * was read of that memory before: gives the names of what has not changed, which are then gone
+ * there. e: NULL if a child is to read them, with a deadline (procfs_aside.h). Returns 0, or
+ * -errno. -ESRCH: the process is gone, or has executed another program since.
  */
-int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *into);
+int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *before,
+			struct stack_mappings *into);
 /* Opens the file of one of them. Returns -errno if that cannot be, or could hang. */
 int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid);
 void stack_mappings_free(struct stack_mappings *m);

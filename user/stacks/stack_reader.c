@@ -17,6 +17,7 @@
 #include "kernel/stack_source.h"
 #include "model/python_codes.h"
 #include "stacks/jit_maps.h"
+#include "stacks/stack_sets.h"
 
 enum {
 	PATIENCE_MS = 10000,
@@ -27,6 +28,7 @@ enum {
 	LOOKS_SHARE = 20,
 	UNWINDING_SHARE = 4,
 	REFUSED_MS = 60000,
+	READ_LAST = 8,
 };
 
 /* For all users: CPU time at once, and a part of the time later. Of looks at what they have mapped,
@@ -54,9 +56,10 @@ struct stack_reader {
 	struct wake samples, answers;
 	struct known *known;
 	size_t n_known, known_room;
-	uint64_t digests[UNWIND_MAX_SETS]; /* of each set */
-	uint32_t n_sets;
-	bool lacks_files; /* the last one: it is for one sample */
+	struct stack_sets sets;
+	bool lacks_files;		       /* the last set: it is for one sample */
+	struct stack_mappings last[READ_LAST]; /* that were read, of different memory */
+	size_t next_last;
 	struct jit_maps *jits;
 	/* Samples that are being unwound, by id; what is not needed any more is cut off. */
 	struct wire_stack **asked;
@@ -110,53 +113,6 @@ static bool may_take_time(struct stack_reader *r, const struct wire_stack *s, ui
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
 
-/* Returns false if a file could not be opened that could be opened later. */
-static bool send_mappings(struct stack_reader *r, uint32_t set, pid_t pid,
-			  const struct stack_mappings *m)
-{
-	bool has_all = true;
-
-	for (size_t i = 0; i < m->n; i++) {
-		const struct stack_mapping *from = &m->list[i];
-		const struct unwind_mapping mapping = {.start = from->start,
-						       .end = from->end,
-						       .offset = from->offset,
-						       .device = from->device,
-						       .inode = from->inode,
-						       .path = from->path};
-		const int fd = stack_mappings_open(m, i, pid);
-
-		has_all &= fd >= 0 || fd == -EREMOTE;
-		unwinder_add(r->unwinder, set, &mapping, fd);
-	}
-	return has_all;
-}
-
-/* Processes of a user with the same mappings, such as a parent and its child, share a set: but none
- * of others that lacks a file. As the following, returns UNWIND_WHOLE and the set, or how stacks
- * end without one. */
-static enum unwind_end set_of(struct stack_reader *r, pid_t pid, uid_t uid,
-			      const struct stack_mappings *m, uint32_t *set)
-{
-	const uint64_t digest = stack_mappings_digest(m, r->seed + uid);
-
-	for (uint32_t i = r->n_sets; i-- > 0;)
-		if (r->digests[i] == digest) {
-			*set = i;
-			return UNWIND_WHOLE;
-		}
-	if (r->n_sets == UNWIND_MAX_SETS)
-		return UNWIND_TOO_MANY;
-	if (!unwinder_has_room(r->unwinder, m->n))
-		return UNWIND_OVERRUN;
-	r->digests[r->n_sets] = digest;
-	r->lacks_files = !send_mappings(r, r->n_sets, pid, m) && r->owners;
-	if (r->lacks_files)
-		r->digests[r->n_sets] = ~digest;
-	*set = r->n_sets++;
-	return UNWIND_WHOLE;
-}
-
 /* A process that is gone had what it was born with, if it has not mapped other code since. */
 static enum unwind_end set_before(const struct stack_reader *r, const struct wire_stack *s,
 				  uint32_t *set)
@@ -206,6 +162,29 @@ static bool look_for_python(struct stack_reader *r, const struct wire_stack *s, 
 	return !more;
 }
 
+/* Returns what was read of this memory last, or NULL. */
+static struct stack_mappings *read_before(struct stack_reader *r, const struct wire_stack *s)
+{
+	for (size_t i = 0; i < READ_LAST; i++)
+		if (r->last[i].memory == s->memory && r->last[i].pid == (pid_t)s->tgid)
+			return &r->last[i];
+	return NULL;
+}
+
+/* In the place of what was read before; else of the oldest. What failed is not kept, but may have
+ * taken names. */
+static void keep_read(struct stack_reader *r, struct stack_mappings *m)
+{
+	size_t at = 0;
+
+	while (at < READ_LAST && (r->last[at].memory != m->memory || r->last[at].pid != m->pid))
+		at++;
+	if (at == READ_LAST)
+		at = r->next_last++ % READ_LAST;
+	stack_mappings_free(&r->last[at]);
+	r->last[at] = *m;
+}
+
 static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack *s, uid_t uid,
 				uint32_t *set)
 {
@@ -218,19 +197,21 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 	r->lacks_files = false;
 	if (r->owners && !budget_has(&r->owners->looks, uid, clock_ns(CLOCK_MONOTONIC)))
 		return UNWIND_OVERRUN;
-	err = stack_mappings_read(r->owners ? NULL : r->engine, pid, s->memory, &m);
+	err = stack_mappings_read(r->owners ? NULL : r->engine, pid, s->memory, read_before(r, s),
+				  &m);
 	if (err && err != -ESRCH && err != -ENOENT)
 		end = UNWIND_UNREAD;
 	else if (err || !procfs_is_still(pid, s->started_ns))
 		end = set_before(r, s, set);
 	else
-		end = set_of(r, pid, uid, &m, set);
+		end = stack_sets_of(&r->sets, r->unwinder, pid, &m, r->seed + uid, set,
+				    r->owners ? &r->lacks_files : NULL);
 	if (!spend(r, uid, looked_ns() - before_ns) && !err)
 		end = UNWIND_OVERRUN;
 	if (!err && (!r->owners || (end != UNWIND_OVERRUN && end != UNWIND_TOO_MANY)) &&
 	    !look_for_python(r, s, uid, &m))
 		end = UNWIND_OVERRUN;
-	stack_mappings_free(&m);
+	keep_read(r, &m);
 	return end;
 }
 
@@ -284,7 +265,7 @@ static bool is_worn(const struct stack_reader *r)
 {
 	if (!r->unwinder)
 		return clock_ms() >= r->renew_ms;
-	return r->n_sets > UNWIND_MAX_SETS / 2 || r->n_asked > WORN_SAMPLES ||
+	return r->sets.n > UNWIND_MAX_SETS / 2 || r->n_asked > WORN_SAMPLES ||
 	       r->n_known > (r->owners ? MAX_KNOWN_OF_OTHERS : MAX_KNOWN) / 2;
 }
 
@@ -472,6 +453,9 @@ void stack_reader_free(struct stack_reader *r)
 	if (r->unwinder && r->answers.call)
 		capture_remove(r->capture, &r->answers);
 	unwinder_free(r->unwinder);
+	stack_sets_end(&r->sets);
+	for (size_t i = 0; i < READ_LAST; i++)
+		stack_mappings_free(&r->last[i]);
 	jit_maps_free(r->jits);
 	stack_source_free(r->source);
 	python_source_free(r->pythons);
@@ -499,7 +483,7 @@ void stack_reader_renew(struct stack_reader *r)
 	r->answers.fd = unwinder_fd(unwinder);
 	jit_maps_free(r->jits);
 	r->jits = NULL;
-	r->n_sets = 0;
+	stack_sets_end(&r->sets);
 	r->n_known = 0;
 	r->told_before += r->n_answered;
 	r->n_asked = r->n_answered = 0;

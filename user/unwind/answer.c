@@ -45,8 +45,9 @@ struct placed {
 struct set {
 	struct placed *placed;
 	size_t n, room;
-	Dwfl *dwfl; /* made for the first sample */
-	bool failed;
+	Dwfl *dwfl;	   /* made for the first sample */
+	size_t n_reported; /* of placed, to it */
+	bool attached;	   /* stacks can be unwound */
 };
 
 struct child {
@@ -151,7 +152,7 @@ static void add_mapping(const struct unwind_question *q, const char *path, size_
 	const ssize_t image = image_of(q, path, len, fd);
 	struct placed place = {.image = (uint32_t)image}, *placed;
 
-	if (image < 0 || set->n == MAX_MAPPINGS || set->dwfl)
+	if (image < 0 || set->n == MAX_MAPPINGS)
 		return;
 	if (!image_place(&child.images[image], q->mapping.start, q->mapping.offset, &place.bias,
 			 &place.low, &place.high)) {
@@ -184,8 +185,7 @@ static void add_jit(const struct unwind_question *q, int fd)
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file, Elf **elf)
 {
-	const struct placed *place = *userdata;
-	const struct image *image = &child.images[place->image];
+	const struct image *image = &child.images[(uintptr_t)*userdata];
 
 	(void)module, (void)name, (void)base, (void)file;
 	*elf = image->elf ? elf_begin(-1, ELF_C_READ_MMAP_PRIVATE, image->elf) : NULL;
@@ -327,23 +327,12 @@ static int take_frame(Dwfl_Frame *frame, void *context)
 	return DWARF_CB_OK;
 }
 
-static bool begin_set(struct set *set)
+/* Tells libdw of what was placed since the last time. */
+static void report(struct set *set, Elf **any)
 {
-	static const Dwfl_Callbacks files = {.find_elf = find_elf,
-					     .find_debuginfo = find_no_debuginfo};
-	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
-						      .get_thread = get_thread,
-						      .memory_read = read_memory,
-						      .set_initial_registers = set_registers};
-	Elf *any = NULL;
-
-	set->failed = true;
-	set->dwfl = dwfl_begin(&files);
-	if (!set->dwfl)
-		return false;
-	dwfl_report_begin(set->dwfl);
-	for (size_t i = 0; i < set->n; i++) {
-		const struct placed *p = &set->placed[i];
+	dwfl_report_begin_add(set->dwfl);
+	for (; set->n_reported < set->n; set->n_reported++) {
+		const struct placed *p = &set->placed[set->n_reported];
 		Dwfl_Module *module;
 		void **userdata;
 
@@ -353,12 +342,32 @@ static bool begin_set(struct set *set)
 		if (!module)
 			continue;
 		dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
-		*userdata = &set->placed[i]; /* which stay where they are from now on */
-		any = any ? any : child.images[p->image].elf;
+		*userdata = (void *)(uintptr_t)p->image;
+		*any = child.images[p->image].elf;
 	}
-	set->failed = dwfl_report_end(set->dwfl, NULL, NULL) || !any ||
-		      !dwfl_attach_state(set->dwfl, any, 1, &threads, NULL);
-	return !set->failed;
+	dwfl_report_end(set->dwfl, NULL, NULL);
+}
+
+/* Returns whether stacks can be unwound by it. */
+static bool make_ready(struct set *set)
+{
+	static const Dwfl_Callbacks files = {.find_elf = find_elf,
+					     .find_debuginfo = find_no_debuginfo};
+	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
+						      .get_thread = get_thread,
+						      .memory_read = read_memory,
+						      .set_initial_registers = set_registers};
+	Elf *any = NULL;
+
+	if (!set->dwfl)
+		set->dwfl = dwfl_begin(&files);
+	if (!set->dwfl)
+		return false;
+	if (set->n_reported < set->n)
+		report(set, &any);
+	if (!set->attached && any)
+		set->attached = dwfl_attach_state(set->dwfl, any, 1, &threads, NULL);
+	return set->attached;
 }
 
 static enum unwind_end unwind(struct set *set)
@@ -368,7 +377,7 @@ static enum unwind_end unwind(struct set *set)
 
 	if (is_narrow(child.question->sample.regs))
 		return UNWIND_NARROW;
-	if (set->failed || (!set->dwfl && !begin_set(set)))
+	if (!make_ready(set))
 		return UNWIND_NO_INFO;
 	result = dwfl_getthread_frames(set->dwfl, 1, take_frame, set);
 	if (!result && !child.beyond)

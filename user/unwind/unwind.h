@@ -87,7 +87,8 @@ int unwinder_fd(const struct unwinder *u);
 
 /* Returns whether so many files can be added, as the child is not too far behind. */
 bool unwinder_has_room(const struct unwinder *u, size_t n_files);
-/* Adds a mapping to a set, before its first sample. Takes the descriptor; -1: it has none. */
+/* Adds a mapping to a set, for samples that come after it. It overlaps none that the set has. Takes
+ * the descriptor; -1: it has none. */
 void unwinder_add(struct unwinder *u, uint32_t set, const struct unwind_mapping *m, int fd);
 /* Adds what the JIT compilers of a process say of their code: a regular file, a "perf map", which
  * grows. Takes the descriptor. */

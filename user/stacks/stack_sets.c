@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "stacks/stack_sets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel/stack_mappings.h"
+
+static void forget(struct stack_set_recent *recent)
+{
+	free(recent->parts);
+	*recent = (struct stack_set_recent){.n = 0};
+}
+
+void stack_sets_end(struct stack_sets *s)
+{
+	for (size_t i = 0; i < STACK_SETS_RECENT; i++)
+		forget(&s->recent[i]);
+	s->n = 0;
+	s->n_digests = 0;
+}
+
+/* ---- What sets have ---------------------------------------------------------------------------
+ */
+
+static struct stack_set_part part_of(const struct stack_mapping *m)
+{
+	return (struct stack_set_part){m->start, m->end, m->offset, m->device, m->inode};
+}
+
+/* Returns false if the set has something that is not among the mappings. Both are by start. */
+static bool are_all_of(const struct stack_set_recent *recent, const struct stack_mappings *m)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < recent->n; i++, at++) {
+		struct stack_set_part part;
+
+		while (at < m->n && m->list[at].start < recent->parts[i].start)
+			at++;
+		if (at == m->n)
+			return false;
+		part = part_of(&m->list[at]);
+		if (memcmp(&part, &recent->parts[i], sizeof(part)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Returns a set that may get what it lacks of the mappings, or NULL. */
+static struct stack_set_recent *find_smaller(struct stack_sets *s, const struct stack_mappings *m,
+					     uint64_t seed)
+{
+	for (size_t i = 0; i < STACK_SETS_RECENT; i++)
+		if (s->recent[i].parts && s->recent[i].seed == seed && are_all_of(&s->recent[i], m))
+			return &s->recent[i];
+	return NULL;
+}
+
+/* Without memory, the set gets no more. */
+static void keep(struct stack_set_recent *recent, const struct stack_mappings *m, uint64_t seed,
+		 uint32_t set)
+{
+	forget(recent);
+	recent->parts = m->n ? calloc(m->n, sizeof(*recent->parts)) : NULL;
+	if (!recent->parts)
+		return;
+	for (size_t i = 0; i < m->n; i++)
+		recent->parts[i] = part_of(&m->list[i]);
+	recent->n = m->n;
+	recent->seed = seed;
+	recent->set = set;
+}
+
+static void note_digest(struct stack_sets *s, uint64_t digest, uint32_t set)
+{
+	if (s->n_digests == STACK_SETS_DIGESTS)
+		return;
+	s->digests[s->n_digests].digest = digest;
+	s->digests[s->n_digests++].set = set;
+}
+
+/* ---- The child --------------------------------------------------------------------------------
+ */
+
+static void tell(struct unwinder *u, uint32_t set, const struct stack_mapping *m, int fd)
+{
+	const struct unwind_mapping mapping = {.start = m->start,
+					       .end = m->end,
+					       .offset = m->offset,
+					       .device = m->device,
+					       .inode = m->inode,
+					       .path = m->path};
+
+	unwinder_add(u, set, &mapping, fd);
+}
+
+static bool is_opened(int fd)
+{
+	return fd >= 0 || fd == -EREMOTE;
+}
+
+/* Returns false if a file could not be opened that could be opened later. */
+static bool tell_all(struct unwinder *u, uint32_t set, pid_t pid, const struct stack_mappings *m)
+{
+	bool has_all = true;
+
+	for (size_t i = 0; i < m->n; i++) {
+		const int fd = stack_mappings_open(m, i, pid);
+
+		has_all &= is_opened(fd);
+		tell(u, set, &m->list[i], fd);
+	}
+	return has_all;
+}
+
+static void close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* Opens what the set lacks: fds is by mapping, -1 for those that it has. Returns false, and nothing
+ * is open, if one cannot be opened. */
+static bool open_more(const struct stack_set_recent *recent, pid_t pid,
+		      const struct stack_mappings *m, int *fds)
+{
+	size_t had = 0;
+
+	for (size_t i = 0; i < m->n; i++) {
+		fds[i] = -1;
+		if (had < recent->n && m->list[i].start == recent->parts[had].start) {
+			had++;
+			continue;
+		}
+		fds[i] = stack_mappings_open(m, i, pid);
+		if (!is_opened(fds[i])) {
+			close_all(fds, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Returns false if it stays as it is. */
+static bool add_to(struct stack_set_recent *recent, struct unwinder *u, pid_t pid,
+		   const struct stack_mappings *m)
+{
+	int *fds = calloc(m->n, sizeof(*fds));
+	const bool is_open = fds && open_more(recent, pid, m, fds);
+	size_t had = 0;
+
+	for (size_t i = 0; is_open && i < m->n; i++) {
+		if (had < recent->n && m->list[i].start == recent->parts[had].start)
+			had++;
+		else
+			tell(u, recent->set, &m->list[i], fds[i]);
+	}
+	free(fds);
+	return is_open;
+}
+
+enum unwind_end stack_sets_of(struct stack_sets *s, struct unwinder *u, pid_t pid,
+			      const struct stack_mappings *m, uint64_t seed, uint32_t *set,
+			      bool *lacks_files)
+{
+	const uint64_t digest = stack_mappings_digest(m, seed);
+	struct stack_set_recent *recent;
+	bool has_all;
+
+	for (size_t i = s->n_digests; i-- > 0;)
+		if (s->digests[i].digest == digest) {
+			*set = s->digests[i].set;
+			return UNWIND_WHOLE;
+		}
+	if (!unwinder_has_room(u, m->n))
+		return UNWIND_OVERRUN;
+	recent = find_smaller(s, m, seed);
+	if (recent && add_to(recent, u, pid, m)) {
+		*set = recent->set;
+		keep(recent, m, seed, *set);
+		note_digest(s, digest, *set);
+		return UNWIND_WHOLE;
+	}
+	if (s->n == UNWIND_MAX_SETS || s->n_digests == STACK_SETS_DIGESTS)
+		return UNWIND_TOO_MANY;
+	*set = s->n++;
+	has_all = tell_all(u, *set, pid, m);
+	if (lacks_files)
+		*lacks_files = !has_all;
+	if (lacks_files && !has_all)
+		return UNWIND_WHOLE;
+	note_digest(s, digest, *set);
+	keep(&s->recent[s->next_recent++ % STACK_SETS_RECENT], m, seed, *set);
+	return UNWIND_WHOLE;
+}

@@ -55,6 +55,7 @@ struct child {
 	size_t n_images, images_room;
 	struct set sets[UNWIND_MAX_SETS];
 	struct jit_map jits[UNWIND_MAX_JITS];
+	const struct unwind_shared *shared;
 	/* The sample that is being unwound. */
 	const struct unwind_question *question;
 	const uint8_t *stack;
@@ -401,13 +402,13 @@ static uint64_t used_ns(void)
 	return used;
 }
 
-static bool answer_sample(const struct unwind_question *q, const void *stack, size_t len, int fd)
+static bool answer_sample(const struct unwind_question *q, int fd)
 {
 	size_t size;
 
 	child.question = q;
-	child.stack = stack;
-	child.len = len;
+	child.stack = child.shared->slots[q->sample.slot];
+	child.len = q->sample.len;
 	child.beyond = false;
 	child.filled = 0;
 	child.reply.head = (struct unwind_reply){.id = q->sample.id};
@@ -445,8 +446,9 @@ static size_t next_question(int from, void *buffer, size_t size, int *fd)
 	return n > 0 ? (size_t)n : 0;
 }
 
-void unwind_answer_all(void *others, int fd)
+void unwind_answer_all(void *given, int fd)
 {
+	const struct unwind_work *work = given;
 	static union {
 		struct unwind_question head;
 		char bytes[UNWIND_MAX_QUESTION];
@@ -454,7 +456,8 @@ void unwind_answer_all(void *others, int fd)
 	size_t n;
 	int file;
 
-	child.bounds = others ? &of_others : &of_own;
+	child.shared = work->shared;
+	child.bounds = work->others ? &of_others : &of_own;
 	drop_privileges();
 	elf_version(EV_CURRENT);
 	while ((n = next_question(fd, &q, sizeof(q), &file))) {
@@ -468,7 +471,7 @@ void unwind_answer_all(void *others, int fd)
 			add_mapping(&q.head, rest, len, file);
 		else if (q.head.asks == UNWIND_ASKS_JIT)
 			add_jit(&q.head, file);
-		else if (!answer_sample(&q.head, rest, len, fd))
+		else if (!answer_sample(&q.head, fd))
 			return;
 	}
 }

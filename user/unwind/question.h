@@ -7,8 +7,22 @@
 
 enum unwind_asks { UNWIND_ASKS_MAPPING, UNWIND_ASKS_JIT, UNWIND_ASKS_SAMPLE };
 
-/* Then comes the path of a mapping, or the stack of a sample. The descriptor of a mapping, or of
- * what a JIT says, comes along. */
+/*
+ * Stacks are not sent, which would copy each twice more: they are in memory that both sides share,
+ * a slot each until the answer comes. The side that asks writes it, and reads nothing there.
+ */
+struct unwind_shared {
+	uint8_t slots[UNWIND_SLOTS][UNWIND_MAX_STACK];
+};
+
+/* What the child is given. */
+struct unwind_work {
+	const struct unwind_shared *shared;
+	bool others; /* as of unwinder_new() */
+};
+
+/* Then comes the path of a mapping. The descriptor of a mapping, or of what a JIT says, comes
+ * along. */
 struct unwind_question {
 	uint32_t asks; /* enum unwind_asks */
 	uint32_t set;
@@ -20,6 +34,7 @@ struct unwind_question {
 		} mapping;
 		struct {
 			uint64_t id, time_ns, base;
+			uint32_t slot, len; /* its stack */
 			uint64_t regs[UNWIND_MAX_REGS];
 		} sample;
 	};
@@ -35,12 +50,11 @@ struct unwind_reply {
 
 enum {
 	UNWIND_SECONDS = 10, /* of CPU time, for an answer; no child takes two more */
-	UNWIND_MAX_QUESTION = sizeof(struct unwind_question) + UNWIND_MAX_STACK,
+	UNWIND_MAX_QUESTION = sizeof(struct unwind_question) + UNWIND_MAX_NAME,
 	UNWIND_MAX_REPLY = sizeof(struct unwind_reply) + UNWIND_MAX_FRAMES * 2 * UNWIND_MAX_NAME,
 };
 
-/* Answers what comes from the socket, until it is closed. others: not NULL, as of unwinder_new().
- */
-void unwind_answer_all(void *others, int fd);
+/* Answers what comes from the socket, until it is closed. */
+void unwind_answer_all(void *work, int fd);
 
 #endif

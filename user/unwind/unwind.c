@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +14,10 @@
 #include "base/aside.h"
 #include "unwind/question.h"
 
-enum { MAX_WAITING = 64 << 20 }; /* bytes of questions */
+enum {
+	MAX_WAITING = 16 << 20, /* bytes of questions, without the stacks */
+	KEPT_SLOTS = 64,	/* whose memory is kept while nothing is asked */
+};
 
 /* A question that the child has not taken. */
 struct waiting {
@@ -27,12 +31,41 @@ struct waiting {
 struct unwinder {
 	struct aside aside;
 	struct waiting *first, **last;
-	size_t bytes;	     /* of those */
-	size_t n_files;	     /* and how many of them have a descriptor, or might */
-	uint64_t unanswered; /* samples */
+	size_t bytes;	/* of those */
+	size_t n_files; /* and how many of them have a descriptor, or might */
+	struct unwind_shared *shared;
+	struct unwind_work work;
+	/* Slots: those that are free, the one on top is next; and those of samples, in their order
+	 * from asked[unanswered_from] on. */
+	uint16_t free[UNWIND_SLOTS], asked[UNWIND_SLOTS];
+	size_t n_free, asked_from, unanswered;
+	bool spread; /* more than KEPT_SLOTS have been in use */
 	bool over;
 	char reply[UNWIND_MAX_REPLY] __attribute__((aligned(8)));
 };
+
+/* The lowest ones are used first, and again and again. */
+static void free_all_slots(struct unwinder *u)
+{
+	for (u->n_free = 0; u->n_free < UNWIND_SLOTS; u->n_free++)
+		u->free[u->n_free] = (uint16_t)(UNWIND_SLOTS - 1 - u->n_free);
+}
+
+static int share_memory(struct unwinder *u)
+{
+	u->shared = mmap(NULL, sizeof(*u->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (u->shared == MAP_FAILED)
+		u->shared = NULL;
+	return u->shared ? 0 : -errno;
+}
+
+static void free_unwinder(struct unwinder *u)
+{
+	if (u->shared)
+		munmap(u->shared, sizeof(*u->shared));
+	free(u);
+}
 
 struct unwinder *unwinder_new(bool others)
 {
@@ -42,10 +75,14 @@ struct unwinder *unwinder_new(bool others)
 	if (!u)
 		return NULL;
 	u->last = &u->first;
-	err = aside_begin(&u->aside, unwind_answer_all, NULL, others ? u : NULL);
+	free_all_slots(u);
+	err = share_memory(u);
+	u->work = (struct unwind_work){u->shared, others};
+	if (!err)
+		err = aside_begin(&u->aside, unwind_answer_all, NULL, &u->work);
 	if (!err)
 		return u;
-	free(u);
+	free_unwinder(u);
 	errno = -err;
 	return NULL;
 }
@@ -71,7 +108,7 @@ void unwinder_free(struct unwinder *u)
 	while (u->first)
 		drop_first(u);
 	aside_end(&u->aside);
-	free(u);
+	free_unwinder(u);
 }
 
 int unwinder_fd(const struct unwinder *u)
@@ -169,9 +206,12 @@ void unwinder_add_jit(struct unwinder *u, uint32_t jit, int fd)
 bool unwinder_ask(struct unwinder *u, const struct unwind_sample *sample)
 {
 	struct unwind_question q;
+	uint16_t slot;
 
-	if (u->over || u->bytes > MAX_WAITING || sample->len > UNWIND_MAX_STACK)
+	if (u->over || !u->n_free || u->bytes > MAX_WAITING || sample->len > UNWIND_MAX_STACK)
 		return false;
+	slot = u->free[u->n_free - 1];
+	memcpy(u->shared->slots[slot], sample->stack, sample->len);
 	memset(&q, 0, sizeof(q));
 	q.asks = UNWIND_ASKS_SAMPLE;
 	q.set = sample->set;
@@ -179,11 +219,28 @@ bool unwinder_ask(struct unwinder *u, const struct unwind_sample *sample)
 	q.sample.id = sample->id;
 	q.sample.time_ns = sample->time_ns;
 	q.sample.base = sample->base;
+	q.sample.slot = slot;
+	q.sample.len = sample->len;
 	memcpy(q.sample.regs, sample->regs, sizeof(q.sample.regs));
-	if (!put(u, &q, sample->stack, sample->len, -1))
+	if (!put(u, &q, "", 0, -1))
 		return false;
-	u->unanswered++;
+	u->n_free--;
+	u->asked[(u->asked_from + u->unanswered++) % UNWIND_SLOTS] = slot;
+	u->spread |= slot >= KEPT_SLOTS;
 	return true;
+}
+
+/* The child answers in order. What much was waiting for once is given back to the kernel. */
+static void free_slot(struct unwinder *u)
+{
+	u->free[u->n_free++] = u->asked[u->asked_from++];
+	u->asked_from %= UNWIND_SLOTS;
+	if (--u->unanswered || !u->spread)
+		return;
+	free_all_slots(u);
+	u->spread = false;
+	madvise(u->shared->slots[KEPT_SLOTS],
+		sizeof(*u->shared) - KEPT_SLOTS * sizeof(u->shared->slots[0]), MADV_REMOVE);
 }
 
 /* Returns the text at *at, which ends before `end`, or NULL. */
@@ -234,7 +291,7 @@ int unwinder_take(struct unwinder *u, struct unwind_answer *answer)
 		u->over = true;
 		return -1;
 	}
-	u->unanswered--;
+	free_slot(u);
 	return 1;
 }
 

@@ -24,6 +24,7 @@ enum {
 	UNWIND_MAX_SETS = 1024,
 	UNWIND_MAX_JITS = 256,
 	UNWIND_NO_JIT = UNWIND_MAX_JITS,
+	UNWIND_SLOTS = 2048,	 /* samples that wait for their answer, 64 MiB of stacks */
 	UNWIND_MAX_FILES = 4096, /* mappings that wait for the child, each with a descriptor */
 };
 

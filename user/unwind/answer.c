@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "unwind/frame_rules.h"
 #include "unwind/image.h"
 #include "unwind/jit_map.h"
 #include "unwind/question.h"
@@ -371,6 +372,64 @@ static bool make_ready(struct set *set)
 	return set->attached;
 }
 
+/* Reads a word of the copy of the stack. */
+static bool read_word(uint64_t at, uint64_t *word)
+{
+	return read_memory(NULL, at, word, NULL);
+}
+
+/* The registers of a frame, as far as they are known. */
+struct frame {
+	uint64_t regs[FRAME_REGISTERS];
+	uint32_t lost; /* bits: these are not */
+};
+
+/* Goes to the caller's frame. Returns false if the stack is not plain. */
+static bool step(const struct frame_rule *rule, struct frame *frame)
+{
+	const uint64_t end = frame->regs[rule->end_at] + (uint64_t)(int64_t)rule->end;
+
+	if (frame->lost & 1u << rule->end_at)
+		return false;
+	for (uint8_t i = 0; i < FRAME_KEPT; i++)
+		if (rule->kept & 1u << i &&
+		    !read_word(end + (uint64_t)(int64_t)rule->at[i], &frame->regs[i]))
+			return false;
+	frame->lost = (frame->lost | rule->lost) & ~(uint32_t)rule->kept;
+	frame->regs[FRAME_RSP] = end;
+	return read_word(end + (uint64_t)(int64_t)rule->return_at, &frame->regs[FRAME_RIP]);
+}
+
+/* Returns false if some frame is not plain: then nothing is known. */
+static bool unwind_plain(const struct set *set)
+{
+	struct frame frame = {.lost = 0};
+	const uint64_t *next = &frame.regs[FRAME_RIP];
+
+	for (size_t i = 0; i < FRAME_REGISTERS; i++)
+		frame.regs[i] = child.question->sample.regs[frame_registers[i]];
+	for (uint64_t pc = *next; child.reply.head.n < UNWIND_MAX_FRAMES;
+	     pc = *next - 1) { /* a call may be the last of its function */
+		const struct placed *p = find_place(set, pc);
+		const struct frame_rule *rule =
+			p && child.images[p->image].elf
+				? frame_rule_of(&child.images[p->image], p->image, pc - p->bias)
+				: NULL;
+
+		if (!rule)
+			return false;
+		put_frame(set, pc);
+		child.reply.head.n++;
+		if (rule->is_last)
+			return true;
+		if (!step(rule, &frame))
+			return false;
+		if (!*next)
+			return true;
+	}
+	return false;
+}
+
 static enum unwind_end unwind(struct set *set)
 {
 	const struct placed *last;
@@ -378,6 +437,11 @@ static enum unwind_end unwind(struct set *set)
 
 	if (is_narrow(child.question->sample.regs))
 		return UNWIND_NARROW;
+	if (unwind_plain(set))
+		return UNWIND_WHOLE;
+	child.reply.head.n = 0;
+	child.filled = 0;
+	child.beyond = false;
 	if (!make_ready(set))
 		return UNWIND_NO_INFO;
 	result = dwfl_getthread_frames(set->dwfl, 1, take_frame, set);

@@ -56,6 +56,14 @@ bool image_place(const struct image *image, uint64_t start, uint64_t offset, uin
 	return found && last > first && last - first < MAX_SPAN && *low < *high;
 }
 
+Dwarf_CFI *image_cfi(struct image *image)
+{
+	if (!image->has_cfi && image->elf)
+		image->cfi = dwarf_getcfi_elf(image->elf);
+	image->has_cfi = true;
+	return image->cfi;
+}
+
 bool image_begins_at(const struct image *image, uint64_t address)
 {
 	enum { FIRST_CODE = 64 }; /* bytes: it calls a function */

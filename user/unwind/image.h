@@ -3,6 +3,7 @@
 #ifndef QPROF_IMAGE_H
 #define QPROF_IMAGE_H
 
+#include <elfutils/libdw.h>
 #include <gelf.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,9 @@ struct image_function {
 struct image {
 	uint64_t device, inode;
 	char path[UNWIND_MAX_NAME];
-	Elf *elf; /* NULL: it is none, or cannot be read */
+	Elf *elf;	/* NULL: it is none, or cannot be read */
+	Dwarf_CFI *cfi; /* of .eh_frame; NULL: there is none, or nobody has asked */
+	bool has_cfi;	/* somebody has */
 	bool sorted;
 	struct image_function *functions; /* by address */
 	size_t n;
@@ -33,6 +36,8 @@ bool image_place(const struct image *image, uint64_t start, uint64_t offset, uin
 		 uint64_t *low, uint64_t *high);
 /* Returns whether the file's address is where the program, or its dynamic linker, begins. */
 bool image_begins_at(const struct image *image, uint64_t address);
+/* Returns what .eh_frame says of its frames, by addresses of the file; or NULL. */
+Dwarf_CFI *image_cfi(struct image *image);
 /* Returns the name of the function that has the file's address, as people write it, or "". */
 const char *image_function(struct image *image, uint64_t address);
 

@@ -56,9 +56,8 @@ def not_measured(missing):
     return [[name, f"not measured: {why}"] for name, why in missing.items()]
 
 
-def beside(env, result, workload, found, without="alone"):
-    """A table of the bare command, which it calls that, and what each of the profilers found adds; and what in_turns()
-    says of these."""
+def beside(env, result, workload, found):
+    """A table of the bare command, and what each of the profilers found adds; and what in_turns() says of these."""
     table = Table([workload.name, "CPU", "90 %", "wall", "90 %", "own CPU"])
     if workload.missing:
         table.rows.append(["", f"not measured: {workload.missing}"])
@@ -66,21 +65,18 @@ def beside(env, result, workload, found, without="alone"):
     rounds = max(2, env.rounds // workload.slow)
     bare, added, missing = in_turns(env, workload, rounds, found)
     cpu, wall = measure.median([a.cpu for a in bare]), measure.median([a.wall for a in bare])
-    result.figures[f"{workload.name} / {without}"] = {"cpu_secs": cpu.json(), "wall_secs": wall.json()}
-    table.rows.append([without, *seconds(cpu), *seconds(wall), own(bare) if without != "alone" else ""])
+    result.figures[f"{workload.name} / alone"] = {"cpu_secs": cpu.json(), "wall_secs": wall.json()}
+    table.rows.append(["alone", *seconds(cpu), *seconds(wall), ""])
     for name, accounted in added.items():
         figures = {
             "cpu_percent": measure.median([100 * (a.cpu - b.cpu) / b.cpu for a, b in accounted]),
             "wall_percent": measure.median([100 * (a.wall - b.wall) / b.wall for a, b in accounted])}
+        own = statistics.median(a.own_cpu for a, _ in accounted)
         result.figures[f"{workload.name} / {name}"] = {
-            **{key: value.json() for key, value in figures.items()}, "own_cpu_secs": statistics.median(a.own_cpu for a, _ in accounted)}
+            **{key: value.json() for key, value in figures.items()}, "own_cpu_secs": own}
         table.rows.append([name, *percent(figures["cpu_percent"]), *percent(figures["wall_percent"]),
-                           own([a for a, _ in accounted])])
+                           f"{own * 1e3:.0f} ms"])
     return table, added, missing
-
-
-def own(accounted):
-    return f"{statistics.median(a.own_cpu for a in accounted) * 1e3:.0f} ms"
 
 
 def in_turns(env, workload, rounds, found):

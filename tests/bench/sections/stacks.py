@@ -1,52 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What --stacks costs: CPU time of the program, which takes the samples, and of qprof-bpf, which unwinds them."""
+"""What --stacks costs: the program takes the samples, and qprof-bpf unwinds them."""
 
-import re
-
-from harness import measure, workloads
-from harness.report import Result, Table
-from sections import whole
+from harness import by_profile, workloads
+from harness.report import Result
 
 TITLE = "Added by --stacks"
-NOTES = ["CPU time of the program as its profile has it; of qprof-bpf and its children, what wait4(2) has for all less that. "
-         "Medians. Added: what qprof-bpf takes more than without the option, in percent of the program's CPU time."]
-OPTIONS = ("", "--stacks", "--stacks=cpu", "--stacks=memory,cpu")
+OPTIONS = ("--stacks", "--stacks=cpu", "--stacks=memory,cpu")
 
 
 def run(env):
-    result = Result(__name__, TITLE, notes=NOTES)
+    result = Result(__name__, TITLE, notes=[by_profile.NOTE])
     for workload in (workloads.c_quantizer(env, 2048), workloads.torch(env, 2048)):
-        result.tables.append(of_workload(env, result, workload))
+        result.tables.append(by_profile.table_of(env, result, workload, OPTIONS))
     return result
-
-
-def of_workload(env, result, workload):
-    table = Table([workload.name, "program", "90 %", "qprof-bpf", "90 %", "added", "samples"])
-    if workload.missing:
-        table.rows.append(["", f"not measured: {workload.missing}"])
-        return table
-    found = {option: [] for option in OPTIONS}
-    whole.once(env, workload.command)  # the very first one warms the caches
-    for turn in range(max(2, env.rounds // workload.slow)):
-        for option, accounts in found.items():
-            env.progress(f"{workload.name}, round {turn + 1}: {option or 'without'}")
-            accounts.append(profiled(env, workload, option))
-    without = measure.median([own for _, own, _ in found[""]])
-    for option, accounts in found.items():
-        program, own = (measure.median([account[i] for account in accounts]) for i in range(2))
-        added = 100 * (own.value - without.value) / program.value
-        result.figures[f"{workload.name} / {option or 'without'}"] = {
-            "program_cpu_secs": program.json(), "own_cpu_secs": own.json(), "added_percent": added}
-        table.rows.append([option or "without", *whole.seconds(program), *whole.seconds(own),
-                           f"{added:+.1f} %" if option else "", f"{max(n for _, _, n in accounts):,}" if option else ""])
-    return table
-
-
-def profiled(env, workload, option):
-    """(CPU time of the program, of qprof-bpf, samples)"""
-    path = env.scratch / "profile.yaml"
-    account = whole.once(env, [env.qprof, "-q", *filter(None, [option]), "-o", path, "--", *workload.command])
-    text = path.read_text("utf-8")
-    program = float(re.search(r"(?m)^total_cpu_time_secs: (.*)$", text)[1])
-    samples = re.findall(r"(?m)^  (?:back_|cpu_)?samples: (\d+)$", text)
-    return program, account.cpu - program, sum(map(int, samples))

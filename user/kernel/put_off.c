@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,10 @@ struct waiting {
 	struct bpf_insn *insns;
 	void *func_info, *line_info;
 	size_t n;
+	bool beside;	/* a thread is to load it */
+	bool is_loaded; /* by the thread, once that has ended: */
+	pthread_t thread;
+	int fd; /* or -errno */
 };
 
 /* sections.h calls for each program of the process. */
@@ -35,10 +41,48 @@ static struct waiting **find(const struct bpf_program *program)
 	return w;
 }
 
+static int load_it(const struct waiting *w)
+{
+	return bpf_prog_load(bpf_program__type(w->program), bpf_program__name(w->program), "GPL",
+			     w->insns, w->n, &w->opts);
+}
+
+static void *load_beside(void *waiting)
+{
+	struct waiting *w = waiting;
+
+	w->fd = load_it(w);
+	return NULL;
+}
+
+/* Without a thread it is loaded when it is waited for. Signals are for others. */
+static void begin_thread(struct waiting *w)
+{
+	sigset_t all_signals, before;
+
+	sigfillset(&all_signals);
+	pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+	w->is_loaded = !pthread_create(&w->thread, NULL, load_beside, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Returns a descriptor of the program, or -errno. */
+static int take(struct waiting *w)
+{
+	if (!w->is_loaded)
+		return load_it(w);
+	pthread_join(w->thread, NULL);
+	w->is_loaded = false;
+	return w->fd;
+}
+
 static void forget(struct waiting **place)
 {
 	struct waiting *w = *place;
+	const int fd = w->is_loaded ? take(w) : -1;
 
+	if (fd >= 0)
+		close(fd);
 	*place = w->next;
 	free(w->insns);
 	free(w->func_info);
@@ -97,25 +141,36 @@ int put_off_prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts
 	if (!w)
 		return 0;
 	err = keep(w, opts);
+	if (!err && w->beside)
+		begin_thread(w);
 	return err ? err : load_nothing(program, opts);
 }
 
-int put_off(struct bpf_program *program)
+static int add(struct bpf_program *program, bool beside)
 {
 	struct waiting *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct waiting){.program = program, .next = all};
+	*w = (struct waiting){.program = program, .next = all, .beside = beside};
 	all = w;
 	return 0;
+}
+
+int put_off(struct bpf_program *program)
+{
+	return add(program, false);
+}
+
+int put_off_beside(struct bpf_program *program)
+{
+	return add(program, true);
 }
 
 static int load(struct waiting *w)
 {
 	const struct bpf_program *program = w->program;
-	const int fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program), "GPL",
-				     w->insns, w->n, &w->opts);
+	const int fd = take(w);
 	int err;
 
 	if (fd < 0)

@@ -344,6 +344,7 @@ static void report(struct set *set, Elf **any)
 		if (!module)
 			continue;
 		dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is an index */
 		*userdata = (void *)(uintptr_t)p->image;
 		*any = child.images[p->image].elf;
 	}
@@ -391,7 +392,7 @@ static bool step(const struct frame_rule *rule, struct frame *frame)
 
 	if (frame->lost & 1u << rule->end_at)
 		return false;
-	for (uint8_t i = 0; i < FRAME_KEPT; i++)
+	for (unsigned int i = 0; i < FRAME_KEPT; i++)
 		if (rule->kept & 1u << i &&
 		    !read_word(end + (uint64_t)(int64_t)rule->at[i], &frame->regs[i]))
 			return false;

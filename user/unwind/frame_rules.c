@@ -48,7 +48,7 @@ static bool find_end(Dwarf_Frame *frame, struct frame_rule *rule)
 enum place { UNCHANGED, KEPT, IS_END, UNDEFINED, NOT_PLAIN };
 
 /* Where the caller's register is: KEPT sets *at, from the frame's end. */
-static enum place find_register(Dwarf_Frame *frame, uint8_t which, int32_t *at)
+static enum place find_register(Dwarf_Frame *frame, unsigned int which, int32_t *at)
 {
 	Dwarf_Op room[3], *ops;
 	int64_t offset;
@@ -71,7 +71,7 @@ static enum place find_register(Dwarf_Frame *frame, uint8_t which, int32_t *at)
 
 static bool find_kept(Dwarf_Frame *frame, struct frame_rule *rule)
 {
-	for (uint8_t i = 0; i < FRAME_KEPT; i++) {
+	for (unsigned int i = 0; i < FRAME_KEPT; i++) {
 		const enum place place = find_register(frame, i, &rule->at[i]);
 
 		if (place == KEPT)

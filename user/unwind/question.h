@@ -54,7 +54,7 @@ enum {
 	UNWIND_MAX_REPLY = sizeof(struct unwind_reply) + UNWIND_MAX_FRAMES * 2 * UNWIND_MAX_NAME,
 };
 
-/* Answers what comes from the socket, until it is closed. */
-void unwind_answer_all(void *work, int fd);
+/* Answers what comes from the socket, until it is closed. given: a struct unwind_work. */
+void unwind_answer_all(void *given, int fd);
 
 #endif

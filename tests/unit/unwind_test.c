@@ -52,8 +52,12 @@ static void check_asks(struct unwinder *u, const struct unwind_sample *sample)
 
 static int add_own(void *context, const struct procfs_mapping *m)
 {
-	const struct unwind_mapping mapping = {m->start,  m->end,   m->offset,
-					       m->device, m->inode, m->path};
+	const struct unwind_mapping mapping = {.start = m->start,
+					       .end = m->end,
+					       .offset = m->offset,
+					       .device = m->device,
+					       .inode = m->inode,
+					       .path = m->path};
 
 	unwinder_add(context, 0, &mapping, procfs_open_mapping(getpid(), m->start, m->end));
 	return 0;

@@ -30,6 +30,7 @@ static bool note_file(void *context, const struct wire_mapping *m)
 		.offset = m->offset,
 		.device = m->file.device,
 		.inode = m->file.inode,
+		.changed_ns = m->changed_ns,
 		.is_local = content_is_local(m->file_system),
 	};
 	return true;
@@ -41,7 +42,7 @@ static bool note_file(void *context, const struct wire_mapping *m)
 static bool is_same(const struct stack_mapping *a, const struct stack_mapping *b)
 {
 	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
-	       a->device == b->device && a->inode == b->inode;
+	       a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
 }
 
 static void take_names(struct stack_mappings *into, struct stack_mappings *before)
@@ -204,6 +205,7 @@ uint64_t stack_mappings_digest(const struct stack_mappings *m, uint64_t seed)
 		digest = mix(digest, m->list[i].offset);
 		digest = mix(digest, m->list[i].device);
 		digest = mix(digest, m->list[i].inode);
+		digest = mix(digest, m->list[i].changed_ns);
 	}
 	return digest;
 }

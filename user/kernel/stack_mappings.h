@@ -13,6 +13,7 @@ struct engine;
 struct stack_mapping {
 	uint64_t start, end, offset;
 	uint64_t device, inode; /* as the kernel means them, not an overlay mount */
+	uint64_t changed_ns;	/* a file may be written over where it is, as by cp(1) */
 	char *path;
 	bool is_local; /* to open it cannot hang */
 };

@@ -38,6 +38,7 @@ static const uint64_t LOOKS_NS = 500000000, UNWINDING_NS = 4000000000;
 /* What a process had mapped at a time: a set, or why there is none. */
 struct known {
 	uint64_t started_ns, memory, code;
+	uint64_t digest; /* of the set: it gets more, for others that go on with it */
 	uint32_t tgid, set;
 	enum unwind_end end; /* UNWIND_WHOLE: it has a set */
 };
@@ -113,6 +114,11 @@ static bool may_take_time(struct stack_reader *r, const struct wire_stack *s, ui
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
 
+static bool holds(const struct stack_reader *r, const struct known *k)
+{
+	return k->end != UNWIND_WHOLE || r->sets.digests[k->set] == k->digest;
+}
+
 /* A process that is gone had what it was born with, if it has not mapped other code since. */
 static enum unwind_end set_before(const struct stack_reader *r, const struct wire_stack *s,
 				  uint32_t *set)
@@ -120,8 +126,9 @@ static enum unwind_end set_before(const struct stack_reader *r, const struct wir
 	for (size_t i = r->n_known; i-- > 0;) {
 		const struct known *k = &r->known[i];
 
-		if ((k->tgid == s->tgid && k->memory == s->memory) ||
-		    (k->tgid == s->parent && k->code == s->code)) {
+		if (((k->tgid == s->tgid && k->memory == s->memory) ||
+		     (k->tgid == s->parent && k->code == s->code)) &&
+		    holds(r, k)) {
 			*set = k->set;
 			return k->end;
 		}
@@ -224,7 +231,7 @@ static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack 
 	for (size_t i = r->n_known; i-- > 0;) {
 		known = &r->known[i];
 		if (known->tgid == s->tgid && known->started_ns == s->started_ns &&
-		    known->memory == s->memory && known->code == s->code) {
+		    known->memory == s->memory && known->code == s->code && holds(r, known)) {
 			*set = known->set;
 			return known->end;
 		}
@@ -237,7 +244,15 @@ static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack 
 	if (!known)
 		return end;
 	r->known = known;
-	known[r->n_known++] = (struct known){s->started_ns, s->memory, s->code, s->tgid, *set, end};
+	known[r->n_known++] = (struct known){
+		.started_ns = s->started_ns,
+		.memory = s->memory,
+		.code = s->code,
+		.digest = end == UNWIND_WHOLE ? r->sets.digests[*set] : 0,
+		.tgid = s->tgid,
+		.set = *set,
+		.end = end,
+	};
 	return end;
 }
 

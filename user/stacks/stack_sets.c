@@ -19,7 +19,6 @@ void stack_sets_end(struct stack_sets *s)
 	for (size_t i = 0; i < STACK_SETS_RECENT; i++)
 		forget(&s->recent[i]);
 	s->n = 0;
-	s->n_digests = 0;
 }
 
 /* ---- What sets have ---------------------------------------------------------------------------
@@ -27,7 +26,8 @@ void stack_sets_end(struct stack_sets *s)
 
 static struct stack_set_part part_of(const struct stack_mapping *m)
 {
-	return (struct stack_set_part){m->start, m->end, m->offset, m->device, m->inode};
+	return (struct stack_set_part){m->start,  m->end,   m->offset,
+				       m->device, m->inode, m->changed_ns};
 }
 
 /* Returns false if the set has something that is not among the mappings. Both are by start. */
@@ -74,14 +74,6 @@ static void keep(struct stack_set_recent *recent, const struct stack_mappings *m
 	recent->set = set;
 }
 
-static void note_digest(struct stack_sets *s, uint64_t digest, uint32_t set)
-{
-	if (s->n_digests == STACK_SETS_DIGESTS)
-		return;
-	s->digests[s->n_digests].digest = digest;
-	s->digests[s->n_digests++].set = set;
-}
-
 /* ---- The child --------------------------------------------------------------------------------
  */
 
@@ -92,6 +84,7 @@ static void tell(struct unwinder *u, uint32_t set, const struct stack_mapping *m
 					       .offset = m->offset,
 					       .device = m->device,
 					       .inode = m->inode,
+					       .changed_ns = m->changed_ns,
 					       .path = m->path};
 
 	unwinder_add(u, set, &mapping, fd);
@@ -171,29 +164,28 @@ enum unwind_end stack_sets_of(struct stack_sets *s, struct unwinder *u, pid_t pi
 	struct stack_set_recent *recent;
 	bool has_all;
 
-	for (size_t i = s->n_digests; i-- > 0;)
-		if (s->digests[i].digest == digest) {
-			*set = s->digests[i].set;
+	for (*set = s->n; (*set)-- > 0;)
+		if (s->digests[*set] == digest)
 			return UNWIND_WHOLE;
-		}
 	if (!unwinder_has_room(u, m->n))
 		return UNWIND_OVERRUN;
 	recent = find_smaller(s, m, seed);
 	if (recent && add_to(recent, u, pid, m)) {
 		*set = recent->set;
 		keep(recent, m, seed, *set);
-		note_digest(s, digest, *set);
+		s->digests[*set] = digest;
 		return UNWIND_WHOLE;
 	}
-	if (s->n == UNWIND_MAX_SETS || s->n_digests == STACK_SETS_DIGESTS)
+	if (s->n == UNWIND_MAX_SETS)
 		return UNWIND_TOO_MANY;
 	*set = s->n++;
+	s->digests[*set] = 0;
 	has_all = tell_all(u, *set, pid, m);
 	if (lacks_files)
 		*lacks_files = !has_all;
 	if (lacks_files && !has_all)
 		return UNWIND_WHOLE;
-	note_digest(s, digest, *set);
+	s->digests[*set] = digest;
 	keep(&s->recent[s->next_recent++ % STACK_SETS_RECENT], m, seed, *set);
 	return UNWIND_WHOLE;
 }

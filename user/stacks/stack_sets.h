@@ -4,9 +4,10 @@
  * share one; and a process that maps more code, as one that loads libraries does, goes on with the
  * set that it had, which gets the rest: to begin another would have all files of it looked at anew.
  *
- * Example: python3 has mapped 7 files, and imports numpy. Its set gets the 5 files that are new,
- * and still holds for a child that was forked before. If it unmaps one of the 12 and maps another
- * there, that is another set.
+ * Example: python3 has mapped 7 files, and imports numpy. Its set gets the 5 files that are new. A
+ * child that was forked before has a set of its own from then on, for it may have code of a JIT
+ * where one of the 5 is. If python3 unmaps one of the 12 and maps another there, that is another
+ * set, too.
  */
 #ifndef QPROF_STACK_SETS_H
 #define QPROF_STACK_SETS_H
@@ -19,14 +20,11 @@
 
 struct stack_mappings;
 
-enum {
-	STACK_SETS_DIGESTS = 4 * UNWIND_MAX_SETS,
-	STACK_SETS_RECENT = 8, /* that may get more */
-};
+enum { STACK_SETS_RECENT = 8 }; /* that may get more */
 
 /* What a set has, as far as it tells mappings apart. */
 struct stack_set_part {
-	uint64_t start, end, offset, device, inode;
+	uint64_t start, end, offset, device, inode, changed_ns;
 };
 
 struct stack_set_recent {
@@ -38,12 +36,8 @@ struct stack_set_recent {
 
 /* All zero at first. */
 struct stack_sets {
-	uint32_t n; /* sets */
-	struct {
-		uint64_t digest; /* of mappings that are in the set, if not all of it */
-		uint32_t set;
-	} digests[STACK_SETS_DIGESTS];
-	size_t n_digests;
+	uint32_t n;			   /* sets */
+	uint64_t digests[UNWIND_MAX_SETS]; /* of what each has; 0: it is for one sample */
 	struct stack_set_recent recent[STACK_SETS_RECENT];
 	size_t next_recent;
 };

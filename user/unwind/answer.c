@@ -132,6 +132,7 @@ static ssize_t image_of(const struct unwind_question *q, const char *path, size_
 
 	for (size_t i = 0; i < child.n_images; i++)
 		if (images[i].device == q->mapping.device && images[i].inode == q->mapping.inode &&
+		    images[i].changed_ns == q->mapping.changed_ns &&
 		    !strncmp(images[i].path, path, len) && !images[i].path[len]) {
 			if (fd >= 0)
 				close(fd);
@@ -142,7 +143,9 @@ static ssize_t image_of(const struct unwind_question *q, const char *path, size_
 		return -1;
 	child.images = images;
 	new = &images[child.n_images];
-	*new = (struct image){.device = q->mapping.device, .inode = q->mapping.inode};
+	*new = (struct image){.device = q->mapping.device,
+			      .inode = q->mapping.inode,
+			      .changed_ns = q->mapping.changed_ns};
 	memcpy(new->path, path, len);
 	image_open(new, fd);
 	return (ssize_t)child.n_images++;

@@ -18,7 +18,7 @@ struct image_function {
 };
 
 struct image {
-	uint64_t device, inode;
+	uint64_t device, inode, changed_ns;
 	char path[UNWIND_MAX_NAME];
 	Elf *elf;	/* NULL: it is none, or cannot be read */
 	Dwarf_CFI *cfi; /* of .eh_frame; NULL: there is none, or nobody has asked */

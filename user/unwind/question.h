@@ -30,7 +30,7 @@ struct unwind_question {
 	uint32_t reserved;
 	union {
 		struct {
-			uint64_t start, end, offset, device, inode;
+			uint64_t start, end, offset, device, inode, changed_ns;
 		} mapping;
 		struct {
 			uint64_t id, time_ns, base;

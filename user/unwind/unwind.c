@@ -190,6 +190,7 @@ void unwinder_add(struct unwinder *u, uint32_t set, const struct unwind_mapping 
 	q.mapping.offset = m->offset;
 	q.mapping.device = m->device;
 	q.mapping.inode = m->inode;
+	q.mapping.changed_ns = m->changed_ns;
 	put(u, &q, m->path, strnlen(m->path, UNWIND_MAX_NAME - 1), fd);
 }
 

@@ -48,7 +48,7 @@ enum unwind_end {
 /* An executable mapping of a file. */
 struct unwind_mapping {
 	uint64_t start, end, offset;
-	uint64_t device, inode; /* mappings with the same are of one file */
+	uint64_t device, inode, changed_ns; /* mappings with the same are of one file */
 	const char *path;
 };
 

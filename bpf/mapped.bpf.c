@@ -312,10 +312,16 @@ int objects_changed(struct pt_regs *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct proc *proc = find_proc(current_id() >> 32);
+	u64 exec_vm;
 
 	have_own_stack(ctx);
-	if (!proc || BPF_CORE_READ(task, mm, exec_vm) == proc->exec_vm)
+	if (!proc)
 		return 0;
+	exec_vm = BPF_CORE_READ(task, mm, exec_vm);
+	if (exec_vm == proc->exec_vm)
+		return 0;
+	if (exec_vm < proc->exec_vm)
+		proc->closed++;
 	return wait_for_search(PT_REGS_IP(ctx));
 }
 

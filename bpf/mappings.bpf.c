@@ -12,6 +12,7 @@
  * Two walks: tell_mappings is about code, tell_file_mappings about pages of all files.
  */
 #include "inode.bpf.h"
+#include "pids.bpf.h"
 #include "state.bpf.h"
 
 enum { HUGETLBFS_MAGIC = 0x958458f6 /* linux/magic.h */ };
@@ -38,11 +39,13 @@ SEC("iter/task_vma")
 int tell_mappings(struct bpf_iter__task_vma *ctx)
 {
 	struct vm_area_struct *vma = ctx->vma;
+	struct task_struct *task = ctx->task;
 	struct wire_mapping m = {};
+	const struct proc *proc;
 	struct inode *inode;
 	struct file *file;
 
-	if (!vma || !is_asked_for(vma))
+	if (!task || !vma || !is_asked_for(vma))
 		return 0;
 	file = vma->vm_file;
 	inode = file->f_inode;
@@ -62,6 +65,8 @@ int tell_mappings(struct bpf_iter__task_vma *ctx)
 		m.links = inode->i_nlink;
 	}
 	m.memory = (u64)vma->vm_mm;
+	proc = find_proc(tgid_of(task));
+	m.closed = proc ? proc->closed : 0;
 	m.read_only = !!(BPF_CORE_READ(file, f_path.mnt, mnt_flags) & MNT_READONLY);
 	bpf_seq_write(ctx->meta->seq, &m, sizeof(m));
 	return 0;

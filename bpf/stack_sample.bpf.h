@@ -79,11 +79,12 @@ static __always_inline u64 program_of(struct task_struct *task, const struct mm_
 }
 
 /* A library may be mapped in the place of another of the same size: its linker has told us so. */
-static __always_inline u64 code_of(struct task_struct *task, const struct mm_rss *m)
+static __always_inline void tell_code(struct wire_stack *s, struct task_struct *task)
 {
-	const struct proc *proc = find_proc(m->tgid);
+	const struct proc *proc = find_proc(s->tgid);
 
-	return BPF_CORE_READ(task, mm, exec_vm) ^ (proc ? proc->code_change << 32 : 0);
+	s->code = BPF_CORE_READ(task, mm, exec_vm) ^ (proc ? proc->code_change << 32 : 0);
+	s->closed = proc ? proc->closed : 0;
 }
 
 /* Whose stack it is, as of now. */
@@ -98,7 +99,7 @@ static __always_inline void fill_sample(struct wire_stack *s, struct task_struct
 	s->memory = m->key;
 	s->program = program_of(task, m);
 	s->run = s->in_kernel = s->back = 0;
-	s->code = code_of(task, m);
+	tell_code(s, task);
 }
 
 static __always_inline void copy_frames(struct wire_stack *s, u32 event, u32 n, u32 end)

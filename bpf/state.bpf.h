@@ -55,13 +55,14 @@ struct proc {
 			  */
 	u32 told;	 /* WIRE_TOLD_END and WIRE_TOLD_CHILDREN, of what it runs now */
 	u32 told_programs; /* 1: WIRE_TOLD_PROGRAMS */
-	u32 has_joined;	   /* 1: what it had used by then is in `joined` */
-	u32 written_to;	   /* with --files: s_dev of the file that it wrote last; 0: none */
-	u64 written_ns;	   /* the same: when that was */
-	u64 window_ns;	   /* begin of the second in which its checkpoints are counted */
-	u64 exec_vm;	   /* executable pages that it had mapped at the last look */
-	u64 code_change;   /* the last of machine.changes that was its own, or its parent's */
-	u64 search;	   /* enum search_state, of its mappings: see mapped.bpf.c */
+	u32 closed;	 /* how often its linker has come with fewer executable pages than before */
+	u32 has_joined;	 /* 1: what it had used by then is in `joined` */
+	u32 written_to;	 /* with --files: s_dev of the file that it wrote last; 0: none */
+	u64 written_ns;	 /* the same: when that was */
+	u64 window_ns;	 /* begin of the second in which its checkpoints are counted */
+	u64 exec_vm;	 /* executable pages that it had mapped at the last look */
+	u64 code_change; /* the last of machine.changes that was its own, or its parent's */
+	u64 search;	 /* enum search_state, of its mappings: see mapped.bpf.c */
 };
 
 /* With what the kernel's hash table adds, 56 bytes: the next larger piece that it takes has twice

@@ -38,8 +38,8 @@ struct wire_mapping {
 	__u32 elsewhere;   /* of the mapping that was asked for: 1: the file has another */
 	__u32 links;	   /* likewise, and of all files: names of the file; 0: deleted */
 	__u32 written_to;  /* of all files: 1: private, and some pages may be copies */
-	__u32 reserved;
-	__u64 memory; /* as in struct wire_stack: whose mapping it is */
+	__u32 closed;	   /* of code, as in struct wire_stack: by now */
+	__u64 memory;	   /* the same: whose mapping it is */
 };
 
 enum { WIRE_HOLDERS_SKIPPED = 16 };

@@ -87,7 +87,8 @@ struct wire_stack {
 	__u64 since_ns;
 	__u64 memory;		     /* changes when the process executes another program */
 	__u64 program;		     /* the same, and no other process has or had it */
-	__u64 code;		     /* tells what it had mapped: see code_of() */
+	__u64 code;		     /* tells what it had mapped: see tell_code() */
+	__u64 closed;		     /* how often it had unmapped code by then, such as libraries */
 	__u64 regs[WIRE_STACK_REGS]; /* the user's struct pt_regs */
 	__u64 base;		     /* address of stack[0] */
 	__u32 len;		     /* bytes of stack that could be read */
@@ -206,7 +207,7 @@ static inline __u64 wire_stack_cpu_gap(__u64 samples, __u32 random)
 
 _Static_assert(sizeof(struct wire_python_frame) == 32, "wire_python_frame");
 _Static_assert(sizeof(struct wire_sampled_job) == 128, "wire_sampled_job");
-_Static_assert(sizeof(struct wire_stack) == 32 + 64 + 8 * WIRE_STACK_REGS + 24 +
+_Static_assert(sizeof(struct wire_stack) == 32 + 72 + 8 * WIRE_STACK_REGS + 24 +
 						    32 * WIRE_PYTHON_FRAMES + WIRE_STACK_BYTES,
 	       "wire_stack");
 

@@ -9,7 +9,8 @@
  *                                            forked children use the second where their parent has
  *                                            the first, and then the first
  *        places turns LIBRARY FUNCTION LIBRARY FUNCTION
- *                                            opens, uses and closes them in turn
+ *                                            turn_first() opens, uses and closes the first,
+ *                                            turn_other() the second, in turn
  */
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -147,11 +148,23 @@ static void run_apart(char **library)
 	printf("{\"%s\": %d, \"%s\": %d}\n", library[1], CHILDREN * 32, library[3], CHILDREN * 16);
 }
 
+KEPT static void turn_first(char **library)
+{
+	use_and_close(library, 768 * KIB);
+	done++;
+}
+
+KEPT static void turn_other(char **library)
+{
+	use_and_close(library, 256 * KIB);
+	done++;
+}
+
 static void run_turns(char **library)
 {
 	for (int i = 0; i < TURNS; i++) {
-		use_and_close(library, 768 * KIB);
-		use_and_close(library + 2, 256 * KIB);
+		turn_first(library);
+		turn_other(library + 2);
 	}
 	printf("{\"%s\": %d, \"%s\": %d}\n", library[1], TURNS * 3 / 4, library[3], TURNS / 4);
 }

@@ -138,9 +138,8 @@ int engine_tell_processes(struct engine *e, engine_process_fn tell, void *contex
 typedef bool (*engine_mapping_fn)(void *context, const struct wire_mapping *m);
 int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_mapping_fn tell,
 			 void *context);
-/* Returns the number of the memory of process pid, as struct wire_mapping has it; 0: there is no
- * such process, or it has mapped no code. */
-uint64_t engine_memory(struct engine *e, pid_t pid);
+/* Tells of its first executable mapping alone. Returns false if there is none, or no process. */
+bool engine_first_mapping(struct engine *e, pid_t pid, struct wire_mapping *first);
 /* With engine_config.copies: the same of each mapping of a regular file. */
 int engine_tell_file_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context);
 /* Returns true if a child that asks the engine, or attaches, needs that descriptor (aside.h). */

@@ -41,16 +41,13 @@ int engine_tell_mappings(struct engine *e, pid_t pid, uint64_t address, engine_m
 			    tell_mapping, &t);
 }
 
-uint64_t engine_memory(struct engine *e, pid_t pid)
+bool engine_first_mapping(struct engine *e, pid_t pid, struct wire_mapping *first)
 {
 	const pid_t number = e->pids.above ? pids_number(pid) : pid;
-	struct wire_mapping first;
 
 	e->bpf->bss->asked_address = 0;
-	return number && iterator_first(e->bpf->progs.tell_mappings, number, &first,
-					sizeof(first)) == 1
-		       ? first.memory
-		       : 0;
+	return number &&
+	       iterator_first(e->bpf->progs.tell_mappings, number, first, sizeof(*first)) == 1;
 }
 
 int engine_tell_file_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, void *context)

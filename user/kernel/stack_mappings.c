@@ -5,6 +5,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "kernel/content_aside.h"
@@ -12,7 +15,7 @@
 #include "kernel/procfs.h"
 #include "kernel/procfs_aside.h"
 
-enum { MOST_MAPPINGS = 16384 };
+enum { MOST_MAPPINGS = 16384, MINOR_BITS = 20 /* of a device, in the kernel */ };
 
 static bool note_file(void *context, const struct wire_mapping *m)
 {
@@ -21,6 +24,7 @@ static bool note_file(void *context, const struct wire_mapping *m)
 		array_reserve(into->list, into->n + 1, &into->room, sizeof(*list));
 
 	into->memory = m->memory;
+	into->closed = m->closed;
 	if (!list || into->n == MOST_MAPPINGS)
 		return false;
 	into->list = list;
@@ -31,6 +35,7 @@ static bool note_file(void *context, const struct wire_mapping *m)
 		.device = m->file.device,
 		.inode = m->file.inode,
 		.changed_ns = m->changed_ns,
+		.size = m->size,
 		.is_local = content_is_local(m->file_system),
 	};
 	return true;
@@ -133,9 +138,9 @@ static int find_names(struct engine *e, struct stack_mappings *before, struct st
 /* ---- All of it --------------------------------------------------------------------------------
  */
 
-static bool note_memory(void *context, const struct wire_mapping *m)
+static bool note_first(void *context, const struct wire_mapping *m)
 {
-	*(uint64_t *)context = m->memory;
+	*(struct wire_mapping *)context = *m;
 	return false;
 }
 
@@ -145,17 +150,22 @@ static int tell_mappings(struct engine *e, pid_t pid, engine_mapping_fn tell, vo
 		 : procfs_aside_tell_mappings(pid, tell, context);
 }
 
-static uint64_t memory_of(struct engine *e, pid_t pid)
+/* Returns 0 if all is still of these mappings, or -errno as stack_mappings_read() does. */
+static int check(struct engine *e, const struct stack_mappings *m)
 {
-	uint64_t memory = 0;
+	struct wire_mapping first = {.memory = 0};
 
 	if (e)
-		return engine_memory(e, pid);
-	return procfs_aside_tell_mappings(pid, note_memory, &memory) ? 0 : memory;
+		engine_first_mapping(e, m->pid, &first);
+	else
+		procfs_aside_tell_mappings(m->pid, note_first, &first);
+	if (!m->n || first.memory != m->memory)
+		return -ESRCH;
+	return first.closed == m->closed ? 0 : -EAGAIN;
 }
 
-int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct stack_mappings *before,
-			struct stack_mappings *into)
+int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, uint64_t closed,
+			struct stack_mappings *before, struct stack_mappings *into)
 {
 	int err;
 
@@ -163,22 +173,41 @@ int stack_mappings_read(struct engine *e, pid_t pid, uint64_t memory, struct sta
 	err = tell_mappings(e, pid, note_file, into);
 	if (!err && into->memory != memory)
 		return -ESRCH;
+	if (!err && into->closed != closed)
+		return -EAGAIN;
 	if (!err)
 		err = find_names(e, before, into);
-	if (err)
-		return err;
-	/* It may have executed another program between the two. */
-	return into->n && memory_of(e, pid) == memory ? 0 : -ESRCH;
+	/* It may have executed another program between the two, or have closed a library. */
+	return err ? err : check(e, into);
+}
+
+/* Returns false if another file is mapped there by now. To stat(2) an overlay mount is another
+ * device, and has inodes of its own. */
+static bool is_file_of(const struct stack_mapping *m, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return (uint64_t)st.st_size == m->size &&
+	       (gnu_dev_major(st.st_dev) != m->device >> MINOR_BITS ||
+		gnu_dev_minor(st.st_dev) != (m->device & ((1u << MINOR_BITS) - 1)) ||
+		st.st_ino == m->inode);
 }
 
 int stack_mappings_open(const struct stack_mappings *m, size_t i, pid_t pid)
 {
 	const struct stack_mapping *mapping = &m->list[i];
+	int fd;
 
 	if (!mapping->is_local)
 		return -EREMOTE;
-	return m->is_others ? procfs_aside_open_mapping(pid, mapping->start, mapping->end)
-			    : procfs_open_mapping(pid, mapping->start, mapping->end);
+	fd = m->is_others ? procfs_aside_open_mapping(pid, mapping->start, mapping->end)
+			  : procfs_open_mapping(pid, mapping->start, mapping->end);
+	if (fd < 0 || is_file_of(mapping, fd))
+		return fd;
+	close(fd);
+	return -ENOENT;
 }
 
 void stack_mappings_free(struct stack_mappings *m)

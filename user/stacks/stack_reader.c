@@ -37,7 +37,7 @@ static const uint64_t LOOKS_NS = 500000000, UNWINDING_NS = 4000000000;
 
 /* What a process had mapped at a time: a set, or why there is none. */
 struct known {
-	uint64_t started_ns, memory, code;
+	uint64_t started_ns, memory, code, closed;
 	uint64_t digest; /* of the set: it gets more, for others that go on with it */
 	uint32_t tgid, set;
 	enum unwind_end end; /* UNWIND_WHOLE: it has a set */
@@ -126,7 +126,7 @@ static enum unwind_end set_before(const struct stack_reader *r, const struct wir
 	for (size_t i = r->n_known; i-- > 0;) {
 		const struct known *k = &r->known[i];
 
-		if (((k->tgid == s->tgid && k->memory == s->memory) ||
+		if (((k->tgid == s->tgid && k->memory == s->memory && k->closed == s->closed) ||
 		     (k->tgid == s->parent && k->code == s->code)) &&
 		    holds(r, k)) {
 			*set = k->set;
@@ -204,9 +204,11 @@ static enum unwind_end read_set(struct stack_reader *r, const struct wire_stack 
 	r->lacks_files = false;
 	if (r->owners && !budget_has(&r->owners->looks, uid, clock_ns(CLOCK_MONOTONIC)))
 		return UNWIND_OVERRUN;
-	err = stack_mappings_read(r->owners ? NULL : r->engine, pid, s->memory, read_before(r, s),
-				  &m);
-	if (err && err != -ESRCH && err != -ENOENT)
+	err = stack_mappings_read(r->owners ? NULL : r->engine, pid, s->memory, s->closed,
+				  read_before(r, s), &m);
+	if (err == -EAGAIN)
+		end = UNWIND_OVERRUN;
+	else if (err && err != -ESRCH && err != -ENOENT)
 		end = UNWIND_UNREAD;
 	else if (err || !procfs_is_still(pid, s->started_ns))
 		end = set_before(r, s, set);
@@ -248,6 +250,7 @@ static enum unwind_end find_set(struct stack_reader *r, const struct wire_stack 
 		.started_ns = s->started_ns,
 		.memory = s->memory,
 		.code = s->code,
+		.closed = s->closed,
 		.digest = end == UNWIND_WHOLE ? r->sets.digests[*set] : 0,
 		.tgid = s->tgid,
 		.set = *set,

@@ -95,20 +95,6 @@ static bool is_opened(int fd)
 	return fd >= 0 || fd == -EREMOTE;
 }
 
-/* Returns false if a file could not be opened that could be opened later. */
-static bool tell_all(struct unwinder *u, uint32_t set, pid_t pid, const struct stack_mappings *m)
-{
-	bool has_all = true;
-
-	for (size_t i = 0; i < m->n; i++) {
-		const int fd = stack_mappings_open(m, i, pid);
-
-		has_all &= is_opened(fd);
-		tell(u, set, &m->list[i], fd);
-	}
-	return has_all;
-}
-
 static void close_all(int *fds, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -116,12 +102,13 @@ static void close_all(int *fds, size_t n)
 			close(fds[i]);
 }
 
-/* Opens what the set lacks: fds is by mapping, -1 for those that it has. Returns false, and nothing
- * is open, if one cannot be opened. */
-static bool open_more(const struct stack_set_recent *recent, pid_t pid,
-		      const struct stack_mappings *m, int *fds)
+/* Opens what the set lacks: fds is by mapping, -1 for those that it has. Returns 0, or -errno of
+ * the first that cannot be opened; -ENOENT if one is not there any more. */
+static int open_more(const struct stack_set_recent *recent, pid_t pid,
+		     const struct stack_mappings *m, int *fds)
 {
 	size_t had = 0;
+	int err = 0;
 
 	for (size_t i = 0; i < m->n; i++) {
 		fds[i] = -1;
@@ -130,30 +117,55 @@ static bool open_more(const struct stack_set_recent *recent, pid_t pid,
 			continue;
 		}
 		fds[i] = stack_mappings_open(m, i, pid);
-		if (!is_opened(fds[i])) {
-			close_all(fds, i);
-			return false;
-		}
+		if (!is_opened(fds[i]) && (!err || fds[i] == -ENOENT))
+			err = fds[i];
 	}
-	return true;
+	return err;
 }
 
-/* Returns false if it stays as it is. */
-static bool add_to(struct stack_set_recent *recent, struct unwinder *u, pid_t pid,
-		   const struct stack_mappings *m)
+static void tell_more(const struct stack_set_recent *recent, struct unwinder *u, uint32_t set,
+		      const struct stack_mappings *m, const int *fds)
 {
-	int *fds = calloc(m->n, sizeof(*fds));
-	const bool is_open = fds && open_more(recent, pid, m, fds);
 	size_t had = 0;
 
-	for (size_t i = 0; is_open && i < m->n; i++) {
+	for (size_t i = 0; i < m->n; i++) {
 		if (had < recent->n && m->list[i].start == recent->parts[had].start)
 			had++;
 		else
-			tell(u, recent->set, &m->list[i], fds[i]);
+			tell(u, set, &m->list[i], fds[i]);
 	}
+}
+
+/* Returns 0, or -errno if the set stays as it is, as open_more() does. */
+static int add_to(struct stack_set_recent *recent, struct unwinder *u, pid_t pid,
+		  const struct stack_mappings *m)
+{
+	int *fds = calloc(m->n, sizeof(*fds));
+	const int err = fds ? open_more(recent, pid, m, fds) : -ENOMEM;
+
+	if (!err)
+		tell_more(recent, u, recent->set, m, fds);
+	else if (fds)
+		close_all(fds, m->n);
 	free(fds);
-	return is_open;
+	return err;
+}
+
+/* Returns 0, and *has_all is false if a file could not be opened; or -errno. */
+static int begin_set(struct unwinder *u, uint32_t set, pid_t pid, const struct stack_mappings *m,
+		     bool *has_all)
+{
+	const struct stack_set_recent nothing = {.n = 0};
+	int *fds = calloc(m->n, sizeof(*fds));
+	const int err = fds ? open_more(&nothing, pid, m, fds) : -ENOMEM;
+
+	*has_all = !err;
+	if (err == -ENOENT)
+		close_all(fds, m->n);
+	else if (fds)
+		tell_more(&nothing, u, set, m, fds);
+	free(fds);
+	return err == -ENOENT || err == -ENOMEM ? err : 0;
 }
 
 enum unwind_end stack_sets_of(struct stack_sets *s, struct unwinder *u, pid_t pid,
@@ -163,6 +175,7 @@ enum unwind_end stack_sets_of(struct stack_sets *s, struct unwinder *u, pid_t pi
 	const uint64_t digest = stack_mappings_digest(m, seed);
 	struct stack_set_recent *recent;
 	bool has_all;
+	int err;
 
 	for (*set = s->n; (*set)-- > 0;)
 		if (s->digests[*set] == digest)
@@ -170,17 +183,21 @@ enum unwind_end stack_sets_of(struct stack_sets *s, struct unwinder *u, pid_t pi
 	if (!unwinder_has_room(u, m->n))
 		return UNWIND_OVERRUN;
 	recent = find_smaller(s, m, seed);
-	if (recent && add_to(recent, u, pid, m)) {
+	err = recent ? add_to(recent, u, pid, m) : 0;
+	if (recent && !err) {
 		*set = recent->set;
 		keep(recent, m, seed, *set);
 		s->digests[*set] = digest;
 		return UNWIND_WHOLE;
 	}
+	if (err == -ENOENT)
+		return UNWIND_OVERRUN;
 	if (s->n == UNWIND_MAX_SETS)
 		return UNWIND_TOO_MANY;
-	*set = s->n++;
-	s->digests[*set] = 0;
-	has_all = tell_all(u, *set, pid, m);
+	*set = s->n;
+	if (begin_set(u, *set, pid, m, &has_all))
+		return UNWIND_OVERRUN;
+	s->digests[s->n++] = 0;
 	if (lacks_files)
 		*lacks_files = !has_all;
 	if (lacks_files && !has_all)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -17,8 +18,17 @@ enum { MAX_FUNCTIONS = 4 << 20 };
 
 void image_open(struct image *image, int fd)
 {
+	struct stat st;
+
 	if (fd < 0)
 		return;
+	if (fstat(fd, &st)) {
+		close(fd);
+		return;
+	}
+	image->fd = fd;
+	image->written = st.st_mtim;
+	image->size = st.st_size;
 	image->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF) {
 		elf_end(image->elf);
@@ -154,10 +164,21 @@ static const char *read_once(struct image_function *function)
 	return function->name;
 }
 
+static bool is_as_it_was(const struct image *image)
+{
+	struct stat st;
+
+	return image->elf && !fstat(image->fd, &st) && st.st_size == image->size &&
+	       st.st_mtim.tv_sec == image->written.tv_sec &&
+	       st.st_mtim.tv_nsec == image->written.tv_nsec;
+}
+
 const char *image_function(struct image *image, uint64_t address)
 {
 	size_t low = 0, high;
 
+	if (!is_as_it_was(image))
+		return "";
 	if (!image->sorted)
 		sort_functions(image);
 	high = image->n;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "unwind/unwind.h"
 
@@ -20,7 +22,10 @@ struct image_function {
 struct image {
 	uint64_t device, inode, changed_ns;
 	char path[UNWIND_MAX_NAME];
-	Elf *elf;	/* NULL: it is none, or cannot be read */
+	Elf *elf; /* NULL: it is none, or cannot be read */
+	int fd;	  /* the file, as the following says; valid with elf */
+	struct timespec written;
+	off_t size;
 	Dwarf_CFI *cfi; /* of .eh_frame; NULL: there is none, or nobody has asked */
 	bool has_cfi;	/* somebody has */
 	bool sorted;
@@ -38,7 +43,8 @@ bool image_place(const struct image *image, uint64_t start, uint64_t offset, uin
 bool image_begins_at(const struct image *image, uint64_t address);
 /* Returns what .eh_frame says of its frames, by addresses of the file; or NULL. */
 Dwarf_CFI *image_cfi(struct image *image);
-/* Returns the name of the function that has the file's address, as people write it, or "". */
+/* Returns the name of the function that has the file's address, as people write it, or "": also if
+ * the file was written to since, for then its symbols are another file's. */
 const char *image_function(struct image *image, uint64_t address);
 
 #endif

@@ -420,6 +420,26 @@ static __always_inline void join_served_job(struct proc *proc, struct task_struc
 	begin_peaks(proc, m);
 }
 
+/* Of a child of theirs that is in no figure of theirs, and so are its descendants: its user may not
+ * look into it, or somebody profiles it already. Only that there is one is told. */
+static __always_inline void tell_left_out(struct proc *proc, struct task_struct *task)
+{
+	const struct proc *parent = find_proc(tgid_of(BPF_CORE_READ(task, real_parent)));
+	struct wire_process *e;
+
+	if (!parent || parent->job != moving.job || proc->job == moving.job ||
+	    proc->tgid == moving.self)
+		return;
+	e = bpf_ringbuf_reserve(&control, sizeof(*e), 0);
+	if (!e) {
+		count(lost_process_events);
+		return;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	fill_header(&e->h, WIRE_LEFT, sizeof(*e), moving.job, 0, 0, 0);
+	bpf_ringbuf_submit(e, 0);
+}
+
 /* In a walk over threads: the process, at its first one. Returns NULL at others. */
 static __always_inline struct proc *find_once(struct task_struct *task)
 {
@@ -429,7 +449,7 @@ static __always_inline struct proc *find_once(struct task_struct *task)
 /*
  * Has the targets and all their descendants join a job that is served, but for those that their
  * user may not look into; or has all processes of the job leave it. To be run until moving.moved
- * stays 0: then nobody is left.
+ * stays 0: then nobody is left. With moving.tells, once.
  */
 SEC("iter/task")
 int move_members(struct bpf_iter__task *ctx)
@@ -439,7 +459,10 @@ int move_members(struct bpf_iter__task *ctx)
 
 	if (!proc)
 		return 0;
-	if (proc->job == moving.job) {
+	if (moving.tells) {
+		if (!(BPF_CORE_READ(task, flags) & PF_EXITING))
+			tell_left_out(proc, task);
+	} else if (proc->job == moving.job) {
 		if (moving.leaves)
 			leave_served_job(proc, task);
 		else

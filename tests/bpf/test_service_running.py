@@ -3,6 +3,7 @@
 another's."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -120,7 +121,7 @@ def test_tree(service, folder):
             profile = run.stop()
         assert {process["pid"] for process in profile["processes"]} == {shell.pid, *children[:2]}
         assert sorted(step_names(profile)) == ["one", "other"]
-        assert_nothing_lost(profile)
+        assert losses(profile) == {"withheld_processes": 2}, losses(profile)
         assert rows(profile)[0]["cpu_memory_mb"] > 2  # of three programs
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -274,6 +275,28 @@ def test_served_already(service, folder):
         profile = run.finished()
     assert step_names(profile) == ["one", "two"]
     assert losses(profile) == {}, losses(profile)
+
+
+def test_child_that_is_served_already(service, folder):
+    """It is left out of its parent's figures, which say so; and not of those of the next who asks."""
+    shell = subprocess.Popen([*AS_NOBODY, "sh", "-c", f"{program('idle')} touch:8 mark:one; true"], env=CLEAN_ENV,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    child = json.loads(Lines(shell.stdout).next())["ready"]
+    try:
+        with Served(service, folder, child) as run:
+            with Served(service, folder, shell.pid, name="parent") as parents:
+                profile = parents.stop()
+            assert [process["pid"] for process in profile["processes"]] == [shell.pid]
+            assert losses(profile) == {"withheld_processes": 1}, losses(profile)
+            assert_nothing_lost(run.stop())
+        with Served(service, folder, shell.pid, name="parent") as parents:
+            profile = parents.stop()
+        assert {process["pid"] for process in profile["processes"]} == {shell.pid, child}
+        assert_nothing_lost(profile)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        shell.wait()
+        shell.stdout.close()
 
 
 @pytest.mark.parametrize("mode,owner", [(0o4755, 0), (0o2755, 0), (0o711, 0)], ids=["set_uid", "set_gid", "unreadable"])

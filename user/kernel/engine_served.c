@@ -74,6 +74,15 @@ static int move(struct engine *e, const struct wire_moving *how)
 	return (int)all;
 }
 
+static int tell_left_out(struct engine *e, const struct wire_moving *how)
+{
+	struct wire_moving *moving = &e->bpf->bss->moving;
+
+	*moving = *how;
+	moving->tells = 1;
+	return iterator_run(e->bpf->progs.move_members, 0, 0, NULL, NULL);
+}
+
 /* The job begins with all that are in it now. */
 static int start(struct engine *e, const struct engine_running *who, uint32_t job)
 {
@@ -107,6 +116,8 @@ int engine_serve_running(struct engine *e, const struct engine_running *who, uin
 	}
 	if (err > 0 && e->bpf->bss->moving.served)
 		err = -EBUSY;
+	if (err > 0)
+		err = tell_left_out(e, &how);
 	if (err >= 0)
 		err = start(e, who, args.job);
 	if (!err && __atomic_load_n(&tree_of(e, args.job)->targets, __ATOMIC_SEQ_CST) != who->n)

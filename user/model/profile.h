@@ -497,7 +497,8 @@ struct profile_losses {
 	uint64_t dropped_phases, dropped_metrics, unreadable_metrics;
 	/* Records of processes beyond PROFILE_MAX_PROCESSES, and PROFILE_MAX_DEATHS. */
 	uint64_t dropped_processes;
-	uint64_t withheld_processes; /* became another user's: what they did then is not known */
+	uint64_t withheld_processes; /* that became another user's, or have not joined: what they
+				      * did is not known */
 	uint64_t thinned_points;     /* timeline points merged to keep the bound */
 	uint64_t unseen_spaces;	     /* file systems that were written to and never looked at */
 	uint64_t unanswered_looks;   /* at those that were looked at */

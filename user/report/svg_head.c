@@ -131,7 +131,7 @@ int svg_head_make(struct svg_head *head, const struct recording *r)
 	recording_ending(r, &ending);
 	add_wrapped(head, "peak", ending.text);
 	add_text(head, "dim", r->partial ? r->partial_text : "");
-	add_text(head, "dim", usage_line(usage, &r->totals));
+	add_wrapped(head, "dim", usage_line(usage, &r->totals));
 	add_metrics(head, metrics, n);
 	free(metrics);
 	return 0;

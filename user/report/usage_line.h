@@ -5,7 +5,8 @@
 
 #include "format/recording.h"
 
-enum { USAGE_LINE_MAX = 256 };
+/* As much as all that a run may have used takes, some 50 bytes each. */
+enum { USAGE_LINE_MAX = 4096 };
 
 /* Writes the line into out (USAGE_LINE_MAX bytes) and returns it; empty if the run says nothing. */
 char *usage_line(char *out, const struct recording_totals *totals);

@@ -44,10 +44,11 @@ static bool note_file(void *context, const struct wire_mapping *m)
 /* ---- Names ------------------------------------------------------------------------------------
  */
 
+/* A file that was written over meanwhile, or unlinked, keeps the name that it had. */
 static bool is_same(const struct stack_mapping *a, const struct stack_mapping *b)
 {
 	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
-	       a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
+	       a->device == b->device && a->inode == b->inode;
 }
 
 static void take_names(struct stack_mappings *into, struct stack_mappings *before)

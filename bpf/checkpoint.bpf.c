@@ -181,11 +181,11 @@ int site_hit(struct pt_regs *ctx)
 	have_own_stack(ctx);
 	if (!hit.proc || hit.proc->waiting || tree_of(hit.proc->job)->finished)
 		return 0;
-	if (config.audit && !may_go_on(hit.proc, hit.tid))
-		return 0;
 	hit.index = bpf_get_attach_cookie(ctx);
 	hit.site = bpf_map_lookup_elem(&sites, &hit.index);
-	if (!hit.site)
+	if (!hit.site || (hit.site->job && hit.site->job != hit.proc->job))
+		return 0;
+	if (config.audit && !may_go_on(hit.proc, hit.tid))
 		return 0;
 	if (hit.site->what == WIRE_THROWN)
 		return note_thrown(ctx, hit.site);

@@ -3,9 +3,10 @@
  * item.bpf.c - a process comes by a place that an item of its recipe names: a function begins or
  * returns, or a USDT probe is hit. Each is told with a snapshot at that instant.
  *
- * A place is in a file, for all who run it. The loader says which processes use which item; others
- * pay for the probe, and nothing is told of them. The program is loaded when the first recipe with
- * such an item is used (user/kernel/item_source.h).
+ * A place is in a file, for all who run it. The loader says which processes use which item, or for
+ * which job alone a site is (service.md); others pay for the probe, and nothing is told of them.
+ * The program is loaded when the first recipe with such an item is used
+ * (user/kernel/item_source.h).
  *
  * A return is told of only if its call was: they share the end of the stack. Example: quantize()
  * is called with the stack ending at 7ffc10, calls itself at 7ffb80, and both return; `open_calls`
@@ -22,10 +23,11 @@
 #include "own_stack.bpf.h"
 
 enum {
-	MAX_USES = 8192,
-	MAX_CALLS = 8192,  /* at a time */
-	MOST_HITS = 1000,  /* of an item by a process in a second */
-	TOO_OFTEN = 10000, /* of a place by all that use its item, in a second */
+	MAX_USES = 8192 + 1024, /* of processes, and of jobs */
+	MAX_CALLS = 8192,	/* at a time */
+	MOST_HITS = 1000,	/* of an item by a process in a second */
+	JOB_HITS = 10000,	/* the same by all processes of a job, of its own items */
+	TOO_OFTEN = 10000,	/* of a place by all that use its item, in a second */
 	BUSY_SECONDS = 2,
 	SECOND = 1000000000,
 };
@@ -73,6 +75,7 @@ struct coming_by {
 /* Returns true if the process uses the item whose place this is. */
 static __always_inline bool is_used(struct coming_by *by)
 {
+	struct wire_item_key user;
 	const u64 id = current_id();
 
 	by->site = bpf_map_lookup_elem(&item_sites, &by->index);
@@ -81,22 +84,27 @@ static __always_inline bool is_used(struct coming_by *by)
 	by->tid = id;
 	by->call.key.tgid = id >> 32;
 	by->call.key.item = by->site->item;
-	by->use = bpf_map_lookup_elem(&item_uses, &by->call.key);
+	user = by->call.key;
+	if (by->site->job)
+		user.tgid = WIRE_JOB_USES | by->site->job;
+	by->use = bpf_map_lookup_elem(&item_uses, &user);
 	if (!by->use)
 		return false;
 	by->proc = find_proc(id >> 32);
-	return by->proc && by->proc->started_ns == by->use->started_ns && !by->proc->waiting &&
-	       !tree_of(by->proc->job)->finished;
+	if (!by->proc || by->proc->waiting || tree_of(by->proc->job)->finished)
+		return false;
+	return by->site->job ? by->proc->job == by->site->job
+			     : by->proc->started_ns == by->use->started_ns;
 }
 
 /* Returns false if the item had its share of this second. */
-static __always_inline bool has_share(struct wire_item_use *use, u64 now)
+static __always_inline bool has_share(struct wire_item_use *use, u64 now, u32 most)
 {
 	if (now - use->window_ns > SECOND) {
 		use->window_ns = now;
 		use->hits = 0;
 	}
-	return atomic_add(&use->hits, 1) < MOST_HITS;
+	return atomic_add(&use->hits, 1) < most;
 }
 
 /* Counts a call. Returns true if it begins a second, and those before were too busy. */
@@ -162,7 +170,7 @@ static __always_inline bool tell(const struct coming_by *by, u8 what)
 	struct wire_hit *hit;
 
 	tell_gpu(by->proc, by->tid);
-	c = bpf_ringbuf_reserve(&control, size, 0);
+	c = reserve_in_half(size);
 	if (!c) {
 		atomic_add(&tree_of(by->proc->job)->epoch, 1); /* a hole in the sequence */
 		count(lost_checkpoints);
@@ -192,7 +200,7 @@ static __always_inline u8 begins(struct pt_regs *ctx, struct coming_by *by)
 		return 0;
 	if (!by->site->stopped && is_too_often(by->site, now))
 		return WIRE_TOO_OFTEN;
-	if (by->site->stopped || !has_share(by->use, now)) {
+	if (by->site->stopped || !has_share(by->use, now, by->site->job ? JOB_HITS : MOST_HITS)) {
 		atomic_add(&by->use->limited, 1);
 		return 0;
 	}

@@ -318,6 +318,8 @@ struct wire_checkpoint {
 };
 
 #define WIRE_SITE_NONE 0xffffffffu
+/* Of a site that was a job's, when the job is over: no job has that number. */
+#define WIRE_JOB_NONE 0xffffu
 /* Of WIRE_METRIC, made by the loader: a value of the whole run. */
 #define WIRE_SITE_SUMMARY 0xfffffffeu
 
@@ -375,7 +377,8 @@ struct wire_arg {
  * the loader fills.
  */
 struct wire_site {
-	__u32 what;	     /* enum wire_what */
+	__u16 what;	     /* enum wire_what */
+	__u16 job;	     /* whose hits alone count; 0: anybody's do */
 	__u32 named_by_site; /* 1: the probe passes no name; its site is its name */
 	struct wire_arg arg[WIRE_SITE_ARGS];
 };
@@ -393,18 +396,21 @@ struct wire_item_site {
 	__u32 calls;	 /* in it */
 	__u32 busy;	 /* seconds before it, in a row, that had too many */
 	__u32 stopped;	 /* 1: WIRE_TOO_OFTEN was told */
-	__u32 reserved2;
+	__u32 job;	 /* which alone is told of it; 0: all that use the item are */
 };
 
-/* An item that a process uses. */
+/* wire_item_key.tgid of what a job uses, with the number of the job. */
+#define WIRE_JOB_USES 0x80000000u
+
+/* An item that a process uses; or a job, of a site that is for the job alone. */
 struct wire_item_key {
-	__u32 tgid;
+	__u32 tgid; /* of a job: WIRE_JOB_USES and its number */
 	__u32 item; /* its number among all items of this kind */
 };
 
 /* The loader writes it, and the BPF side counts. */
 struct wire_item_use {
-	__u64 started_ns; /* of the process, as in wire_header */
+	__u64 started_ns; /* of the process, as in wire_header; of a job: 0 */
 	__u64 window_ns;  /* begin of the second in which hits are counted: */
 	__u32 hits;
 	__u32 reserved;

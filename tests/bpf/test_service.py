@@ -227,8 +227,8 @@ def test_it_is_used_by_itself(folder):
         assert any("the service saw it" in note for note in parse(folder / "x.yaml")["quality"]["notes"])
 
 
-@pytest.mark.parametrize("options", [("--stacks",), ("--max-files", "9"), ("--usdt", "a:b"), ("--no-follow",), ("--max-processes", "9"),
-                                     ("--recipe", "quark"), ("--scope",), ("--cost",)])
+@pytest.mark.parametrize("options", [("--stacks",), ("--max-files", "9"), ("--no-follow",), ("--max-processes", "9"), ("--scope",),
+                                     ("--cost",)])
 def test_what_it_cannot_do_is_refused(service, folder, options):
     assert f"{options[0]} cannot be had through the service" in refusal(
         folder, "--service", service.socket, *options, "--", "true")

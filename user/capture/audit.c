@@ -185,8 +185,11 @@ static void arrived(struct capture *c, const struct wire_header *h)
 	}
 	if (h->kind == WIRE_GPU)
 		discovery_forget_gpu(c->discovery, h);
+	if (h->kind == WIRE_EXIT || h->kind == WIRE_LEFT)
+		discovery_use_places(c->discovery, h->tgid, 0);
 	if (h->kind != WIRE_MAPPED && h->kind != WIRE_EXEC && h->kind != WIRE_JOINED)
 		return;
+	discovery_use_places(c->discovery, h->tgid, served ? h->job : 0);
 	/* A child looks for us, with a deadline, and we sleep meanwhile: that is no reason not to
 	 * wait for us. */
 	engine_say_loading(c->engine, c->hurried);

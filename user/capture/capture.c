@@ -270,8 +270,12 @@ static int feed_model(void *context, const struct wire_header *h)
 
 static int feed(void *context, const struct wire_header *h)
 {
-	struct marker *marker = ((struct capture *)context)->options->marker;
+	struct capture *c = context;
+	struct marker *marker = c->options->marker;
 
+	/* In a served run nobody waits for it: a record arrives as it is handed out. */
+	if (marker && c->options->source)
+		marker->arrived(marker, c, h);
 	return marker ? marker->record(marker, h, feed_model, context) : feed_model(context, h);
 }
 

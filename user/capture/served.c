@@ -110,6 +110,10 @@ void served_drain(struct capture *c)
 	else if (source->account.stopped)
 		capture_warn(c, "the service",
 			     "it was stopped before the command ended: what came then is missing");
+	if (source->account.unreadable_files)
+		capture_warn(c, "the service",
+			     "there are files that you may not read: nothing in them was looked "
+			     "for, by --usdt or --recipe");
 	if (source->account.warnings)
 		capture_warn(c, "the service",
 			     "it has warnings, perhaps about files of this command: that a probe "

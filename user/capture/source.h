@@ -3,8 +3,9 @@
  * source.h - where the records of a run come from if not from an engine of its own: a service that
  * has one, and serves the command's tree as a job.
  *
- * Life: ask, or ask_for -> open -> (the command is let go) -> read ... -> finish -> read until
- * `ended` -> close. All on one thread. What a source does not say, capture.c asks the engine for.
+ * Life: ask, or ask_for -> open (and it takes the places that the run wants to be told of) -> (the
+ * command is let go) -> read ... -> finish -> read until `ended` -> close. All on one thread. What
+ * a source does not say, capture.c asks the engine for.
  */
 #ifndef QPROF_SOURCE_H
 #define QPROF_SOURCE_H
@@ -16,14 +17,26 @@
 #include "base/error.h"
 #include "format/run_info.h"
 
+enum { SOURCE_PLACES_MAX = 32 /* functions and probes that a run is told of */ };
+
+/* What became of a place that a run asked for. */
+struct source_place {
+	uint32_t item;
+	uint32_t reserved;
+	uint64_t found;	  /* functions and probes */
+	uint64_t limited; /* hits that were not told of, as there were too many */
+};
+
 /* What is known at the end, or so far: the members of struct run_quality that a source has. */
 struct source_account {
 	struct wire_quality kernel;
 	uint64_t bad_records, missed_events, unsearched_files, limited_searches, unread_processes;
 	uint64_t hanging_helpers;
-	uint64_t warnings; /* of the service, since it began: about anybody's processes */
-	uint32_t stopped;  /* 1: the service ended before the run */
-	uint32_t reserved;
+	uint64_t warnings;	   /* of the service, since it began: about anybody's processes */
+	uint64_t unreadable_files; /* that the user may not read: no place was looked for there */
+	uint32_t stopped;	   /* 1: the service ended before the run */
+	uint32_t n_places;
+	struct source_place places[SOURCE_PLACES_MAX];
 };
 
 struct source {

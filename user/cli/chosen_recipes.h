@@ -27,6 +27,10 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
  */
 int chosen_recipes_marker(struct recipes_options *chosen, const struct run_options *run,
 			  struct capture_options *capture, struct error *err);
+/* The same of a run that is served: by the recipes alone that --recipe names, as the service has
+ * its own. Returns -1 and *err if one needs more than a service can do. */
+int chosen_recipes_served(struct recipes_options *chosen, struct capture_options *capture,
+			  struct error *err);
 /* Says, afterwards, which recipes it did without. */
 void chosen_recipes_tell(const struct recipes_options *chosen);
 void chosen_recipes_free(struct recipes_options *chosen);

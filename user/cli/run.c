@@ -24,6 +24,7 @@ struct run_command {
 	struct pids pids;
 	const char *service; /* of --service */
 	struct window_options windows;
+	struct wish_list places; /* that a service is asked for */
 };
 
 static const struct choice hooks_choices[] = {
@@ -183,11 +184,14 @@ static int choose_source(struct run_command *command, struct error *err)
 	const char *path;
 
 	capture->n_patterns = command->common.patterns.n;
-	if (use_service(command->service, &command->run, capture, &command->recipes, &path, err))
+	if (use_service(command->service, &command->run, capture, &path, err))
 		return -1;
 	if (!path)
 		return chosen_recipes_marker(&command->recipes, &command->run, capture, err);
-	capture->source = service_source_new(path, &capture->engine);
+	if (chosen_recipes_served(&command->recipes, capture, err) ||
+	    use_service_places(&command->common.patterns, capture->marker, &command->places, err))
+		return -1;
+	capture->source = service_source_new(path, &capture->engine, &command->places);
 	return capture->source ? 0 : error_set(err, "out of memory");
 }
 
@@ -265,6 +269,7 @@ static int run_main(int argc, char **argv)
 	status = run(&command, &killed_by);
 	free(command.pids.items);
 	free(command.common.patterns.items);
+	free(command.places.wishes);
 	chosen_recipes_free(&command.recipes);
 	if (killed_by)
 		die_by(killed_by);

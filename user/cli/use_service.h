@@ -14,8 +14,12 @@
  * -1 and *err: an option needs an engine of its own.
  */
 int use_service(const char *asked, const struct run_options *run,
-		const struct capture_options *capture, const struct recipes_options *recipes,
-		const char **path, struct error *err);
+		const struct capture_options *capture, const char **path, struct error *err);
+
+/* Fills in the places that the run asks the service for: patterns of --usdt, and what the marker
+ * (or NULL) listens to. The wishes are the caller's, to be freed. Returns 0, or -1 and *err. */
+int use_service_places(const struct texts *patterns, struct marker *marker,
+		       struct wish_list *places, struct error *err);
 
 /* Returns true if the service at its usual path may be used by us. */
 bool use_service_may(void);

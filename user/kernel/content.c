@@ -319,13 +319,13 @@ static void begin(struct content *c, int fd)
 	c->crowded = c->postponed = c->held = c->cut = false;
 	if (!c->way_known)
 		probes_begin_file(engine_probes(c->engine));
-	sites_begin_file(c->sites, c->group, fstat(fd, &st) ? 0 : st.st_uid);
+	sites_begin_file(c->sites, c->group, c->of ? c->of->uid : fstat(fd, &st) ? 0 : st.st_uid);
 }
 
 /* Their digests are added, in whichever order they come. */
 static void search_wishes(struct content *c, int fd, const char *path, uint64_t lists)
 {
-	for (size_t i = 0; i < c->wishes->n; i++) {
+	for (size_t i = 0; i < WISHES_MAX; i++) {
 		uint64_t digest = digest_of_nothing;
 		struct wish_search search = {
 			.engine = c->engine,
@@ -335,6 +335,7 @@ static void search_wishes(struct content *c, int fd, const char *path, uint64_t 
 			.path = path,
 			.digest = &digest,
 			.comparing = c->comparing,
+			.until_ms = c->until_ms,
 			.warn = c->warn,
 			.context = c->context,
 		};
@@ -342,7 +343,7 @@ static void search_wishes(struct content *c, int fd, const char *path, uint64_t 
 		if (!(lists & UINT64_C(1) << i))
 			continue;
 		wishes_search(c->wishes, UINT64_C(1) << i, &search);
-		c->cut |= elf_is_too_much();
+		c->cut |= search.cut || elf_is_too_much();
 		c->attached |= search.attached;
 		c->held |= search.held;
 		c->digest += digest;

@@ -19,7 +19,8 @@ struct content {
 	struct wishes *wishes;
 	void (*warn)(void *context, const char *what, const char *why);
 	void *context;
-	uint32_t group; /* of what is attached */
+	uint32_t group;		   /* of what is attached */
+	const struct wish_job *of; /* whose places alone are searched for; NULL: nobody's */
 	/* Called if its probes do not fit. Returns true if there will be room in a moment. Or NULL.
 	 */
 	bool (*make_room)(void *discovery);

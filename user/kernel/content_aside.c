@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -106,8 +108,8 @@ static void tell_warning(void *context, const char *what, const char *why)
 /* Sets all counts of places to 0, for the child: then they are what it found. */
 static void clear_places(const struct wishes *wishes)
 {
-	for (size_t i = 0; i < wishes->n; i++)
-		for (size_t k = 0; k < wishes->lists[i]->n; k++)
+	for (size_t i = 0; i < WISHES_MAX; i++)
+		for (size_t k = 0; wishes->lists[i] && k < wishes->lists[i]->n; k++)
 			wishes->lists[i]->wishes[k].places = 0;
 }
 
@@ -116,10 +118,10 @@ static void tell_places(const struct job *job)
 	const struct wishes *wishes = job->content->wishes;
 	struct packet packet = {.tale = TALE_PLACES};
 
-	for (packet.list = 0; packet.list < wishes->n; packet.list++) {
+	for (packet.list = 0; packet.list < WISHES_MAX; packet.list++) {
 		const struct wish_list *list = wishes->lists[packet.list];
 
-		for (packet.wish = 0; packet.wish < list->n; packet.wish++) {
+		for (packet.wish = 0; list && packet.wish < list->n; packet.wish++) {
 			packet.places = list->wishes[packet.wish].places;
 			if (packet.places)
 				tell(job, &packet, -1);
@@ -144,6 +146,33 @@ static int open_file(const struct content_file *file)
 		       : procfs_open_mapping(file->pid, file->mapping->start, file->mapping->end);
 }
 
+static bool is_member(const struct wish_job *of, gid_t gid)
+{
+	for (size_t i = 0; i < of->n_groups; i++)
+		if (of->groups[i] == gid)
+			return true;
+	return of->gid == gid;
+}
+
+/*
+ * By its mode, as far as that is all: an access list may say less, so with one the file is its
+ * owner's alone.
+ */
+static bool may_read(const struct wish_job *of, int fd)
+{
+	struct stat st;
+
+	if (!of->uid)
+		return true;
+	if (fstat(fd, &st))
+		return false;
+	if (st.st_uid == of->uid)
+		return st.st_mode & S_IRUSR;
+	if (fgetxattr(fd, "system.posix_acl_access", NULL, 0) >= 0)
+		return false;
+	return st.st_mode & (is_member(of, st.st_gid) ? S_IRGRP : S_IROTH);
+}
+
 static void work(void *context, int fd)
 {
 	struct job *job = context;
@@ -164,6 +193,8 @@ static void work(void *context, int fd)
 	c->context = job;
 	if (file < 0)
 		end.err = file;
+	else if (c->of && !may_read(c->of, file))
+		end.err = -EACCES;
 	else if (job->wishes_alone)
 		content_search_wishes(c, file, job->file->path, job->lists);
 	else
@@ -279,7 +310,7 @@ int content_search_aside(struct content *c, const struct content_file *file, uin
 	sites_begin_file(c->sites, c->group, 0);
 	/* What the child needs is loaded once, and not in each child. */
 	probes_prepare(engine_probes(c->engine));
-	if (lists)
+	if (lists && (!c->of || c->of->has_items))
 		engine_items(c->engine, &ignored);
 	err = aside_begin(&child, work, is_needed, &job);
 	if (err)

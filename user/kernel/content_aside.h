@@ -34,7 +34,8 @@ struct content_bounds {
 
 /*
  * As content_search(), or content_search_wishes() if wishes_alone. Returns 0; -ETIMEDOUT: it took
- * too long; -EAGAIN: too many children hang; or -errno as procfs_open_mapping(). After an error
+ * too long; -EAGAIN: too many children hang; -EACCES: the places are of a job whose user may not
+ * read the file; or -errno as procfs_open_mapping(). After an error
  * nothing of the file is attached. *bounds: wait says how long it was waited for.
  */
 int content_search_aside(struct content *c, const struct content_file *file, uint64_t lists,

@@ -76,7 +76,7 @@ static void drop_lease(const struct discovery *d, struct known_file *file)
 {
 	if (file->lease >= 0)
 		fcntl(file->lease, F_SETLEASE, F_UNLCK);
-	if (file->lease >= 0 && d->engine && file->attached)
+	if (file->lease >= 0 && d->engine && (file->attached || file->n_of_jobs))
 		probes_take_lease(engine_probes(d->engine), file->lease);
 	else if (file->lease >= 0)
 		close(file->lease);
@@ -94,7 +94,7 @@ static void drop_lease(const struct discovery *d, struct known_file *file)
  * kernel copies it up first, and the copy has no probes. A lease on it would only remove the probes
  * from mounts that still use the lower file. Before Linux 6.8 the two cannot be told apart.
  */
-static void lease_file(const struct discovery *d, struct known_file *file, int fd, bool below)
+void discovery_lease_file(const struct discovery *d, struct known_file *file, int fd, bool below)
 {
 	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	file->leased = false;
@@ -112,6 +112,7 @@ static void detach_file(struct discovery *d, struct known_file *file)
 {
 	if (file->linker)
 		engine_forget_linker(d->engine, &file->key);
+	discovery_detach_places(d, file);
 	/* A child that hangs may have probes there yet: discovery_caught_up() retires its sites. */
 	if (!probes_detach(engine_probes(d->engine), file->group, &file->key, file->lease) &&
 	    !discovery_is_stray(d, file->group))
@@ -235,7 +236,7 @@ struct known_file *discovery_note_file(struct discovery *d, const char *path,
 {
 	struct known_file *file = known_files_find(&d->files, &m->file);
 
-	if (file && file->attached)
+	if (file && (file->attached || file->n_of_jobs))
 		d->warn(d->context, path,
 			"it was written anew in place, so its probes were replaced: what was using "
 			"it by then may miss checkpoints of it");
@@ -275,7 +276,7 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 	struct known_file *file = known_files_find(&d->files, &m->file);
 	int err;
 
-	if (!file || !file->attached)
+	if (!file || (!file->attached && !file->n_of_jobs))
 		return NULL;
 	d->content.comparing = true;
 	err = discovery_search_content(d, fd, path, file->lists, false);
@@ -283,6 +284,7 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 	if (err || d->content.digest != file->digest)
 		return NULL;
 	note_version(file, m);
+	discovery_compare_places(d, file, fd, path);
 	return file;
 }
 
@@ -320,7 +322,7 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 		return false;
 	}
 	if (d->content.attached && file->lease < 0)
-		lease_file(d, file, fd, file->overlaid && m->read_only);
+		discovery_lease_file(d, file, fd, file->overlaid && m->read_only);
 	if (d->content.attached && file->linker)
 		engine_know_linker(d->engine, &file->key);
 	d->cut |= d->content.postponed;

@@ -73,6 +73,18 @@ uint64_t discovery_doubtful(const struct discovery *d);
  * lists outlive the discovery. Returns false if there are too many different ones.
  */
 bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const *lists, size_t n);
+/*
+ * Places of a job (wishes.h), of a run that is served: told of its processes alone. Sets the items
+ * of the list. The list lives until discovery_drop_places(). Returns 0; or -1 and *err, a sentence
+ * for the user.
+ */
+int discovery_add_places(struct discovery *d, struct wish_list *list, struct error *err);
+/* Nothing is told of them from now on, and their probes are removed: before the number of the job
+ * is another's. Does nothing if they are not there. */
+void discovery_drop_places(struct discovery *d, struct wish_list *list);
+/* From now on, mappings of the process are searched for the places of that job, if it has any; 0:
+ * for those of none. */
+void discovery_use_places(struct discovery *d, uint32_t tgid, uint32_t job);
 /* Removes the probes of a function or USDT probe that a recipe wished for, by the site where it
  * begins: for all processes, and for good. */
 void discovery_stop_item(struct discovery *d, uint32_t site);

@@ -70,7 +70,7 @@ static void warn_of_denial(struct discovery *d, int err)
 struct search {
 	struct discovery *discovery;
 	pid_t pid;
-	uint64_t lists; /* of wishes */
+	uint64_t lists, of_jobs; /* of wishes */
 	struct wire_mapping *unknown;
 	size_t n, room;
 	struct wire_file last; /* of the mapping before: mappings of a file follow each other */
@@ -99,7 +99,7 @@ static bool note_executable(void *context, const struct wire_mapping *m)
 		d->met_partial |= file->partial || file->held_until_ms;
 		d->met_doubtful |= file->doubtful;
 	}
-	if (file && !(search->lists & ~file->lists))
+	if (file && !(search->lists & ~file->lists) && !(search->of_jobs & ~file->of_jobs))
 		return true;
 	unknown = array_reserve(search->unknown, search->n, &search->room, sizeof(*unknown));
 	search->complete &= unknown != NULL;
@@ -326,6 +326,19 @@ static int open_mapping(const struct search *search, const struct wire_mapping *
 		       : procfs_open_mapping(search->pid, m->start, m->end);
 }
 
+static void search_places(const struct search *search, const struct wire_mapping *m,
+			  const char *hostile, int fd)
+{
+	struct content_file of = {.fd = fd, .pid = search->pid, .mapping = m};
+	char path[512];
+
+	if (!search->of_jobs)
+		return;
+	text_repair(path, sizeof(path), hostile, strlen(hostile), NULL);
+	of.path = path;
+	discovery_search_places(search->discovery, &of, search->of_jobs);
+}
+
 static void search_mapping(struct search *search, const struct wire_mapping *m, bool linkers_only)
 {
 	struct discovery *d = search->discovery;
@@ -346,6 +359,7 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 		d->gpu_user = (uint32_t)search->pid;
 	if (!content_is_local(m->file_system)) {
 		search_remote(search, m, path);
+		search_places(search, m, path, -1);
 		return;
 	}
 	fd = open_mapping(search, m);
@@ -356,6 +370,7 @@ static void search_mapping(struct search *search, const struct wire_mapping *m, 
 	d->content.held = false;
 	discovery_search_open_file(d, fd, path, m, search->lists);
 	search->complete &= !d->content.held && !d->content.cut;
+	search_places(search, m, path, fd);
 	close(fd);
 }
 
@@ -376,12 +391,14 @@ static bool has_taken_long(struct search *search)
  */
 static void search_mappings(struct discovery *d, pid_t pid, bool starting, struct search *search)
 {
+	const uint64_t lists = wishes_of(&d->wishes, (uint32_t)pid);
 	int err;
 
 	*search = (struct search){
 		.discovery = d,
 		.pid = pid,
-		.lists = wishes_of(&d->wishes, (uint32_t)pid),
+		.lists = lists & ~d->wishes.of_jobs,
+		.of_jobs = lists & d->wishes.of_jobs,
 		.began_ms = clock_ms(),
 		.complete = true,
 	};

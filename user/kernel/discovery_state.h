@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "kernel/budget.h"
-#include "kernel/content.h"
+#include "kernel/content_aside.h"
 #include "kernel/discovery.h"
 #include "kernel/known_files.h"
 #include "kernel/pacing.h"
@@ -91,6 +91,15 @@ void discovery_begin_file(struct discovery *d, const struct stat *st);
  * counted. */
 int discovery_search_content(struct discovery *d, int fd, const char *path, uint64_t lists,
 			     bool wishes_alone);
+/* Takes a lease on a file with probes, if it can: see discovery.c. */
+void discovery_lease_file(const struct discovery *d, struct known_file *file, int fd, bool below);
+/* Searches a file, which was searched for all else, for places of jobs. */
+void discovery_search_places(struct discovery *d, const struct content_file *of, uint64_t lists);
+/* Removes probes of places that are not what they were: its times have changed. */
+void discovery_compare_places(struct discovery *d, struct known_file *file, int fd,
+			      const char *path);
+/* Removes the probes of all places of jobs in the file, before the others. */
+void discovery_detach_places(struct discovery *d, struct known_file *file);
 /* Returns the CPU time that searches have taken, ours and that of children, from some time on. */
 uint64_t discovery_cpu_ns(void);
 /* mapped: the mapping that the descriptor should lead to, or NULL. */

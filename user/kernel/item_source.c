@@ -67,6 +67,11 @@ int item_source_set_site(struct item_source *source, uint32_t index,
 				   BPF_ANY);
 }
 
+void item_source_drop_site(struct item_source *source, uint32_t index)
+{
+	bpf_map_delete_elem(bpf_map__fd(source->maps->maps.item_sites), &index);
+}
+
 int item_source_use(struct item_source *source, uint32_t tgid, uint32_t item, uint64_t started_ns)
 {
 	const struct wire_item_key key = {.tgid = tgid, .item = item};
@@ -75,8 +80,8 @@ int item_source_use(struct item_source *source, uint32_t tgid, uint32_t item, ui
 	return bpf_map_update_elem(bpf_map__fd(source->maps->maps.item_uses), &key, &use, BPF_ANY);
 }
 
-/* Calls that it was left in by longjmp() or its exit. */
-static void forget_calls(struct item_source *source, const struct wire_item_key *key)
+/* Calls that processes were left in by longjmp() or their exit. tgid: 0, of all. */
+static void forget_calls(struct item_source *source, uint32_t tgid, uint32_t first, uint32_t n)
 {
 	const int map = bpf_map__fd(source->maps->maps.open_calls);
 	struct {
@@ -88,7 +93,7 @@ static void forget_calls(struct item_source *source, const struct wire_item_key 
 	while (!code) {
 		call = next;
 		code = bpf_map_get_next_key(map, &call, &next);
-		if (!memcmp(&call.key, key, sizeof(*key)))
+		if ((!tgid || call.key.tgid == tgid) && call.key.item - first < n)
 			bpf_map_delete_elem(map, &call);
 	}
 }
@@ -102,6 +107,12 @@ uint64_t item_source_leave(struct item_source *source, uint32_t tgid, uint32_t i
 	if (bpf_map_lookup_elem(map, &key, &use))
 		return 0;
 	bpf_map_delete_elem(map, &key);
-	forget_calls(source, &key);
+	if (!(tgid & WIRE_JOB_USES)) /* calls have their processes in their keys */
+		forget_calls(source, tgid, item, 1);
 	return use.limited;
+}
+
+void item_source_forget_calls(struct item_source *source, uint32_t first, uint32_t n)
+{
+	forget_calls(source, 0, first, n);
 }

@@ -27,9 +27,14 @@ struct bpf_program *item_source_program(const struct item_source *source);
 /* Says what a site's cookie means. Call it before the site is attached. Returns 0, or -errno. */
 int item_source_set_site(struct item_source *source, uint32_t index,
 			 const struct wire_item_site *site);
-/* From now on it is told when the process comes by a place of the item. Returns 0, or -errno. */
+/* Nothing is told of the site any more. */
+void item_source_drop_site(struct item_source *source, uint32_t index);
+/* From now on it is told when the process comes by a place of the item. tgid: or of a job, whose
+ * sites are its own; see struct wire_item_key. Returns 0, or -errno. */
 int item_source_use(struct item_source *source, uint32_t tgid, uint32_t item, uint64_t started_ns);
 /* No more. Returns how many hits were not told of, since there were too many. */
 uint64_t item_source_leave(struct item_source *source, uint32_t tgid, uint32_t item);
+/* Forgets which calls of n items, from that one on, have not returned, of all processes. */
+void item_source_forget_calls(struct item_source *source, uint32_t first, uint32_t n);
 
 #endif

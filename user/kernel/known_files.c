@@ -28,7 +28,7 @@ static struct known_file *least_used(struct known_files *files)
 	for (size_t n = HASH_COUNT(files->first); n; n--) {
 		struct known_file *file = files->oldest;
 
-		if (!file->attached && file->lease < 0)
+		if (!file->attached && !file->n_of_jobs && file->lease < 0)
 			return file;
 		known_files_use(files, file);
 	}

@@ -21,6 +21,8 @@ struct known_file {
 	uint64_t size, changed_ns;
 	uint64_t digest;	/* of its probes, and of the code where they are */
 	uint64_t lists;		/* of wishes that it was searched for: see wishes.h */
+	uint64_t of_jobs;	/* the same of lists that are jobs' */
+	unsigned int n_of_jobs; /* of these, those with places in it */
 	uint64_t held_until_ms; /* not 0: until then nothing is attached, see leave_alone() */
 	uint32_t group;		/* of what is attached in it */
 	int lease; /* a descriptor of it, of one with probes, that holds a lease if it can; or -1 */

@@ -199,6 +199,14 @@ void sites_retire(struct sites *s, uint32_t group)
 	}
 }
 
+void sites_each(const struct sites *s, uint32_t group, void (*call)(void *context, uint32_t site),
+		void *context)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->sites[i].name && s->sites[i].group == group)
+			call(context, i);
+}
+
 void sites_give_back(struct sites *s)
 {
 	for (uint32_t i = 0; s->retiring && i < s->n; i++) {
@@ -244,7 +252,8 @@ int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe,
 	int index, err;
 
 	*why = NULL;
-	site.what = sites_classify(probe, s->patterns, s->n_patterns, &site.named_by_site);
+	site.what =
+		(uint16_t)sites_classify(probe, s->patterns, s->n_patterns, &site.named_by_site);
 	if (!site.what && s->throws)
 		site.what = exception = exception_site(probe);
 	if (!site.what)

@@ -62,6 +62,9 @@ size_t sites_most_for_file(const struct sites *s);
 
 /* The probes of that group are gone: its sites are given back by the next sites_give_back(). */
 void sites_retire(struct sites *s, uint32_t group);
+/* Calls for each site of that group. */
+void sites_each(const struct sites *s, uint32_t group, void (*call)(void *context, uint32_t site),
+		void *context);
 /* No record is left of a hit before this. */
 void sites_give_back(struct sites *s);
 

@@ -9,31 +9,71 @@
 #include <asm/ptrace.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "kernel/digest.h"
 #include "kernel/functions.h"
 #include "kernel/usdt.h"
 
+enum { MARKS_AT_ONCE = 16 };
+
 struct wisher {
 	uint32_t tgid;
-	uint64_t lists;
+	uint64_t lists, of_job;
 	UT_hash_handle hh;
 };
 
 /* ---- Who wishes what --------------------------------------------------------------------------
  */
 
+/* Root has no share: it may do anything else, too. */
+static bool has_share(const struct wishes *w, const struct wish_job *of)
+{
+	size_t all = 0, own = 0;
+
+	for (size_t i = 0; i < WISHES_MAX; i++) {
+		if (!(w->of_jobs & UINT64_C(1) << i))
+			continue;
+		all++;
+		own += w->lists[i]->of->uid == of->uid;
+	}
+	return all < WISHES_OF_JOBS && (!of->uid || own < WISHES_OF_JOBS - all);
+}
+
+static bool has_items(const struct wish_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (!list->wishes[i].mark)
+			return true;
+	return false;
+}
+
 uint64_t wishes_add(struct wishes *w, struct wish_list *list)
 {
-	size_t i = 0;
+	size_t free = WISHES_MAX;
 
-	while (i < w->n && w->lists[i] != list)
-		i++;
-	if (i == WISHES_MAX)
+	for (size_t i = 0; i < WISHES_MAX; i++) {
+		if (w->lists[i] == list)
+			return UINT64_C(1) << i;
+		if (!w->lists[i] && free == WISHES_MAX)
+			free = i;
+	}
+	if (free == WISHES_MAX || (list->of && !has_share(w, list->of)))
 		return 0;
-	if (i == w->n)
-		w->lists[w->n++] = list;
-	return UINT64_C(1) << i;
+	w->lists[free] = list;
+	if (!list->of)
+		return UINT64_C(1) << free;
+	w->of_jobs |= UINT64_C(1) << free;
+	list->of->has_items = has_items(list);
+	return UINT64_C(1) << free;
+}
+
+uint64_t wishes_of_job(const struct wishes *w, uint32_t job)
+{
+	for (size_t i = 0; w->of_jobs && i < WISHES_MAX; i++)
+		if (w->of_jobs & UINT64_C(1) << i && w->lists[i]->of->job == job)
+			return UINT64_C(1) << i;
+	return 0;
 }
 
 static struct wisher *find(const struct wishes *w, uint32_t tgid)
@@ -50,33 +90,69 @@ static void forget(struct wishes *w, struct wisher *wisher)
 	free(wisher);
 }
 
-void wishes_use(struct wishes *w, uint32_t tgid, uint64_t lists)
+/* Returns NULL without memory. */
+static struct wisher *get(struct wishes *w, uint32_t tgid)
 {
 	struct wisher *wisher = find(w, tgid);
 
-	if (!lists && wisher)
-		forget(w, wisher);
-	if (!lists)
+	if (wisher)
+		return wisher;
+	wisher = calloc(1, sizeof(*wisher));
+	if (!wisher)
+		return NULL;
+	wisher->tgid = tgid;
+	HASH_ADD(hh, w->wishers, tgid, sizeof(wisher->tgid), wisher);
+	if (wisher->hh.tbl)
+		return wisher;
+	free(wisher);
+	return NULL;
+}
+
+static void set(struct wishes *w, uint32_t tgid, uint64_t lists, bool of_job)
+{
+	struct wisher *wisher = lists ? get(w, tgid) : find(w, tgid);
+
+	if (!wisher)
 		return;
-	if (!wisher) {
-		wisher = calloc(1, sizeof(*wisher));
-		if (!wisher)
-			return;
-		wisher->tgid = tgid;
-		HASH_ADD(hh, w->wishers, tgid, sizeof(wisher->tgid), wisher);
-		if (!wisher->hh.tbl) {
-			free(wisher);
-			return;
-		}
-	}
-	wisher->lists = lists;
+	*(of_job ? &wisher->of_job : &wisher->lists) = lists;
+	if (!wisher->lists && !wisher->of_job)
+		forget(w, wisher);
+}
+
+void wishes_use(struct wishes *w, uint32_t tgid, uint64_t lists)
+{
+	set(w, tgid, lists, false);
+}
+
+void wishes_use_of_job(struct wishes *w, uint32_t tgid, uint64_t lists)
+{
+	set(w, tgid, lists, true);
 }
 
 uint64_t wishes_of(const struct wishes *w, uint32_t tgid)
 {
 	const struct wisher *wisher = find(w, tgid);
 
-	return wisher ? wisher->lists : 0;
+	return wisher ? wisher->lists | wisher->of_job : 0;
+}
+
+void wishes_remove(struct wishes *w, const struct wish_list *list)
+{
+	struct wisher *wisher = NULL, *next;
+	size_t i = 0;
+
+	while (i < WISHES_MAX && w->lists[i] != list)
+		i++;
+	if (i == WISHES_MAX)
+		return;
+	w->lists[i] = NULL;
+	w->of_jobs &= ~(UINT64_C(1) << i);
+	HASH_ITER (hh, w->wishers, wisher, next) {
+		wisher->lists &= ~(UINT64_C(1) << i);
+		wisher->of_job &= ~(UINT64_C(1) << i);
+		if (!wisher->lists && !wisher->of_job)
+			forget(w, wisher);
+	}
 }
 
 void wishes_free(struct wishes *w)
@@ -93,7 +169,9 @@ struct places {
 	struct wish_search *search;
 	struct item_source *source;
 	struct wish *wish;
-	struct probe_place *list; /* of a function or probe */
+	uint32_t job;		  /* whose alone they are; 0: they are a recipe's */
+	enum probe probe;	  /* of the list: */
+	struct probe_place *list; /* of a function or probe, or of marks */
 	size_t n, room;
 	int err;
 };
@@ -149,9 +227,10 @@ static struct wire_arg function_arg(size_t i)
 	return (struct wire_arg){.kind = WIRE_ARG_REG, .reg = reg, .index = WIRE_NO_REG, .size = 8};
 }
 
-static struct wire_item_site site_of(const struct wish *wish)
+static struct wire_item_site site_of(const struct places *p)
 {
-	struct wire_item_site site = {.item = wish->item, .phase = wish->returns};
+	const struct wish *wish = p->wish;
+	struct wire_item_site site = {.item = wish->item, .phase = wish->returns, .job = p->job};
 
 	memcpy(site.text, wish->texts, sizeof(site.text));
 	return site;
@@ -161,7 +240,7 @@ static int attach_some(struct places *p, const struct probe_place *list, size_t 
 {
 	struct wish_search *s = p->search;
 	const struct probe_owner owner = {s->group, p->list->cookie};
-	const int err = probes_attach(engine_probes(s->engine), PROBE_ITEM, owner, s->fd, list, n);
+	const int err = probes_attach(engine_probes(s->engine), p->probe, owner, s->fd, list, n);
 
 	s->attached |= !err;
 	s->held |= err == -EBUSY;
@@ -174,8 +253,12 @@ static int attach_some(struct places *p, const struct probe_place *list, size_t 
  */
 static void attach(struct places *p)
 {
-	int err = p->n ? attach_some(p, p->list, p->n) : 0;
+	struct wish_search *s = p->search;
+	int err = 0;
 
+	s->cut |= p->n && s->until_ms && clock_ms() >= s->until_ms;
+	if (p->n && !s->cut)
+		err = attach_some(p, p->list, p->n);
 	for (size_t i = 0; err && !p->search->held && i < p->n; i++) {
 		const int one = attach_some(p, &p->list[i], 1);
 
@@ -187,7 +270,7 @@ static void attach(struct places *p)
 static void add_function(void *context, const struct function *function)
 {
 	struct places *p = context;
-	struct wire_item_site site = site_of(p->wish);
+	struct wire_item_site site = site_of(p);
 	int index = 0;
 
 	if (p->wish->returns && function->unknown)
@@ -209,9 +292,29 @@ static void add_function(void *context, const struct function *function)
 	attach(p);
 }
 
+/* As sites_add() makes one of a pattern of --usdt. */
+static void add_mark(struct places *p, const struct usdt_probe *probe)
+{
+	const struct wire_site site = {
+		.what = WIRE_MARK, .job = (uint16_t)p->job, .named_by_site = 1};
+	char name[2 * USDT_NAME_LEN];
+	int index = 0, err;
+
+	snprintf(name, sizeof(name), "%s:%s", probe->provider, probe->name);
+	if (!p->search->comparing)
+		index = sites_add_name(p->search->sites, name);
+	err = index < 0 || p->search->comparing
+		      ? 0
+		      : engine_set_site(p->search->engine, (uint32_t)index, &site);
+	add_place(p, probe->offset, probe->semaphore, err ? err : index);
+	p->wish->places += !p->search->comparing;
+	if (p->n == MARKS_AT_ONCE)
+		attach(p);
+}
+
 static void add_probe(struct places *p, const struct usdt_probe *probe)
 {
-	struct wire_item_site site = site_of(p->wish);
+	struct wire_item_site site = site_of(p);
 	char name[2 * USDT_NAME_LEN];
 	int index = 0;
 
@@ -268,7 +371,7 @@ static void search_probes(struct places *p, const struct wish_list *list)
 
 	for (size_t i = 0; i < list->n; i++) {
 		p->wish = &list->wishes[i];
-		if (p->wish->function)
+		if (p->wish->function || p->wish->mark)
 			continue;
 		/* What is wrong with the file was said when it was searched for checkpoints. */
 		if (!read && usdt_file_read(p->search->fd, &file, NULL))
@@ -281,17 +384,63 @@ static void search_probes(struct places *p, const struct wish_list *list)
 	usdt_file_free(&file);
 }
 
+/* Returns the first wish for marks that the probe meets, or NULL. A probe that is a checkpoint
+ * already would be two. */
+static struct wish *mark_of(const struct places *p, const struct wish_list *list,
+			    const struct usdt_probe *probe)
+{
+	const struct sites *s = p->search->sites;
+	uint32_t named_by_site;
+
+	if (sites_classify(probe, s->patterns, s->n_patterns, &named_by_site))
+		return NULL;
+	for (size_t i = 0; i < list->n; i++)
+		if (list->wishes[i].mark && sites_match(probe, list->wishes[i].pattern))
+			return &list->wishes[i];
+	return NULL;
+}
+
+static void search_marks(struct places *p, const struct wish_list *list)
+{
+	struct usdt_file file = {0};
+	size_t i = 0;
+
+	while (i < list->n && !list->wishes[i].mark)
+		i++;
+	if (i == list->n || usdt_file_read(p->search->fd, &file, NULL))
+		return;
+	p->probe = PROBE_SITE;
+	for (i = 0; i < file.count; i++) {
+		p->wish = mark_of(p, list, &file.probes[i]);
+		if (p->wish)
+			add_mark(p, &file.probes[i]);
+	}
+	attach(p);
+	usdt_file_free(&file);
+}
+
+static void search_items(struct places *p, const struct wish_list *list)
+{
+	struct error ignored = {0};
+
+	p->source = has_items(list) ? engine_items(p->search->engine, &ignored) : NULL;
+	p->probe = PROBE_ITEM;
+	if (!p->source)
+		return;
+	search_functions(p, list);
+	search_probes(p, list);
+}
+
 void wishes_search(struct wishes *w, uint64_t lists, struct wish_search *search)
 {
 	struct places p = {.search = search};
-	struct error err = {0};
 
-	p.source = engine_items(search->engine, &err);
-	for (size_t i = 0; p.source && i < w->n; i++) {
-		if (!(lists & UINT64_C(1) << i))
+	for (size_t i = 0; i < WISHES_MAX; i++) {
+		if (!(lists & UINT64_C(1) << i) || !w->lists[i])
 			continue;
-		search_functions(&p, w->lists[i]);
-		search_probes(&p, w->lists[i]);
+		p.job = w->lists[i]->of ? w->lists[i]->of->job : 0;
+		search_items(&p, w->lists[i]);
+		search_marks(&p, w->lists[i]);
 	}
 	if (p.err)
 		warn(&p, "places of recipes", strerror(-p.err));

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "capture/marker.h"
+#include "capture/source.h"
 #include "kernel/wishes.h"
 #include "recipes/begun.h"
 #include "recipes/calls.h"
@@ -125,6 +126,8 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp);
 /* Returns how many functions or probes an item was found to mean. */
 uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item);
+/* Of a run that is served: what became of its places. */
+void from_place_take_account(struct recipe_marker *m, const struct source_account *account);
 void from_place_free(struct recipe_marker *m);
 
 /* Programs that its descendants run. Its recipes are known; see recipe_user_begin(). */

@@ -7,6 +7,7 @@
 #include "capture/capture.h"
 #include "recipes/braces.h"
 #include "recipes/from.h"
+#include "recipes/recipe_marker.h"
 
 static bool is_place(const struct recipe_item *item)
 {
@@ -129,6 +130,37 @@ void from_place_end(struct recipe_marker *m, struct capture *c, const struct rec
 	}
 }
 
+size_t recipe_marker_places(struct marker *marker, struct wish *wishes)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+	size_t n = 0;
+
+	for (size_t i = 0; i < recipes_count(m->recipes); i++) {
+		const struct wish_list *list = wishes_of_recipe(m, recipes_at(m->recipes, i));
+
+		if (list && wishes)
+			memcpy(wishes + n, list->wishes, list->n * sizeof(*wishes));
+		n += list ? list->n : 0;
+	}
+	return n;
+}
+
+/* A service has found them. */
+void from_place_take_account(struct recipe_marker *m, const struct source_account *account)
+{
+	for (uint32_t i = 0; i < account->n_places; i++) {
+		const struct source_place *place = &account->places[i];
+		const size_t recipe = place->item / RECIPE_MAX_ITEMS;
+
+		if (recipe >= recipes_count(m->recipes))
+			continue;
+		m->uses[recipe].left_out[place->item % RECIPE_MAX_ITEMS] += place->limited;
+		for (size_t k = 0; k < m->wishes[recipe].n; k++)
+			if (m->wishes[recipe].wishes[k].item == place->item)
+				m->wishes[recipe].wishes[k].places = place->found;
+	}
+}
+
 uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item)
 {
 	const struct wish_list *list = &m->wishes[recipe];
@@ -210,7 +242,7 @@ static int call_returns(const struct coming_by *by)
 
 void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp)
 {
-	if (cp->what == WIRE_TOO_OFTEN)
+	if (cp->what == WIRE_TOO_OFTEN && m->capture->discovery) /* a service does it itself */
 		discovery_stop_item(m->capture->discovery, cp->site);
 }
 
@@ -267,7 +299,7 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 	if (!by.teller || by.item >= recipe->n_items)
 		return 0;
 	by.met = (struct args_met){&recipe->items[by.item].args, &hit,
-				   discovery_site_name(m->capture->discovery, cp->site)};
+				   capture_site_name(m->capture, cp->site)};
 	to->of_thread = true;
 	to->begun = &user->begun;
 	if (cp->what == WIRE_TOO_OFTEN)

@@ -137,6 +137,8 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 		return;
 	if (!user->changed)
 		make_tellers(m, user);
+	if (!m->capture->engine) /* a service listens already */
+		return;
 	from_log_begin(m, m->capture, user);
 	from_place_begin(m, m->capture, user);
 	from_file_begin(m, user);
@@ -384,6 +386,7 @@ static bool holds(struct marker *marker, uint32_t tgid)
 static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
 		 void *context)
 {
+	struct recipe_user *user = recipe_user_of(m, cp->h.tgid);
 	struct marking to = {
 		.snapshot = cp,
 		.feed = feed,
@@ -392,6 +395,9 @@ static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, mark
 		.any = cp->text_state & WIRE_TEXT_AGAIN,
 	};
 
+	/* What a process of a served run maps is not told of. */
+	if (m->capture->options->source && user)
+		mapped(m, user);
 	if (cp->what == WIRE_TEXT ? from_log_text(m, cp, &to) : from_place_hit(m, cp, &to))
 		return -1;
 	return to.any ? 0 : feed(context, &cp->h);
@@ -497,6 +503,8 @@ static const struct recording_recipe *tell(struct marker *marker, struct capture
 	struct recipe_marker *m = marker_of(marker);
 
 	forget_all(m); /* their lines are counted with that */
+	if (c->options->source)
+		from_place_take_account(m, &c->options->source->account);
 	return recipe_marker_tell(m, c, n);
 }
 

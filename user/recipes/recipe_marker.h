@@ -11,6 +11,7 @@
 #define QPROF_RECIPE_MARKER_H
 
 #include "capture/marker.h"
+#include "kernel/wishes.h"
 #include "model/machine.h"
 #include "recipes/recipe.h"
 
@@ -27,6 +28,10 @@ bool recipe_marker_expects(struct marker *marker, char *const *command, enum rec
  * calls of Python are not heard. Returns 0, or -1: out of memory.
  */
 int recipe_marker_start(struct marker *marker, const char **variable);
+
+/* Of a run that is served: writes what all recipes listen to, functions and probes, which the
+ * service is to be asked for; wishes may be NULL. Returns how many there are. */
+size_t recipe_marker_places(struct marker *marker, struct wish *wishes);
 
 /* ---- Of an audit: the processes of jobs -------------------------------------------------------
  */

@@ -56,6 +56,7 @@ void guest_tell_account(struct guest *g, struct capture *c, bool stopped)
 	a->unread_processes -= before->unread_processes;
 	a->warnings -= before->warnings;
 	a->stopped = stopped;
+	places_tell(g->places, a);
 	g->state = backlog_add_packet(&g->backlog, &packet, sizeof(packet)) ? GUEST_LEAVES
 									    : GUEST_GONE;
 }
@@ -193,11 +194,28 @@ static bool tell_site(struct guest *g, uint32_t site, const char *name, size_t r
 	return backlog_add(&g->backlog, &record.h, room);
 }
 
+static bool is_hit(const struct wire_checkpoint *c)
+{
+	return c->what == WIRE_HIT || c->what == WIRE_RETURN || c->what == WIRE_TOO_OFTEN;
+}
+
+/* Items of the service's own recipes have numbers that mean others to the run. */
+static void number_as_asked(const struct guest *g, struct wire_checkpoint *c)
+{
+	struct wire_hit hit;
+
+	if (!is_hit(c) || c->name_len != sizeof(hit))
+		return;
+	memcpy(&hit, c->name, sizeof(hit));
+	hit.item = places_item(g->places, hit.item);
+	memcpy(c->name, &hit, sizeof(hit));
+}
+
 /* Names of sites are told with each checkpoint that has no other name: they may change. */
 static bool tell_name(struct guest *g, const struct wire_checkpoint *c, const char *name,
 		      size_t room)
 {
-	if (c->name_state != WIRE_NAME_SITE || c->site == WIRE_SITE_NONE ||
+	if ((c->name_state != WIRE_NAME_SITE && !is_hit(c)) || c->site == WIRE_SITE_NONE ||
 	    c->site == WIRE_SITE_SUMMARY)
 		return true;
 	return tell_site(g, c->site, name, room);
@@ -232,6 +250,7 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site,
 			backlog_lose(&g->backlog, h);
 			return;
 		}
+		number_as_asked(g, &copy.checkpoint);
 	} else if (h->kind == WIRE_FORK || h->kind == WIRE_EXEC || h->kind == WIRE_EXIT ||
 		   h->kind == WIRE_LEFT || h->kind == WIRE_JOINED) {
 		leave_out_before(g, &copy.h, &copy.process.usage);
@@ -297,6 +316,7 @@ void guest_free(struct guest *g)
 {
 	backlog_free(&g->backlog);
 	mount_paths_free(&g->mounts);
+	places_free(g->places);
 	free(g->bases.list);
 	free(g);
 }

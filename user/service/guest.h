@@ -10,6 +10,7 @@
 #include "capture/capture.h"
 #include "kernel/mount_paths.h"
 #include "service/backlog.h"
+#include "service/places.h"
 #include "service/talk.h"
 
 enum guest_state {
@@ -36,7 +37,7 @@ struct guest {
 	void *service;
 	enum guest_state state;
 	struct ucred caller;
-	struct wake talks; /* its connection: never read */
+	struct wake talks; /* its connection: see places.h */
 	uint32_t events;   /* that wake us up */
 	bool watched;
 	uint64_t until_ns; /* by then it has come further, or is closed; 0: it may take its time */
@@ -55,6 +56,9 @@ struct guest {
 	bool has_begun;			/* the command has */
 	struct bases bases;		/* what processes had used by then */
 	struct source_account at_begin; /* what was counted by then */
+	bool has_started;		/* all is known of what ran before */
+	bool has_spoken;		/* its first packet was looked at */
+	struct places *places;		/* that it is told of; NULL: none */
 	struct backlog backlog;
 	size_t room; /* bytes that the backlog may grow by before the next batch */
 };

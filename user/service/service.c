@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An audit serves runs: each has a connection and a job. Nothing that comes from a connection is
- * read: see talk.h. A user has shares of the connections and of the memory for records that wait:
- * no more than are left for all others.
+ * An audit serves runs: each has a connection and a job. Of what comes from a connection the first
+ * packet is looked at, and none is read: see talk.h. A user has shares of the connections and of
+ * the memory for records that wait: no more than are left for all others.
  */
 #include "service/service.h"
 
@@ -100,6 +100,7 @@ static void forget_job(struct service *s, struct guest *g)
 {
 	if (!g->job)
 		return;
+	places_end(g->places, s->capture);
 	s->of_job[g->job] = NULL;
 	s->capture->hurried--;
 	g->job = 0;
@@ -109,6 +110,7 @@ static void forget_job(struct service *s, struct guest *g)
  * in no job, as before. */
 static void end_serving(struct service *s, struct guest *g)
 {
+	places_end(g->places, s->capture);
 	if (g->job && s->capture->engine && g->runs)
 		engine_stop_serving_running(s->capture->engine, g->job);
 	else if (g->job && s->capture->engine)
@@ -148,12 +150,18 @@ static void send_to(struct guest *g)
 		g->state = GUEST_GONE;
 }
 
+/* Once, and when all processes are known that it asked for: they are searched then. */
+static bool may_speak(const struct guest *g)
+{
+	return g->state == GUEST_SERVED && g->job && !g->has_spoken && (!g->runs || g->has_started);
+}
+
 /* Wakes us up when it ends, and if it took not all, when it takes more. That it has gone does so in
  * any case. */
 static void watch(struct service *s, struct guest *g)
 {
-	const uint32_t events =
-		(g->state == GUEST_SERVED ? EPOLLRDHUP : 0u) | (g->backlog.first ? EPOLLOUT : 0u);
+	const uint32_t events = (g->state == GUEST_SERVED ? EPOLLRDHUP : 0u) |
+				(may_speak(g) ? EPOLLIN : 0u) | (g->backlog.first ? EPOLLOUT : 0u);
 
 	if (g->watched && g->events == events)
 		return;
@@ -165,14 +173,40 @@ static void watch(struct service *s, struct guest *g)
 		g->state = GUEST_GONE;
 }
 
+/* Its first packet is there, or it has shut down its side without one. */
+static void hear(struct service *s, struct guest *g)
+{
+	const struct talk_placed placed = {.kind = TALK_PLACED};
+	struct talk_places asked;
+	struct error err = {0};
+	int code;
+
+	g->has_spoken = true;
+	code = places_look(g->talks.fd, &asked, &err);
+	if (!code)
+		return;
+	if (code > 0)
+		g->places = places_new(s->capture, &asked, g->job, g->talks.fd, g->caller.uid,
+				       g->caller.gid, &err);
+	if (!g->places) {
+		guest_refuse(g, err.text);
+		return;
+	}
+	places_search_running(s->capture, g->job);
+	if (!backlog_add_packet(&g->backlog, &placed, sizeof(placed)))
+		g->state = GUEST_GONE;
+}
+
 /* All is sent in batch(), which follows each wake-up. */
 static void talks(struct wake *wake)
 {
 	struct guest *g = wake->context;
-	struct pollfd event = {.fd = wake->fd, .events = POLLRDHUP};
+	struct pollfd event = {.fd = wake->fd, .events = POLLIN | POLLRDHUP};
 
 	if (poll(&event, 1, 0) <= 0)
 		return;
+	if (event.revents & POLLIN && may_speak(g))
+		hear(g->service, g);
 	if (event.revents & (POLLHUP | POLLERR))
 		g->state = GUEST_GONE;
 	else if (event.revents & POLLRDHUP && g->state == GUEST_SERVED)
@@ -521,6 +555,16 @@ static void tell(struct service *s, struct guest *g, const struct wire_header *h
 	g->room -= before < g->room ? before : g->room;
 }
 
+static void note_checkpoint(struct service *s, struct guest *g, const struct wire_header *h)
+{
+	const struct wire_checkpoint *checkpoint = (const struct wire_checkpoint *)h;
+
+	if (h->kind != WIRE_CHECKPOINT)
+		return;
+	g->has_started |= checkpoint->what == WIRE_START;
+	places_checkpoint(g->places, s->capture, checkpoint);
+}
+
 static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
 {
 	struct service *s = service_of(l);
@@ -529,6 +573,7 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (!g)
 		return;
+	note_checkpoint(s, g, h);
 	tell(s, g, h, news->process);
 	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
 		g->until_ns = 0;

@@ -9,13 +9,16 @@
 #include "capture/listener.h"
 #include "capture/source.h"
 #include "kernel/engine.h"
+#include "kernel/wishes.h"
 
 /* Of an audit with engine_config.serves. path must outlive it. NULL when out of memory. */
 struct listener *service_listener_new(const char *path);
 
 /* path: of the service's socket; must outlive the source. wanted: curves, waits and files of it.
- * NULL when out of memory. */
-struct source *service_source_new(const char *path, const struct engine_config *wanted);
+ * places: that the run is to be told of, SOURCE_PLACES_MAX at most, with numbers of its own; must
+ * outlive the source, too. NULL when out of memory. */
+struct source *service_source_new(const char *path, const struct engine_config *wanted,
+				  const struct wish_list *places);
 
 /* Returns true if there is a socket at the path. */
 bool service_is_at(const char *path);

@@ -31,6 +31,7 @@ struct served {
 	struct source source; /* first: see served_of() */
 	const char *path;
 	bool curves, waits, files;
+	const struct wish_list *places; /* that it asks for */
 	struct talk_welcome welcome;
 	struct record_queue queue;
 	char **names; /* of sites */
@@ -241,34 +242,6 @@ static int take_offer(struct served *s, struct run_info *info, struct error *err
 	return 0;
 }
 
-static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
-{
-	struct served *s = served_of(source);
-	ssize_t size;
-
-	if (asked)
-		return cannot_reach(s, asked, err);
-	size = await_answer(s);
-	if (size == -ETIMEDOUT)
-		return error_set(err, "the service at '%s' does not answer", s->path);
-	if (size >= (ssize_t)sizeof(struct talk_version) && kind_of(s, size) == TALK_WELCOME) {
-		if (!is_our_version(s, size))
-			return refuse_version(s, err);
-		return take_offer(s, info, err);
-	}
-	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED) {
-		struct talk_refused *refused = (struct talk_refused *)s->packet;
-
-		return error_set(err, "the service at '%s' refuses: %s", s->path,
-				 text_or_null(refused->why, sizeof(refused->why)));
-	}
-	return error_set(err, "what answers at '%s' is no service of qprof-bpf, or has gone",
-			 s->path);
-}
-
-/* ---- Reading ----------------------------------------------------------------------------------
- */
-
 static bool is_site(const struct wire_header *h)
 {
 	return h->kind == TALK_SITE && h->size == sizeof(struct talk_site) &&
@@ -294,6 +267,79 @@ static int queue_records(struct served *s, size_t size)
 	return 0;
 }
 
+static int refused(struct served *s, struct error *err)
+{
+	struct talk_refused *refused = (struct talk_refused *)s->packet;
+
+	return error_set(err, "the service at '%s' refuses: %s", s->path,
+			 text_or_null(refused->why, sizeof(refused->why)));
+}
+
+static void fill_place(struct talk_place *place, const struct wish *wish)
+{
+	place->item = wish->item;
+	place->flags = (wish->function ? TALK_PLACE_FUNCTION : 0u) |
+		       (wish->returns ? TALK_PLACE_RETURNS : 0u) |
+		       (wish->mark ? TALK_PLACE_MARK : 0u);
+	place->args = wish->args;
+	memcpy(place->texts, wish->texts, sizeof(place->texts));
+	snprintf(place->pattern, sizeof(place->pattern), "%s", wish->pattern);
+}
+
+/* Records may come before the answer, of processes that run. */
+static int await_placed(struct served *s, struct error *err)
+{
+	for (;;) {
+		const ssize_t size = await_answer(s);
+
+		if (size == -ETIMEDOUT)
+			return error_set(err, "the service at '%s' does not answer", s->path);
+		if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED)
+			return refused(s, err);
+		if (size == sizeof(struct talk_placed) && kind_of(s, size) == TALK_PLACED)
+			return 0;
+		if (size <= 0 || kind_of(s, size) != TALK_RECORDS || queue_records(s, (size_t)size))
+			return error_set(err, "the service at '%s' has gone", s->path);
+	}
+}
+
+static int ask_places(struct served *s, struct error *err)
+{
+	struct talk_places packet = {.kind = TALK_PLACES};
+
+	if (!s->places || !s->places->n)
+		return 0;
+	for (; packet.n < s->places->n; packet.n++)
+		fill_place(&packet.places[packet.n], &s->places->wishes[packet.n]);
+	if (send(s->source.fd, &packet, sizeof(packet), MSG_NOSIGNAL) != sizeof(packet))
+		return error_set(err, "the service at '%s' has gone", s->path);
+	return await_placed(s, err);
+}
+
+static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
+{
+	struct served *s = served_of(source);
+	ssize_t size;
+
+	if (asked)
+		return cannot_reach(s, asked, err);
+	size = await_answer(s);
+	if (size == -ETIMEDOUT)
+		return error_set(err, "the service at '%s' does not answer", s->path);
+	if (size >= (ssize_t)sizeof(struct talk_version) && kind_of(s, size) == TALK_WELCOME) {
+		if (!is_our_version(s, size))
+			return refuse_version(s, err);
+		return take_offer(s, info, err) ? -1 : ask_places(s, err);
+	}
+	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED)
+		return refused(s, err);
+	return error_set(err, "what answers at '%s' is no service of qprof-bpf, or has gone",
+			 s->path);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------
+ */
+
 static void take_account(struct served *s)
 {
 	const uint64_t bad = s->source.account.bad_records;
@@ -301,6 +347,8 @@ static void take_account(struct served *s)
 
 	memcpy(&packet, s->packet, sizeof(packet));
 	s->source.account = packet.account;
+	if (s->source.account.n_places > SOURCE_PLACES_MAX)
+		s->source.account.n_places = SOURCE_PLACES_MAX;
 	s->source.account.bad_records += bad;
 	s->source.ended = true;
 }
@@ -459,7 +507,8 @@ static void close_served(struct source *source)
 	free(s);
 }
 
-struct source *service_source_new(const char *path, const struct engine_config *wanted)
+struct source *service_source_new(const char *path, const struct engine_config *wanted,
+				  const struct wish_list *places)
 {
 	struct served *s = calloc(1, sizeof(*s));
 
@@ -470,6 +519,7 @@ struct source *service_source_new(const char *path, const struct engine_config *
 	s->curves = wanted->curves;
 	s->waits = wanted->waits;
 	s->files = wanted->files;
+	s->places = places;
 	s->source = (struct source){
 		.ask = ask,
 		.ask_for = ask_for,

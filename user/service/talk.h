@@ -6,12 +6,15 @@
  *	run      its command, which waits for its exec, connects: that asks for a job of it; or it
  *	         connects itself, with a name that says which processes it asks for: see request.h
  *	service  TALK_WELCOME; or TALK_REFUSED, and closes
+ *	run      if it has places to be told of: TALK_PLACES, before the command's exec
+ *	service  TALK_PLACED, perhaps after some TALK_RECORDS; or TALK_REFUSED, and closes
  *	service  TALK_RECORDS ...
  *	run      shuts its side down: it wants WIRE_FINISH, and the account
  *	service  TALK_RECORDS ..., TALK_ACCOUNT, and closes
  *
- * A run says nothing, and the service reads nothing. Who connects, the kernel says. Each packet
- * begins with an enum talk_kind, and TALK_WELCOME, in all versions, as struct talk_version.
+ * A run says nothing else, and of what it says the service looks at the first packet, once. Who
+ * connects, the kernel says. Each packet begins with an enum talk_kind, and TALK_WELCOME, in all
+ * versions, as struct talk_version.
  */
 #ifndef QPROF_TALK_H
 #define QPROF_TALK_H
@@ -24,12 +27,13 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 5,
+	TALK_VERSION = 6,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,
 	TALK_BACKEND_MAX = 256,
 	TALK_SITE = 0x100, /* in place of an enum wire_kind: struct talk_site */
+	TALK_PATTERN_MAX = 256,
 };
 
 enum talk_kind {
@@ -37,13 +41,16 @@ enum talk_kind {
 	TALK_REFUSED = 0x71700004,
 	TALK_RECORDS = 0x71700005,
 	TALK_ACCOUNT = 0x71700006,
+	TALK_PLACES = 0x71700007,
+	TALK_PLACED = 0x71700008,
 };
 
 /* The layout of records, as far as sizes tell: both sides are to be built of the same wire.h. */
 #define TALK_LAYOUT                                                                                \
 	((uint32_t)(sizeof(struct wire_checkpoint) + 1031 * sizeof(struct wire_process) +          \
 		    2053 * sizeof(struct wire_quality) + 4099 * sizeof(struct wire_ending) +       \
-		    8209 * sizeof(struct wire_gpu) + 16411 * sizeof(struct wire_device)))
+		    8209 * sizeof(struct wire_gpu) + 16411 * sizeof(struct wire_device) +          \
+		    32771 * sizeof(struct talk_places) + 65537 * sizeof(struct wire_hit)))
 
 struct talk_version {
 	uint32_t kind;
@@ -87,6 +94,34 @@ struct talk_account {
 	uint32_t kind;
 	uint32_t reserved;
 	struct source_account account;
+};
+
+/* Bits of talk_place.flags. */
+enum talk_place_is {
+	TALK_PLACE_FUNCTION = 1, /* else a USDT probe */
+	TALK_PLACE_RETURNS = 2,	 /* of a function: its returns are told of, too */
+	TALK_PLACE_MARK = 4,	 /* of a probe: each hit is a mark, named by it */
+};
+
+/* A function or probe by its name, as struct wish has it. */
+struct talk_place {
+	uint32_t item; /* the run's own number for it, which its hits have */
+	uint32_t flags;
+	uint32_t args;		       /* bits of the arguments that are read */
+	uint8_t texts[WIRE_HIT_TEXTS]; /* those that are texts; WIRE_HIT_ARGS: none */
+	uint8_t reserved[2];
+	char pattern[TALK_PATTERN_MAX]; /* printable, not empty; ends in NUL */
+};
+
+struct talk_places {
+	uint32_t kind;
+	uint32_t n;
+	struct talk_place places[SOURCE_PLACES_MAX]; /* n of them */
+};
+
+struct talk_placed {
+	uint32_t kind;
+	uint32_t n;
 };
 
 static inline size_t talk_aligned(size_t size)

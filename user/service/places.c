@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "service/places.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "capture/audit_state.h"
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
+
+struct places {
+	struct wish_list list;
+	struct wish_job of;
+	struct wish wishes[SOURCE_PLACES_MAX];
+	struct talk_places asked;
+	bool ended;
+};
+
+/* ---- What it asks for -------------------------------------------------------------------------
+ */
+
+static bool is_pattern(const char pattern[TALK_PATTERN_MAX])
+{
+	const size_t len = strnlen(pattern, TALK_PATTERN_MAX);
+
+	for (size_t i = 0; i < len; i++)
+		if (!isascii((unsigned char)pattern[i]) || !isprint((unsigned char)pattern[i]))
+			return false;
+	return len && len < TALK_PATTERN_MAX;
+}
+
+static bool is_place(const struct talk_place *place)
+{
+	const uint32_t all = TALK_PLACE_FUNCTION | TALK_PLACE_RETURNS | TALK_PLACE_MARK;
+	const bool is_function = place->flags & TALK_PLACE_FUNCTION;
+
+	for (size_t i = 0; i < WIRE_HIT_TEXTS; i++)
+		if (place->texts[i] > WIRE_HIT_ARGS)
+			return false;
+	return !(place->flags & ~all) && !(place->flags & TALK_PLACE_RETURNS && !is_function) &&
+	       !(place->flags & TALK_PLACE_MARK && is_function) &&
+	       place->args < 1u << WIRE_HIT_ARGS && is_pattern(place->pattern);
+}
+
+int places_look(int fd, struct talk_places *places, struct error *err)
+{
+	const ssize_t size = recv(fd, places, sizeof(*places), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	bool are_places = size == sizeof(*places) && places->kind == TALK_PLACES && places->n &&
+			  places->n <= SOURCE_PLACES_MAX;
+
+	if (size <= 0) /* it has shut down its side */
+		return 0;
+	for (uint32_t i = 0; are_places && i < places->n; i++)
+		are_places = is_place(&places->places[i]);
+	return are_places ? 1
+			  : error_set(err, "what was said says of no places to be told of: it is "
+					   "none of qprof-bpf's");
+}
+
+/* ---- Their life -------------------------------------------------------------------------------
+ */
+
+static void make_wishes(struct places *p)
+{
+	for (uint32_t i = 0; i < p->asked.n; i++) {
+		const struct talk_place *place = &p->asked.places[i];
+		struct wish *wish = &p->wishes[i];
+
+		*wish = (struct wish){
+			.function = place->flags & TALK_PLACE_FUNCTION,
+			.returns = place->flags & TALK_PLACE_RETURNS,
+			.mark = place->flags & TALK_PLACE_MARK,
+			.pattern = place->pattern,
+			.args = place->args,
+		};
+		memcpy(wish->texts, place->texts, sizeof(wish->texts));
+	}
+	p->list = (struct wish_list){.wishes = p->wishes, .n = p->asked.n, .of = &p->of};
+}
+
+/* Groups that are not known do not help. */
+static void find_groups(struct wish_job *of, int fd)
+{
+	socklen_t size = sizeof(of->groups);
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, of->groups, &size))
+		of->n_groups = size / sizeof(*of->groups);
+}
+
+struct places *places_new(struct capture *c, const struct talk_places *asked, uint32_t job, int fd,
+			  uid_t uid, gid_t gid, struct error *err)
+{
+	struct places *p = calloc(1, sizeof(*p));
+	int code;
+
+	if (!p) {
+		error_set(err, "the service is out of memory");
+		return NULL;
+	}
+	p->asked = *asked;
+	p->of = (struct wish_job){.job = job, .uid = uid, .gid = gid};
+	find_groups(&p->of, fd);
+	make_wishes(p);
+	engine_say_loading(c->engine, true);
+	code = discovery_add_places(c->discovery, &p->list, err);
+	engine_say_loading(c->engine, false);
+	if (!code)
+		return p;
+	free(p);
+	return NULL;
+}
+
+void places_end(struct places *p, struct capture *c)
+{
+	if (!p || p->ended)
+		return;
+	p->ended = true;
+	discovery_drop_places(c->discovery, &p->list);
+}
+
+void places_search_running(struct capture *c, uint32_t index)
+{
+	const struct profile_process *const *processes;
+	size_t n;
+
+	processes = machine_processes(audit_machine(audit_of(c)), &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_process *p = processes[i];
+		const struct machine_job *job = p->end_ns ? NULL : machine_job_of(p);
+
+		if (!job || job->index != index || job->end_ns)
+			continue;
+		discovery_use_places(c->discovery, p->tgid, index);
+		discovery_search_changed(c->discovery, p->tgid, p->started_ns, DISCOVERY_OF_SERVED);
+	}
+}
+
+void places_checkpoint(const struct places *p, struct capture *c,
+		       const struct wire_checkpoint *checkpoint)
+{
+	struct wire_hit hit;
+
+	if (!p || checkpoint->what != WIRE_TOO_OFTEN || checkpoint->name_len != sizeof(hit))
+		return;
+	memcpy(&hit, checkpoint->name, sizeof(hit));
+	if (places_item(p, hit.item) != WIRE_SITE_NONE)
+		discovery_stop_item(c->discovery, checkpoint->site);
+}
+
+uint32_t places_item(const struct places *p, uint32_t item)
+{
+	for (uint32_t i = 0; p && i < p->asked.n; i++)
+		if (p->wishes[i].item == item)
+			return p->asked.places[i].item;
+	return WIRE_SITE_NONE;
+}
+
+void places_tell(const struct places *p, struct source_account *account)
+{
+	if (!p)
+		return;
+	account->unreadable_files = p->of.unreadable;
+	account->n_places = p->asked.n;
+	for (uint32_t i = 0; i < p->asked.n; i++)
+		account->places[i] = (struct source_place){
+			.item = p->asked.places[i].item,
+			.found = p->wishes[i].places,
+			.limited = p->wishes[i].limited,
+		};
+}
+
+void places_free(struct places *p)
+{
+	free(p);
+}

@@ -3,7 +3,9 @@
 client says costs nobody else anything."""
 
 import contextlib
+import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -46,7 +48,7 @@ def shape(profile):
 
 def is_probed(pid, path, name="layer"):
     """Whether anything is at a probe of that name in the memory of a process now."""
-    return [byte for probe, byte in zip(probes_of(path), probe_bytes(pid, path)) if probe.name == name] == [0xcc]
+    return {byte for probe, byte in zip(probes_of(path), probe_bytes(pid, path)) if probe.name == name} == {0xcc}
 
 
 def links(service):
@@ -111,12 +113,13 @@ def test_what_a_recipe_does_not_find_is_said(service, folder):
 
 
 def test_too_often(service, folder):
-    """What is met too often loses its probes, also where the service has no recipes, and the program is fast again."""
-    recipe = write_recipe(folder, "- symbol: count_one\n")
-    run = service.run(folder, program("calls"), "many", 2000000, options=("--recipe", recipe))
-    [item] = run.profile["recipes"][0]["checkpoints"]
-    assert item["stopped"] == 1 and item["limited"] > 1000, item
-    assert links(service) and service.run(folder, "true").profile
+    """What is met too often loses its probes, also where the service has no recipes."""
+    args = [*AS_NOBODY, str(QPROF), "-q", "--service", service.socket, "-o", str(folder / "x.yaml"), "--recipe",
+            write_recipe(folder, "- symbol: count_one\n"), "--", program("calls"), "many", "2000000"]
+    subprocess.run(args, check=True, capture_output=True, timeout=DEADLINE, env=CLEAN_ENV)
+    text = (folder / "x.yaml").read_text()  # of so many rows that it takes long to parse
+    assert "stopped: 1" in text and int(re.search(r"limited: (\d+)", text)[1]) > 1000, text[-3000:]
+    assert_serves(service, folder)
 
 
 @pytest.mark.parametrize("how", ["usdt", "recipe"])
@@ -137,15 +140,17 @@ def test_process_that_runs(service, folder, how):
 # ---- Of whom
 
 
-def test_others_that_run_the_file(service, folder):
+@pytest.mark.parametrize("how", ["usdt", "recipe"])
+def test_others_that_run_the_file(service, folder, how):
     """Two guests and a stranger: each guest gets what it asked for of its own, and the stranger is in none."""
     path = own_copy(folder, "calls")
+    options = ("--usdt", "tool:layer") if how == "usdt" else ("--recipe", write_recipe(folder, "- usdt: 'tool:layer'\n"))
     with public_dir(SOMEBODY) as theirs, Target("wait", "3", path=path, prefix=as_user(SOMEBODY)) as stranger, \
             Target("wait", "2", path=path, prefix=AS_NOBODY) as mine, \
-            Served(service, folder, mine.pid, options=("--usdt", "tool:layer")) as run:
+            Served(service, folder, mine.pid, options=options) as run:
         assert is_probed(stranger.pid, path), "a probe is in a file"
         other = service.run(theirs, path, "plain", STEPS, uid=SOMEBODY)
-        asked = service.run(theirs, path, "plain", STEPS, uid=SOMEBODY, options=("--usdt", "*:layer"))
+        asked = service.run(theirs, path, "plain", STEPS, uid=SOMEBODY, options=options)
         stranger.tell()
         assert stranger.wait() == 0
         mine.tell()
@@ -268,6 +273,7 @@ def test_clients_that_are_none(service, folder):
     before = service.connections()
     path = own_copy(folder, "calls")
     with Target("wait", "1", path=path, prefix=AS_NOBODY) as watcher:
+        wait_for(lambda: is_probed(watcher.pid, path, "begin"), "its marks to be found")
         started = links(service)
         ends = []
         for case in ("descriptors", "two", "half-closed", "killed", "killed as it runs"):
@@ -301,7 +307,7 @@ def test_clients_that_are_none(service, folder):
 RUNS_AND_DIES = """
 import os, signal, subprocess, sys
 run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
-run.stdout.readline()
+print(run.stdout.readline().decode(), flush=True)
 run.send_signal(signal.SIGKILL)
 run.wait()
 """
@@ -311,11 +317,11 @@ def test_kill_9_of_a_run(service, folder):
     """Its probes go, and its command goes on."""
     path = own_copy(folder, "calls")
     with Target("wait", "1", path=path, prefix=AS_NOBODY) as watcher:
-        subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket, "-o",
+        done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket, "-o",
                         folder / "x.yaml", "--usdt", "tool:layer", "--", path, "wait", "1"], check=True, timeout=DEADLINE,
-                       env=CLEAN_ENV)
+                              env=CLEAN_ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         wait_for(lambda: not is_probed(watcher.pid, path), "the probe to go")
-        subprocess.run(["pkill", "-KILL", "-f", f"^{path} wait 1"], check=False)
+        os.kill(json.loads(done.stdout)["ready"], signal.SIGKILL)  # it went on
     assert_serves(service, folder)
 
 

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "kernel/content_aside.h"
 #include "kernel/discovery_state.h"
 #include "kernel/elf_file.h"
@@ -33,6 +34,7 @@ enum {
 	/* Items of jobs have numbers from here on: recipes have lower ones. */
 	FIRST_ITEM = 1 << 20,
 	ITEMS = 32, /* of a list */
+	MOST_RETRIES = 8,
 };
 
 static const uint64_t CHILD_CPU_NS = UINT64_C(1000000000);
@@ -127,10 +129,11 @@ static void silence_places(struct discovery *d, const struct wish_job *of, uint3
 	sites_each(&d->sites, group, silence, &s);
 }
 
-/* lease: the removal takes it over; or -1. */
-static void remove_probes(struct discovery *d, uint32_t group, const struct wire_file *key,
-			  int lease)
+/* The probes of a job's places in a file. lease: the removal takes it over; or -1. */
+static void remove_probes(struct discovery *d, const struct wish_job *of, uint32_t group,
+			  const struct wire_file *key, int lease)
 {
+	silence_places(d, of, group);
 	if (!probes_detach(engine_probes(d->engine), group, key, lease))
 		sites_retire(&d->sites, group);
 }
@@ -154,7 +157,7 @@ void discovery_detach_places(struct discovery *d, struct known_file *file)
 
 		if (!places)
 			continue;
-		remove_probes(d, places->group, &file->key, another(file->lease));
+		remove_probes(d, list->of, places->group, &file->key, another(file->lease));
 		forget_places(list->of, places);
 		file->n_of_jobs--;
 	}
@@ -180,8 +183,6 @@ void discovery_drop_places(struct discovery *d, struct wish_list *list)
 
 	if (!bit || !d->engine)
 		return;
-	for (size_t i = 0; i < of->n; i++)
-		silence_places(d, of, of->files[i].group);
 	if (of->has_items)
 		leave_items(d, list);
 	while (of->n) {
@@ -190,7 +191,7 @@ void discovery_drop_places(struct discovery *d, struct wish_list *list)
 
 		if (file)
 			file->n_of_jobs--;
-		remove_probes(d, places.group, &places.key, file ? lease_after(file) : -1);
+		remove_probes(d, of, places.group, &places.key, file ? lease_after(file) : -1);
 	}
 	for (struct known_file *file = d->files.first; file; file = file->hh.next)
 		file->of_jobs &= ~bit;
@@ -320,7 +321,7 @@ static void keep(struct discovery *d, struct known_file *file, const struct cont
 		!file->overlaid || of->fd < 0 || mapping_is_still(d->engine, of->fd, of->mapping);
 
 	if (!is_still || !note_places(job, file, &d->content)) {
-		remove_probes(d, d->content.group, &file->key, -1);
+		remove_probes(d, job, d->content.group, &file->key, -1);
 		return;
 	}
 	file->n_of_jobs++;
@@ -341,6 +342,12 @@ static void warn_of_late(struct discovery *d, uid_t uid)
 	d->warn(d->context, what, LATE_WHY);
 }
 
+/* Nobody may map the file anew. The search of the process goes on later, as one that was cut. */
+static void try_again(struct discovery *d, struct wish_job *job)
+{
+	d->spent |= job->retries++ < MOST_RETRIES;
+}
+
 static void search_for(struct discovery *d, struct known_file *file, const struct content_file *of,
 		       size_t i)
 {
@@ -352,13 +359,21 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 		return;
 	}
 	err = search_in_child(d, of, i);
-	if (err && err != -EACCES) { /* it is tried again when it is mapped the next time */
+	log_verbose("searching %s for places of user %u: %s", of->path, job->uid,
+		    err		      ? strerror(-err)
+		    : d->content.held ? "held up"
+				      : "done");
+	if (err && err != -EACCES) {
+		silence_places(d, job, d->content.group);
+		probes_detach(engine_probes(d->engine), d->content.group, &file->key, -1);
 		discovery_note_stray(d, d->content.group);
 		warn_of_late(d, job->uid);
+		try_again(d, job);
 		return;
 	}
 	if (!err && d->content.held) {
 		discovery_note_held(d);
+		try_again(d, job);
 		return;
 	}
 	file->of_jobs |= UINT64_C(1) << i;
@@ -415,7 +430,7 @@ void discovery_compare_places(struct discovery *d, struct known_file *file, int 
 		d->content.comparing = false;
 		if (!err && d->content.digest == places->digest)
 			continue;
-		remove_probes(d, places->group, &file->key, another(file->lease));
+		remove_probes(d, list->of, places->group, &file->key, another(file->lease));
 		forget_places(list->of, places);
 		file->n_of_jobs--;
 		file->of_jobs &= ~(UINT64_C(1) << i);

@@ -53,8 +53,9 @@ struct wish_job {
 	size_t n_groups;
 	struct wish_file *files;
 	size_t n, room;
-	bool has_items;	     /* not only marks */
-	uint64_t unreadable; /* files that the user may not read: how often they were met */
+	bool has_items;	      /* not only marks */
+	unsigned int retries; /* of searches that failed */
+	uint64_t unreadable;  /* files that the user may not read: how often they were met */
 };
 
 /* What the items of a recipe want; of the caller, and outlives the wishes, or is removed. */

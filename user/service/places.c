@@ -176,5 +176,7 @@ void places_tell(const struct places *p, struct source_account *account)
 
 void places_free(struct places *p)
 {
+	if (p)
+		free(p->of.files);
 	free(p);
 }

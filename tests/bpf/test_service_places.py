@@ -107,15 +107,29 @@ def test_phases_of_a_recipe_are_those_of_root(service, folder, unhurried, how):
 
 
 def test_what_a_recipe_does_not_find_is_said(service, folder):
-    recipe = write_recipe(folder, ITEMS + "- symbol: no_such_function\n")
-    run = service.run(folder, program("calls"), "plain", STEPS, options=("--recipe", recipe))
-    assert any("'no_such_function'" in w["why"] and "no file" in w["why"] for w in run.profile["quality"]["warnings"])
+    recipe = write_recipe(folder, ITEMS + "- symbol: no_such_function\n- usdt: 'no:probe'\n")
+    run = service.run(folder, own_copy(folder, "calls"), "plain", STEPS, options=("--recipe", recipe))
+    whys = [warning["why"] for warning in run.profile["quality"]["warnings"]]
+    assert any("'no_such_function'" in why and "no file of yours" in why for why in whys), whys
+    assert any("'no:probe'" in why and "no file that" in why for why in whys), whys
+
+
+def test_functions_in_files_of_others(service, folder):
+    """A probe at malloc() would slow the whole machine: only what its author made a probe is probed there."""
+    path, recipe = own_copy(folder, "calls", owner=0), write_recipe(folder)
+    run = service.run(folder, path, "plain", STEPS, options=("--recipe", recipe))
+    names = step_names(run.profile)
+    assert "at 1" in names and "layer.1 Start" not in names, names
+    whys = [warning["why"] for warning in run.profile["quality"]["warnings"]]
+    assert any("'quantize_layer'" in why and "no file of yours" in why for why in whys), whys
+    run = service.run(folder, path, "plain", STEPS, options=("--recipe", recipe), uid=0)
+    assert "layer.1 Start" in step_names(run.profile), step_names(run.profile)
 
 
 def test_too_often(service, folder):
     """What is met too often loses its probes, also where the service has no recipes."""
     args = [*AS_NOBODY, str(QPROF), "-q", "--service", service.socket, "-o", str(folder / "x.yaml"), "--recipe",
-            write_recipe(folder, "- symbol: count_one\n"), "--", program("calls"), "many", "2000000"]
+            write_recipe(folder, "- symbol: count_one\n"), "--", own_copy(folder, "calls"), "many", "2000000"]
     subprocess.run(args, check=True, capture_output=True, timeout=DEADLINE, env=CLEAN_ENV)
     text = (folder / "x.yaml").read_text()  # of so many rows that it takes long to parse
     assert "stopped: 1" in text and int(re.search(r"limited: (\d+)", text)[1]) > 1000, text[-3000:]

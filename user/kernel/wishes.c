@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <asm/ptrace.h>
 
@@ -419,6 +420,19 @@ static void search_marks(struct places *p, const struct wish_list *list)
 	usdt_file_free(&file);
 }
 
+/*
+ * A USDT probe is a nop, and costs others who run the file half a microsecond where it is hit, as
+ * rare as who wrote the file has made that. A function may be malloc(): those of a job are looked
+ * for in its user's own files alone, or anybody could slow the whole machine.
+ */
+static bool is_for_functions(const struct places *p, const struct wish_list *list)
+{
+	struct stat st;
+
+	return !list->of || !list->of->uid ||
+	       (!fstat(p->search->fd, &st) && st.st_uid == list->of->uid);
+}
+
 static void search_items(struct places *p, const struct wish_list *list)
 {
 	struct error ignored = {0};
@@ -427,7 +441,8 @@ static void search_items(struct places *p, const struct wish_list *list)
 	p->probe = PROBE_ITEM;
 	if (!p->source)
 		return;
-	search_functions(p, list);
+	if (is_for_functions(p, list))
+		search_functions(p, list);
 	search_probes(p, list);
 }
 

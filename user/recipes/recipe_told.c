@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* recipe_told.c - what a file says of the recipes that were used, and what is warned of. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "capture/capture.h"
 #include "format/fields.h"
@@ -19,6 +20,7 @@ enum idle {
 	BUSY,
 	IDLE_UNSEEN,
 	IDLE_NOWHERE,
+	IDLE_NOT_OWN,
 	IDLE_MISSING,
 	IDLE_UNFIT,
 	IDLE_UNREACHED,
@@ -66,6 +68,9 @@ static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 	case RECIPE_PYTHON:
 		return python_idle(m, at, item);
 	case RECIPE_SYMBOL:
+		if (!from_place_found(m, at, item) && !m->capture->engine && geteuid())
+			return IDLE_NOT_OWN;
+		/* fallthrough */
 	case RECIPE_USDT:
 		return from_place_found(m, at, item) ? IDLE_UNSEEN : IDLE_NOWHERE;
 	default:
@@ -80,6 +85,10 @@ static void warn_of_idle(const struct recipe_marker *m, struct capture *c, size_
 		[IDLE_UNSEEN] = "never seen; the recipe was made for %s",
 		[IDLE_NOWHERE] = "no file that the program has mapped has a function or probe of "
 				 "that name; the recipe was made for %s",
+		[IDLE_NOT_OWN] = "no file of yours that the program has mapped has a function of "
+				 "that name, and through a service functions of other files are "
+				 "not probed, since that slows all who run them; the recipe was "
+				 "made for %s",
 		[IDLE_MISSING] = "the module has no such function; the recipe was made for %s",
 		[IDLE_UNFIT] = "is there, and is no function that can be wrapped; the recipe was "
 			       "made for %s",

@@ -61,8 +61,9 @@ struct child {
 	const struct unwind_question *question;
 	const uint8_t *stack;
 	size_t len;
-	bool beyond; /* it asked for memory that is not in the copy */
-	uint64_t pc; /* of the last frame */
+	uint64_t n_samples; /* so far, this one included */
+	bool beyond;	    /* it asked for memory that is not in the copy */
+	uint64_t pc;	    /* of the last frame */
 	struct {
 		struct unwind_reply head;
 		char text[UNWIND_MAX_REPLY - sizeof(struct unwind_reply)];
@@ -312,6 +313,8 @@ static void put_frame(const struct set *set, uint64_t pc)
 		put_text(UNWIND_JIT);
 		return;
 	}
+	if (p)
+		image_look(&child.images[p->image], child.n_samples);
 	put_text(p ? image_function(&child.images[p->image], pc - p->bias) : "");
 	put_text(p ? child.images[p->image].path : "");
 }
@@ -416,7 +419,7 @@ static bool unwind_plain(const struct set *set)
 	     pc = *next - 1) { /* a call may be the last of its function */
 		const struct placed *p = find_place(set, pc);
 		const struct frame_rule *rule =
-			p && child.images[p->image].elf
+			p && image_look(&child.images[p->image], child.n_samples)
 				? frame_rule_of(&child.images[p->image], p->image, pc - p->bias)
 				: NULL;
 
@@ -474,6 +477,7 @@ static bool answer_sample(const struct unwind_question *q, int fd)
 {
 	size_t size;
 
+	child.n_samples++;
 	child.question = q;
 	child.stack = child.shared->slots[q->sample.slot];
 	child.len = q->sample.len;

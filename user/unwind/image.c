@@ -164,20 +164,24 @@ static const char *read_once(struct image_function *function)
 	return function->name;
 }
 
-static bool is_as_it_was(const struct image *image)
+bool image_look(struct image *image, uint64_t sample)
 {
 	struct stat st;
 
-	return image->elf && !fstat(image->fd, &st) && st.st_size == image->size &&
-	       st.st_mtim.tv_sec == image->written.tv_sec &&
-	       st.st_mtim.tv_nsec == image->written.tv_nsec;
+	if (image->looked_for == sample)
+		return image->is_fresh;
+	image->looked_for = sample;
+	image->is_fresh = image->elf && !fstat(image->fd, &st) && st.st_size == image->size &&
+			  st.st_mtim.tv_sec == image->written.tv_sec &&
+			  st.st_mtim.tv_nsec == image->written.tv_nsec;
+	return image->is_fresh;
 }
 
 const char *image_function(struct image *image, uint64_t address)
 {
 	size_t low = 0, high;
 
-	if (!is_as_it_was(image))
+	if (!image->is_fresh)
 		return "";
 	if (!image->sorted)
 		sort_functions(image);

@@ -26,8 +26,10 @@ struct image {
 	int fd;	  /* the file, as the following says; valid with elf */
 	struct timespec written;
 	off_t size;
-	Dwarf_CFI *cfi; /* of .eh_frame; NULL: there is none, or nobody has asked */
-	bool has_cfi;	/* somebody has */
+	uint64_t looked_for; /* the last sample that image_look() was called for, */
+	bool is_fresh;	     /* and what it said */
+	Dwarf_CFI *cfi;	     /* of .eh_frame; NULL: there is none, or nobody has asked */
+	bool has_cfi;	     /* somebody has */
 	bool sorted;
 	struct image_function *functions; /* by address */
 	size_t n;
@@ -43,8 +45,11 @@ bool image_place(const struct image *image, uint64_t start, uint64_t offset, uin
 bool image_begins_at(const struct image *image, uint64_t address);
 /* Returns what .eh_frame says of its frames, by addresses of the file; or NULL. */
 Dwarf_CFI *image_cfi(struct image *image);
+/* Returns false if the file was written to since: then what it says is another file's. Looks once a
+ * sample, whose number is not 0. */
+bool image_look(struct image *image, uint64_t sample);
 /* Returns the name of the function that has the file's address, as people write it, or "": also if
- * the file was written to since, for then its symbols are another file's. */
+ * image_look() said no. */
 const char *image_function(struct image *image, uint64_t address);
 
 #endif

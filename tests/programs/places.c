@@ -92,17 +92,26 @@ static void run_closed(char **library)
 	printf("{\"%s\": 32, \"\": 16}\n", library[1]);
 }
 
-static void run_forked(char **library)
+/* A child, which gets here when its parent has written to told[1] where the place is. */
+static pid_t fork_for(int told[2], touch_fn *place)
 {
-	touch_fn place;
 	pid_t child;
-	int told[2];
 
 	must(!pipe(told));
 	child = fork();
 	must(child >= 0);
+	if (!child)
+		must(read(told[0], place, sizeof(*place)) == sizeof(*place));
+	return child;
+}
+
+static void run_forked(char **library)
+{
+	touch_fn place;
+	int told[2];
+	const pid_t child = fork_for(told, &place);
+
 	if (!child) {
-		must(read(told[0], &place, sizeof(place)) == sizeof(place));
 		use_own(place, 16 * MIB);
 		_exit(0);
 	}
@@ -126,16 +135,11 @@ static void run_apart(char **library)
 	for (int i = 0; i < CHILDREN; i++) {
 		touch_fn place;
 		void *opened;
-		pid_t child;
 		int told[2];
+		const pid_t child = fork_for(told, &place);
 
-		must(!pipe(told));
-		child = fork();
-		must(child >= 0);
-		if (!child) {
-			must(read(told[0], &place, sizeof(place)) == sizeof(place));
+		if (!child)
 			run_child(library, place);
-		}
 		opened = open_library(library[0]);
 		place = find(opened, library[1]);
 		use(place, 8 * MIB);

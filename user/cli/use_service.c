@@ -76,11 +76,11 @@ static int check(const struct wish_list *places, struct error *err)
 {
 	for (size_t i = 0; i < places->n; i++) {
 		const char *c = places->wishes[i].pattern;
-		const size_t len = strlen(c);
+		const size_t len = c ? strlen(c) : 0;
 
-		while (*c >= ' ' && *c <= '~')
+		while (c && *c >= ' ' && *c <= '~')
 			c++;
-		if (*c || len >= TALK_PATTERN_MAX)
+		if (!c || *c || len >= TALK_PATTERN_MAX)
 			return error_set(err,
 					 "'%.60s': a service takes names of at most %d bytes, of "
 					 "printable ASCII; for others run this as root (sudo)",

@@ -36,31 +36,31 @@ struct guest {
 	struct guest *next;
 	void *service;
 	enum guest_state state;
+	uint32_t events; /* that wake us up */
 	struct ucred caller;
+	uint32_t job;	   /* 0: none, or none any more */
+	uint32_t root;	   /* the command's process, or the first that was asked for */
+	uint32_t files;	   /* the number of its records of files; 0: none are told */
 	struct wake talks; /* its connection: see places.h */
-	uint32_t events;   /* that wake us up */
-	bool watched;
 	uint64_t until_ns; /* by then it has come further, or is closed; 0: it may take its time */
-
-	bool runs;			/* its processes ran before they were served */
-	uint32_t job;			/* 0: none, or none any more */
-	uint32_t root;			/* the command's process, or the first that was asked for */
 	uint64_t started_ns;		/* of the command's */
 	uint64_t begin_ns;		/* records from before are of another job of that number */
-	bool asked;			/* for WIRE_FINISH */
-	uint32_t files;			/* the number of its records of files; 0: none are told */
-	bool asked_files;		/* for what is told of files at last */
-	bool has_files;			/* that has come */
-	struct mount_paths mounts;	/* of the processes that used files */
 	uint64_t finished_ns;		/* it has come, or the job is over; 0: not yet */
-	bool has_begun;			/* the command has */
+	struct places *places;		/* that it is told of; NULL: none */
+	struct mount_paths mounts;	/* of the processes that used files */
 	struct bases bases;		/* what processes had used by then */
 	struct source_account at_begin; /* what was counted by then */
-	bool has_started;		/* all is known of what ran before */
-	bool has_spoken;		/* its first packet was looked at */
-	struct places *places;		/* that it is told of; NULL: none */
 	struct backlog backlog;
 	size_t room; /* bytes that the backlog may grow by before the next batch */
+
+	bool watched;
+	bool runs;	  /* its processes ran before they were served */
+	bool has_begun;	  /* the command has */
+	bool has_started; /* all is known of what ran before */
+	bool has_spoken;  /* its first packet was looked at */
+	bool asked;	  /* for WIRE_FINISH */
+	bool asked_files; /* for what is told of files at last */
+	bool has_files;	  /* that has come */
 };
 
 /* What was counted by now, on the whole machine. */

@@ -32,7 +32,7 @@ struct places *places_new(struct capture *c, const struct talk_places *asked, ui
 void places_end(struct places *p, struct capture *c);
 /* Searches the processes of the job that run already. Those of a launched command are searched as
  * it begins. */
-void places_search_running(struct capture *c, uint32_t job);
+void places_search_running(struct capture *c, uint32_t index);
 /* A checkpoint of the job: places that are come by too often lose their probes. NULL is fine. */
 void places_checkpoint(const struct places *p, struct capture *c,
 		       const struct wire_checkpoint *checkpoint);

@@ -251,6 +251,8 @@ static bool has_no_function(const struct wish_list *list, int fd)
 	bool any = false;
 	int err = 0;
 
+	if (!wishes_may_probe_functions(list, fd))
+		return true;
 	for (size_t i = 0; i < list->n && !any && !err; i++) {
 		if (!list->wishes[i].function)
 			continue;

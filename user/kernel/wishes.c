@@ -425,12 +425,11 @@ static void search_marks(struct places *p, const struct wish_list *list)
  * rare as who wrote the file has made that. A function may be malloc(): those of a job are looked
  * for in its user's own files alone, or anybody could slow the whole machine.
  */
-static bool is_for_functions(const struct places *p, const struct wish_list *list)
+bool wishes_may_probe_functions(const struct wish_list *list, int fd)
 {
 	struct stat st;
 
-	return !list->of || !list->of->uid ||
-	       (!fstat(p->search->fd, &st) && st.st_uid == list->of->uid);
+	return !list->of || !list->of->uid || (!fstat(fd, &st) && st.st_uid == list->of->uid);
 }
 
 static void search_items(struct places *p, const struct wish_list *list)
@@ -441,7 +440,7 @@ static void search_items(struct places *p, const struct wish_list *list)
 	p->probe = PROBE_ITEM;
 	if (!p->source)
 		return;
-	if (is_for_functions(p, list))
+	if (wishes_may_probe_functions(list, p->search->fd))
 		search_functions(p, list);
 	search_probes(p, list);
 }

@@ -100,6 +100,8 @@ void wishes_use(struct wishes *w, uint32_t tgid, uint64_t lists);
 void wishes_use_of_job(struct wishes *w, uint32_t tgid, uint64_t lists);
 uint64_t wishes_of(const struct wishes *w, uint32_t tgid);
 void wishes_free(struct wishes *w);
+/* Returns false if no function of the file may be probed for the list. */
+bool wishes_may_probe_functions(const struct wish_list *list, int fd);
 /* Searches a file for what the lists want, and attaches it. */
 void wishes_search(struct wishes *w, uint64_t lists, struct wish_search *search);
 

@@ -178,8 +178,8 @@ static struct stack_mappings *read_before(struct stack_reader *r, const struct w
 	return NULL;
 }
 
-/* In the place of what was read before; else of the oldest. What failed is not kept, but may have
- * taken names. */
+/* In the place of what was read before of that memory; else of the oldest. Also what failed: it may
+ * have taken the names. */
 static void keep_read(struct stack_reader *r, struct stack_mappings *m)
 {
 	size_t at = 0;

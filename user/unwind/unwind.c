@@ -36,7 +36,7 @@ struct unwinder {
 	struct unwind_shared *shared;
 	struct unwind_work work;
 	/* Slots: those that are free, the one on top is next; and those of samples, in their order
-	 * from asked[unanswered_from] on. */
+	 * from asked[asked_from] on. */
 	uint16_t free[UNWIND_SLOTS], asked[UNWIND_SLOTS];
 	size_t n_free, asked_from, unanswered;
 	bool spread; /* more than KEPT_SLOTS have been in use */

@@ -2,6 +2,7 @@
 #include "stacks/stack_sets.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,6 +91,8 @@ static void tell(struct unwinder *u, uint32_t set, const struct stack_mapping *m
 	unwinder_add(u, set, &mapping, fd);
 }
 
+enum { HAD = INT_MIN }; /* in place of a descriptor: the set has the mapping */
+
 static bool is_opened(int fd)
 {
 	return fd >= 0 || fd == -EREMOTE;
@@ -102,7 +105,7 @@ static void close_all(int *fds, size_t n)
 			close(fds[i]);
 }
 
-/* Opens what the set lacks: fds is by mapping, -1 for those that it has. Returns 0, or -errno of
+/* Opens what the set lacks: fds is by mapping, HAD for those that it has. Returns 0, or -errno of
  * the first that cannot be opened; -ENOENT if one is not there any more. */
 static int open_more(const struct stack_set_recent *recent, pid_t pid,
 		     const struct stack_mappings *m, int *fds)
@@ -111,8 +114,8 @@ static int open_more(const struct stack_set_recent *recent, pid_t pid,
 	int err = 0;
 
 	for (size_t i = 0; i < m->n; i++) {
-		fds[i] = -1;
 		if (had < recent->n && m->list[i].start == recent->parts[had].start) {
+			fds[i] = HAD;
 			had++;
 			continue;
 		}
@@ -123,17 +126,12 @@ static int open_more(const struct stack_set_recent *recent, pid_t pid,
 	return err;
 }
 
-static void tell_more(const struct stack_set_recent *recent, struct unwinder *u, uint32_t set,
-		      const struct stack_mappings *m, const int *fds)
+static void tell_more(struct unwinder *u, uint32_t set, const struct stack_mappings *m,
+		      const int *fds)
 {
-	size_t had = 0;
-
-	for (size_t i = 0; i < m->n; i++) {
-		if (had < recent->n && m->list[i].start == recent->parts[had].start)
-			had++;
-		else
+	for (size_t i = 0; i < m->n; i++)
+		if (fds[i] != HAD)
 			tell(u, set, &m->list[i], fds[i]);
-	}
 }
 
 /* Returns 0, or -errno if the set stays as it is, as open_more() does. */
@@ -144,7 +142,7 @@ static int add_to(struct stack_set_recent *recent, struct unwinder *u, pid_t pid
 	const int err = fds ? open_more(recent, pid, m, fds) : -ENOMEM;
 
 	if (!err)
-		tell_more(recent, u, recent->set, m, fds);
+		tell_more(u, recent->set, m, fds);
 	else if (fds)
 		close_all(fds, m->n);
 	free(fds);
@@ -163,7 +161,7 @@ static int begin_set(struct unwinder *u, uint32_t set, pid_t pid, const struct s
 	if (err == -ENOENT)
 		close_all(fds, m->n);
 	else if (fds)
-		tell_more(&nothing, u, set, m, fds);
+		tell_more(u, set, m, fds);
 	free(fds);
 	return err == -ENOENT || err == -ENOMEM ? err : 0;
 }

@@ -255,26 +255,17 @@ int join_job(struct job_args *args)
 	return proc->job ? 0 : NO_JOB;
 }
 
-/*
- * Nobody is served by the job any more. Returns 0: the job goes on as one of the audit; 1: its
- * command has not begun, and is as if nobody had ever asked: the number of the job is free.
- */
+/* Returns 0: the job goes on; 1: its command has not begun, and never will in this job: its number
+ * is free. */
 SEC("syscall")
-int leave_served(struct job_args *args)
+int take_back(struct job_args *args)
 {
 	struct proc *proc = find_proc(args->tgid);
 
-	tree_of(args->job)->served = 0;
-	if (!proc || proc->started_ns != args->started_ns || proc->job != args->job ||
-	    __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE) != WAITS)
-		return 0;
-	/* What it has used and mapped is job 0's, as it was before. */
-	proc->flags &= ~WIRE_PROCESS_TARGET;
-	proc->job = 0;
-	atomic_add(&tree_of(0)->processes, 1);
-	proc->begins_job = 0;
-	proc->waiting = 0;
-	return 1;
+	if (proc && proc->started_ns == args->started_ns && proc->job == args->job &&
+	    claim_waiting(proc))
+		leave_unbegun(proc);
+	return !tree_of(args->job)->served;
 }
 
 /* ---- Processes that run already are served, until nobody asks any more ------------------------

@@ -37,6 +37,39 @@ int begin_job(struct proc *proc, u32 tid, u32 uid);
 /* Counts a checkpoint of a tree that became no job. Returns 0, as a global function has to. */
 int count_refusal(int refusal, u32 uid);
 
+static long is_settled(u32 i, struct proc **proc)
+{
+	return *(volatile u32 *)&(*proc)->waiting == WAITS_NO_MORE ? 0 : 1;
+}
+
+/*
+ * A command that waits for its exec begins, or leaves the job that was prepared for it. Returns
+ * true for whoever is to bring that about, and then sets `waiting` to 0.
+ */
+static __always_inline bool claim_waiting(struct proc *proc)
+{
+	const u32 was = __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE);
+
+	if (was == WAITS_NO_MORE) /* another does so at this moment */
+		short_loop(16384, is_settled, &proc);
+	return was == WAITS;
+}
+
+/*
+ * It is as if nobody had ever asked for the job of that command: what it has used and mapped is job
+ * 0's, as it was before. The loader is to learn of it by take_back(), and no record tells of the
+ * job: its number is free then, perhaps before the loader has read what was written until now.
+ */
+static __always_inline void leave_unbegun(struct proc *proc)
+{
+	tree_of(proc->job)->served = 0;
+	proc->flags &= ~WIRE_PROCESS_TARGET;
+	proc->job = 0;
+	atomic_add(&tree_of(0)->processes, 1);
+	proc->begins_job = 0;
+	proc->waiting = 0;
+}
+
 /* Returns false if the process had its share of checkpoints in this second: it must not push out
  * the records of others. */
 static __always_inline bool is_within_limit(struct proc *proc)

@@ -306,21 +306,6 @@ static __always_inline void withhold(struct proc *proc, struct task_struct *task
 	emit_process_of(job, WIRE_LEFT, proc, task, tid_of(task), 0);
 }
 
-static long is_settled(u32 i, struct proc **proc)
-{
-	return *(volatile u32 *)&(*proc)->waiting ? 0 : 1;
-}
-
-/* Returns true if the process is a command that begins with this exec. */
-static __always_inline bool claim_start(struct proc *proc)
-{
-	const u32 was = __sync_val_compare_and_swap(&proc->waiting, WAITS, WAITS_NO_MORE);
-
-	if (was == WAITS_NO_MORE) /* the loader takes it out of its job at this moment */
-		short_loop(16384, is_settled, &proc);
-	return was == WAITS;
-}
-
 static __always_inline void begin_run(struct proc *proc, u32 tid)
 {
 	if (!emit_milestone(proc, WIRE_START, WIRE_SITE_NONE, tid))
@@ -336,7 +321,7 @@ static __always_inline void execute(struct proc *proc, struct task_struct *task)
 	/* It has not exited. It has the start that the leader had, and so may an entry of one that
 	 * was at this address. */
 	forget_exit(task);
-	starts = claim_start(proc);
+	starts = claim_waiting(proc);
 	if (starts)
 		start_command(proc);
 	else
@@ -412,9 +397,12 @@ static __always_inline bool is_gone(struct proc *proc, struct task_struct *task)
 /* Runs in the one thread that is_gone() has chosen. */
 static __always_inline void end_process(struct proc *proc, struct task_struct *task)
 {
-	bool last_target = leaves_last(proc);
 	const u32 code = exit_code(task);
+	bool last_target;
 
+	if (config.audit && claim_waiting(proc))
+		leave_unbegun(proc);
+	last_target = leaves_last(proc);
 	end_texts(proc, code & 0x7f ? WIRE_TEXT_DEATH : WIRE_TEXT_END, tid_of(task));
 	if (code & 0xff00 && !proc->waiting)
 		tell_failure(proc, tid_of(task));

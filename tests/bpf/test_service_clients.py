@@ -275,10 +275,37 @@ def test_whatever_it_says(service, folder):
                     client.say(chance.randbytes(chance.randrange(300)), [null.fileno()] * chance.choice([0, 1, 2, 253]))
                 if number % 10 == 1:
                     assert not client.runs()
-                    assert REFUSED in {kind for kind, _ in client.rest()}
+                    # Where it was the slower one, it has served all of the command.
+                    assert {kind for kind, _ in client.rest()} & {REFUSED, RECORDS}
     wait_for(lambda: service.connections() <= before, "the service to let all go")
     run = service.run(folder, program("checkpoints"), "sequence")
     assert step_names(run.profile) == run.truth["steps"]
+
+
+def test_commands_that_never_begin(service, folder):
+    """Each is killed before its exec, as it is let go or as the service hears of its end: there is no job of it, and
+    its number is not given to two."""
+    chance = random.Random(19)
+    rounds = 150
+    for number in range(rounds):
+        with Client(service.socket, program("checkpoints"), "sequence") as client:
+            assert client.hears()[0] == WELCOME
+            ends = [lambda: client.socket.shutdown(socket.SHUT_WR), lambda: os.kill(client.pid, signal.SIGKILL),
+                    client.socket.close]
+            for end in chance.sample(ends, chance.randrange(4)):
+                with contextlib.suppress(OSError):
+                    end()
+        if number % 10 == 0:
+            with Client(service.socket, program("checkpoints"), "sequence") as client:
+                assert client.hears()[0] == WELCOME
+                assert not client.runs()
+                kinds = [kind for kind, _ in client.rest()]
+                assert RECORDS in kinds and kinds[-1] == ACCOUNT, (number, list(map(hex, kinds)))
+    run = service.run(folder, program("checkpoints"), "sequence")
+    assert step_names(run.profile) == run.truth["steps"]
+    audit = service.stop()
+    jobs = audit["jobs"]
+    assert [job["command"] for job in jobs] == [f"{program('checkpoints')} sequence"] * (rounds // 10 + 1), jobs
 
 
 def lingering():

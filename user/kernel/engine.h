@@ -122,8 +122,12 @@ struct engine_running {
 int engine_serve_running(struct engine *e, const struct engine_running *who, uint32_t *job);
 /* All that are in the job leave it: they are in none, as others of an audit. */
 void engine_stop_serving_running(struct engine *e, uint32_t job);
-/* Nobody is served by it any more: it is an audit's own job; or, if the process has not executed
- * its program, there is no such job. */
+/*
+ * If the process has not executed its program, there is no job, and no record of one: returns true,
+ * and the number is another's from now on. Else returns false, and the job goes on.
+ */
+bool engine_take_back(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns);
+/* The same; and a job that goes on is one of the audit: nobody is served by it any more. */
 void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns);
 
 /* In an audit: tells of each tracked process as it is now, with what it has used so far. */

@@ -39,15 +39,21 @@ static void serve_no_more(struct engine *e, uint32_t job)
 	__atomic_store_n(&tree_of(e, job)->served, 0, __ATOMIC_RELEASE);
 }
 
-void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns)
+bool engine_take_back(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns)
 {
 	struct engine_job_args args = {.started_ns = started_ns, .tgid = tgid, .job = job};
 	uint32_t answer;
 
-	if (call_program(e->bpf->progs.leave_served, &args, sizeof(args), &answer))
+	if (call_program(e->bpf->progs.take_back, &args, sizeof(args), &answer) || !answer)
+		return false;
+	engine_free_job(e, job);
+	return true;
+}
+
+void engine_stop_serving(struct engine *e, uint32_t job, uint32_t tgid, uint64_t started_ns)
+{
+	if (!engine_take_back(e, job, tgid, started_ns))
 		serve_no_more(e, job);
-	else if (answer)
-		engine_free_job(e, job);
 }
 
 /* ---- Processes that run already ---------------------------------------------------------------

@@ -252,7 +252,7 @@ int features_find(struct features *f, struct qprof_bpf *bpf, const struct kernel
 	bpf_program__set_autoload(bpf->progs.track_command, use->launches);
 	bpf_program__set_autoload(bpf->progs.join_job, use->audit);
 	bpf_program__set_autoload(bpf->progs.clear_job, use->audit);
-	bpf_program__set_autoload(bpf->progs.leave_served, use->audit && use->serves);
+	bpf_program__set_autoload(bpf->progs.take_back, use->audit && use->serves);
 	bpf_program__set_autoload(bpf->progs.move_members, use->audit && use->serves);
 	bpf_program__set_autoload(bpf->progs.tell_processes, use->audit);
 	bpf_program__set_autoload(bpf->progs.choose_pid_namespace, use->nested);

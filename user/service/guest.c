@@ -24,6 +24,37 @@ struct source_account guest_counted(struct capture *c)
 	};
 }
 
+void guest_welcome(struct guest *g, struct capture *c)
+{
+	struct talk_welcome *packet = calloc(1, sizeof(*packet));
+	const struct run_info *info = capture_info(c);
+	const char *notes[CAPTURE_MAX_NOTES];
+	const size_t n = capture_notes(c, notes);
+
+	_Static_assert((int)TALK_NOTES == (int)CAPTURE_MAX_NOTES, "notes");
+	if (!packet) {
+		g->state = GUEST_GONE;
+		return;
+	}
+	packet->is = (struct talk_version){
+		.kind = TALK_WELCOME, .version = TALK_VERSION, .layout = TALK_LAYOUT};
+	strncpy(packet->is.release, QPROF_VERSION, sizeof(packet->is.release) - 1);
+	packet->n_notes = (uint32_t)n;
+	packet->waits = c->options->engine.waits;
+	packet->files = c->options->engine.files;
+	for (size_t i = 0; i < n; i++)
+		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
+	strncpy(packet->rss, info->backend_rss, TALK_BACKEND_MAX - 1);
+	strncpy(packet->io_calls, info->backend_io_calls, TALK_BACKEND_MAX - 1);
+	strncpy(packet->io_storage, info->backend_io_storage, TALK_BACKEND_MAX - 1);
+	strncpy(packet->checkpoints, info->backend_checkpoints, TALK_BACKEND_MAX - 1);
+	if (info->backend_oom_kills)
+		strncpy(packet->oom_kills, info->backend_oom_kills, TALK_BACKEND_MAX - 1);
+	if (!backlog_add_packet(&g->backlog, packet, sizeof(*packet)))
+		g->state = GUEST_GONE;
+	free(packet);
+}
+
 /* All counts are 64-bit numbers. */
 static void add_counts(struct wire_quality *sum, const struct wire_quality *more, uint64_t sign)
 {

@@ -74,6 +74,8 @@ void guest_tell(struct guest *g, const struct wire_header *h, const char *site,
 void guest_tell_file(struct guest *g, const struct wire_header *h, struct budget *looks);
 /* Says what was lost while it was served; stopped: the service ends. Nothing is told after it. */
 void guest_tell_account(struct guest *g, struct capture *c, bool stopped);
+/* Says what it can expect of the service. */
+void guest_welcome(struct guest *g, struct capture *c);
 /* Refuses it, in a sentence, and is done with it. */
 void guest_refuse(struct guest *g, const char *why);
 

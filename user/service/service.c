@@ -216,37 +216,6 @@ static void talks(struct wake *wake)
 /* ---- Coming -----------------------------------------------------------------------------------
  */
 
-static void welcome(struct service *s, struct guest *g)
-{
-	struct talk_welcome *packet = calloc(1, sizeof(*packet));
-	const struct run_info *info = capture_info(s->capture);
-	const char *notes[CAPTURE_MAX_NOTES];
-	const size_t n = capture_notes(s->capture, notes);
-
-	_Static_assert((int)TALK_NOTES == (int)CAPTURE_MAX_NOTES, "notes");
-	if (!packet) {
-		g->state = GUEST_GONE;
-		return;
-	}
-	packet->is = (struct talk_version){
-		.kind = TALK_WELCOME, .version = TALK_VERSION, .layout = TALK_LAYOUT};
-	strncpy(packet->is.release, QPROF_VERSION, sizeof(packet->is.release) - 1);
-	packet->n_notes = (uint32_t)n;
-	packet->waits = s->capture->options->engine.waits;
-	packet->files = s->capture->options->engine.files;
-	for (size_t i = 0; i < n; i++)
-		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
-	strncpy(packet->rss, info->backend_rss, TALK_BACKEND_MAX - 1);
-	strncpy(packet->io_calls, info->backend_io_calls, TALK_BACKEND_MAX - 1);
-	strncpy(packet->io_storage, info->backend_io_storage, TALK_BACKEND_MAX - 1);
-	strncpy(packet->checkpoints, info->backend_checkpoints, TALK_BACKEND_MAX - 1);
-	if (info->backend_oom_kills)
-		strncpy(packet->oom_kills, info->backend_oom_kills, TALK_BACKEND_MAX - 1);
-	if (!backlog_add_packet(&g->backlog, packet, sizeof(*packet)))
-		g->state = GUEST_GONE;
-	free(packet);
-}
-
 static const char *why_no_job(int err)
 {
 	switch (err) {
@@ -400,7 +369,7 @@ static void begin_serving(struct service *s, struct guest *g, int pidfd)
 		guest_refuse(g, err.text);
 		return;
 	}
-	welcome(s, g);
+	guest_welcome(g, s->capture);
 	log_verbose("serves process %u of user %u as job %u", g->root, g->caller.uid, g->job);
 }
 
@@ -608,9 +577,21 @@ static bool has_files(struct service *s, struct guest *g)
 	return g->has_files;
 }
 
+/* Returns true if it ends before its command has begun, which then is in no job, and never was. */
+static bool has_not_begun(struct service *s, const struct guest *g)
+{
+	return g->job && !g->runs && !g->asked &&
+	       engine_take_back(s->capture->engine, g->job, g->root, g->started_ns);
+}
+
 /* It has WIRE_FINISH come, once; and when it has, says the account. */
 static void end(struct service *s, struct guest *g)
 {
+	if (has_not_begun(s, g)) {
+		forget_job(s, g);
+		guest_tell_account(g, s->capture, false);
+		return;
+	}
 	if (!g->asked && g->job)
 		g->asked =
 			!engine_milestone(s->capture->engine, g->root, WIRE_FINISH, true, g->job);

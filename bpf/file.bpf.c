@@ -18,6 +18,72 @@ enum {
 	PROT_WRITE = 2,
 };
 
+/* ---- Records ----------------------------------------------------------------------------------
+ */
+
+static __always_inline struct proc *proc_of_reader(u32 tgid)
+{
+	const struct reader *reader = bpf_map_lookup_elem(&readers, &tgid);
+	struct proc *proc = reader ? find_proc(tgid) : NULL;
+
+	return proc && proc->started_ns == reader->started_ns && !tree_of(proc->job)->finished
+		       ? proc
+		       : NULL;
+}
+
+static __always_inline void lose_record(struct proc *proc)
+{
+	atomic_add(&tree_of(proc->job)->epoch, 1); /* a hole in the sequence */
+	count(lost_checkpoints);
+}
+
+int tell_begin(const struct handle *h, u32 tgid, u32 tid, u32 id, u32 bit)
+{
+	struct proc *proc = proc_of_reader(tgid);
+	struct wire_checkpoint *cp;
+	struct wire_opened *opened;
+
+	if (!h || !proc)
+		return 0;
+	tell_gpu(proc, tid);
+	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + sizeof(*opened), 0);
+	if (!cp) {
+		lose_record(proc);
+		return 0;
+	}
+	fill_checkpoint(cp, proc, WIRE_FILE, bit == USE_WRITE ? WIRE_FILE_WRITTEN : WIRE_FILE_READ,
+			tid);
+	opened = (void *)cp->name;
+	cp->h.size = sizeof(*cp) + sizeof(*opened);
+	cp->name_state = WIRE_NAME_OK;
+	cp->name_len = sizeof(opened->file) + (h->name_len & (WIRE_NAME_MAX - 1));
+	cp->value = id;
+	opened->file = h->inode;
+	bpf_probe_read_kernel(opened->path, sizeof(opened->path), h->name);
+	bpf_ringbuf_submit(cp, 0);
+	return 0;
+}
+
+int tell_end(u32 tgid, u32 tid, u32 id)
+{
+	struct proc *proc = proc_of_reader(tgid);
+	struct wire_checkpoint *cp;
+
+	if (!proc)
+		return 0;
+	tell_gpu(proc, tid);
+	cp = bpf_ringbuf_reserve(&control, sizeof(*cp), 0);
+	if (!cp) {
+		lose_record(proc);
+		return 0;
+	}
+	fill_checkpoint(cp, proc, WIRE_FILE, WIRE_FILE_DONE, tid);
+	cp->h.size = sizeof(*cp);
+	cp->value = id;
+	bpf_ringbuf_submit(cp, 0);
+	return 0;
+}
+
 /* ---- Mappings ---------------------------------------------------------------------------------
  */
 
@@ -149,7 +215,7 @@ static __always_inline void use_requests(struct caller *c, u64 n, u64 requests)
 static __always_inline void end_reader(const struct caller *c)
 {
 	if (c->reader->any)
-		tell_end(c, 0);
+		tell_end(c->tgid, c->tid, 0);
 }
 
 /* Says of which descriptors a call uses the files. Returns false for a call that is none of these.

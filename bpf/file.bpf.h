@@ -168,81 +168,20 @@ static __always_inline struct handle *handle_at(const struct caller *c, u32 fd)
 /* ---- Records ----------------------------------------------------------------------------------
  */
 
-static __always_inline struct proc *proc_of(const struct caller *c)
-{
-	struct proc *proc = find_proc(c->tgid);
+/* The functions are global: else the verifier goes through them once for each way to a call. */
 
-	return proc && proc->started_ns == c->reader->started_ns && !tree_of(proc->job)->finished
-		       ? proc
-		       : NULL;
-}
-
-static __always_inline void lose_record(struct proc *proc)
-{
-	atomic_add(&tree_of(proc->job)->epoch, 1); /* a hole in the sequence */
-	count(lost_checkpoints);
-}
-
-static __always_inline void fill_begin(struct wire_checkpoint *cp, const struct caller *c)
-{
-	struct wire_opened *opened = (void *)cp->name;
-
-	cp->h.size = sizeof(*cp) + sizeof(*opened);
-	cp->name_state = WIRE_NAME_OK;
-	cp->name_len = sizeof(opened->file) + (c->handle->name_len & (WIRE_NAME_MAX - 1));
-	cp->value = c->begun;
-	opened->file = c->handle->inode;
-	bpf_probe_read_kernel(opened->path, sizeof(opened->path), c->handle->name);
-}
-
-static __noinline int tell_begin(const struct caller *c)
-{
-	struct proc *proc = proc_of(c);
-	struct wire_checkpoint *cp;
-
-	if (!proc)
-		return 0;
-	tell_gpu(proc, c->tid);
-	cp = bpf_ringbuf_reserve(&control, sizeof(*cp) + sizeof(struct wire_opened), 0);
-	if (!cp) {
-		lose_record(proc);
-		return 0;
-	}
-	fill_checkpoint(cp, proc, WIRE_FILE,
-			c->bit == USE_WRITE ? WIRE_FILE_WRITTEN : WIRE_FILE_READ, c->tid);
-	fill_begin(cp, c);
-	bpf_ringbuf_submit(cp, 0);
-	return 0;
-}
-
+/* Tells of the use of that number, in a direction. */
+int tell_begin(const struct handle *h, u32 tgid, u32 tid, u32 id, u32 bit);
 /* id: the use that ends; 0: the process does. */
-static __noinline int tell_end(const struct caller *c, u32 id)
-{
-	struct proc *proc = proc_of(c);
-	struct wire_checkpoint *cp;
-
-	if (!proc)
-		return 0;
-	tell_gpu(proc, c->tid);
-	cp = bpf_ringbuf_reserve(&control, sizeof(*cp), 0);
-	if (!cp) {
-		lose_record(proc);
-		return 0;
-	}
-	fill_checkpoint(cp, proc, WIRE_FILE, WIRE_FILE_DONE, c->tid);
-	cp->h.size = sizeof(*cp);
-	cp->value = id;
-	bpf_ringbuf_submit(cp, 0);
-	return 0;
-}
+int tell_end(u32 tgid, u32 tid, u32 id);
 
 static __always_inline void tell(struct caller *c)
 {
 	for (u32 i = 0; i < 2; i++)
 		if (c->ended[i])
-			tell_end(c, c->ended[i]);
+			tell_end(c->tgid, c->tid, c->ended[i]);
 	if (c->begun)
-		tell_begin(c);
+		tell_begin(c->handle, c->tgid, c->tid, c->begun, c->bit);
 	c->ended[0] = 0;
 	c->ended[1] = 0;
 	c->begun = 0;

@@ -440,7 +440,7 @@ struct wire_listening {
 	__u32 skipped[2]; /* BPF side: of stdout and stderr: enum wire_text_state */
 	__u32 children;	  /* 1: its children are told of, too */
 	__u32 ended;	  /* BPF side, 1: WIRE_TEXT_END was sent */
-	/* Their first bytes, each once: a byte each from the low one on; 0 behind the last. */
+	/* Their first bytes, a byte each from the low one on; behind the last, the first again. */
 	__u64 firsts;
 	struct wire_literal literals[WIRE_MAX_LITERALS]; /* without any: every text */
 };

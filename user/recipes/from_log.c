@@ -16,6 +16,13 @@ static void add_first(struct wire_listening *how, unsigned char first)
 	how->firsts |= (uint64_t)first << shift;
 }
 
+static void fill_firsts(struct wire_listening *how)
+{
+	for (unsigned int shift = 0; shift < 64; shift += 8)
+		if (!(how->firsts >> shift & 0xff))
+			how->firsts |= (how->firsts & 0xff) << shift;
+}
+
 static bool add_literal(struct wire_listening *how, const char *text)
 {
 	struct wire_literal literal = {0};
@@ -84,6 +91,7 @@ static bool listening_for(const struct recipe_user *user, struct wire_listening 
 		all &= add_literals(how, recipe, of_child);
 		how->children |= from_log_wants_children(recipe);
 	}
+	fill_firsts(how);
 	if (!all)
 		memset(how->literals, 0, sizeof(how->literals));
 	return any;

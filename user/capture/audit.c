@@ -227,8 +227,11 @@ static void note_reason(struct audit *a, struct machine_job *job)
 	drop_pending(a, at);
 }
 
-static void give_back(struct capture *c, uint32_t job)
+static void give_back(struct audit *a, uint32_t job)
 {
+	struct capture *c = &a->capture;
+
+	machine_free_index(a->machine, job, clock_ns(CLOCK_MONOTONIC));
 	if (engine_free_job(c->engine, job))
 		capture_warn(c, "jobs", "the number of one that is over cannot be used again");
 }
@@ -254,7 +257,7 @@ static int feed(struct capture *c, const struct wire_header *h)
 		cgroups_get(a->cgroups, news.process->cgroup);
 	capture_tell(c, h, &news);
 	if (news.job_is_over)
-		give_back(c, news.job->index);
+		give_back(a, news.job->index);
 	return 0;
 }
 

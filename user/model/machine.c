@@ -54,6 +54,20 @@ static int feed_process(struct machine *m, const struct wire_process *event,
 	return job_leave(m, member, event->h.time_ns, news);
 }
 
+/* The process goes on without its job. */
+static int leave_job(struct machine *m, struct member *member, uint64_t time_ns,
+		     struct machine_news *news)
+{
+	struct job *job = job_of_member(member);
+	int err;
+
+	news->job = &job->pub;
+	job->pub.alive--;
+	err = job_leave(m, member, time_ns, news);
+	member_leave(member);
+	return err;
+}
+
 /* The process has run before its job, which is served. */
 static int feed_joined(struct machine *m, const struct wire_process *event,
 		       struct machine_news *news)
@@ -70,14 +84,18 @@ static int feed_joined(struct machine *m, const struct wire_process *event,
 		err = job_of_record(m, &event->h, &job);
 	if (!err)
 		err = processes_event(&m->processes, event, m->config.page_size, &process);
-	if (err || !process)
+	if (err || !process || !job)
 		return err;
 	member = member_of(&process->pub);
+	/* Another job's start, which came before, has made it one of that job's. */
+	if (member->in && job_of_member(member) != job)
+		err = leave_job(m, member, event->h.time_ns, news);
 	job->pub.is_of_running = true;
 	member_join(m, member, job, false);
 	news->process = &process->pub;
-	news->job = pub_job(member);
-	return 0;
+	if (!news->job_is_over)
+		news->job = pub_job(member);
+	return err;
 }
 
 /* The process goes on, in no job. */
@@ -86,16 +104,11 @@ static int feed_left(struct machine *m, const struct wire_process *event, struct
 	struct process *process = processes_find(&m->processes, &event->h);
 	struct member *member = process ? member_of(&process->pub) : NULL;
 	struct job *job = member ? job_of_member(member) : NULL;
-	int err;
 
 	if (!job || member_has_ended(member))
 		return 0;
 	news->process = &process->pub;
-	news->job = &job->pub;
-	job->pub.alive--;
-	err = job_leave(m, member, event->h.time_ns, news);
-	member_leave(member);
-	return err;
+	return leave_job(m, member, event->h.time_ns, news);
 }
 
 /* How many phases the job may have after this checkpoint. */

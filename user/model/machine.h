@@ -139,6 +139,9 @@ void machine_free(struct machine *m);
 int machine_feed(struct machine *m, const struct wire_header *record, struct machine_news *news);
 /* Takes what a process is now, a record of engine_tell_processes(). Creates no process. */
 void machine_tell(struct machine *m, const struct wire_process *event);
+/* The job that had this index is over, and another's records begin after now: what is from before
+ * then is of no job. */
+void machine_free_index(struct machine *m, uint32_t index, uint64_t now_ns);
 /* Finds the parents of the processes that were there before, which came in any order. */
 void machine_settle(struct machine *m);
 

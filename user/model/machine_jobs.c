@@ -111,11 +111,17 @@ int job_of_record(struct machine *m, const struct wire_header *h, struct job **j
 	int err;
 
 	*job = NULL;
-	if (!index)
+	/* Who leaves a job may tell of it once more at that moment, when it is over. */
+	if (!index || (!m->running[index] && h->time_ns < m->freed_ns[index]))
 		return 0;
 	err = m->running[index] ? 0 : begin_job(m, h);
 	*job = m->running[index];
 	return err;
+}
+
+void machine_free_index(struct machine *m, uint32_t index, uint64_t now_ns)
+{
+	m->freed_ns[index % WIRE_MAX_JOBS] = now_ns;
 }
 
 void job_tell_begin(struct machine *m, struct job *job, struct member *root,

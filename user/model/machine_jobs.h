@@ -6,7 +6,8 @@
 
 #include "model/machine_state.h"
 
-/* Sets *job to the job that a record is of, begun if need be; NULL: of none. Returns 0 or -ENOMEM.
+/* Sets *job to the job that a record is of, begun if need be; NULL: of none, or it is over. Returns
+ * 0 or -ENOMEM.
  */
 int job_of_record(struct machine *m, const struct wire_header *h, struct job **job);
 /* Tells of the job at its first checkpoint, which its root hit. */

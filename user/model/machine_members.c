@@ -139,7 +139,7 @@ void member_join(struct machine *m, struct member *member, struct job *job, bool
 {
 	struct membership *in = m->spare;
 
-	if (member->in || !job)
+	if (member->in || !job || job->pub.id == member->left)
 		return;
 	m->spare = NULL;
 	*in = (struct membership){.job = job, .member = member};
@@ -156,6 +156,7 @@ void member_leave(struct member *member)
 {
 	if (!member->in)
 		return;
+	member->left = member->in->job->pub.id;
 	DL_DELETE(member->in->job->members, member->in);
 	free(member->in);
 	member->in = NULL;

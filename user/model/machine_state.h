@@ -38,6 +38,7 @@ struct member {
 	struct member *prev,
 		*next;		/* alive: its siblings; ended: in user.ended or machine.needed */
 	uint64_t marked_rss[2]; /* at the last machine_mark(), and the one before */
+	uint64_t left;		/* the id of the job that it left last; it does not come back */
 	struct looked *looked;	/* NULL: no machine_look() since it was met */
 	uint32_t pins;		/* it must not be removed while there are any */
 	bool known;		/* it was met: see member_meet() */
@@ -64,6 +65,7 @@ struct machine {
 	uint64_t looked_ns[2]; /* as in struct member; 0: there was no such look */
 
 	struct job *running[WIRE_MAX_JOBS];
+	uint64_t freed_ns[WIRE_MAX_JOBS]; /* see machine_free_index() */
 	struct machine_job **jobs;
 	size_t n_jobs;
 	struct job *ended_last; /* callers may look at its phases yet; NULL: it is gone */

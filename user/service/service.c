@@ -538,19 +538,20 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 {
 	struct service *s = service_of(l);
 	struct guest *g = guest_of_record(s, h);
+	struct guest *over = news->job_is_over ? s->of_job[news->job->index] : NULL;
 
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
-	if (!g)
+	if (g) {
+		note_checkpoint(s, g, h);
+		tell(s, g, h, news->process);
+		if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
+			g->until_ns = 0;
+	}
+	if (!over) /* its number is another's from now on */
 		return;
-	note_checkpoint(s, g, h);
-	tell(s, g, h, news->process);
-	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
-		g->until_ns = 0;
-	if (!news->job_is_over)
-		return;
-	g->finished_ns = h->time_ns;
-	g->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-	forget_job(s, g);
+	over->finished_ns = h->time_ns;
+	over->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	forget_job(s, over);
 }
 
 /* Returns true if nothing of the job is queued any more, however many records others have. */

@@ -161,8 +161,7 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 	}
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
-	if (move_process(proc, 0, job))
-		return 0; /* the loader has made it join another job */
+	move_process(proc, 0, job); /* it is in none: who moves it elsewhere has begins_job */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	if (!emit_inline(proc, WIRE_START, WIRE_SITE_NONE, tid))
@@ -250,9 +249,15 @@ int join_job(struct job_args *args)
 	if (!args->job)
 		return begin_job(proc, args->tgid, args->uid);
 	/* What is not in it since its fork may be another user's. */
-	if (!proc->job && !tree_of(args->job)->served && make_joined(proc))
-		move_process(proc, 0, args->job);
-	return proc->job ? 0 : NO_JOB;
+	if (proc->job || tree_of(args->job)->served)
+		return proc->job ? 0 : NO_JOB;
+	/* A checkpoint of its own would take a number of a job, and find it in this one. */
+	if (__sync_val_compare_and_swap(&proc->begins_job, 0, 1))
+		return job_begun_by_another(proc) ? 0 : NO_JOB;
+	if (make_joined(proc) && !move_process(proc, 0, args->job))
+		return 0;
+	proc->begins_job = 0;
+	return NO_JOB;
 }
 
 /* Returns 0: the job goes on; 1: its command has not begun, and never will in this job: its number
@@ -431,10 +436,31 @@ static __always_inline void tell_left_out(struct proc *proc, struct task_struct 
 	bpf_ringbuf_submit(e, 0);
 }
 
-/* In a walk over threads: the process, at its first one. Returns NULL at others. */
+static __always_inline bool has_ended(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, flags) & PF_EXITING;
+}
+
+/*
+ * What a walk over threads looks at of each process: its first thread, and where that has ended, so
+ * that it has no memory, the first that has not. While threads end, it may be one more.
+ */
+static __always_inline bool is_first(struct task_struct *task)
+{
+	const char *before;
+
+	if (task->pid == task->tgid)
+		return true;
+	if (has_ended(task) || !has_ended(BPF_CORE_READ(task, group_leader)))
+		return false;
+	before = (const char *)BPF_CORE_READ(task, thread_node.prev);
+	return has_ended((void *)(before - bpf_core_field_offset(task->thread_node)));
+}
+
+/* The process, at such a thread. Returns NULL at others. */
 static __always_inline struct proc *find_once(struct task_struct *task)
 {
-	return task && task->pid == task->tgid ? find_proc(tgid_of(task)) : NULL;
+	return task && is_first(task) ? find_proc(tgid_of(task)) : NULL;
 }
 
 /*
@@ -451,15 +477,14 @@ int move_members(struct bpf_iter__task *ctx)
 	if (!proc)
 		return 0;
 	if (moving.tells) {
-		if (!(BPF_CORE_READ(task, flags) & PF_EXITING))
+		if (!has_ended(task))
 			tell_left_out(proc, task);
 	} else if (proc->job == moving.job) {
 		if (moving.leaves)
 			leave_served_job(proc, task);
 		else
 			begin_peaks(proc, memory_of(proc));
-	} else if (!moving.leaves && !(BPF_CORE_READ(task, flags) & PF_EXITING) &&
-		   is_to_join(proc, task)) {
+	} else if (!moving.leaves && !has_ended(task) && is_to_join(proc, task)) {
 		join_served_job(proc, task);
 	}
 	return 0;

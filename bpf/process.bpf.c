@@ -153,6 +153,19 @@ static __noinline struct proc *draft_proc(u32 flags)
 }
 
 /*
+ * In an audit, what makes a parent leave its job, or join one, goes over all processes until nobody
+ * moves any more (move_members()). Has the parent moved before its child was there to be found, the
+ * child follows here.
+ */
+static __always_inline void follow_parent(struct proc *proc, u32 ppid, u32 job)
+{
+	const struct proc *parent = find_proc(ppid);
+
+	if (parent && !parent->waiting && parent->job != job)
+		move_process(proc, job, parent->job);
+}
+
+/*
  * Puts a process into the tracked set. mm is NULL if its memory is not counted: it uses its
  * parent's, or it is the command before its exec. Returns NULL if there is no room, or another
  * program was faster. A process that ran before stays, even if it ends, until settle() has looked.
@@ -202,6 +215,8 @@ static __always_inline struct proc *track(struct task_struct *leader, struct mm_
 	if (flags & WIRE_PROCESS_TARGET)
 		atomic_add(&tree->targets, 1);
 	set_slot(slot, tgid);
+	if (config.audit && !(flags & WIRE_PROCESS_ATTACHED))
+		follow_parent(proc, ppid, job);
 	emit_process(WIRE_FORK, proc, leader, tid_of(leader), 0);
 	return proc;
 }

@@ -5,8 +5,11 @@ another's."""
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -127,6 +130,35 @@ def test_tree(service, folder):
         with contextlib.suppress(ProcessLookupError):
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
+        shell.kill()
+        shell.wait()
+        shell.stdout.close()
+
+
+def test_a_child_whose_first_thread_has_ended(service, folder):
+    """It is found at one of its other threads."""
+    idle = program("idle")
+    shell = subprocess.Popen([*AS_NOBODY, "sh", "-c", f"{idle} leader touch:8 mark:carried & wait"],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=CLEAN_ENV)
+    try:
+        lines = Lines(shell.stdout)
+        lines.next()
+        child = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text())
+        os.kill(child, signal.SIGUSR1)
+        lines.next()
+        wait_for(lambda: "(zombie)" in Path(f"/proc/{child}/status").read_text(), "the end of its first thread")
+        with Served(service, folder, shell.pid) as run:
+            for _ in range(2):
+                os.kill(child, signal.SIGUSR1)
+                lines.next()
+            profile = run.finished()
+        assert {process["pid"] for process in profile["processes"]} == {shell.pid, child}
+        assert step_names(profile) == ["carried"]
+        assert row_of(profile, "carried")["cpu_memory_mb"] > 8
+        assert_nothing_lost(profile)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
         shell.kill()
         shell.wait()
         shell.stdout.close()
@@ -478,3 +510,62 @@ print(n)
         wait_for(lambda: service.connections() <= before, "the service to close the connections")
         assert process.running()
     assert_serves(service, folder)
+
+
+# ---- Numbers of jobs
+
+
+# Asks for a child of its own; says what it hears, and stays until its stdin ends.
+ASKS_FOR_A_CHILD = """
+import socket, struct, subprocess, sys
+child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asks:
+    asks.bind(f"\\0qprof-bpf/{child.pid:016x}/{child.pid}")
+    asks.connect(sys.argv[1])
+    print(struct.unpack_from("I", asks.recv(65536))[0], flush=True)
+    sys.stdin.read()
+child.kill()
+child.wait()
+"""
+
+
+def served_at_a_time(service, users):
+    """How many of so many users, each with a process of its own."""
+    with contextlib.ExitStack() as stack:
+        asking = [stack.enter_context(subprocess.Popen([*as_user(10000 + user), PYTHON, "-c", ASKS_FOR_A_CHILD, service.socket],
+                                                       env=CLEAN_ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+                  for user in range(users)]
+        answers = [int(asks.stdout.readline()) for asks in asking]
+        for asks in asking:
+            asks.stdin.close()
+    return sum(answer != REFUSED for answer in answers)
+
+
+def asks_and_goes(service, chance, *pids):
+    """As root. Whether it was served."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asks:
+        asks.settimeout(DEADLINE)
+        asks.bind(f"\0qprof-bpf/{chance.getrandbits(64):016x}/{','.join(map(str, pids))}")
+        asks.connect(service.socket)
+        is_served = struct.unpack_from("I", asks.recv(65536))[0] != REFUSED
+        time.sleep(chance.random() * 0.002)  # the moment is what varies
+    return is_served
+
+
+def test_numbers_of_jobs_are_given_back_once():
+    """A process marks, executes and forks as it leaves a job, or the first of two ends as they join: what it says then is
+    of no job any more. Else that would begin anew, and its number be free twice."""
+    chance = random.Random(20)
+    with public_dir() as folder, Service(folder, ["--max-jobs", "7"]) as service:
+        with subprocess.Popen([program("idle"), "execloop"], env=CLEAN_ENV, stdout=subprocess.DEVNULL) as process:
+            served = sum(asks_and_goes(service, chance, process.pid) for _ in range(600))
+            process.kill()
+        for _ in range(200):
+            with subprocess.Popen(["sleep", "0.003"]) as ends, subprocess.Popen(["sleep", "1000"]) as stays:
+                time.sleep(0.003 + chance.random() * 0.0015)
+                served += asks_and_goes(service, chance, ends.pid, stays.pid)
+                stays.kill()
+        assert served > 200, served
+        free = served_at_a_time(service, 10)
+        assert free == 7, f"expected that seven jobs are free, and no more: {free}"
+        assert not [job for job in service.stop()["jobs"] if not job.get("processes")]

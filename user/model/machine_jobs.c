@@ -112,7 +112,7 @@ int job_of_record(struct machine *m, const struct wire_header *h, struct job **j
 
 	*job = NULL;
 	/* Who leaves a job may tell of it once more at that moment, when it is over. */
-	if (!index || (!m->running[index] && h->time_ns < m->freed_ns[index]))
+	if (!index || h->time_ns < m->freed_ns[index])
 		return 0;
 	err = m->running[index] ? 0 : begin_job(m, h);
 	*job = m->running[index];

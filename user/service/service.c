@@ -499,8 +499,10 @@ static struct guest *guest_of_record(const struct service *s, const struct wire_
 	const uint32_t run = run_of_record(h);
 	struct guest *g = run ? s->guests : NULL;
 
-	if (h->job)
-		return s->of_job[h->job % WIRE_MAX_JOBS];
+	if (h->job) { /* its number may have been another's */
+		g = s->of_job[h->job % WIRE_MAX_JOBS];
+		return g && h->time_ns >= g->begin_ns ? g : NULL;
+	}
 	while (g && g->files != run)
 		g = g->next;
 	return g;

@@ -259,8 +259,9 @@ static __always_inline void fork(struct task_struct *parent, struct task_struct 
 		new->code_change = proc->code_change;
 }
 
-/* Reads the new command line from the pages that execve() has just written. */
-static __always_inline void emit_exec(struct proc *proc, struct task_struct *task)
+/* Reads the new command line from the pages that execve() has just written. job: that may be told,
+ * whatever job the process is joining at this moment. */
+static __always_inline void emit_exec(struct proc *proc, u32 job, struct task_struct *task)
 {
 	const u32 size = sizeof(struct wire_process) + WIRE_CMDLINE_MAX;
 	struct wire_process *e = bpf_ringbuf_reserve(&control, size, 0);
@@ -271,7 +272,7 @@ static __always_inline void emit_exec(struct proc *proc, struct task_struct *tas
 		count(lost_process_events);
 		return;
 	}
-	fill_header(&e->h, WIRE_EXEC, size, proc->job, proc->tgid, tid_of(task), proc->started_ns);
+	fill_header(&e->h, WIRE_EXEC, size, job, proc->tgid, tid_of(task), proc->started_ns);
 	describe_process(e, proc, task);
 	if (len >= WIRE_CMDLINE_MAX) {
 		len = WIRE_CMDLINE_MAX - 1;
@@ -331,6 +332,7 @@ static __always_inline void execute(struct proc *proc, struct task_struct *task)
 {
 	bool starts, withheld;
 	struct mm_rss *old;
+	u32 job;
 
 	refresh_sched_clock();
 	/* It has not exited. It has the start that the leader had, and so may an entry of one that
@@ -354,14 +356,16 @@ static __always_inline void execute(struct proc *proc, struct task_struct *task)
 	/* The exec record makes the loader search these. */
 	proc->exec_vm = BPF_CORE_READ(task, mm, exec_vm);
 	proc->flags &= ~WIRE_PROCESS_SHARES_MM;
-	withheld = config.audit && is_withheld(tree_of(proc->job)->served, task);
+	job = *(volatile u32 *)&proc->job;
+	withheld = config.audit && is_withheld(tree_of(job)->served, task);
 	if (withheld) {
 		if (starts)
 			begin_run(proc, tid_of(task));
 		withhold(proc, task);
+		job = 0;
 	}
 	track_mm(proc, BPF_CORE_READ(task, mm), false, 0);
-	emit_exec(proc, task);
+	emit_exec(proc, job, task);
 	begin_program(proc, tid_of(task));
 	if (starts && !withheld)
 		begin_run(proc, tid_of(task));

@@ -392,6 +392,7 @@ static bool has_taken_long(struct search *search)
 static void search_mappings(struct discovery *d, pid_t pid, bool starting, struct search *search)
 {
 	const uint64_t lists = wishes_of(&d->wishes, (uint32_t)pid);
+	pid_t other;
 	int err;
 
 	*search = (struct search){
@@ -403,6 +404,11 @@ static void search_mappings(struct discovery *d, pid_t pid, bool starting, struc
 		.complete = true,
 	};
 	err = tell_mappings(search);
+	/* A first thread that has ended has no memory. */
+	if (!err && !search->any && (other = procfs_other_thread(pid))) {
+		search->pid = other;
+		err = tell_mappings(search);
+	}
 	search->unread = err == -ETIMEDOUT;
 	if (err || !search->any)
 		search->complete = false;

@@ -374,6 +374,22 @@ int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context)
 	return err;
 }
 
+pid_t procfs_other_thread(pid_t pid)
+{
+	const struct dirent *entry;
+	char path[32];
+	long tid = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (!tid || tid == pid) && (entry = readdir(dir)))
+		tid = strtol(entry->d_name, NULL, 10);
+	if (dir)
+		closedir(dir);
+	return tid == pid ? 0 : (pid_t)tid;
+}
+
 /* The owner of /proc/PID may be root instead: of a process that keeps others from debugging it. */
 int procfs_user(pid_t pid, uid_t *uid)
 {

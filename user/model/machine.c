@@ -74,7 +74,7 @@ static int feed_joined(struct machine *m, const struct wire_process *event,
 {
 	struct process *process = processes_find(&m->processes, &event->h);
 	struct member *member;
-	struct job *job;
+	struct job *job = NULL;
 	int err;
 
 	if (!process || member_has_ended(member_of(&process->pub)))

@@ -274,9 +274,8 @@ def test_whatever_it_says(service, folder):
                 for _ in range(chance.randrange(1, 5)):
                     client.say(chance.randbytes(chance.randrange(300)), [null.fileno()] * chance.choice([0, 1, 2, 253]))
                 if number % 10 == 1:
+                    client.refused()
                     assert not client.runs()
-                    # Where it was the slower one, it has served all of the command.
-                    assert {kind for kind, _ in client.rest()} & {REFUSED, RECORDS}
     wait_for(lambda: service.connections() <= before, "the service to let all go")
     run = service.run(folder, program("checkpoints"), "sequence")
     assert step_names(run.profile) == run.truth["steps"]

@@ -66,8 +66,8 @@ struct guest {
 /* What was counted by now, on the whole machine. */
 struct source_account guest_counted(struct capture *c);
 
-/* Takes a record of its job. site: the name of the site of a checkpoint. process: what is known of
- * its process, or NULL. */
+/* Takes a record of its job, from begin_ns on. site: the name of the site of a checkpoint. process:
+ * what is known of its process, or NULL. */
 void guest_tell(struct guest *g, const struct wire_header *h, const char *site,
 		const struct profile_process *process);
 /* Takes a record of its files: of the names, those that its processes see. */

@@ -161,7 +161,9 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 	}
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
-	move_process(proc, 0, job); /* it is in none: who moves it elsewhere has begins_job */
+	if (move_process(proc, 0, job))
+		return 0; /* it is in another by now: whoever else moves it claims begins_job, too
+			   */
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	if (!emit_inline(proc, WIRE_START, WIRE_SITE_NONE, tid))

@@ -150,7 +150,7 @@ static __always_inline bool may_begin(const struct search *s, u64 eight)
 {
 	u64 zeros = bytes_of(s->first, eight);
 
-	/* Few have more. To end at the last would be one way more for the verifier at each. */
+	/* Few recipes have more. A loop that ends at the last has the verifier follow each end. */
 	if (s->first[FIRSTS_AT_ONCE] != s->first[0])
 		zeros |= bytes_of(s->first + FIRSTS_AT_ONCE, eight);
 	return zeros & (EIGHT_ONES << 7);

@@ -153,9 +153,8 @@ static __noinline struct proc *draft_proc(u32 flags)
 }
 
 /*
- * In an audit, what makes a parent leave its job, or join one, goes over all processes until nobody
- * moves any more (move_members()). Has the parent moved before its child was there to be found, the
- * child follows here.
+ * In an audit a parent may change its job between our look at it and now, when its child can be
+ * found. move_members(), which moved it, has perhaps ended: so the child follows here.
  */
 static __always_inline void follow_parent(struct proc *proc, u32 ppid, u32 job)
 {
@@ -259,8 +258,8 @@ static __always_inline void fork(struct task_struct *parent, struct task_struct 
 		new->code_change = proc->code_change;
 }
 
-/* Reads the new command line from the pages that execve() has just written. job: that may be told,
- * whatever job the process is joining at this moment. */
+/* Reads the new command line from the pages that execve() has just written. job: the one that may
+ * be told of it; the process may be joining another at this moment. */
 static __always_inline void emit_exec(struct proc *proc, u32 job, struct task_struct *task)
 {
 	const u32 size = sizeof(struct wire_process) + WIRE_CMDLINE_MAX;

@@ -553,7 +553,7 @@ def asks_and_goes(service, chance, *pids):
 
 
 def test_numbers_of_jobs_are_given_back_once():
-    """A process marks, executes and forks as it leaves a job, or the first of two ends as they join: what it says then is
+    """A process marks and executes as it leaves a job, or the first of two ends as they join: what it says then is
     of no job any more. Else that would begin anew, and its number be free twice."""
     chance = random.Random(20)
     with public_dir() as folder, Service(folder, ["--max-jobs", "7"]) as service:

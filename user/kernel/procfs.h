@@ -80,8 +80,8 @@ int procfs_each_mapped(pid_t pid, procfs_visit_fn visit, void *context);
 typedef int (*procfs_open_fn)(void *context, const char *path);
 int procfs_each_open(pid_t pid, procfs_open_fn visit, void *context);
 
-/* Finds a thread of a process beside its first. /proc/TID says of it what it says of the process
- * while that has its first thread. Returns its number; or 0. */
+/* Returns the number of a thread that is not the first one of the process; 0: there is none. Once
+ * the first has ended, /proc/PID shows no memory, and /proc/TID of another does. */
 pid_t procfs_other_thread(pid_t pid);
 
 /* Stores the path of a mapped file, as the process sees it, and a NUL that is not counted. */

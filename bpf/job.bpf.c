@@ -161,9 +161,9 @@ int begin_job(struct proc *proc, u32 tid, u32 uid)
 	}
 	*tree_of(job) = new_tree;
 	bpf_map_delete_elem(&gpu_trees, &job);
+	/* Not to be expected: whoever moves it elsewhere claims begins_job first. */
 	if (move_process(proc, 0, job))
-		return 0; /* it is in another by now: whoever else moves it claims begins_job, too
-			   */
+		return 0;
 	proc->flags |= WIRE_PROCESS_TARGET;
 	tree_of(job)->targets = 1;
 	if (!emit_inline(proc, WIRE_START, WIRE_SITE_NONE, tid))

@@ -41,7 +41,8 @@ static struct waiting **find(const struct bpf_program *program)
 	return w;
 }
 
-static int load_it(const struct waiting *w)
+/* libbpf 1.5's function takes options that may be written to. */
+static int load_it(struct waiting *w)
 {
 	return bpf_prog_load(bpf_program__type(w->program), bpf_program__name(w->program), "GPL",
 			     w->insns, w->n, &w->opts);

@@ -153,7 +153,8 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	if (!config->audit &&
 	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
 		return error_set(err, "out of memory");
-	if (put_off_beside(e->bpf->progs.process_changes))
+	if (put_off_beside(e->bpf->progs.process_changes) || late_programs_beside(e->bpf) ||
+	    (config->items && put_off_beside(e->bpf->progs.item_hit)))
 		return error_set(err, "out of memory");
 	stack_source_expect(e->bpf, config->stacks, config->audit);
 	storage_choose(e->bpf, config);
@@ -186,7 +187,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	e->capacity = capacity_make(e->bpf, config->max_processes, config->audit, cpus);
 	code = qprof_bpf__load(e->bpf);
 	if (!code)
-		code = put_off_load(e->bpf->progs.process_changes);
+		code = put_off_load_beside(e->bpf->obj);
 	return code ? load_failed(err, code) : 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "bpf/wire.h"
 #include "kernel/late_load.h"
+#include "kernel/put_off.h"
 #include "kernel/sections.h"
 #include "kernel/skeleton.h"
 
@@ -61,6 +62,20 @@ void late_programs_expect(struct qprof_bpf *engines, enum late_subject subject, 
 
 	for (size_t i = 0; i < MAX_LATE && programs.at[i]; i++)
 		bpf_program__set_autoload(programs.at[i], expected);
+}
+
+int late_programs_beside(const struct qprof_bpf *engines)
+{
+	int err = 0;
+
+	for (enum late_subject subject = 0; subject < LATE_SUBJECTS; subject++) {
+		const struct late_list programs = programs_of(engines, subject);
+
+		for (size_t i = 0; i < MAX_LATE && programs.at[i] && !err; i++)
+			if (bpf_program__autoload(programs.at[i]))
+				err = put_off_beside(programs.at[i]);
+	}
+	return err;
 }
 
 void late_programs_hold(struct qprof_bpf *engines)

@@ -24,6 +24,8 @@ struct bpf_map;
 
 /* Whether the programs of a subject are loaded with the engine's. */
 void late_programs_expect(struct qprof_bpf *engines, enum late_subject subject, bool expected);
+/* Those that are expected, threads load. Returns -ENOMEM without memory for that. */
+int late_programs_beside(const struct qprof_bpf *engines);
 /* The engine does not attach them. */
 void late_programs_hold(struct qprof_bpf *engines);
 

@@ -197,14 +197,28 @@ int put_off_load(struct bpf_program *program)
 	return err;
 }
 
-int put_off_load_all(const struct bpf_object *object)
+static int load_those(const struct bpf_object *object, bool all_of_them)
 {
 	struct bpf_program *program = NULL;
 	int err = 0;
 
-	while (!err && (program = bpf_object__next_program(object, program)))
-		err = put_off_load(program);
+	while (!err && (program = bpf_object__next_program(object, program))) {
+		const struct waiting *w = *find(program);
+
+		if (w && (w->beside || all_of_them))
+			err = put_off_load(program);
+	}
 	return err;
+}
+
+int put_off_load_beside(const struct bpf_object *object)
+{
+	return load_those(object, false);
+}
+
+int put_off_load_all(const struct bpf_object *object)
+{
+	return load_those(object, true);
 }
 
 void put_off_end(const struct bpf_object *object)

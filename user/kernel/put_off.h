@@ -23,13 +23,14 @@ int put_off(struct bpf_program *program);
 
 /*
  * The same, but a thread loads it from when libbpf is done with it, while libbpf loads those that
- * follow: the kernel verifies programs side by side. put_off_load() waits for that; it comes before
- * anything of the object is attached.
+ * follow: the kernel verifies programs side by side. put_off_load_beside() waits for all of them;
+ * it comes before anything of the object is attached.
  *
- * Example: process_changes takes as long as all others together. With two CPUs a run begins 60 ms
- * sooner.
+ * Example: process_changes takes as long as all others together that every run needs. With two CPUs
+ * a run begins 60 ms sooner.
  */
 int put_off_beside(struct bpf_program *program);
+int put_off_load_beside(const struct bpf_object *object);
 
 /* When libbpf is done with a program, and is about to load it. Returns 0, or -errno. */
 int put_off_prepare(struct bpf_program *program, struct bpf_prog_load_opts *opts);

@@ -7,7 +7,7 @@
 struct milestone_args {
 	u64 started_ns; /* of the process; or 0: whichever has that number */
 	u32 tgid;	/* of the process that the milestone is about */
-	u32 what;	/* WIRE_START, WIRE_FINISH, or WIRE_PROGRAM: */
+	u32 what;	/* WIRE_START, WIRE_FINISH, or WIRE_PROGRAM: what it runs already begins */
 	u32 told;	/* enum wire_told: to tell of, in addition to what is told already */
 	u32 gone;	/* 1: even if that process is not tracked any more */
 	u32 job;	/* of WIRE_FINISH: the job that it is, or was, in */
@@ -16,11 +16,28 @@ struct milestone_args {
 
 static struct proc nobody; /* stands for a process that is gone */
 
+static __always_inline bool is_another(const struct proc *proc, const struct milestone_args *args)
+{
+	return args->started_ns && proc->started_ns != args->started_ns;
+}
+
+/* Has the programs of a process told from now on. Returns 0; 1: no such process, or in an audit, it
+ * is in no job. A program of its own, since that of milestones is 9,000 instructions to the
+ * verifier, and a Python program asks for this alone. */
+SEC("syscall")
+int ask_for_programs(struct milestone_args *args)
+{
+	struct proc *proc = find_proc(args->tgid);
+
+	if (!proc || is_another(proc, args))
+		return 1;
+	return tell_programs(proc, args->told) ? 0 : 1;
+}
+
 /*
- * Emits a milestone for the loader: the attach, or an end without an exit. Or has the programs of a
- * process told: then no such process is also one that is in no job of an audit. Returns 0; 1: no
- * such process; 2: no room. One program for both, since the verifier would go through all of a
- * snapshot for each.
+ * Emits a milestone for the loader: the attach, an end without an exit, or the begin of what a
+ * process runs already. Returns 0; 1: no such process; 2: no room. One program for all, since the
+ * verifier would go through all of a snapshot for each.
  */
 SEC("later.syscall")
 int take_milestone(struct milestone_args *args)
@@ -34,10 +51,12 @@ int take_milestone(struct milestone_args *args)
 		nobody.job = args->job;
 		proc = &nobody;
 	}
-	if (!proc || (args->started_ns && proc->started_ns != args->started_ns))
+	if (!proc || is_another(proc, args))
 		return 1;
-	if (args->what == WIRE_PROGRAM)
-		return tell_programs(proc, args->told, args->tgid) ? 0 : 1;
+	if (args->what == WIRE_PROGRAM) {
+		begin_program(proc, args->tgid);
+		return 0;
+	}
 	if (args->what == WIRE_FINISH)
 		return finish_run(proc, args->tgid) ? 0 : 2;
 	return emit_milestone(proc, args->what, WIRE_SITE_NONE, args->tgid) ? 0 : 2;

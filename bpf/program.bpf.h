@@ -38,15 +38,13 @@ static __always_inline void begin_program(struct proc *proc, u32 tid)
 }
 
 /* told: enum wire_told. Returns false in an audit if the process is in no job. */
-static __always_inline bool tell_programs(struct proc *proc, u32 told, u32 tid)
+static __always_inline bool tell_programs(struct proc *proc, u32 told)
 {
 	if (config.audit && !proc->job)
 		return false;
 	proc->told |= told & (WIRE_TOLD_END | WIRE_TOLD_CHILDREN);
 	if (told & WIRE_TOLD_PROGRAMS)
 		proc->told_programs = 1;
-	if (told & WIRE_TOLD_NOW)
-		tell_program(proc, WIRE_PROGRAM_BEGINS, tid);
 	return true;
 }
 

@@ -391,7 +391,7 @@ int engine_ask(struct bpf_program *program, void *args, uint32_t size)
 	return answers[answer < sizeof(answers) / sizeof(*answers) ? answer : 2];
 }
 
-/* As take_milestone() in milestone.bpf.c knows it. */
+/* As milestone.bpf.c knows it. */
 struct milestone {
 	uint64_t started_ns;
 	uint32_t tgid, what, told, gone, job, reserved;
@@ -431,8 +431,9 @@ int engine_tell_programs(struct engine *e, uint32_t tgid, uint64_t started_ns, u
 {
 	struct milestone args = {
 		.started_ns = started_ns, .tgid = tgid, .what = WIRE_PROGRAM, .told = told};
+	const int err = engine_ask(e->bpf->progs.ask_for_programs, &args, sizeof(args));
 
-	return milestone(e, &args);
+	return err || !(told & WIRE_TOLD_NOW) ? err : milestone(e, &args);
 }
 
 int engine_free_job(struct engine *e, uint32_t job)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * file.bpf.c - files that chosen processes use by system calls; by io_uring: file_uring.bpf.c.
+ * file.bpf.c - files that chosen processes use.
  *
  * Both hooks slow every system call of the machine a little. So their programs are loaded and
  * attached once a process is chosen, not before (user/kernel/late_programs.h).
@@ -8,6 +8,7 @@
 #include "aio.bpf.h"
 #include "file.bpf.h"
 #include "file_calls.bpf.h"
+#include "file_uring.bpf.h"
 
 u32 last_use;
 
@@ -220,23 +221,22 @@ static __always_inline void end_reader(const struct caller *c)
 
 /* Says of which descriptors a call uses the files. Returns false for a call that is none of these.
  */
-static __always_inline bool find_used(enum act act, const struct pt_regs *regs, u32 *read,
-				      u32 *written)
+static __always_inline bool find_used(enum act act, struct pt_regs *regs, u32 *read, u32 *written)
 {
 	*read = *written = NO_DESCRIPTOR;
 	if (act == READS) {
-		*read = PT_REGS_PARM1(regs);
+		*read = PT_REGS_PARM1_CORE(regs);
 	} else if (act == WRITES) {
-		*written = PT_REGS_PARM1(regs);
+		*written = PT_REGS_PARM1_CORE(regs);
 	} else if (act == COPIES || act == SPLICES) {
-		*read = PT_REGS_PARM1(regs);
-		*written = PT_REGS_PARM3(regs);
+		*read = PT_REGS_PARM1_CORE(regs);
+		*written = PT_REGS_PARM3_CORE(regs);
 	} else if (act == SENDS) {
-		*read = PT_REGS_PARM2(regs);
-		*written = PT_REGS_PARM1(regs);
+		*read = PT_REGS_PARM2_CORE(regs);
+		*written = PT_REGS_PARM1_CORE(regs);
 	} else if (act == MAPS) {
-		const u64 prot = PT_REGS_PARM3(regs), flags = PT_REGS_PARM4_SYSCALL(regs);
-		const u32 fd = flags & MAP_ANONYMOUS ? NO_DESCRIPTOR : PT_REGS_PARM5(regs);
+		const u64 prot = PT_REGS_PARM3_CORE(regs), flags = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		const u32 fd = flags & MAP_ANONYMOUS ? NO_DESCRIPTOR : PT_REGS_PARM5_CORE(regs);
 
 		if (bit_of_mapping(prot, flags) == USE_READ)
 			*read = fd;
@@ -248,30 +248,74 @@ static __always_inline bool find_used(enum act act, const struct pt_regs *regs, 
 	return true;
 }
 
-SEC("?tp_btf/sys_enter")
-int BPF_PROG(file_call_enters, struct pt_regs *regs, long number)
+static __always_inline void call(struct caller *c, struct pt_regs *regs, u64 number)
 {
 	const enum act act = act_of(number);
-	struct caller c;
 	u32 read, written;
 
-	if (act == NOTHING || act == OPENS || act == OPENS_AT || !is_reader(&c))
-		return 0;
+	if (!is_reader(c))
+		return;
 	if (find_used(act, regs, &read, &written)) {
-		use_descriptor(&c, read, USE_READ);
-		use_descriptor(&c, written, USE_WRITE);
+		use_descriptor(c, read, USE_READ);
+		use_descriptor(c, written, USE_WRITE);
 	} else if (act == UNMAPS) {
-		unmap(&c, PT_REGS_PARM1(regs), PT_REGS_PARM2(regs));
+		unmap(c, PT_REGS_PARM1_CORE(regs), PT_REGS_PARM2_CORE(regs));
 	} else if (act == CLOSES) {
-		close_file(&c, PT_REGS_PARM1(regs));
+		close_file(c, PT_REGS_PARM1_CORE(regs));
 	} else if (act == SUBMITS) {
-		use_requests(&c, PT_REGS_PARM2(regs), PT_REGS_PARM3(regs));
+		use_requests(c, PT_REGS_PARM2_CORE(regs), PT_REGS_PARM3_CORE(regs));
 	} else if (act == ENDS) {
-		end_reader(&c);
+		end_reader(c);
 	}
+}
+
+/* Returns 0 if it was of another task, were a kernel to let that come between. Outlined: the frames
+ * of all nested calls share 512 bytes of stack. */
+outlined enum file_event what_happens(void)
+{
+	const u32 zero = 0;
+	const struct happening *h = bpf_map_lookup_elem(&happenings, &zero);
+
+	return h && h->tid == (u32)bpf_get_current_pid_tgid() ? h->event : 0;
+}
+
+/*
+ * What may begin or end the use of a file, in one program: the verifier goes through all that a
+ * program calls, and a snapshot is 8,000 instructions to it. Volatile: what an event does not have
+ * is not read.
+ */
+SEC("?raw_tp")
+int file_changes(const volatile u64 *args)
+{
+	const enum file_event event = what_happens();
+	struct caller c;
+
+	if (event == FILE_CALL)
+		call(&c, (struct pt_regs *)args[0], args[1]);
+	else if (event == FILE_SUBMITTED)
+		uring_submitted(&c, (struct io_kiocb *)args[0]);
+	else if (event == FILE_COMPLETED)
+		uring_completed(&c, (struct io_kiocb *)args[1],
+				BPF_CORE_READ((struct io_uring_cqe *)args[2], res));
+	else if (event == FILE_COMPLETED_OLD)
+		uring_completed(&c, (struct io_kiocb *)args[1], args[3]);
+	else
+		count(unwatched_files);
 	return 0;
 }
 
+SEC("?raw_tp/sys_enter")
+int file_call_enters(const volatile u64 *args)
+{
+	const enum act act = act_of(args[1]);
+	struct caller c;
+
+	if (act != NOTHING && act != OPENS && act != OPENS_AT && is_reader(&c))
+		lead_to_file_changes((void *)args, FILE_CALL);
+	return 0;
+}
+
+/* Not one of those, since each call of the machine comes here: its number is read at once. */
 SEC("?tp_btf/sys_exit")
 int BPF_PROG(file_call_leaves, struct pt_regs *regs, long result)
 {

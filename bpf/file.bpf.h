@@ -114,6 +114,42 @@ struct {
 	__type(value, struct opening);
 } openings __weak SEC(".maps");
 
+/*
+ * What happens, to the program that these events share (file_changes): a tail call has the
+ * arguments of the event, and nothing that says which it is.
+ */
+enum file_event { FILE_CALL = 1, FILE_SUBMITTED, FILE_COMPLETED, FILE_COMPLETED_OLD };
+
+/* As with openings: no other event comes between on this CPU. */
+struct happening {
+	u32 event;
+	u32 tid; /* of whom */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct happening);
+} happenings __weak SEC(".maps");
+
+static __always_inline void say_what_happens(enum file_event event)
+{
+	const u32 zero = 0;
+	struct happening *h = bpf_map_lookup_elem(&happenings, &zero);
+
+	if (h)
+		*h = (struct happening){.event = event, .tid = bpf_get_current_pid_tgid()};
+}
+
+/* Ends the program, and begins file_changes. */
+#define lead_to_file_changes(ctx, event)                                                           \
+	do {                                                                                       \
+		say_what_happens(event);                                                           \
+		bpf_tail_call(ctx, &changes, WIRE_FILE_CHANGES);                                   \
+		count(unwatched_files); /* nobody is there */                                      \
+	} while (0)
+
 /* Who makes a call, and what is to be told of it. That is told last: calls nest only so deep. */
 struct caller {
 	u32 tgid, tid;

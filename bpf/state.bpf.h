@@ -255,10 +255,11 @@ static __always_inline bool is_of_run(const struct proc *proc)
 	return !config.audit || *(volatile u32 *)&tree_of(proc->job)->served;
 }
 
-/* Leads to process_changes (process.bpf.c). The loader fills it before anything is attached. */
+/* Leads to the programs that several events share. The loader fills it before it attaches what goes
+ * there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, WIRE_SHARED_PROGRAMS);
 	__type(key, u32);
 	__type(value, u32);
 } changes __weak SEC(".maps");
@@ -266,7 +267,7 @@ struct {
 /* Ends the program, and begins process_changes. */
 #define lead_to_changes(ctx)                                                                       \
 	do {                                                                                       \
-		bpf_tail_call(ctx, &changes, 0);                                                   \
+		bpf_tail_call(ctx, &changes, WIRE_PROCESS_CHANGES);                                \
 		count(lost_process_events); /* nobody is there */                                  \
 	} while (0)
 

@@ -100,7 +100,7 @@ bool multishot_seen, skip_seen;
 
 static __always_inline void account_kind(u32 tgid, u32 kind, s64 bytes)
 {
-	account(tgid, kind & READS ? bytes : 0, kind & WRITES ? bytes : 0);
+	account(tgid, kind & REQUEST_READS ? bytes : 0, kind & REQUEST_WRITES ? bytes : 0);
 }
 
 /* Any thread may post a completion: the bytes belong to the process that submitted. */
@@ -272,7 +272,7 @@ static __always_inline int submitted(struct io_kiocb *req)
 	kind = kind_of(opcode);
 	is = identity(req);
 	forget_skipped(req);
-	if (flags & IOSQE_CQE_SKIP_SUCCESS && kind != ELSE)
+	if (flags & IOSQE_CQE_SKIP_SUCCESS && kind != REQUEST_ELSE)
 		counted = count_skipped(req, &is, tgid, opcode, flags);
 	note(&is, tgid, kind, counted);
 	if (opcode == IORING_OP_READ_MULTISHOT)
@@ -382,7 +382,7 @@ static __always_inline int completed(const void *ctx, struct io_kiocb *req, u64 
 		return 0;
 	opcode = BPF_CORE_READ(req, opcode);
 	kind = kind_of(opcode);
-	if (kind == ELSE)
+	if (kind == REQUEST_ELSE)
 		return 0;
 	if (opcode == IORING_OP_READ_MULTISHOT)
 		end_multishot(&is);

@@ -33,7 +33,7 @@ enum {
 };
 
 /* What a request does, as bits. */
-enum { READS = 1, WRITES = 2, ELSE = 4 };
+enum { REQUEST_READS = 1, REQUEST_WRITES = 2, REQUEST_ELSE = 4 };
 
 static __always_inline u32 kind_of(u8 opcode)
 {
@@ -43,17 +43,17 @@ static __always_inline u32 kind_of(u8 opcode)
 	case IORING_OP_READ_FIXED:
 	case IORING_OP_READV_FIXED:
 	case IORING_OP_READ_MULTISHOT:
-		return READS;
+		return REQUEST_READS;
 	case IORING_OP_WRITE:
 	case IORING_OP_WRITEV:
 	case IORING_OP_WRITE_FIXED:
 	case IORING_OP_WRITEV_FIXED:
-		return WRITES;
+		return REQUEST_WRITES;
 	case IORING_OP_SPLICE:
 	case IORING_OP_TEE:
-		return READS | WRITES;
+		return REQUEST_READS | REQUEST_WRITES;
 	}
-	return ELSE;
+	return REQUEST_ELSE;
 }
 
 #endif

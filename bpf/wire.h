@@ -45,6 +45,13 @@ enum {
 	WIRE_PATH_MAX = 1024, /* bytes of a cgroup's path; the beginning of a longer one is cut */
 };
 
+/* Programs that several events lead to, by where the loader puts them into the map `changes`. */
+enum wire_shared_program {
+	WIRE_PROCESS_CHANGES, /* process.bpf.c */
+	WIRE_FILE_CHANGES,    /* file.bpf.c */
+	WIRE_SHARED_PROGRAMS,
+};
+
 /* What a record in a ring is. WIRE_POINT, WIRE_USAGE and WIRE_GPU_POINT go through the timeline
  * ring, all others through the control ring. */
 enum wire_kind {

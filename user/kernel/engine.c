@@ -264,8 +264,8 @@ int engine_attach(struct engine *e, struct error *err)
 	bpf_program__set_autoattach(e->bpf->progs.tell_mappings, false);
 	bpf_program__set_autoattach(e->bpf->progs.tell_file_mappings, false);
 	late_programs_hold(e->bpf);
-	code = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.changes), &(uint32_t){0}, &changes,
-				   BPF_ANY);
+	code = bpf_map_update_elem(bpf_map__fd(e->bpf->maps.changes),
+				   &(uint32_t){WIRE_PROCESS_CHANGES}, &changes, BPF_ANY);
 	if (!code)
 		code = sections_attach_all(e->bpf->skeleton);
 	if (code)

@@ -14,7 +14,7 @@
 #include "kernel/sections.h"
 #include "kernel/skeleton.h"
 
-enum { MAX_LATE = 4 /* programs of a subject */ };
+enum { MAX_LATE = 5 /* programs of a subject */ };
 
 /* Of an entry of a process. */
 union late_entry {
@@ -25,6 +25,7 @@ union late_entry {
 /* The programs of a subject; those that are not there are NULL. */
 struct late_list {
 	struct bpf_program *at[MAX_LATE];
+	struct bpf_program *shared; /* one of them: the others lead to it; NULL: there is none */
 };
 
 struct late_programs {
@@ -38,7 +39,7 @@ struct late_programs {
 /* Of the programs for io_uring, those are taken whose like features_find() has chosen. */
 static struct late_list programs_of(const struct qprof_bpf *engines, enum late_subject subject)
 {
-	struct late_list list = {{engines->progs.call_enters}};
+	struct late_list list = {.at = {engines->progs.call_enters}};
 	struct bpf_program **at = list.at;
 
 	if (subject == LATE_LOGS)
@@ -50,9 +51,10 @@ static struct late_list programs_of(const struct qprof_bpf *engines, enum late_s
 	else if (bpf_program__autoload(engines->progs.io_uring_submitted_old))
 		*at++ = engines->progs.file_submitted_old;
 	if (bpf_program__autoload(engines->progs.io_uring_done))
-		*at = engines->progs.file_completed;
+		*at++ = engines->progs.file_completed;
 	else if (bpf_program__autoload(engines->progs.io_uring_done_old))
-		*at = engines->progs.file_completed_old;
+		*at++ = engines->progs.file_completed_old;
+	*at = list.shared = engines->progs.file_changes;
 	return list;
 }
 
@@ -99,7 +101,17 @@ static int open_alone(struct late_programs *late, const struct qprof_bpf *engine
 	late->own = late_load(engines, types, names, NULL, &code);
 	for (size_t i = 0; late->own && i < MAX_LATE && names[i]; i++)
 		late->programs.at[i] = bpf_object__find_program_by_name(late->own->obj, names[i]);
+	if (late->own && late->programs.shared)
+		late->programs.shared = late->own->progs.file_changes;
 	return code;
+}
+
+static int lead_to_shared(const struct late_programs *late, const struct qprof_bpf *engines)
+{
+	const uint32_t at = WIRE_FILE_CHANGES;
+	const int fd = bpf_program__fd(late->programs.shared);
+
+	return bpf_map_update_elem(bpf_map__fd(engines->maps.changes), &at, &fd, BPF_ANY);
 }
 
 static int fail(enum late_subject subject, int code, struct error *err)
@@ -126,6 +138,8 @@ struct late_programs *late_programs_new(const struct qprof_bpf *engines, const c
 	late->programs = programs_of(engines, subject);
 	if (bpf_program__fd(late->programs.at[0]) < 0)
 		code = open_alone(late, engines, types);
+	if (!code && late->programs.shared)
+		code = lead_to_shared(late, engines);
 	if (!code)
 		return late;
 	late_programs_free(late);
@@ -136,6 +150,8 @@ struct late_programs *late_programs_new(const struct qprof_bpf *engines, const c
 static int attach(struct late_programs *late, struct error *err)
 {
 	for (size_t i = 0; i < MAX_LATE && late->programs.at[i]; i++) {
+		if (late->programs.at[i] == late->programs.shared)
+			continue;
 		if (!late->links[i])
 			late->links[i] = sections_attach(late->programs.at[i]);
 		if (!late->links[i])

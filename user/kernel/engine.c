@@ -153,8 +153,11 @@ static int choose_programs(struct engine *e, const struct engine_config *config,
 	if (!config->audit &&
 	    (put_off(e->bpf->progs.site_hit) || put_off(e->bpf->progs.take_milestone)))
 		return error_set(err, "out of memory");
-	if (put_off_beside(e->bpf->progs.process_changes) || late_programs_beside(e->bpf) ||
-	    (config->items && put_off_beside(e->bpf->progs.item_hit)))
+	/* Any Python program may map a library that has such functions; few do. */
+	if (config->items && (config->audit ? put_off_beside(e->bpf->progs.item_hit)
+					    : put_off(e->bpf->progs.item_hit)))
+		return error_set(err, "out of memory");
+	if (put_off_beside(e->bpf->progs.process_changes) || late_programs_beside(e->bpf))
 		return error_set(err, "out of memory");
 	stack_source_expect(e->bpf, config->stacks, config->audit);
 	storage_choose(e->bpf, config);

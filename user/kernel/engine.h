@@ -47,7 +47,7 @@ struct engine_config {
 	unsigned int max_files;	       /* that are told apart then; 0 for the default */
 	bool listens;		       /* engine_listen() is expected, and will not have to load */
 	bool watches;		       /* the same of engine_watch() */
-	bool items;		       /* the same of engine_items() */
+	bool items;		       /* engine_items() is expected */
 	bool serves;		       /* in an audit: engine_serve() */
 	bool launches;		       /* engine_track_command(), not engine_track_existing() */
 	unsigned int max_jobs;	       /* at a time, in an audit; 0: as many as there may be */

@@ -141,6 +141,37 @@ def test_functions_are_phases_too(audit, recipe):
     assert {item.get("symbol"): item["matched"] for item in use_of(report)["checkpoints"]}["go"] == 1
 
 
+def is_probed(pid, path):
+    """Whether the code of the program, as it is in the process, has breakpoints that the file has not."""
+    for line in Path(f"/proc/{pid}/maps").read_text(encoding="ascii").splitlines():
+        places, mode, offset = line.split()[:3]
+        if "x" in mode and line.endswith(str(path)):
+            begin, end = (int(place, 16) for place in places.split("-"))
+            with open(f"/proc/{pid}/mem", "rb") as memory, open(path, "rb") as file:
+                memory.seek(begin)
+                file.seek(int(offset, 16))
+                return any(ours != its for ours, its in zip(memory.read(end - begin), file.read(end - begin)))
+    return False
+
+
+def test_a_function_that_is_called_all_the_time_loses_its_probes(audit, recipe):
+    """As in a run of its own."""
+    path = Path(program("calls")).resolve()
+    text = RECIPE.split("checkpoints:", maxsplit=1)[0].replace("{executable: says}", "{executable: calls}")
+    with audit(*recipe(text + "checkpoints:\n- symbol: count_one\n")) as running, \
+            subprocess.Popen([path, "many", str(2 * 10**9)]) as process:
+        try:
+            hears(running, process.pid)
+            wait_for(lambda: is_probed(process.pid, path), "a probe")
+            wait_for(lambda: not is_probed(process.pid, path), "no probe")
+        finally:
+            process.kill()
+        process.wait()
+        report = running.stop()
+    item, = use_of(report)["checkpoints"]
+    assert item["stopped"] == 1 and item["limited"] > item["matched"] > 0, item
+
+
 def test_one_that_ran_before_has_phases_from_then_on(audit, recipe, sayer):
     with sayer("before", "after", "last") as one:
         one.go()

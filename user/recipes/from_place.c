@@ -242,7 +242,7 @@ static int call_returns(const struct coming_by *by)
 
 void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp)
 {
-	if (cp->what == WIRE_TOO_OFTEN && m->capture->discovery) /* a service does it itself */
+	if (cp->what == WIRE_TOO_OFTEN && m->capture->discovery) /* a guest's service does it */
 		discovery_stop_item(m->capture->discovery, cp->site);
 }
 

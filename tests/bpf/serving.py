@@ -28,8 +28,17 @@ class Service(Attached):
         self.socket = str(folder / "socket")
         self.args = [str(QPROF), "-a", f"--serve={self.socket}", "-o", str(self.path), *map(str, options)]
 
-    def run(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
-        """A run of that user, with its profile, which is the user's own."""
+    def run(self, *args, **kwargs):
+        """A run of that user, with its profile, which is the user's own: once more if the machine was so busy that the
+        program did not wait for its code to be searched, as `unhurried` does. A test that is about that uses run_once().
+        """
+        for _ in range(5):
+            run = self.run_once(*args, **kwargs)
+            if not run.profile or not run.profile.get("quality", {}).get("hasty_starts"):
+                break
+        return run
+
+    def run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
         path = Path(folder) / "qprof.yaml"
         args = [*as_user(uid), str(QPROF), "-q", "--service", self.socket, "-o", str(path), *options, "--",
                 *map(str, command)]

@@ -28,12 +28,12 @@ def check_truth(truth):
         return
     overhead = truth["kernel_rchar"] - truth["read"]
     assert 0 <= overhead < 4 * KIB, f"the program and /proc/self/io disagree on rchar: {truth}"
-    assert truth["kernel_wchar"] == truth["written"], f"the program and /proc/self/io disagree: {truth}"
-    # A file system that is in pieces has blocks of its own for a file's map: the account has them, too.
-    for kernel, own in (("kernel_read_bytes", "disk_read"), ("kernel_write_bytes", "disk_written")):
-        own_blocks = truth[kernel] - truth[own]
-        assert own_blocks in range(0, 16 * 4 * KIB, 4 * KIB), f"the program and /proc/self/io disagree: {truth}"
-        truth[own] += own_blocks
+    for kernel, own in (("kernel_wchar", "written"), ("kernel_read_bytes", "disk_read")):
+        assert truth[kernel] == truth[own], f"the program and /proc/self/io disagree: {truth}"
+    # A file system that is in pieces writes blocks of its own for a file's map: the account has them.
+    own_blocks = truth["kernel_write_bytes"] - truth["disk_written"]
+    assert own_blocks in range(0, 16 * 4 * KIB, 4 * KIB), f"the program and /proc/self/io disagree: {truth}"
+    truth["disk_written"] += own_blocks
 
 
 # What is on no account of the kernel's. Counted at the kernel's functions where that is possible,

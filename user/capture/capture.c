@@ -279,6 +279,15 @@ static int feed(void *context, const struct wire_header *h)
 	return marker ? marker->record(marker, h, feed_model, context) : feed_model(context, h);
 }
 
+/* What is met too often loses its probes, whoever asked for it. */
+static void stop_too_often(const struct capture *c, const struct wire_header *h)
+{
+	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
+
+	if (h->kind == WIRE_CHECKPOINT && cp->what == WIRE_TOO_OFTEN)
+		discovery_stop_item(c->discovery, cp->site);
+}
+
 /* The marker comes first: what it looks at is to be known when the program goes on. */
 static void arrived(void *context, const struct wire_header *h)
 {
@@ -290,6 +299,7 @@ static void arrived(void *context, const struct wire_header *h)
 	c->kind->arrived(c, h);
 	if (h->kind == WIRE_EXIT)
 		discovery_process_ended(c->discovery);
+	stop_too_often(c, h);
 }
 
 static int read_some(struct capture *c)

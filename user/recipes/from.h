@@ -122,8 +122,6 @@ void from_python_end(struct recipe_user *user);
 void from_place_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
 void from_place_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
 int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, struct marking *to);
-/* It has left its ring, whatever it is: a place that is come by too often loses its probes. */
-void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp);
 /* Returns how many functions or probes an item was found to mean. */
 uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t item);
 /* Of a run that is served: what became of its places. */

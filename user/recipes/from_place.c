@@ -240,12 +240,6 @@ static int call_returns(const struct coming_by *by)
 	return 0;
 }
 
-void from_place_arrived(struct recipe_marker *m, const struct wire_checkpoint *cp)
-{
-	if (cp->what == WIRE_TOO_OFTEN && m->capture->discovery) /* a guest's service does it */
-		discovery_stop_item(m->capture->discovery, cp->site);
-}
-
 /* Its probes are gone. Calls that have not returned may last, but nobody is told when they end. */
 static int stopped(const struct coming_by *by, struct recipe_marker *m)
 {

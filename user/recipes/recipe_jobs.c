@@ -17,8 +17,6 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 	m->capture = c;
 	if (h->kind == WIRE_FORK)
 		recipe_user_forked(m, (const struct wire_process *)h);
-	if (h->kind == WIRE_CHECKPOINT)
-		from_place_arrived(m, (const struct wire_checkpoint *)h);
 	if (!user)
 		return;
 	recipe_user_end(m, user);

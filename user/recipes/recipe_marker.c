@@ -364,7 +364,6 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 			mapped(m, user);
 		break;
 	case WIRE_CHECKPOINT:
-		from_place_arrived(m, (const struct wire_checkpoint *)h);
 		if (from_python_is(m, (const struct wire_checkpoint *)h))
 			from_python_arrived(m, (const struct wire_checkpoint *)h);
 		break;

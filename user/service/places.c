@@ -140,18 +140,6 @@ void places_search_running(struct capture *c, uint32_t index)
 	}
 }
 
-void places_checkpoint(const struct places *p, struct capture *c,
-		       const struct wire_checkpoint *checkpoint)
-{
-	struct wire_hit hit;
-
-	if (!p || checkpoint->what != WIRE_TOO_OFTEN || checkpoint->name_len != sizeof(hit))
-		return;
-	memcpy(&hit, checkpoint->name, sizeof(hit));
-	if (places_item(p, hit.item) != WIRE_SITE_NONE)
-		discovery_stop_item(c->discovery, checkpoint->site);
-}
-
 uint32_t places_item(const struct places *p, uint32_t item)
 {
 	for (uint32_t i = 0; p && i < p->asked.n; i++)

@@ -33,9 +33,6 @@ void places_end(struct places *p, struct capture *c);
 /* Searches the processes of the job that run already. Those of a launched command are searched as
  * it begins. */
 void places_search_running(struct capture *c, uint32_t index);
-/* A checkpoint of the job: places that are come by too often lose their probes. NULL is fine. */
-void places_checkpoint(const struct places *p, struct capture *c,
-		       const struct wire_checkpoint *checkpoint);
 /* Returns the client's own number of an item; WIRE_SITE_NONE: it is none of its places. */
 uint32_t places_item(const struct places *p, uint32_t item);
 /* Says what became of them. NULL is fine. */

@@ -526,14 +526,12 @@ static void tell(struct service *s, struct guest *g, const struct wire_header *h
 	g->room -= before < g->room ? before : g->room;
 }
 
-static void note_checkpoint(struct service *s, struct guest *g, const struct wire_header *h)
+static void note_checkpoint(struct guest *g, const struct wire_header *h)
 {
 	const struct wire_checkpoint *checkpoint = (const struct wire_checkpoint *)h;
 
-	if (h->kind != WIRE_CHECKPOINT)
-		return;
-	g->has_started |= checkpoint->what == WIRE_START;
-	places_checkpoint(g->places, s->capture, checkpoint);
+	if (h->kind == WIRE_CHECKPOINT)
+		g->has_started |= checkpoint->what == WIRE_START;
 }
 
 static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
@@ -544,7 +542,7 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (g) {
-		note_checkpoint(s, g, h);
+		note_checkpoint(g, h);
 		tell(s, g, h, news->process);
 		if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
 			g->until_ns = 0;

@@ -8,7 +8,7 @@ struct milestone_args {
 	u64 started_ns; /* of the process; or 0: whichever has that number */
 	u32 tgid;	/* of the process that the milestone is about */
 	u32 what;	/* WIRE_START, WIRE_FINISH, or WIRE_PROGRAM: what it runs already begins */
-	u32 told;	/* enum wire_told: to tell of, in addition to what is told already */
+	u32 told;	/* of ask_for_programs(): enum wire_told, in addition to what is told */
 	u32 gone;	/* 1: even if that process is not tracked any more */
 	u32 job;	/* of WIRE_FINISH: the job that it is, or was, in */
 	u32 reserved;

@@ -85,15 +85,9 @@ def profile(out):
 
 @pytest.fixture
 def unhurried(out):
-    """As profile, for tests of programs that load libraries: once more if the machine was so busy
-    that a program did not wait for its new code to be searched. That is counted, and not what they
-    test."""
+    """As profile, for tests of programs that load libraries; see repeated_if_hasty()."""
     def run(*command, **kwargs):
-        for _ in range(5):
-            done = harness.profile_command(out, *command, **kwargs)
-            if not harness.quality(done.profile)["hasty_starts"]:
-                break
-        return done
+        return harness.repeated_if_hasty(lambda: harness.profile_command(out, *command, **kwargs))
     return run
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, Run, last_json, parse, program, public_dir
+from harness import (CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, Run, last_json, parse, program, public_dir,
+                     repeated_if_hasty)
 
 SOMEBODY = 65533
 
@@ -29,16 +30,10 @@ class Service(Attached):
         self.args = [str(QPROF), "-a", f"--serve={self.socket}", "-o", str(self.path), *map(str, options)]
 
     def run(self, *args, **kwargs):
-        """A run of that user, with its profile, which is the user's own: once more if the machine was so busy that the
-        program did not wait for its code to be searched, as `unhurried` does. A test that is about that uses run_once().
-        """
-        for _ in range(5):
-            run = self.run_once(*args, **kwargs)
-            if not run.profile or not run.profile.get("quality", {}).get("hasty_starts"):
-                break
-        return run
+        """A run of that user, with its profile, which is the user's own; see repeated_if_hasty()."""
+        return repeated_if_hasty(lambda: self._run_once(*args, **kwargs))
 
-    def run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
+    def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
         path = Path(folder) / "qprof.yaml"
         args = [*as_user(uid), str(QPROF), "-q", "--service", self.socket, "-o", str(path), *options, "--",
                 *map(str, command)]

@@ -2,6 +2,7 @@
 """Recipes in audits: the processes of jobs have the phases of their log, whoever and wherever they are."""
 
 import json
+import signal
 import subprocess
 import time
 from contextlib import contextmanager
@@ -141,7 +142,7 @@ def test_functions_are_phases_too(audit, recipe):
     assert {item.get("symbol"): item["matched"] for item in use_of(report)["checkpoints"]}["go"] == 1
 
 
-def is_probed(pid, path):
+def has_breakpoints(pid, path):
     """Whether the code of the program, as it is in the process, has breakpoints that the file has not."""
     for line in Path(f"/proc/{pid}/maps").read_text(encoding="ascii").splitlines():
         places, mode, offset = line.split()[:3]
@@ -161,9 +162,11 @@ def test_a_function_that_is_called_all_the_time_loses_its_probes(audit, recipe):
     with audit(*recipe(text + "checkpoints:\n- symbol: count_one\n")) as running, \
             subprocess.Popen([path, "many", str(2 * 10**9)]) as process:
         try:
+            process.send_signal(signal.SIGSTOP)  # without probes it would soon be done
             hears(running, process.pid)
-            wait_for(lambda: is_probed(process.pid, path), "a probe")
-            wait_for(lambda: not is_probed(process.pid, path), "no probe")
+            wait_for(lambda: has_breakpoints(process.pid, path), "a probe")
+            process.send_signal(signal.SIGCONT)
+            wait_for(lambda: not has_breakpoints(process.pid, path), "no probe")
         finally:
             process.kill()
         process.wait()

@@ -314,18 +314,21 @@ def test_gaps_of_its_own(audit, events):
 
 
 def test_jobs_that_end_at_once(audit, events):
-    """Some are over before their samples are read, or before they could be sampled: they add up, or are counted."""
+    """Some are over before their samples are read, or before they could be sampled: they add up, or are counted. And so
+    are those that are over before they could become jobs."""
     with audit("--stacks=memory,cpu", "--of", "known*") as running:
-        jobs = [subprocess.Popen(["sh", "-c", "exit 0", "known"], env=CLEAN_ENV) for _ in range(50)]
+        jobs = [subprocess.Popen(["sh", "-c", f"sleep {n * 0.005}; exit 0", "known"], env=CLEAN_ENV) for n in range(50)]
         for job in jobs:
             assert job.wait() == 0
         report = running.stop()
-    ends = of_kind(read_events(events), "job_end")
+    begins, ends = (of_kind(read_events(events), kind) for kind in ("job_begin", "job_end"))
     told = [end for end in ends if MEMORY in end]
+    warnings = [w["why"] for w in report["quality"].get("warnings", ()) if "ended before they could become" in w["why"]]
+    assert len(begins) + sum(int(why.split()[0]) for why in warnings) == len(jobs), (len(begins), warnings)
     for end in told:
         amounts(end[MEMORY], MEMORY)
         amounts(end[CPU], CPU)
-    assert len(told) + quality(report)["stackless_jobs"] == len(ends) == len(of_kind(read_events(events), "job_begin")) > 0
+    assert len(told) + quality(report)["stackless_jobs"] == len(ends) == len(begins) > 0
 
 
 def unwinders_of(pid):

@@ -66,6 +66,7 @@ struct rules_listener {
 	uint64_t cut;	      /* looks that did not see all */
 	uint64_t refused;     /* jobs that there was no room for */
 	uint64_t unshared;    /* jobs beyond the share of their user */
+	uint64_t over;	      /* processes that ended before their job could begin */
 };
 
 static struct rules_listener *of(struct listener *listener)
@@ -92,7 +93,9 @@ static bool begin_job(struct rules_listener *p, const struct profile_process *pr
 		log_verbose("process %u is a job: %s", process->tgid, rule->name);
 	} else if (err == -EDQUOT) {
 		p->unshared++;
-	} else if (err != -EALREADY && err != -ESRCH) {
+	} else if (err == -ESRCH) {
+		p->over++;
+	} else if (err != -EALREADY) {
 		p->refused++;
 	}
 	return !err;
@@ -227,7 +230,7 @@ static void judge_exec(struct rules_listener *p, const struct wire_process *exec
 	bool in_job = machine_job_of(process);
 	const struct rule *rule = in_job ? NULL : look_at_exec(p->match, exec);
 
-	if (!p->begun) {
+	if (!p->begun && process->flags & WIRE_PROCESS_ATTACHED) {
 		/* It ran before the audit: it can be a job once its children are known. */
 		if (rule && !find(p, &id))
 			enqueue(p, add(p, &id));
@@ -407,6 +410,7 @@ static void finish(struct listener *listener)
 	warn(p, p->refused, "process(es) matched and could not become jobs: too many run already");
 	warn(p, p->unshared,
 	     "process(es) matched and could not become jobs: their users had their share");
+	warn(p, p->over, "process(es) matched and ended before they could become jobs");
 	log_verbose("rules: %s, %s", units_counted(looks, sizeof(looks), p->looks, "look(s)"),
 		    units_counted(jobs, sizeof(jobs), p->jobs, "job(s)"));
 }

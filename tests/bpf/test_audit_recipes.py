@@ -166,10 +166,9 @@ def test_a_function_that_is_called_all_the_time_loses_its_probes(audit, recipe):
             hears(running, process.pid)
             wait_for(lambda: has_breakpoints(process.pid, path), "a probe")
             process.send_signal(signal.SIGCONT)
-            wait_for(lambda: not has_breakpoints(process.pid, path), "no probe")
+            assert process.wait(timeout=harness.DEADLINE) == 0  # with a probe it would take half an hour
         finally:
             process.kill()
-        process.wait()
         report = running.stop()
     item, = use_of(report)["checkpoints"]
     assert item["stopped"] == 1 and item["limited"] > item["matched"] > 0, item

@@ -92,7 +92,7 @@ static __always_inline void emit_short(const struct hit *hit, const char *text, 
 	__builtin_memcpy(c->name, text, SHORT_NAME);
 	if (!hit->site->named_by_site)
 		fill_name(c, len, false);
-	bpf_ringbuf_submit(c, 0);
+	submit(c);
 }
 
 static __always_inline void emit_long(const struct hit *hit, u64 name)
@@ -105,7 +105,7 @@ static __always_inline void emit_long(const struct hit *hit, u64 name)
 		return;
 	len = bpf_probe_read_user_str(c->name, WIRE_NAME_MAX, (void *)name);
 	fill_name(c, len, len == WIRE_NAME_MAX && goes_on(name));
-	bpf_ringbuf_submit(c, 0);
+	submit(c);
 }
 
 /* Reads a name into text[SHORT_NAME]. Returns what bpf_probe_read_user_str() does. May sleep. */
@@ -206,7 +206,7 @@ int site_hit(struct pt_regs *ctx)
 		emit_long(&hit, name);
 	else
 		emit_short(&hit, text, len);
-	if (wake_first || is_filling_up())
+	if (wake_first)
 		wake_at_once();
 	return 0;
 }

@@ -90,7 +90,7 @@ static __noinline int tell_device(const struct device_key *of, const struct devi
 	record->sums = *sums;
 	record->open = not_negative(*(volatile s64 *)&d->open);
 	__builtin_memcpy(record->name, d->name, sizeof(record->name));
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 	return 0;
 }
 
@@ -335,7 +335,7 @@ static __always_inline bool tell_times(const struct device_key *of, const struct
 	record->device = of->device;
 	record->run = of->run;
 	bpf_probe_read_kernel(record->n, sizeof(record->n), d->times);
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 	return true;
 }
 

@@ -61,7 +61,7 @@ int tell_begin(const struct handle *h, u32 tgid, u32 tid, u32 id, u32 bit)
 	cp->value = id;
 	opened->file = h->inode;
 	bpf_probe_read_kernel(opened->path, sizeof(opened->path), h->name);
-	bpf_ringbuf_submit(cp, 0);
+	submit(cp);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ int tell_end(u32 tgid, u32 tid, u32 id)
 	fill_checkpoint(cp, proc, WIRE_FILE, WIRE_FILE_DONE, tid);
 	cp->h.size = sizeof(*cp);
 	cp->value = id;
-	bpf_ringbuf_submit(cp, 0);
+	submit(cp);
 	return 0;
 }
 

@@ -172,7 +172,7 @@ int send_gpu(struct proc *proc, u32 tid, u32 why)
 	record->refused = why == WIRE_GPU_EXIT && own && own->refused;
 	copy_sums(record->tree, tree, why == WIRE_GPU_CHECKPOINT);
 	copy_sums(record->own, own, why == WIRE_GPU_CHECKPOINT);
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 	return 0;
 }
 

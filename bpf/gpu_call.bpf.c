@@ -56,7 +56,7 @@ static __noinline int refuse(const struct gpu_hit *h, s32 result)
 	r->result = result;
 	r->vendor = h->site->vendor;
 	r->reserved = 0;
-	bpf_ringbuf_submit(r, 0);
+	submit(r);
 	return 0;
 }
 

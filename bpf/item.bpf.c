@@ -186,7 +186,7 @@ static __always_inline bool tell(const struct coming_by *by, u8 what)
 	hit->known = by->known;
 	__builtin_memcpy(hit->value, by->value, sizeof(hit->value));
 	fill_texts(hit, by);
-	bpf_ringbuf_submit(c, 0);
+	submit(c);
 	return true;
 }
 

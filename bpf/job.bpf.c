@@ -362,7 +362,7 @@ static __always_inline void leave_served_job(struct proc *proc, struct task_stru
 	fill_header(&e->h, WIRE_LEFT, sizeof(*e), moving.job, proc->tgid, proc->tgid,
 		    proc->started_ns);
 	describe_process(e, proc, task);
-	bpf_ringbuf_submit(e, 0);
+	submit(e);
 }
 
 /* The room for its record is taken before: so no record of it in that job comes sooner. */
@@ -414,7 +414,7 @@ static __always_inline void join_served_job(struct proc *proc, struct task_struc
 	used = joined_of(proc);
 	if (used)
 		e->usage = *used;
-	bpf_ringbuf_submit(e, 0);
+	submit(e);
 	begin_peaks(proc, m);
 }
 
@@ -435,7 +435,7 @@ static __always_inline void tell_left_out(struct proc *proc, struct task_struct 
 	}
 	__builtin_memset(e, 0, sizeof(*e));
 	fill_header(&e->h, WIRE_LEFT, sizeof(*e), moving.job, 0, 0, 0);
-	bpf_ringbuf_submit(e, 0);
+	submit(e);
 }
 
 static __always_inline bool has_ended(struct task_struct *task)

@@ -114,7 +114,7 @@ static __always_inline void emit_process_of(u32 job, u16 kind, struct proc *proc
 	fill_header(&e->h, kind, sizeof(*e), job, proc->tgid, tid, proc->started_ns);
 	describe_process(e, proc, leader);
 	e->exit_code = exit_code;
-	bpf_ringbuf_submit(e, 0);
+	submit(e);
 }
 
 static __always_inline void emit_process(u16 kind, struct proc *proc, struct task_struct *leader,

@@ -270,7 +270,7 @@ static __always_inline void send_piece(struct writing *w, u32 i, struct wire_che
 		count(failed_texts);
 		fail(w);
 	}
-	bpf_ringbuf_submit(c, 0);
+	submit(c);
 }
 
 /* The ring wants sizes that the verifier knows. */

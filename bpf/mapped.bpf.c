@@ -265,7 +265,7 @@ static __always_inline bool ask_for_search(struct proc *proc, u64 id, const stru
 	e->code = *code;
 	e->slot = proc->slot;
 	e->known = known;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	submit(e); /* if it waits, hold_back() wakes the loader */
 	return true;
 }
 

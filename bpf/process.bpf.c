@@ -284,7 +284,7 @@ static __always_inline void emit_exec(struct proc *proc, u32 job, struct task_st
 		count(failed_reads);
 		e->cmdline_len = 0;
 	}
-	bpf_ringbuf_submit(e, 0);
+	submit(e);
 }
 
 /*

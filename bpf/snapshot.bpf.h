@@ -65,7 +65,7 @@ static __always_inline bool emit_inline(struct proc *proc, u32 what, u32 site, u
 		return false;
 	fill_checkpoint(c, proc, what, site, tid);
 	c->h.size = sizeof(*c);
-	bpf_ringbuf_submit(c, 0);
+	submit(c);
 	return true;
 }
 

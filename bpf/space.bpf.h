@@ -27,7 +27,7 @@ static __always_inline void tell_space(const struct device_key *of, u64 written,
 	record->reserved = 0;
 	record->flags = flags;
 	record->written = written;
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 }
 
 static __noinline int note_space(u32 device, u32 run, u64 bytes)

@@ -145,6 +145,44 @@ static __always_inline bool is_filling_up(void)
 	       !bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
 }
 
+/*
+ * To wake the loader takes two interrupts, and a guest of a hypervisor pays some 10 us for each. So
+ * a record of `control` wakes nobody while the loader lets records gather.
+ *
+ * The loader hears of each all the same: it says that it does not gather any more, and looks into
+ * the ring then; we submit, and look then whether it gathers yet. One of the two sees the other.
+ * (To submit is an exchange, which no load passes: bpf_ringbuf_commit() in kernel/bpf/ringbuf.c.)
+ */
+static __always_inline bool loader_gathers(void)
+{
+	return *(volatile u32 *)&machine.gathers;
+}
+
+/* Called behind the submission; gathered: what loader_gathers() said before it. */
+static __always_inline void wake_if_needed(bool gathered)
+{
+	if (gathered && (!loader_gathers() || is_filling_up()))
+		wake_at_once();
+}
+
+static __always_inline void submit(void *record)
+{
+	const bool gathers = loader_gathers();
+
+	bpf_ringbuf_submit(record, gathers ? BPF_RB_NO_WAKEUP : 0);
+	wake_if_needed(gathers);
+}
+
+/* Submits a copy. Returns 0, or there is no room. */
+static __always_inline long submit_copy(void *record, u64 size)
+{
+	const bool gathers = loader_gathers();
+	const long err = bpf_ringbuf_output(&control, record, size, gathers ? BPF_RB_NO_WAKEUP : 0);
+
+	wake_if_needed(gathers);
+	return err;
+}
+
 /* What a program can send as often as it likes leaves half of `control` to starts and ends. */
 static __always_inline bool control_is_half_full(void)
 {

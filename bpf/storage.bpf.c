@@ -302,7 +302,7 @@ static __always_inline bool tell_all(u32 run)
 	fill_header(&record->h, WIRE_STORED_ALL, sizeof(*record), 0, 0, 0, 0);
 	record->run = run;
 	record->reserved = 0;
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 	return true;
 }
 

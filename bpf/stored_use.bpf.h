@@ -130,7 +130,7 @@ static __noinline int tell_name(const struct stored_key *key, struct stored *s, 
 	record->len = w.len;
 	record->mounts = s->mounts;
 	record->run = key->run;
-	if (bpf_ringbuf_output(&control, record, size, 0)) {
+	if (submit_copy(record, size)) {
 		count(storage.lost);
 		return 0;
 	}
@@ -166,7 +166,7 @@ static __noinline int tell_sums(const struct stored_key *key, const struct store
 	record->called = s->called;
 	record->flags = s->flags | flags;
 	record->run = key->run;
-	bpf_ringbuf_submit(record, 0);
+	submit(record);
 	return 0;
 }
 

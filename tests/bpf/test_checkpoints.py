@@ -2,14 +2,16 @@
 """Checkpoints: each one there, in order, under its name, with its metrics."""
 
 import math
+import os
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 
-from harness import (CLEAN_ENV, DEADLINE, Loader, assert_nothing_lost, metrics_of, parse, process_of, program, quality,
+from harness import (CLEAN_ENV, DEADLINE, QPROF, Loader, assert_nothing_lost, metrics_of, parse, process_of, program, quality,
                      row_of, rows, run_qprof, step_names)
 
 NAME_MAX = 255
@@ -181,6 +183,23 @@ def test_100000_a_second_for_two_seconds(out):
     got = re.findall(r'^- step: "?(c\d{7})"?$', steps, re.M)
     counts = quality(yaml.load(end_of_rows + rest, Loader=Loader))
     assert check_all_there(got, counts, 200000) == 0, f"expected none lost, got {counts}"
+
+
+def woken_by(out, marks):
+    """How often qprof-bpf has waited in a run with that many marks, 300 a second; and all marks are there."""
+    run = subprocess.Popen([QPROF, "-q", "-o", out, "--", program("checkpoints"), "rate", str(marks), "300"], env=CLEAN_ENV,
+                           stdout=subprocess.DEVNULL)
+    os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT)
+    text = Path(f"/proc/{run.pid}/status").read_text(encoding="ascii")
+    assert run.wait() == 0
+    assert step_names(parse(out)) == [f"c{number:07d}" for number in range(marks)]
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
+
+
+def test_marks_wake_nobody_one_by_one(out):
+    """To be woken up costs whoever marks more than the mark: they gather."""
+    few, many = woken_by(out, 2), woken_by(out, 602)
+    assert many - few < 600 / 4, f"{few} times with 2 marks, {many} times with 602"
 
 
 def test_marks_that_overlap_on_a_cpu(profile):

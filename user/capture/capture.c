@@ -294,6 +294,7 @@ static void arrived(void *context, const struct wire_header *h)
 	struct capture *c = context;
 	struct marker *marker = c->options->marker;
 
+	c->met = true;
 	if (marker)
 		marker->arrived(marker, c, h);
 	c->kind->arrived(c, h);
@@ -542,37 +543,16 @@ static int attach(struct capture *c)
 /* ---- Run --------------------------------------------------------------------------------------
  */
 
-/* Not by removing it: to add it again takes memory. */
-static void leave_ring(struct capture *c, bool alone)
-{
-	struct epoll_event event = {.events = alone ? 0 : EPOLLIN, .data.ptr = &c->ring};
-
-	epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->ring.fd, &event);
-}
-
-/* Lets records gather for a while if the last were read a moment ago: waking up for each would cost
- * more than the record. Who waits for us wakes us all the same: see rings_urgent_fd(). */
-static void gather(struct capture *c)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + c->kind->gather_ns;
-
-	if (next <= now)
-		return;
-	leave_ring(c, true);
-	capture_wait(c, (int)((next - now + 999999) / 1000000));
-	leave_ring(c, false);
-}
-
 static void run(struct capture *c)
 {
 	int more = 0;
 
 	while (!c->stop && !c->failed) {
+		if (more <= 0 && c->met && capture_may_gather(c))
+			capture_gather(c);
 		/* What else wakes us up has its turn also when records never end. */
-		if (capture_wait(c, more > 0 ? 0 : -1))
+		else if (capture_wait(c, more > 0 ? 0 : -1))
 			return;
-		if (more <= 0 && c->rings && c->kind->gather_ns && !c->hurried && !c->stop)
-			gather(c);
 		more = capture_read(c);
 		if (more <= 0)
 			c->read_ns = clock_ns(CLOCK_MONOTONIC);

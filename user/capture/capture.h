@@ -53,7 +53,7 @@ enum capture_effect { CAPTURE_GOES_ON, CAPTURE_FINISHES, CAPTURE_STOPS_AT_ONCE }
  */
 struct capture_kind {
 	const char *without_end; /* said when a second signal ends the program at once */
-	uint64_t gather_ns; /* records gather for so long before they are read; 0: read at once */
+	uint64_t gather_ns; /* after some were read, records gather for so long; 0: read at once */
 	unsigned int reads_at_end; /* at most, of a machine that is never quiet */
 
 	/* Before the capture changes what a forked command would inherit. May be NULL. */
@@ -91,6 +91,7 @@ struct capture {
 	bool finishing;	      /* what the kernel side counts is not asked any more */
 	bool behind;	      /* see capture_is_behind */
 	unsigned int hurried; /* reasons not to gather records: somebody waits */
+	bool met;	      /* records have arrived since they were last let gather */
 	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;
@@ -128,6 +129,11 @@ int capture_read(struct capture *c);
 void capture_handle_signals(struct capture *c);
 /* The name of a probe's site, for a model: context is the capture. */
 const char *capture_site_name(void *context, uint32_t site);
+
+/* gather.c: between two reads of the rings. Whether records may be let gather. */
+bool capture_may_gather(const struct capture *c);
+/* Lets them, until gather_ns after the last read, or until something else is to be done. */
+void capture_gather(struct capture *c);
 
 /* drain.c: the end of what the rings have. The kind's, and what it is made of. */
 void capture_drain(struct capture *c);

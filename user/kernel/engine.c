@@ -619,6 +619,13 @@ struct gpu_source *engine_gpu_loaded(const struct engine *e)
 	return e->gpu;
 }
 
+/* The ring is read behind this: see submit() in state.bpf.h. */
+void engine_say_gathers(struct engine *e, bool gathers)
+{
+	__atomic_store_n(&e->bpf->bss->machine.gathers, gathers, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 void engine_say_loading(struct engine *e, bool loading)
 {
 	__atomic_store_n(&e->bpf->bss->machine.loading, loading, __ATOMIC_RELEASE);

@@ -414,16 +414,6 @@ static __always_inline bool will_wait(struct mm_struct *mm)
 	return bpf_map_lookup_elem(&linkers, &file) != NULL;
 }
 
-/* Waits, in a task work, unless the dynamic linker will. */
-static __always_inline void start(void)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
-
-	if (find_proc(current_id() >> 32) && !will_wait(mm))
-		wait_for_search(BPF_CORE_READ(mm, start_code));
-}
-
 struct work {
 	struct bpf_task_work work;
 };
@@ -438,7 +428,10 @@ struct {
 
 static int run_work(struct bpf_map *map, void *key, void *value)
 {
-	start();
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (find_proc(current_id() >> 32))
+		wait_for_search(BPF_CORE_READ(task, mm, start_code));
 	return 0;
 }
 
@@ -447,14 +440,16 @@ static int (*const schedule_resume)(struct task_struct *task, struct bpf_task_wo
 				    bpf_task_work_callback_t callback,
 				    void *aux) = (void *)WIRE_CALL_TASK_WORK;
 
+/* To schedule a work sends an interrupt to this CPU, which a guest of a hypervisor pays dearly. */
 SEC("?tp_btf/sched_process_exec")
 int hold_by_work(void *ctx)
 {
+	struct task_struct *task = (void *)bpf_get_current_task();
 	struct proc *proc = find_proc(current_id() >> 32);
 	struct work *work;
 	u32 slot;
 
-	if (!proc || !is_of_run(proc))
+	if (!proc || !is_of_run(proc) || will_wait(BPF_CORE_READ(task, mm)))
 		return 0;
 	slot = proc->slot;
 	work = bpf_map_lookup_elem(&works, &slot);

@@ -11,7 +11,8 @@ from harness.report import Result, Table
 
 TITLE = "What qprof-bpf itself takes"
 NOTES = ["Launch: `qprof-bpf -- true`. Idle: attached to a process that sleeps. Wake-ups: voluntary context "
-         "switches of all its threads."]
+         "switches of all its threads, from the moment it says that it is attached: until 100 ms later it reads what "
+         "came before."]
 
 
 def run(env):

@@ -4,6 +4,16 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
+/* At most, where somebody looks at how memory grows: points wait meanwhile, too. */
+static const uint64_t WATCHED_NS = 10000000;
+
+static uint64_t gather_ns(const struct capture *c)
+{
+	const uint64_t ns = c->kind->gather_ns;
+
+	return engine_points_wake(c->engine) && ns > WATCHED_NS ? WATCHED_NS : ns;
+}
+
 /* Not by removing it: to add it again takes memory. */
 static void leave_ring(struct capture *c, bool alone)
 {
@@ -25,7 +35,7 @@ bool capture_may_gather(const struct capture *c)
  */
 void capture_gather(struct capture *c)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + c->kind->gather_ns;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + gather_ns(c);
 
 	c->met = false;
 	if (next <= now)

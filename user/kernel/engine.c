@@ -496,6 +496,11 @@ void engine_wake_points(struct engine *e)
 	__atomic_store_n(&e->bpf->bss->machine.wake_points, 1, __ATOMIC_RELAXED);
 }
 
+bool engine_points_wake(const struct engine *e)
+{
+	return e->bpf->bss->machine.wake_points;
+}
+
 bool engine_was_deaf(const struct engine *e)
 {
 	return __atomic_load_n(&e->bpf->bss->machine.deaf, __ATOMIC_ACQUIRE);

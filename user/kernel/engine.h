@@ -210,6 +210,8 @@ void engine_searched(struct engine *e, uint32_t slot, uint64_t change);
 void engine_stop_answering(struct engine *e);
 /* From now on points wake us. */
 void engine_wake_points(struct engine *e);
+/* Returns true if they do. */
+bool engine_points_wake(const struct engine *e);
 /* Returns true if a process waited in vain, since we did nothing. No process has waited since. */
 bool engine_was_deaf(const struct engine *e);
 /* Say which dynamic linkers have a probe, and so make programs wait. */

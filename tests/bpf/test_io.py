@@ -22,18 +22,32 @@ CALLS = [
 ]
 
 
-def check_truth(truth):
-    """The kernel's own account around the measured part must agree first, or the test is wrong."""
+def disagreement(truth):
+    """What the program's account and the kernel's own, of /proc/self/io around the measured part, disagree on; or None."""
     if truth["case"] == "orphan":  # no parent waits for it, so it is in nobody's account
-        return
-    overhead = truth["kernel_rchar"] - truth["read"]
-    assert 0 <= overhead < 4 * KIB, f"the program and /proc/self/io disagree on rchar: {truth}"
+        return None
+    if not 0 <= truth["kernel_rchar"] - truth["read"] < 4 * KIB:
+        return "rchar"
     for kernel, own in (("kernel_wchar", "written"), ("kernel_read_bytes", "disk_read")):
-        assert truth[kernel] == truth[own], f"the program and /proc/self/io disagree: {truth}"
+        if truth[kernel] != truth[own]:
+            return kernel
     # A file system that is in pieces writes blocks of its own for a file's map: the account has them.
     own_blocks = truth["kernel_write_bytes"] - truth["disk_written"]
-    assert own_blocks in range(0, 16 * 4 * KIB, 4 * KIB), f"the program and /proc/self/io disagree: {truth}"
+    if own_blocks not in range(0, 16 * 4 * KIB, 4 * KIB):
+        return "kernel_write_bytes"
     truth["disk_written"] += own_blocks
+    return None
+
+
+def true_run(run):
+    """run(), whose program's account is the kernel's, or the test is wrong: once more if it is not. On a machine that is
+    short of memory a block of the file system or a page of the program may have to be read again."""
+    for _ in range(3):
+        done = run()
+        about = None if done.truth.get("missing") else disagreement(done.truth)
+        if not about:
+            return done
+    raise AssertionError(f"the program and /proc/self/io disagree on {about}: {done.truth}")
 
 
 # What is on no account of the kernel's. Counted at the kernel's functions where that is possible,
@@ -71,18 +85,16 @@ def check_note(profile, *words):
 
 @pytest.mark.parametrize("case", CALLS)
 def test_call(profile, disk, case):
-    run = profile(program("io"), case, disk, SIZE)
+    run = true_run(lambda: profile(program("io"), case, disk, SIZE))
     if run.truth.get("missing"):
         pytest.skip(f"this kernel has no {case}")
-    check_truth(run.truth)
     check_bytes(run.profile, case, expected_bytes(run.truth))
 
 
 @pytest.mark.parametrize("case", UNACCOUNTED)
 def test_unaccounted(profile, disk, case):
     """Whole with --count-splice, on every kernel."""
-    run = profile(program("io"), case, disk, SIZE, options=["--count-splice"])
-    check_truth(run.truth)
+    run = true_run(lambda: profile(program("io"), case, disk, SIZE, options=["--count-splice"]))
     check_bytes(run.profile, case, expected_bytes(run.truth))
 
 

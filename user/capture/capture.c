@@ -294,7 +294,6 @@ static void arrived(void *context, const struct wire_header *h)
 	struct capture *c = context;
 	struct marker *marker = c->options->marker;
 
-	c->met = true;
 	if (marker)
 		marker->arrived(marker, c, h);
 	c->kind->arrived(c, h);
@@ -548,7 +547,7 @@ static void run(struct capture *c)
 	int more = 0;
 
 	while (!c->stop && !c->failed) {
-		if (more <= 0 && c->met && capture_may_gather(c))
+		if (more <= 0 && capture_may_gather(c) && rings_had_events(c->rings))
 			capture_gather(c);
 		/* What else wakes us up has its turn also when records never end. */
 		else if (capture_wait(c, more > 0 ? 0 : -1))

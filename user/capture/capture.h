@@ -91,7 +91,6 @@ struct capture {
 	bool finishing;	      /* what the kernel side counts is not asked any more */
 	bool behind;	      /* see capture_is_behind */
 	unsigned int hurried; /* reasons not to gather records: somebody waits */
-	bool met;	      /* records have arrived since they were last let gather */
 	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;

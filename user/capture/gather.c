@@ -29,7 +29,7 @@ bool capture_may_gather(const struct capture *c)
 }
 
 /*
- * After records were read, lets more of them gather: to wake us up for each would cost more than
+ * After events were read, lets more of them gather: to wake us up for each would cost more than
  * the record, and most of that whoever sends it. When none has come meanwhile, the next one wakes
  * us up. Who waits for us does so in any case: see rings_urgent_fd().
  */
@@ -37,7 +37,6 @@ void capture_gather(struct capture *c)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = c->read_ns + gather_ns(c);
 
-	c->met = false;
 	if (next <= now)
 		return;
 	leave_ring(c, true);

@@ -28,6 +28,7 @@ struct rings {
 	struct rings_handler handler;
 	struct record_queue queue;
 	uint64_t bad;
+	bool had_events;
 	uint64_t turn_ns;     /* when this turn is over */
 	unsigned int in_vain; /* reads that have found a record still being written, in a row */
 };
@@ -55,6 +56,14 @@ static int queue_record(void *context, void *data, size_t size)
 	return !record_queue_is_full(&r->queue) && !turn_is_over(r, data) ? 0 : ENOUGH;
 }
 
+static int queue_event(void *context, void *data, size_t size)
+{
+	struct rings *r = context;
+
+	r->had_events = true;
+	return queue_record(r, data, size);
+}
+
 static int pass_over(void *context, void *data, size_t size)
 {
 	(void)context;
@@ -63,11 +72,11 @@ static int pass_over(void *context, void *data, size_t size)
 	return 0;
 }
 
-static int add(struct rings *r, struct ring **ring, int map)
+static int add(struct rings *r, struct ring **ring, int map, ring_record_fn take)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	*ring = ring_new(map, queue_record, r);
+	*ring = ring_new(map, take, r);
 	return *ring ? epoll_ctl(r->epoll, EPOLL_CTL_ADD, map, &event) : -1;
 }
 
@@ -83,8 +92,8 @@ struct rings *rings_new(const struct engine *e, const struct rings_handler *hand
 	r->urgent_fd = engine_urgent_fd(e);
 	r->urgent = ring_new(r->urgent_fd, pass_over, NULL);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll >= 0 && r->urgent && !add(r, &r->control, engine_control_fd(e)) &&
-	    !add(r, &r->timeline, engine_timeline_fd(e)))
+	if (r->epoll >= 0 && r->urgent && !add(r, &r->control, engine_control_fd(e), queue_event) &&
+	    !add(r, &r->timeline, engine_timeline_fd(e), queue_record))
 		return r;
 	err = errno;
 	rings_free(r);
@@ -138,6 +147,14 @@ static bool expects_more(struct rings *r)
 	if (r->in_vain++ >= READS_AT_ONCE)
 		nanosleep(&nap, NULL);
 	return true;
+}
+
+bool rings_had_events(struct rings *r)
+{
+	const bool had = r->had_events;
+
+	r->had_events = false;
+	return had;
 }
 
 bool rings_wait(const struct rings *r)

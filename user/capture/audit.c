@@ -452,6 +452,7 @@ static void close_audit(struct capture *c)
 static const struct capture_kind kind = {
 	.without_end = "there is no report",
 	.gather_ns = 10000000,
+	.prompt_ns = 10000000,
 	.reads_at_end = READS,
 	.open = open_model,
 	.attach = attach,

@@ -53,7 +53,9 @@ enum capture_effect { CAPTURE_GOES_ON, CAPTURE_FINISHES, CAPTURE_STOPS_AT_ONCE }
  */
 struct capture_kind {
 	const char *without_end; /* said when a second signal ends the program at once */
-	uint64_t gather_ns; /* after some were read, records gather for so long; 0: read at once */
+	/* After some were read, records gather for so long; or, where what they say may change what
+	 * is asked for, so long. 0: they are read at once. */
+	uint64_t gather_ns, prompt_ns;
 	unsigned int reads_at_end; /* at most, of a machine that is never quiet */
 
 	/* Before the capture changes what a forked command would inherit. May be NULL. */
@@ -91,6 +93,7 @@ struct capture {
 	bool finishing;	      /* what the kernel side counts is not asked any more */
 	bool behind;	      /* see capture_is_behind */
 	unsigned int hurried; /* reasons not to gather records: somebody waits */
+	bool prompt;	      /* records are not to gather for more than prompt_ns */
 	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;

@@ -4,14 +4,12 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
-/* At most, where somebody looks at how memory grows: points wait meanwhile, too. */
-static const uint64_t WATCHED_NS = 10000000;
-
+/* Where somebody looks at how memory grows, points wait meanwhile, too. */
 static uint64_t gather_ns(const struct capture *c)
 {
-	const uint64_t ns = c->kind->gather_ns;
-
-	return engine_points_wake(c->engine) && ns > WATCHED_NS ? WATCHED_NS : ns;
+	return c->prompt || discovery_hears_items(c->discovery) || engine_points_wake(c->engine)
+		       ? c->kind->prompt_ns
+		       : c->kind->gather_ns;
 }
 
 /* Not by removing it: to add it again takes memory. */

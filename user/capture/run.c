@@ -639,6 +639,7 @@ static void wait_for_command(struct run *r)
 static const struct capture_kind kind = {
 	.without_end = "the profile is incomplete, but valid",
 	.gather_ns = 100000000,
+	.prompt_ns = 5000000,
 	.reads_at_end = 64,
 	.prepare = prepare,
 	.open = open_model,

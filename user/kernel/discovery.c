@@ -479,6 +479,11 @@ uint32_t discovery_gpu_user(const struct discovery *d)
 	return d->gpu_user;
 }
 
+bool discovery_hears_items(const struct discovery *d)
+{
+	return d->sites.hears_items;
+}
+
 size_t discovery_sites(const struct discovery *d)
 {
 	return d->sites.found;

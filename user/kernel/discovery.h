@@ -121,6 +121,9 @@ void discovery_caught_up(struct discovery *d);
 /* Returns how many probes were found to be checkpoints. */
 size_t discovery_sites(const struct discovery *d);
 
+/* Returns true if hooks of Python may say what decides to whom recipes listen. */
+bool discovery_hears_items(const struct discovery *d);
+
 /* Returns the name of a site as a step, as sites_name() does. Never NULL. */
 const char *discovery_site_name(const struct discovery *d, uint32_t site);
 

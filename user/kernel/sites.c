@@ -264,6 +264,7 @@ int sites_add(struct sites *s, struct engine *e, const struct usdt_probe *probe,
 	index = add_probe(s, probe);
 	err = index < 0 ? index : engine_set_site(e, (uint32_t)index, &site);
 	s->found += !err && !exception;
+	s->hears_items |= !err && is_ours(probe) && !strcmp(probe->name, "item");
 	if (!err)
 		return index;
 	if (err != -EDQUOT)

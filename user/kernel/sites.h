@@ -31,9 +31,10 @@ struct sites {
 	struct site *sites; /* n that were ever in use */
 	size_t n, room;
 	size_t in_use;
-	size_t found;  /* checkpoints so far */
-	uint32_t free; /* index + 1 of the first that was given back; 0: none */
-	bool retiring; /* some are retired, and not given back yet */
+	size_t found;	  /* checkpoints so far */
+	bool hears_items; /* among them what hooks say of a recipe's items */
+	uint32_t free;	  /* index + 1 of the first that was given back; 0: none */
+	bool retiring;	  /* some are retired, and not given back yet */
 	struct site_owner *owners;
 	/* Of the file that is being searched: */
 	uint32_t group;

@@ -135,6 +135,7 @@ void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 {
 	if (!uses_any(user))
 		return;
+	m->capture->prompt = true; /* what it does next may be what an item listens to */
 	if (!user->changed)
 		make_tellers(m, user);
 	if (!m->capture->engine) /* a service listens already */

@@ -74,6 +74,7 @@ static int start(struct listener *listener, struct capture *c, struct error *err
 
 	(void)err;
 	l->capture = c;
+	c->prompt = true; /* a phase that has begun switches on what the window is for */
 	run_note_windows(c, &l->told);
 	run_note_window(c, false);
 	windows_switched(l->windows, true, clock_ns(CLOCK_MONOTONIC));

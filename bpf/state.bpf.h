@@ -138,7 +138,7 @@ static __always_inline void wake_at_once(void)
 	bpf_ringbuf_output(&urgent, (void *)&nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The loader may sleep for 5 ms, in which as many CPUs as there are fill the ring. */
+/* While the loader lets records gather, as many CPUs as there are may fill the ring. */
 static __always_inline bool is_filling_up(void)
 {
 	return bpf_ringbuf_query(&control, BPF_RB_AVAIL_DATA) > 2 << 20 &&

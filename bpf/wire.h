@@ -559,7 +559,7 @@ struct wire_machine {
 	__u32 blocks;	    /* blocks of CPUs that were ever in use: see parts.bpf.h */
 	__u64 waited_ns;    /* that programs waited for the search of their new code, in total */
 	__u32 wake_points; /* 1: points wake the loader now and then, for a live line; it sets it */
-	__u32 gathers; /* 1: the loader reads soon by itself: records need not wake it; likewise */
+	__u32 gathers;	   /* 1: the loader reads soon, and no record need wake it; it sets it */
 };
 
 enum { WIRE_ENDS = 16, WIRE_END_MAX = 16 };

@@ -53,9 +53,8 @@ enum capture_effect { CAPTURE_GOES_ON, CAPTURE_FINISHES, CAPTURE_STOPS_AT_ONCE }
  */
 struct capture_kind {
 	const char *without_end; /* said when a second signal ends the program at once */
-	/* After some were read, records gather for so long; or, where what they say may change what
-	 * is asked for, so long. 0: they are read at once. */
-	uint64_t gather_ns, prompt_ns;
+	uint64_t gather_ns; /* after some were read, records gather for so long; 0: read at once */
+	uint64_t prompt_ns; /* instead, where what they say may change what is listened to */
 	unsigned int reads_at_end; /* at most, of a machine that is never quiet */
 
 	/* Before the capture changes what a forked command would inherit. May be NULL. */
@@ -93,7 +92,7 @@ struct capture {
 	bool finishing;	      /* what the kernel side counts is not asked any more */
 	bool behind;	      /* see capture_is_behind */
 	unsigned int hurried; /* reasons not to gather records: somebody waits */
-	bool prompt;	      /* records are not to gather for more than prompt_ns */
+	bool prompt;	      /* records gather for prompt_ns only */
 	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
-/* Where somebody looks at how memory grows, points wait meanwhile, too. */
+/* Points of curves wait, too: not for long where somebody looks at how memory grows. */
 static uint64_t gather_ns(const struct capture *c)
 {
 	return c->prompt || discovery_hears_items(c->discovery) || engine_points_wake(c->engine)

@@ -176,8 +176,8 @@ struct item_source *engine_items(struct engine *e, struct error *err);
 struct gpu_source *engine_gpu(struct engine *e, struct error *err);
 /* As engine_gpu(), and loads nothing: NULL if no process has mapped a library of a GPU. */
 struct gpu_source *engine_gpu_loaded(const struct engine *e);
-/* While this is said no record wakes whoever reads the rings, who is to read them soon after it is
- * taken back; what cannot wait makes rings_urgent_fd() readable. */
+/* While this is said, records do not make rings_fd() readable; what cannot wait does make
+ * rings_urgent_fd() so. Whoever takes it back reads the rings next. */
 void engine_say_gathers(struct engine *e, bool gathers);
 /* Programs wait longer while this is said: see struct wire_machine. */
 void engine_say_loading(struct engine *e, bool loading);

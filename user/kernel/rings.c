@@ -28,7 +28,7 @@ struct rings {
 	struct rings_handler handler;
 	struct record_queue queue;
 	uint64_t bad;
-	bool had_events;
+	bool had_events;      /* since rings_had_events() was asked */
 	uint64_t turn_ns;     /* when this turn is over */
 	unsigned int in_vain; /* reads that have found a record still being written, in a row */
 };

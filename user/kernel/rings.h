@@ -42,8 +42,8 @@ int rings_urgent_fd(const struct rings *r);
  */
 int rings_read(struct rings *r);
 
-/* Returns true, once, if events were read: any records but points of curves, for which nobody is
- * woken. */
+/* Returns true if events were read since the last call. All records are, but points of curves, for
+ * which nobody is woken. */
 bool rings_had_events(struct rings *r);
 
 /* Returns true if the last read handed out nothing, for the next record is still being written. */

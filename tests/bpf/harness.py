@@ -385,6 +385,12 @@ def quality(profile):
     return {key: n for key, n in profile["quality"].items() if isinstance(n, int)}
 
 
+def wakeups(pid):
+    """How often the main thread has given up its CPU of its own will, and so was woken up; also of a zombie."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
+
+
 def repeated_if_hasty(run):
     """run(), once more if the machine was so busy that a program did not wait for its new code to be searched. That is
     counted, and not what the test is about."""

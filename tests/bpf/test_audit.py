@@ -19,7 +19,7 @@ import harness
 from exporting import Metrics
 from harness import (AS_NOBODY, MIB, NOBODY, QPROF, Audit, Load, Target, assert_near, ending,
                      job_of, process_of, program, quality, reconcile, run_qprof, step_names,
-                     wait_for)
+                     wait_for, wakeups)
 
 CONTAINER = "3f2a8c1d9e4b5a6f7081920a1b2c3d4e5f60718293a4b5c6d7e8f9012345abcd"
 
@@ -450,11 +450,6 @@ def test_hostile_names_are_data(tmp_path):
     assert process["cmdline"].startswith("\x1b[2J\ufffd'\": - |\n# x\u202e")
     assert process["cmdline_cut"] is True
     assert "\x1b" not in run.stderr and "\u202e" not in run.stderr
-
-
-def wakeups(pid):
-    text = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
 
 
 def test_nothing_wakes_it_but_what_happens(audit, target):

@@ -20,8 +20,8 @@ import pytest
 
 import harness
 from harness import (AS_NOBODY, CLEAN_ENV, MIB, QPROF, Audit, Lines, Load, Target, job_of,
-                     process_of, program, quality, run_qprof, tmpfs, wait_for)
-from test_audit import CONTAINER, container, wakeups
+                     process_of, program, quality, run_qprof, tmpfs, wait_for, wakeups)
+from test_audit import CONTAINER, container
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs/events.schema.json").read_text())
 SCHEMAS = {one["title"]: jsonschema.Draft202012Validator(one) for one in SCHEMA["oneOf"]}

@@ -6,13 +6,12 @@ import os
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 
 from harness import (CLEAN_ENV, DEADLINE, QPROF, Loader, assert_nothing_lost, metrics_of, parse, process_of, program, quality,
-                     row_of, rows, run_qprof, step_names)
+                     row_of, rows, run_qprof, step_names, wakeups)
 
 NAME_MAX = 255
 
@@ -190,10 +189,10 @@ def woken_by(out, marks):
     run = subprocess.Popen([QPROF, "-q", "-o", out, "--", program("checkpoints"), "rate", str(marks), "300"], env=CLEAN_ENV,
                            stdout=subprocess.DEVNULL)
     os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT)
-    text = Path(f"/proc/{run.pid}/status").read_text(encoding="ascii")
+    woken = wakeups(run.pid)
     assert run.wait() == 0
     assert step_names(parse(out)) == [f"c{number:07d}" for number in range(marks)]
-    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
+    return woken
 
 
 def test_marks_wake_nobody_one_by_one(out):

@@ -2,13 +2,11 @@
 """What a program uses over time, between its checkpoints: usage_timeline, taken when timers expire."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 
 from harness import (MIB, Attached, Target, assert_nothing_lost, program, quality,
-                     profile_command, rows)
+                     profile_command, rows, wakeups)
 
 PERIOD = 0.05  # seconds between two points of a tree
 TICK = 0.01    # the longest that a kernel's tick takes
@@ -25,12 +23,6 @@ def between_rows(profile):
     """The points of the curve that no checkpoint made."""
     times = {row["relative_time_secs"] for row in profile["memory_usage"]}
     return [point for point in curve_of(profile) if point["time_secs"] not in times]
-
-
-def switches(pid):
-    """How often the thread has given up its CPU of its own will."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.M).group(1))
 
 
 def edges_of(profile, truth):
@@ -178,10 +170,10 @@ def test_nobody_is_woken(out):
     """The loader sleeps while points of usage come: it reads them when the ring has many, or at the end."""
     with Target("wait", "busy:1500", path=program("pattern")) as target:
         with Attached(out, target.pid) as attached:
-            before = switches(attached.process.pid)
+            before = wakeups(attached.process.pid)
             target.tell()
             target.lines.until("edges")
-            woken = switches(attached.process.pid) - before
+            woken = wakeups(attached.process.pid) - before
             assert target.wait() == 0
             profile = attached.finished()
     points = between_rows(profile)

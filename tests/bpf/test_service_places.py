@@ -234,8 +234,6 @@ def refusal(service, folder, *options):
 
 
 def test_what_is_refused(service, folder):
-    said = refusal(service, folder, "--recipe", write_recipe(folder, "- {log: 'x', mark: y}\n"))
-    assert "--recipe calls: its 'log' items cannot be had through the service" in said, said
     many = [text for i in range(33) for text in ("--usdt", f"a:b{i}")]
     assert "33 functions and probes, and a service takes at most 32" in refusal(service, folder, *many)
     assert "at most 255 bytes" in refusal(service, folder, "--usdt", "a:" + "b" * 300)
@@ -245,8 +243,16 @@ def place(item=7, flags=MARK, args=0, texts=(6, 6), pattern=b"tool:layer"):
     return struct.pack("3I2B2x256s", item, flags, args, *texts, pattern)
 
 
-def packet(*places, n=None):
-    return struct.pack("2I", PLACES, len(places) if n is None else n) + b"".join(places).ljust(32 * 272, b"\0")
+def heard(texts=0, files=0, told=0, reserved=0, literals=(), parts=()):
+    """literals: (bytes, mask) each; parts: (bytes, mask, anywhere, reserved)."""
+    return (struct.pack("4I", texts, files, told, reserved) +
+            b"".join(struct.pack("2Q", *literal) for literal in literals).ljust(8 * 16, b"\0") +
+            b"".join(struct.pack("2Q2I", *part) for part in parts).ljust(16 * 24, b"\0"))
+
+
+def packet(*places, n=None, hears=None):
+    return (struct.pack("2I", PLACES, len(places) if n is None else n) + (hears or heard()) +
+            b"".join(places).ljust(32 * 272, b"\0"))
 
 
 HOSTILE = {
@@ -265,6 +271,21 @@ HOSTILE = {
     "returns of a probe": packet(place(flags=RETURNS)),
     "arguments": packet(place(args=64)),
     "texts": packet(place(texts=(7, 6))),
+    "no such texts": packet(hears=heard(texts=3)),
+    "no literal": packet(hears=heard(texts=1)),
+    "all with literals": packet(hears=heard(texts=2, literals=[(0x20, 0xff)])),
+    "literals of no texts": packet(place(), hears=heard(literals=[(0x20, 0xff)])),
+    "literals with a gap": packet(hears=heard(texts=1, literals=[(0x20, 0xff), (0, 0), (0x20, 0xff)])),
+    "bits of a byte": packet(hears=heard(texts=1, literals=[(0x20, 0x7f)])),
+    "a literal with a hole": packet(hears=heard(texts=1, literals=[(0x20, 0xff00ff)])),
+    "bytes without a mask": packet(hears=heard(texts=2, literals=[(0x20, 0)])),
+    "no such files": packet(hears=heard(files=2)),
+    "parts of no files": packet(place(), hears=heard(parts=[(0x20, 0xff, 1, 0)])),
+    "a part at no end": packet(hears=heard(files=1, parts=[(0x20, 0xff, 0, 0)])),
+    "no such part": packet(hears=heard(files=1, parts=[(0x20, 0xff, 2, 0)])),
+    "more of a part": packet(hears=heard(files=1, parts=[(0x20, 0xff, 1, 1)])),
+    "programs that nobody is told of": packet(hears=heard(told=4)),
+    "more": packet(hears=heard(told=1, reserved=1)),
 }
 
 

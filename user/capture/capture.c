@@ -268,11 +268,19 @@ static int feed_model(void *context, const struct wire_header *h)
 	return c->failed ? -1 : 0;
 }
 
+static void tell_written(struct capture *c, const struct wire_header *h)
+{
+	for (struct listener *l = c->listeners; l; l = l->next)
+		if (l->written)
+			l->written(l, h);
+}
+
 static int feed(void *context, const struct wire_header *h)
 {
 	struct capture *c = context;
 	struct marker *marker = c->options->marker;
 
+	tell_written(c, h);
 	/* In a served run nobody waits for it: a record arrives as it is handed out. */
 	if (marker && c->options->source)
 		marker->arrived(marker, c, h);

@@ -30,6 +30,9 @@ struct listener {
 	/* The kernel side is attached, the first record is yet to come. 0, or -1 and *err: the
 	 * capture ends. */
 	int (*start)(struct listener *l, struct capture *c, struct error *err);
+	/* A record as the kernel side has written it: the marker (marker.h) and the model come
+	 * next. */
+	void (*written)(struct listener *l, const struct wire_header *record);
 	/*
 	 * The model has taken a record; *news is what the record changed: in a run `step` alone.
 	 * Processes that were there before the capture come first: each as WIRE_FORK with

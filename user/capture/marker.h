@@ -9,6 +9,7 @@
 #ifndef QPROF_MARKER_H
 #define QPROF_MARKER_H
 
+#include "capture/source.h"
 #include "format/recording.h"
 #include "model/profile.h"
 
@@ -26,11 +27,21 @@ struct marker {
 	/* Gives the model what comes of a record, itself included. Returns as `feed` does. */
 	int (*record)(struct marker *m, const struct wire_header *h, marker_feed_fn feed,
 		      void *context);
+	/*
+	 * In an audit: from now on a run of that user is served as a job, and is told this of all
+	 * its processes; NULL: nobody is any more. Those that are born or execute a program later
+	 * are taken by their records, those that run already by hear_process().
+	 */
+	void (*hear)(struct marker *m, struct capture *c, uint32_t job, uint32_t uid,
+		     const struct source_heard *heard);
+	void (*hear_process)(struct marker *m, uint32_t job, uint32_t tgid, uint64_t started_ns);
 	/* Returns what the file says of the marker's work, valid until close(). Called once, at the
 	 * end; warns of what did not work. */
 	const struct recording_recipe *(*tell)(struct marker *m, struct capture *c, size_t *n);
 	/* Frees the marker. */
 	void (*close)(struct marker *m);
+
+	bool listens; /* it has recipes */
 };
 
 #endif

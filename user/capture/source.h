@@ -27,6 +27,25 @@ struct source_place {
 	uint64_t limited; /* hits that were not told of, as there were too many */
 };
 
+/* Which texts a run is told of, of what the processes of its job write. */
+enum source_texts { SOURCE_NO_TEXTS, SOURCE_TEXTS_WITH_LITERALS, SOURCE_ALL_TEXTS };
+
+/* What items of a run's recipes listen to, in all processes of its job. */
+struct source_heard {
+	uint32_t texts; /* enum source_texts: WIRE_TEXT */
+	uint32_t files; /* 1: those whose names have one of the parts: WIRE_FILE */
+	uint32_t told;	/* WIRE_TOLD_END, WIRE_TOLD_CHILDREN: when programs begin and end */
+	uint32_t reserved;
+	struct wire_literal literals[WIRE_MAX_LITERALS];
+	struct wire_name_part parts[WIRE_MAX_NAME_PARTS]; /* as in struct wire_watching */
+};
+
+/* Returns true if it is anything. */
+static inline bool source_hears(const struct source_heard *heard)
+{
+	return heard->texts || heard->files || heard->told;
+}
+
 /* What is known at the end, or so far: the members of struct run_quality that a source has. */
 struct source_account {
 	struct wire_quality kernel;
@@ -59,9 +78,10 @@ struct source {
 	size_t (*notes)(const struct source *s, const char **notes, size_t max);
 	void (*close)(struct source *s);
 
-	int fd;	    /* readable when there is something to read, from open() on */
-	bool ended; /* nothing more comes */
-	bool lost;  /* and that is not as it should be: there is no account */
+	bool recipes; /* it has recipes of its own, and listens to what they name */
+	int fd;	      /* readable when there is something to read, from open() on */
+	bool ended;   /* nothing more comes */
+	bool lost;    /* and that is not as it should be: there is no account */
 	struct source_account account;
 };
 

@@ -68,12 +68,11 @@ int audit_rules_listener(struct rules_options *chosen, struct listener **listene
 	*marker = NULL;
 	if (add_all(chosen, err))
 		return -1;
-	if (recipes_count(chosen->recipes.set)) {
-		*marker = recipe_marker_of_jobs(chosen->recipes.set);
-		if (!*marker)
-			return error_set(err, "out of memory");
-	}
-	if (!rules_count(chosen->rules) && !*marker)
+	/* Without recipes, it hears for runs that are served. */
+	*marker = recipe_marker_of_jobs(chosen->recipes.set);
+	if (!*marker)
+		return error_set(err, "out of memory");
+	if (!rules_count(chosen->rules) && !(*marker)->listens)
 		return 0;
 	*listener = rules_listener_new(chosen->rules, *marker);
 	return *listener ? 0 : error_set(err, "out of memory");

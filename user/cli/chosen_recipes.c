@@ -128,32 +128,11 @@ int chosen_recipes_marker(struct recipes_options *chosen, const struct run_optio
 	return 0;
 }
 
-/* Returns the first item that no service can listen to, or NULL. */
-static const struct recipe_item *beyond_service(const struct recipe *recipe)
-{
-	for (size_t i = 0; i < recipe->n_items; i++)
-		if (recipe->items[i].source != RECIPE_USDT &&
-		    recipe->items[i].source != RECIPE_SYMBOL)
-			return &recipe->items[i];
-	return NULL;
-}
-
 int chosen_recipes_served(struct recipes_options *chosen, struct capture_options *capture,
 			  struct error *err)
 {
-	if (chosen_recipes_read(chosen, false, err))
+	if (chosen_recipes_read(chosen, true, err))
 		return -1;
-	for (size_t i = 0; i < recipes_count(chosen->set); i++) {
-		const struct recipe *recipe = recipes_at(chosen->set, i);
-		const struct recipe_item *item = beyond_service(recipe);
-
-		if (item)
-			return error_set(err,
-					 "--recipe %s: its '%s' items cannot be had through the "
-					 "service, but 'usdt' and 'symbol' ones alone: leave it "
-					 "out, or run this as root (sudo)",
-					 recipe->name, recipe_source_key(item->source));
-	}
 	if (!recipes_count(chosen->set))
 		return 0;
 	capture->marker = recipe_marker_new(chosen->set);

@@ -24,7 +24,7 @@ struct run_command {
 	struct pids pids;
 	const char *service; /* of --service */
 	struct window_options windows;
-	struct wish_list places; /* that a service is asked for */
+	struct service_asks asks;
 };
 
 static const struct choice hooks_choices[] = {
@@ -189,9 +189,9 @@ static int choose_source(struct run_command *command, struct error *err)
 	if (!path)
 		return chosen_recipes_marker(&command->recipes, &command->run, capture, err);
 	if (chosen_recipes_served(&command->recipes, capture, err) ||
-	    use_service_places(&command->common.patterns, capture->marker, &command->places, err))
+	    use_service_asks(&command->common.patterns, capture->marker, &command->asks, err))
 		return -1;
-	capture->source = service_source_new(path, &capture->engine, &command->places);
+	capture->source = service_source_new(path, &capture->engine, &command->asks);
 	return capture->source ? 0 : error_set(err, "out of memory");
 }
 
@@ -269,7 +269,7 @@ static int run_main(int argc, char **argv)
 	status = run(&command, &killed_by);
 	free(command.pids.items);
 	free(command.common.patterns.items);
-	free(command.places.wishes);
+	free(command.asks.places.wishes);
 	chosen_recipes_free(&command.recipes);
 	if (killed_by)
 		die_by(killed_by);

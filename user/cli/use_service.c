@@ -55,10 +55,11 @@ int use_service(const char *asked, const struct run_options *run,
 	return 0;
 }
 
-/* ---- Places -----------------------------------------------------------------------------------
+/* ---- What it is to tell
+ * -----------------------------------------------------------------------------------
  */
 
-enum { NO_ITEM = 1 << 16 /* marks have no item: beyond those of recipes */ };
+enum { NO_ITEM = WISH_ITEMS_OF_JOBS /* marks have none: beyond those of recipes */ };
 
 static void add_patterns(struct wish_list *places, const struct texts *patterns)
 {
@@ -89,9 +90,10 @@ static int check(const struct wish_list *places, struct error *err)
 	return 0;
 }
 
-int use_service_places(const struct texts *patterns, struct marker *marker,
-		       struct wish_list *places, struct error *err)
+int use_service_asks(const struct texts *patterns, struct marker *marker, struct service_asks *asks,
+		     struct error *err)
 {
+	struct wish_list *places = &asks->places;
 	const size_t of_recipes = marker ? recipe_marker_places(marker, NULL) : 0;
 	const size_t n = patterns->n + of_recipes;
 
@@ -105,7 +107,9 @@ int use_service_places(const struct texts *patterns, struct marker *marker,
 	if (!places->wishes)
 		return error_set(err, "out of memory");
 	add_patterns(places, patterns);
-	if (marker)
+	if (marker) {
 		places->n += recipe_marker_places(marker, places->wishes + places->n);
+		recipe_marker_asks(marker, &asks->heard);
+	}
 	return check(places, err);
 }

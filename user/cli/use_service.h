@@ -7,6 +7,7 @@
 
 #include "capture/run.h"
 #include "cli/chosen_recipes.h"
+#include "service/service.h"
 
 /*
  * Sets *path to the socket of the service that the run is to use, or to NULL. asked: the value of
@@ -16,10 +17,10 @@
 int use_service(const char *asked, const struct run_options *run,
 		const struct capture_options *capture, const char **path, struct error *err);
 
-/* Fills in the places that the run asks the service for: patterns of --usdt, and what the marker
- * (or NULL) listens to. The wishes are the caller's, to be freed. Returns 0, or -1 and *err. */
-int use_service_places(const struct texts *patterns, struct marker *marker,
-		       struct wish_list *places, struct error *err);
+/* Fills in what the run asks the service for besides: patterns of --usdt, and what the marker (or
+ * NULL) listens to. The wishes are the caller's, to be freed. Returns 0, or -1 and *err. */
+int use_service_asks(const struct texts *patterns, struct marker *marker, struct service_asks *asks,
+		     struct error *err);
 
 /* Returns true if the service at its usual path may be used by us. */
 bool use_service_may(void);

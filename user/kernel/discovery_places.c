@@ -31,8 +31,6 @@ enum {
 	ATTACH_MS = 500,
 	ASLEEP_MS = 1000,
 	BUSY_MS = 2000,
-	/* Items of jobs have numbers from here on: recipes have lower ones. */
-	FIRST_ITEM = 1 << 20,
 	ITEMS = 32, /* of a list */
 	MOST_RETRIES = 8,
 };
@@ -75,7 +73,7 @@ int discovery_add_places(struct discovery *d, struct wish_list *list, struct err
 				 "end");
 	for (size_t i = 0; i < list->n; i++)
 		list->wishes[i].item =
-			FIRST_ITEM + ITEMS * (uint32_t)__builtin_ctzll(bit) + (uint32_t)i;
+			WISH_ITEMS_OF_JOBS + ITEMS * (uint32_t)__builtin_ctzll(bit) + (uint32_t)i;
 	if (!list->of->has_items || !use_items(d, list, err))
 		return 0;
 	discovery_drop_places(d, list);

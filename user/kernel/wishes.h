@@ -23,6 +23,8 @@ enum {
 	WISHES_MAX = 64,     /* lists: bits of a word */
 	WISHES_OF_JOBS = 32, /* of them, at a time; of a user, no more than are left for others */
 	WISH_GROUPS = 64,    /* of a user, that are known */
+	/* Items of jobs have numbers from here on: recipes have lower ones. */
+	WISH_ITEMS_OF_JOBS = 1 << 30,
 };
 
 /* An item of a recipe. */

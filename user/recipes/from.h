@@ -23,6 +23,14 @@
 
 enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
 
+/* A run that is served as a job: see struct marker. */
+struct heard_job {
+	uint32_t job, uid;
+	size_t processes; /* that are heard for it now */
+	struct source_heard what;
+	UT_hash_handle hh;
+};
+
 /* A process that a recipe has recognised, or may yet recognise; or another of its program. */
 struct recipe_user {
 	uint32_t tgid;
@@ -31,15 +39,18 @@ struct recipe_user {
 	/* The recipes with items for children, of the process that started it. */
 	const struct recipe *from_parent[RECIPE_SLOTS];
 	bool inherits[RECIPE_SLOTS];	       /* recipes[] is of its parent */
+	struct heard_job *heard;	       /* the run that is told of it; NULL: none */
 	struct teller *tellers[RECIPE_SLOTS];  /* of the records that are fed; NULL: none */
 	struct log_reader *logs[RECIPE_SLOTS]; /* of those with items of a log */
 	struct calls calls;		       /* of functions, that it is in */
 	struct begun begun;		       /* phases of all kinds of items */
-	uint32_t told;			       /* what is told of it: enum wire_told */
-	bool asks;			       /* libraries or files may decide which tool it is */
-	bool hinges;			   /* other arguments of its program might be a recipe's */
-	bool changed;			   /* it runs something else, once the WIRE_EXEC is fed */
-	bool whole;			   /* what it runs was recognised by its start, not later */
+	uint64_t executed_ns; /* the record of its exec, by which its recipes were chosen; or 0 */
+	uint32_t told;	      /* what is told of it: enum wire_told */
+	uint64_t texts;	      /* in a served run: that were told of it */
+	bool asks;	      /* libraries or files may decide which tool it is */
+	bool hinges;	      /* other arguments of its program might be a recipe's */
+	bool changed;	      /* it runs something else, once the WIRE_EXEC is fed */
+	bool whole;	      /* what it runs was recognised by its start, not later */
 	char *modules[PYTHON_MODULES_MAX]; /* of Python, that conditions ask for */
 	size_t n_modules;
 	uint64_t met[RECIPES_MAX / 64]; /* recipes that count it as their process */
@@ -55,6 +66,7 @@ struct recipe_marker {
 	size_t n_slots;
 	struct rules_match *match[RECIPE_SLOTS];
 	struct recipe_user *users;
+	struct heard_job *heard;	     /* by job */
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
@@ -78,6 +90,15 @@ struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint
 /* Takes the recipe of a slot by which a process was recognised; NULL: what its parent has for it.
  */
 void recipe_user_choose(struct recipe_user *user, size_t slot, const struct recipe *own);
+/* It runs another program, of which the record has arrived. looks: what it maps or opens may make
+ * it a recipe's later. */
+void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec, bool looks);
+/* Returns true if it has a recipe. */
+bool recipe_user_uses_any(const struct recipe_user *user);
+/* Returns the run that is told of a job's processes, or NULL. */
+struct heard_job *recipe_marker_heard_job(struct recipe_marker *m, uint32_t job);
+/* What it does is told of for that run, too, or no more (NULL). */
+void recipe_user_hear(struct recipe_user *user, struct heard_job *heard);
 /* A process that is there from now on: it may have a parent with recipes for its children. */
 void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork);
 /* Its recipes are known: has the kernel side listen. What is made of it starts at once; after an
@@ -97,6 +118,9 @@ struct recipe_use *recipe_use_of(struct recipe_marker *m, const struct recipe *r
 void from_log_begin(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
 /* It runs something else, or ends. */
 void from_log_end(struct recipe_marker *m, struct capture *c, const struct recipe_user *user);
+/* Has a service tell what these items listen to. */
+void from_log_hear(const struct recipe *recipe, struct source_heard *heard);
+void from_file_hear(const struct recipe *recipe, struct source_heard *heard);
 /* Returns true if the recipe has items for the children of a process. */
 bool from_log_wants_children(const struct recipe *recipe);
 /* What it has written, or that it ends. Returns 0, or -1: the capture ends. */
@@ -130,6 +154,8 @@ void from_place_free(struct recipe_marker *m);
 
 /* Programs that its descendants run. Its recipes are known; see recipe_user_begin(). */
 void from_exec_begin(struct recipe_marker *m, struct recipe_user *user);
+/* Returns what the recipe has told of its processes: enum wire_told. */
+uint32_t from_exec_told_for(const struct recipe *recipe);
 /* Has the kernel side tell this of the process, too: enum wire_told. */
 void from_exec_tell(struct recipe_marker *m, struct recipe_user *user, uint32_t told);
 /* Records in order. */
@@ -142,6 +168,13 @@ void from_exec_was_there(struct recipe_marker *m, const struct profile_process *
 int from_exec_told(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
 		   void *context);
 void from_exec_free(struct recipe_marker *m);
+
+/* Of an audit that serves runs: see struct marker. */
+void recipe_marker_hear(struct marker *marker, struct capture *c, uint32_t job, uint32_t uid,
+			const struct source_heard *what);
+void recipe_marker_hear_process(struct marker *marker, uint32_t job, uint32_t tgid,
+				uint64_t started_ns);
+void recipe_served_free(struct recipe_marker *m);
 
 /* What the file says of the marker's work: see struct marker. */
 const struct recording_recipe *recipe_marker_tell(struct recipe_marker *m, struct capture *c,

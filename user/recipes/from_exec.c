@@ -158,7 +158,10 @@ void from_exec_forked(struct recipe_marker *m, const struct wire_process *fork)
 	if (!d)
 		return;
 	d->told = fork->flags & WIRE_PROCESS_TOLD;
-	if (!d->told)
+	if (!m->capture->engine && fork->flags & WIRE_PROCESS_ATTACHED)
+		keep_exec(d,
+			  fork); /* a service has told its command line, and says when it begins */
+	else if (!d->told)
 		join(m, d, fork->comm);
 }
 
@@ -206,18 +209,19 @@ static bool has_more_than_a_log(const struct recipe *recipe)
 	return false;
 }
 
+uint32_t from_exec_told_for(const struct recipe *recipe)
+{
+	return (has_more_than_a_log(recipe) ? WIRE_TOLD_END : 0u) |
+	       (recipe_has(recipe, RECIPE_EXEC) ? WIRE_TOLD_CHILDREN : 0u);
+}
+
 void from_exec_begin(struct recipe_marker *m, struct recipe_user *user)
 {
-	uint32_t told = 0;
+	uint32_t told = user->heard ? user->heard->what.told : 0;
 
-	for (size_t slot = 0; slot < m->n_slots; slot++) {
-		const struct recipe *recipe = user->inherits[slot] ? NULL : user->recipes[slot];
-
-		if (recipe && has_more_than_a_log(recipe))
-			told |= WIRE_TOLD_END;
-		if (recipe && recipe_has(recipe, RECIPE_EXEC))
-			told |= WIRE_TOLD_CHILDREN;
-	}
+	for (size_t slot = 0; slot < m->n_slots; slot++)
+		if (user->recipes[slot] && !user->inherits[slot])
+			told |= from_exec_told_for(user->recipes[slot]);
 	from_exec_tell(m, user, told);
 }
 

@@ -91,31 +91,62 @@ static bool uses_files(const struct recipe_user *user, size_t slot)
 	       !(recipe->until_marked && user->marked);
 }
 
-/* Returns false if there is no room for the part. */
-static bool add_part(struct wire_watching *how, const char *pattern)
-{
-	struct wire_name_part part;
+/* In place of parts: every file. */
+static const struct wire_name_part every_file = {.anywhere = 1};
 
-	from_file_part(pattern, &part);
+/* Returns false if there is no room for the part. */
+static bool add_part(struct wire_name_part to[WIRE_MAX_NAME_PARTS],
+		     const struct wire_name_part *part)
+{
 	for (size_t i = 0; i < WIRE_MAX_NAME_PARTS; i++) {
-		if (!memcmp(&how->parts[i], &part, sizeof(part)))
+		if (!memcmp(&to[i], part, sizeof(*part)))
 			return true;
-		if (how->parts[i].mask)
+		if (to[i].mask)
 			continue;
-		how->parts[i] = part;
+		to[i] = *part;
 		return true;
 	}
 	return false;
 }
 
-static bool add_parts(struct wire_watching *how, const struct recipe *recipe)
+static bool add_parts(struct wire_name_part to[WIRE_MAX_NAME_PARTS], const struct recipe *recipe)
 {
+	struct wire_name_part part;
 	bool all = true;
 
-	for (size_t i = 0; i < recipe->n_items; i++)
-		for (size_t k = 0; k < recipe->items[i].n_names; k++)
-			all &= add_part(how, recipe->items[i].names[k]);
+	for (size_t i = 0; i < recipe->n_items; i++) {
+		for (size_t k = 0; k < recipe->items[i].n_names; k++) {
+			from_file_part(recipe->items[i].names[k], &part);
+			all &= add_part(to, &part);
+		}
+	}
 	return all;
+}
+
+static bool is_every_file(const struct wire_name_part *part)
+{
+	return !part->mask && part->anywhere;
+}
+
+static bool add_heard(struct wire_name_part to[WIRE_MAX_NAME_PARTS],
+		      const struct source_heard *heard)
+{
+	bool all = !is_every_file(&heard->parts[0]);
+
+	for (size_t i = 0; all && i < WIRE_MAX_NAME_PARTS && heard->parts[i].mask; i++)
+		all = add_part(to, &heard->parts[i]);
+	return all;
+}
+
+void from_file_hear(const struct recipe *recipe, struct source_heard *heard)
+{
+	if (!recipe_has(recipe, RECIPE_FILE) || is_every_file(&heard->parts[0]))
+		return;
+	heard->files = 1;
+	if (add_parts(heard->parts, recipe))
+		return;
+	memset(heard->parts, 0, sizeof(heard->parts));
+	heard->parts[0] = every_file;
 }
 
 /* With too many parts, the kernel side tells of every file. Returns false if no item is of files.
@@ -129,10 +160,14 @@ static bool watching_for(const struct recipe_user *user, struct wire_watching *h
 		if (!uses_files(user, slot))
 			continue;
 		any = true;
-		all &= add_parts(how, user->recipes[slot]);
+		all &= add_parts(how->parts, user->recipes[slot]);
+	}
+	if (user->heard && user->heard->what.files) {
+		any = true;
+		all &= add_heard(how->parts, &user->heard->what);
 	}
 	if (!all)
-		how->parts[0] = (struct wire_name_part){.anywhere = 1};
+		how->parts[0] = every_file;
 	return any;
 }
 

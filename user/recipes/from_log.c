@@ -18,29 +18,35 @@ static void add_first(struct wire_listening *how, unsigned char first)
 
 static void fill_firsts(struct wire_listening *how)
 {
+	for (size_t i = 0; i < WIRE_MAX_LITERALS && how->literals[i].mask; i++)
+		add_first(how, how->literals[i].bytes & 0xff);
 	for (unsigned int shift = 0; shift < 64; shift += 8)
 		if (!(how->firsts >> shift & 0xff))
 			how->firsts |= (how->firsts & 0xff) << shift;
 }
 
-static bool add_literal(struct wire_listening *how, const char *text)
+static bool add_literal(struct wire_literal to[WIRE_MAX_LITERALS],
+			const struct wire_literal *literal)
+{
+	for (size_t i = 0; i < WIRE_MAX_LITERALS; i++) {
+		if (to[i].mask == literal->mask && to[i].bytes == literal->bytes)
+			return true;
+		if (to[i].mask)
+			continue;
+		to[i] = *literal;
+		return true;
+	}
+	return false;
+}
+
+static bool add_text(struct wire_literal to[WIRE_MAX_LITERALS], const char *text)
 {
 	struct wire_literal literal = {0};
 	const size_t len = strlen(text);
 
 	memcpy(&literal.bytes, text, len);
 	memset(&literal.mask, 0xff, len);
-	for (size_t i = 0; i < WIRE_MAX_LITERALS; i++) {
-		if (how->literals[i].mask == literal.mask &&
-		    how->literals[i].bytes == literal.bytes)
-			return true;
-		if (how->literals[i].mask)
-			continue;
-		how->literals[i] = literal;
-		add_first(how, (unsigned char)text[0]);
-		return true;
-	}
-	return false;
+	return add_literal(to, &literal);
 }
 
 static bool is_heard(const struct recipe_item *item, bool of_child)
@@ -49,13 +55,13 @@ static bool is_heard(const struct recipe_item *item, bool of_child)
 }
 
 /* Returns false if not all items have a literal, or there are too many. */
-static bool add_literals(struct wire_listening *how, const struct recipe *recipe, bool of_child)
+static bool add_literals(struct wire_literal to[WIRE_MAX_LITERALS], const struct recipe *recipe,
+			 bool of_child)
 {
 	for (size_t i = 0; i < recipe->n_items; i++) {
 		const struct recipe_item *item = &recipe->items[i];
 
-		if (is_heard(item, of_child) &&
-		    (!item->literal || !add_literal(how, item->literal)))
+		if (is_heard(item, of_child) && (!item->literal || !add_text(to, item->literal)))
 			return false;
 	}
 	return true;
@@ -74,10 +80,32 @@ bool from_log_wants_children(const struct recipe *recipe)
 	return has_log(recipe, true);
 }
 
+static bool add_heard(struct wire_literal to[WIRE_MAX_LITERALS], const struct source_heard *heard)
+{
+	if (heard->texts == SOURCE_ALL_TEXTS)
+		return false;
+	for (size_t i = 0; i < WIRE_MAX_LITERALS && heard->literals[i].mask; i++)
+		if (!add_literal(to, &heard->literals[i]))
+			return false;
+	return true;
+}
+
+void from_log_hear(const struct recipe *recipe, struct source_heard *heard)
+{
+	if (!has_log(recipe, false) || heard->texts == SOURCE_ALL_TEXTS)
+		return;
+	heard->texts = SOURCE_TEXTS_WITH_LITERALS;
+	if (add_literals(heard->literals, recipe, false))
+		return;
+	heard->texts = SOURCE_ALL_TEXTS;
+	memset(heard->literals, 0, sizeof(heard->literals));
+}
+
 /* Without a literal of each item, or with too many, the kernel side tells of every text. Returns
  * false if no item listens to the log. */
 static bool listening_for(const struct recipe_user *user, struct wire_listening *how)
 {
+	const struct source_heard *heard = user->heard ? &user->heard->what : NULL;
 	bool any = false, all = true;
 
 	*how = (struct wire_listening){.started_ns = user->started_ns};
@@ -88,8 +116,13 @@ static bool listening_for(const struct recipe_user *user, struct wire_listening 
 		if (!has_log(recipe, of_child))
 			continue;
 		any = true;
-		all &= add_literals(how, recipe, of_child);
+		all &= add_literals(how->literals, recipe, of_child);
 		how->children |= from_log_wants_children(recipe);
+	}
+	if (heard && heard->texts) {
+		any = true;
+		how->children = 1;
+		all &= add_heard(how->literals, heard);
 	}
 	fill_firsts(how);
 	if (!all)

@@ -27,10 +27,11 @@ static size_t index_of(const struct recipe_marker *m, const struct recipe *recip
 	return (size_t)(recipe - recipes_at(m->recipes, 0));
 }
 
-static struct wish wish_of(const struct recipe_item *item, uint32_t number)
+static struct wish wish_of(const struct recipe *recipe, size_t at)
 {
+	const struct recipe_item *item = &recipe->items[at];
 	struct wish wish = {
-		.item = number,
+		.item = recipe_item_number(recipe, at),
 		.function = item->source == RECIPE_SYMBOL,
 		.returns = ends_at_return(item),
 		.pattern = item->text,
@@ -55,8 +56,7 @@ static struct wish_list *wishes_of_recipe(struct recipe_marker *m, const struct 
 		return list->n ? list : NULL;
 	for (size_t i = 0; i < recipe->n_items; i++)
 		if (is_place(&recipe->items[i]))
-			list->wishes[list->n++] =
-				wish_of(&recipe->items[i], (uint32_t)(at * RECIPE_MAX_ITEMS + i));
+			list->wishes[list->n++] = wish_of(recipe, i);
 	return list;
 }
 
@@ -104,8 +104,9 @@ void from_place_begin(struct recipe_marker *m, struct capture *c, const struct r
 		capture_warn(c, "recipes",
 			     "more programs with functions or probes in recipes than "
 			     "can be watched at a time");
-	/* In an audit a process may have been searched before it is recognised. */
-	if (c->options->engine.audit)
+	/* In an audit a process may have been searched before it is recognised. (One of a served
+	 * job that has just executed its program is searched next.) */
+	if (c->options->engine.audit && !user->changed)
 		discovery_search_changed(c->discovery, user->tgid, user->started_ns,
 					 DISCOVERY_OF_WATCHED);
 }
@@ -136,7 +137,8 @@ size_t recipe_marker_places(struct marker *marker, struct wish *wishes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < recipes_count(m->recipes); i++) {
-		const struct wish_list *list = wishes_of_recipe(m, recipes_at(m->recipes, i));
+		const struct recipe *recipe = recipes_at(m->recipes, i);
+		const struct wish_list *list = recipe->asked ? wishes_of_recipe(m, recipe) : NULL;
 
 		if (list && wishes)
 			memcpy(wishes + n, list->wishes, list->n * sizeof(*wishes));
@@ -150,14 +152,17 @@ void from_place_take_account(struct recipe_marker *m, const struct source_accoun
 {
 	for (uint32_t i = 0; i < account->n_places; i++) {
 		const struct source_place *place = &account->places[i];
-		const size_t recipe = place->item / RECIPE_MAX_ITEMS;
+		size_t item;
+		const struct recipe *recipe = recipes_of_item(m->recipes, place->item, &item);
+		struct wish_list *list;
 
-		if (recipe >= recipes_count(m->recipes))
+		if (!recipe)
 			continue;
-		m->uses[recipe].left_out[place->item % RECIPE_MAX_ITEMS] += place->limited;
-		for (size_t k = 0; k < m->wishes[recipe].n; k++)
-			if (m->wishes[recipe].wishes[k].item == place->item)
-				m->wishes[recipe].wishes[k].places = place->found;
+		recipe_use_of(m, recipe)->left_out[item] += place->limited;
+		list = &m->wishes[index_of(m, recipe)];
+		for (size_t k = 0; k < list->n; k++)
+			if (list->wishes[k].item == place->item)
+				list->wishes[k].places = place->found;
 	}
 }
 
@@ -276,21 +281,22 @@ int from_place_hit(struct recipe_marker *m, const struct wire_checkpoint *cp, st
 	struct wire_hit hit;
 	const struct recipe *recipe;
 	struct coming_by by;
+	size_t item;
 
 	if (!user || user->started_ns != cp->h.started_ns || cp->name_len != sizeof(hit))
 		return 0;
 	memcpy(&hit, cp->name, sizeof(hit));
-	if (hit.item / RECIPE_MAX_ITEMS >= recipes_count(m->recipes))
+	recipe = recipes_of_item(m->recipes, hit.item, &item);
+	if (!recipe)
 		return 0;
-	recipe = recipes_at(m->recipes, hit.item / RECIPE_MAX_ITEMS);
 	by = (struct coming_by){
 		.user = user,
 		.teller = teller_of(m, user, recipe),
-		.item = hit.item % RECIPE_MAX_ITEMS,
+		.item = item,
 		.at = {cp->h.tid, hit.item, hit.stack, cp->site},
 		.tell = &tell,
 	};
-	if (!by.teller || by.item >= recipe->n_items)
+	if (!by.teller)
 		return 0;
 	by.met = (struct args_met){&recipe->items[by.item].args, &hit,
 				   capture_site_name(m->capture, cp->site)};

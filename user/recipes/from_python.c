@@ -41,7 +41,7 @@ void from_python_arrived(struct recipe_marker *m, const struct wire_checkpoint *
 	struct python_what what;
 	struct recipe_user *user;
 
-	if (!m->starts || !python_what_read(said->value, &what) ||
+	if (!python_what_read(said->value, &what) ||
 	    (what.said != PYTHON_IMPORTS && what.said != PYTHON_FOUND && what.said != PYTHON_BEGIN))
 		return;
 	user = recipe_user_get(m, said->h.tgid, said->h.started_ns);

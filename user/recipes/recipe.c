@@ -86,6 +86,20 @@ const struct recipe *recipes_named(const struct recipes *r, const char *name)
 	return NULL;
 }
 
+uint32_t recipe_item_number(const struct recipe *recipe, size_t item)
+{
+	return recipe->number * RECIPE_MAX_ITEMS + (uint32_t)item;
+}
+
+const struct recipe *recipes_of_item(const struct recipes *r, uint32_t number, size_t *item)
+{
+	*item = number % RECIPE_MAX_ITEMS;
+	for (size_t i = 0; i < r->n; i++)
+		if (r->list[i].number == number / RECIPE_MAX_ITEMS)
+			return *item < r->list[i].n_items ? &r->list[i] : NULL;
+	return NULL;
+}
+
 bool recipe_has(const struct recipe *recipe, enum recipe_source source)
 {
 	for (size_t i = 0; i < recipe->n_items; i++)

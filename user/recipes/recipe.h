@@ -17,12 +17,13 @@
 #include "recipes/rules.h"
 
 enum {
-	RECIPES_MAX = 256,	/* in a set */
-	RECIPE_SLOTS = 8,	/* recipes of a process: one of a tool, and those beside it */
-	RECIPE_MAX_ITEMS = 32,	/* of a recipe: what a line has matched is a word of bits */
-	RECIPE_MAX_VALUES = 8,	/* metrics of an item */
-	RECIPE_TEXT_MAX = 512,	/* bytes of a pattern or a text */
-	RECIPE_LITERAL_MAX = 8, /* bytes of a literal that the kernel side compares */
+	RECIPES_MAX = 256,	  /* in a set */
+	RECIPE_SLOTS = 8,	  /* recipes of a process: one of a tool, and those beside it */
+	RECIPE_MAX_ITEMS = 32,	  /* of a recipe: what a line has matched is a word of bits */
+	RECIPE_NUMBERS = 1 << 25, /* see struct recipe */
+	RECIPE_MAX_VALUES = 8,	  /* metrics of an item */
+	RECIPE_TEXT_MAX = 512,	  /* bytes of a pattern or a text */
+	RECIPE_LITERAL_MAX = 8,	  /* bytes of a literal that the kernel side compares */
 	RECIPE_NAME_MAX = 64,
 };
 
@@ -86,6 +87,7 @@ struct recipe {
 	char line_end;	   /* ends a line of its log, as a newline does; '\0': none */
 	bool asked;	   /* the user has named it: is to know if it cannot be used */
 	bool matches;	   /* processes are recognised; else its items find theirs: RECIPE_PYTHON */
+	uint32_t number;   /* below RECIPE_NUMBERS; the same for all who have read these items */
 };
 
 /* Recipes, in the order in which they are tried. */
@@ -108,6 +110,10 @@ const struct recipe *recipes_at(const struct recipes *r, size_t i);
 void recipes_mark_asked(struct recipes *r);
 /* Returns NULL if there is none of that name. */
 const struct recipe *recipes_named(const struct recipes *r, const char *name);
+/* The number of an item, by which its hits are known: see struct wish. */
+uint32_t recipe_item_number(const struct recipe *recipe, size_t item);
+/* Returns the recipe of an item of that number, and which item it is; NULL: there is none. */
+const struct recipe *recipes_of_item(const struct recipes *r, uint32_t number, size_t *item);
 /* Returns true if one of its items listens to this. */
 bool recipe_has(const struct recipe *recipe, enum recipe_source source);
 /* The word that begins an item of this source in a file: "log". */

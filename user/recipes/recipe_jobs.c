@@ -8,20 +8,70 @@
 #include "recipes/recipe_marker.h"
 #include "recipes/rules_look.h"
 
-/* What it runs now is nobody's yet: recipe_marker_meet() comes when the record is fed. */
-static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
+/* Forgets those whose ends were lost, if any were since it was called last. */
+static void forget_gone(struct recipe_marker *m)
 {
-	struct recipe_marker *m = (struct recipe_marker *)marker;
-	struct recipe_user *user = h->kind == WIRE_EXEC ? recipe_user_of(m, h->tgid) : NULL;
+	const uint64_t lost = engine_quality(m->capture->engine).lost_process_events;
+	struct recipe_user *user = NULL, *next;
 
-	m->capture = c;
-	if (h->kind == WIRE_FORK)
-		recipe_user_forked(m, (const struct wire_process *)h);
+	if (lost == m->lost_events)
+		return;
+	m->lost_events = lost;
+	HASH_ITER (hh, m->users, user, next) {
+		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
+			recipe_user_forget(m, user);
+	}
+}
+
+/* Whatever processes do, so many lines and phases are kept at a time. */
+static bool has_room(struct recipe_marker *m)
+{
+	if (HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
+		forget_gone(m);
+	if (HASH_COUNT(m->users) < WIRE_MAX_LISTENING)
+		return true;
+	capture_warn(m->capture, "recipes",
+		     "more than 1024 processes at a time: recipes make no phases of the others");
+	return false;
+}
+
+/* What it runs now is nobody's yet: recipe_marker_meet() comes when the record is fed. */
+static void executed(struct recipe_marker *m, uint32_t tgid)
+{
+	struct recipe_user *user = recipe_user_of(m, tgid);
+
 	if (!user)
 		return;
 	recipe_user_end(m, user);
 	memset(user->recipes, 0, sizeof(user->recipes));
 	user->changed = true;
+}
+
+/*
+ * A process of a job that is served waits until its new code is searched: what listens to it is set
+ * up meanwhile, as in a run. Its hooks of Python know the recipes of that run.
+ */
+static void arrived_of_served(struct recipe_marker *m, const struct wire_header *h)
+{
+	if (h->kind == WIRE_EXEC && (recipe_user_of(m, h->tgid) || has_room(m)))
+		recipe_user_executed(m, (const struct wire_process *)h, false);
+	else if (h->kind == WIRE_CHECKPOINT &&
+		 from_python_is(m, (const struct wire_checkpoint *)h) &&
+		 (recipe_user_of(m, h->tgid) || has_room(m)))
+		from_python_arrived(m, (const struct wire_checkpoint *)h);
+}
+
+static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
+{
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+
+	m->capture = c;
+	if (h->kind == WIRE_FORK)
+		recipe_user_forked(m, (const struct wire_process *)h);
+	else if (h->job && engine_serves(c->engine, h->job))
+		arrived_of_served(m, h);
+	else if (h->kind == WIRE_EXEC)
+		executed(m, h->tgid);
 }
 
 struct marker *recipe_marker_of_jobs(const struct recipes *recipes)
@@ -63,33 +113,6 @@ void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 	}
 }
 
-/* Forgets those whose ends were lost, if any were since it was called last. */
-static void forget_gone(struct recipe_marker *m)
-{
-	const uint64_t lost = engine_quality(m->capture->engine).lost_process_events;
-	struct recipe_user *user = NULL, *next;
-
-	if (lost == m->lost_events)
-		return;
-	m->lost_events = lost;
-	HASH_ITER (hh, m->users, user, next) {
-		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
-			recipe_user_forget(m, user);
-	}
-}
-
-/* Whatever processes do, so many lines and phases are kept at a time. */
-static bool has_room(struct recipe_marker *m)
-{
-	if (HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
-		forget_gone(m);
-	if (HASH_COUNT(m->users) < WIRE_MAX_LISTENING)
-		return true;
-	capture_warn(m->capture, "recipes",
-		     "more than 1024 processes at a time: recipes make no phases of the others");
-	return false;
-}
-
 /* Looks into each slot that is free. Returns true if that found a recipe. */
 static bool find_recipes(struct recipe_marker *m, const struct profile_process *process,
 			 const struct wire_process *exec, const struct recipe **recipes)
@@ -124,10 +147,13 @@ void recipe_marker_meet(struct marker *marker, const struct profile_process *pro
 	struct recipe_user *user = recipe_user_of(m, process->tgid);
 	const struct recipe *recipes[RECIPE_SLOTS] = {0}, *from_parent[RECIPE_SLOTS] = {0};
 
+	if (user && exec && user->executed_ns == exec->h.time_ns)
+		return; /* as it arrived */
 	if (user && user->started_ns == process->started_ns)
 		memcpy(from_parent, user->from_parent, sizeof(from_parent));
-	if (user && (exec || user->started_ns != process->started_ns)) {
-		recipe_user_forget(m, user); /* it was another program */
+	if (user &&
+	    (exec || user->started_ns != process->started_ns)) { /* it was another program */
+		recipe_user_forget(m, user);
 		user = NULL;
 	}
 	for (size_t slot = 0; user && slot < m->n_slots; slot++)

@@ -34,7 +34,7 @@ static void free_tellers(struct recipe_user *user)
 	calls_free(&user->calls);
 }
 
-static bool uses_any(const struct recipe_user *user)
+bool recipe_user_uses_any(const struct recipe_user *user)
 {
 	for (size_t slot = 0; slot < RECIPE_SLOTS; slot++)
 		if (user->recipes[slot])
@@ -42,9 +42,23 @@ static bool uses_any(const struct recipe_user *user)
 	return false;
 }
 
+static bool is_listened_to(const struct recipe_user *user)
+{
+	return user->heard || recipe_user_uses_any(user);
+}
+
+void recipe_user_hear(struct recipe_user *user, struct heard_job *heard)
+{
+	if (user->heard)
+		user->heard->processes--;
+	user->heard = heard;
+	if (heard)
+		heard->processes++;
+}
+
 void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
 {
-	if (!uses_any(user) || !m->capture->engine)
+	if (!is_listened_to(user) || !m->capture->engine)
 		return;
 	from_log_end(m, m->capture, user);
 	from_place_end(m, m->capture, user);
@@ -54,6 +68,7 @@ void recipe_user_end(struct recipe_marker *m, const struct recipe_user *user)
 void recipe_user_forget(struct recipe_marker *m, struct recipe_user *user)
 {
 	recipe_user_end(m, user);
+	recipe_user_hear(user, NULL);
 	HASH_DEL(m->users, user);
 	from_file_forget(user);
 	free_tellers(user);
@@ -133,7 +148,7 @@ static void make_tellers(struct recipe_marker *m, struct recipe_user *user)
 
 void recipe_user_begin(struct recipe_marker *m, struct recipe_user *user)
 {
-	if (!uses_any(user))
+	if (!is_listened_to(user))
 		return;
 	m->capture->prompt = true; /* what it does next may be what an item listens to */
 	if (!user->changed)
@@ -243,26 +258,29 @@ static void mapped(struct recipe_marker *m, struct recipe_user *user)
 		recipe_user_begin(m, user);
 }
 
-static void executed(struct recipe_marker *m, const struct wire_process *exec)
+void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec, bool looks)
 {
 	struct recipe_user now = {0}, *user = recipe_user_of(m, exec->h.tgid);
 
 	if (user && user->started_ns == exec->h.started_ns)
 		memcpy(now.from_parent, user->from_parent, sizeof(now.from_parent));
+	now.heard = recipe_marker_heard_job(m, exec->h.job);
 	for (size_t slot = 0; slot < m->n_slots; slot++) {
 		recipe_user_choose(&now, slot,
 				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
-		now.hinges |= rules_match_hinges(m->match[slot], m->ends_hold);
+		now.hinges |= looks && rules_match_hinges(m->match[slot], m->ends_hold);
 	}
-	now.asks = !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
+	now.asks = looks && !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
 	if (user)
 		recipe_user_end(m, user);
-	if (!uses_any(&now) && !now.asks && !now.hinges && !user)
+	if (!is_listened_to(&now) && !now.asks && !now.hinges && !user)
 		return;
 	user = recipe_user_get(m, exec->h.tgid, exec->h.started_ns);
 	if (!user)
 		return;
+	recipe_user_hear(user, now.heard);
 	from_python_end(user);
+	user->executed_ns = exec->h.time_ns;
 	user->changed = true;
 	user->whole = true;
 	user->told = 0;
@@ -289,18 +307,21 @@ static bool inherit(struct recipe_marker *m, const struct wire_process *fork,
 	return any;
 }
 
-/* The kernel side listens to it already. */
+/* The kernel side listens to it already; a service says whether it does by what it tells. */
 void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork)
 {
 	const struct recipe *from_parent[RECIPE_SLOTS] = {0};
+	struct heard_job *heard = recipe_marker_heard_job(m, fork->h.job);
+	struct engine *engine = m->capture->engine;
 	struct recipe_user *user;
 
-	if (!inherit(m, fork, from_parent) ||
-	    !engine_listens_to_child(m->capture->engine, fork->h.tgid))
+	if ((!inherit(m, fork, from_parent) && !(heard && heard->what.texts)) ||
+	    (engine && !engine_listens_to_child(engine, fork->h.tgid)))
 		return;
 	user = recipe_user_get(m, fork->h.tgid, fork->h.started_ns);
 	if (!user)
 		return;
+	recipe_user_hear(user, heard);
 	memcpy(user->from_parent, from_parent, sizeof(from_parent));
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		recipe_user_choose(user, slot, NULL);
@@ -346,7 +367,7 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 		begin(m, c);
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_EXEC:
-		executed(m, process);
+		recipe_user_executed(m, process, true);
 		break;
 	case WIRE_FORK:
 		if (process->flags & WIRE_PROCESS_ATTACHED)
@@ -365,7 +386,7 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 			mapped(m, user);
 		break;
 	case WIRE_CHECKPOINT:
-		if (from_python_is(m, (const struct wire_checkpoint *)h))
+		if (m->starts && from_python_is(m, (const struct wire_checkpoint *)h))
 			from_python_arrived(m, (const struct wire_checkpoint *)h);
 		break;
 	default:
@@ -377,11 +398,20 @@ static bool holds(struct marker *marker, uint32_t tgid)
 {
 	const struct recipe_user *user = recipe_user_of(marker_of(marker), tgid);
 
-	return user && (uses_any(user) || user->hinges);
+	return user && (recipe_user_uses_any(user) || user->hinges);
 }
 
 /* ---- What they say ----------------------------------------------------------------------------
  */
+
+/* What a process of a served run maps is not told of: it is looked at when it is heard. It may
+ * write much: then with the 1st, 2nd, 4th text and so on. */
+static void look_again(struct recipe_marker *m, struct recipe_user *user, bool writes)
+{
+	user->texts += writes;
+	if (!writes || !(user->texts & (user->texts - 1)))
+		mapped(m, user);
+}
 
 static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,
 		 void *context)
@@ -395,9 +425,8 @@ static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, mark
 		.any = cp->text_state & WIRE_TEXT_AGAIN,
 	};
 
-	/* What a process of a served run maps is not told of. */
 	if (m->capture->options->source && user)
-		mapped(m, user);
+		look_again(m, user, cp->what == WIRE_TEXT);
 	if (cp->what == WIRE_TEXT ? from_log_text(m, cp, &to) : from_place_hit(m, cp, &to))
 		return -1;
 	return to.any ? 0 : feed(context, &cp->h);
@@ -513,6 +542,7 @@ static void close_marker(struct marker *marker)
 	struct recipe_marker *m = marker_of(marker);
 
 	forget_all(m);
+	recipe_served_free(m);
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		rules_match_free(m->match[slot]);
 	python_items_free(&m->python);
@@ -532,7 +562,16 @@ struct marker *recipe_marker_new(const struct recipes *recipes)
 
 	if (!m)
 		return NULL;
-	m->marker = (struct marker){arrived, holds, record, tell, close_marker};
+	m->marker = (struct marker){
+		.arrived = arrived,
+		.holds = holds,
+		.record = record,
+		.hear = recipe_marker_hear,
+		.hear_process = recipe_marker_hear_process,
+		.tell = tell,
+		.close = close_marker,
+		.listens = recipes_count(recipes),
+	};
 	m->recipes = recipes;
 	m->n_slots = recipes_slots(recipes);
 	for (size_t slot = 0; slot < m->n_slots; slot++) {

@@ -29,9 +29,12 @@ bool recipe_marker_expects(struct marker *marker, char *const *command, enum rec
  */
 int recipe_marker_start(struct marker *marker, const char **variable);
 
-/* Of a run that is served: writes what all recipes listen to, functions and probes, which the
- * service is to be asked for; wishes may be NULL. Returns how many there are. */
+/* Of a run that is served: writes what the recipes listen to that the user has named, functions and
+ * probes, which the service is to be asked for (others it may have itself); wishes may be NULL.
+ * Returns how many there are. */
 size_t recipe_marker_places(struct marker *marker, struct wish *wishes);
+/* The same of what they listen to by other means. */
+void recipe_marker_asks(struct marker *marker, struct source_heard *heard);
 
 /* ---- Of an audit: the processes of jobs -------------------------------------------------------
  */

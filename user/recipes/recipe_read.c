@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "format/nodes.h"
+#include "kernel/digest.h"
 #include "recipes/recipe_reader.h"
 #include "recipes/rules_set.h"
 
@@ -338,6 +339,39 @@ static bool finds_its_processes(const struct recipe *recipe)
 	return recipe->n_items;
 }
 
+static void digest_text(uint64_t *digest, const char *text)
+{
+	digest_bytes(digest, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+/* A service and a run that it serves know items by their numbers, and may have other recipes
+ * besides. */
+static uint32_t number_of(const struct recipe *recipe)
+{
+	uint64_t digest = digest_of_nothing;
+
+	digest_text(&digest, recipe->name);
+	for (size_t i = 0; i < recipe->n_items; i++) {
+		const struct recipe_item *item = &recipe->items[i];
+
+		digest_bytes(&digest, &item->source, sizeof(item->source));
+		digest_bytes(&digest, &item->does, sizeof(item->does));
+		digest_text(&digest, item->text);
+		digest_text(&digest, item->name);
+	}
+	return (uint32_t)(digest >> 32) % RECIPE_NUMBERS;
+}
+
+/* Of two recipes of one number, which is most unlikely, the hits of the first would be taken for
+ * those of both. */
+static bool has_number_of_its_own(const struct recipes *recipes, const struct recipe *recipe)
+{
+	for (size_t i = 0; i < recipes->n; i++)
+		if (&recipes->list[i] != recipe && recipes->list[i].number == recipe->number)
+			return false;
+	return true;
+}
+
 static int read_recipe(void *context, const yaml_node_t *root)
 {
 	struct recipe_reader *r = context;
@@ -364,10 +398,17 @@ static int read_recipe(void *context, const yaml_node_t *root)
 		return nodes_fail(r->nodes, root, "the recipe '%s' has no checkpoints",
 				  r->recipe->name);
 	r->recipe->matches = match;
-	if (recipes_named(r->recipes, r->recipe->name) == r->recipe)
-		return match ? read_match(r, match) : 0;
-	recipes_take_back(r->recipes); /* the first of a name counts */
-	return 0;
+	if (recipes_named(r->recipes, r->recipe->name) != r->recipe) {
+		recipes_take_back(r->recipes); /* the first of a name counts */
+		return 0;
+	}
+	r->recipe->number = number_of(r->recipe);
+	if (!has_number_of_its_own(r->recipes, r->recipe))
+		return nodes_fail(r->nodes, root,
+				  "the recipe '%s' has the number of another, by chance: give it "
+				  "another name",
+				  r->recipe->name);
+	return match ? read_match(r, match) : 0;
 }
 
 static struct nodes recipe_nodes(const char *name, struct error *err)

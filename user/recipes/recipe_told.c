@@ -25,6 +25,7 @@ enum idle {
 	IDLE_UNFIT,
 	IDLE_UNREACHED,
 	IDLE_LEFT_OUT,
+	IDLE_UNHEARD,
 	IDLE_REASONS,
 };
 
@@ -55,15 +56,24 @@ static bool any_found(const struct recipe *recipe, const struct recipe_use *use)
 	return false;
 }
 
+static bool is_place(const struct recipe_item *item)
+{
+	return item->source == RECIPE_SYMBOL || item->source == RECIPE_USDT;
+}
+
 /* Some items are not of each run. If nothing at all was met, they are named with the rest. */
 static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 {
+	const struct source *source = m->capture->options->source;
 	const struct recipe *recipe = recipes_at(m->recipes, at);
 	const struct recipe_use *use = &m->uses[at];
 
 	if (use->matched[item] ||
 	    (recipe->items[item].optional && (any_matched(recipe, use) || any_found(recipe, use))))
 		return BUSY;
+	if (!recipe->asked && source && recipe->items[item].source != RECIPE_PYTHON &&
+	    (!source->recipes || is_place(&recipe->items[item])))
+		return source->recipes ? BUSY : IDLE_UNHEARD; /* it knows where these are */
 	switch (recipe->items[item].source) {
 	case RECIPE_PYTHON:
 		return python_idle(m, at, item);
@@ -94,6 +104,8 @@ static void warn_of_idle(const struct recipe_marker *m, struct capture *c, size_
 			       "made for %s",
 		[IDLE_UNREACHED] = "calls of Python are heard only in commands that qprof-bpf "
 				   "starts, and not with -p, -a or --python-hooks=none",
+		[IDLE_UNHEARD] = "the service was started without recipes, so nobody listens to "
+				 "that; say '--recipe NAME' yourself",
 		[IDLE_LEFT_OUT] = "left out: all recipes together have too many python items",
 	};
 	const struct recipe *recipe = recipes_at(m->recipes, at);

@@ -42,6 +42,7 @@ void guest_welcome(struct guest *g, struct capture *c)
 	packet->n_notes = (uint32_t)n;
 	packet->waits = c->options->engine.waits;
 	packet->files = c->options->engine.files;
+	packet->recipes = c->options->marker->listens;
 	for (size_t i = 0; i < n; i++)
 		strncpy(packet->notes[i], notes[i], TALK_NOTE_MAX - 1);
 	strncpy(packet->rss, info->backend_rss, TALK_BACKEND_MAX - 1);
@@ -230,7 +231,6 @@ static bool is_hit(const struct wire_checkpoint *c)
 	return c->what == WIRE_HIT || c->what == WIRE_RETURN || c->what == WIRE_TOO_OFTEN;
 }
 
-/* Items of the service's own recipes have numbers that mean others to the run. */
 static void number_as_asked(const struct guest *g, struct wire_checkpoint *c)
 {
 	struct wire_hit hit;
@@ -242,11 +242,14 @@ static void number_as_asked(const struct guest *g, struct wire_checkpoint *c)
 	memcpy(c->name, &hit, sizeof(hit));
 }
 
-/* Names of sites are told with each checkpoint that has no other name: they may change. */
+/* Names of sites are told with each checkpoint that has no other name, or that means something by
+ * that of its site: they may change. */
 static bool tell_name(struct guest *g, const struct wire_checkpoint *c, const char *name,
 		      size_t room)
 {
-	if ((c->name_state != WIRE_NAME_SITE && !is_hit(c)) || c->site == WIRE_SITE_NONE ||
+	const bool by_site = is_hit(c) || c->what == WIRE_METRIC;
+
+	if ((c->name_state != WIRE_NAME_SITE && !by_site) || c->site == WIRE_SITE_NONE ||
 	    c->site == WIRE_SITE_SUMMARY)
 		return true;
 	return tell_site(g, c->site, name, room);

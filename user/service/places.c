@@ -17,7 +17,7 @@ struct places {
 	struct wish_list list;
 	struct wish_job of;
 	struct wish wishes[SOURCE_PLACES_MAX];
-	struct talk_places asked;
+	struct talk_asks asked;
 	bool ended;
 };
 
@@ -47,19 +47,66 @@ static bool is_place(const struct talk_place *place)
 	       place->args < 1u << WIRE_HIT_ARGS && is_pattern(place->pattern);
 }
 
-int places_look(int fd, struct talk_places *places, struct error *err)
+/* Returns true for one or more bytes, ff each, the rest 0: from the low one on, or the high one. */
+static bool is_mask(uint64_t mask, bool from_high)
 {
-	const ssize_t size = recv(fd, places, sizeof(*places), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
-	bool are_places = size == sizeof(*places) && places->kind == TALK_PLACES && places->n &&
-			  places->n <= SOURCE_PLACES_MAX;
+	const uint64_t ones = from_high ? ~mask : mask;
+
+	return mask && !(ones & (ones + 1)) && __builtin_popcountll(mask) % 8 == 0;
+}
+
+static bool are_literals(const struct source_heard *heard)
+{
+	bool more = heard->texts == SOURCE_TEXTS_WITH_LITERALS;
+
+	for (size_t i = 0; i < WIRE_MAX_LITERALS; i++) {
+		const struct wire_literal *literal = &heard->literals[i];
+
+		if (literal->mask ? !more || !is_mask(literal->mask, false) : literal->bytes)
+			return false;
+		more &= literal->mask != 0;
+	}
+	return heard->texts <= SOURCE_ALL_TEXTS &&
+	       (heard->texts != SOURCE_TEXTS_WITH_LITERALS || heard->literals[0].mask);
+}
+
+static bool are_parts(const struct source_heard *heard)
+{
+	bool more = heard->files;
+
+	for (size_t i = 0; i < WIRE_MAX_NAME_PARTS; i++) {
+		const struct wire_name_part *part = &heard->parts[i];
+
+		if (part->anywhere > 1 || part->reserved || (part->mask && !more) ||
+		    (part->mask ? !is_mask(part->mask, !part->anywhere) : part->bytes))
+			return false;
+		more &= part->mask != 0;
+	}
+	return heard->files <= 1;
+}
+
+static bool is_heard(const struct source_heard *heard)
+{
+	const uint32_t told = WIRE_TOLD_END | WIRE_TOLD_CHILDREN;
+
+	return are_literals(heard) && are_parts(heard) && !(heard->told & ~told) &&
+	       !heard->reserved;
+}
+
+int places_look(int fd, struct talk_asks *asks, struct error *err)
+{
+	const ssize_t size = recv(fd, asks, sizeof(*asks), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	bool is_ours = size == sizeof(*asks) && asks->kind == TALK_ASKS &&
+		       asks->n <= SOURCE_PLACES_MAX && is_heard(&asks->heard) &&
+		       (asks->n || source_hears(&asks->heard));
 
 	if (size <= 0) /* it has shut down its side */
 		return 0;
-	for (uint32_t i = 0; are_places && i < places->n; i++)
-		are_places = is_place(&places->places[i]);
-	return are_places ? 1
-			  : error_set(err, "what was said says of no places to be told of: it is "
-					   "none of qprof-bpf's");
+	for (uint32_t i = 0; is_ours && i < asks->n; i++)
+		is_ours = is_place(&asks->places[i]);
+	return is_ours ? 1
+		       : error_set(err, "what was said says of nothing to be told of: it is none "
+					"of qprof-bpf's");
 }
 
 /* ---- Their life -------------------------------------------------------------------------------
@@ -92,7 +139,7 @@ static void find_groups(struct wish_job *of, int fd)
 		of->n_groups = size / sizeof(*of->groups);
 }
 
-struct places *places_new(struct capture *c, const struct talk_places *asked, uint32_t job, int fd,
+struct places *places_new(struct capture *c, const struct talk_asks *asked, uint32_t job, int fd,
 			  uid_t uid, gid_t gid, struct error *err)
 {
 	struct places *p = calloc(1, sizeof(*p));
@@ -123,8 +170,9 @@ void places_end(struct places *p, struct capture *c)
 	discovery_drop_places(c->discovery, &p->list);
 }
 
-void places_search_running(struct capture *c, uint32_t index)
+void places_tell_running(struct capture *c, const struct talk_asks *asked, uint32_t index)
 {
+	struct marker *marker = c->options->marker;
 	const struct profile_process *const *processes;
 	size_t n;
 
@@ -135,6 +183,10 @@ void places_search_running(struct capture *c, uint32_t index)
 
 		if (!job || job->index != index || job->end_ns)
 			continue;
+		if (source_hears(&asked->heard))
+			marker->hear_process(marker, index, p->tgid, p->started_ns);
+		if (!asked->n)
+			continue;
 		discovery_use_places(c->discovery, p->tgid, index);
 		discovery_search_changed(c->discovery, p->tgid, p->started_ns, DISCOVERY_OF_SERVED);
 	}
@@ -142,10 +194,15 @@ void places_search_running(struct capture *c, uint32_t index)
 
 uint32_t places_item(const struct places *p, uint32_t item)
 {
-	for (uint32_t i = 0; p && i < p->asked.n; i++)
-		if (p->wishes[i].item == item)
+	const bool of_recipe = item < WISH_ITEMS_OF_JOBS;
+
+	for (uint32_t i = 0; p && i < p->asked.n; i++) {
+		if (of_recipe && p->asked.places[i].item == item)
+			return WIRE_SITE_NONE;
+		if (!of_recipe && p->wishes[i].item == item)
 			return p->asked.places[i].item;
-	return WIRE_SITE_NONE;
+	}
+	return of_recipe ? item : WIRE_SITE_NONE;
 }
 
 void places_tell(const struct places *p, struct source_account *account)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "capture/audit_state.h"
 #include "kernel/procfs.h"
 #include "service/caller.h"
 #include "service/door.h"
@@ -98,9 +99,12 @@ static void share_out(struct service *s)
 /* The number of its job is another's from now on. */
 static void forget_job(struct service *s, struct guest *g)
 {
+	struct marker *marker = s->capture->options->marker;
+
 	if (!g->job)
 		return;
 	places_end(g->places, s->capture);
+	marker->hear(marker, s->capture, g->job, g->caller.uid, NULL);
 	s->of_job[g->job] = NULL;
 	s->capture->hurried--;
 	g->job = 0;
@@ -176,8 +180,9 @@ static void watch(struct service *s, struct guest *g)
 /* Its first packet is there, or it has shut down its side without one. */
 static void hear(struct service *s, struct guest *g)
 {
-	const struct talk_placed placed = {.kind = TALK_PLACED};
-	struct talk_places asked;
+	const struct talk_taken taken = {.kind = TALK_TAKEN};
+	struct marker *marker = s->capture->options->marker;
+	struct talk_asks asked;
 	struct error err = {0};
 	int code;
 
@@ -185,15 +190,18 @@ static void hear(struct service *s, struct guest *g)
 	code = places_look(g->talks.fd, &asked, &err);
 	if (!code)
 		return;
-	if (code > 0)
+	if (code > 0 && asked.n)
 		g->places = places_new(s->capture, &asked, g->job, g->talks.fd, g->caller.uid,
 				       g->caller.gid, &err);
-	if (!g->places) {
+	if (code < 0 || (asked.n && !g->places)) {
 		guest_refuse(g, err.text);
 		return;
 	}
-	places_search_running(s->capture, g->job);
-	if (!backlog_add_packet(&g->backlog, &placed, sizeof(placed)))
+	if (source_hears(&asked.heard))
+		marker->hear(marker, s->capture, g->job, g->caller.uid, &asked.heard);
+	if (g->runs)
+		places_tell_running(s->capture, &asked, g->job);
+	if (!backlog_add_packet(&g->backlog, &taken, sizeof(taken)))
 		g->state = GUEST_GONE;
 }
 
@@ -508,9 +516,9 @@ static struct guest *guest_of_record(const struct service *s, const struct wire_
 	return g;
 }
 
-static void tell(struct service *s, struct guest *g, const struct wire_header *h,
-		 const struct profile_process *process)
+static void tell(struct service *s, struct guest *g, const struct wire_header *h)
 {
+	const struct machine *machine = audit_machine(audit_of(s->capture));
 	const bool named = h->kind == WIRE_CHECKPOINT;
 	size_t before = g->backlog.bytes;
 
@@ -519,7 +527,7 @@ static void tell(struct service *s, struct guest *g, const struct wire_header *h
 			   named ? capture_site_name(s->capture,
 						     ((const struct wire_checkpoint *)h)->site)
 				 : NULL,
-			   process);
+			   h->kind == WIRE_JOINED ? machine_process(machine, h->tgid) : NULL);
 	else
 		guest_tell_file(g, h, &s->looks);
 	before = g->backlog.bytes - before;
@@ -534,19 +542,27 @@ static void note_checkpoint(struct guest *g, const struct wire_header *h)
 		g->has_started |= checkpoint->what == WIRE_START;
 }
 
-static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
+/* A run makes its phases itself, by its own recipes: it is told what was written, and not what the
+ * audit's recipes make of that. */
+static void written(struct listener *l, const struct wire_header *h)
 {
 	struct service *s = service_of(l);
 	struct guest *g = guest_of_record(s, h);
-	struct guest *over = news->job_is_over ? s->of_job[news->job->index] : NULL;
 
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
-	if (g) {
-		note_checkpoint(g, h);
-		tell(s, g, h, news->process);
-		if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
-			g->until_ns = 0;
-	}
+	if (!g)
+		return;
+	note_checkpoint(g, h);
+	tell(s, g, h);
+	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
+		g->until_ns = 0;
+}
+
+static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)
+{
+	struct service *s = service_of(l);
+	struct guest *over = news->job_is_over ? s->of_job[news->job->index] : NULL;
+
 	if (!over) /* its number is another's from now on */
 		return;
 	over->finished_ns = h->time_ns;
@@ -664,6 +680,7 @@ struct listener *service_listener_new(const char *path)
 	s->listener = (struct listener){
 		.prepare = prepare,
 		.start = start,
+		.written = written,
 		.record = record,
 		.batch = batch,
 		.finish = finish,

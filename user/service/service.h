@@ -14,11 +14,16 @@
 /* Of an audit with engine_config.serves. path must outlive it. NULL when out of memory. */
 struct listener *service_listener_new(const char *path);
 
-/* path: of the service's socket; must outlive the source. wanted: curves, waits and files of it.
- * places: that the run is to be told of, SOURCE_PLACES_MAX at most, with numbers of its own; must
- * outlive the source, too. NULL when out of memory. */
+/* What a run is to be told of besides: see struct talk_asks. */
+struct service_asks {
+	struct wish_list places; /* SOURCE_PLACES_MAX at most, with numbers of the run's own */
+	struct source_heard heard;
+};
+
+/* path: of the service's socket. wanted: curves, waits and files of it. path and asks must outlive
+ * the source. NULL when out of memory. */
 struct source *service_source_new(const char *path, const struct engine_config *wanted,
-				  const struct wish_list *places);
+				  const struct service_asks *asks);
 
 /* Returns true if there is a socket at the path. */
 bool service_is_at(const char *path);

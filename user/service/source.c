@@ -31,7 +31,7 @@ struct served {
 	struct source source; /* first: see served_of() */
 	const char *path;
 	bool curves, waits, files;
-	const struct wish_list *places; /* that it asks for */
+	const struct service_asks *asks;
 	struct talk_welcome welcome;
 	struct record_queue queue;
 	char **names; /* of sites */
@@ -235,6 +235,7 @@ static int lacks(const struct served *s, const char *option, struct error *err)
 static int take_offer(struct served *s, struct run_info *info, struct error *err)
 {
 	take_welcome(s, info);
+	s->source.recipes = s->welcome.recipes;
 	if (s->waits && !s->welcome.waits)
 		return lacks(s, "--waits", err);
 	if (s->files && !s->welcome.files)
@@ -287,7 +288,7 @@ static void fill_place(struct talk_place *place, const struct wish *wish)
 }
 
 /* Records may come before the answer, of processes that run. */
-static int await_placed(struct served *s, struct error *err)
+static int await_taken(struct served *s, struct error *err)
 {
 	for (;;) {
 		const ssize_t size = await_answer(s);
@@ -296,24 +297,25 @@ static int await_placed(struct served *s, struct error *err)
 			return error_set(err, "the service at '%s' does not answer", s->path);
 		if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED)
 			return refused(s, err);
-		if (size == sizeof(struct talk_placed) && kind_of(s, size) == TALK_PLACED)
+		if (size == sizeof(struct talk_taken) && kind_of(s, size) == TALK_TAKEN)
 			return 0;
 		if (size <= 0 || kind_of(s, size) != TALK_RECORDS || queue_records(s, (size_t)size))
 			return error_set(err, "the service at '%s' has gone", s->path);
 	}
 }
 
-static int ask_places(struct served *s, struct error *err)
+static int ask_more(struct served *s, struct error *err)
 {
-	struct talk_places packet = {.kind = TALK_PLACES};
+	const struct wish_list *places = &s->asks->places;
+	struct talk_asks packet = {.kind = TALK_ASKS, .heard = s->asks->heard};
 
-	if (!s->places || !s->places->n)
+	if (!places->n && !source_hears(&packet.heard))
 		return 0;
-	for (; packet.n < s->places->n; packet.n++)
-		fill_place(&packet.places[packet.n], &s->places->wishes[packet.n]);
+	for (; packet.n < places->n; packet.n++)
+		fill_place(&packet.places[packet.n], &places->wishes[packet.n]);
 	if (send(s->source.fd, &packet, sizeof(packet), MSG_NOSIGNAL) != sizeof(packet))
 		return error_set(err, "the service at '%s' has gone", s->path);
-	return await_placed(s, err);
+	return await_taken(s, err);
 }
 
 static int open_served(struct source *source, int asked, struct run_info *info, struct error *err)
@@ -329,7 +331,7 @@ static int open_served(struct source *source, int asked, struct run_info *info, 
 	if (size >= (ssize_t)sizeof(struct talk_version) && kind_of(s, size) == TALK_WELCOME) {
 		if (!is_our_version(s, size))
 			return refuse_version(s, err);
-		return take_offer(s, info, err) ? -1 : ask_places(s, err);
+		return take_offer(s, info, err) ? -1 : ask_more(s, err);
 	}
 	if (size == sizeof(struct talk_refused) && kind_of(s, size) == TALK_REFUSED)
 		return refused(s, err);
@@ -508,7 +510,7 @@ static void close_served(struct source *source)
 }
 
 struct source *service_source_new(const char *path, const struct engine_config *wanted,
-				  const struct wish_list *places)
+				  const struct service_asks *asks)
 {
 	struct served *s = calloc(1, sizeof(*s));
 
@@ -519,7 +521,7 @@ struct source *service_source_new(const char *path, const struct engine_config *
 	s->curves = wanted->curves;
 	s->waits = wanted->waits;
 	s->files = wanted->files;
-	s->places = places;
+	s->asks = asks;
 	s->source = (struct source){
 		.ask = ask,
 		.ask_for = ask_for,

@@ -6,8 +6,8 @@
  *	run      its command, which waits for its exec, connects: that asks for a job of it; or it
  *	         connects itself, with a name that says which processes it asks for: see request.h
  *	service  TALK_WELCOME; or TALK_REFUSED, and closes
- *	run      if it has places to be told of: TALK_PLACES, before the command's exec
- *	service  TALK_PLACED, perhaps after some TALK_RECORDS; or TALK_REFUSED, and closes
+ *	run      if it has more to be told of: TALK_ASKS, before the command's exec
+ *	service  TALK_TAKEN, perhaps after some TALK_RECORDS; or TALK_REFUSED, and closes
  *	service  TALK_RECORDS ...
  *	run      shuts its side down: it wants WIRE_FINISH, and the account
  *	service  TALK_RECORDS ..., TALK_ACCOUNT, and closes
@@ -27,7 +27,7 @@
 #define TALK_PATH "/run/qprof-bpf/socket"
 
 enum {
-	TALK_VERSION = 6,
+	TALK_VERSION = 7,
 	TALK_PACKET = 32 << 10, /* bytes of a packet, at most */
 	TALK_NOTES = 16,
 	TALK_NOTE_MAX = 512,
@@ -41,8 +41,8 @@ enum talk_kind {
 	TALK_REFUSED = 0x71700004,
 	TALK_RECORDS = 0x71700005,
 	TALK_ACCOUNT = 0x71700006,
-	TALK_PLACES = 0x71700007,
-	TALK_PLACED = 0x71700008,
+	TALK_ASKS = 0x71700007,
+	TALK_TAKEN = 0x71700008,
 };
 
 /* The layout of records, as far as sizes tell: both sides are to be built of the same wire.h. */
@@ -50,7 +50,7 @@ enum talk_kind {
 	((uint32_t)(sizeof(struct wire_checkpoint) + 1031 * sizeof(struct wire_process) +          \
 		    2053 * sizeof(struct wire_quality) + 4099 * sizeof(struct wire_ending) +       \
 		    8209 * sizeof(struct wire_gpu) + 16411 * sizeof(struct wire_device) +          \
-		    32771 * sizeof(struct talk_places) + 65537 * sizeof(struct wire_hit)))
+		    32771 * sizeof(struct talk_asks) + 65537 * sizeof(struct wire_hit)))
 
 struct talk_version {
 	uint32_t kind;
@@ -63,9 +63,9 @@ struct talk_version {
 struct talk_welcome {
 	struct talk_version is;
 	uint32_t n_notes;
-	uint32_t waits; /* 1: it tells what threads sleep for */
-	uint32_t files; /* 1: it tells which files storage is used for */
-	uint32_t reserved;
+	uint32_t waits;	  /* 1: it tells what threads sleep for */
+	uint32_t files;	  /* 1: it tells which files storage is used for */
+	uint32_t recipes; /* 1: it has recipes, and listens to what they name */
 	char rss[TALK_BACKEND_MAX], io_calls[TALK_BACKEND_MAX], io_storage[TALK_BACKEND_MAX];
 	char checkpoints[TALK_BACKEND_MAX], oom_kills[TALK_BACKEND_MAX];
 	char notes[TALK_NOTES][TALK_NOTE_MAX];
@@ -113,13 +113,14 @@ struct talk_place {
 	char pattern[TALK_PATTERN_MAX]; /* printable, not empty; ends in NUL */
 };
 
-struct talk_places {
+struct talk_asks {
 	uint32_t kind;
 	uint32_t n;
+	struct source_heard heard;
 	struct talk_place places[SOURCE_PLACES_MAX]; /* n of them */
 };
 
-struct talk_placed {
+struct talk_taken {
 	uint32_t kind;
 	uint32_t n;
 };

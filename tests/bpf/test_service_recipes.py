@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Recipes through the service: a user's profile has the phases that root's has, by the recipes that come with qprof-bpf
+and by the user's own, and what a run has others hear is of its own processes alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, NOBODY, PYTHON, QPROF, assert_near, assert_nothing_lost, is_hooked,
+                     losses, program, public_dir, step_names, wait_for)
+from serving import SOMEBODY, Service, as_user, folder, service  # noqa: F401
+from test_service_running import Served
+
+STEPS = 4
+MIB = 1 << 20
+# What a quantizer in Python says: a progress bar, a file of weights, functions that a recipe knows.
+QUANTIZES = """
+import os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+with open(sys.argv[1], "rb") as weights:
+    weights.read()
+from awq.models.base import BaseAWQForCausalLM
+for i in range(1, 4):
+    sys.stderr.write(f"\\rScoring: {i * 33}%|###  | {i}/3 [00:01<00:02, 1.0it/s]")
+    sys.stderr.flush()
+model = BaseAWQForCausalLM()
+model.quantize()
+model.save_quantized("nowhere")
+os._exit(0)
+"""
+AWQ = """
+import mmap
+class BaseAWQForCausalLM:
+    def quantize(self):
+        block = mmap.mmap(-1, 24 << 20)
+        block.write(bytes(24 << 20))
+    def save_quantized(self, path):
+        pass
+"""
+OWN = """
+name: own
+match: {executable: MATCH}
+checkpoints:
+- {log: '^\\[ *(\\d+)/ *(\\d+)\\] +(\\S+) - ', literal: "] ", phase: $3, children: CHILDREN}
+- {log: '^quant size = ([\\d.]+) MB', summary: {quantized_size_mb: $1}}
+- {exec: {executable: "says"}, phase: "says {arg1}"}
+- {file: "*.weights", phase: "{read|write} {basename}"}
+"""
+
+
+def give(path, text=None):
+    """A file of the user's."""
+    if text is not None:
+        path.write_text(text)
+    os.chown(path, NOBODY, NOBODY)
+    return path
+
+
+def own_recipe(folder, match="sh", children="no", text=OWN):
+    return give(folder / "recipe.yaml", text.replace("MATCH", match).replace("CHILDREN", children))
+
+
+def shape(profile):
+    """What is the same in each run: names, order and depth, without times and pids."""
+    return [(p["name"], p.get("kind"), p.get("depth", 0), p.get("closed", True)) for p in profile["phases"]]
+
+
+def used(profile):
+    """How often each item of each recipe was met."""
+    return {r["name"]: [item["matched"] for item in r["checkpoints"]] for r in profile["recipes"]}
+
+
+def assert_same(root, nobodys):
+    """Phases, steps, what matched, and the peak of each phase, but for an address space that is laid out at random."""
+    assert shape(nobodys) == shape(root)
+    assert step_names(nobodys) == step_names(root)
+    assert used(nobodys) == used(root)
+    for own, served in zip(root["phases"], nobodys["phases"]):
+        assert_near(own["name"], served["peak_memory_mb"], own["peak_memory_mb"] * MIB, MIB)
+    assert_nothing_lost(root)
+    assert_nothing_lost(nobodys)
+    assert nobodys["quality"].get("warnings") == root["quality"].get("warnings")
+
+
+# ---- What a user gets
+
+
+def test_recipes_that_come_with_it(service, folder, unhurried):
+    """Bars, files, functions of Python: by nothing that the user says."""
+    (folder / "awq/models").mkdir(parents=True)
+    for package in ("awq", "awq/models"):
+        (folder / package / "__init__.py").touch()
+    (folder / "awq/models/base.py").write_text(AWQ)
+    script, weights = give(folder / "quantize.py", QUANTIZES), folder / "model.safetensors"
+    weights.write_bytes(bytes(3 * MIB))
+    own = unhurried(PYTHON, script, weights)
+    run = service.run(folder, PYTHON, script, weights)
+    names = [p["name"] for p in run.profile["phases"]]
+    assert names == ["read model.safetensors", "Scoring 1/3", "Scoring 2/3", "Quantize", "Save"], names
+    assert_same(own.profile, run.profile)
+
+
+def test_a_tool_of_a_name(service, folder, unhurried):
+    """Lines of its log, and a function of a file that is not the user's: the service has probes there of its own."""
+    tool = folder / "llama-quantize"
+    shutil.copy(program("says"), tool)
+    own = unhurried(tool, "stderr", STEPS)
+    run = service.run(folder, tool, "stderr", STEPS)
+    assert used(run.profile)["llama.cpp quantize"][0] == 0  # its lines are others
+    assert run.profile["quantized_size_mb"] == own.profile["quantized_size_mb"] == 7.5
+    assert step_names(run.profile) == step_names(own.profile)
+    assert used(run.profile) == used(own.profile)
+    assert_nothing_lost(run.profile)
+
+
+@pytest.mark.parametrize("how", ["stderr", "stdout", "writev", "dup", "thread", "stdio", "colour", "killed", "exits"])
+def test_own_log(service, folder, unhurried, how):
+    options = ("--recipe", own_recipe(folder, match="says"), "--recipe", "none")
+    status = {"killed": -9}.get(how, 0)
+    own = unhurried(program("says"), how, STEPS, options=options, status=status)
+    run = service.run(folder, program("says"), how, STEPS, options=options, status=status)
+    assert {f"layer.{i + 1}" for i in range(STEPS)} <= {p["name"] for p in run.profile["phases"]}
+    assert_same(own.profile, run.profile)
+
+
+SCRIPT = """
+SAYS stdout 2 > /dev/null
+echo "[ 1/ 9] first - "
+cat FOLDER/a.weights > /dev/null
+read -r line < FOLDER/a.weights
+(echo "[ 2/ 9] second - "; SAYS stderr 1)
+echo "quant size = 3.25 MB"
+"""
+
+
+@pytest.mark.parametrize("children", ["no", "yes"])
+def test_own_items_of_all_kinds(service, folder, unhurried, children):
+    """A shell, and what it starts: texts, files, and programs by their lives."""
+    give(folder / "a.weights", "x\n" * MIB)
+    script = give(folder / "tool.sh", SCRIPT.replace("SAYS", program("says")).replace("FOLDER", str(folder)))
+    options = ("--recipe", own_recipe(folder, children=children), "--recipe", "none")
+    own = unhurried("/bin/sh", script, options=options)
+    run = service.run(folder, "/bin/sh", script, options=options)
+    names = [p["name"] for p in run.profile["phases"] if not p["name"].startswith("by hand")]
+    of_children = ["layer.1", "layer.2"] if children == "yes" else []
+    assert names[:len(of_children) + 2] == ["says stdout", *of_children, "first"], names
+    assert "read a.weights" in names and "says stderr" in names, names
+    assert run.profile["quantized_size_mb"] == 3.25
+    assert_same(own.profile, run.profile)
+
+
+def test_every_text(service, folder, unhurried):
+    """An item without a literal: all that the job's processes write is told, and nobody's beside it."""
+    text = "name: own\nmatch: {executable: says}\ncheckpoints:\n- {log: '(\\S+) - size', mark: $1}\n"
+    options = ("--recipe", own_recipe(folder, text=text), "--recipe", "none")
+    own = unhurried(program("says"), "stderr", STEPS, options=options)
+    with subprocess.Popen([*as_user(SOMEBODY), "/bin/sh", "-c", "while :; do echo 'other - '; done"],
+                          stdout=subprocess.DEVNULL) as other:
+        run = service.run(folder, program("says"), "stderr", STEPS, options=options)
+        other.kill()
+    assert [n for n in step_names(run.profile) if n.startswith("layer.")] == [f"layer.{i + 1}" for i in range(STEPS)]
+    assert_same(own.profile, run.profile)
+
+
+def test_a_recipe_that_the_service_has_too(folder, unhurried):
+    """The same items twice, as the audit's and as the user's: each is met once."""
+    recipe = own_recipe(folder, match="says")
+    with public_dir() as path, Service(path, ("--recipe", recipe)) as service:
+        options = ("--recipe", recipe, "--recipe", "none")
+        own = unhurried(program("says"), "stderr", STEPS, options=options)
+        run = service.run(folder, program("says"), "stderr", STEPS, options=options)
+        assert_same(own.profile, run.profile)
+
+
+def test_a_service_without_recipes(folder):
+    """It says so where a tool of a recipe ran; the user's own are heard."""
+    with public_dir() as path, Service(path, ("--recipe", "none")) as service:
+        run = service.run(folder, program("says"), "stderr", STEPS,
+                          options=("--recipe", own_recipe(folder, match="says"), "--recipe", "none"))
+        assert used(run.profile)["own"][:2] == [STEPS, 1]
+        tool = folder / "llama-quantize"
+        shutil.copy(program("says"), tool)
+        run = service.run(folder, tool, "stderr", STEPS)
+        whys = [w["why"] for w in run.profile["quality"]["warnings"]]
+        assert any("'quant size" in why and "started without recipes" in why for why in whys), whys
+
+
+# ---- Processes that run
+
+
+def test_running(service, folder):
+    """What it says from the attach on; what it runs already is a program that begins now."""
+    give(folder / "a.weights", "x\n" * MIB)
+    recipe = own_recipe(folder, match="says")
+    command = [*AS_NOBODY, program("says"), "stderr", str(STEPS), "wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=CLEAN_ENV) as process:
+        process.stdout.readline()
+        with Served(service, folder, process.pid, options=("--recipe", recipe, "--recipe", "none")) as run:
+            process.send_signal(10)
+            assert process.wait(DEADLINE) == 0
+            profile = run.finished()
+    assert used(profile)["own"][:2] == [STEPS, 1]
+    assert [p["name"] for p in profile["phases"] if p["name"].startswith("layer")] == [
+        f"layer.{i + 1}" for i in range(STEPS)]
+    assert_nothing_lost(profile)
+
+
+# ---- Nobody else
+
+
+def test_what_others_write(service, folder):
+    """Of a child that becomes another user's by its file, nothing is told, whatever it writes."""
+    secret = folder / "says"
+    shutil.copy(program("says"), secret)
+    os.chown(secret, 0, 0)
+    secret.chmod(0o4755)
+    script = give(folder / "tool.sh", f"echo '[ 1/ 2] mine - '\n{secret} stderr 2\necho '[ 2/ 2] mine-too - '\n")
+    run = service.run(folder, "/bin/sh", script,
+                      options=("--recipe", own_recipe(folder, children="yes"), "--recipe", "none"))
+    assert [p["name"] for p in run.profile["phases"]] == ["mine", "mine-too"], run.profile["phases"]
+    assert losses(run.profile)["withheld_processes"] == 1, losses(run.profile)
+
+
+RUNS_AND_DIES = """
+import signal, subprocess, sys
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+print(run.stdout.readline().decode(), flush=True)
+run.send_signal(signal.SIGKILL)
+run.wait()
+"""
+
+
+def test_nobody_listens_after_a_run(service, folder):
+    """After it has ended, and after a kill -9: the program on the system calls of the machine is gone."""
+    recipe = own_recipe(folder, match="says")
+    options = ("--recipe", recipe, "--recipe", "none")
+    service.run(folder, program("says"), "stderr", STEPS, options=options)
+    wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
+    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket, "-o",
+                           folder / "x.yaml", *options, "--", program("says"), "stdout", "1", "wait"], check=True,
+                          timeout=DEADLINE, env=CLEAN_ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
+    subprocess.run(["pkill", "-9", "-x", "says"], check=False)
+    assert b"ready" in done.stdout
+    run = service.run(folder, program("says"), "stderr", STEPS, options=options)
+    assert used(run.profile)["own"][:2] == [STEPS, 1]

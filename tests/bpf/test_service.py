@@ -110,6 +110,31 @@ def test_same_keys_as_root(service, folder, tmp_path):
     assert set(quality(profile)) == set(quality(served.profile))
 
 
+def test_timeline_to_its_end(service, folder):
+    """Points have a ring of their own, which may be read when the command is gone."""
+    for _ in range(10):
+        profile = service.run(folder, program("memory"), "spike", 128, 2000, folder).profile
+        timeline = profile["timeline"]
+        column = timeline["columns"].index("anon_mb")
+        last = [row[column] for row in timeline["rows"]]
+        assert 120 <= max(last) <= 132, f"expected up to 128 MiB, got {max(last)} in {len(last)} rows"
+        falls = last[last.index(max(last)):]
+        steps = [a - b for a, b in zip(falls, falls[1:])]
+        assert max(steps) <= 8, f"expected a fall step by step, got one of {max(steps)} MiB: {falls}"
+
+
+def test_warning_of_a_limit(service, folder):
+    """A shell lowers it, and then runs the program: of which the run is told before it needs more."""
+    command = [*AS_NOBODY, str(QPROF), "--service", service.socket, "-o", str(folder / "x.yaml"), "--", "bash", "-c",
+               f'ulimit -v {300 << 10}; exec "$@"', "bash", program("grows"), "28", "10", "28"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=CLEAN_ENV) as run:
+        Lines(run.stdout).until("28")
+        said = Lines(run.stderr).until("RLIMIT_AS")
+        run.communicate(b"\n")
+    assert "left of 300 MiB" in said, said
+
+
 def test_usage_while_it_runs(service, folder):
     run = service.run(folder, PYTHON, "-c", "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass")
     assert len(run.profile["usage_timeline"]["rows"]) > 5, run.profile.get("usage_timeline")

@@ -134,7 +134,7 @@ static int make_chosen(struct audit_command *command, struct error *err)
 
 	if (audit_rules_listener(&command->rules, &listener, &capture->marker, err))
 		return -1;
-	capture->engine.listens = capture->marker != NULL;
+	capture->engine.listens = capture->marker->listens;
 	capture->engine.watches = capture->engine.listens;
 	listener_append(&capture->listeners, listener);
 	if (audit_view_listener(&command->view, &listener, err))
@@ -172,6 +172,7 @@ static int make_service(struct audit_command *command, struct error *err)
 		return error_set(err, "out of memory");
 	listener_append(&capture->listeners, service);
 	capture->engine.serves = true;
+	capture->engine.wake_points = true; /* a run warns of limits as they come near */
 	capture->engine.curves = true;
 	return 0;
 }

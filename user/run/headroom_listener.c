@@ -186,8 +186,9 @@ static void look(struct headroom_listener *h, uint64_t now_ns)
 
 	/* A shell may have moved itself into a cgroup, or lowered a limit of its own. */
 	if (limits_look(&h->headroom, h->limits, of_process ? h->tgid : 0, h->is_apart) &&
-	    h->executes && run_engine(h->capture)) {
-		engine_wake_points(run_engine(h->capture));
+	    h->executes) {
+		if (run_engine(h->capture)) /* a service tells of points at once */
+			engine_wake_points(run_engine(h->capture));
 		h->is_prompt = true;
 	}
 	h->looked_ns = now_ns;

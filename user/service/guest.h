@@ -39,6 +39,7 @@ struct guest {
 	uint32_t events; /* that wake us up */
 	struct ucred caller;
 	uint32_t job;	   /* 0: none, or none any more */
+	uint32_t was_job;  /* the number of its job that is over; 0: it is not */
 	uint32_t root;	   /* the command's process, or the first that was asked for */
 	uint32_t files;	   /* the number of its records of files; 0: none are told */
 	struct wake talks; /* its connection: see places.h */

@@ -106,6 +106,7 @@ static void forget_job(struct service *s, struct guest *g)
 	places_end(g->places, s->capture);
 	marker->hear(marker, s->capture, g->job, g->caller.uid, NULL);
 	s->of_job[g->job] = NULL;
+	g->was_job = g->job;
 	s->capture->hurried--;
 	g->job = 0;
 }
@@ -502,6 +503,18 @@ static uint32_t run_of_record(const struct wire_header *h)
 	}
 }
 
+/* Points have a ring of their own, which is read after the other: they come when the job may be
+ * over, and its number another's. */
+static struct guest *guest_of_former(const struct service *s, const struct wire_header *h)
+{
+	struct guest *g = s->guests;
+
+	while (g && (g->was_job != h->job || h->time_ns < g->begin_ns ||
+		     h->time_ns > g->finished_ns || g->state == GUEST_LEAVES))
+		g = g->next;
+	return g;
+}
+
 static struct guest *guest_of_record(const struct service *s, const struct wire_header *h)
 {
 	const uint32_t run = run_of_record(h);
@@ -509,7 +522,7 @@ static struct guest *guest_of_record(const struct service *s, const struct wire_
 
 	if (h->job) { /* its number may have been another's */
 		g = s->of_job[h->job % WIRE_MAX_JOBS];
-		return g && h->time_ns >= g->begin_ns ? g : NULL;
+		return g && h->time_ns >= g->begin_ns ? g : guest_of_former(s, h);
 	}
 	while (g && g->files != run)
 		g = g->next;

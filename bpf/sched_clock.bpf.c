@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sched_clock.bpf.c - finds when the loader's clock events began; see sched_clock.bpf.h. */
+/* sched_clock.bpf.c - finds where the loader's clock events have the clock; see sched_clock.bpf.h.
+ */
 #include "sched_clock.bpf.h"
 
-u64 cpu_clock_began[WIRE_MAX_CPUS];
+u64 cpu_clock_at[WIRE_MAX_CPUS];
 s64 cpu_clock_counted[WIRE_MAX_CPUS];
 s64 sched_clock_ahead;
 u64 sched_clock_seen_ns;
@@ -20,11 +21,7 @@ static __always_inline u64 word_at(const void *at)
 	return word;
 }
 
-/*
- * Finds when an event began to count. The event holds a count, and in prev_count the clock at which
- * it had that count; for an event that was never read these are 0 and the start. Example: count 300
- * at prev_count 5300, so it began at 5000. Returns 0; else it is no such event.
- */
+/* Finds where an event has the clock of its last read. Returns 0; else it is no such event. */
 SEC("syscall")
 int read_cpu_clock(struct cpu_clock_args *args)
 {
@@ -39,6 +36,6 @@ int read_cpu_clock(struct cpu_clock_args *args)
 	event = BPF_CORE_READ(file, private_data);
 	if (!event)
 		return 1;
-	cpu_clock_began[cpu] = word_at(&event->hw.prev_count) - word_at(&event->count);
-	return !cpu_clock_began[cpu];
+	cpu_clock_at[cpu] = (u64)&event->hw.prev_count;
+	return !word_at(&event->hw.prev_count); /* of a new one, when it started */
 }

@@ -8,15 +8,17 @@
  * copy is as old as the sum; no helper reads the clock itself, sched_clock_cpu(); and
  * CLOCK_MONOTONIC runs at another speed.
  *
- * But a perf event of type PERF_COUNT_SW_CPU_CLOCK counts sched_clock_cpu() of its CPU, from the
- * moment at which it was opened (kernel/events/core.c, cpu_clock_event_start). So the loader opens
- * one on each CPU, without sampling, and finds when each began: the clock is the begin plus the
- * count. The verifier refuses such events to sleepable programs. They take CLOCK_MONOTONIC plus the
- * difference of the two clocks that another program found last.
+ * But a perf event of type PERF_COUNT_SW_CPU_CLOCK counts sched_clock_cpu() of its CPU: a read
+ * notes the clock in hw.prev_count, and adds what has passed since the read before
+ * (kernel/events/core.c, cpu_clock_event_update()). So the loader opens one on each CPU, without
+ * sampling, and we read it, and then what it has noted. (Its count falls behind: whenever any perf
+ * event comes to the CPU or goes, all of that CPU stand still for a microsecond.) The verifier
+ * refuses such events to sleepable programs. They take CLOCK_MONOTONIC plus the difference of the
+ * two clocks that another program found last.
  *
  * Example: the run queue's clock says 500 us and its clock_task 480 us (20 us of interrupts).
- * The thread has exec_start 100 us, so it had run for 380 us then. The event began at 200 us and
- * counts 700 us, so it is 900 us now: 400 us later. sum_exec_runtime lacks 380 + 400 = 780 us.
+ * The thread has exec_start 100 us, so it had run for 380 us then. The event says that it is 900 us
+ * now: 400 us later. sum_exec_runtime lacks 380 + 400 = 780 us.
  */
 #ifndef QPROF_SCHED_CLOCK_BPF_H
 #define QPROF_SCHED_CLOCK_BPF_H
@@ -30,8 +32,8 @@ struct {
 	__type(value, u32);
 } cpu_clocks __weak SEC(".maps");
 
-/* What sched_clock said when a CPU's event began to count; 0: there is none. */
-extern u64 cpu_clock_began[WIRE_MAX_CPUS];
+/* Address of hw.prev_count of a CPU's event, which the map keeps alive; 0: there is none. */
+extern u64 cpu_clock_at[WIRE_MAX_CPUS];
 extern s64 cpu_clock_counted[WIRE_MAX_CPUS]; /* its count at the last look */
 
 /* sched_clock_cpu() less CLOCK_MONOTONIC at the last look, and when that was; 0: never. */
@@ -52,20 +54,21 @@ enum {
 static __always_inline void refresh_sched_clock(void)
 {
 	u32 cpu = bpf_get_smp_processor_id() & (WIRE_MAX_CPUS - 1);
-	u64 began = cpu_clock_began[cpu], before, now;
+	u64 at = cpu_clock_at[cpu], clock = 0, before, now;
 	s64 counted;
 
-	if (!began)
+	if (!at)
 		return;
 	before = bpf_ktime_get_ns();
 	counted = bpf_perf_event_read(&cpu_clocks, BPF_F_CURRENT_CPU);
-	if (counted < 0 || counted == cpu_clock_counted[cpu])
+	if (counted < 0 || counted == cpu_clock_counted[cpu] ||
+	    bpf_probe_read_kernel(&clock, sizeof(clock), (void *)at))
 		return;
 	cpu_clock_counted[cpu] = counted;
 	now = bpf_ktime_get_ns();
 	if (now - before > QUICK_LOOK_NS && sched_clock_seen_ns)
 		return;
-	sched_clock_ahead = began + counted - now;
+	sched_clock_ahead = clock - now;
 	sched_clock_seen_ns = now;
 }
 

@@ -4,12 +4,13 @@
 import contextlib
 import json
 import os
+import platform
 import signal
 import subprocess
 
 import pytest
 
-from harness import (CLEAN_ENV, DEADLINE, MIB, Lines, assert_near, ending, process_of, program,
+from harness import (CLEAN_ENV, DEADLINE, MIB, PYTHON, Lines, assert_near, ending, process_of, program,
                      quality, row_of, step_names)
 
 
@@ -224,6 +225,28 @@ def test_cpu_time_of_short_lives(profile, case, n, us, tolerance, kind):
     children = run.profile["processes"][1:]
     zero = [p["pid"] for p in children if not p["cpu_time_secs"]]
     assert not zero, f"expected CPU time of each child, got 0 of {len(zero)} of {len(children)}"
+
+
+# struct perf_event_attr: a software event, its size, the clock of a CPU; then each CPU has one more, which goes.
+OPENS_EVENTS = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+attr = ctypes.create_string_buffer(struct.pack("IIQ", 1, 128, 0), 128)
+for i in range(4000):
+    fd = libc.syscall(NR, attr, -1, i % os.cpu_count(), -1, 8)
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    os.close(fd)
+os.execv(sys.argv[1], sys.argv[1:])
+""".replace("NR", {"x86_64": "298", "aarch64": "241"}.get(platform.machine(), "298"))
+
+
+def test_cpu_time_while_others_count_events(profile):
+    """Whenever a perf event comes or goes, those of its CPU stand still for a moment, also what the scheduler's clock is
+    read by: an audit that was days old had no CPU time of what lives for less than a tick."""
+    run = profile(PYTHON, "-c", OPENS_EVENTS, program("bursts"), "threads", 1000, 100, "compute")
+    truth = run.truth["cpu_ns"] / 1e9
+    got = cpu_between(run.profile, "before", "after")
+    assert got >= 0.91 * truth, f"expected {truth} s, within 9%, got {got}"
 
 
 @pytest.mark.parametrize("kind", ["compute", "calls"])

@@ -120,6 +120,30 @@ def test_files_with_a_write_lease(audit):
     assert len(said) == 1 and str(NOBODY) in said[0], f"expected one warning of user {NOBODY}; {warnings_of(report)}"
 
 
+WRITES = """
+i=0
+while [ $i -lt 200 ]; do
+    path=$3/program$i; i=$((i + 1))
+    cp $1 $path
+    $path rate 3 >/dev/null
+    until cat $2 >$path; do :; done 2>/dev/null  # in place; refused while it is being searched
+    $path >/dev/null
+    rm $path
+done
+"""
+
+
+@pytest.mark.parametrize("who", [(), AS_NOBODY], ids=["root", "nobody"])
+def test_files_that_are_written_as_they_are_searched(audit, who):
+    """A program ends, and its file is written anew, before the audit has attached to it: no probe may come to where the
+    old one had an instruction, or the new program crashes."""
+    with harness.public_dir(NOBODY) as folder, audit() as running:
+        done = subprocess.run([*who, "sh", "-ec", WRITES, "sh", program("checkpoints"), program("prompt"), folder],
+                              env=CLEAN_ENV, capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        assert done.returncode == 0, f"expected that no program crashes, got {done}"
+        assert_sees_others(running)
+
+
 def test_file_system_that_does_not_answer(audit, tmp_path):
     """Its file is left out. Once it answers, the next program has its marks."""
     mount = tmp_path / "slow"

@@ -84,27 +84,57 @@ static void drop_lease(const struct discovery *d, struct known_file *file)
 }
 
 /*
- * Takes a lease on a file with probes. A uprobe belongs to an offset of an inode. If somebody
- * overwrote the file in place, the next program to run it would have breakpoints in the middle of
- * its instructions, and crash. With the lease the kernel makes a writer wait until we have removed
- * the probes (fcntl(2), F_SETLEASE), at most 45 s.
+ * Takes a lease on a file that is to have probes. A uprobe belongs to an offset of an inode. If
+ * somebody overwrote the file in place, the next program to run it would have breakpoints in the
+ * middle of its instructions, and crash. With the lease the kernel makes a writer wait until we
+ * have removed the probes (fcntl(2), F_SETLEASE), at most 45 s.
  *
  * A lease on a file of an overlay mount guards against writers through that mount. A file that was
  * copied up is written to in no other way. A file in a layer below is not written to at all: the
  * kernel copies it up first, and the copy has no probes. A lease on it would only remove the probes
  * from mounts that still use the lower file. Before Linux 6.8 the two cannot be told apart.
  */
-void discovery_lease_file(const struct discovery *d, struct known_file *file, int fd, bool below)
+static void lease_file(const struct discovery *d, struct known_file *file, int fd, bool below)
 {
 	file->lease = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	file->leased = false;
+	file->leased = file->written = false;
 	if (file->lease < 0 || !d->lease_signal || below)
 		return;
 	/* The kernel refuses if somebody is writing it, or the file system has no leases. */
 	file->leased = !fcntl(file->lease, F_SETSIG, d->lease_signal) &&
 		       !fcntl(file->lease, F_SETLEASE, F_RDLCK);
-	if (!file->leased)
-		log_verbose("no lease on a file: %s", strerror(errno));
+	if (file->leased)
+		return;
+	file->written = errno == EAGAIN;
+	log_verbose("no lease on a file: %s", strerror(errno));
+}
+
+/* Whoever wrote it before it had a lease may have changed what was known of it. */
+static bool has_changed(struct discovery *d, int fd, const struct wire_mapping *m)
+{
+	struct wire_mapping now;
+
+	return !mapping_identify(d->engine, fd, &now) && mapping_is_same(&now, m) &&
+	       (now.size != m->size || now.changed_ns != m->changed_ns);
+}
+
+enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file *file, int fd,
+					  const struct wire_mapping *m)
+{
+	if (file->lease >= 0)
+		return DISCOVERY_LEASED;
+	lease_file(d, file, fd, file->overlaid && m->read_only);
+	if (has_changed(d, fd, m))
+		return DISCOVERY_CHANGED;
+	/* In a run that its user has asked for, some may be worth that. An audit is to harm nobody.
+	 */
+	return file->written && d->timer >= 0 ? DISCOVERY_WRITTEN : DISCOVERY_LEASED;
+}
+
+void discovery_unlease_file(const struct discovery *d, struct known_file *file)
+{
+	if (!file->attached && !file->n_of_jobs)
+		drop_lease(d, file);
 }
 
 /* Programs that were known with these probes wait again: there may be others to attach. */
@@ -288,6 +318,17 @@ static struct known_file *find_unchanged(struct discovery *d, int fd, const char
 	return file;
 }
 
+/* Nothing is attached to it. */
+static void leave_written(struct discovery *d, struct known_file *file, const char *path)
+{
+	d->unsearched++;
+	d->warn(d->context, path,
+		"it was open for writing, so it was not searched: it is tried again when the next "
+		"one maps it, a second later");
+	discovery_unlease_file(d, file);
+	leave_alone(file);
+}
+
 void discovery_note_held(struct discovery *d)
 {
 	d->unsearched++;
@@ -317,12 +358,11 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 		discovery_leave_held(d, file);
 		return true;
 	}
+	discovery_unlease_file(d, file);
 	if (d->content.attached && file->overlaid && !mapping_is_still(d->engine, fd, m)) {
 		discovery_forget_file(d, file);
 		return false;
 	}
-	if (d->content.attached && file->lease < 0)
-		discovery_lease_file(d, file, fd, file->overlaid && m->read_only);
 	if (d->content.attached && file->linker)
 		engine_know_linker(d->engine, &file->key);
 	d->cut |= d->content.postponed;
@@ -342,6 +382,7 @@ static void leave_out(struct discovery *d, struct known_file *file, int err)
 	discovery_note_stray(d, file->group);
 	file->group = ++d->groups;
 	leave_alone(file);
+	discovery_unlease_file(d, file);
 }
 
 /* Returns false if the file was replaced meanwhile; then nothing is attached. */
@@ -349,6 +390,7 @@ static bool search_anew(struct discovery *d, int fd, const char *path, const str
 			uint64_t lists)
 {
 	struct known_file *file = discovery_note_file(d, path, m);
+	enum discovery_lease lease;
 	int err;
 
 	if (!file)
@@ -360,6 +402,15 @@ static bool search_anew(struct discovery *d, int fd, const char *path, const str
 	file->linker = content_is_linker(path);
 	file->gpu = content_is_gpu(path);
 	file->lists = lists;
+	lease = discovery_lease_file(d, file, fd, m);
+	if (lease == DISCOVERY_CHANGED) {
+		discovery_forget_file(d, file);
+		return false;
+	}
+	if (lease == DISCOVERY_WRITTEN) {
+		leave_written(d, file, path);
+		return true;
+	}
 	d->content.make_room = d->timer >= 0 ? discovery_make_room : NULL;
 	d->sites.throws = d->timer < 0; /* an audit tells of no ends */
 	d->content.discovery = d;
@@ -385,6 +436,10 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	if (!lists)
 		return true;
 	log_verbose("searching %s for what a recipe wants", path);
+	if (discovery_lease_file(d, file, fd, m) != DISCOVERY_LEASED) {
+		discovery_forget_file(d, file); /* nothing is attached yet */
+		return false;
+	}
 	d->content.attached = false;
 	d->content.group = file->group;
 	d->content.digest = file->digest;

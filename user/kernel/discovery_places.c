@@ -325,8 +325,6 @@ static void keep(struct discovery *d, struct known_file *file, const struct cont
 		return;
 	}
 	file->n_of_jobs++;
-	if (file->lease < 0 && of->fd >= 0)
-		discovery_lease_file(d, file, of->fd, file->overlaid && of->mapping->read_only);
 }
 
 #define LATE_WHY                                                                                   \
@@ -358,6 +356,12 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 		file->of_jobs |= UINT64_C(1) << i;
 		return;
 	}
+	if (of->fd >= 0 && discovery_lease_file(d, file, of->fd, of->mapping) != DISCOVERY_LEASED) {
+		d->unsearched++; /* somebody writes it, or did so just now */
+		discovery_unlease_file(d, file);
+		try_again(d, job);
+		return;
+	}
 	err = search_in_child(d, of, i);
 	log_verbose("searching %s for places of user %u: %s", of->path, job->uid,
 		    err		      ? strerror(-err)
@@ -367,12 +371,14 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 		silence_places(d, job, d->content.group);
 		probes_detach(engine_probes(d->engine), d->content.group, &file->key, -1);
 		discovery_note_stray(d, d->content.group);
+		discovery_unlease_file(d, file);
 		warn_of_late(d, job->uid);
 		try_again(d, job);
 		return;
 	}
 	if (!err && d->content.held) {
 		discovery_note_held(d);
+		discovery_unlease_file(d, file);
 		try_again(d, job);
 		return;
 	}
@@ -384,6 +390,7 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 		keep(d, file, of, job);
 	else
 		sites_retire(&d->sites, d->content.group);
+	discovery_unlease_file(d, file);
 }
 
 void discovery_search_places(struct discovery *d, const struct content_file *of, uint64_t lists)

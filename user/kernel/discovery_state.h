@@ -92,7 +92,18 @@ void discovery_begin_file(struct discovery *d, const struct stat *st);
 int discovery_search_content(struct discovery *d, int fd, const char *path, uint64_t lists,
 			     bool wishes_alone);
 /* Takes a lease on a file with probes, if it can: see discovery.c. */
-void discovery_lease_file(const struct discovery *d, struct known_file *file, int fd, bool below);
+enum discovery_lease {
+	DISCOVERY_LEASED,  /* or there can be no lease; or it had one, or none was to be had, before
+			    */
+	DISCOVERY_CHANGED, /* it is not what was mapped any more */
+	DISCOVERY_WRITTEN, /* in an audit: nothing is to be attached, for somebody writes it */
+};
+
+/* Comes before anything is searched for and attached. */
+enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file *file, int fd,
+					  const struct wire_mapping *m);
+/* Gives the lease back of a file to which nothing is attached. */
+void discovery_unlease_file(const struct discovery *d, struct known_file *file);
 /* Searches a file, which was searched for all else, for places of jobs. */
 void discovery_search_places(struct discovery *d, const struct content_file *of, uint64_t lists);
 /* Removes probes of places that are not what they were: its times have changed. */

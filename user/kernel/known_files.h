@@ -27,6 +27,7 @@ struct known_file {
 	uint32_t group;		/* of what is attached in it */
 	int lease; /* a descriptor of it, of one with probes, that holds a lease if it can; or -1 */
 	bool leased;   /* it does hold one */
+	bool written;  /* it could not, as somebody had the file open for writing */
 	bool attached; /* anything */
 	bool linker;   /* a dynamic linker */
 	bool gpu;      /* a library of a GPU's driver, by its name */

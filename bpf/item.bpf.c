@@ -190,6 +190,15 @@ static __always_inline bool tell(const struct coming_by *by, u8 what)
 	return true;
 }
 
+/* A run that is served is told the counts of items that it has asked for, and not of those that the
+ * service has besides. */
+static __always_inline void limit(const struct coming_by *by)
+{
+	atomic_add(&by->use->limited, 1);
+	if (config.audit && !by->site->job && is_of_run(by->proc))
+		count(limited_checkpoints);
+}
+
 /* Returns what is told of a begin; 0: nothing. */
 static __always_inline u8 begins(struct pt_regs *ctx, struct coming_by *by)
 {
@@ -201,13 +210,13 @@ static __always_inline u8 begins(struct pt_regs *ctx, struct coming_by *by)
 	if (!by->site->stopped && is_too_often(by->site, now))
 		return WIRE_TOO_OFTEN;
 	if (by->site->stopped || !has_share(by->use, now, by->site->job ? JOB_HITS : MOST_HITS)) {
-		atomic_add(&by->use->limited, 1);
+		limit(by);
 		return 0;
 	}
 	if (config.audit && !is_within_limit(by->proc))
 		return 0;
 	if (by->site->phase && bpf_map_update_elem(&open_calls, &by->call, &yes, BPF_ANY)) {
-		atomic_add(&by->use->limited, 1);
+		limit(by);
 		return 0;
 	}
 	read_args(ctx, by);
@@ -237,7 +246,7 @@ int item_hit(struct pt_regs *ctx)
 	if (what == WIRE_HIT && !told && by.site->phase)
 		bpf_map_delete_elem(&open_calls, &by.call);
 	if (what == WIRE_TOO_OFTEN) {
-		atomic_add(&by.use->limited, 1);
+		limit(&by);
 		by.site->stopped = told;
 	}
 	return 0;

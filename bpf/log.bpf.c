@@ -371,7 +371,7 @@ int listen_to_child(u32 parent, u32 child, u64 started_ns)
 	l->started_ns = started_ns;
 	l->next_ns = l->limited = l->ended = 0;
 	l->skipped[0] = l->skipped[1] = 0;
-	return 0;
+	return 1;
 }
 
 /* ---- Writes -----------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ outlined struct wire_listening *listening_to(u32 tgid)
 	return bpf_map_lookup_elem(&listening, &tgid);
 }
 
-/* A fork: the child is listened to from its first instruction on, if its parent's children are. */
+/* A fork: the child is listened to from its first instruction on, if its parent's children are.
+ * Returns 1 if it is. */
 int listen_to_child(u32 parent, u32 child, u64 started_ns);
 
 /* Sends WIRE_TEXT_END or WIRE_TEXT_DEATH, once, if the process is listened to. */

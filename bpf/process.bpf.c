@@ -229,7 +229,7 @@ static __always_inline void fork(struct task_struct *parent, struct task_struct 
 	struct mm_struct *mm = BPF_CORE_READ(child, mm);
 	struct proc *proc, *new;
 	struct mm_rss *of_parent;
-	u32 job, ppid, told;
+	u32 job, ppid, tgid, told = 0;
 
 	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid) || !config.follow ||
 	    BPF_CORE_READ(child, flags) & PF_KTHREAD)
@@ -243,19 +243,23 @@ static __always_inline void fork(struct task_struct *parent, struct task_struct 
 	if (!config.audit && (!proc || proc->waiting))
 		return;
 	job = proc && !proc->waiting ? proc->job : 0;
-	if (proc)
-		listen_to_child(ppid, tgid_of(child), BPF_CORE_READ(child, start_boottime));
-	told = proc && tells_children(proc) ? WIRE_PROCESS_TOLD : 0;
+	tgid = tgid_of(child);
+	if (proc && tells_children(proc))
+		told |= WIRE_PROCESS_TOLD;
+	if (proc && listen_to_child(ppid, tgid, BPF_CORE_READ(child, start_boottime)))
+		told |= WIRE_PROCESS_HEARD;
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
-		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
-		return;
+		new = track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
+	} else {
+		of_parent = proc ? memory_of(proc) : NULL;
+		new = track(child, mm, ppid, job, told, false, true,
+			    of_parent ? private_pages(of_parent) : 0);
+		if (new &&proc)
+			new->code_change = proc->code_change;
 	}
-	of_parent = proc ? memory_of(proc) : NULL;
-	new = track(child, mm, ppid, job, told, false, true,
-		    of_parent ? private_pages(of_parent) : 0);
-	if (new &&proc)
-		new->code_change = proc->code_change;
+	if (!new &&told & WIRE_PROCESS_HEARD) /* the loader does not hear of it */
+		bpf_map_delete_elem(&listening, &tgid);
 }
 
 /* Reads the new command line from the pages that execve() has just written. job: the one that may

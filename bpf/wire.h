@@ -160,6 +160,7 @@ enum wire_process_flag {
 	WIRE_PROCESS_CMDLINE_CUT = 8, /* argv was longer than WIRE_CMDLINE_MAX - 1 */
 	WIRE_PROCESS_EXIT_LOST = 16,  /* the loader sets it: gone, but no WIRE_EXIT came */
 	WIRE_PROCESS_TOLD = 32,	      /* WIRE_FORK: born with WIRE_TOLD_PROGRAMS */
+	WIRE_PROCESS_HEARD = 64,      /* WIRE_FORK: listened to, as its parent is */
 };
 
 /* Bits: what is told of a process by WIRE_PROGRAM. The loader asks for it. */

@@ -2,6 +2,7 @@
 """Recipes through the service: a user's profile has the phases that root's has, by the recipes that come with qprof-bpf
 and by the user's own, and what a run has others hear is of its own processes alone."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -9,8 +10,8 @@ import sys
 
 import pytest
 
-from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, NOBODY, PYTHON, QPROF, assert_near, assert_nothing_lost, is_hooked,
-                     losses, program, public_dir, step_names, wait_for)
+from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, NOBODY, PYTHON, QPROF, Lines, assert_near, assert_nothing_lost,
+                     is_hooked, losses, program, public_dir, step_names, wait_for)
 from serving import SOMEBODY, Service, as_user, folder, service  # noqa: F401
 from test_service_running import Served
 
@@ -59,8 +60,8 @@ def give(path, text=None):
     return path
 
 
-def own_recipe(folder, match="sh", children="no", text=OWN):
-    return give(folder / "recipe.yaml", text.replace("MATCH", match).replace("CHILDREN", children))
+def own_recipe(folder, match="sh", children="no", text=OWN, name="recipe.yaml"):
+    return give(folder / name, text.replace("MATCH", match).replace("CHILDREN", children))
 
 
 def shape(profile):
@@ -188,6 +189,41 @@ def test_a_service_without_recipes(folder):
         assert any("'quant size" in why and "started without recipes" in why for why in whys), whys
 
 
+def test_a_tool_that_a_library_makes_known(service, folder, unhurried):
+    """Not by its name alone, nor as what the run began with."""
+    tool, library = folder / "quantize", folder / "libllama.so"
+    shutil.copy(program("says"), tool)
+    shutil.copy(QPROF.parent / "libqprof.so", library)
+    command = "/bin/sh", "-c", f"LD_PRELOAD={library} {tool} stderr {STEPS}; true"
+    own = unhurried(*command)
+    run = service.run(folder, *command)
+    assert used(own.profile)["llama.cpp quantize"] == used(run.profile)["llama.cpp quantize"]
+    assert run.profile["quantized_size_mb"] == own.profile["quantized_size_mb"] == 7.5
+
+
+STORM = """
+import os
+print("ready", flush=True)
+while True:
+    children = [os.fork() or os._exit(0) for _ in range(50)]
+    for child in children:
+        os.waitpid(child, 0)
+"""
+
+
+def test_programs_that_follow_each_other(service, folder):
+    """Each is another a millisecond later, and the service is busy: what the last one says is heard."""
+    options = ("--recipe", own_recipe(folder, match="says"), "--recipe", "none")
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            storm = stack.enter_context(subprocess.Popen([PYTHON, "-c", STORM], stdout=subprocess.PIPE))
+            stack.callback(storm.kill)
+            assert storm.stdout.readline()
+        for _ in range(15):
+            profile = service.run(folder, *["env"] * 6, program("says"), "stderr", STEPS, options=options).profile
+            assert used(profile)["own"][:2] == [STEPS, 1], (used(profile), losses(profile))
+
+
 # ---- Processes that run
 
 
@@ -239,11 +275,59 @@ def test_nobody_listens_after_a_run(service, folder):
     options = ("--recipe", recipe, "--recipe", "none")
     service.run(folder, program("says"), "stderr", STEPS, options=options)
     wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
-    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket, "-o",
-                           folder / "x.yaml", *options, "--", program("says"), "stdout", "1", "wait"], check=True,
-                          timeout=DEADLINE, env=CLEAN_ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket,
+                           "-o", folder / "x.yaml", *options, "--", program("says"), "stdout", "1", "wait"],
+                          check=True, timeout=DEADLINE, env=CLEAN_ENV, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
     wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
     subprocess.run(["pkill", "-9", "-x", "says"], check=False)
     assert b"ready" in done.stdout
     run = service.run(folder, program("says"), "stderr", STEPS, options=options)
     assert used(run.profile)["own"][:2] == [STEPS, 1]
+
+
+FORKS = """
+import os, sys, time
+def fork(n):
+    for _ in range(n):
+        if not os.fork():
+            os.close(0)
+            time.sleep(600)
+print("ready", flush=True)
+fork(int(sys.argv[1]))
+print("forked", flush=True)
+sys.stdin.readline()
+os.killpg(0, 9)
+"""
+
+
+@contextlib.contextmanager
+def forking(service, folder, n, dies=False):
+    """A run of somebody's whose command has n children, which are heard as far as that goes."""
+    recipe = own_recipe(folder, match="python*", children="yes", name="other.yaml")
+    args = [*as_user(SOMEBODY), str(QPROF), "-q", "--service", service.socket, "-o", "/dev/null", "--recipe", recipe,
+            "--", PYTHON, "-c", FORKS, str(n)]
+    with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=CLEAN_ENV,
+                          start_new_session=True) as run:
+        lines = Lines(run.stdout)
+        lines.until("ready")
+        if dies:
+            run.kill()  # and the command goes on
+        lines.until("forked")
+        try:
+            yield
+        finally:
+            run.stdin.write(b"\n")
+            run.stdin.flush()
+            run.wait()
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["share", "killed"])
+def test_a_user_with_many_processes(service, folder, dies):
+    """Others are heard beside them, also if the run is gone and its command goes on; and at last nobody is."""
+    options = ("--recipe", own_recipe(folder, match="says"), "--recipe", "none")
+    with forking(service, folder, 1100, dies):
+        for _ in range(3):
+            profile = service.run(folder, program("says"), "stderr", STEPS, options=options).profile
+            assert used(profile)["own"][:2] == [STEPS, 1], (used(profile), losses(profile))
+    wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "capture/marker.h"
 #include "capture/source.h"
+#include "kernel/budget.h"
 #include "kernel/wishes.h"
 #include "recipes/begun.h"
 #include "recipes/calls.h"
@@ -48,6 +49,7 @@ struct recipe_user {
 	uint32_t told;	      /* what is told of it: enum wire_told */
 	uint64_t texts;	      /* in a served run: that were told of it */
 	bool asks;	      /* libraries or files may decide which tool it is */
+	bool unlooked;	      /* it could not be looked at, for want of time */
 	bool hinges;	      /* other arguments of its program might be a recipe's */
 	bool changed;	      /* it runs something else, once the WIRE_EXEC is fed */
 	bool whole;	      /* what it runs was recognised by its start, not later */
@@ -66,7 +68,8 @@ struct recipe_marker {
 	size_t n_slots;
 	struct rules_match *match[RECIPE_SLOTS];
 	struct recipe_user *users;
-	struct heard_job *heard;	     /* by job */
+	struct heard_job *heard;	     /* runs that are served, by job */
+	struct budget looks;		     /* at their processes */
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
@@ -90,13 +93,22 @@ struct recipe_user *recipe_user_get(struct recipe_marker *m, uint32_t tgid, uint
 /* Takes the recipe of a slot by which a process was recognised; NULL: what its parent has for it.
  */
 void recipe_user_choose(struct recipe_user *user, size_t slot, const struct recipe *own);
-/* It runs another program, of which the record has arrived. looks: what it maps or opens may make
- * it a recipe's later. */
-void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec, bool looks);
+/* It runs another program, of which the record has arrived. What it maps or opens may make it a
+ * recipe's later. */
+void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec);
 /* Returns true if it has a recipe. */
 bool recipe_user_uses_any(const struct recipe_user *user);
 /* Returns the run that is told of a job's processes, or NULL. */
-struct heard_job *recipe_marker_heard_job(struct recipe_marker *m, uint32_t job);
+struct heard_job *recipe_marker_heard_job(const struct recipe_marker *m, uint32_t job);
+/* In an audit: returns true if another process may use recipes; heard: of that run, or NULL. Warns
+ * if not. */
+bool recipe_marker_has_room(struct recipe_marker *m, const struct heard_job *heard);
+/* Returns true if it may be looked at by /proc: of a run that is served, its user has a share of
+ * the time. Then recipe_user_looked() takes what that took. */
+bool recipe_user_may_look(struct recipe_marker *m, const struct recipe_user *user);
+void recipe_user_looked(struct recipe_marker *m, const struct recipe_user *user, uint64_t cpu_ns);
+/* It has mapped more, of which the record has arrived. */
+void recipe_user_mapped(struct recipe_marker *m, const struct wire_header *mapped);
 /* What it does is told of for that run, too, or no more (NULL). */
 void recipe_user_hear(struct recipe_user *user, struct heard_job *heard);
 /* A process that is there from now on: it may have a parent with recipes for its children. */

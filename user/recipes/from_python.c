@@ -38,15 +38,21 @@ static bool keep_module(struct recipe_user *user, const struct wire_checkpoint *
 /* It was started with the hooks, and says nothing of its tool before it imports that. */
 void from_python_arrived(struct recipe_marker *m, const struct wire_checkpoint *said)
 {
+	struct recipe_user *user = recipe_user_of(m, said->h.tgid);
+	struct heard_job *heard = recipe_marker_heard_job(m, said->h.job);
 	struct python_what what;
-	struct recipe_user *user;
 
+	if (user && user->unlooked)
+		recipe_user_look(m, user);
 	if (!python_what_read(said->value, &what) ||
 	    (what.said != PYTHON_IMPORTS && what.said != PYTHON_FOUND && what.said != PYTHON_BEGIN))
 		return;
-	user = recipe_user_get(m, said->h.tgid, said->h.started_ns);
+	if (user || recipe_marker_has_room(m, heard))
+		user = recipe_user_get(m, said->h.tgid, said->h.started_ns);
 	if (!user)
 		return;
+	if (heard)
+		recipe_user_hear(user, heard);
 	from_exec_tell(m, user, WIRE_TOLD_END); /* the end of its phases, if they are open then */
 	if (what.said != PYTHON_IMPORTS || !keep_module(user, said))
 		return;

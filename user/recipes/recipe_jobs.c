@@ -8,32 +8,11 @@
 #include "recipes/recipe_marker.h"
 #include "recipes/rules_look.h"
 
-/* Forgets those whose ends were lost, if any were since it was called last. */
-static void forget_gone(struct recipe_marker *m)
-{
-	const uint64_t lost = engine_quality(m->capture->engine).lost_process_events;
-	struct recipe_user *user = NULL, *next;
-
-	if (lost == m->lost_events)
-		return;
-	m->lost_events = lost;
-	HASH_ITER (hh, m->users, user, next) {
-		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
-			recipe_user_forget(m, user);
-	}
-}
-
-/* Whatever processes do, so many lines and phases are kept at a time. */
-static bool has_room(struct recipe_marker *m)
-{
-	if (HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
-		forget_gone(m);
-	if (HASH_COUNT(m->users) < WIRE_MAX_LISTENING)
-		return true;
-	capture_warn(m->capture, "recipes",
-		     "more than 1024 processes at a time: recipes make no phases of the others");
-	return false;
-}
+/* Looks at processes of runs that are served: at most so long at once, and a part of the time
+ * later.
+ */
+#define LOOKS_NS 500000000ull
+enum { LOOKS_SHARE = 20 };
 
 /* What it runs now is nobody's yet: recipe_marker_meet() comes when the record is fed. */
 static void executed(struct recipe_marker *m, uint32_t tgid)
@@ -43,6 +22,7 @@ static void executed(struct recipe_marker *m, uint32_t tgid)
 	if (!user)
 		return;
 	recipe_user_end(m, user);
+	recipe_user_hear(user, NULL);
 	memset(user->recipes, 0, sizeof(user->recipes));
 	user->changed = true;
 }
@@ -53,12 +33,14 @@ static void executed(struct recipe_marker *m, uint32_t tgid)
  */
 static void arrived_of_served(struct recipe_marker *m, const struct wire_header *h)
 {
-	if (h->kind == WIRE_EXEC && (recipe_user_of(m, h->tgid) || has_room(m)))
-		recipe_user_executed(m, (const struct wire_process *)h, false);
-	else if (h->kind == WIRE_CHECKPOINT &&
-		 from_python_is(m, (const struct wire_checkpoint *)h) &&
-		 (recipe_user_of(m, h->tgid) || has_room(m)))
-		from_python_arrived(m, (const struct wire_checkpoint *)h);
+	const struct wire_checkpoint *cp = (const struct wire_checkpoint *)h;
+
+	if (h->kind == WIRE_EXEC)
+		recipe_user_executed(m, (const struct wire_process *)h);
+	else if (h->kind == WIRE_MAPPED)
+		recipe_user_mapped(m, h);
+	else if (h->kind == WIRE_CHECKPOINT && from_python_is(m, cp))
+		from_python_arrived(m, cp);
 }
 
 static void arrived(struct marker *marker, struct capture *c, const struct wire_header *h)
@@ -78,8 +60,12 @@ struct marker *recipe_marker_of_jobs(const struct recipes *recipes)
 {
 	struct marker *marker = recipe_marker_new(recipes);
 
-	if (marker)
-		marker->arrived = arrived;
+	struct recipe_marker *m = (struct recipe_marker *)marker;
+
+	if (!marker)
+		return NULL;
+	marker->arrived = arrived;
+	m->looks = (struct budget){.most = LOOKS_NS, .share = LOOKS_SHARE};
 	return marker;
 }
 
@@ -147,8 +133,10 @@ void recipe_marker_meet(struct marker *marker, const struct profile_process *pro
 	struct recipe_user *user = recipe_user_of(m, process->tgid);
 	const struct recipe *recipes[RECIPE_SLOTS] = {0}, *from_parent[RECIPE_SLOTS] = {0};
 
-	if (user && exec && user->executed_ns == exec->h.time_ns)
-		return; /* as it arrived */
+	/* It was as it arrived, and so was perhaps what it has executed since. */
+	if (user && exec && user->started_ns == process->started_ns &&
+	    user->executed_ns >= exec->h.time_ns)
+		return;
 	if (user && user->started_ns == process->started_ns)
 		memcpy(from_parent, user->from_parent, sizeof(from_parent));
 	if (user &&
@@ -160,7 +148,7 @@ void recipe_marker_meet(struct marker *marker, const struct profile_process *pro
 		recipes[slot] = user->inherits[slot] ? NULL : user->recipes[slot];
 	if (!find_recipes(m, process, exec, recipes) && !any_of(from_parent))
 		return;
-	if (!user && !has_room(m))
+	if (!user && !recipe_marker_has_room(m, NULL))
 		return;
 	user = recipe_user_get(m, process->tgid, process->started_ns);
 	if (!user)

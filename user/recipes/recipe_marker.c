@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "capture/capture.h"
 #include "kernel/procfs.h"
 #include "recipes/from.h"
@@ -44,7 +45,7 @@ bool recipe_user_uses_any(const struct recipe_user *user)
 
 static bool is_listened_to(const struct recipe_user *user)
 {
-	return user->heard || recipe_user_uses_any(user);
+	return (user->heard && source_hears(&user->heard->what)) || recipe_user_uses_any(user);
 }
 
 void recipe_user_hear(struct recipe_user *user, struct heard_job *heard)
@@ -242,24 +243,43 @@ static bool look_at_slot(struct recipe_marker *m, struct recipe_user *user, size
 	return own;
 }
 
-void recipe_user_look(struct recipe_marker *m, struct recipe_user *user)
+static void look_at_slots(struct recipe_marker *m, struct recipe_user *user, size_t n)
 {
+	const uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	bool any = false;
 
-	for (size_t slot = 0; slot < m->n_slots; slot++)
+	user->unlooked = !recipe_user_may_look(m, user);
+	if (user->unlooked)
+		return;
+	for (size_t slot = 0; slot < n; slot++)
 		any |= look_at_slot(m, user, slot);
+	recipe_user_looked(m, user, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 	if (any)
 		recipe_user_begin(m, user);
 }
 
-static void mapped(struct recipe_marker *m, struct recipe_user *user)
+void recipe_user_look(struct recipe_marker *m, struct recipe_user *user)
 {
-	if (user->asks && look_at_slot(m, user, TOOL_SLOT))
-		recipe_user_begin(m, user);
+	look_at_slots(m, user, m->n_slots);
 }
 
-void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec, bool looks)
+static void look_for_tool(struct recipe_marker *m, struct recipe_user *user)
 {
+	if (user->asks)
+		look_at_slots(m, user, TOOL_SLOT + 1);
+}
+
+void recipe_user_mapped(struct recipe_marker *m, const struct wire_header *mapped)
+{
+	struct recipe_user *user = recipe_user_of(m, mapped->tgid);
+
+	if (user && user->started_ns == mapped->started_ns)
+		look_for_tool(m, user);
+}
+
+void recipe_user_executed(struct recipe_marker *m, const struct wire_process *exec)
+{
+	const bool is_run = !m->capture->options->engine.audit;
 	struct recipe_user now = {0}, *user = recipe_user_of(m, exec->h.tgid);
 
 	if (user && user->started_ns == exec->h.started_ns)
@@ -268,12 +288,13 @@ void recipe_user_executed(struct recipe_marker *m, const struct wire_process *ex
 	for (size_t slot = 0; slot < m->n_slots; slot++) {
 		recipe_user_choose(&now, slot,
 				   recipe_found(m, slot, look_at_exec(m->match[slot], exec)));
-		now.hinges |= looks && rules_match_hinges(m->match[slot], m->ends_hold);
+		now.hinges |= is_run && rules_match_hinges(m->match[slot], m->ends_hold);
 	}
-	now.asks = looks && !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
+	now.asks = !is_own(&now, TOOL_SLOT) && may_yet_match(m->match[TOOL_SLOT]);
 	if (user)
 		recipe_user_end(m, user);
-	if (!is_listened_to(&now) && !now.asks && !now.hinges && !user)
+	if (!user && !((is_listened_to(&now) || now.asks || now.hinges) &&
+		       recipe_marker_has_room(m, now.heard)))
 		return;
 	user = recipe_user_get(m, exec->h.tgid, exec->h.started_ns);
 	if (!user)
@@ -313,14 +334,20 @@ void recipe_user_forked(struct recipe_marker *m, const struct wire_process *fork
 	const struct recipe *from_parent[RECIPE_SLOTS] = {0};
 	struct heard_job *heard = recipe_marker_heard_job(m, fork->h.job);
 	struct engine *engine = m->capture->engine;
+	struct wire_listening how;
 	struct recipe_user *user;
+	bool wanted = inherit(m, fork, from_parent) || (heard && heard->what.texts);
 
-	if ((!inherit(m, fork, from_parent) && !(heard && heard->what.texts)) ||
-	    (engine && !engine_listens_to_child(engine, fork->h.tgid)))
+	if (engine &&
+	    (!(fork->flags & WIRE_PROCESS_HEARD) || !engine_listens_to_child(engine, fork->h.tgid)))
 		return;
-	user = recipe_user_get(m, fork->h.tgid, fork->h.started_ns);
-	if (!user)
+	wanted = wanted && recipe_marker_has_room(m, heard);
+	user = wanted ? recipe_user_get(m, fork->h.tgid, fork->h.started_ns) : NULL;
+	if (!user) { /* nobody else would take it back */
+		if (engine)
+			engine_stop_listening(engine, fork->h.tgid, &how);
 		return;
+	}
 	recipe_user_hear(user, heard);
 	memcpy(user->from_parent, from_parent, sizeof(from_parent));
 	for (size_t slot = 0; slot < m->n_slots; slot++)
@@ -367,7 +394,7 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 		begin(m, c);
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_EXEC:
-		recipe_user_executed(m, process, true);
+		recipe_user_executed(m, process);
 		break;
 	case WIRE_FORK:
 		if (process->flags & WIRE_PROCESS_ATTACHED)
@@ -381,9 +408,7 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 			recipe_user_end(m, user);
 		break;
 	case WIRE_MAPPED:
-		user = recipe_user_of(m, h->tgid);
-		if (user)
-			mapped(m, user);
+		recipe_user_mapped(m, h);
 		break;
 	case WIRE_CHECKPOINT:
 		if (m->starts && from_python_is(m, (const struct wire_checkpoint *)h))
@@ -410,7 +435,7 @@ static void look_again(struct recipe_marker *m, struct recipe_user *user, bool w
 {
 	user->texts += writes;
 	if (!writes || !(user->texts & (user->texts - 1)))
-		mapped(m, user);
+		look_for_tool(m, user);
 }
 
 static int heard(struct recipe_marker *m, const struct wire_checkpoint *cp, marker_feed_fn feed,

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "capture/capture.h"
 #include "recipes/from.h"
 #include "recipes/recipe_marker.h"
@@ -43,6 +44,33 @@ static struct heard_job *find(const struct recipe_marker *m, uint32_t job)
 	return heard;
 }
 
+/* Forgets those whose ends were lost, if any were since it was called last. */
+static void forget_gone(struct recipe_marker *m)
+{
+	const uint64_t lost = engine_quality(m->capture->engine).lost_process_events;
+	struct recipe_user *user = NULL, *next;
+
+	if (lost == m->lost_events)
+		return;
+	m->lost_events = lost;
+	HASH_ITER (hh, m->users, user, next) {
+		if (!engine_tracks(m->capture->engine, user->tgid, user->started_ns))
+			recipe_user_forget(m, user);
+	}
+}
+
+/* Whatever processes do, so many lines and phases are kept at a time. */
+static bool has_room(struct recipe_marker *m)
+{
+	if (HASH_COUNT(m->users) >= WIRE_MAX_LISTENING)
+		forget_gone(m);
+	if (HASH_COUNT(m->users) < WIRE_MAX_LISTENING)
+		return true;
+	capture_warn(m->capture, "recipes",
+		     "more than 1024 processes at a time: recipes make no phases of the others");
+	return false;
+}
+
 /* Nobody has more processes listened to than are left for all others. */
 static bool has_share(const struct recipe_marker *m, uint32_t uid)
 {
@@ -55,16 +83,40 @@ static bool has_share(const struct recipe_marker *m, uint32_t uid)
 	return own + HASH_COUNT(m->users) < WIRE_MAX_LISTENING;
 }
 
-struct heard_job *recipe_marker_heard_job(struct recipe_marker *m, uint32_t job)
+bool recipe_marker_has_room(struct recipe_marker *m, const struct heard_job *heard)
 {
-	struct heard_job *heard = m->heard && job ? find(m, job) : NULL;
-
+	if (!m->capture->options->engine.audit)
+		return true;
+	if (!has_room(m))
+		return false;
 	if (!heard || has_share(m, heard->uid))
-		return heard;
+		return true;
+	capture_warn(
+		m->capture, "recipes",
+		"a user has as many processes with recipes in runs as are left for all others: "
+		"recipes make no phases of the rest");
+	return false;
+}
+
+struct heard_job *recipe_marker_heard_job(const struct recipe_marker *m, uint32_t job)
+{
+	return m->heard && job ? find(m, job) : NULL;
+}
+
+bool recipe_user_may_look(struct recipe_marker *m, const struct recipe_user *user)
+{
+	if (!user->heard || budget_has(&m->looks, user->heard->uid, clock_ns(CLOCK_MONOTONIC)))
+		return true;
 	capture_warn(m->capture, "recipes",
-		     "a user has as many processes in runs with --recipe as are left for all "
-		     "others: the rest is not heard for these runs");
-	return NULL;
+		     "to look at what processes of a user's runs have mapped took too long: some "
+		     "are looked at later, and recipes may know them late");
+	return false;
+}
+
+void recipe_user_looked(struct recipe_marker *m, const struct recipe_user *user, uint64_t cpu_ns)
+{
+	if (user->heard)
+		budget_spend(&m->looks, user->heard->uid, clock_ns(CLOCK_MONOTONIC), cpu_ns);
 }
 
 static void drop(struct recipe_marker *m, uint32_t job)
@@ -77,10 +129,14 @@ static void drop(struct recipe_marker *m, uint32_t job)
 	HASH_ITER (hh, m->users, user, next) {
 		if (user->heard != heard)
 			continue;
-		if (recipe_user_uses_any(user))
-			recipe_user_hear(user, NULL);
-		else
+		if (!recipe_user_uses_any(user)) {
 			recipe_user_forget(m, user);
+			continue;
+		}
+		/* What it said and opened for that run is told no more, of its children neither. */
+		recipe_user_end(m, user);
+		recipe_user_hear(user, NULL);
+		recipe_user_begin(m, user);
 	}
 	HASH_DEL(m->heard, heard);
 	free(heard);
@@ -93,6 +149,11 @@ void recipe_marker_hear(struct marker *marker, struct capture *c, uint32_t job, 
 	struct heard_job *heard;
 
 	m->capture = c;
+	heard = find(m, job);
+	if (heard && what) {
+		heard->what = *what;
+		return;
+	}
 	drop(m, job);
 	heard = what ? calloc(1, sizeof(*heard)) : NULL;
 	if (heard) {
@@ -111,9 +172,11 @@ void recipe_marker_hear_process(struct marker *marker, uint32_t job, uint32_t tg
 {
 	struct recipe_marker *m = (struct recipe_marker *)marker;
 	struct heard_job *heard = recipe_marker_heard_job(m, job);
-	struct recipe_user *user = heard ? recipe_user_get(m, tgid, started_ns) : NULL;
+	struct recipe_user *user = recipe_user_of(m, tgid);
 
-	if (!user)
+	if (heard && (user || recipe_marker_has_room(m, heard)))
+		user = recipe_user_get(m, tgid, started_ns);
+	if (!heard || !user)
 		return;
 	recipe_user_hear(user, heard);
 	recipe_user_begin(m, user);

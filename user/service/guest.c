@@ -8,6 +8,58 @@
 #include "base/array.h"
 #include "base/path_parts.h"
 
+/* ---- Whose a record is ------------------------------------------------------------------------
+ */
+
+/* Returns for which run's files a record is; 0: it is of none. */
+static uint32_t run_of_record(const struct wire_header *h)
+{
+	switch ((enum wire_kind)h->kind) {
+	case WIRE_STORED:
+		return ((const struct wire_stored *)h)->run;
+	case WIRE_STORED_NAME:
+		return ((const struct wire_stored_name *)h)->run;
+	case WIRE_STORED_ALL:
+		return ((const struct wire_stored_all *)h)->run;
+	case WIRE_SPACE:
+		return ((const struct wire_space *)h)->run;
+	case WIRE_DEVICE:
+		return ((const struct wire_device *)h)->run;
+	case WIRE_DEVICE_HOW_LONG:
+		return ((const struct wire_device_times *)h)->run;
+	default:
+		return 0;
+	}
+}
+
+/* Points have a ring of their own, which is read after the other: they come when the job may be
+ * over, and its number another's. */
+static struct guest *guest_of_former(struct guest *g, const struct wire_header *h)
+{
+	while (g && (g->was_job != h->job || h->time_ns < g->begin_ns ||
+		     h->time_ns > g->finished_ns || g->state == GUEST_LEAVES))
+		g = g->next;
+	return g;
+}
+
+struct guest *guest_of_record(struct guest *const of_job[WIRE_MAX_JOBS], struct guest *all,
+			      const struct wire_header *h)
+{
+	const uint32_t run = run_of_record(h);
+	struct guest *g = run ? all : NULL;
+
+	if (h->job) { /* its number may have been another's */
+		g = of_job[h->job % WIRE_MAX_JOBS];
+		return g && h->time_ns >= g->begin_ns ? g : guest_of_former(all, h);
+	}
+	while (g && g->files != run)
+		g = g->next;
+	return g;
+}
+
+/* ---- What it is told --------------------------------------------------------------------------
+ */
+
 struct source_account guest_counted(struct capture *c)
 {
 	const struct run_quality *q = capture_quality(c);

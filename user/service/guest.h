@@ -64,6 +64,10 @@ struct guest {
 	bool has_files;	  /* that has come */
 };
 
+/* Returns who is told of a record, of the guests of jobs by their numbers, and of all; NULL: nobody
+ * is. */
+struct guest *guest_of_record(struct guest *const of_job[WIRE_MAX_JOBS], struct guest *all,
+			      const struct wire_header *h);
 /* What was counted by now, on the whole machine. */
 struct source_account guest_counted(struct capture *c);
 

@@ -197,7 +197,7 @@ uint32_t places_item(const struct places *p, uint32_t item)
 	const bool of_recipe = item < WISH_ITEMS_OF_JOBS;
 
 	for (uint32_t i = 0; p && i < p->asked.n; i++) {
-		if (of_recipe && p->asked.places[i].item == item)
+		if (of_recipe && p->asked.places[i].item == item && p->wishes[i].places)
 			return WIRE_SITE_NONE;
 		if (!of_recipe && p->wishes[i].item == item)
 			return p->asked.places[i].item;

@@ -35,7 +35,8 @@ void places_end(struct places *p, struct capture *c);
 void places_tell_running(struct capture *c, const struct talk_asks *asked, uint32_t index);
 /*
  * Returns the client's own number of an item. Those of the service's recipes are the same to it, if
- * it has the recipe; WIRE_SITE_NONE: it asked for that one itself, and is told of it as its place.
+ * it has the recipe; WIRE_SITE_NONE: it asked for that one itself, and is told of it as its place,
+ * if there is one.
  */
 uint32_t places_item(const struct places *p, uint32_t item);
 /* Says what became of them. NULL is fine. */

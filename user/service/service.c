@@ -245,8 +245,12 @@ static const char *why_no_job(int err)
 
 static int note_job(struct service *s, struct guest *g, struct error *err)
 {
+	const struct source_heard nothing = {0};
+	struct marker *marker = s->capture->options->marker;
+
 	s->of_job[g->job] = g;
 	s->capture->hurried++;
+	marker->hear(marker, s->capture, g->job, g->caller.uid, &nothing);
 	if (!s->capture->options->engine.files ||
 	    !engine_count_files(s->capture->engine, g->job, g->caller.uid, &g->files))
 		return 0;
@@ -482,53 +486,6 @@ static int start(struct listener *l, struct capture *c, struct error *err)
 	return 0;
 }
 
-/* Returns for which run's files a record is; 0: it is of none. */
-static uint32_t run_of_record(const struct wire_header *h)
-{
-	switch ((enum wire_kind)h->kind) {
-	case WIRE_STORED:
-		return ((const struct wire_stored *)h)->run;
-	case WIRE_STORED_NAME:
-		return ((const struct wire_stored_name *)h)->run;
-	case WIRE_STORED_ALL:
-		return ((const struct wire_stored_all *)h)->run;
-	case WIRE_SPACE:
-		return ((const struct wire_space *)h)->run;
-	case WIRE_DEVICE:
-		return ((const struct wire_device *)h)->run;
-	case WIRE_DEVICE_HOW_LONG:
-		return ((const struct wire_device_times *)h)->run;
-	default:
-		return 0;
-	}
-}
-
-/* Points have a ring of their own, which is read after the other: they come when the job may be
- * over, and its number another's. */
-static struct guest *guest_of_former(const struct service *s, const struct wire_header *h)
-{
-	struct guest *g = s->guests;
-
-	while (g && (g->was_job != h->job || h->time_ns < g->begin_ns ||
-		     h->time_ns > g->finished_ns || g->state == GUEST_LEAVES))
-		g = g->next;
-	return g;
-}
-
-static struct guest *guest_of_record(const struct service *s, const struct wire_header *h)
-{
-	const uint32_t run = run_of_record(h);
-	struct guest *g = run ? s->guests : NULL;
-
-	if (h->job) { /* its number may have been another's */
-		g = s->of_job[h->job % WIRE_MAX_JOBS];
-		return g && h->time_ns >= g->begin_ns ? g : guest_of_former(s, h);
-	}
-	while (g && g->files != run)
-		g = g->next;
-	return g;
-}
-
 static void tell(struct service *s, struct guest *g, const struct wire_header *h)
 {
 	const struct machine *machine = audit_machine(audit_of(s->capture));
@@ -560,7 +517,7 @@ static void note_checkpoint(struct guest *g, const struct wire_header *h)
 static void written(struct listener *l, const struct wire_header *h)
 {
 	struct service *s = service_of(l);
-	struct guest *g = guest_of_record(s, h);
+	struct guest *g = guest_of_record(s->of_job, s->guests, h);
 
 	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (!g)

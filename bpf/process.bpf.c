@@ -250,16 +250,14 @@ static __always_inline void fork(struct task_struct *parent, struct task_struct 
 		told |= WIRE_PROCESS_HEARD;
 	refresh_sched_clock();
 	if (!mm || mm == BPF_CORE_READ(parent, mm)) {
-		new = track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
-	} else {
-		of_parent = proc ? memory_of(proc) : NULL;
-		new = track(child, mm, ppid, job, told, false, true,
-			    of_parent ? private_pages(of_parent) : 0);
-		if (new &&proc)
-			new->code_change = proc->code_change;
+		track(child, NULL, ppid, job, WIRE_PROCESS_SHARES_MM | told, false, false, 0);
+		return;
 	}
-	if (!new &&told & WIRE_PROCESS_HEARD) /* the loader does not hear of it */
-		bpf_map_delete_elem(&listening, &tgid);
+	of_parent = proc ? memory_of(proc) : NULL;
+	new = track(child, mm, ppid, job, told, false, true,
+		    of_parent ? private_pages(of_parent) : 0);
+	if (new &&proc)
+		new->code_change = proc->code_change;
 }
 
 /* Reads the new command line from the pages that execve() has just written. job: the one that may

@@ -554,49 +554,6 @@ struct probes *engine_probes(struct engine *e)
 	return e->probes;
 }
 
-static int choose(struct engine *e, enum late_subject subject, const struct bpf_map *map,
-		  uint32_t tgid, const void *how, struct error *err)
-{
-	if (!e->late[subject])
-		e->late[subject] = late_programs_new(e->bpf, e->types.path, subject, err);
-	if (!e->late[subject])
-		return -1;
-	return late_programs_choose(e->late[subject], map, tgid, how, err);
-}
-
-int engine_listen(struct engine *e, uint32_t tgid, const struct wire_listening *how,
-		  struct error *err)
-{
-	return choose(e, LATE_LOGS, e->bpf->maps.listening, tgid, how, err);
-}
-
-bool engine_stop_listening(struct engine *e, uint32_t tgid, struct wire_listening *how)
-{
-	return late_programs_give_up(e->late[LATE_LOGS], e->bpf->maps.listening, tgid, how);
-}
-
-bool engine_listens_to_child(struct engine *e, uint32_t tgid)
-{
-	return late_programs_has_chosen(e->late[LATE_LOGS], e->bpf->maps.listening, tgid);
-}
-
-int engine_watch(struct engine *e, uint32_t tgid, const struct wire_watching *how,
-		 struct error *err)
-{
-	return choose(e, LATE_FILES, e->bpf->maps.watching, tgid, how, err);
-}
-
-void engine_stop_watching(struct engine *e, uint32_t tgid)
-{
-	struct wire_watching how;
-
-	if (!late_programs_give_up(e->late[LATE_FILES], e->bpf->maps.watching, tgid, &how) ||
-	    bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.readers), &tgid))
-		return; /* it has opened none of these files */
-	late_programs_drop_handles(e->bpf->maps.handles, tgid);
-	late_programs_drop_handles(e->bpf->maps.uses, tgid);
-}
-
 struct item_source *engine_items(struct engine *e, struct error *err)
 {
 	if (e->items)

@@ -55,8 +55,7 @@ int use_service(const char *asked, const struct run_options *run,
 	return 0;
 }
 
-/* ---- What it is to tell
- * -----------------------------------------------------------------------------------
+/* ---- What it is to tell ------------------------------------------------------------------------
  */
 
 enum { NO_ITEM = WISH_ITEMS_OF_JOBS /* marks have none: beyond those of recipes */ };

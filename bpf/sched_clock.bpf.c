@@ -36,6 +36,8 @@ int read_cpu_clock(struct cpu_clock_args *args)
 	event = BPF_CORE_READ(file, private_data);
 	if (!event)
 		return 1;
+	if (!word_at(&event->hw.prev_count)) /* a new one has its start there */
+		return 1;
 	cpu_clock_at[cpu] = (u64)&event->hw.prev_count;
-	return !word_at(&event->hw.prev_count); /* of a new one, when it started */
+	return 0;
 }

@@ -2,9 +2,11 @@
 """The service, for the tests of it."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,26 @@ def own_copy(folder, name="idle", mode=0o755, owner=NOBODY):
     os.chown(path, owner, owner)
     path.chmod(mode)
     return path
+
+
+def shape(profile):
+    """What is the same in each run: names, order and depth, without times and pids."""
+    return [(p["name"], p.get("kind"), p.get("depth", 0), p.get("closed", True)) for p in profile["phases"]]
+
+
+RUNS_AND_DIES = """
+import signal, subprocess, sys
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+print(run.stdout.readline().decode(), flush=True)
+run.send_signal(signal.SIGKILL)
+run.wait()
+"""
+
+
+def run_that_is_killed(service, folder, *args):
+    """nobody's run, with these options and command, dies by SIGKILL when the command has said that it is ready. The
+    command goes on. What it said."""
+    done = subprocess.run([*as_user(NOBODY), sys.executable, "-c", RUNS_AND_DIES, str(QPROF), "-q", "--service",
+                           service.socket, "-o", folder / "x.yaml", *args], check=True, timeout=DEADLINE, env=CLEAN_ENV,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(done.stdout)

@@ -16,7 +16,8 @@ import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, NOBODY, QPROF, Target, assert_near, assert_nothing_lost,
                      fdinfos, losses, parse, probe_bytes, probes_of, program, public_dir, rows, step_names, wait_for)
-from serving import SOMEBODY, Service, as_user, folder, own_copy, service  # noqa: F401
+from serving import (SOMEBODY, Service, as_user, folder, own_copy, run_that_is_killed, service,  # noqa: F401
+                     shape)
 from test_service_clients import REFUSED, WELCOME, Client, lingering
 from test_service_running import Served
 
@@ -39,11 +40,6 @@ def write_recipe(folder, items=ITEMS, name="recipe.yaml"):
     path.write_text(RECIPE + items)
     os.chown(path, NOBODY, NOBODY)
     return path
-
-
-def shape(profile):
-    """What is the same in each run: names, order and depth, without times and pids."""
-    return [(p["name"], p.get("kind"), p.get("depth", 0), p.get("closed", True)) for p in profile["phases"]]
 
 
 def is_probed(pid, path, name="layer"):
@@ -339,24 +335,13 @@ def test_clients_that_are_none(service, folder):
         end.close()
 
 
-RUNS_AND_DIES = """
-import os, signal, subprocess, sys
-run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
-print(run.stdout.readline().decode(), flush=True)
-run.send_signal(signal.SIGKILL)
-run.wait()
-"""
-
-
 def test_kill_9_of_a_run(service, folder):
     """Its probes go, and its command goes on."""
     path = own_copy(folder, "calls")
     with Target("wait", "1", path=path, prefix=AS_NOBODY) as watcher:
-        done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket, "-o",
-                        folder / "x.yaml", "--usdt", "tool:layer", "--", path, "wait", "1"], check=True, timeout=DEADLINE,
-                              env=CLEAN_ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        said = run_that_is_killed(service, folder, "--usdt", "tool:layer", "--", path, "wait", "1")
         wait_for(lambda: not is_probed(watcher.pid, path), "the probe to go")
-        os.kill(json.loads(done.stdout)["ready"], signal.SIGKILL)  # it went on
+        os.kill(said["ready"], signal.SIGKILL)  # it went on
     assert_serves(service, folder)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, NOBODY, PYTHON, QPROF, Lines, assert_near, assert_nothing_lost,
                      is_hooked, losses, program, public_dir, step_names, wait_for)
-from serving import SOMEBODY, Service, as_user, folder, service  # noqa: F401
+from serving import SOMEBODY, Service, as_user, folder, run_that_is_killed, service, shape  # noqa: F401
 from test_service_running import Served
 
 STEPS = 4
@@ -62,11 +62,6 @@ def give(path, text=None):
 
 def own_recipe(folder, match="sh", children="no", text=OWN, name="recipe.yaml"):
     return give(folder / name, text.replace("MATCH", match).replace("CHILDREN", children))
-
-
-def shape(profile):
-    """What is the same in each run: names, order and depth, without times and pids."""
-    return [(p["name"], p.get("kind"), p.get("depth", 0), p.get("closed", True)) for p in profile["phases"]]
 
 
 def used(profile):
@@ -260,28 +255,16 @@ def test_what_others_write(service, folder):
     assert losses(run.profile)["withheld_processes"] == 1, losses(run.profile)
 
 
-RUNS_AND_DIES = """
-import signal, subprocess, sys
-run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
-print(run.stdout.readline().decode(), flush=True)
-run.send_signal(signal.SIGKILL)
-run.wait()
-"""
-
-
 def test_nobody_listens_after_a_run(service, folder):
     """After it has ended, and after a kill -9: the program on the system calls of the machine is gone."""
     recipe = own_recipe(folder, match="says")
     options = ("--recipe", recipe, "--recipe", "none")
     service.run(folder, program("says"), "stderr", STEPS, options=options)
     wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
-    done = subprocess.run([*AS_NOBODY, sys.executable, "-c", RUNS_AND_DIES, QPROF, "-q", "--service", service.socket,
-                           "-o", folder / "x.yaml", *options, "--", program("says"), "stdout", "1", "wait"],
-                          check=True, timeout=DEADLINE, env=CLEAN_ENV, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL)
+    said = run_that_is_killed(service, folder, *options, "--", program("says"), "stdout", "1", "wait")
     wait_for(lambda: not is_hooked(service.process.pid), "the system calls to be left alone")
     subprocess.run(["pkill", "-9", "-x", "says"], check=False)
-    assert b"ready" in done.stdout
+    assert said["ready"]
     run = service.run(folder, program("says"), "stderr", STEPS, options=options)
     assert used(run.profile)["own"][:2] == [STEPS, 1]
 

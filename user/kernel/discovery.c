@@ -126,8 +126,7 @@ enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file
 	lease_file(d, file, fd, file->overlaid && m->read_only);
 	if (has_changed(d, fd, m))
 		return DISCOVERY_CHANGED;
-	/* In a run that its user has asked for, some may be worth that. An audit is to harm nobody.
-	 */
+	/* A run has the probes that its user asked for. An audit is to harm nobody. */
 	return file->written && d->timer >= 0 ? DISCOVERY_WRITTEN : DISCOVERY_LEASED;
 }
 

@@ -321,7 +321,7 @@ static void keep(struct discovery *d, struct known_file *file, const struct cont
 		!file->overlaid || of->fd < 0 || mapping_is_still(d->engine, of->fd, of->mapping);
 
 	if (!is_still || !note_places(job, file, &d->content)) {
-		remove_probes(d, job, d->content.group, &file->key, -1);
+		remove_probes(d, job, d->content.group, &file->key, lease_after(file));
 		return;
 	}
 	file->n_of_jobs++;
@@ -369,9 +369,9 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 				      : "done");
 	if (err && err != -EACCES) {
 		silence_places(d, job, d->content.group);
-		probes_detach(engine_probes(d->engine), d->content.group, &file->key, -1);
+		probes_detach(engine_probes(d->engine), d->content.group, &file->key,
+			      lease_after(file));
 		discovery_note_stray(d, d->content.group);
-		discovery_unlease_file(d, file);
 		warn_of_late(d, job->uid);
 		try_again(d, job);
 		return;

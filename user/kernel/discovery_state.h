@@ -91,15 +91,13 @@ void discovery_begin_file(struct discovery *d, const struct stat *st);
  * counted. */
 int discovery_search_content(struct discovery *d, int fd, const char *path, uint64_t lists,
 			     bool wishes_alone);
-/* Takes a lease on a file with probes, if it can: see discovery.c. */
 enum discovery_lease {
-	DISCOVERY_LEASED,  /* or there can be no lease; or it had one, or none was to be had, before
-			    */
+	DISCOVERY_LEASED,  /* it may be searched; without a lease where there can be none */
 	DISCOVERY_CHANGED, /* it is not what was mapped any more */
-	DISCOVERY_WRITTEN, /* in an audit: nothing is to be attached, for somebody writes it */
+	DISCOVERY_WRITTEN, /* in an audit: somebody writes it, so nothing may be attached */
 };
 
-/* Comes before anything is searched for and attached. */
+/* Takes a lease on a file, unless it has one: before it is searched, and anything attached. */
 enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file *file, int fd,
 					  const struct wire_mapping *m);
 /* Gives the lease back of a file to which nothing is attached. */

@@ -27,7 +27,7 @@ enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
 /* A run that is served as a job: see struct marker. */
 struct heard_job {
 	uint32_t job, uid;
-	size_t processes; /* that are heard for it now */
+	size_t processes; /* of it that use recipes, or are heard for it, now */
 	struct source_heard what;
 	UT_hash_handle hh;
 };

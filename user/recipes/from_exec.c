@@ -158,9 +158,9 @@ void from_exec_forked(struct recipe_marker *m, const struct wire_process *fork)
 	if (!d)
 		return;
 	d->told = fork->flags & WIRE_PROCESS_TOLD;
+	/* A service has told its command line, and says when that begins. */
 	if (!m->capture->engine && fork->flags & WIRE_PROCESS_ATTACHED)
-		keep_exec(d,
-			  fork); /* a service has told its command line, and says when it begins */
+		keep_exec(d, fork);
 	else if (!d->told)
 		join(m, d, fork->comm);
 }

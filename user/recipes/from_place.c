@@ -9,11 +9,6 @@
 #include "recipes/from.h"
 #include "recipes/recipe_marker.h"
 
-static bool is_place(const struct recipe_item *item)
-{
-	return item->source == RECIPE_SYMBOL || item->source == RECIPE_USDT;
-}
-
 static bool ends_at_return(const struct recipe_item *item)
 {
 	return item->source == RECIPE_SYMBOL && item->does == RECIPE_PHASE;
@@ -50,12 +45,12 @@ static struct wish_list *wishes_of_recipe(struct recipe_marker *m, const struct 
 	struct wish_list *list = &m->wishes[at];
 
 	for (size_t i = 0; !list->wishes && i < recipe->n_items; i++)
-		if (is_place(&recipe->items[i]))
+		if (recipe_is_place(&recipe->items[i]))
 			list->wishes = calloc(recipe->n_items, sizeof(*list->wishes));
 	if (!list->wishes || list->n)
 		return list->n ? list : NULL;
 	for (size_t i = 0; i < recipe->n_items; i++)
-		if (is_place(&recipe->items[i]))
+		if (recipe_is_place(&recipe->items[i]))
 			list->wishes[list->n++] = wish_of(recipe, i);
 	return list;
 }

@@ -108,6 +108,11 @@ bool recipe_has(const struct recipe *recipe, enum recipe_source source)
 	return false;
 }
 
+bool recipe_is_place(const struct recipe_item *item)
+{
+	return item->source == RECIPE_SYMBOL || item->source == RECIPE_USDT;
+}
+
 const char *recipe_source_key(enum recipe_source source)
 {
 	static const char *const keys[RECIPE_SOURCES] = {

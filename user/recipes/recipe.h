@@ -116,6 +116,8 @@ uint32_t recipe_item_number(const struct recipe *recipe, size_t item);
 const struct recipe *recipes_of_item(const struct recipes *r, uint32_t number, size_t *item);
 /* Returns true if one of its items listens to this. */
 bool recipe_has(const struct recipe *recipe, enum recipe_source source);
+/* Returns true for a function or a probe. */
+bool recipe_is_place(const struct recipe_item *item);
 /* The word that begins an item of this source in a file: "log". */
 const char *recipe_source_key(enum recipe_source source);
 

@@ -36,7 +36,7 @@ void recipe_marker_asks(struct marker *marker, struct source_heard *heard)
 /* ---- What a service tells ---------------------------------------------------------------------
  */
 
-static struct heard_job *find(const struct recipe_marker *m, uint32_t job)
+struct heard_job *recipe_marker_heard_job(const struct recipe_marker *m, uint32_t job)
 {
 	struct heard_job *heard;
 
@@ -98,11 +98,6 @@ bool recipe_marker_has_room(struct recipe_marker *m, const struct heard_job *hea
 	return false;
 }
 
-struct heard_job *recipe_marker_heard_job(const struct recipe_marker *m, uint32_t job)
-{
-	return m->heard && job ? find(m, job) : NULL;
-}
-
 bool recipe_user_may_look(struct recipe_marker *m, const struct recipe_user *user)
 {
 	if (!user->heard || budget_has(&m->looks, user->heard->uid, clock_ns(CLOCK_MONOTONIC)))
@@ -119,13 +114,10 @@ void recipe_user_looked(struct recipe_marker *m, const struct recipe_user *user,
 		budget_spend(&m->looks, user->heard->uid, clock_ns(CLOCK_MONOTONIC), cpu_ns);
 }
 
-static void drop(struct recipe_marker *m, uint32_t job)
+static void drop(struct recipe_marker *m, struct heard_job *heard)
 {
-	struct heard_job *heard = find(m, job);
 	struct recipe_user *user = NULL, *next;
 
-	if (!heard)
-		return;
 	HASH_ITER (hh, m->users, user, next) {
 		if (user->heard != heard)
 			continue;
@@ -142,28 +134,34 @@ static void drop(struct recipe_marker *m, uint32_t job)
 	free(heard);
 }
 
+static void add(struct recipe_marker *m, const struct heard_job *new)
+{
+	struct heard_job *heard = malloc(sizeof(*heard));
+
+	if (heard) {
+		*heard = *new;
+		HASH_ADD(hh, m->heard, job, sizeof(heard->job), heard);
+	}
+	if (heard && heard->hh.tbl)
+		return;
+	free(heard);
+	capture_warn(m->capture, "recipes",
+		     "out of memory: a run that is served is not told what its recipes listen to");
+}
+
 void recipe_marker_hear(struct marker *marker, struct capture *c, uint32_t job, uint32_t uid,
 			const struct source_heard *what)
 {
 	struct recipe_marker *m = (struct recipe_marker *)marker;
-	struct heard_job *heard;
+	struct heard_job *heard = recipe_marker_heard_job(m, job);
 
 	m->capture = c;
-	heard = find(m, job);
-	if (heard && what) {
+	if (what && heard)
 		heard->what = *what;
-		return;
-	}
-	drop(m, job);
-	heard = what ? calloc(1, sizeof(*heard)) : NULL;
-	if (heard) {
-		*heard = (struct heard_job){.job = job, .uid = uid, .what = *what};
-		HASH_ADD(hh, m->heard, job, sizeof(heard->job), heard);
-	}
-	if (!what || (heard && heard->hh.tbl))
-		return;
-	free(heard);
-	capture_warn(c, "recipes", "out of memory: a run with --recipe is not told what it says");
+	else if (what)
+		add(m, &(struct heard_job){.job = job, .uid = uid, .what = *what});
+	else if (heard)
+		drop(m, heard);
 }
 
 /* What it runs is taken to begin now, as in a run that attaches to it. */

@@ -56,11 +56,6 @@ static bool any_found(const struct recipe *recipe, const struct recipe_use *use)
 	return false;
 }
 
-static bool is_place(const struct recipe_item *item)
-{
-	return item->source == RECIPE_SYMBOL || item->source == RECIPE_USDT;
-}
-
 /* Some items are not of each run. If nothing at all was met, they are named with the rest. */
 static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 {
@@ -72,7 +67,7 @@ static enum idle idle_of(const struct recipe_marker *m, size_t at, size_t item)
 	    (recipe->items[item].optional && (any_matched(recipe, use) || any_found(recipe, use))))
 		return BUSY;
 	if (!recipe->asked && source && recipe->items[item].source != RECIPE_PYTHON &&
-	    (!source->recipes || is_place(&recipe->items[item])))
+	    (!source->recipes || recipe_is_place(&recipe->items[item])))
 		return source->recipes ? BUSY : IDLE_UNHEARD; /* it knows where these are */
 	switch (recipe->items[item].source) {
 	case RECIPE_PYTHON:

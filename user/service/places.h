@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * places.h - functions and probes that a run wants to be told of: `--usdt`, and recipes of the
- * user's own. The packet that says so is the only one of a client that is looked at.
+ * user's own. The packet that says so, and what else is to be heard, is the only one of a client
+ * that is looked at.
  */
 #ifndef QPROF_PLACES_H
 #define QPROF_PLACES_H

@@ -24,7 +24,7 @@ struct file_ring {
 };
 
 static struct file_ring control, timeline, urgent;
-static uint32_t handed_out[8]; /* tgids */
+static uint32_t handed_out[512]; /* tgids */
 static size_t n_handed_out;
 
 /* ---- The engine's side, and the kernel's ------------------------------------------------------
@@ -224,6 +224,53 @@ static void test_a_point_that_is_being_written(void **state)
 	close_rings(rings);
 }
 
+/* Also not while they are queued, or a point is that is read later. What comes later does not
+ * count. */
+static void test_all_before_a_mark_is_handed_out(void **state)
+{
+	enum { RECORDS = 200 }; /* more than one read hands out */
+	struct rings *rings = open_rings();
+	struct rings_mark mark;
+	uint64_t point;
+
+	(void)state;
+	for (uint32_t i = 0; i < RECORDS; i++)
+		submit(&control, reserve(&control, i));
+	point = reserve(&timeline, RECORDS);
+	mark = rings_mark(rings);
+	reserve(&control, RECORDS + 1);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(rings_read(rings), 1);
+		assert_false(rings_are_past(rings, &mark));
+	}
+	assert_int_equal(n_handed_out, RECORDS);
+	submit(&timeline, point);
+	assert_int_equal(rings_read(rings), 1);
+	assert_int_equal(n_handed_out, RECORDS + 1);
+	assert_true(rings_are_past(rings, &mark));
+	close_rings(rings);
+}
+
+static void test_queued_records_before_a_mark(void **state)
+{
+	enum { RECORDS = 200 };
+	struct rings *rings = open_rings();
+	struct rings_mark mark;
+
+	(void)state;
+	for (uint32_t i = 0; i < RECORDS; i++)
+		submit(&control, reserve(&control, i));
+	mark = rings_mark(rings);
+	assert_int_equal(rings_read(rings), 1);
+	assert_false(rings_are_past(rings, &mark));
+	for (uint32_t i = 0; i < RECORDS; i++)
+		submit(&control, reserve(&control, RECORDS + i));
+	rings_read(rings);
+	assert_in_range(n_handed_out, RECORDS, 2 * RECORDS - 1);
+	assert_true(rings_are_past(rings, &mark));
+	close_rings(rings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +278,8 @@ int main(void)
 		cmocka_unit_test(test_a_record_that_is_being_written),
 		cmocka_unit_test(test_a_record_that_is_never_written),
 		cmocka_unit_test(test_a_point_that_is_being_written),
+		cmocka_unit_test(test_all_before_a_mark_is_handed_out),
+		cmocka_unit_test(test_queued_records_before_a_mark),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

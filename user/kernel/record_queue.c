@@ -55,9 +55,11 @@ bool record_queue_add(struct record_queue *q, const struct wire_header *record)
 {
 	void *room = extend(q, record->size);
 
-	if (room)
-		memcpy(room, record, record->size);
-	return room;
+	if (!room)
+		return false;
+	memcpy(room, record, record->size);
+	q->added++;
+	return true;
 }
 
 bool record_queue_is_full(const struct record_queue *q)
@@ -91,6 +93,7 @@ const struct wire_header *record_queue_next(struct record_queue *q)
 		return NULL;
 	record = (const void *)(q->first->bytes + q->first->taken);
 	q->first->taken += aligned(record->size);
+	q->taken++;
 	return record;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "bpf/wire.h"
 
@@ -13,6 +14,7 @@ struct block;
 struct record_queue {
 	struct block *first, *last;
 	size_t blocks;
+	uint64_t added, taken; /* records, ever */
 };
 
 void record_queue_begin(struct record_queue *q);

@@ -193,6 +193,24 @@ int rings_read(struct rings *r)
 	return 1;
 }
 
+struct rings_mark rings_mark(const struct rings *r)
+{
+	return (struct rings_mark){
+		.control = ring_written(r->control),
+		.timeline = ring_written(r->timeline),
+	};
+}
+
+bool rings_are_past(const struct rings *r, struct rings_mark *mark)
+{
+	const bool read = ring_read_so_far(r->control) >= mark->control &&
+			  ring_read_so_far(r->timeline) >= mark->timeline;
+
+	if (read && !mark->queued)
+		mark->queued = r->queue.added + 1;
+	return mark->queued && r->queue.taken + 1 >= mark->queued;
+}
+
 uint64_t rings_bad_records(const struct rings *r)
 {
 	return r->bad;

@@ -42,6 +42,17 @@ int rings_urgent_fd(const struct rings *r);
  */
 int rings_read(struct rings *r);
 
+/* A place in the rings: behind all that was written by then. */
+struct rings_mark {
+	uint64_t control, timeline; /* as ring_written() has it */
+	uint64_t queued;	    /* records of the queue that are before it; 0: not known yet */
+};
+
+struct rings_mark rings_mark(const struct rings *r);
+/* Returns true if all that is before the mark was handed out. That of the timeline is once events
+ * leave it a turn. */
+bool rings_are_past(const struct rings *r, struct rings_mark *mark);
+
 /* Returns true if events were read since the last call. All records are, but points of curves, for
  * which nobody is woken. */
 bool rings_had_events(struct rings *r);

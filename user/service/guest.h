@@ -47,6 +47,7 @@ struct guest {
 	uint64_t started_ns;		/* of the command's */
 	uint64_t begin_ns;		/* records from before are of another job of that number */
 	uint64_t finished_ns;		/* it has come, or the job is over; 0: not yet */
+	struct rings_mark rest;		/* what there was by then, if the service was behind */
 	struct places *places;		/* that it is told of; NULL: none */
 	struct mount_paths mounts;	/* of the processes that used files */
 	struct bases bases;		/* what processes had used by then */
@@ -60,6 +61,7 @@ struct guest {
 	bool has_started; /* all is known of what ran before */
 	bool has_spoken;  /* its first packet was looked at */
 	bool asked;	  /* for WIRE_FINISH */
+	bool has_rest;	  /* it is known */
 	bool asked_files; /* for what is told of files at last */
 	bool has_files;	  /* that has come */
 };

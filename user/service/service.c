@@ -46,8 +46,7 @@ struct service {
 	struct door door;
 	struct wake comes, late;
 	struct guest *guests;
-	size_t n, bytes;    /* of all guests */
-	uint64_t newest_ns; /* of a record that was told */
+	size_t n, bytes; /* of all guests */
 	struct guest *of_job[WIRE_MAX_JOBS];
 	struct budget looks; /* at mounts */
 };
@@ -519,7 +518,6 @@ static void written(struct listener *l, const struct wire_header *h)
 	struct service *s = service_of(l);
 	struct guest *g = guest_of_record(s->of_job, s->guests, h);
 
-	s->newest_ns = h->time_ns > s->newest_ns ? h->time_ns : s->newest_ns;
 	if (!g)
 		return;
 	note_checkpoint(g, h);
@@ -540,11 +538,20 @@ static void record(struct listener *l, const struct wire_header *h, const struct
 	forget_job(s, over);
 }
 
-/* Returns true if nothing of the job is queued any more, however many records others have. */
-static bool has_all(const struct service *s, const struct guest *g)
+/* Returns true if nothing of the job waits in the rings any more, however many records others
+ * have. */
+static bool has_all(const struct service *s, struct guest *g)
 {
-	return g->finished_ns &&
-	       (!capture_is_behind(s->capture) || s->newest_ns > g->finished_ns + SECOND_NS);
+	struct capture *c = s->capture;
+
+	if (!g->finished_ns)
+		return false;
+	if (!capture_is_behind(c))
+		return true;
+	if (!g->has_rest)
+		g->rest = rings_mark(c->rings);
+	g->has_rest = true;
+	return rings_are_past(c->rings, &g->rest);
 }
 
 /* Has all be told of its files, as they are at last. Returns true if it was. */

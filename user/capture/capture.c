@@ -280,6 +280,7 @@ static int feed(void *context, const struct wire_header *h)
 	struct capture *c = context;
 	struct marker *marker = c->options->marker;
 
+	c->was_told = true;
 	tell_written(c, h);
 	/* In a served run nobody waits for it: a record arrives as it is handed out. */
 	if (marker && c->options->source)
@@ -315,6 +316,15 @@ static int read_some(struct capture *c)
 	struct source *source = c->options->source;
 
 	return source ? source->read(source, feed, c) : rings_read(c->rings);
+}
+
+/* Returns true if there were events since it was asked last. */
+static bool had_events(struct capture *c)
+{
+	const bool was_told = c->was_told;
+
+	c->was_told = false;
+	return c->rings ? rings_had_events(c->rings) : was_told;
 }
 
 int capture_read(struct capture *c)
@@ -554,8 +564,11 @@ static void run(struct capture *c)
 {
 	int more = 0;
 
+	/* As if it was read right now: the command has the CPU first. */
+	c->read_ns = clock_ns(CLOCK_MONOTONIC);
+	c->was_told = true;
 	while (!c->stop && !c->failed) {
-		if (more <= 0 && capture_may_gather(c) && rings_had_events(c->rings))
+		if (more <= 0 && capture_may_gather(c) && had_events(c))
 			capture_gather(c);
 		/* What else wakes us up has its turn also when records never end. */
 		else if (capture_wait(c, more > 0 ? 0 : -1))

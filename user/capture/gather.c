@@ -4,10 +4,14 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
-/* Points of curves wait, too: not for long where somebody looks at how memory grows. */
+/*
+ * Points of curves wait, too: not for long where somebody looks at how memory grows. Nor where a
+ * service tells: what it has told is no more lost if it ends.
+ */
 static uint64_t gather_ns(const struct capture *c)
 {
-	return c->prompt || discovery_hears_items(c->discovery) || engine_points_wake(c->engine)
+	return c->prompt || !c->engine || discovery_hears_items(c->discovery) ||
+			       engine_points_wake(c->engine)
 		       ? c->kind->prompt_ns
 		       : c->kind->gather_ns;
 }
@@ -23,7 +27,7 @@ static void leave_ring(struct capture *c, bool alone)
 /* What is asked of a GPU's driver at a row is to be of that moment. */
 bool capture_may_gather(const struct capture *c)
 {
-	return c->rings && c->kind->gather_ns && !c->hurried && !engine_gpu_loaded(c->engine);
+	return c->kind->gather_ns && !c->hurried && !(c->engine && engine_gpu_loaded(c->engine));
 }
 
 /*
@@ -38,8 +42,10 @@ void capture_gather(struct capture *c)
 	if (next <= now)
 		return;
 	leave_ring(c, true);
-	engine_say_gathers(c->engine, true);
+	if (c->engine)
+		engine_say_gathers(c->engine, true);
 	capture_wait(c, (int)((next - now + 999999) / 1000000));
-	engine_say_gathers(c->engine, false);
+	if (c->engine)
+		engine_say_gathers(c->engine, false);
 	leave_ring(c, false);
 }

@@ -510,8 +510,8 @@ static int attach(struct capture *c)
 	/* What files and code are is looked up while their process lives, and what is charged right
 	 * after a row. Where nothing holds a start without a dynamic linker that is known, to be
 	 * early is all that helps. */
-	c->hurried += engine->files || engine->stacks || r->options->scope || !c->engine ||
-		      !engine_features(c->engine)->holds_starts;
+	c->hurried += engine->files || engine->stacks || r->options->scope ||
+		      (c->engine && !engine_features(c->engine)->holds_starts);
 	if (!c->options->source && track_targets(r))
 		return -1;
 	return r->options->command ? start_command(r) : attach_running(r);

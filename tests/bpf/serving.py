@@ -35,9 +35,9 @@ class Service(Attached):
         """A run of that user, with its profile, which is the user's own; see repeated_if_hasty()."""
         return repeated_if_hasty(lambda: self._run_once(*args, **kwargs))
 
-    def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None):
+    def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None, qprof=QPROF):
         path = Path(folder) / "qprof.yaml"
-        args = [*as_user(uid), str(QPROF), "-q", "--service", self.socket, "-o", str(path), *options, "--",
+        args = [*as_user(uid), str(qprof), "-q", "--service", self.socket, "-o", str(path), *options, "--",
                 *map(str, command)]
         done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False,
                               env={**CLEAN_ENV, **(env or {})})

@@ -84,19 +84,44 @@ def assert_same(root, nobodys):
 # ---- What a user gets
 
 
-def test_recipes_that_come_with_it(service, folder, unhurried):
-    """Bars, files, functions of Python: by nothing that the user says."""
+def quantizer(folder):
+    """A command."""
     (folder / "awq/models").mkdir(parents=True)
     for package in ("awq", "awq/models"):
         (folder / package / "__init__.py").touch()
     (folder / "awq/models/base.py").write_text(AWQ)
     script, weights = give(folder / "quantize.py", QUANTIZES), folder / "model.safetensors"
     weights.write_bytes(bytes(3 * MIB))
-    own = unhurried(PYTHON, script, weights)
-    run = service.run(folder, PYTHON, script, weights)
+    return PYTHON, script, weights
+
+
+def test_recipes_that_come_with_it(service, folder, unhurried):
+    """Bars, files, functions of Python: by nothing that the user says."""
+    command = quantizer(folder)
+    own = unhurried(*command)
+    run = service.run(folder, *command)
     names = [p["name"] for p in run.profile["phases"]]
     assert names == ["read model.safetensors", "Scoring 1/3", "Scoring 2/3", "Quantize", "Save"], names
     assert_same(own.profile, run.profile)
+
+
+@pytest.mark.parametrize("kept", ["of others", "none"])
+def test_recipes_that_come_with_it_and_were_changed(service, folder, kept):
+    """Python is told of those that are there, and not of those that were when it was built."""
+    command, recipes = quantizer(folder), folder / "share/qprof-bpf/recipes"
+    shutil.copytree(QPROF.parent / "share", folder / "share")
+    (folder / "bin").mkdir()
+    for file in ("qprof-bpf", "libqprof.so.0"):
+        shutil.copy(QPROF.parent / file, folder / "bin")
+    changed = (recipes / "autoawq.yaml").read_text().replace("phase: Quantize\n", "phase: Changed\n")
+    (recipes / "autoawq.yaml").write_text(changed)
+    if kept == "none":
+        (recipes / "python.items").unlink()
+    run = service.run(folder, *command, qprof=folder / "bin/qprof-bpf")
+    names = [p["name"] for p in run.profile["phases"]]
+    assert names == ["read model.safetensors", "Scoring 1/3", "Scoring 2/3", "Changed", "Save"], names
+    assert_nothing_lost(run.profile)
+    assert not run.profile["quality"]["warnings"], run.profile["quality"]["warnings"]
 
 
 def test_a_tool_of_a_name(service, folder, unhurried):

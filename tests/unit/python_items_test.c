@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -167,6 +168,92 @@ static void what_is_too_long_is_left_out(void **state)
 	free(text);
 }
 
+/* ---- What was written down --------------------------------------------------------------------
+ */
+
+static void put_file(const char *directory, const char *name, const char *text)
+{
+	char path[256];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	assert_int_equal(fclose(out), 0);
+}
+
+static void keep(const char *directory)
+{
+	struct error err = {0};
+	char path[256];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/python.items", directory);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	if (python_items_keep(directory, out, &err))
+		fail_msg("expected items to be written, got: %s", err.text);
+	assert_int_equal(fclose(out), 0);
+}
+
+static bool takes(const char *directory)
+{
+	struct python_items items = {0};
+	const bool takes = python_items_take_kept(&items, directory);
+
+	assert_int_equal(takes, items.text != NULL);
+	python_items_free(&items);
+	return takes;
+}
+
+static void kept_items_are_of_the_same_recipes(void **state)
+{
+	char directory[] = "/tmp/qprof-items-XXXXXX", path[256];
+	struct recipes *r = recipes_new();
+	struct python_items read, kept = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	put_file(directory, "a.yaml", tool);
+	put_file(directory, "b.yaml", library);
+	assert_false(takes(directory));
+	keep(directory);
+	assert_true(python_items_take_kept(&kept, directory));
+	add(r, tool);
+	add(r, library);
+	assert_int_equal(python_items_write(&read, r), 0);
+	assert_string_equal(kept.text, read.text);
+	assert_int_equal(kept.set, read.set);
+	python_items_free(&kept);
+	python_items_free(&read);
+	recipes_free(r);
+
+	put_file(directory, "c.yaml", "name: c\ncheckpoints: [{python: 'c:c', mark: x}]\n");
+	assert_false(takes(directory)); /* one more */
+	keep(directory);
+	assert_true(takes(directory));
+	put_file(directory, "c.yaml", "name: c\ncheckpoints: [{python: 'c:d', mark: x}]\n");
+	assert_false(takes(directory)); /* another text */
+	keep(directory);
+	snprintf(path, sizeof(path), "%s/c.yaml", directory);
+	assert_int_equal(unlink(path), 0);
+	assert_false(takes(directory)); /* one less */
+	keep(directory);
+	assert_true(takes(directory));
+	put_file(directory, "python.items", "0123456789abcdef");
+	assert_false(takes(directory));
+	put_file(directory, "python.items", "");
+	assert_false(takes(directory));
+	for (const char *const *name =
+		     (const char *const[]){"a.yaml", "b.yaml", "python.items", NULL};
+	     *name; name++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, *name);
+		unlink(path);
+	}
+	rmdir(directory);
+}
+
 static void what_is_said_is_checked(void **state)
 {
 	struct python_what what;
@@ -191,6 +278,7 @@ int main(void)
 		cmocka_unit_test(without_python_there_is_nothing_to_know),
 		cmocka_unit_test(recipes_without_a_match_have_no_rule),
 		cmocka_unit_test(what_is_too_long_is_left_out),
+		cmocka_unit_test(kept_items_are_of_the_same_recipes),
 		cmocka_unit_test(what_is_said_is_checked),
 	};
 

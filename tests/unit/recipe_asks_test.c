@@ -15,7 +15,7 @@ static void add(struct recipes *r, const char *text)
 		fail_msg("expected a recipe, got: %s", err.text);
 }
 
-static struct source_heard asks(const struct recipes *r)
+static struct source_heard asks(struct recipes *r)
 {
 	struct marker *marker = recipe_marker_new(r);
 	struct source_heard heard;

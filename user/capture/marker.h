@@ -9,6 +9,7 @@
 #ifndef QPROF_MARKER_H
 #define QPROF_MARKER_H
 
+#include "base/error.h"
 #include "capture/source.h"
 #include "format/recording.h"
 #include "model/profile.h"
@@ -19,6 +20,13 @@ struct capture;
 typedef int (*marker_feed_fn)(void *context, const struct wire_header *record);
 
 struct marker {
+	/*
+	 * Of a run, once, before its first record; a command that is to be started waits meanwhile,
+	 * and the service that was asked is at work. variable: NULL if there is no command with
+	 * hooks; else it is set to what they are to find in the environment (HOOKS_RECIPES), valid
+	 * until close(), or to NULL for nothing. Returns 0, or -1 and *err.
+	 */
+	int (*ready)(struct marker *m, const char **variable, struct error *err);
 	/* A record has left its ring; records before it may still be queued. */
 	void (*arrived)(struct marker *m, struct capture *c, const struct wire_header *h);
 	/* Returns true if each process with this one's code is to wait when it starts, although its

@@ -35,8 +35,9 @@ struct run {
 
 	char *command_path;
 	struct launch launch;
-	bool launched; /* the child was forked */
-	bool released; /* and has become the command */
+	struct hooks hooks; /* for the command */
+	bool launched;	    /* the child was forked */
+	bool released;	    /* and has become the command */
 	bool reaped;
 	int wait_status; /* valid when reaped */
 
@@ -102,8 +103,6 @@ static int prepare_command(struct run *r)
 	const struct launch_first first = served_ask(&r->capture);
 	const struct invoker *as = r->options->as_root ? NULL : invoker_get();
 	struct error err = {0};
-	struct hooks hooks;
-	int code;
 
 	/* Before an earlier profile is overwritten for nothing. */
 	r->command_path = launch_find(r->options->command[0], &err);
@@ -111,10 +110,7 @@ static int prepare_command(struct run *r)
 		return capture_fail(&r->capture, &err);
 	if (r->options->scope && scope_make(&r->scope, &err))
 		return capture_fail(&r->capture, &err);
-	hooks_prepare(&hooks, r->options->hooks, r->options->recipes, capture_warn, &r->capture);
-	code = launch_prepare(&r->launch, r->options->command, as, &hooks, &first, &err);
-	hooks_free(&hooks);
-	if (code)
+	if (launch_prepare(&r->launch, r->options->command, as, &first, &err))
 		return capture_fail(&r->capture, &err);
 	r->launched = true;
 	if (r->options->scope && scope_take(&r->scope, r->launch.pid, &err))
@@ -154,7 +150,23 @@ static int prepare_targets(struct run *r)
 	return 0;
 }
 
-/* The command is forked before anything is changed that it would inherit. */
+static int prepare_marker(struct run *r)
+{
+	const struct run_options *o = r->options;
+	struct marker *marker = o->capture.marker;
+	const bool hooked = o->command && o->hooks != HOOKS_NONE;
+	const char *recipes = NULL;
+	struct error err = {0};
+
+	if (marker && marker->ready(marker, hooked ? &recipes : NULL, &err))
+		return capture_fail(&r->capture, &err);
+	if (hooked)
+		hooks_prepare(&r->hooks, o->hooks, recipes, capture_warn, &r->capture);
+	return 0;
+}
+
+/* The command is forked before anything is changed that it would inherit; what takes time comes
+ * then, while a service answers it. */
 static int prepare(struct capture *c)
 {
 	struct run *r = run_of(c);
@@ -168,7 +180,9 @@ static int prepare(struct capture *c)
 		return capture_fail(c, &err);
 	if (prepare_targets(r))
 		return -1;
-	return r->options->command ? prepare_command(r) : 0;
+	if (r->options->command && prepare_command(r))
+		return -1;
+	return prepare_marker(r);
 }
 
 static int cannot_follow(struct run *r, uint32_t pid, int err)
@@ -282,7 +296,7 @@ static int open_model(struct capture *c)
 		return -1;
 	if (c->options->source && !r->options->command)
 		return served_open_running(c, r->targets, r->exits, r->n_targets);
-	return served_open(c, r->launch.first);
+	return served_open(c, launch_first(&r->launch));
 }
 
 /* ---- Records ----------------------------------------------------------------------------------
@@ -492,7 +506,7 @@ static int start_command(struct run *r)
 		discovery_search_file(c->discovery, r->command_path);
 	}
 	r->released = true;
-	launch_go(&r->launch);
+	launch_go(&r->launch, &r->hooks);
 	if (await_exec(r))
 		return -1;
 	if (launch_answer(&r->launch, r->options->command[0], &err)) {
@@ -613,6 +627,7 @@ static void close_run(struct capture *c)
 
 	if (r->launched && !r->released)
 		launch_cancel(&r->launch);
+	hooks_free(&r->hooks);
 	copy_looks_close(&r->copies);
 	profile_free(r->profile);
 	ledger_close(&r->ledger);

@@ -24,7 +24,6 @@ struct run_options {
 	bool scope;		 /* the command has a memory cgroup of its own */
 	enum hooks_extent hooks; /* what the command is given in its environment */
 	bool base_names;	 /* files are named without their directories */
-	const char *recipes;	 /* and what its hooks are to know of recipes; NULL: nothing */
 };
 
 /*

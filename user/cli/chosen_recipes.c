@@ -41,32 +41,44 @@ static int read_named(struct recipes *set, const char *name, struct error *err)
 	return code;
 }
 
-static int read_shipped(struct recipes_options *chosen, struct error *err)
-{
-	char *path = installed_data("qprof-bpf/recipes");
-	int code = 0;
-
-	if (path)
-		code = recipes_read_all(chosen->set, path, err);
-	else
-		chosen->not_installed = true;
-	free(path);
-	return code;
-}
-
-int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err)
+static int read_asked(struct recipes_options *chosen, struct error *err)
 {
 	chosen->set = recipes_new();
 	if (!chosen->set)
 		return error_set(err, "out of memory");
-	for (size_t i = 0; i < chosen->names.n; i++) {
-		if (!strcmp(chosen->names.items[i], "none"))
-			shipped = false;
-		else if (read_named(chosen->set, chosen->names.items[i], err))
+	for (size_t i = 0; i < chosen->names.n; i++)
+		if (strcmp(chosen->names.items[i], "none") != 0 &&
+		    read_named(chosen->set, chosen->names.items[i], err))
 			return -1;
-	}
 	recipes_mark_asked(chosen->set);
-	return shipped ? read_shipped(chosen, err) : 0;
+	return 0;
+}
+
+/* Returns the directory of those that come with qprof-bpf, allocated; NULL: they are left out, or
+ * are not there. */
+static char *shipped_directory(struct recipes_options *chosen)
+{
+	char *path;
+
+	for (size_t i = 0; i < chosen->names.n; i++)
+		if (!strcmp(chosen->names.items[i], "none"))
+			return NULL;
+	path = installed_data("qprof-bpf/recipes");
+	chosen->not_installed = !path;
+	return path;
+}
+
+int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct error *err)
+{
+	char *directory;
+	int code;
+
+	if (read_asked(chosen, err))
+		return -1;
+	directory = shipped ? shipped_directory(chosen) : NULL;
+	code = directory ? recipes_read_all(chosen->set, directory, err) : 0;
+	free(directory);
+	return code;
 }
 
 /* Splits what /proc says of a process's words. Returns false if it says nothing. */
@@ -131,12 +143,18 @@ int chosen_recipes_marker(struct recipes_options *chosen, const struct run_optio
 int chosen_recipes_served(struct recipes_options *chosen, struct capture_options *capture,
 			  struct error *err)
 {
-	if (chosen_recipes_read(chosen, true, err))
+	char *directory;
+	bool some;
+
+	if (read_asked(chosen, err))
 		return -1;
-	if (!recipes_count(chosen->set))
-		return 0;
-	capture->marker = recipe_marker_new(chosen->set);
-	return capture->marker ? 0 : error_set(err, "out of memory");
+	directory = shipped_directory(chosen);
+	some = directory || recipes_count(chosen->set);
+	if (some)
+		capture->marker = directory ? recipe_marker_reading(chosen->set, directory)
+					    : recipe_marker_new(chosen->set);
+	free(directory);
+	return !some || capture->marker ? 0 : error_set(err, "out of memory");
 }
 
 void chosen_recipes_tell(const struct recipes_options *chosen)

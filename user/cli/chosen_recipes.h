@@ -27,8 +27,9 @@ int chosen_recipes_read(struct recipes_options *chosen, bool shipped, struct err
  */
 int chosen_recipes_marker(struct recipes_options *chosen, const struct run_options *run,
 			  struct capture_options *capture, struct error *err);
-/* The same of a run that is served: by the recipes alone that --recipe names, as the service has
- * its own. Returns -1 and *err if one needs more than a service can do. */
+/* Of a run that is served: sets its marker, NULL if there is no recipe. The command does not wait
+ * for the recipes that come with qprof-bpf to be read before the service is asked, which has its
+ * own. Returns 0, or -1 and *err. */
 int chosen_recipes_served(struct recipes_options *chosen, struct capture_options *capture,
 			  struct error *err);
 /* Says, afterwards, which recipes it did without. */

@@ -13,10 +13,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "recipes/log_reader.h"
+#include "recipes/python_items.h"
 
 struct recipes_command {
 	const char *file; /* of --try */
 	const char *name; /* of a recipe, or the log */
+	bool python_items;
 };
 
 static const struct command_option options[] = {
@@ -24,6 +26,11 @@ static const struct command_option options[] = {
 	 "Say what the recipe in FILE makes of a log (- is stdin), and how many lines each of its "
 	 "patterns matched",
 	 OPT_PATH, INTO(struct recipes_command, file)},
+	{0, "python-items", NULL,
+	 "Print what Python is told of those that come with qprof-bpf: a package has it beside "
+	 "them "
+	 "as python.items, so that a run that is served need not read them first",
+	 OPT_FLAG, INTO(struct recipes_command, python_items)},
 	{0},
 };
 
@@ -103,6 +110,19 @@ static int show(const char *name)
 		fwrite(bytes, 1, n, stdout);
 	fclose(in);
 	return 0;
+}
+
+static int print_python_items(void)
+{
+	char *directory = shipped_directory();
+	struct error err = {0};
+	int code;
+
+	if (!directory)
+		return 125;
+	code = python_items_keep(directory, stdout, &err);
+	free(directory);
+	return code ? fail(&err) : 0;
 }
 
 /* ---- --try ------------------------------------------------------------------------------------
@@ -210,6 +230,8 @@ static int recipes_main(int argc, char **argv)
 		log_error("--try needs a log, too: qprof-bpf recipes --try FILE LOG");
 		return 125;
 	}
+	if (command.python_items)
+		return print_python_items();
 	if (command.file)
 		return try_recipe(command.file, command.name);
 	return command.name ? show(command.name) : list_all();
@@ -219,7 +241,7 @@ const struct command command_recipes = {
 	.name = "recipes",
 	.title = "qprof-bpf recipes",
 	.what = "Show what makes checkpoints in programs that have none",
-	.usage = "\nNAME\n--try FILE LOG",
+	.usage = "\nNAME\n--try FILE LOG\n--python-items",
 	.doc = "The recipes that come with qprof-bpf: which tools they recognise, and which lines "
 	       "of their output become phases. With a NAME, the recipe itself: the beginning of "
 	       "one of your own, for --recipe.",

@@ -167,16 +167,6 @@ static int make_listeners(struct run_command *command)
 	return (live || !wants_live) && table ? 0 : -1;
 }
 
-/* The hooks of Python are to know the recipes. Returns 0, or -1: out of memory. */
-static int starts_with_hooks(struct run_command *command)
-{
-	struct marker *marker = command->common.capture.marker;
-
-	if (!marker || !command->run.command || command->run.hooks == HOOKS_NONE)
-		return 0;
-	return recipe_marker_start(marker, &command->run.recipes);
-}
-
 /* A service, or an engine of its own with recipes. Returns 0, or -1 and *err. */
 static int choose_source(struct run_command *command, struct error *err)
 {
@@ -236,7 +226,7 @@ static int run(struct run_command *command, int *killed_by)
 		log_error("%s", err.text);
 		return err.status;
 	}
-	if (starts_with_hooks(command) || make_listeners(command)) {
+	if (make_listeners(command)) {
 		listeners_close(&command->common.capture.listeners);
 		if (command->common.capture.marker)
 			command->common.capture.marker->close(command->common.capture.marker);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/hooks.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/installed.h"
 #include "base/log.h"
 
@@ -85,10 +87,34 @@ void hooks_prepare(struct hooks *hooks, enum hooks_extent extent, const char *re
 		add_nvtx(hooks, warn, context);
 }
 
-void hooks_apply(const struct hooks *hooks)
+/* Each as a string, and an empty one at the end. */
+int hooks_send(const struct hooks *hooks, int pipe)
 {
-	for (size_t i = 0; hooks->variables[i]; i++)
-		putenv(hooks->variables[i]);
+	int err = 0;
+
+	for (size_t i = 0; !err && hooks->variables[i]; i++)
+		err = file_write(pipe, hooks->variables[i], strlen(hooks->variables[i]) + 1);
+	return err ? err : file_write(pipe, "", 1);
+}
+
+int hooks_receive(int pipe)
+{
+	FILE *in = fdopen(pipe, "r");
+	char *variable = NULL;
+	size_t room = 0;
+	int err = 0;
+
+	while (!err) {
+		if (!in || getdelim(&variable, &room, '\0', in) <= 0)
+			return -EPIPE;
+		if (!*variable)
+			break;
+		err = putenv(variable) ? -errno : 0;
+		variable = NULL; /* the environment's from now on */
+		room = 0;
+	}
+	free(variable);
+	return err;
 }
 
 void hooks_free(struct hooks *hooks)

@@ -30,8 +30,10 @@ struct hooks {
 void hooks_prepare(struct hooks *hooks, enum hooks_extent extent, const char *recipes,
 		   void (*warn)(void *context, const char *what, const char *why), void *context);
 
-/* Sets them; called in the child that becomes the command. */
-void hooks_apply(const struct hooks *hooks);
+/* Writes them to a pipe to the child that becomes the command. Returns 0 or -errno. */
+int hooks_send(const struct hooks *hooks, int pipe);
+/* In that child: waits for them, and sets them. Returns 0 or -errno: they did not come whole. */
+int hooks_receive(int pipe);
 
 void hooks_free(struct hooks *hooks);
 

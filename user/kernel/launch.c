@@ -19,31 +19,16 @@ static void do_first(const struct launch_first *first, int failed)
 		_exit(125);
 }
 
-static int first_result(const struct launch_first *first, int failed)
-{
-	int err = 0;
-	ssize_t n;
-
-	if (!first->call)
-		return 0;
-	do
-		n = read(failed, &err, sizeof(err));
-	while (n < 0 && errno == EINTR);
-	return n == sizeof(err) ? err : EPIPE;
-}
-
 /* In the child: waits to be let go, becomes the user, execs. If it cannot, sends the errno. */
-static void __attribute__((noreturn)) become_command(char *const *argv, const struct invoker *as,
-						     const struct hooks *hooks, int go, int failed)
+static void __attribute__((noreturn))
+become_command(char *const *argv, const struct invoker *as, int go, int failed)
 {
 	int err = 0;
-	char word;
 
-	if (read(go, &word, 1) != 1)
+	if (hooks_receive(go))
 		_exit(125);
 	if (as)
 		err = -invoker_become(as);
-	hooks_apply(hooks);
 	if (!err) {
 		execvp(argv[0], argv);
 		err = errno;
@@ -54,7 +39,7 @@ static void __attribute__((noreturn)) become_command(char *const *argv, const st
 }
 
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   const struct hooks *hooks, const struct launch_first *first, struct error *err)
+		   const struct launch_first *first, struct error *err)
 {
 	int go[2], failed[2];
 
@@ -70,19 +55,32 @@ int launch_prepare(struct launch *launch, char *const *argv, const struct invoke
 		close(go[1]);
 		close(failed[0]);
 		do_first(first, failed[1]);
-		become_command(argv, as, hooks, go[0], failed[1]);
+		become_command(argv, as, go[0], failed[1]);
 	}
 	close(go[0]);
 	close(failed[1]);
 	launch->go = go[1];
 	launch->failed = failed[0];
-	if (launch->pid > 0) {
-		launch->first = first_result(first, failed[0]);
+	launch->has_first = first->call;
+	if (launch->pid > 0)
 		return 0;
-	}
 	close(launch->go);
 	close(launch->failed);
 	return error_set(err, "cannot fork: %s", strerror(errno));
+}
+
+int launch_first(struct launch *launch)
+{
+	int err = 0;
+	ssize_t n;
+
+	if (!launch->has_first)
+		return 0;
+	launch->has_first = false;
+	do
+		n = read(launch->failed, &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(err) ? err : EPIPE;
 }
 
 static void reap(pid_t pid)
@@ -91,9 +89,9 @@ static void reap(pid_t pid)
 		;
 }
 
-void launch_go(struct launch *launch)
+void launch_go(struct launch *launch, const struct hooks *hooks)
 {
-	launch->went = write(launch->go, "", 1) == 1;
+	launch->went = !hooks_send(hooks, launch->go);
 	close(launch->go);
 }
 

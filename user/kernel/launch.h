@@ -21,24 +21,26 @@ struct launch_first {
 
 struct launch {
 	pid_t pid;
-	int first;  /* what launch_first returned; unless that is 0, it has exited */
-	int go;	    /* written to let it go */
-	int failed; /* the errno of exec is read from here; a successful exec closes it */
-	bool went;  /* it was let go */
+	bool has_first; /* it does something first of all */
+	int go;		/* written to let it go */
+	int failed;	/* the errno of exec is read from here; a successful exec closes it */
+	bool went;	/* it was let go */
 };
 
-/*
- * Forks the child, which waits. as: the user that it becomes, or NULL. hooks: variables for its
- * environment. Waits for what it does first. Returns 0, or -1 and *err.
+/* Forks the child, which waits. as: the user that it becomes, or NULL. Returns 0, or -1 and *err.
  */
 int launch_prepare(struct launch *launch, char *const *argv, const struct invoker *as,
-		   const struct hooks *hooks, const struct launch_first *first, struct error *err);
+		   const struct launch_first *first, struct error *err);
+
+/* Waits until the child has done what it does first, once. Returns what that returned; unless that
+ * is 0, the child has exited. */
+int launch_first(struct launch *launch);
 
 /*
- * Lets the child exec. `failed` can be read once it has, or cannot. Answer what it asks for until
- * then: it may wait in its exec for the search of its code.
+ * Lets the child exec. hooks: variables for its environment. `failed` can be read once it has, or
+ * cannot. Answer what it asks for until then: it may wait in its exec for the search of its code.
  */
-void launch_go(struct launch *launch);
+void launch_go(struct launch *launch, const struct hooks *hooks);
 /*
  * Returns 0 if it has; or -1 and *err with the status 126 (cannot execute) or 127 (not found), and
  * the child is gone. Waits until one or the other is known.

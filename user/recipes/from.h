@@ -64,7 +64,8 @@ struct recipe_user {
 struct recipe_marker {
 	struct marker marker;	 /* first: see marker_of() */
 	struct capture *capture; /* known from the first record on */
-	const struct recipes *recipes;
+	struct recipes *recipes;
+	char *rest; /* the directory of those that are not read yet; NULL: all are */
 	size_t n_slots;
 	struct rules_match *match[RECIPE_SLOTS];
 	struct recipe_user *users;
@@ -73,10 +74,10 @@ struct recipe_marker {
 	struct recipe_use *uses;	     /* of each recipe */
 	struct recording_recipe *told;	     /* of each recipe that recognised a process */
 	struct recording_recipe_item *items; /* of all of them */
-	uint64_t lost_events;		 /* of processes, when it was last looked for gone ones */
-	struct wish_list *wishes;	 /* of each recipe: functions and probes */
-	bool deaf;			 /* the kernel side cannot hear logs: said once */
-	bool placeless;			 /* nor functions and probes */
+	uint64_t lost_events; /* of processes, when it was last looked for gone ones */
+	struct wish_list wishes[RECIPES_MAX]; /* of each recipe: functions and probes */
+	bool deaf;			      /* the kernel side cannot hear logs: said once */
+	bool placeless;			      /* nor functions and probes */
 	bool ends_hold;			 /* arguments that decide by their ends hold programs */
 	bool starts;			 /* the hooks of Python know the recipes */
 	struct python_items python;	 /* what they know */
@@ -85,6 +86,13 @@ struct recipe_marker {
 	uint64_t file_phases;		 /* so far: the number of the last one */
 	struct wire_checkpoint file_end; /* the end of a file's use that waits; what is 0: none */
 };
+
+/* recipe_ready.c: all recipes are read. Returns 0, or -1: out of memory. */
+int recipe_marker_make_room(struct recipe_marker *m);
+/* As struct marker has it. */
+int recipe_marker_ready(struct marker *marker, const char **variable, struct error *err);
+/* Reads those that nobody has waited for; the capture may have failed after that. */
+void recipe_marker_read_rest(struct recipe_marker *m, struct capture *c);
 
 /* Returns NULL if nothing is known of the process. */
 struct recipe_user *recipe_user_of(struct recipe_marker *m, uint32_t tgid);

@@ -173,9 +173,8 @@ uint64_t from_place_found(const struct recipe_marker *m, size_t recipe, size_t i
 
 void from_place_free(struct recipe_marker *m)
 {
-	for (size_t i = 0; m->wishes && i < recipes_count(m->recipes); i++)
+	for (size_t i = 0; i < recipes_count(m->recipes); i++)
 		free(m->wishes[i].wishes);
-	free(m->wishes);
 }
 
 /* ---- What it tells ----------------------------------------------------------------------------

@@ -20,7 +20,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "base/error.h"
 #include "recipes/recipe.h"
 
 enum {
@@ -38,6 +40,16 @@ struct python_items {
 /* Returns 0, or -1: out of memory. */
 int python_items_write(struct python_items *items, const struct recipes *recipes);
 void python_items_free(struct python_items *items);
+
+/*
+ * What is to be known of all recipes of a directory, written down in its file python.items: to read
+ * that, and to see that the recipes are the same, takes a tenth of the time that they take. Writes
+ * what belongs into it. Returns 0, or -1 and *err.
+ */
+int python_items_keep(const char *directory, FILE *out, struct error *err);
+/* Takes the text and the set from there. Returns false if there is none, or the recipes or
+ * qprof-bpf are not the same. */
+bool python_items_take_kept(struct python_items *items, const char *directory);
 
 enum python_said {
 	PYTHON_IMPORTS, /* the module of that name; it belongs to no item */

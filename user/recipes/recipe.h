@@ -102,7 +102,12 @@ int recipes_read(struct recipes *r, const char *path, struct error *err);
 /* Appends the recipe of a text of len bytes, which messages call name. */
 int recipes_parse(struct recipes *r, const char *name, const char *text, size_t len,
 		  struct error *err);
-/* Appends all *.yaml of a directory, in the order of their names. */
+/* Calls `each` for the path of each recipe, *.yaml, of a directory, in the order of their names,
+ * until one returns other than 0. Returns that; or -1 and *err. */
+int recipes_each_file(const char *directory,
+		      int (*each)(void *context, const char *path, struct error *err),
+		      void *context, struct error *err);
+/* Appends all of a directory. */
 int recipes_read_all(struct recipes *r, const char *directory, struct error *err);
 size_t recipes_count(const struct recipes *r);
 const struct recipe *recipes_at(const struct recipes *r, size_t i);

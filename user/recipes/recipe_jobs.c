@@ -56,7 +56,7 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 		executed(m, h->tgid);
 }
 
-struct marker *recipe_marker_of_jobs(const struct recipes *recipes)
+struct marker *recipe_marker_of_jobs(struct recipes *recipes)
 {
 	struct marker *marker = recipe_marker_new(recipes);
 

@@ -380,6 +380,8 @@ static void begin(struct recipe_marker *m, struct capture *c)
 {
 	m->capture = c;
 	m->ends_hold = true;
+	if (m->rest)
+		recipe_marker_read_rest(m, c);
 	for (size_t slot = 0; c->engine && slot < m->n_slots; slot++)
 		rules_each_end(recipes_rules(m->recipes, slot), hold_by_end, m);
 }
@@ -571,6 +573,7 @@ static void close_marker(struct marker *marker)
 	for (size_t slot = 0; slot < m->n_slots; slot++)
 		rules_match_free(m->match[slot]);
 	python_items_free(&m->python);
+	free(m->rest);
 	from_exec_free(m);
 	from_place_free(m);
 	free(m->uses);
@@ -579,15 +582,14 @@ static void close_marker(struct marker *marker)
 	free(m);
 }
 
-struct marker *recipe_marker_new(const struct recipes *recipes)
+static struct recipe_marker *make(struct recipes *recipes)
 {
-	const size_t n = recipes_count(recipes) + 1;
 	struct recipe_marker *m = calloc(1, sizeof(*m));
-	bool matches = true;
 
 	if (!m)
 		return NULL;
 	m->marker = (struct marker){
+		.ready = recipe_marker_ready,
 		.arrived = arrived,
 		.holds = holds,
 		.record = record,
@@ -595,20 +597,29 @@ struct marker *recipe_marker_new(const struct recipes *recipes)
 		.hear_process = recipe_marker_hear_process,
 		.tell = tell,
 		.close = close_marker,
-		.listens = recipes_count(recipes),
 	};
 	m->recipes = recipes;
-	m->n_slots = recipes_slots(recipes);
-	for (size_t slot = 0; slot < m->n_slots; slot++) {
-		m->match[slot] = rules_match_new(recipes_rules(recipes, slot));
-		matches &= m->match[slot] != NULL;
-	}
-	m->uses = calloc(n, sizeof(*m->uses));
-	m->wishes = calloc(n, sizeof(*m->wishes));
-	m->told = calloc(n, sizeof(*m->told));
-	m->items = calloc(n * RECIPE_MAX_ITEMS, sizeof(*m->items));
-	if (matches && m->uses && m->wishes && m->told && m->items)
-		return &m->marker;
+	return m;
+}
+
+struct marker *recipe_marker_new(struct recipes *recipes)
+{
+	struct recipe_marker *m = make(recipes);
+
+	if (!m || !recipe_marker_make_room(m))
+		return m ? &m->marker : NULL;
+	close_marker(&m->marker);
+	return NULL;
+}
+
+struct marker *recipe_marker_reading(struct recipes *recipes, const char *directory)
+{
+	struct recipe_marker *m = make(recipes);
+
+	if (m)
+		m->rest = strdup(directory);
+	if (!m || m->rest)
+		return m ? &m->marker : NULL;
 	close_marker(&m->marker);
 	return NULL;
 }
@@ -647,15 +658,4 @@ bool recipe_marker_expects(struct marker *marker, char *const *command, enum rec
 			return true;
 	}
 	return false;
-}
-
-int recipe_marker_start(struct marker *marker, const char **variable)
-{
-	struct recipe_marker *m = marker_of(marker);
-
-	m->starts = true;
-	if (python_items_write(&m->python, m->recipes))
-		return -1;
-	*variable = m->python.text;
-	return 0;
 }

@@ -16,18 +16,15 @@
 #include "recipes/recipe.h"
 
 /* The recipes must outlive it. Returns NULL when out of memory. */
-struct marker *recipe_marker_new(const struct recipes *recipes);
+struct marker *recipe_marker_new(struct recipes *recipes);
+/* The same, of these and of those in a directory, which are read when it is got ready or has its
+ * first record. Until then it knows no more than what to ask a service for. */
+struct marker *recipe_marker_reading(struct recipes *recipes, const char *directory);
 /* The same of an audit: recipe_marker_meet() says who is recognised, and when. */
-struct marker *recipe_marker_of_jobs(const struct recipes *recipes);
+struct marker *recipe_marker_of_jobs(struct recipes *recipes);
 /* Returns true if a recipe with items of this source recognises this command (NULL-terminated), as
  * far as its words tell. */
 bool recipe_marker_expects(struct marker *marker, char *const *command, enum recipe_source source);
-/*
- * A command is to be started, with hooks of Python: sets *variable to what they are to find in the
- * environment (HOOKS_RECIPES), NULL for nothing, valid until the marker is closed. Without this,
- * calls of Python are not heard. Returns 0, or -1: out of memory.
- */
-int recipe_marker_start(struct marker *marker, const char **variable);
 
 /* Of a run that is served: writes what the recipes listen to that the user has named, functions and
  * probes, which the service is to be asked for (others it may have itself); wishes may be NULL.

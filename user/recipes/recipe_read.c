@@ -438,7 +438,9 @@ int recipes_read(struct recipes *recipes, const char *path, struct error *err)
 	return nodes_read_file(&nodes, read_recipe, &r);
 }
 
-int recipes_read_all(struct recipes *recipes, const char *directory, struct error *err)
+int recipes_each_file(const char *directory,
+		      int (*each)(void *context, const char *path, struct error *err),
+		      void *context, struct error *err)
 {
 	char pattern[4096];
 	glob_t files;
@@ -454,7 +456,17 @@ int recipes_read_all(struct recipes *recipes, const char *directory, struct erro
 		return error_set(err, "cannot read the recipes in '%s': %s", directory,
 				 code == GLOB_NOSPACE ? "out of memory" : strerror(errno));
 	for (size_t i = 0; !code && i < files.gl_pathc; i++)
-		code = recipes_read(recipes, files.gl_pathv[i], err);
+		code = each(context, files.gl_pathv[i], err);
 	globfree(&files);
 	return code;
+}
+
+static int read_one(void *context, const char *path, struct error *err)
+{
+	return recipes_read(context, path, err);
+}
+
+int recipes_read_all(struct recipes *recipes, const char *directory, struct error *err)
+{
+	return recipes_each_file(directory, read_one, recipes, err);
 }

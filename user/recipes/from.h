@@ -20,7 +20,7 @@
 #include "recipes/log_reader.h"
 #include "recipes/marking.h"
 #include "recipes/python_items.h"
-#include "recipes/rules.h"
+#include "recipes/rules_look.h"
 
 enum { TOOL_SLOT = 0 /* of the tool's recipe */ };
 
@@ -132,6 +132,9 @@ int recipe_user_over(struct recipe_marker *m, struct recipe_user *user, struct m
 /* Returns the recipe that the match of a slot has found, or NULL. */
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
 				  const struct rule *rule);
+/* What a look at a process is offered to: the first n slots, but those whose recipe is known. */
+struct looking recipe_marker_looking(const struct recipe_marker *m,
+				     const struct recipe *const *known, size_t n);
 struct recipe_use *recipe_use_of(struct recipe_marker *m, const struct recipe *recipe);
 
 /* Has the kernel side listen to what it writes, if one of its recipes wants that. */

@@ -6,7 +6,6 @@
 #include "capture/capture.h"
 #include "recipes/from.h"
 #include "recipes/recipe_marker.h"
-#include "recipes/rules_look.h"
 
 /* Looks at processes of runs that are served: at most so long at once, and a part of the time
  * later.
@@ -103,16 +102,18 @@ void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 static bool find_recipes(struct recipe_marker *m, const struct profile_process *process,
 			 const struct wire_process *exec, const struct recipe **recipes)
 {
+	const struct looking to = recipe_marker_looking(m, recipes, m->n_slots);
 	bool found = false, cut;
 
+	if (!exec && (!to.n || !look_at_process(&to, process, true, &cut)))
+		return false;
 	for (size_t slot = 0; slot < m->n_slots; slot++) {
 		struct rules_match *match = m->match[slot];
 
 		if (recipes[slot])
 			continue;
-		recipes[slot] = recipe_found(m, slot,
-					     exec ? look_at_exec(match, exec)
-						  : look_at_process(match, process, true, &cut));
+		recipes[slot] = recipe_found(
+			m, slot, exec ? look_at_exec(match, exec) : rules_match_verdict(match));
 		found |= recipes[slot] != NULL;
 	}
 	return found;

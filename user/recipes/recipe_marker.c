@@ -10,7 +10,6 @@
 #include "kernel/procfs.h"
 #include "recipes/from.h"
 #include "recipes/from_file.h"
-#include "recipes/rules_look.h"
 
 static struct recipe_marker *marker_of(struct marker *m)
 {
@@ -210,49 +209,76 @@ static bool may_yet_match(const struct rules_match *match)
 	return rules_match_asks(match, RULE_LIBRARY) || rules_match_asks(match, RULE_FILE);
 }
 
-/* Returns the recipe that recognises it by what /proc has of it, and by its modules. */
-static const struct recipe *look(struct recipe_marker *m, const struct recipe_user *user,
-				 size_t slot)
+struct looking recipe_marker_looking(const struct recipe_marker *m,
+				     const struct recipe *const *known, size_t n)
 {
-	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
-	struct rules_match *match = m->match[slot];
-	bool cut;
+	struct looking to = {0};
 
-	look_at_process(match, &process, true, &cut);
-	for (size_t i = 0; i < user->n_modules; i++)
-		rules_match_offer(match, RULE_MODULE, "imports", user->modules[i]);
-	/* The names are this process's if it still has the pid. */
-	return procfs_is_still((pid_t)user->tgid, user->started_ns)
-		       ? recipe_found(m, slot, rules_match_verdict(match))
-		       : NULL;
+	for (size_t slot = 0; slot < n; slot++)
+		if (!known[slot])
+			to.matches[to.n++] = m->match[slot];
+	return to;
 }
 
-/* Returns true if a recipe was found that was not known before. */
-static bool look_at_slot(struct recipe_marker *m, struct recipe_user *user, size_t slot)
+/* Holds what /proc has of it against the recipes of slots, and its modules. Returns false if the
+ * process is gone. */
+static bool look(struct recipe_marker *m, const struct recipe_user *user,
+		 const struct recipe *const *known, size_t n)
 {
-	const struct recipe *own;
+	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
+	const struct looking to = recipe_marker_looking(m, known, n);
+	bool cut;
 
-	if (is_own(user, slot))
+	if (!to.n || !look_at_process(&to, &process, true, &cut))
 		return false;
-	own = look(m, user, slot);
+	for (size_t i = 0; i < user->n_modules; i++)
+		for (size_t k = 0; k < to.n; k++)
+			rules_match_offer(to.matches[k], RULE_MODULE, "imports", user->modules[i]);
+	return true;
+}
+
+static void choose(struct recipe_marker *m, struct recipe_user *user, size_t slot,
+		   const struct recipe *own)
+{
 	if (own && !user->changed)
 		free_teller(user, slot); /* of its parent's recipe */
 	recipe_user_choose(user, slot, own);
 	if (slot == TOOL_SLOT)
 		user->asks = !own && may_yet_match(m->match[slot]);
-	return own;
+}
+
+/* Looks into the first n slots, but those in which it has a recipe of its own. Returns true if one
+ * was found that was not known before. */
+static bool find_recipes(struct recipe_marker *m, struct recipe_user *user, size_t n)
+{
+	const struct recipe *known[RECIPE_SLOTS] = {0};
+	bool is_there, any = false;
+
+	for (size_t slot = 0; slot < n; slot++)
+		known[slot] = is_own(user, slot) ? user->recipes[slot] : NULL;
+	is_there = look(m, user, known, n);
+	for (size_t slot = 0; slot < n; slot++) {
+		const struct recipe *own =
+			is_there && !known[slot]
+				? recipe_found(m, slot, rules_match_verdict(m->match[slot]))
+				: NULL;
+
+		if (!known[slot])
+			choose(m, user, slot, own);
+		any |= own != NULL;
+	}
+	return any;
 }
 
 static void look_at_slots(struct recipe_marker *m, struct recipe_user *user, size_t n)
 {
 	const uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	bool any = false;
+	bool any;
 
 	user->unlooked = !recipe_user_may_look(m, user);
 	if (user->unlooked)
 		return;
-	for (size_t slot = 0; slot < n; slot++)
-		any |= look_at_slot(m, user, slot);
+	any = find_recipes(m, user, n);
 	recipe_user_looked(m, user, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 	if (any)
 		recipe_user_begin(m, user);
@@ -363,8 +389,7 @@ static void was_there(struct recipe_marker *m, const struct wire_process *fork)
 	if (!user)
 		return;
 	inherit(m, fork, user->from_parent);
-	for (size_t slot = 0; slot < m->n_slots; slot++)
-		look_at_slot(m, user, slot);
+	find_recipes(m, user, m->n_slots);
 	recipe_user_begin(m, user);
 }
 

@@ -11,24 +11,34 @@
 /* ---- Names that the process was given ---------------------------------------------------------
  */
 
+/* Returns true if that was new to one of them. */
+static bool offer(const struct looking *l, enum rule_kind kind, const char *found, const char *name)
+{
+	bool met = false;
+
+	for (size_t i = 0; i < l->n; i++)
+		met |= rules_match_offer(l->matches[i], kind, found, name);
+	return met;
+}
+
 /* A comm of 15 bytes may be cut: argv[0] and the file's name are whole. */
-static void offer_comm(struct rules_match *m, const char *comm)
+static void offer_comm(const struct looking *l, const char *comm)
 {
 	if (strlen(comm) < WIRE_COMM_LEN - 1)
-		rules_match_offer(m, RULE_EXECUTABLE, "runs", comm);
+		offer(l, RULE_EXECUTABLE, "runs", comm);
 }
 
 /* Offers "-m NAME" as one argument, too: that is how python3 gets its module. */
-static void offer_module(struct rules_match *m, const char *name)
+static void offer_module(const struct looking *l, const char *name)
 {
 	char text[WIRE_CMDLINE_MAX + 4];
 
 	snprintf(text, sizeof(text), "-m %s", name);
-	rules_match_offer(m, RULE_ARGUMENT, "argument", text);
+	offer(l, RULE_ARGUMENT, "argument", text);
 }
 
 /* args has len bytes. A NUL ends each argument, but perhaps not the last. */
-static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
+static void offer_cmdline(const struct looking *l, const char *args, size_t len)
 {
 	char text[WIRE_CMDLINE_MAX + 1];
 	bool first = true, module = false;
@@ -38,11 +48,11 @@ static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
 	text[len] = '\0';
 	for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
 		if (first)
-			rules_match_offer(m, RULE_EXECUTABLE, "runs", text + at);
+			offer(l, RULE_EXECUTABLE, "runs", text + at);
 		else
-			rules_match_offer(m, RULE_ARGUMENT, "argument", text + at);
+			offer(l, RULE_ARGUMENT, "argument", text + at);
 		if (module)
-			offer_module(m, text + at);
+			offer_module(l, text + at);
 		module = !first && !strcmp(text + at, "-m");
 		first = false;
 	}
@@ -50,12 +60,13 @@ static void offer_cmdline(struct rules_match *m, const char *args, size_t len)
 
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec)
 {
+	const struct looking l = {.matches = {m}, .n = 1};
 	char comm[WIRE_COMM_LEN + 1] = "";
 
 	rules_match_reset(m);
 	memcpy(comm, exec->comm, WIRE_COMM_LEN);
-	offer_comm(m, comm);
-	offer_cmdline(m, exec->cmdline, exec->cmdline_len);
+	offer_comm(&l, comm);
+	offer_cmdline(&l, exec->cmdline, exec->cmdline_len);
 	return rules_match_verdict(m);
 }
 
@@ -63,7 +74,7 @@ const struct rule *look_at_exec(struct rules_match *m, const struct wire_process
  */
 
 struct look {
-	struct rules_match *match;
+	const struct looking *to;
 	enum rule_kind kind;
 	const char *found;
 	size_t left;		/* mappings or descriptors that may yet be looked at */
@@ -73,6 +84,14 @@ struct look {
 };
 
 enum { ENOUGH = 1 };
+
+static bool any_asks(const struct looking *l, enum rule_kind kind)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (rules_match_asks(l->matches[i], kind))
+			return true;
+	return false;
+}
 
 /* Counts every mapping and descriptor, even if it brings no new name: reading it took time. */
 static bool may_go_on(struct look *look)
@@ -98,8 +117,7 @@ static int offer_path(struct look *look, const char *path)
 		name[len - tail] = '\0';
 		path = name;
 	}
-	return rules_match_offer(look->match, look->kind, look->found, path) &&
-			       !rules_match_asks(look->match, look->kind)
+	return offer(look->to, look->kind, look->found, path) && !any_asks(look->to, look->kind)
 		       ? ENOUGH
 		       : 0;
 }
@@ -122,74 +140,75 @@ static int offer_open(void *context, const char *path)
 	return may_go_on(context) ? offer_path(context, path) : ENOUGH;
 }
 
-static void offer_executable(struct rules_match *m, pid_t pid)
+static void offer_executable(const struct looking *l, pid_t pid)
 {
 	char path[PATH_MAX];
 
 	if (procfs_executable(pid, path, sizeof(path)) > 0)
-		rules_match_offer(m, RULE_EXECUTABLE, "runs", path);
+		offer(l, RULE_EXECUTABLE, "runs", path);
 }
 
 /* Each of these three ends by until_ns. Returns true if it has not seen all. */
 
-static bool look_at_libraries(struct rules_match *m, pid_t pid, uint64_t until_ns)
+static bool look_at_libraries(const struct looking *l, pid_t pid, uint64_t until_ns)
 {
-	struct look look = {.match = m,
+	struct look look = {.to = l,
 			    .kind = RULE_LIBRARY,
 			    .found = "maps",
 			    .left = LOOK_MAX_MAPPINGS,
 			    .until_ns = until_ns};
 
-	if (rules_match_asks(m, RULE_LIBRARY))
+	if (any_asks(l, RULE_LIBRARY))
 		procfs_aside_each_executable(pid, offer_mapping, &look);
 	return look.cut;
 }
 
-static bool look_at_mapped(struct rules_match *m, pid_t pid, uint64_t until_ns)
+static bool look_at_mapped(const struct looking *l, pid_t pid, uint64_t until_ns)
 {
-	struct look look = {.match = m,
+	struct look look = {.to = l,
 			    .kind = RULE_FILE,
 			    .found = "maps",
 			    .left = LOOK_MAX_MAPPINGS,
 			    .until_ns = until_ns};
 
-	if (rules_match_asks(m, RULE_FILE))
+	if (any_asks(l, RULE_FILE))
 		procfs_aside_each_mapped(pid, offer_mapping, &look);
 	return look.cut;
 }
 
-static bool look_at_open(struct rules_match *m, pid_t pid, uint64_t until_ns)
+static bool look_at_open(const struct looking *l, pid_t pid, uint64_t until_ns)
 {
-	struct look look = {.match = m,
+	struct look look = {.to = l,
 			    .kind = RULE_FILE,
 			    .found = "has open",
 			    .left = LOOK_MAX_OPEN,
 			    .until_ns = until_ns};
 
-	if (rules_match_asks(m, RULE_FILE))
+	if (any_asks(l, RULE_FILE))
 		procfs_each_open(pid, offer_open, &look);
 	return look.cut;
 }
 
-const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
-				   bool files, bool *cut)
+bool look_at_process(const struct looking *l, const struct profile_process *process, bool files,
+		     bool *cut)
 {
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_MAX_MS * 1000000ull;
 	const pid_t pid = (pid_t)process->tgid;
 	char cmdline[WIRE_CMDLINE_MAX];
 	ssize_t len = procfs_aside_cmdline(pid, cmdline, sizeof(cmdline));
 
-	rules_match_reset(m);
-	offer_comm(m, process->comm);
-	offer_executable(m, pid);
+	for (size_t i = 0; i < l->n; i++)
+		rules_match_reset(l->matches[i]);
+	offer_comm(l, process->comm);
+	offer_executable(l, pid);
 	if (len > 0)
-		offer_cmdline(m, cmdline, (size_t)len);
-	*cut = look_at_libraries(m, pid, until_ns);
+		offer_cmdline(l, cmdline, (size_t)len);
+	*cut = look_at_libraries(l, pid, until_ns);
 	/* Open files come first: they cost less. */
 	if (files) {
-		*cut |= look_at_open(m, pid, until_ns);
-		*cut |= look_at_mapped(m, pid, until_ns);
+		*cut |= look_at_open(l, pid, until_ns);
+		*cut |= look_at_mapped(l, pid, until_ns);
 	}
 	/* The names are this process's if it still has the pid. */
-	return procfs_is_still(pid, process->started_ns) ? rules_match_verdict(m) : NULL;
+	return procfs_is_still(pid, process->started_ns);
 }

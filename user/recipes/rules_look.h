@@ -10,6 +10,7 @@
 #define QPROF_RULES_LOOK_H
 
 #include "model/profile.h"
+#include "recipes/recipe.h"
 #include "recipes/rules.h"
 
 enum {
@@ -21,12 +22,18 @@ enum {
 /* Looks at nothing but a WIRE_EXEC. Returns the rule that is met, or NULL. */
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec);
 
+/* What one look is offered to: n matches of different rules. */
+struct looking {
+	struct rules_match *matches[RECIPE_SLOTS];
+	size_t n;
+};
+
 /*
  * Looks at what the process runs and its libraries, and with files at all it has mapped and open.
- * Sets *cut if there is more than the limits allow. Returns the rule that is met; or NULL if none
- * is, or the process is gone.
+ * Sets *cut if there is more than the limits allow. Returns false if the process is gone: what the
+ * matches say by now may be of another.
  */
-const struct rule *look_at_process(struct rules_match *m, const struct profile_process *process,
-				   bool files, bool *cut);
+bool look_at_process(const struct looking *l, const struct profile_process *process, bool files,
+		     bool *cut);
 
 #endif

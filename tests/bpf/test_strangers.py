@@ -133,11 +133,15 @@ done
 """
 
 
+@pytest.mark.parametrize("helpers", ["helpers", "late helpers"])
 @pytest.mark.parametrize("who", [(), AS_NOBODY], ids=["root", "nobody"])
-def test_files_that_are_written_as_they_are_searched(audit, who):
+def test_files_that_are_written_as_they_are_searched(audit, who, helpers):
     """A program ends, and its file is written anew, before the audit has attached to it: no probe may come to where the
-    old one had an instruction, or the new program crashes."""
-    with harness.public_dir(NOBODY) as folder, audit() as running:
+    old one had an instruction, or the new program crashes. Nor where a child that searched the old one still runs."""
+    audit = audit()
+    if helpers == "late helpers":
+        audit.args = ["env", f"LD_PRELOAD={program('late_exit.so')}", *audit.args]
+    with harness.public_dir(NOBODY) as folder, audit as running:
         done = subprocess.run([*who, "sh", "-ec", WRITES, "sh", program("checkpoints"), program("prompt"), folder],
                               env=CLEAN_ENV, capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
         assert done.returncode == 0, f"expected that no program crashes, got {done}"

@@ -20,6 +20,7 @@
 
 enum {
 	HANGS_MS = 1000,
+	CLOSES_MS = 1000,
 	LOOK_MS = 20, /* a program that waits for us takes one who sleeps for 100 ms for gone */
 };
 
@@ -74,6 +75,17 @@ static void close_others(int fd, aside_keep_fn keep, void *context)
 	closedir(dir);
 }
 
+/*
+ * What the child has inherited is there until it has closed it, though we had let go of it: probes,
+ * after the lease has ended of the file that they are in. It may be long before it has a CPU.
+ */
+static bool has_closed(const struct aside *a)
+{
+	char byte;
+
+	return aside_has_answered(a, CLOSES_MS) && recv(a->fd, &byte, 1, MSG_DONTWAIT) == 1;
+}
+
 int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *context)
 {
 	const pid_t parent = getpid();
@@ -92,14 +104,18 @@ int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *c
 		if (getppid() != parent)
 			_exit(0);
 		close_others(ends[1], keep, context);
-		work(context, ends[1]);
+		if (send(ends[1], "", 1, MSG_NOSIGNAL) == 1)
+			work(context, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
 	if (a->child > 0) {
 		a->fd = ends[0];
 		at_work++;
-		return 0;
+		if (has_closed(a))
+			return 0;
+		aside_end(a);
+		return -ETIMEDOUT;
 	}
 	a->child = 0;
 	close(ends[0]);

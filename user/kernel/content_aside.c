@@ -199,10 +199,13 @@ static void work(void *context, int fd)
 		content_search_wishes(c, file, job->file->path, job->lists);
 	else
 		content_search(c, file, job->file->path, job->lists);
+	/* The parent's are the last: once it has removed them and let go of the file's lease,
+	 * somebody may write the file. We may end later. */
 	for (size_t i = links; i < probes_count(probes); i++) {
 		const struct packet packet = {.tale = TALE_LINK, .link = probes_link(probes, i)};
 
 		tell(job, &packet, packet.link.fd);
+		close(packet.link.fd);
 	}
 	tell_places(job);
 	end.digest = c->digest;

@@ -70,16 +70,17 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	return d;
 }
 
-/* Who removes probes that are there yet has the file until they are gone; nobody hears of a lease.
- */
+/* Who removes probes that are there yet has it until they are gone. */
 static void drop_lease(const struct discovery *d, struct known_file *file)
 {
-	if (file->lease >= 0)
-		fcntl(file->lease, F_SETLEASE, F_UNLCK);
-	if (file->lease >= 0 && d->engine && (file->attached || file->n_of_jobs))
+	if (file->lease < 0)
+		return;
+	if (d->engine && (file->attached || file->n_of_jobs)) {
 		probes_take_lease(engine_probes(d->engine), file->lease);
-	else if (file->lease >= 0)
+	} else {
+		fcntl(file->lease, F_SETLEASE, F_UNLCK); /* at once, whoever has it open, too */
 		close(file->lease);
+	}
 	file->lease = -1;
 }
 
@@ -211,6 +212,9 @@ void discovery_let_go(struct discovery *d)
 	probes_watch(engine_probes(d->engine), -1, NULL, NULL);
 	for (struct known_file *file = d->files.first; file; file = file->hh.next)
 		drop_lease(d, file);
+	while (d->n_stray)
+		if (d->stray[--d->n_stray].lease >= 0)
+			probes_take_lease(engine_probes(d->engine), d->stray[d->n_stray].lease);
 	d->engine = NULL;
 }
 
@@ -370,18 +374,17 @@ static bool keep_attached(struct discovery *d, int fd, const struct wire_mapping
 	return true;
 }
 
-/* Nothing of it is attached. It is searched when its owner has time again, or, if it took too long,
- * as a file whose probes somebody was in the way of. */
+/* It is searched when its owner has time again, or, if it took too long, as a file whose probes
+ * somebody was in the way of. */
 static void leave_out(struct discovery *d, struct known_file *file, int err)
 {
 	if (err == -EDQUOT) {
 		discovery_forget_file(d, file);
 		return;
 	}
-	discovery_note_stray(d, file->group);
+	discovery_note_stray(d, file->group, &file->key, discovery_lease_after(file));
 	file->group = ++d->groups;
 	leave_alone(file);
-	discovery_unlease_file(d, file);
 }
 
 /* Returns false if the file was replaced meanwhile; then nothing is attached. */

@@ -162,8 +162,7 @@ void discovery_detach_places(struct discovery *d, struct known_file *file)
 	file->of_jobs = 0;
 }
 
-/* The last that had probes in a file lets go of it. */
-static int lease_after(struct known_file *file)
+int discovery_lease_after(struct known_file *file)
 {
 	int lease = file->lease;
 
@@ -189,7 +188,8 @@ void discovery_drop_places(struct discovery *d, struct wish_list *list)
 
 		if (file)
 			file->n_of_jobs--;
-		remove_probes(d, of, places.group, &places.key, file ? lease_after(file) : -1);
+		remove_probes(d, of, places.group, &places.key,
+			      file ? discovery_lease_after(file) : -1);
 	}
 	for (struct known_file *file = d->files.first; file; file = file->hh.next)
 		file->of_jobs &= ~bit;
@@ -321,7 +321,7 @@ static void keep(struct discovery *d, struct known_file *file, const struct cont
 		!file->overlaid || of->fd < 0 || mapping_is_still(d->engine, of->fd, of->mapping);
 
 	if (!is_still || !note_places(job, file, &d->content)) {
-		remove_probes(d, job, d->content.group, &file->key, lease_after(file));
+		remove_probes(d, job, d->content.group, &file->key, discovery_lease_after(file));
 		return;
 	}
 	file->n_of_jobs++;
@@ -369,9 +369,7 @@ static void search_for(struct discovery *d, struct known_file *file, const struc
 				      : "done");
 	if (err && err != -EACCES) {
 		silence_places(d, job, d->content.group);
-		probes_detach(engine_probes(d->engine), d->content.group, &file->key,
-			      lease_after(file));
-		discovery_note_stray(d, d->content.group);
+		discovery_note_stray(d, d->content.group, &file->key, discovery_lease_after(file));
 		warn_of_late(d, job->uid);
 		try_again(d, job);
 		return;

@@ -230,7 +230,7 @@ static int search_aside(struct search *search, const struct wire_mapping *m, con
 		engine_gpu(d->engine, &(struct error){0});
 	err = content_search_aside(&d->content, &of, search->lists & ~known, wishes_alone, bounds);
 	if (err) {
-		discovery_note_stray(d, file->group);
+		discovery_note_stray(d, file->group, &file->key, -1);
 		discovery_forget_file(d, file);
 		return err;
 	}

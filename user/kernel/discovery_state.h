@@ -21,6 +21,13 @@
 
 enum { DISCOVERY_NAMED = 16 };
 
+/* What a child has left, see discovery_note_stray(). */
+struct stray {
+	uint32_t group;
+	struct wire_file file;
+	int lease;
+};
+
 struct discovery {
 	struct engine *engine;
 	discovery_warn_fn warn;
@@ -49,8 +56,7 @@ struct discovery {
 	bool sweeps;	 /* it is set */
 	bool keeps;	 /* what is searched stays known, though nobody maps it */
 	size_t sweep_at; /* so many sites: then all files are looked at */
-	/* Groups of files whose search by a child failed: a child that hangs may have attached. */
-	uint32_t *stray;
+	struct stray *stray;
 	size_t n_stray, stray_room;
 	uint32_t gpu_user; /* see discovery_gpu_user() */
 	bool cut;	   /* the search of a process took too long, and is to go on */
@@ -78,8 +84,13 @@ void discovery_warn_of_user(struct discovery *d, pid_t pid, const char *why);
 struct known_file *discovery_add_file(struct discovery *d, const struct wire_file *key);
 /* Lets go of files. Returns true if sites will be given back in a moment. */
 bool discovery_make_room(void *discovery);
-/* A child that was left behind may have attached probes as that group. */
-void discovery_note_stray(struct discovery *d, uint32_t group);
+/*
+ * The search of a file by a child has failed: it may have attached probes as that group, and may
+ * not have ended yet. lease: a descriptor that holds up who writes the file, or -1; it is closed
+ * when the child has ended, and its probes with it.
+ */
+void discovery_note_stray(struct discovery *d, uint32_t group, const struct wire_file *file,
+			  int lease);
 bool discovery_is_stray(const struct discovery *d, uint32_t group);
 /* Looks for files that nobody has mapped, if it is time. */
 void discovery_sweep(struct discovery *d);
@@ -100,6 +111,9 @@ enum discovery_lease {
 /* Takes a lease on a file, unless it has one: before it is searched, and anything attached. */
 enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file *file, int fd,
 					  const struct wire_mapping *m);
+/* Whoever had probes in a file lets go of it. Returns a descriptor of its lease, or -1; the last
+ * one has the file's own. */
+int discovery_lease_after(struct known_file *file);
 /* Gives the lease back of a file to which nothing is attached. */
 void discovery_unlease_file(const struct discovery *d, struct known_file *file);
 /* Searches a file, which was searched for all else, for places of jobs. */

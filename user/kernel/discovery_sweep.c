@@ -129,20 +129,21 @@ void discovery_sweep(struct discovery *d)
 	let_go(d, false);
 }
 
-void discovery_note_stray(struct discovery *d, uint32_t group)
+void discovery_note_stray(struct discovery *d, uint32_t group, const struct wire_file *file,
+			  int lease)
 {
-	uint32_t *stray = array_reserve(d->stray, d->n_stray, &d->stray_room, sizeof(*stray));
+	struct stray *stray = array_reserve(d->stray, d->n_stray, &d->stray_room, sizeof(*stray));
 
 	if (!stray)
-		return; /* its sites stay taken */
+		return; /* its sites stay taken, and the file's lease until we end */
 	d->stray = stray;
-	d->stray[d->n_stray++] = group;
+	d->stray[d->n_stray++] = (struct stray){.group = group, .file = *file, .lease = lease};
 }
 
 bool discovery_is_stray(const struct discovery *d, uint32_t group)
 {
 	for (size_t i = 0; i < d->n_stray; i++)
-		if (d->stray[i] == group)
+		if (d->stray[i].group == group)
 			return true;
 	return false;
 }
@@ -152,6 +153,12 @@ void discovery_caught_up(struct discovery *d)
 	sites_give_back(&d->sites);
 	if (!d->n_stray || aside_left())
 		return;
-	while (d->n_stray)
-		sites_retire(&d->sites, d->stray[--d->n_stray]);
+	while (d->n_stray) {
+		const struct stray *stray = &d->stray[--d->n_stray];
+
+		/* What it had told of by then is ours. */
+		if (!probes_detach(engine_probes(d->engine), stray->group, &stray->file,
+				   stray->lease))
+			sites_retire(&d->sites, stray->group);
+	}
 }

@@ -23,15 +23,19 @@ enum {
 	THREADS = 32,
 	CHILDREN = 32, /* at a time: the rest waits */
 	HANGS_MS = 2000,
+	CLOSES_MS = 1000,
 	MOMENT_MS = 250,
 	AGAIN_MS = 50,
 };
+
+/* What a child reports. */
+enum { CLOSED = 'c', GONE = 'g' };
 
 struct removal {
 	struct removable_group what;
 	uint64_t since_ms;
 	pid_t child; /* 0: it waits for its turn */
-	int report;  /* of the child: a byte when they are gone, and the end when it is */
+	int report;  /* of the child: GONE when they are, and the end when it is */
 	bool gone;
 	struct removal *prev, *next;
 	size_t n;
@@ -140,9 +144,11 @@ static void wait_for_holders(int program, const int *files, size_t n)
 
 static void __attribute__((noreturn)) remove_links(struct removal *removal, int report, int holders)
 {
-	char byte;
+	char byte = CLOSED;
 
 	close_others(removal, report, holders);
+	if (write(report, &byte, 1) < 0) /* see wait_until_closed() */
+		_exit(1);
 	/* Ours are to be the last: until the parent has closed its own, or is gone. */
 	if (read(report, &byte, 1) < 0)
 		_exit(1);
@@ -151,7 +157,8 @@ static void __attribute__((noreturn)) remove_links(struct removal *removal, int 
 	close_in_parallel(removal);
 	/* Before the lease ends: whoever runs the file after it was written is searched after it.
 	 */
-	if (write(report, "", 1) < 0)
+	byte = GONE;
+	if (write(report, &byte, 1) < 0)
 		_exit(1); /* nobody listens any more */
 	_exit(0);
 }
@@ -172,6 +179,16 @@ static void let_go(struct removal *removal)
 	removal->what.n_leases = 0;
 }
 
+/* Until then the child has links and leases of others, which may be removed meanwhile. */
+static void wait_until_closed(const struct removal *removal)
+{
+	struct pollfd report = {.fd = removal->report, .events = POLLIN};
+	char byte;
+
+	if (poll(&report, 1, CLOSES_MS) <= 0 || recv(removal->report, &byte, 1, MSG_DONTWAIT) != 1)
+		log_verbose("removal of probes: a child did not begin");
+}
+
 /* Returns false if there is no process for it. */
 static bool begin(struct removals *r, struct removal *removal)
 {
@@ -190,6 +207,7 @@ static bool begin(struct removals *r, struct removal *removal)
 		return false;
 	}
 	removal->report = ends[0];
+	wait_until_closed(removal);
 	if (r->epoll >= 0)
 		epoll_ctl(r->epoll, EPOLL_CTL_ADD, removal->report, &event);
 	r->at_work++;
@@ -236,7 +254,7 @@ static void listen_to(struct removals *r, struct removal *removal)
 	char byte;
 	const ssize_t n = recv(removal->report, &byte, 1, MSG_DONTWAIT);
 
-	if (n < 0)
+	if (n < 0 || (n && byte != GONE))
 		return;
 	if (!removal->gone && r->gone && removal->what.group)
 		r->gone(r->context, removal->what.group);

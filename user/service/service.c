@@ -522,8 +522,8 @@ static void written(struct listener *l, const struct wire_header *h)
 		return;
 	note_checkpoint(g, h);
 	tell(s, g, h);
-	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED)
-		g->until_ns = 0;
+	if ((g->has_begun || g->runs) && g->state == GUEST_SERVED && !g->finished_ns)
+		g->until_ns = 0; /* points may come after the end of its job */
 }
 
 static void record(struct listener *l, const struct wire_header *h, const struct machine_news *news)

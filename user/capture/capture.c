@@ -280,7 +280,6 @@ static int feed(void *context, const struct wire_header *h)
 	struct capture *c = context;
 	struct marker *marker = c->options->marker;
 
-	c->was_told = true;
 	tell_written(c, h);
 	/* In a served run nobody waits for it: a record arrives as it is handed out. */
 	if (marker && c->options->source)
@@ -316,15 +315,6 @@ static int read_some(struct capture *c)
 	struct source *source = c->options->source;
 
 	return source ? source->read(source, feed, c) : rings_read(c->rings);
-}
-
-/* Returns true if there were events since it was asked last. */
-static bool had_events(struct capture *c)
-{
-	const bool was_told = c->was_told;
-
-	c->was_told = false;
-	return c->rings ? rings_had_events(c->rings) : was_told;
 }
 
 int capture_read(struct capture *c)
@@ -564,11 +554,13 @@ static void run(struct capture *c)
 {
 	int more = 0;
 
-	/* As if it was read right now: the command has the CPU first. */
-	c->read_ns = clock_ns(CLOCK_MONOTONIC);
-	c->was_told = true;
+	/* Where nobody waits for us, the command has the CPU first. */
+	if (!c->rings && !c->hurried) {
+		c->read_ns = clock_ns(CLOCK_MONOTONIC);
+		capture_gather(c);
+	}
 	while (!c->stop && !c->failed) {
-		if (more <= 0 && capture_may_gather(c) && had_events(c))
+		if (more <= 0 && capture_may_gather(c) && rings_had_events(c->rings))
 			capture_gather(c);
 		/* What else wakes us up has its turn also when records never end. */
 		else if (capture_wait(c, more > 0 ? 0 : -1))

@@ -93,7 +93,6 @@ struct capture {
 	bool behind;	      /* see capture_is_behind */
 	unsigned int hurried; /* reasons not to gather records: somebody waits */
 	bool prompt;	      /* records gather for prompt_ns only */
-	bool was_told;	      /* of anything, since had_events() was asked */
 	uint64_t read_ns;     /* when the rings were last found empty */
 
 	struct engine *engine;

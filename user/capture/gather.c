@@ -4,10 +4,8 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
-/*
- * Points of curves wait, too: not for long where somebody looks at how memory grows. Nor where a
- * service tells: what it has told is no more lost if it ends.
- */
+/* Points of curves wait, too: not for long where somebody looks at how memory grows. Nor where a
+ * service tells. */
 static uint64_t gather_ns(const struct capture *c)
 {
 	return c->prompt || !c->engine || discovery_hears_items(c->discovery) ||
@@ -27,7 +25,7 @@ static void leave_ring(struct capture *c, bool alone)
 /* What is asked of a GPU's driver at a row is to be of that moment. */
 bool capture_may_gather(const struct capture *c)
 {
-	return c->kind->gather_ns && !c->hurried && !(c->engine && engine_gpu_loaded(c->engine));
+	return c->rings && c->kind->gather_ns && !c->hurried && !engine_gpu_loaded(c->engine);
 }
 
 /*

@@ -197,7 +197,6 @@ static void begin(struct gpu_listener *g)
 		return;
 	}
 	g->asks = true;
-	g->capture->hurried++; /* what is asked at a row is to be of that moment */
 	run_note_gpus(g->capture, &g->view.gpus);
 	ask(g);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* For LD_PRELOAD: a child that nobody needs any more lives on for 20 ms, as one does that waits for a
- * CPU. Only its own end ends it: it is not killed. */
+/* For LD_PRELOAD: a child that nobody needs any more lives on for 20 ms, as one does that waits for
+ * a CPU. Only its own end ends it: it is not killed. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -212,6 +213,7 @@ static void kept_items_are_of_the_same_recipes(void **state)
 	char directory[] = "/tmp/qprof-items-XXXXXX", path[256];
 	struct recipes *r = recipes_new();
 	struct python_items read, kept = {0};
+	struct stat st;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
@@ -241,6 +243,10 @@ static void kept_items_are_of_the_same_recipes(void **state)
 	assert_false(takes(directory)); /* one less */
 	keep(directory);
 	assert_true(takes(directory));
+	snprintf(path, sizeof(path), "%s/python.items", directory);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, st.st_size - 1), 0);
+	assert_false(takes(directory)); /* not all of it */
 	put_file(directory, "python.items", "0123456789abcdef");
 	assert_false(takes(directory));
 	put_file(directory, "python.items", "");

@@ -75,15 +75,17 @@ static void close_others(int fd, aside_keep_fn keep, void *context)
 	closedir(dir);
 }
 
-/*
- * What the child has inherited is there until it has closed it, though we had let go of it: probes,
- * after the lease has ended of the file that they are in. It may be long before it has a CPU.
- */
-static bool has_closed(const struct aside *a)
+bool aside_say_closed(int socket)
 {
+	return send(socket, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+bool aside_hear_closed(int socket)
+{
+	struct pollfd event = {.fd = socket, .events = POLLIN};
 	char byte;
 
-	return aside_has_answered(a, CLOSES_MS) && recv(a->fd, &byte, 1, MSG_DONTWAIT) == 1;
+	return poll(&event, 1, CLOSES_MS) > 0 && recv(socket, &byte, 1, MSG_DONTWAIT) == 1;
 }
 
 int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *context)
@@ -104,7 +106,7 @@ int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *c
 		if (getppid() != parent)
 			_exit(0);
 		close_others(ends[1], keep, context);
-		if (send(ends[1], "", 1, MSG_NOSIGNAL) == 1)
+		if (aside_say_closed(ends[1]))
 			work(context, ends[1]);
 		_exit(0);
 	}
@@ -112,10 +114,10 @@ int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *c
 	if (a->child > 0) {
 		a->fd = ends[0];
 		at_work++;
-		if (has_closed(a))
+		if (aside_hear_closed(a->fd))
 			return 0;
 		aside_end(a);
-		return -ETIMEDOUT;
+		return -EAGAIN;
 	}
 	a->child = 0;
 	close(ends[0]);
@@ -237,6 +239,15 @@ void aside_end(struct aside *a)
 	at_work--;
 	reap();
 	*a = (struct aside){.fd = -1};
+}
+
+bool aside_is_left(pid_t child)
+{
+	reap();
+	for (size_t i = 0; i < left.n; i++)
+		if (left.child[i].pid == child)
+			return true;
+	return false;
 }
 
 size_t aside_left(void)

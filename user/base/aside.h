@@ -29,8 +29,20 @@ typedef void (*aside_work_fn)(void *context, int fd);
 /* Says which descriptors the work needs, by what /proc/self/fd says of each. NULL: none. */
 typedef bool (*aside_keep_fn)(void *context, int fd, const char *link);
 
-/* Begins the work. Returns 0; -EAGAIN: too many hang; or -errno. */
+/*
+ * Begins the work. Waits until the child has closed what is not its business, for a second at most.
+ * Returns 0; -EAGAIN: too many hang, or it did not come so far; or -errno.
+ */
 int aside_begin(struct aside *a, aside_work_fn work, aside_keep_fn keep, void *context);
+
+/*
+ * Whoever forks gives away copies of all descriptors. What the parent closes next is there until
+ * the child has closed its own, and it may be long before that has a CPU: probes, after the lease
+ * has ended of the file that they are in. So the child says when it has, and the parent waits for
+ * that: for a second at most, then aside_hear_closed() returns false.
+ */
+bool aside_say_closed(int socket);
+bool aside_hear_closed(int socket);
 
 /* For work that runs the code of others: that may print, and must not do so into a file that it has
  * opened itself. */
@@ -55,7 +67,9 @@ bool aside_wait(const struct aside *a, struct aside_wait *wait);
 /* Returns the CPU time that the child has taken; 0: it is gone. */
 uint64_t aside_cpu_ns(const struct aside *a);
 
-/* Returns how many children were killed and have not ended yet. */
+/* Returns true if that child was killed and has not ended yet. */
+bool aside_is_left(pid_t child);
+/* Returns how many were. */
 size_t aside_left(void);
 /* Returns how many of them were killed a second ago or more: they hang. */
 size_t aside_hanging(void);

@@ -24,7 +24,7 @@ struct marker {
 	 * Of a run, once, before its first record; a command that is to be started waits meanwhile,
 	 * and the service that was asked is at work. variable: NULL if there is no command with
 	 * hooks; else it is set to what they are to find in the environment (HOOKS_RECIPES), valid
-	 * until close(), or to NULL for nothing. Returns 0, or -1 and *err.
+	 * until the first record, or to NULL for nothing. Returns 0, or -1 and *err.
 	 */
 	int (*ready)(struct marker *m, const char **variable, struct error *err);
 	/* A record has left its ring; records before it may still be queued. */

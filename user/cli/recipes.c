@@ -16,9 +16,9 @@
 #include "recipes/python_items.h"
 
 struct recipes_command {
-	const char *file; /* of --try */
-	const char *name; /* of a recipe, or the log */
-	bool python_items;
+	const char *file;	  /* of --try */
+	const char *name;	  /* of a recipe, or the log */
+	const char *python_items; /* of this directory */
 };
 
 static const struct command_option options[] = {
@@ -26,11 +26,10 @@ static const struct command_option options[] = {
 	 "Say what the recipe in FILE makes of a log (- is stdin), and how many lines each of its "
 	 "patterns matched",
 	 OPT_PATH, INTO(struct recipes_command, file)},
-	{0, "python-items", NULL,
-	 "Print what Python is told of those that come with qprof-bpf: a package has it beside "
-	 "them "
-	 "as python.items, so that a run that is served need not read them first",
-	 OPT_FLAG, INTO(struct recipes_command, python_items)},
+	{0, "python-items", "DIR",
+	 "Print what Python is told of the recipes in DIR. A package has it beside those that come "
+	 "with qprof-bpf as python.items, so that a run that is served need not read them first",
+	 OPT_PATH, INTO(struct recipes_command, python_items)},
 	{0},
 };
 
@@ -112,17 +111,17 @@ static int show(const char *name)
 	return 0;
 }
 
-static int print_python_items(void)
+static int print_python_items(const char *directory)
 {
-	char *directory = shipped_directory();
 	struct error err = {0};
-	int code;
 
-	if (!directory)
+	if (python_items_keep(directory, stdout, &err))
+		return fail(&err);
+	if (fflush(stdout) || ferror(stdout)) {
+		log_error("cannot write to stdout: %s", strerror(errno));
 		return 125;
-	code = python_items_keep(directory, stdout, &err);
-	free(directory);
-	return code ? fail(&err) : 0;
+	}
+	return 0;
 }
 
 /* ---- --try ------------------------------------------------------------------------------------
@@ -231,7 +230,7 @@ static int recipes_main(int argc, char **argv)
 		return 125;
 	}
 	if (command.python_items)
-		return print_python_items();
+		return print_python_items(command.python_items);
 	if (command.file)
 		return try_recipe(command.file, command.name);
 	return command.name ? show(command.name) : list_all();
@@ -241,7 +240,7 @@ const struct command command_recipes = {
 	.name = "recipes",
 	.title = "qprof-bpf recipes",
 	.what = "Show what makes checkpoints in programs that have none",
-	.usage = "\nNAME\n--try FILE LOG\n--python-items",
+	.usage = "\nNAME\n--try FILE LOG\n--python-items DIR",
 	.doc = "The recipes that come with qprof-bpf: which tools they recognise, and which lines "
 	       "of their output become phases. With a NAME, the recipe itself: the beginning of "
 	       "one of your own, for --recipe.",

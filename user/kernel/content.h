@@ -35,6 +35,7 @@ struct content {
 	bool held;	 /* somebody is in the way of its probes: see holders.h */
 	bool crowded;	 /* probes were left out: others are to have some, too */
 	bool cut;	 /* likewise, as there was no more time, or too much to read */
+	pid_t child;	 /* that searched it, and may not have ended yet; 0: none did */
 	/* It has a dynamic linker, to which a probe was attached; one of 32 bits. Set by a search,
 	 * never cleared. */
 	bool linker_added, narrow_added;

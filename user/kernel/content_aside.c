@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -173,6 +174,25 @@ static bool may_read(const struct wish_job *of, int fd)
 	return st.st_mode & (is_member(of, st.st_gid) ? S_IRGRP : S_IROTH);
 }
 
+/*
+ * The parent's links are the last: once it has removed them and let go of the file's lease,
+ * somebody may write the file, and we may end later. A link may have more than one descriptor:
+ * bpf_link__fd() is not the perf event that the probe belongs to before Linux 6.6.
+ */
+static void close_all_but(int a, int b)
+{
+	const unsigned int low = (unsigned int)(a < b ? a : b),
+			   high = (unsigned int)(a < b ? b : a);
+
+	if (a >= 0 && b >= 0) {
+		if (low)
+			close_range(0, low - 1, 0);
+		if (low + 1 < high)
+			close_range(low + 1, high - 1, 0);
+		close_range(high + 1, ~0u, 0);
+	}
+}
+
 static void work(void *context, int fd)
 {
 	struct job *job = context;
@@ -199,14 +219,12 @@ static void work(void *context, int fd)
 		content_search_wishes(c, file, job->file->path, job->lists);
 	else
 		content_search(c, file, job->file->path, job->lists);
-	/* The parent's are the last: once it has removed them and let go of the file's lease,
-	 * somebody may write the file. We may end later. */
 	for (size_t i = links; i < probes_count(probes); i++) {
 		const struct packet packet = {.tale = TALE_LINK, .link = probes_link(probes, i)};
 
 		tell(job, &packet, packet.link.fd);
-		close(packet.link.fd);
 	}
+	close_all_but(fd, file);
 	tell_places(job);
 	end.digest = c->digest;
 	end.attached = c->attached;
@@ -293,6 +311,19 @@ static int listen_to(struct content *c, const struct aside *child, struct aside_
 	return err ? err : -ETIMEDOUT;
 }
 
+/* What it has sent by now is ours: to be the last to close a link takes long, or for ever, and is
+ * for a child (removals.h). */
+static void take_rest(struct content *c, const struct aside *child)
+{
+	struct packet packet;
+	int fd;
+
+	shutdown(child->fd, SHUT_RD); /* no more comes */
+	while (aside_receive(child->fd, &packet, sizeof(packet), &fd) == sizeof(packet))
+		if (packet.tale == TALE_SITE || packet.tale == TALE_LINK)
+			take(c, &packet, fd);
+}
+
 uint64_t content_aside_cpu_ns(void)
 {
 	return all_cpu_ns;
@@ -310,6 +341,7 @@ int content_search_aside(struct content *c, const struct content_file *file, uin
 	struct aside child;
 	int err;
 
+	c->child = 0;
 	sites_begin_file(c->sites, c->group, 0);
 	/* What the child needs is loaded once, and not in each child. */
 	probes_prepare(engine_probes(c->engine));
@@ -318,7 +350,10 @@ int content_search_aside(struct content *c, const struct content_file *file, uin
 	err = aside_begin(&child, work, is_needed, &job);
 	if (err)
 		return err;
+	c->child = child.child;
 	err = listen_to(c, &child, &bounds->wait);
+	if (err)
+		take_rest(c, &child);
 	aside_end(&child);
 	return err;
 }

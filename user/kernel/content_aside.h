@@ -36,7 +36,8 @@ struct content_bounds {
  * As content_search(), or content_search_wishes() if wishes_alone. Returns 0; -ETIMEDOUT: it took
  * too long; -EAGAIN: too many children hang; -EACCES: the places are of a job whose user may not
  * read the file; or -errno as procfs_open_mapping(). After an error
- * nothing of the file is attached. *bounds: wait says how long it was waited for.
+ * something of the file may be attached, by us or by c->child until that has ended. *bounds: wait
+ * says how long it was waited for.
  */
 int content_search_aside(struct content *c, const struct content_file *file, uint64_t lists,
 			 bool wishes_alone, struct content_bounds *bounds);

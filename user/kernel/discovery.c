@@ -28,7 +28,8 @@ static void are_gone(void *context, uint32_t group)
 {
 	struct discovery *d = context;
 
-	sites_retire(&d->sites, group);
+	if (!discovery_is_stray(d, group))
+		sites_retire(&d->sites, group);
 }
 
 static void warn_of_content(void *context, const char *what, const char *why)
@@ -209,6 +210,8 @@ void discovery_release_all(struct discovery *d)
 
 void discovery_let_go(struct discovery *d)
 {
+	if (!d->engine)
+		return;
 	probes_watch(engine_probes(d->engine), -1, NULL, NULL);
 	for (struct known_file *file = d->files.first; file; file = file->hh.next)
 		drop_lease(d, file);
@@ -222,12 +225,9 @@ void discovery_free(struct discovery *d)
 {
 	if (!d)
 		return;
-	if (d->engine)
-		probes_watch(engine_probes(d->engine), -1, NULL, NULL);
-	while (d->files.first) {
-		drop_lease(d, d->files.first);
+	discovery_let_go(d);
+	while (d->files.first)
 		known_files_remove(&d->files, d->files.first);
-	}
 	sites_free(&d->sites);
 	wishes_free(&d->wishes);
 	pacing_free(&d->pacing);
@@ -429,6 +429,7 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 			      const struct wire_mapping *m, uint64_t lists)
 {
 	struct known_file *file = discovery_find_searched(d, m);
+	int err;
 
 	if (!file)
 		file = find_unchanged(d, fd, path, m);
@@ -445,9 +446,17 @@ static bool search_identified(struct discovery *d, int fd, const char *path,
 	d->content.attached = false;
 	d->content.group = file->group;
 	d->content.digest = file->digest;
-	if (discovery_search_content(d, fd, path, lists, true))
-		return true;   /* what it has besides stays */
-	if (d->content.held) { /* likewise */
+	err = discovery_search_content(d, fd, path, lists, true);
+	if (err == -EDQUOT) {
+		discovery_unlease_file(d, file);
+		return true;
+	}
+	if (err) { /* what was attached is not known: the next one who maps it has it searched */
+		discovery_note_stray(d, file->group, &file->key, discovery_lease_after(file));
+		discovery_forget_file(d, file);
+		return true;
+	}
+	if (d->content.held) { /* what it has besides stays */
 		discovery_note_held(d);
 		return true;
 	}
@@ -506,9 +515,27 @@ bool discovery_wish(struct discovery *d, uint32_t tgid, struct wish_list *const 
 	return room;
 }
 
+static const struct known_file *file_of_group(const struct discovery *d, uint32_t group)
+{
+	const struct known_file *file = d->files.first;
+
+	while (file && file->group != group)
+		file = file->hh.next;
+	return file ? file : discovery_file_of_places(d, group);
+}
+
+/* Files are not written before its probes are gone, though their others may go sooner. */
 void discovery_stop_item(struct discovery *d, uint32_t site)
 {
-	probes_detach_item(engine_probes(d->engine), site);
+	struct probes *probes = engine_probes(d->engine);
+	struct probe_owner owner = {.item = site};
+
+	while ((owner.group = probes_group_with(probes, site))) {
+		const struct known_file *file = file_of_group(d, owner.group);
+
+		probes_detach_item(probes, owner, file ? &file->key : &(struct wire_file){0},
+				   file ? discovery_another(file->lease) : -1);
+	}
 }
 
 int discovery_fd(const struct discovery *d)

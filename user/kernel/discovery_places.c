@@ -136,7 +136,7 @@ static void remove_probes(struct discovery *d, const struct wish_job *of, uint32
 		sites_retire(&d->sites, group);
 }
 
-static int another(int lease)
+int discovery_another(int lease)
 {
 	return lease < 0 ? -1 : fcntl(lease, F_DUPFD_CLOEXEC, 3);
 }
@@ -155,11 +155,24 @@ void discovery_detach_places(struct discovery *d, struct known_file *file)
 
 		if (!places)
 			continue;
-		remove_probes(d, list->of, places->group, &file->key, another(file->lease));
+		remove_probes(d, list->of, places->group, &file->key,
+			      discovery_another(file->lease));
 		forget_places(list->of, places);
 		file->n_of_jobs--;
 	}
 	file->of_jobs = 0;
+}
+
+const struct known_file *discovery_file_of_places(const struct discovery *d, uint32_t group)
+{
+	for (size_t i = 0; i < WISHES_MAX; i++) {
+		const struct wish_job *of = d->wishes.lists[i] ? d->wishes.lists[i]->of : NULL;
+
+		for (size_t k = 0; of && k < of->n; k++)
+			if (of->files[k].group == group)
+				return known_files_find(&d->files, &of->files[k].key);
+	}
+	return NULL;
 }
 
 int discovery_lease_after(struct known_file *file)
@@ -167,7 +180,7 @@ int discovery_lease_after(struct known_file *file)
 	int lease = file->lease;
 
 	if (file->attached || file->n_of_jobs)
-		return another(lease);
+		return discovery_another(lease);
 	file->lease = -1;
 	file->leased = false;
 	return lease;
@@ -435,7 +448,8 @@ void discovery_compare_places(struct discovery *d, struct known_file *file, int 
 		d->content.comparing = false;
 		if (!err && d->content.digest == places->digest)
 			continue;
-		remove_probes(d, list->of, places->group, &file->key, another(file->lease));
+		remove_probes(d, list->of, places->group, &file->key,
+			      discovery_another(file->lease));
 		forget_places(list->of, places);
 		file->n_of_jobs--;
 		file->of_jobs &= ~(UINT64_C(1) << i);

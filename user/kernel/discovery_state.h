@@ -26,6 +26,7 @@ struct stray {
 	uint32_t group;
 	struct wire_file file;
 	int lease;
+	pid_t child;
 };
 
 struct discovery {
@@ -85,9 +86,9 @@ struct known_file *discovery_add_file(struct discovery *d, const struct wire_fil
 /* Lets go of files. Returns true if sites will be given back in a moment. */
 bool discovery_make_room(void *discovery);
 /*
- * The search of a file by a child has failed: it may have attached probes as that group, and may
- * not have ended yet. lease: a descriptor that holds up who writes the file, or -1; it is closed
- * when the child has ended, and its probes with it.
+ * The search of a file by a child (d->content.child) has failed: it may have attached probes as
+ * that group, and may not have ended yet. lease: a descriptor that holds up who writes the file, or
+ * -1; it is closed when the child has ended, and its probes with it.
  */
 void discovery_note_stray(struct discovery *d, uint32_t group, const struct wire_file *file,
 			  int lease);
@@ -111,8 +112,13 @@ enum discovery_lease {
 /* Takes a lease on a file, unless it has one: before it is searched, and anything attached. */
 enum discovery_lease discovery_lease_file(struct discovery *d, struct known_file *file, int fd,
 					  const struct wire_mapping *m);
-/* Whoever had probes in a file lets go of it. Returns a descriptor of its lease, or -1; the last
- * one has the file's own. */
+/* Returns a copy of a lease: the lease ends when all are closed. -1: there is none. */
+int discovery_another(int lease);
+/* Returns the file in which a job has places as that group; NULL: there is none, or it is not known
+ * any more. */
+const struct known_file *discovery_file_of_places(const struct discovery *d, uint32_t group);
+/* Whoever had probes in a file lets go of it. Returns a copy of its lease, or -1; if nobody has
+ * probes in it any more, the lease itself, which the file loses. */
 int discovery_lease_after(struct known_file *file);
 /* Gives the lease back of a file to which nothing is attached. */
 void discovery_unlease_file(const struct discovery *d, struct known_file *file);

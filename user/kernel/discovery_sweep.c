@@ -137,7 +137,8 @@ void discovery_note_stray(struct discovery *d, uint32_t group, const struct wire
 	if (!stray)
 		return; /* its sites stay taken, and the file's lease until we end */
 	d->stray = stray;
-	d->stray[d->n_stray++] = (struct stray){.group = group, .file = *file, .lease = lease};
+	d->stray[d->n_stray++] = (struct stray){
+		.group = group, .file = *file, .lease = lease, .child = d->content.child};
 }
 
 bool discovery_is_stray(const struct discovery *d, uint32_t group)
@@ -150,15 +151,19 @@ bool discovery_is_stray(const struct discovery *d, uint32_t group)
 
 void discovery_caught_up(struct discovery *d)
 {
-	sites_give_back(&d->sites);
-	if (!d->n_stray || aside_left())
-		return;
-	while (d->n_stray) {
-		const struct stray *stray = &d->stray[--d->n_stray];
+	size_t kept = 0;
 
+	sites_give_back(&d->sites);
+	while (kept < d->n_stray) {
+		const struct stray stray = d->stray[kept];
+
+		if (stray.child && aside_is_left(stray.child)) {
+			kept++;
+			continue;
+		}
+		d->stray[kept] = d->stray[--d->n_stray];
 		/* What it had told of by then is ours. */
-		if (!probes_detach(engine_probes(d->engine), stray->group, &stray->file,
-				   stray->lease))
-			sites_retire(&d->sites, stray->group);
+		if (!probes_detach(engine_probes(d->engine), stray.group, &stray.file, stray.lease))
+			sites_retire(&d->sites, stray.group);
 	}
 }

@@ -23,11 +23,9 @@ static void do_first(const struct launch_first *first, int failed)
 static void __attribute__((noreturn))
 become_command(char *const *argv, const struct invoker *as, int go, int failed)
 {
-	int err = 0;
+	int err = -hooks_receive(go);
 
-	if (hooks_receive(go))
-		_exit(125);
-	if (as)
+	if (!err && as)
 		err = -invoker_become(as);
 	if (!err) {
 		execvp(argv[0], argv);

@@ -236,33 +236,34 @@ int probes_adopt(struct probes *p, const struct probe_link *link)
 /* ---- Detach ------------------------------------------------------------------------------------
  */
 
-typedef bool (*whose_fn)(const struct attached *a, uint32_t number);
+typedef bool (*whose_fn)(const struct attached *a, struct probe_owner owner);
 
-static bool is_of_group(const struct attached *a, uint32_t group)
+static bool is_of_group(const struct attached *a, struct probe_owner owner)
 {
-	return a->owner.group == group;
+	return a->owner.group == owner.group;
 }
 
-static bool is_of_item(const struct attached *a, uint32_t item)
+static bool is_of_item(const struct attached *a, struct probe_owner owner)
 {
-	return a->probe == PROBE_ITEM && a->owner.item == item;
+	return a->probe == PROBE_ITEM && a->owner.item == owner.item &&
+	       a->owner.group == owner.group;
 }
 
-static bool is_any(const struct attached *a, uint32_t number)
+static bool is_any(const struct attached *a, struct probe_owner owner)
 {
 	(void)a;
-	(void)number;
+	(void)owner;
 	return true;
 }
 
-static bool detach_those(struct probes *p, whose_fn is_its, uint32_t number,
+static bool detach_those(struct probes *p, whose_fn is_its, struct probe_owner owner,
 			 const struct removable_group *group)
 {
 	struct removable *links = p->n ? calloc(p->n, sizeof(*links)) : NULL;
 	size_t kept = 0, n = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		if (!is_its(&p->attached[i], number))
+		if (!is_its(&p->attached[i], owner))
 			p->attached[kept++] = p->attached[i];
 		else if (links)
 			links[n++] = p->attached[i].at;
@@ -279,13 +280,23 @@ static bool detach_those(struct probes *p, whose_fn is_its, uint32_t number,
 bool probes_detach(struct probes *p, uint32_t group, const struct wire_file *file, int lease)
 {
 	return detach_those(
-		p, is_of_group, group,
+		p, is_of_group, (struct probe_owner){.group = group},
 		&(struct removable_group){.group = group, .file = *file, .lease = lease});
 }
 
-void probes_detach_item(struct probes *p, uint32_t item)
+uint32_t probes_group_with(const struct probes *p, uint32_t item)
 {
-	detach_those(p, is_of_item, item, &(struct removable_group){.lease = -1});
+	for (size_t i = 0; i < p->n; i++)
+		if (p->attached[i].probe == PROBE_ITEM && p->attached[i].owner.item == item)
+			return p->attached[i].owner.group;
+	return 0;
+}
+
+void probes_detach_item(struct probes *p, struct probe_owner owner, const struct wire_file *file,
+			int lease)
+{
+	detach_those(p, is_of_item, owner,
+		     &(struct removable_group){.file = *file, .lease = lease});
 }
 
 /* Without memory, the probes go while nobody looks whether that holds up the machine. */
@@ -331,7 +342,7 @@ void probes_free(struct probes *p)
 	if (!p)
 		return;
 	if (p->n || p->n_leases)
-		detach_those(p, is_any, 0,
+		detach_those(p, is_any, (struct probe_owner){0},
 			     &(struct removable_group){
 				     .lease = -1, .leases = p->leases, .n_leases = p->n_leases});
 	removals_finish(&p->removals);

@@ -114,8 +114,11 @@ int probes_adopt(struct probes *p, const struct probe_link *link);
 bool probes_detach(struct probes *p, uint32_t group, const struct wire_file *file, int lease);
 /* Before probes_free(): takes over a descriptor of a file that has probes yet. */
 void probes_take_lease(struct probes *p, int lease);
-/* Detaches what was attached as PROBE_ITEM with that item, likewise. */
-void probes_detach_item(struct probes *p, uint32_t item);
+/* Returns a group in which something is attached as PROBE_ITEM with that item; 0: there is none. */
+uint32_t probes_group_with(const struct probes *p, uint32_t item);
+/* Detaches that, of that group, likewise. What else the group has stays. */
+void probes_detach_item(struct probes *p, struct probe_owner owner, const struct wire_file *file,
+			int lease);
 /*
  * Calls gone() when a group that was detached is gone for good, and nothing is at one of its probes
  * any more: by probes_tend(), which is to be called when the epoll instance is readable.

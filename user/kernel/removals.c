@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <utlist.h>
 
+#include "base/aside.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "kernel/holders.h"
@@ -23,19 +24,18 @@ enum {
 	THREADS = 32,
 	CHILDREN = 32, /* at a time: the rest waits */
 	HANGS_MS = 2000,
-	CLOSES_MS = 1000,
 	MOMENT_MS = 250,
 	AGAIN_MS = 50,
 };
 
-/* What a child reports. */
-enum { CLOSED = 'c', GONE = 'g' };
+/* What a child reports of its probes, after aside_say_closed(). */
+static const char gone = 'g';
 
 struct removal {
 	struct removable_group what;
 	uint64_t since_ms;
 	pid_t child; /* 0: it waits for its turn */
-	int report;  /* of the child: GONE when they are, and the end when it is */
+	int report;  /* of the child: that they are gone, and the end when it is */
 	bool gone;
 	struct removal *prev, *next;
 	size_t n;
@@ -102,9 +102,9 @@ static int compare_fds(const void *a, const void *b)
 /*
  * Closes all descriptors but the links', the leases, the report and that program: somebody may wait
  * for the end of a pipe, a socket or a file. Example: links at 5 and 9 leave 0 to 4, 6 to 8, and 10
- * on to be closed.
+ * on to be closed. Returns false if there is no memory.
  */
-static void close_others(const struct removal *removal, int report, int holders)
+static bool close_others(const struct removal *removal, int report, int holders)
 {
 	const struct removable_group *what = &removal->what;
 	int *kept = calloc(removal->n + what->n_leases + 3, sizeof(*kept));
@@ -112,7 +112,7 @@ static void close_others(const struct removal *removal, int report, int holders)
 	size_t n = 0;
 
 	if (!kept)
-		return;
+		return false;
 	for (size_t i = 0; i < removal->n; i++)
 		kept[n++] = removable_fd(&removal->links[i]);
 	kept[n++] = report;
@@ -130,6 +130,7 @@ static void close_others(const struct removal *removal, int report, int holders)
 	}
 	close_range(next, ~0u, 0);
 	free(kept);
+	return true;
 }
 
 /* Waits until nobody is in the way of these files, for as long as that takes. */
@@ -144,10 +145,9 @@ static void wait_for_holders(int program, const int *files, size_t n)
 
 static void __attribute__((noreturn)) remove_links(struct removal *removal, int report, int holders)
 {
-	char byte = CLOSED;
+	char byte;
 
-	close_others(removal, report, holders);
-	if (write(report, &byte, 1) < 0) /* see wait_until_closed() */
+	if (!close_others(removal, report, holders) || !aside_say_closed(report))
 		_exit(1);
 	/* Ours are to be the last: until the parent has closed its own, or is gone. */
 	if (read(report, &byte, 1) < 0)
@@ -157,8 +157,7 @@ static void __attribute__((noreturn)) remove_links(struct removal *removal, int 
 	close_in_parallel(removal);
 	/* Before the lease ends: whoever runs the file after it was written is searched after it.
 	 */
-	byte = GONE;
-	if (write(report, &byte, 1) < 0)
+	if (write(report, &gone, 1) < 0)
 		_exit(1); /* nobody listens any more */
 	_exit(0);
 }
@@ -179,16 +178,6 @@ static void let_go(struct removal *removal)
 	removal->what.n_leases = 0;
 }
 
-/* Until then the child has links and leases of others, which may be removed meanwhile. */
-static void wait_until_closed(const struct removal *removal)
-{
-	struct pollfd report = {.fd = removal->report, .events = POLLIN};
-	char byte;
-
-	if (poll(&report, 1, CLOSES_MS) <= 0 || recv(removal->report, &byte, 1, MSG_DONTWAIT) != 1)
-		log_verbose("removal of probes: a child did not begin");
-}
-
 /* Returns false if there is no process for it. */
 static bool begin(struct removals *r, struct removal *removal)
 {
@@ -207,7 +196,8 @@ static bool begin(struct removals *r, struct removal *removal)
 		return false;
 	}
 	removal->report = ends[0];
-	wait_until_closed(removal);
+	if (!aside_hear_closed(removal->report))
+		log_verbose("removal of probes: a child did not begin");
 	if (r->epoll >= 0)
 		epoll_ctl(r->epoll, EPOLL_CTL_ADD, removal->report, &event);
 	r->at_work++;
@@ -254,7 +244,7 @@ static void listen_to(struct removals *r, struct removal *removal)
 	char byte;
 	const ssize_t n = recv(removal->report, &byte, 1, MSG_DONTWAIT);
 
-	if (n < 0 || (n && byte != GONE))
+	if (n < 0 || (n && byte != gone))
 		return;
 	if (!removal->gone && r->gone && removal->what.group)
 		r->gone(r->context, removal->what.group);

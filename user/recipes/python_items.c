@@ -61,12 +61,12 @@ static void write_items(struct writing *w, const struct recipes *recipes, size_t
 }
 
 /* FNV-1a, of 31 bits: the number is signed on its way. */
-static uint32_t number_of(const char *text)
+uint32_t python_items_number(const char *lines)
 {
 	uint32_t hash = 2166136261u;
 
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 16777619u;
+	for (; *lines; lines++)
+		hash = (hash ^ (unsigned char)*lines) * 16777619u;
 	return hash >> 1;
 }
 
@@ -97,7 +97,7 @@ int python_items_write(struct python_items *items, const struct recipes *recipes
 			code = -1;
 	}
 	if (!code && *lines) {
-		items->set = number_of(lines);
+		items->set = python_items_number(lines);
 		code = asprintf(&items->text, "1\t%u\n%s", items->set, lines) < 0 ? -1 : 0;
 		if (code)
 			items->text = NULL;

@@ -40,6 +40,8 @@ struct python_items {
 /* Returns 0, or -1: out of memory. */
 int python_items_write(struct python_items *items, const struct recipes *recipes);
 void python_items_free(struct python_items *items);
+/* Returns the number of the set whose lines they are, all but the first. Pure. */
+uint32_t python_items_number(const char *lines);
 
 /*
  * What is to be known of all recipes of a directory, written down in its file python.items: to read
@@ -47,8 +49,8 @@ void python_items_free(struct python_items *items);
  * what belongs into it. Returns 0, or -1 and *err.
  */
 int python_items_keep(const char *directory, FILE *out, struct error *err);
-/* Takes the text and the set from there. Returns false if there is none, or the recipes or
- * qprof-bpf are not the same. */
+/* Takes the text and the set from there. Returns false if there is none or not all of it, or the
+ * recipes or qprof-bpf are not the same. */
 bool python_items_take_kept(struct python_items *items, const char *directory);
 
 enum python_said {

@@ -76,16 +76,24 @@ static char *read_kept(const char *directory)
 	return text;
 }
 
+/* What follows the line, or NULL. */
+static char *after_line(char *text)
+{
+	char *end = text ? strchr(text, '\n') : NULL;
+
+	return end ? end + 1 : NULL;
+}
+
 bool python_items_take_kept(struct python_items *items, const char *directory)
 {
-	char *kept = read_kept(directory);
-	char *text = kept ? strchr(kept, '\n') : NULL;
+	char *kept = read_kept(directory), *text = after_line(kept), *lines = after_line(text);
 	struct error err;
 	uint64_t digest;
 
-	if (text && !digest_recipes(directory, &digest, &err) &&
-	    digest == strtoull(kept, NULL, 16) && sscanf(text, "\n1\t%" SCNu32, &items->set) == 1)
-		items->text = strdup(text + 1);
+	if (lines && !digest_recipes(directory, &digest, &err) &&
+	    digest == strtoull(kept, NULL, 16) && sscanf(text, "1\t%" SCNu32, &items->set) == 1 &&
+	    items->set == python_items_number(lines))
+		items->text = strdup(text);
 	free(kept);
 	return items->text;
 }

@@ -419,6 +419,8 @@ static void arrived(struct marker *marker, struct capture *c, const struct wire_
 
 	if (!m->capture)
 		begin(m, c);
+	if (c->failed) /* to read them */
+		return;
 	switch ((enum wire_kind)h->kind) {
 	case WIRE_EXEC:
 		recipe_user_executed(m, process);

@@ -2,7 +2,7 @@
 /*
  * recipe_ready.c - when the recipes of a run are read: before its kernel side is loaded, which is
  * to know what they listen to; or, where a service has that, as late as can be. To read all that
- * come with qprof-bpf takes 3 ms, which the start of a command would last longer.
+ * come with qprof-bpf takes 3 ms, by which a command would start later.
  */
 #include <stdlib.h>
 

@@ -441,7 +441,7 @@ static void give_up(struct service *s, struct guest *g)
 	log_verbose("closes the run of process %u of user %u: it does not go on", g->root,
 		    g->caller.uid);
 	if (g->state == GUEST_ENDS)
-		guest_tell_account(g, s->capture, true);
+		guest_tell_account(g, s->capture, !g->finished_ns);
 	else
 		g->state = GUEST_GONE;
 	g->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;

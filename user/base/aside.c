@@ -250,12 +250,6 @@ bool aside_is_left(pid_t child)
 	return false;
 }
 
-size_t aside_left(void)
-{
-	reap();
-	return left.n;
-}
-
 size_t aside_hanging(void)
 {
 	const uint64_t now = clock_ms();

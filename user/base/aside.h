@@ -69,9 +69,7 @@ uint64_t aside_cpu_ns(const struct aside *a);
 
 /* Returns true if that child was killed and has not ended yet. */
 bool aside_is_left(pid_t child);
-/* Returns how many were. */
-size_t aside_left(void);
-/* Returns how many of them were killed a second ago or more: they hang. */
+/* Returns how many children are left that were killed a second ago or more: they hang. */
 size_t aside_hanging(void);
 
 /*

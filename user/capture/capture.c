@@ -554,7 +554,7 @@ static void run(struct capture *c)
 {
 	int more = 0;
 
-	/* Where nobody waits for us, the command has the CPU first. */
+	/* In a served run no program waits for us: the CPU is the command's for a moment. */
 	if (!c->rings && !c->hurried) {
 		c->read_ns = clock_ns(CLOCK_MONOTONIC);
 		capture_gather(c);

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 
-/* Points of curves wait, too: not for long where somebody looks at how memory grows. Nor where a
- * service tells. */
+/* Points of curves wait, too: not for long where somebody looks at how memory grows, nor in a
+ * served run. */
 static uint64_t gather_ns(const struct capture *c)
 {
 	return c->prompt || !c->engine || discovery_hears_items(c->discovery) ||

@@ -2,7 +2,6 @@
 /* recipes.c - qprof-bpf recipes: which there are, what is in one, and what one makes of a log. */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +52,13 @@ static char *shipped_directory(void)
  */
 
 /* A recipe is called by its file: llama-quantize. */
-static int list_file(const char *path)
+static int list_file(void *context, const char *path, struct error *err)
 {
 	struct recipes *set = recipes_new();
 	const char *name = strrchr(path, '/') + 1;
-	struct error err = {0};
-	int code = !set ? error_set(&err, "out of memory") : recipes_read(set, path, &err);
+	int code = !set ? error_set(err, "out of memory") : recipes_read(set, path, err);
 
+	(void)context;
 	if (!code) {
 		const struct recipe *recipe = recipes_at(set, 0);
 
@@ -67,26 +66,21 @@ static int list_file(const char *path)
 		       recipe->name, recipe->read_from ? recipe->read_from : "-");
 	}
 	recipes_free(set);
-	return code ? fail(&err) : 0;
+	return code;
 }
 
 static int list_all(void)
 {
-	char *directory = shipped_directory(), pattern[4096];
-	glob_t files;
-	int status = 0;
+	char *directory = shipped_directory();
+	struct error err = {0};
+	int code;
 
 	if (!directory)
 		return 125;
-	snprintf(pattern, sizeof(pattern), "%s/*.yaml", directory);
-	free(directory);
-	if (glob(pattern, 0, NULL, &files))
-		return 0;
 	printf("%-20s %-24s %s\n", "NAME", "TOOL", "MADE FOR");
-	for (size_t i = 0; !status && i < files.gl_pathc; i++)
-		status = list_file(files.gl_pathv[i]);
-	globfree(&files);
-	return status;
+	code = recipes_each_file(directory, list_file, NULL, &err);
+	free(directory);
+	return code ? fail(&err) : 0;
 }
 
 /* Prints a file of ours. */

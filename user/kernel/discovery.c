@@ -71,7 +71,7 @@ struct discovery *discovery_new(struct engine *e, const char *const *patterns, s
 	return d;
 }
 
-/* Who removes probes that are there yet has it until they are gone. */
+/* As long as the file has probes, the lease is for whoever removes them. */
 static void drop_lease(const struct discovery *d, struct known_file *file)
 {
 	if (file->lease < 0)
@@ -79,7 +79,8 @@ static void drop_lease(const struct discovery *d, struct known_file *file)
 	if (d->engine && (file->attached || file->n_of_jobs)) {
 		probes_take_lease(engine_probes(d->engine), file->lease);
 	} else {
-		fcntl(file->lease, F_SETLEASE, F_UNLCK); /* at once, whoever has it open, too */
+		fcntl(file->lease, F_SETLEASE,
+		      F_UNLCK); /* now: the file may be open elsewhere, too */
 		close(file->lease);
 	}
 	file->lease = -1;
@@ -524,7 +525,8 @@ static const struct known_file *file_of_group(const struct discovery *d, uint32_
 	return file ? file : discovery_file_of_places(d, group);
 }
 
-/* Files are not written before its probes are gone, though their others may go sooner. */
+/* Each removal has a copy of its file's lease: nobody writes the file before these probes are gone,
+ * though its others may be removed meanwhile. */
 void discovery_stop_item(struct discovery *d, uint32_t site)
 {
 	struct probes *probes = engine_probes(d->engine);

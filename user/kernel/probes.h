@@ -116,7 +116,8 @@ bool probes_detach(struct probes *p, uint32_t group, const struct wire_file *fil
 void probes_take_lease(struct probes *p, int lease);
 /* Returns a group in which something is attached as PROBE_ITEM with that item; 0: there is none. */
 uint32_t probes_group_with(const struct probes *p, uint32_t item);
-/* Detaches that, of that group, likewise. What else the group has stays. */
+/* Detaches what is attached as PROBE_ITEM with the owner's item and group, as probes_detach() does.
+ * What else the group has stays. */
 void probes_detach_item(struct probes *p, struct probe_owner owner, const struct wire_file *file,
 			int lease);
 /*

@@ -133,8 +133,8 @@ int recipe_user_over(struct recipe_marker *m, struct recipe_user *user, struct m
 const struct recipe *recipe_found(const struct recipe_marker *m, size_t slot,
 				  const struct rule *rule);
 /* What a look at a process is offered to: the first n slots, but those whose recipe is known. */
-struct looking recipe_marker_looking(const struct recipe_marker *m,
-				     const struct recipe *const *known, size_t n);
+struct look_matches recipe_marker_matches(const struct recipe_marker *m,
+					  const struct recipe *const *known, size_t n);
 struct recipe_use *recipe_use_of(struct recipe_marker *m, const struct recipe *recipe);
 
 /* Has the kernel side listen to what it writes, if one of its recipes wants that. */

@@ -102,7 +102,7 @@ void recipe_marker_leave(struct marker *marker, const struct machine *machine,
 static bool find_recipes(struct recipe_marker *m, const struct profile_process *process,
 			 const struct wire_process *exec, const struct recipe **recipes)
 {
-	const struct looking to = recipe_marker_looking(m, recipes, m->n_slots);
+	const struct look_matches to = recipe_marker_matches(m, recipes, m->n_slots);
 	bool found = false, cut;
 
 	if (!exec && (!to.n || !look_at_process(&to, process, true, &cut)))

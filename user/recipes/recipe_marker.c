@@ -209,10 +209,10 @@ static bool may_yet_match(const struct rules_match *match)
 	return rules_match_asks(match, RULE_LIBRARY) || rules_match_asks(match, RULE_FILE);
 }
 
-struct looking recipe_marker_looking(const struct recipe_marker *m,
-				     const struct recipe *const *known, size_t n)
+struct look_matches recipe_marker_matches(const struct recipe_marker *m,
+					  const struct recipe *const *known, size_t n)
 {
-	struct looking to = {0};
+	struct look_matches to = {0};
 
 	for (size_t slot = 0; slot < n; slot++)
 		if (!known[slot])
@@ -226,7 +226,7 @@ static bool look(struct recipe_marker *m, const struct recipe_user *user,
 		 const struct recipe *const *known, size_t n)
 {
 	const struct profile_process process = {.tgid = user->tgid, .started_ns = user->started_ns};
-	const struct looking to = recipe_marker_looking(m, known, n);
+	const struct look_matches to = recipe_marker_matches(m, known, n);
 	bool cut;
 
 	if (!to.n || !look_at_process(&to, &process, true, &cut))

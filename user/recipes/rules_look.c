@@ -12,7 +12,8 @@
  */
 
 /* Returns true if that was new to one of them. */
-static bool offer(const struct looking *l, enum rule_kind kind, const char *found, const char *name)
+static bool offer(const struct look_matches *l, enum rule_kind kind, const char *found,
+		  const char *name)
 {
 	bool met = false;
 
@@ -22,14 +23,14 @@ static bool offer(const struct looking *l, enum rule_kind kind, const char *foun
 }
 
 /* A comm of 15 bytes may be cut: argv[0] and the file's name are whole. */
-static void offer_comm(const struct looking *l, const char *comm)
+static void offer_comm(const struct look_matches *l, const char *comm)
 {
 	if (strlen(comm) < WIRE_COMM_LEN - 1)
 		offer(l, RULE_EXECUTABLE, "runs", comm);
 }
 
 /* Offers "-m NAME" as one argument, too: that is how python3 gets its module. */
-static void offer_module(const struct looking *l, const char *name)
+static void offer_module(const struct look_matches *l, const char *name)
 {
 	char text[WIRE_CMDLINE_MAX + 4];
 
@@ -38,7 +39,7 @@ static void offer_module(const struct looking *l, const char *name)
 }
 
 /* args has len bytes. A NUL ends each argument, but perhaps not the last. */
-static void offer_cmdline(const struct looking *l, const char *args, size_t len)
+static void offer_cmdline(const struct look_matches *l, const char *args, size_t len)
 {
 	char text[WIRE_CMDLINE_MAX + 1];
 	bool first = true, module = false;
@@ -60,7 +61,7 @@ static void offer_cmdline(const struct looking *l, const char *args, size_t len)
 
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec)
 {
-	const struct looking l = {.matches = {m}, .n = 1};
+	const struct look_matches l = {.matches = {m}, .n = 1};
 	char comm[WIRE_COMM_LEN + 1] = "";
 
 	rules_match_reset(m);
@@ -74,7 +75,7 @@ const struct rule *look_at_exec(struct rules_match *m, const struct wire_process
  */
 
 struct look {
-	const struct looking *to;
+	const struct look_matches *to;
 	enum rule_kind kind;
 	const char *found;
 	size_t left;		/* mappings or descriptors that may yet be looked at */
@@ -85,7 +86,7 @@ struct look {
 
 enum { ENOUGH = 1 };
 
-static bool any_asks(const struct looking *l, enum rule_kind kind)
+static bool any_asks(const struct look_matches *l, enum rule_kind kind)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (rules_match_asks(l->matches[i], kind))
@@ -140,7 +141,7 @@ static int offer_open(void *context, const char *path)
 	return may_go_on(context) ? offer_path(context, path) : ENOUGH;
 }
 
-static void offer_executable(const struct looking *l, pid_t pid)
+static void offer_executable(const struct look_matches *l, pid_t pid)
 {
 	char path[PATH_MAX];
 
@@ -150,7 +151,7 @@ static void offer_executable(const struct looking *l, pid_t pid)
 
 /* Each of these three ends by until_ns. Returns true if it has not seen all. */
 
-static bool look_at_libraries(const struct looking *l, pid_t pid, uint64_t until_ns)
+static bool look_at_libraries(const struct look_matches *l, pid_t pid, uint64_t until_ns)
 {
 	struct look look = {.to = l,
 			    .kind = RULE_LIBRARY,
@@ -163,7 +164,7 @@ static bool look_at_libraries(const struct looking *l, pid_t pid, uint64_t until
 	return look.cut;
 }
 
-static bool look_at_mapped(const struct looking *l, pid_t pid, uint64_t until_ns)
+static bool look_at_mapped(const struct look_matches *l, pid_t pid, uint64_t until_ns)
 {
 	struct look look = {.to = l,
 			    .kind = RULE_FILE,
@@ -176,7 +177,7 @@ static bool look_at_mapped(const struct looking *l, pid_t pid, uint64_t until_ns
 	return look.cut;
 }
 
-static bool look_at_open(const struct looking *l, pid_t pid, uint64_t until_ns)
+static bool look_at_open(const struct look_matches *l, pid_t pid, uint64_t until_ns)
 {
 	struct look look = {.to = l,
 			    .kind = RULE_FILE,
@@ -189,8 +190,8 @@ static bool look_at_open(const struct looking *l, pid_t pid, uint64_t until_ns)
 	return look.cut;
 }
 
-bool look_at_process(const struct looking *l, const struct profile_process *process, bool files,
-		     bool *cut)
+bool look_at_process(const struct look_matches *l, const struct profile_process *process,
+		     bool files, bool *cut)
 {
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_MAX_MS * 1000000ull;
 	const pid_t pid = (pid_t)process->tgid;

@@ -23,7 +23,7 @@ enum {
 const struct rule *look_at_exec(struct rules_match *m, const struct wire_process *exec);
 
 /* What one look is offered to: n matches of different rules. */
-struct looking {
+struct look_matches {
 	struct rules_match *matches[RECIPE_SLOTS];
 	size_t n;
 };
@@ -33,7 +33,7 @@ struct looking {
  * Sets *cut if there is more than the limits allow. Returns false if the process is gone: what the
  * matches say by now may be of another.
  */
-bool look_at_process(const struct looking *l, const struct profile_process *process, bool files,
-		     bool *cut);
+bool look_at_process(const struct look_matches *l, const struct profile_process *process,
+		     bool files, bool *cut);
 
 #endif

@@ -61,7 +61,7 @@ struct guest {
 	bool has_started; /* all is known of what ran before */
 	bool has_spoken;  /* its first packet was looked at */
 	bool asked;	  /* for WIRE_FINISH */
-	bool has_rest;	  /* it is known */
+	bool has_rest;	  /* rest is known */
 	bool asked_files; /* for what is told of files at last */
 	bool has_files;	  /* that has come */
 };

@@ -314,7 +314,7 @@ static void look(struct rules_listener *p, struct suspect *suspect)
 		recipe_marker_meet(p->marker, process, NULL);
 		return;
 	}
-	rule = look_at_process(&(struct looking){{p->match}, 1}, process, files, &cut)
+	rule = look_at_process(&(struct look_matches){{p->match}, 1}, process, files, &cut)
 		       ? rules_match_verdict(p->match)
 		       : NULL;
 	suspect->had_files |= files && rules_match_asks(p->match, RULE_FILE);

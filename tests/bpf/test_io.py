@@ -43,7 +43,9 @@ def disagreement(truth):
 
 def true_run(run):
     """run(), whose program's account is the kernel's, or the test is wrong: once more if it is not, and that is shown.
-    Some runs have had 4 KiB more of disk reads in the kernel's account; nobody knows yet which."""
+    A file that was just written need not stay in the page cache: where DAMON pages out what is cold (a kdamond in the
+    trace of mm_filemap_delete_from_page_cache) it is read again, also without qprof-bpf, 64 to 256 KiB in 3 of 6,700
+    runs. And a file system reads blocks of its own, 4 KiB each."""
     for _ in range(3):
         done = run()
         about = None if done.truth.get("missing") else disagreement(done.truth)
@@ -104,7 +106,7 @@ def test_unaccounted(profile, disk, case):
 @pytest.mark.parametrize("case", UNACCOUNTED + ["aio_short"])
 def test_unaccounted_without_the_option(profile, disk, case):
     """Without: the same where the kernel's functions are traced, else nothing, and a note."""
-    run = profile(program("io"), case, disk, SIZE)
+    run = true_run(lambda: profile(program("io"), case, disk, SIZE))
     traced = is_traced(run.profile)
     check_bytes(run.profile, case, expected_bytes(run.truth, extra=traced))
     if not traced:
@@ -115,7 +117,7 @@ def test_unaccounted_without_the_option(profile, disk, case):
 
 def test_short_aio(profile, disk):
     """Where only its submission is seen, a request counts as what it asked for, and a note says so."""
-    run = profile(program("io"), "aio_short", disk, SIZE, options=["--count-splice"])
+    run = true_run(lambda: profile(program("io"), "aio_short", disk, SIZE, options=["--count-splice"]))
     if is_traced(run.profile):
         check_bytes(run.profile, "aio_short", expected_bytes(run.truth))
         return
@@ -127,7 +129,7 @@ def test_short_aio(profile, disk):
 @pytest.mark.parametrize("case", PAST_LIBRARIES)
 def test_past_libraries(profile, disk, record_property, case):
     """Counted like any other where the kernel shows it; where not, the profile says so."""
-    run = profile(program("io"), case, disk, SIZE, options=["--count-splice"])
+    run = true_run(lambda: profile(program("io"), case, disk, SIZE, options=["--count-splice"]))
     if run.truth.get("missing"):
         pytest.skip("this kernel takes no calls of 32-bit programs")
     traced = is_traced(run.profile)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Work of a child that may hang: its answer, what it keeps open, and how many there may be. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/aside.h"
+#include "base/descriptors.h"
 
 enum { LONG_MS = 60000 };
 
@@ -81,6 +83,34 @@ static void test_what_it_has_open(void **state)
 	close(ends[1]);
 }
 
+/* Answers with a bit for each of 100 to 109 that is open. */
+static void keep_some(void *context, int fd)
+{
+	int kept[] = {107, -1, 104, 100, 104, fd};
+	uint32_t open = 0;
+
+	(void)context;
+	for (int i = 0; i < 10; i++)
+		dup2(fd, 100 + i);
+	descriptors_close_all_but(kept, sizeof(kept) / sizeof(*kept));
+	for (int i = 0; i < 10; i++)
+		open |= (uint32_t)(fcntl(100 + i, F_GETFD) >= 0) << i;
+	send(fd, &open, sizeof(open), 0);
+}
+
+static void test_all_but_some(void **state)
+{
+	struct aside a;
+	uint32_t open = 0;
+
+	(void)state;
+	assert_int_equal(aside_begin(&a, keep_some, NULL, NULL), 0);
+	assert_true(aside_has_answered(&a, LONG_MS));
+	assert_int_equal(recv(a.fd, &open, sizeof(open), 0), sizeof(open));
+	assert_int_equal(open, 1 << 0 | 1 << 4 | 1 << 7);
+	aside_end(&a);
+}
+
 static void test_one_that_hangs(void **state)
 {
 	struct aside a;
@@ -118,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer),
 		cmocka_unit_test(test_what_it_has_open),
+		cmocka_unit_test(test_all_but_some),
 		cmocka_unit_test(test_one_that_hangs),
 		cmocka_unit_test(test_there_are_not_too_many),
 	};

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 enum {
 	HANGS_MS = 1000,
@@ -57,9 +58,7 @@ static void close_others(int fd, aside_keep_fn keep, void *context)
 	ssize_t n;
 
 	if (!dir) {
-		if (fd > 0)
-			close_range(0, (unsigned int)fd - 1, 0);
-		close_range((unsigned int)fd + 1, ~0u, 0);
+		descriptors_close_all_but(&fd, 1);
 		return;
 	}
 	while ((entry = readdir(dir))) {

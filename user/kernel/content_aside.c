@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "kernel/elf_file.h"
 #include "kernel/procfs.h"
 
@@ -174,25 +175,6 @@ static bool may_read(const struct wish_job *of, int fd)
 	return st.st_mode & (is_member(of, st.st_gid) ? S_IRGRP : S_IROTH);
 }
 
-/*
- * The parent's links are the last: once it has removed them and let go of the file's lease,
- * somebody may write the file, and we may end later. A link may have more than one descriptor:
- * bpf_link__fd() is not the perf event that the probe belongs to before Linux 6.6.
- */
-static void close_all_but(int a, int b)
-{
-	const unsigned int low = (unsigned int)(a < b ? a : b),
-			   high = (unsigned int)(a < b ? b : a);
-
-	if (a >= 0 && b >= 0) {
-		if (low)
-			close_range(0, low - 1, 0);
-		if (low + 1 < high)
-			close_range(low + 1, high - 1, 0);
-		close_range(high + 1, ~0u, 0);
-	}
-}
-
 static void work(void *context, int fd)
 {
 	struct job *job = context;
@@ -224,7 +206,13 @@ static void work(void *context, int fd)
 
 		tell(job, &packet, packet.link.fd);
 	}
-	close_all_but(fd, file);
+	/*
+	 * The parent's links are the last: once it has removed them and let go of the file's lease,
+	 * somebody may write the file, and we may end later. A link may have more than one
+	 * descriptor: bpf_link__fd() is not the perf event that the probe belongs to before Linux
+	 * 6.6.
+	 */
+	descriptors_close_all_but((int[]){fd, file}, 2);
 	tell_places(job);
 	end.digest = c->digest;
 	end.attached = c->attached;

@@ -17,6 +17,7 @@
 
 #include "base/aside.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "kernel/holders.h"
 
@@ -92,43 +93,26 @@ static void close_in_parallel(struct removal *removal)
 		pthread_join(shares[i].thread, NULL);
 }
 
-static int compare_fds(const void *a, const void *b)
-{
-	const int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * Closes all descriptors but the links', the leases, the report and that program: somebody may wait
- * for the end of a pipe, a socket or a file. Example: links at 5 and 9 leave 0 to 4, 6 to 8, and 10
- * on to be closed. Returns false if there is no memory.
+ * for the end of a pipe, a socket or a file. Returns false if there is no memory.
  */
 static bool close_others(const struct removal *removal, int report, int holders)
 {
 	const struct removable_group *what = &removal->what;
 	int *kept = calloc(removal->n + what->n_leases + 3, sizeof(*kept));
-	unsigned int next = 0;
 	size_t n = 0;
 
 	if (!kept)
 		return false;
 	for (size_t i = 0; i < removal->n; i++)
 		kept[n++] = removable_fd(&removal->links[i]);
-	kept[n++] = report;
-	if (what->lease >= 0)
-		kept[n++] = what->lease;
 	for (size_t i = 0; i < what->n_leases; i++)
 		kept[n++] = what->leases[i];
-	if (holders >= 0)
-		kept[n++] = holders;
-	qsort(kept, n, sizeof(*kept), compare_fds);
-	for (size_t i = 0; i < n; i++) {
-		if ((unsigned int)kept[i] > next)
-			close_range(next, (unsigned int)kept[i] - 1, 0);
-		next = (unsigned int)kept[i] + 1;
-	}
-	close_range(next, ~0u, 0);
+	kept[n++] = what->lease;
+	kept[n++] = report;
+	kept[n++] = holders;
+	descriptors_close_all_but(kept, n);
 	free(kept);
 	return true;
 }

@@ -89,9 +89,12 @@ def test_warning_in_a_cgroup(out, limited):
     said, = warnings_of(run.stderr)
     assert re.fullmatch(rf"warning: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\), in Layer (26|27|28)", said.strip()), said
     closest = parse(out)["closest_to_limit"]
-    assert (closest["of"], closest["limit_mb"], closest["phase"]) == (f"cgroup {path}", 300, "Layer 28"), closest
+    assert (closest["of"], closest["limit_mb"]) == (f"cgroup {path}", 300), closest
+    # The kernel charges by batches: the last one may come when the last layer is over.
+    phase = closest.get("phase", "")
+    assert phase in ("Layer 28", ""), closest
     assert 300 * MIB - 290 * MIB - KERNEL - SLACK <= closest["left_mb"] * MIB <= 10 * MIB, closest
-    sentence = rf"closest to its limit in Layer 28: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\)"
+    sentence = rf"closest to its limit{phase and f' in {phase}'}: [0-9.]+ MiB left of 300 MiB \(cgroup {path}\)"
     assert re.search(sentence, " ".join(run.stderr.split())), run.stderr
     assert re.search("C" + sentence[1:], " ".join(run_qprof("report", "--width", "160", out).stdout.split()))
     assert re.search('"closest":"' + sentence[8:], run_qprof("report", "-f", "html", "-o", "-", out).stdout)

@@ -91,6 +91,19 @@ static __always_inline u64 age_of(u64 clock)
 }
 
 /*
+ * Returns for how long a running thread has had its CPU since the clock of its run queue was
+ * brought up to date. Each tick does that. If more has passed, a hypervisor has had the CPU, and
+ * the tick that was missed comes after us; it may be what we were called by. The kernel takes such
+ * a time off (update_rq_clock_task(), CONFIG_PARAVIRT_TIME_ACCOUNTING), so we must not add it.
+ */
+static __always_inline u64 run_since(u64 clock)
+{
+	const u64 age = age_of(clock);
+
+	return age < config.unadded_ns ? age : config.unadded_ns;
+}
+
+/*
  * Returns what a running thread has used since the kernel last added to its sum. Another CPU may be
  * adding now: it sets clock, clock_task, exec_start and the sum, in this order. We read them in the
  * opposite order (the caller reads the sum first), so a torn reading is too small, never too large.
@@ -105,13 +118,13 @@ static __always_inline u64 not_yet_added(struct task_struct *t)
 		return 0;
 	start = BPF_CORE_READ(t, se.exec_start);
 	if (!bpf_core_field_exists(t->se.cfs_rq))
-		return age_of(start);
+		return run_since(start);
 	rq = BPF_CORE_READ(t, se.cfs_rq, rq);
 	if (BPF_CORE_READ(rq, curr) != t)
 		return 0;
 	then = BPF_CORE_READ(rq, clock_task);
 	clock = BPF_CORE_READ(rq, clock);
-	ran = then - start + age_of(clock);
+	ran = then - start + run_since(clock);
 	return ran > 0 ? ran : 0;
 }
 

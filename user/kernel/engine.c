@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "kernel/engine.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +114,18 @@ static uint64_t tick_ns(void)
 	return tick.tv_sec * 1000000000ull + tick.tv_nsec;
 }
 
+/* Returns true if there are CPUs that go without ticks while a thread runs alone on them. */
+static bool may_lack_ticks(void)
+{
+	const int fd = open("/sys/devices/system/cpu/nohz_full", O_RDONLY | O_CLOEXEC);
+	char first = '\0'; /* a number, if there are any; else "(null)" or the end of the line */
+	const bool is_read = fd >= 0 && read(fd, &first, 1) == 1;
+
+	if (fd >= 0)
+		close(fd);
+	return is_read && isdigit((unsigned char)first);
+}
+
 /* Puts a job into the ring of those that are free. */
 static void offer_job(struct engine *e, uint32_t job)
 {
@@ -185,6 +199,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	c->checkpoint_limit = config->checkpoint_limit;
 	c->stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
 	c->tick_ns = tick_ns();
+	c->unadded_ns = may_lack_ticks() ? UINT64_MAX : c->tick_ns;
 	c->max_mappings = procfs_max_mappings();
 	c->point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
 	e->capacity = capacity_make(e->bpf, config->max_processes, config->audit, cpus);

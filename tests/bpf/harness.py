@@ -155,19 +155,33 @@ class Run:
     path: Path
     profile: dict = None
     truth: dict = None
+    stolen_secs: float = 0
 
     def __str__(self):
         return (f"{' '.join(map(str, self.args))}: exit status {self.returncode}\n"
                 f"stdout: {self.stdout[-2000:]}\nstderr: {self.stderr[-2000:]}")
 
 
+def stolen_secs():
+    """What hypervisors have taken of this machine's CPUs since it was started: no thread's account has it."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def assert_all_time(run, whole, expected, said, slack=0.02):
+    """What threads did, in seconds, is all the time that they had, but for what was stolen."""
+    slack = max(slack, 0.02 * expected)
+    assert expected - slack - run.stolen_secs <= whole <= expected + slack, (whole, expected, run.stolen_secs, said)
+
+
 def run_qprof(*args, env=None, through=(), **kwargs):
     """Runs qprof-bpf as it is told, without a judgement; through: a command that runs it."""
     args = [*through, str(QPROF), *map(str, args)]
+    stolen = stolen_secs()
     done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
                           env={**CLEAN_ENV, **(env or {})}, check=False, **kwargs)
     return Run(args, done.returncode, done.stdout.decode(errors="replace"),
-               done.stderr.decode(errors="replace"), None)
+               done.stderr.decode(errors="replace"), None, stolen_secs=stolen_secs() - stolen)
 
 
 def profile_command(path, *command, options=(), status=0, env=None, **kwargs):

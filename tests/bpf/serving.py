@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness import (CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, Run, last_json, parse, program, public_dir,
-                     repeated_if_hasty)
+                     repeated_if_hasty, stolen_secs)
 
 SOMEBODY = 65533
 
@@ -30,6 +30,7 @@ class Service(Attached):
         super().__init__(folder / "audit.yaml")
         self.socket = str(folder / "socket")
         self.args = [str(QPROF), "-a", f"--serve={self.socket}", "-o", str(self.path), *map(str, options)]
+        self.runs = 0  # of run(), with those that were repeated
 
     def run(self, *args, **kwargs):
         """A run of that user, with its profile, which is the user's own; see repeated_if_hasty()."""
@@ -37,12 +38,14 @@ class Service(Attached):
 
     def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None, qprof=QPROF):
         path = Path(folder) / "qprof.yaml"
+        self.runs += 1
         args = [*as_user(uid), str(qprof), "-q", "--service", self.socket, "-o", str(path), *options, "--",
                 *map(str, command)]
+        stolen = stolen_secs()
         done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False,
                               env={**CLEAN_ENV, **(env or {})})
         run = Run(args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"),
-                  path)
+                  path, stolen_secs=stolen_secs() - stolen)
         assert run.returncode == status, f"expected exit status {status}; {run}"
         run.profile = parse(path)
         if run.profile:

@@ -148,11 +148,12 @@ def test_two_jobs_at_once(audit, events, work):
     assert not {"fileless_jobs", "lost_file_records", "dropped_file_names"} & set(losses(report)), losses(report)
 
 
+# So large that the job's programs and libraries, pages of which it may have to read again, are none of the largest.
 MANY = MARKS + """
 qprof.mark("begun")
 say("begun")
 for i in range(1, 10):
-    write(f"{sys.argv[1]}/file-{i}", i << 12)
+    write(f"{sys.argv[1]}/file-{i}", i << 18)
 say("done")
 """
 
@@ -213,19 +214,25 @@ def test_the_rest_is_a_sum(audit, events, work):
     job.end()
     event = only(read_events(events), "job_end", pid=job.pid)
     assert event["still_running"]
-    assert files_of(event) == {f"{work}/file-{i}": (0, i << 12) for i in range(9, 4, -1)}, event
-    assert event["other_files"]["files"] == 4 and event["other_files"][WRITTEN] >= 10 << 12, event
+    assert files_of(event) == {f"{work}/file-{i}": (0, i << 18) for i in range(9, 4, -1)}, event
+    assert event["other_files"]["files"] >= 4 and event["other_files"][WRITTEN] >= 10 << 18, event
     check_report(report, job.pid, event)
 
 
 def test_a_served_run(events, work):
     """Its files are in the profile of its user and in those of the audit's job: counted once."""
     path = cold_file(work / "model", 3)
-    code = MARKS + "qprof.mark('a')\nread(sys.argv[1])\nwrite(sys.argv[2], 2 << 20)\n"
+    code = MARKS + """
+qprof.mark("a")
+with open(sys.argv[1], "rb") as model:  # a run before this one may have read it
+    os.posix_fadvise(model.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+read(sys.argv[1])
+write(sys.argv[2], 2 << 20)
+"""
     with public_dir() as folder, Service(folder, ("--files", "--events-file", events)) as service:
         run = service.run(work, PYTHON, "-c", code, path, work / "written", options=("--files",), env=QPROF_PACKAGE)
         report = service.stop()
-    [event] = of_kind(read_events(events), "job_end")
+    event = only(read_events(events), "job_end", pid=run.profile["processes"][0]["pid"])
     own = {file["path"]: (round(file["storage_read_mb"] * MIB), round(file["storage_written_mb"] * MIB))
            for file in run.profile["files"]}
     assert own[str(path)] == (3 * MIB, 0) and own[str(work / "written")] == (0, 2 * MIB), own
@@ -383,7 +390,7 @@ def test_view_of_a_job_that_runs(tmp_path, events, work, options, directory):
         job.until("read 1")
         two = shown.pane.until(lambda lines: (file := first_file(lines, job.pid)) and file[:3] == (
             shown_as["second"], "5.00 MiB", "0 B") and file, "the second file, while the job runs")
-        assert two[3] == one[3] + 1, (one, two)
+        assert two[3] > one[3], (one, two)
         assert not of_kind(read_events(events), "job_end"), "it has ended"
         if not directory:
             assert str(work) not in "\n".join(shown.pane.lines())
@@ -410,7 +417,7 @@ def test_view_of_all_files_of_a_job(tmp_path, events, work):
         shown.pane.keys("q")
         shown.left()
     event = only(read_events(events), "job_end", pid=job.pid)
-    assert [file[:3] for file in found] == [(f"{work}/file-{i}", "0 B", f"{4 * i}.0 KiB") for i in range(9, 4, -1)], found
+    assert [file[:3] for file in found] == [(f"{work}/file-{i}", "0 B", f"{i / 4:.2f} MiB") for i in range(9, 4, -1)], found
     assert [file[3] for file in found] == [0, 0, 0, 0, event["other_files"]["files"]], (found, event)
     assert list(files_of(event)) == [file[0] for file in found], event
 

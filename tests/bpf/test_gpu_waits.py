@@ -3,7 +3,7 @@
 
 import pytest
 
-from harness import assert_nothing_lost, process_of, program, run_qprof
+from harness import assert_all_time, assert_nothing_lost, process_of, program, run_qprof
 from test_waits import slow, thread_time
 
 
@@ -25,7 +25,7 @@ def test_calls_that_go_on_at_both_marks(unhurried, case):
     assert_waited(phase, 4)
     assert phase["own_gpu_wait_secs"] == phase["gpu_wait_secs"], phase
     assert stall["gpu_wait_secs"] >= 0.98 * phase["gpu_wait_secs"], f"they slept: {phase}"
-    assert whole == near(4 * phase["duration_secs"]), (whole, phase, stall)
+    assert_all_time(run, whole, 4 * phase["duration_secs"], (phase, stall))
     # What they see themselves has the wait for a CPU after it, too.
     total, for_cpu = run.profile["total_gpu_wait_secs"], run.profile["total_cpu_wait_secs"]
     assert 0.98 * run.truth["inside"] - for_cpu <= total <= 1.01 * run.truth["inside"], (total, for_cpu, run.truth)
@@ -35,12 +35,13 @@ def test_calls_that_spin(unhurried):
     """That is CPU time, and no time of computing."""
     run = unhurried(program("gpu_waits"), "event", 4, 300, options=["--waits"])
     phase, stall, whole = thread_time(run.profile, "Wait")
-    assert phase["gpu_wait_cpu_secs"] >= 0.98 * phase["gpu_wait_secs"] > 0, (phase, stall)
-    assert whole == near(4 * phase["duration_secs"]), (whole, phase, stall)
+    # Of what a hypervisor takes, the kernel makes no CPU time.
+    assert phase["gpu_wait_cpu_secs"] >= 0.98 * phase["gpu_wait_secs"] - run.stolen_secs > 0, (run.stolen_secs, phase, stall)
+    assert_all_time(run, whole, 4 * phase["duration_secs"], (phase, stall))
     # The others are in the call, or have no CPU; so is the first thread, now and then.
     computed = phase["cpu_time_secs"] - phase["gpu_wait_cpu_secs"]
     assert computed <= phase["duration_secs"] + 0.02, (phase, stall)
-    assert phase["gpu_wait_secs"] + stall["cpu_wait_secs"] + computed == near(4 * phase["duration_secs"]), (phase, stall)
+    assert_all_time(run, phase["gpu_wait_secs"] + stall["cpu_wait_secs"] + computed, 4 * phase["duration_secs"], (phase, stall))
 
 
 def test_many_calls_by_address(unhurried):
@@ -83,7 +84,7 @@ def test_what_a_copy_reads_from_storage(unhurried, slow_weights):
     assert stall["storage_wait_secs"] > 0.3, f"8 MiB at 10 MiB/s: {phase}"
     assert phase["gpu_wait_secs"] == near(run.truth["inside"] - stall["storage_wait_secs"] - stall["cpu_wait_secs"]), (
         phase, run.truth)
-    assert whole == near(phase["duration_secs"]), (whole, phase, stall)
+    assert_all_time(run, whole, phase["duration_secs"], (phase, stall))
 
 
 def test_without_a_gpu(unhurried):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import heavy_files
-from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, PYTHON, QPROF, ROUNDING_MB, Lines, assert_near,
+from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, PYTHON, QPROF, ROUNDING_MB, Lines, assert_all_time, assert_near,
                      assert_nothing_lost, ending, job_of, last_json, losses, parse, probe_bytes, program, public_dir,
                      quality, row_of, rows, step_names, wait_for)
 from serving import Service, folder, own_copy, service  # noqa: F401
@@ -270,7 +270,7 @@ def test_waits_are_those_of_the_service(service, folder):
     assert phase["lock_wait_secs"] >= 0.9 * 7 * phase["duration_secs"], phase
     columns = ("cpu_time_secs", "cpu_wait_secs", "lock_wait_secs", "sleep_secs", "storage_wait_secs")
     whole = sum(phase.get(column, 0) for column in columns)
-    assert whole == pytest.approx(8 * phase["duration_secs"], rel=0.02, abs=0.02), (whole, phase)
+    assert_all_time(run, whole, 8 * phase["duration_secs"], phase)
 
 
 # ---- The end of either side

@@ -26,7 +26,7 @@
 #include "gpu_cuda.h"
 #include "truth.h"
 
-enum { MAX_THREADS = 64, MARGIN_MS = 500 };
+enum { MAX_THREADS = 64, MARGIN_MS = 2000 };
 
 static struct cuda_stream stream;
 static const char *name;

@@ -215,7 +215,7 @@ class SlowProgram:
 class LateProgram(SlowProgram):
     """What cannot be read is there after LATE_SECS, each time."""
 
-    LATE_SECS = 0.2
+    LATE_SECS = 0.1
 
     def read(self, unique, offset, size):
         if offset + size > self.slow_from and not self.released:

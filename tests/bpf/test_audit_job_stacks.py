@@ -113,7 +113,8 @@ def sums(truth):
 
 
 def run_at_once(audit, events):
-    """Three jobs, what they said, the audit and its report. Again if samples were not read in time: that is counted."""
+    """Three jobs, what they said, the audit and its report. Again if samples, or what a job has mapped, were not read in
+    time: that is counted."""
     for _ in range(4):
         jobs = [Waiting("known", program("stacks"), "all"), Waiting("other", program("cpu_stacks"), "all", prefix=AS_NOBODY),
                 Waiting("unknown", program("stacks"), "all")]
@@ -123,7 +124,9 @@ def run_at_once(audit, events):
                 job.go()
             truths = [job.end() for job in jobs]
             report = running.stop()
-        if not quality(report)["lost_stack_samples"]:
+        ends = [only(read_events(events), "job_end", pid=job.pid) for job in jobs[:2]]
+        samples = sum(end[what]["samples"] for end in ends for what in (MEMORY, CPU) if what in end)
+        if not quality(report)["lost_stack_samples"] and quality(report)["cut_stacks"] <= samples / 20:
             break
     return jobs, truths, running, report
 

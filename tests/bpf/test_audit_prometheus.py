@@ -83,8 +83,8 @@ def test_prometheus_scrapes_it(exporter, own, own_name, tmp_path):
                 f'qprof_phase_resident_memory_peak_bytes{{job_name="{own_name}"}} > 0'), "phases")
             wait_for(lambda: server.query('rate(qprof_cpu_seconds_total[10s])'), "two scrapes")
             for title, expr in dashboard_expressions():
-                assert server.query(filled_in(expr)), f"the panel {title!r} is empty: {expr}"
-        assert [t["health"] for t in server.get("/api/v1/targets")["activeTargets"]] == ["up"]
+                wait_for(lambda expr=expr: server.query(filled_in(expr)), f"something in the panel {title!r}: {expr}")
+        wait_for(lambda: [t["health"] for t in server.get("/api/v1/targets")["activeTargets"]] == ["up"], "a scrape in time")
         [samples] = server.query('scrape_samples_scraped{job="qprof"}')
         [kept] = server.query('scrape_samples_post_metric_relabeling{job="qprof"}')
         assert samples["value"][1] == kept["value"][1]

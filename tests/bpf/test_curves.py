@@ -6,7 +6,7 @@ import json
 import pytest
 
 from harness import (MIB, Attached, Target, assert_nothing_lost, program, quality,
-                     profile_command, rows, wakeups)
+                     profile_command, rows, stolen_secs, wakeups)
 
 PERIOD = 0.05  # seconds between two points of a tree
 TICK = 0.01    # the longest that a kernel's tick takes
@@ -38,14 +38,15 @@ def edges_of(profile, truth):
             for edge in truth["edges"]]
 
 
-def assert_brackets(profile, truth):
+def assert_brackets(profile, truth, stolen):
     """At each edge, what the program has used is between the points before and after it."""
     points = curve_of(profile)
     for edge in edges_of(profile, truth):
         before = [p for p in points if p["time_secs"] <= edge["time"] - CLOCKS]
         after = [p for p in points if p["time_secs"] >= edge["time"] + CLOCKS]
         if before:
-            assert before[-1]["cpu_time_secs"] <= edge["most"] + CLOCKS, \
+            # Of what a hypervisor takes, a point may have a tick: see docs/exactness.md.
+            assert before[-1]["cpu_time_secs"] <= edge["most"] + CLOCKS + (TICK if stolen else 0), \
                 f"more CPU time than {edge} knows of: {before[-1]}"
         if after:
             assert after[0]["cpu_time_secs"] >= edge["least"] - CLOCKS, \
@@ -80,17 +81,17 @@ def assert_spaced(profile):
         assert after - before >= due - 2e-6, f"{after} is too early after {before}: not before {due:+f}"
 
 
-def check(profile, truth):
+def check(profile, truth, stolen):
     assert_agrees(profile)
     assert_spaced(profile)
-    assert_brackets(profile, truth)
+    assert_brackets(profile, truth, stolen)
     assert_nothing_lost(profile)
 
 
 def test_busy_and_idle(profile):
     """While it is busy, no point is later than due; while it is idle, there is none."""
     run = profile(program("pattern"), "busy:300", "idle:300", "busy:300", "idle:600", "busy:200")
-    check(run.profile, run.truth)
+    check(run.profile, run.truth, run.stolen_secs)
     points = curve_of(run.profile)
     for before, after in zip(points, points[1:]):
         used = after["cpu_time_secs"] - before["cpu_time_secs"]
@@ -107,14 +108,14 @@ def test_busy_and_idle(profile):
 def test_short_program(profile):
     """Less than the time between two points later in a run."""
     run = profile(program("pattern"), "busy:30")
-    check(run.profile, run.truth)
+    check(run.profile, run.truth, run.stolen_secs)
     assert len(between_rows(run.profile)) >= 2, f"30 ms in {curve_of(run.profile)}"
 
 
 def test_reads(profile):
     """Bytes through calls grow along with the CPU time that reading takes."""
     run = profile(program("pattern"), "busy:20", "read:2048", "busy:20")
-    check(run.profile, run.truth)
+    check(run.profile, run.truth, run.stolen_secs)
     edges = edges_of(run.profile, run.truth)
     during = {p["io_read_mb"] for p in between_rows(run.profile)
               if edges[2]["read"] + 1 < p["io_read_mb"] < edges[3]["read"] - 1}
@@ -125,7 +126,7 @@ def test_reads(profile):
 def test_several_at_a_time(profile, action):
     """Threads and children on all CPUs make one curve, of all together."""
     run = profile(program("pattern"), action, "busy:100")
-    check(run.profile, run.truth)
+    check(run.profile, run.truth, run.stolen_secs)
     edges = edges_of(run.profile, run.truth)
     within = [p["cpu_time_secs"] for p in between_rows(run.profile)
               if edges[0]["most"] < p["cpu_time_secs"] < edges[1]["least"]]
@@ -138,7 +139,7 @@ def test_several_at_a_time(profile, action):
 def test_rows_and_points_together(profile):
     """A checkpoint each 2 ms, while another thread makes points."""
     run = profile(program("pattern"), "marks:1000:500")
-    check(run.profile, run.truth)
+    check(run.profile, run.truth, run.stolen_secs)
     assert len(rows(run.profile)) == 502
     assert between_rows(run.profile), "no point came from a timer"
 
@@ -147,12 +148,14 @@ def test_attached(out):
     """What a process used before the attach is not in its curve."""
     with Target("busy:200", "wait", "busy:300", "idle:100", path=program("pattern")) as target:
         with Attached(out, target.pid) as attached:
+            stolen = stolen_secs()
             target.tell()
             truth = json.loads(target.lines.until("edges"))
             assert target.wait() == 0
             profile = attached.finished()
+            stolen = stolen_secs() - stolen
     truth["edges"] = truth["edges"][2:]
-    check(profile, truth)
+    check(profile, truth, stolen)
     points = curve_of(profile)
     assert points[0]["cpu_time_secs"] < 0.1, f"200 ms were before the attach: {points[0]}"
     assert len(between_rows(profile)) >= 3, f"300 ms in {points}"
@@ -187,8 +190,8 @@ def test_too_many_threads(profile):
     assert_agrees(run.profile)
     edges = edges_of(run.profile, run.truth)
     crowded = [p for p in between_rows(run.profile)
-               if edges[1]["time"] - 0.2 < p["time_secs"] < edges[1]["time"] - 0.1]
-    assert not crowded, f"600 threads were there until {edges[1]}: {crowded}"
+               if edges[1]["time"] < p["time_secs"] < edges[2]["time"]]
+    assert not crowded, f"600 threads were there from {edges[1]} to {edges[2]}: {crowded}"
     assert quality(run.profile)["untaken_usage"] >= 1
-    alone = [p for p in between_rows(run.profile) if p["time_secs"] > edges[2]["time"]]
-    assert alone, f"one thread was there from {edges[2]}: {curve_of(run.profile)}"
+    alone = [p for p in between_rows(run.profile) if p["time_secs"] > edges[4]["time"]]
+    assert alone, f"one thread was there from {edges[4]}: {curve_of(run.profile)}"

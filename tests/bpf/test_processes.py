@@ -149,7 +149,7 @@ def test_attach_among_exits(attach):
 def attach_to_exits(attach):
     """The profile of a shell whose 40 children fork and end over and over, until all are gone."""
     loop = (f"for i in $(seq 40); do '{program('exits')}' race 1000000 4 & done; echo; wait; "
-            "sleep 0.3")
+            "while pgrep -x exits >/dev/null; do sleep 0.01; done")
     with subprocess.Popen(["sh", "-c", loop], stdout=subprocess.PIPE, env=CLEAN_ENV) as shell:
         Lines(shell.stdout).next()
         with attach(shell.pid) as attached:

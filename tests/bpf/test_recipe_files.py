@@ -611,10 +611,10 @@ def test_a_program_that_was_told_of_other_files_before(unhurried, tmp_path):
     assert only(run.profile, f"read {model.name}")["io_read_mb"] == 1, quality(run.profile)
 
 
-def test_a_known_program_does_not_wait(profile, tmp_path):
+def test_a_known_program_does_not_wait(unhurried, tmp_path):
     """It ends while the profiler is stopped, as long as that takes."""
     others = [tmp_path / f"{i}.gguf.other" for i in range(4)]
     for path in others:
         path.write_bytes(b"x")
-    run = profile(PYTHON, "-c", STOPPED, "until it ends", *others)
+    run = unhurried(PYTHON, "-c", STOPPED, "until it ends", *others)
     assert quality(run.profile)["hasty_starts"] == 0, quality(run.profile)

@@ -348,9 +348,9 @@ def test_audit(recipe, tmp_path):
     assert_as_by_hand(job)
 
 
-def test_a_static_command_waits_for_its_search(profile):
+def test_a_static_command_waits_for_its_search(unhurried):
     """It waits in its exec, while the profiler waits for its exec: neither gives up."""
-    run = profile(program("calls_static"), "plain", 1, options=["--recipe", "none"])
+    run = unhurried(program("calls_static"), "plain", 1, options=["--recipe", "none"])
     if not holds_starts(run.profile):
         pytest.skip("this kernel does not hold a static program at its start")
     assert why_of(run.profile, "the search of new code") == []

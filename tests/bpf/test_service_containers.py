@@ -81,7 +81,8 @@ def test_process_that_runs(run_inside, service):
     """-p with the number that it has inside, which outside is another's; the service finds it."""
     own = service.process.pid  # no process of that number is inside
     script = (f"{program('idle')} mark:one mark:two > /own/said & pid=$!; while ! test -s /own/said; do sleep 0.05; done; "
-              f"{QPROF} -q -o /own/qprof.yaml -p $pid & sleep 3; kill -USR1 $pid; sleep 0.3; kill -USR1 $pid; wait; "
+              f"{QPROF} -q -o /own/qprof.yaml -p $pid & until grep -q Start /own/qprof.yaml 2>/dev/null; do sleep 0.05; done; "
+              "kill -USR1 $pid; until test $(wc -l < /own/said) -gt 1; do sleep 0.05; done; kill -USR1 $pid; wait; "
               f"{QPROF} -q -o /own/other.yaml -p {own} 2> /own/refused; true")
     inside = run_inside("sh", "-c", script, direct=True)
     [process] = inside.profile["processes"]

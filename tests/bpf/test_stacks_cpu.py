@@ -199,15 +199,28 @@ def test_what_is_sampled(tmp_path):
     assert_agrees(both, boundaries=2)
 
 
+# It computes all the time: before the attach, during it, and half a second more.
+BUSY = """
+import select, sys, time
+while time.process_time() < 1:
+    pass
+print(flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    pass
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+"""
+
+
 def test_attached(tmp_path):
     """What a thread used before the attach is in no sample."""
-    target = subprocess.Popen([PYTHON, "-S", "-c", "import time\nwhile time.process_time() < 1: pass\nprint(flush=True)\n"
-                               "while time.process_time() < 2: pass"], stdout=subprocess.PIPE)
+    target = subprocess.Popen([PYTHON, "-S", "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     target.stdout.readline()
-    run = harness.run_qprof("-q", "-o", tmp_path / "q.yaml", "--stacks=cpu", "-p", str(target.pid))
-    assert target.wait() == 0, run
-    profile = harness.parse(tmp_path / "q.yaml")
-    assert cpu_of(profile)[None] >= 200 * MS, "the attach took almost a second"
+    with harness.Attached(tmp_path / "q.yaml", target.pid, options=["--stacks=cpu"]) as attached:
+        target.communicate(b"go on\n", timeout=harness.DEADLINE)
+        profile = attached.finished()
+    assert cpu_of(profile)[None] >= 400 * MS, cpu_of(profile)
     assert_adds_up(profile, 3 * ONE_SAMPLE)
 
 
@@ -239,7 +252,7 @@ class Model:
         return until(ns, pack)
 
 used = {}
-until(300 * 10**6, add)  # until the interpreter is known
+until(800 * 10**6, add)  # until the interpreter is known
 with qprof.scope("Calibrate"):
     used["Calibrate"] = {"calibrate": Model().calibrate(600 * 10**6)}
 with qprof.scope("Quantize"):

@@ -111,6 +111,8 @@ int main(int argc, char **argv)
 	map = make_map(how);
 	tell(map, code, "jit_weights");
 	weights = burn(code, ns);
+	/* Samples are looked up as they are read, by the map as it is then. */
+	pause_ns(500 * MS);
 	tell(map, is(how, "child") ? code + PLACE : code, "jit_scales");
 	if (is(how, "child"))
 		burn_in_child(code + PLACE, scales);

@@ -2,13 +2,14 @@
 /*
  * A load over time that knows what it used by when: pattern ACTION...
  *
- * Actions: busy:MS          one thread spins so long
+ * Actions: busy:MS          one thread spins so long, and until that is its CPU time
  *          busy:MS:N        N threads do, at a time
  *          fork:MS:N        N children do, at a time, and are waited for
  *          idle:MS          nobody runs
  *          read:MIB         of a file in the page cache, made anew
  *          marks:MS:N       one thread spins so long while the first emits N marks
- *          crowd:MS:N       N threads wait, and when all are there the first spins so long
+ *          crowd:MS:N       N threads wait, and when all are there the first spins so long; two
+ *                           marks more, as it begins and when it is done
  *          wait             says {"ready": PID} and waits for SIGUSR1
  *
  * Emits the mark "edge" before and after each action. The last line is JSON: for each of these
@@ -85,11 +86,26 @@ static void *spin(void *unused)
 	return NULL;
 }
 
-static void busy(uint64_t threads)
+/* To ask for CPU time brings the kernel's account up to date, so it is asked for seldom. */
+static void spin_alone(uint64_t ms)
+{
+	const double end = secs(CLOCK_THREAD_CPUTIME_ID) + (double)ms / 1e3;
+	double left;
+
+	spin(NULL);
+	while ((left = end - secs(CLOCK_THREAD_CPUTIME_ID)) > 1e-4)
+		hold_ns((uint64_t)(left * 1e9));
+}
+
+static void busy(uint64_t ms, uint64_t threads)
 {
 	pthread_t others[MAX_THREADS];
 
 	must(threads >= 1 && threads <= MAX_THREADS);
+	if (threads == 1) {
+		spin_alone(ms);
+		return;
+	}
 	for (uint64_t i = 1; i < threads; i++)
 		must(!pthread_create(&others[i], NULL, spin, NULL));
 	spin(NULL);
@@ -161,7 +177,9 @@ static void crowd(uint64_t ms, uint64_t n)
 	must(others && !pthread_mutex_lock(&held));
 	for (uint64_t i = 0; i < n; i++)
 		must(!pthread_create(&others[i], NULL, stay, &held));
+	edge();
 	hold_ns(ms * 1000000);
+	edge();
 	must(!pthread_mutex_unlock(&held));
 	for (uint64_t i = 0; i < n; i++)
 		must(!pthread_join(others[i], NULL));
@@ -189,7 +207,7 @@ static void act(const char *action)
 	must(sscanf(action, "%15[a-z]:%lu:%lu", name, &a, &b) >= 1);
 	until_ns = now_ns() + a * 1000000;
 	if (!strcmp(name, "busy"))
-		busy(b);
+		busy(a, b);
 	else if (!strcmp(name, "fork"))
 		fork_busy(b);
 	else if (!strcmp(name, "crowd"))

@@ -405,6 +405,24 @@ def wakeups(pid):
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
 
 
+def assert_rests(audit, meanwhile=lambda: None):
+    """While nothing happens, nothing wakes it. What the machine's other programs do does, so the quietest of some. The
+    last one's report."""
+    for _ in range(5):
+        with audit() as running:
+            before = wakeups(running.process.pid)
+            meanwhile()
+            time.sleep(2)  # a rate needs time
+            woken = wakeups(running.process.pid) - before
+            report = running.stop()
+        others = sum(1 for process in report["processes"] if process["start_secs"] or process["end_secs"])
+        # At a fork, an exec, an exit, and as each changes what it has mapped.
+        most = 8 * others + 2 * len(report["jobs"]) + 5
+        if woken <= most:
+            return report
+    raise AssertionError(f"{woken} wake-ups, and {others} processes came or went")
+
+
 def repeated_if_hasty(run):
     """run(), once more if the machine was so busy that a program did not wait for its new code to be searched. That is
     counted, and not what the test is about."""

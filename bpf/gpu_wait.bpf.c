@@ -44,16 +44,12 @@ int begin_gpu_wait(u64 stack)
 /* Returns for how long the thread has waited for other things, in a wait for them that goes on. */
 static __always_inline u64 waits_for_others(struct task_struct *task)
 {
-	u64 key = (u64)task, queued = 0, since = 0;
+	u64 key = (u64)task, slept = 0;
 	struct nap *nap = config.waits ? bpf_map_lookup_elem(&naps, &key) : NULL;
 
 	if (nap && nap->kind != NAP_GPU)
-		since = asleep_since(nap);
-	if (since)
-		return not_negative(bpf_ktime_get_ns() - since);
-	if (bpf_core_field_exists(task->sched_info.last_queued))
-		queued = BPF_CORE_READ(task, sched_info.last_queued);
-	return queued ? age_of(queued) : 0;
+		slept = asleep_for(task, nap);
+	return slept + queued_for(task);
 }
 
 static __always_inline u64 waited(const struct gpu_wait *wait, struct task_struct *task)

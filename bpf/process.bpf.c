@@ -453,8 +453,11 @@ static __always_inline void leave_process(struct proc *proc, struct task_struct 
 {
 	refresh_sched_clock();
 	atomic_add_in_order(&proc->exits_begun, 1);
-	if (note_exit(room, task))
+	if (note_exit(room, task)) {
 		atomic_add_thread(&proc->gone, task);
+		if (config.waits)
+			leave_nap(&proc->gone, task);
+	}
 	if (gpu_waited)
 		end_gpu_wait(proc, bpf_get_current_task());
 	atomic_add_in_order(&proc->exits_done, 1);

@@ -128,4 +128,13 @@ static __always_inline u64 not_yet_added(struct task_struct *t)
 	return ran > 0 ? ran : 0;
 }
 
+/* How long a thread has waited for a CPU, with CONFIG_SCHED_INFO; a wait that goes on is added when
+ * it ends, but with --waits: see add_waiting(). */
+static __always_inline u64 cpu_wait_of(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->sched_info.run_delay)
+		       ? BPF_CORE_READ(t, sched_info.run_delay)
+		       : 0;
+}
+
 #endif

@@ -62,6 +62,14 @@ int add_listed_thread(struct wire_usage *sum, u64 task)
 	return 0;
 }
 
+/* Likewise, with a frame of its own beside that one. */
+int add_listed_wait(struct wire_usage *sum, u64 task, int left)
+{
+	if (sum)
+		add_waiting(sum, task, left);
+	return 0;
+}
+
 /* Kept small: on 6.1 the frames of a function and all its callers share 512 bytes. */
 struct thread_walk {
 	u64 node; /* of the thread_node to visit next */
@@ -85,7 +93,7 @@ static long walk_thread(u32 i, struct thread_walk *w)
 	if (!left)
 		add_listed_thread(w->sum, key);
 	if (config.waits)
-		add_waiting(w->sum, key, left);
+		add_listed_wait(w->sum, key, left);
 	if (gpu_waited)
 		add_gpu_wait(w->sum, key);
 	w->node = next_node(w->node);

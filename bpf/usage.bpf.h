@@ -64,15 +64,6 @@ static __always_inline void atomic_subtract_usage(struct wire_usage *sum,
 #undef SUBTRACT
 }
 
-/* Kept with CONFIG_SCHED_INFO; a wait that goes on is added when it ends, but with --waits: see
- * add_waiting(). */
-static __always_inline u64 cpu_wait_of(struct task_struct *t)
-{
-	return bpf_core_field_exists(t->sched_info.run_delay)
-		       ? BPF_CORE_READ(t, sched_info.run_delay)
-		       : 0;
-}
-
 /* The CPU time of a thread. */
 static __always_inline u64 ran(struct task_struct *t)
 {

@@ -54,22 +54,6 @@ static __always_inline enum nap_kind kind_of(struct task_struct *task)
 	return NAP_SLEEP;
 }
 
-static __always_inline void fall_asleep(struct task_struct *task, u64 now)
-{
-	struct nap new = {.since_ns = now, .tgid = tgid_of(task)}, *nap;
-	u64 key = (u64)task;
-
-	/* What a thread does after it was left out, or counted as gone, is in no sum. */
-	if (!find_proc(new.tgid) || (BPF_CORE_READ(task, flags) & PF_EXITING && has_exited(task)))
-		return;
-	new.kind = kind_of(task);
-	nap = bpf_map_lookup_elem(&naps, &key);
-	if (nap)
-		*nap = new;
-	else if (bpf_map_update_elem(&naps, &key, &new, BPF_ANY))
-		count(threads_unread);
-}
-
 /* Since then the task waits for a CPU. */
 static __always_inline void get_ready(struct nap *nap, struct task_struct *task, u64 now)
 {
@@ -78,28 +62,6 @@ static __always_inline void get_ready(struct nap *nap, struct task_struct *task,
 	nap->queue = (u64)BPF_CORE_READ(task, se.cfs_rq);
 	nap->stopped_ns = stopped_ns(nap->queue);
 	nap->ready_ns = now;
-}
-
-/* A CPU is taken from the task. */
-static __always_inline void lose_cpu(struct task_struct *task, u64 now)
-{
-	struct nap new = {.tgid = tgid_of(task)}, *nap;
-	u64 key = (u64)task;
-
-	if (!tells_stops(task) || !find_proc(new.tgid))
-		return;
-	nap = bpf_map_lookup_elem(&naps, &key);
-	if (!nap) {
-		bpf_map_update_elem(&naps, &key, &new, BPF_ANY);
-		nap = bpf_map_lookup_elem(&naps, &key);
-	}
-	if (!nap) {
-		count(threads_unread);
-		return;
-	}
-	/* switch_sleepers() may have met it as it was about to sleep, and then it did not. */
-	nap->since_ns = 0;
-	get_ready(nap, task, now);
 }
 
 static __always_inline void wake_up(struct task_struct *task, u64 now)
@@ -121,21 +83,63 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 		atomic_add(sum, now - since);
 }
 
+/* The task has a CPU: the sleep that it is noted in is over, though no event told. */
+static __always_inline void end_unseen(struct nap *nap, struct task_struct *task, u64 now)
+{
+	if (nap && nap->since_ns)
+		wake_up(task, slept_until(task, nap, now));
+}
+
+static __always_inline void fall_asleep(struct task_struct *task, u64 now)
+{
+	struct nap new = {.since_ns = now, .tgid = tgid_of(task)}, *nap;
+	u64 key = (u64)task;
+
+	/* What a thread does after it was left out, or counted as gone, is in no sum. */
+	if (!find_proc(new.tgid) || (BPF_CORE_READ(task, flags) & PF_EXITING && has_exited(task)))
+		return;
+	new.kind = kind_of(task);
+	new.waited_ns = cpu_wait_of(task);
+	nap = bpf_map_lookup_elem(&naps, &key);
+	end_unseen(nap, task, now);
+	if (nap)
+		*nap = new;
+	else if (bpf_map_update_elem(&naps, &key, &new, BPF_ANY))
+		count(threads_unread);
+}
+
 /*
- * The task is about to have a CPU. Does it still sleep, then no event told that it was woken: the
- * program was not run (in the interrupt that came within it, and in softirqs that interrupted the
- * init process of one 6.18). The kernel knows since when it has waited for the CPU.
+ * A CPU is taken from the task. switch_sleepers() may have met it as it was about to sleep, and
+ * then it did not: it has had its CPU since before that.
  */
+static __always_inline void lose_cpu(struct task_struct *task, u64 now)
+{
+	struct nap new = {.tgid = tgid_of(task)}, *nap;
+	u64 key = (u64)task;
+
+	nap = bpf_map_lookup_elem(&naps, &key);
+	end_unseen(nap, task, now);
+	if (!tells_stops(task) || !find_proc(new.tgid))
+		return;
+	if (!nap) {
+		bpf_map_update_elem(&naps, &key, &new, BPF_ANY);
+		nap = bpf_map_lookup_elem(&naps, &key);
+	}
+	if (!nap) {
+		count(threads_unread);
+		return;
+	}
+	get_ready(nap, task, now);
+}
+
+/* The task is about to have a CPU. */
 static __always_inline void get_cpu(struct task_struct *task, u64 now)
 {
-	u64 key = (u64)task, stopped, waited, woken, ready;
+	u64 key = (u64)task, stopped, waited, ready;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
 	struct proc *proc;
 
-	if (nap && nap->since_ns) {
-		woken = now - queued_for(task);
-		wake_up(task, woken > nap->since_ns ? woken : nap->since_ns);
-	}
+	end_unseen(nap, task, now);
 	if (!nap || !nap->ready_ns)
 		return;
 	ready = nap->ready_ns;
@@ -193,6 +197,7 @@ static __always_inline void note_sleeper(struct task_struct *task)
 	if (!find_proc(new.tgid) || asleep_since(bpf_map_lookup_elem(&naps, &key)))
 		return;
 	new.kind = kind_of(task);
+	new.waited_ns = cpu_wait_of(task);
 	new.since_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&naps, &key, &new, BPF_ANY)) {
 		count(threads_unread);
@@ -207,19 +212,20 @@ static __always_inline void note_sleeper(struct task_struct *task)
  * a row that is read late may be of before. */
 static __always_inline void settle_sleeper(struct task_struct *task)
 {
-	u64 key = (u64)task, now = bpf_ktime_get_ns(), since, *sum;
+	u64 key = (u64)task, since, slept, *sum;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
 	struct proc *proc;
 
 	since = asleep_since(nap);
+	slept = asleep_for(task, nap);
 	if (!since || __sync_val_compare_and_swap(&nap->since_ns, since, 0) != since)
 		return;
 	if (nap->kind == NAP_STORAGE)
-		leave_to_others(key, now - since, 0);
+		leave_to_others(key, slept, 0);
 	proc = find_proc(nap->tgid);
 	sum = proc ? sum_of(&proc->gone, nap->kind) : NULL;
 	if (sum)
-		atomic_add(sum, now - since);
+		atomic_add(sum, slept);
 }
 
 SEC("?iter/task")

@@ -20,6 +20,7 @@ struct nap {
 	u64 since_ns; /* 0: it is awake */
 	u32 kind;     /* enum nap_kind */
 	u32 tgid;
+	u64 waited_ns;	/* for a CPU, before it: see slept_until() */
 	u64 ready_ns;	/* since when it waits for a CPU; 0: it does not */
 	u64 queue;	/* in which: a struct cfs_rq */
 	u64 stopped_ns; /* for how long that had been stopped by then */
@@ -92,28 +93,76 @@ static __always_inline u64 queued_for(struct task_struct *t)
 	return since ? age_of(since) : 0;
 }
 
+/*
+ * Returns until when a thread slept of which no event told that it was woken, nor that it got a
+ * CPU: programs may not be run in an interrupt that came within one, and are not in the context of
+ * the init process of one 6.18. The kernel knows since when it has waited for a CPU, or when it got
+ * one, and how long it had waited for that.
+ */
+static __always_inline u64 slept_until(struct task_struct *t, const struct nap *nap, u64 now)
+{
+	u64 ago = queued_for(t), arrived;
+
+	if (!ago && bpf_core_field_exists(t->sched_info.last_arrival)) {
+		arrived = BPF_CORE_READ(t, sched_info.last_arrival);
+		ago = age_of(arrived) + not_negative(cpu_wait_of(t) - nap->waited_ns);
+	}
+	return now - ago > nap->since_ns ? now - ago : nap->since_ns;
+}
+
+/* Returns for how long the thread has slept in the sleep that it is noted in; 0: in none. */
+static __always_inline u64 asleep_for(struct task_struct *t, const struct nap *nap)
+{
+	const u64 since = asleep_since(nap), now = bpf_ktime_get_ns();
+
+	if (!since)
+		return 0;
+	if (BPF_CORE_READ(t, __state) == TASK_RUNNING)
+		return not_negative(slept_until(t, nap, now) - since);
+	return not_negative(now - since);
+}
+
 /* Adds to *usage, which nobody else writes, what a thread waits for now: it sleeps, or it has no
  * CPU. left: it has exited, and how it waits for a CPU to end does not count. */
 static __always_inline void add_waiting(struct wire_usage *usage, u64 task, bool left)
 {
 	struct task_struct *t = (struct task_struct *)task;
 	struct nap *nap = bpf_map_lookup_elem(&naps, &task);
-	u64 since = asleep_since(nap), *sum;
+	u64 slept = asleep_for(t, nap), *sum;
 
-	if (since) {
+	if (slept) {
 		sum = sum_of(usage, nap->kind);
 		if (sum)
-			*sum += bpf_ktime_get_ns() - since;
-	} else if (!left) {
-		usage->cpu_wait_ns += queued_for(t);
+			*sum += slept;
 	}
+	if (!left)
+		usage->cpu_wait_ns += queued_for(t);
+}
+
+/* As a thread exits: a sleep that it is noted in is over, and no event told. */
+static __always_inline void leave_nap(struct wire_usage *gone, struct task_struct *t)
+{
+	u64 key = (u64)t, *sum;
+	struct nap *nap = bpf_map_lookup_elem(&naps, &key);
+	const u64 slept = asleep_for(t, nap);
+
+	if (!nap || !slept)
+		return;
+	nap->since_ns = 0;
+	sum = sum_of(gone, nap->kind);
+	if (sum)
+		atomic_add(sum, slept);
 }
 
 /* A thread that sleeps as its process is tracked: its sleep counts from now on, as what it is not
  * known to be. One that has begun to exit may be a zombie: nobody would say that it wakes up. */
 static __always_inline void note_sleeping(struct task_struct *task)
 {
-	struct nap nap = {.since_ns = bpf_ktime_get_ns(), .tgid = tgid_of(task)};
+	struct nap nap = {
+		.since_ns = bpf_ktime_get_ns(),
+		.tgid = tgid_of(task),
+		.waited_ns = cpu_wait_of(task),
+	};
 	u64 key = (u64)task;
 
 	if (BPF_CORE_READ(task, __state) == TASK_RUNNING || BPF_CORE_READ(task, flags) & PF_EXITING)

@@ -181,7 +181,8 @@ def test_nobody_is_woken(out):
             profile = attached.finished()
     points = between_rows(profile)
     assert len(points) >= 20, f"1.5 s of CPU time in {points}"
-    assert woken <= 8, f"two marks and the exit woke it {woken} times, besides {len(points)} points"
+    # A ring that is half full wakes it, too: an emulated CPU makes more points.
+    assert woken <= 8 + len(points) // 4, f"two marks and the exit woke it {woken} times, besides {len(points)} points"
 
 
 def test_too_many_threads(profile):

@@ -83,7 +83,7 @@ static __always_inline void wake_up(struct task_struct *task, u64 now)
 		atomic_add(sum, now - since);
 }
 
-/* The task has a CPU: the sleep that it is noted in is over, though no event told. */
+/* The task has a CPU or gets it now: a sleep that it is noted in is over, though no event told. */
 static __always_inline void end_unseen(struct nap *nap, struct task_struct *task, u64 now)
 {
 	if (nap && nap->since_ns)

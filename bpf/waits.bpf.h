@@ -94,10 +94,10 @@ static __always_inline u64 queued_for(struct task_struct *t)
 }
 
 /*
- * Returns until when a thread slept of which no event told that it was woken, nor that it got a
- * CPU: programs may not be run in an interrupt that came within one, and are not in the context of
- * the init process of one 6.18. The kernel knows since when it has waited for a CPU, or when it got
- * one, and how long it had waited for that.
+ * Returns when the sleep of a thread ended, if no event told. A program is not run for an event in
+ * an interrupt that came while it ran; and one 6.18 runs none in the context of its init process.
+ * The kernel knows since when the thread has waited for a CPU; or, if it has one, since when, and
+ * how long it had waited for that.
  */
 static __always_inline u64 slept_until(struct task_struct *t, const struct nap *nap, u64 now)
 {
@@ -139,7 +139,7 @@ static __always_inline void add_waiting(struct wire_usage *usage, u64 task, bool
 		usage->cpu_wait_ns += queued_for(t);
 }
 
-/* As a thread exits: a sleep that it is noted in is over, and no event told. */
+/* Comes as a thread exits: a sleep that it is noted in is over, though no event told. */
 static __always_inline void leave_nap(struct wire_usage *gone, struct task_struct *t)
 {
 	u64 key = (u64)t, *sum;

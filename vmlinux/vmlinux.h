@@ -437,7 +437,7 @@ struct css_set {
 };
 
 struct sched_info {
-	unsigned long long run_delay;	/* with CONFIG_SCHED_INFO */
+	unsigned long long run_delay;	 /* with CONFIG_SCHED_INFO */
 	unsigned long long last_arrival; /* when it last got a CPU */
 	unsigned long long last_queued;	 /* since when it is ready, without a CPU; 0: it is not */
 };

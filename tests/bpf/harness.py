@@ -174,9 +174,9 @@ def assert_all_time(run, whole, expected, said, slack=0.02):
     assert expected - slack - run.stolen_secs <= whole <= expected + slack, (whole, expected, run.stolen_secs, said)
 
 
-def run_qprof(*args, env=None, through=(), **kwargs):
+def run_qprof(*args, env=None, through=(), qprof=QPROF, **kwargs):
     """Runs qprof-bpf as it is told, without a judgement; through: a command that runs it."""
-    args = [*through, str(QPROF), *map(str, args)]
+    args = [*through, str(qprof), *map(str, args)]
     stolen = stolen_secs()
     done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
                           env={**CLEAN_ENV, **(env or {})}, check=False, **kwargs)
@@ -421,6 +421,16 @@ def assert_rests(audit, meanwhile=lambda: None):
         if woken <= most:
             return report
     raise AssertionError(f"{woken} wake-ups, and {others} processes came or went")
+
+
+@contextlib.contextmanager
+def busy_machine(loops):
+    """So many programs compute meanwhile."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(loops):
+            process = stack.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
+            stack.callback(process.kill)
+        yield
 
 
 def repeated_if_hasty(run):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, Run, last_json, parse, program, public_dir,
-                     repeated_if_hasty, stolen_secs)
+from harness import (CLEAN_ENV, DEADLINE, NOBODY, QPROF, Attached, last_json, parse, program, public_dir,
+                     repeated_if_hasty, run_qprof)
 
 SOMEBODY = 65533
 
@@ -39,13 +39,9 @@ class Service(Attached):
     def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None, qprof=QPROF):
         path = Path(folder) / "qprof.yaml"
         self.runs += 1
-        args = [*as_user(uid), str(qprof), "-q", "--service", self.socket, "-o", str(path), *options, "--",
-                *map(str, command)]
-        stolen = stolen_secs()
-        done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False,
-                              env={**CLEAN_ENV, **(env or {})})
-        run = Run(args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"),
-                  path, stolen_secs=stolen_secs() - stolen)
+        run = run_qprof("-q", "--service", self.socket, "-o", path, *options, "--", *command, env=env,
+                        through=as_user(uid), qprof=qprof)
+        run.path = path
         assert run.returncode == status, f"expected exit status {status}; {run}"
         run.profile = parse(path)
         if run.profile:

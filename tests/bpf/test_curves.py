@@ -2,6 +2,7 @@
 """What a program uses over time, between its checkpoints: usage_timeline, taken when timers expire."""
 
 import json
+import os
 
 import pytest
 
@@ -182,7 +183,8 @@ def test_nobody_is_woken(out):
     points = between_rows(profile)
     assert len(points) >= 20, f"1.5 s of CPU time in {points}"
     # A ring that is half full wakes it, too: an emulated CPU makes more points.
-    assert woken <= 8 + len(points) // 4, f"two marks and the exit woke it {woken} times, besides {len(points)} points"
+    most = 8 + (len(points) // 4 if "QPROF_GUEST" in os.environ else 0)
+    assert woken <= most, f"two marks and the exit woke it {woken} times, besides {len(points)} points"
 
 
 def test_too_many_threads(profile):

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from harness import MIB, assert_nothing_lost, profile_command, program
+from harness import MIB, assert_nothing_lost, busy_machine, profile_command, program
 from test_stacks import one_sample, run_stacks, stacks_of
 
 FIRST = (program("touches_first.so"), "touch_first")
@@ -49,8 +49,7 @@ def test_children_that_go_on_loading(tmp_path):
 
 def test_libraries_in_turns(tmp_path):
     """On a machine that is busy, mappings are read when another library is there by now: then samples have no stack."""
-    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
-    try:
+    with busy_machine(os.cpu_count()):
         for _ in range(4):  # none may be read in time
             run = profile_command(tmp_path / "q.yaml", program("places"), "turns", *FIRST, *OTHER, options=["--stacks"])
             seen = Counter()
@@ -60,10 +59,6 @@ def test_libraries_in_turns(tmp_path):
                                  if f"turn_{turn}" in names and name in names})
             if seen["other", "touch_other"]:
                 break
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
     assert not seen["first", "touch_other"] and not seen["other", "touch_first"], seen
     assert seen["first", "touch_first"] > seen["other", "touch_other"] > 0, seen
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groups import cgroup
-from harness import assert_all_time, assert_nothing_lost, process_of, program, row_of, run_qprof
+from harness import assert_all_time, assert_nothing_lost, busy_machine, process_of, program, row_of, run_qprof
 
 SLEEPS = ("storage_wait_secs", "lock_wait_secs", "sleep_secs")
 
@@ -215,15 +215,10 @@ print(json.dumps({"slept": slept}))
 
 @WAKEUPS
 def test_each_sleep_is_whole(script, env):
-    """Beside others, so that the program waits for a CPU after a sleep, and loses it before the next one. On some
-    machines no event tells of what their init process is interrupted by: 1 of 1,000 sleeps was lost, or had no end."""
-    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
-    try:
+    """Beside others, so that the program waits for a CPU after a sleep, and loses it before the next one. One kernel
+    tells no event in the context of its init process: there 1 of 1,000 sleeps was lost, or had no end."""
+    with busy_machine(2 * os.cpu_count()):
         run = script(MANY_SLEEPS, options=["--waits"], env=env)
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
     found = {phase["name"]: phase.get("own_sleep_secs", 0) for phase in run.profile["phases"]}
     wrong = [(i, slept, found[f"Layer {i}"]) for i, slept in enumerate(run.truth["slept"])
              if not 0.0095 <= found[f"Layer {i}"] <= slept + 0.001]

@@ -174,9 +174,9 @@ def assert_all_time(run, whole, expected, said, slack=0.02):
     assert expected - slack - run.stolen_secs <= whole <= expected + slack, (whole, expected, run.stolen_secs, said)
 
 
-def run_qprof(*args, env=None, through=(), qprof=QPROF, **kwargs):
-    """Runs qprof-bpf as it is told, without a judgement; through: a command that runs it."""
-    args = [*through, str(qprof), *map(str, args)]
+def run_qprof(*args, env=None, through=(), qprof=None, **kwargs):
+    """Runs qprof-bpf as it is told, without a judgement; through: a command that runs it; qprof: not QPROF, but that."""
+    args = [*through, str(qprof or QPROF), *map(str, args)]
     stolen = stolen_secs()
     done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
                           env={**CLEAN_ENV, **(env or {})}, check=False, **kwargs)

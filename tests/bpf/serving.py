@@ -36,7 +36,7 @@ class Service(Attached):
         """A run of that user, with its profile, which is the user's own; see repeated_if_hasty()."""
         return repeated_if_hasty(lambda: self._run_once(*args, **kwargs))
 
-    def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None, qprof=QPROF):
+    def _run_once(self, folder, *command, uid=NOBODY, options=(), status=0, env=None, qprof=None):
         path = Path(folder) / "qprof.yaml"
         self.runs += 1
         run = run_qprof("-q", "--service", self.socket, "-o", path, *options, "--", *command, env=env,

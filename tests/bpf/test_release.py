@@ -53,6 +53,7 @@ def alone(release, tmp_path_factory):
 def static(alone, monkeypatch):
     """The harness runs that one."""
     monkeypatch.setattr(harness, "QPROF", alone)
+    assert run_qprof("--version").args == [str(alone), "--version"]
     return alone
 
 

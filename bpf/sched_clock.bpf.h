@@ -49,7 +49,7 @@ enum {
  * Looks at the clock; only in programs that may not sleep. An event that stands still is of a CPU
  * that was offline: the kernel does not start it again. Between the two clocks an interrupt may
  * come, or a hypervisor may stop the CPU, for milliseconds: threads that live shorter would seem to
- * use nothing. Then the look before is better, however old: see age_of().
+ * use nothing. Then the look before is better, however old.
  */
 static __always_inline void refresh_sched_clock(void)
 {
@@ -73,21 +73,15 @@ static __always_inline void refresh_sched_clock(void)
 }
 
 /*
- * Returns how long ago the clock of a run queue was brought up to date. The two clocks drift apart:
- * 60 ns a second as measured, at most 500 us a second, while CLOCK_MONOTONIC is corrected at its
- * fastest. So after an old look the answer is at most a tick: the kernel updates the run queue's
- * clock that often.
+ * Returns how long ago the scheduler's clock said that; 0: not known, for nobody has looked at it.
+ * Since the last look CLOCK_MONOTONIC drifts from it: by 60 ns a second as measured, and faster
+ * while it is corrected.
  */
 static __always_inline u64 age_of(u64 clock)
 {
-	u64 now = bpf_ktime_get_ns(), taken = sched_clock_seen_ns;
-	s64 age = now + sched_clock_ahead - clock;
+	const s64 age = bpf_ktime_get_ns() + sched_clock_ahead - clock;
 
-	if (age < 0)
-		return 0;
-	if ((s64)(now - taken) > FRESH_LOOK_NS && age > (s64)config.tick_ns)
-		return config.tick_ns;
-	return age;
+	return age > 0 && sched_clock_seen_ns ? age : 0;
 }
 
 /*

@@ -163,6 +163,8 @@ int BPF_PROG(task_switches, bool preempt, struct task_struct *prev, struct task_
 	if (!waits_count())
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (now - sched_clock_seen_ns > FRESH_LOOK_NS)
+		refresh_sched_clock();
 	if (!prev->pid || prev_state & TASK_DEAD)
 		; /* idle, or gone */
 	else if (preempt || prev_state == TASK_RUNNING)

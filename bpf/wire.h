@@ -593,7 +593,6 @@ struct wire_config {
 	__u32 percpu_counter_type;
 	__u32 refcount_struct_type;
 	__u64 stale_ns;	  /* how old others' usage may be in a big tree's checkpoints */
-	__u64 tick_ns;	  /* of the scheduler */
 	__u64 unadded_ns; /* most that the kernel has not added yet: see run_since(); ~0: any */
 	__u64 fault_entry, fault_entry_bytes; /* the kernel's for page faults; 0: not known */
 };

@@ -394,6 +394,40 @@ def test_a_quota_is_a_wait_for_a_cpu(script):
     assert f"(quota of {limit['of']}: 20 %)" in slow(run), slow(run)
 
 
+WAITS_LONG = r"""
+import json, os, signal, sys, time
+import qprof
+
+def used(pid):
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+child = os.fork()
+if not child:
+    open(sys.argv[1], "w").write(str(os.getpid()))
+    while True:
+        pass
+while used(child) < 0.02:
+    time.sleep(0.001)
+began, before = time.monotonic(), used(child)
+with qprof.scope("Wait"):
+    time.sleep(2.5)
+    waits = time.monotonic() - began - (used(child) - before)
+os.kill(child, signal.SIGKILL)
+os.wait()
+print(json.dumps({"waits": waits}))
+"""
+
+
+def test_a_long_wait_for_a_cpu_goes_on(script):
+    """At a row, which has it so far, though for seconds nothing else came of the program: no timer is watched."""
+    with cgroup("cpu", {"cpu.cfs_period_us": 1000000, "cpu.cfs_quota_us": 1000}, {"cpu.max": "1000 1000000"}) as procs:
+        run = script(WAITS_LONG, procs, options=["--waits", "--as-root", "--no-curves"])
+    phase, _, _ = thread_time(run.profile, "Wait")
+    assert run.truth["waits"] > 1, run.truth
+    assert run.truth["waits"] - 0.05 - run.stolen_secs <= phase["cpu_wait_secs"] <= run.truth["waits"] + 0.05, (run.truth, phase)
+
+
 @pytest.mark.parametrize("then", ['exec "$@"', '"$@"; exit $?'], ids=["itself", "child"])
 def test_a_shell_enters_a_cgroup_with_a_quota(profile, then):
     """As systemd-run does. The program makes no row while the shell is there; the quota is the one it ran under."""

@@ -198,8 +198,7 @@ static int load(struct engine *e, const struct engine_config *config, struct err
 	c->refcount_struct_type = kernel_types_struct(&e->types, "refcount_struct");
 	c->checkpoint_limit = config->checkpoint_limit;
 	c->stale_ns = config->audit ? AUDIT_STALE_NS : RUN_STALE_NS;
-	c->tick_ns = tick_ns();
-	c->unadded_ns = may_lack_ticks() ? UINT64_MAX : c->tick_ns;
+	c->unadded_ns = may_lack_ticks() ? UINT64_MAX : tick_ns();
 	c->max_mappings = procfs_max_mappings();
 	c->point_pages = wire_point_pages((uint64_t)sysconf(_SC_PAGESIZE));
 	e->capacity = capacity_make(e->bpf, config->max_processes, config->audit, cpus);

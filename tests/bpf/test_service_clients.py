@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness import (AS_NOBODY, CLEAN_ENV, DEADLINE, KIB, MIB, NOBODY, QPROF, Lines, assert_nothing_lost, last_json, losses,
-                     program, public_dir, quality, rows, step_names, wait_for)
+                     program, public_dir, quality, rows, state_of, step_names, wait_for)
 from serving import SOMEBODY, Service, as_user, folder, own_copy, service  # noqa: F401
 
 WELCOME, REFUSED, RECORDS, ACCOUNT = range(0x71700003, 0x71700007)
@@ -180,8 +180,9 @@ WITHHELD = {"set_uid": (0o4755, 0), "set_gid": (0o2755, 0), "unreadable": (0o711
 def test_becomes_anothers(service, folder, mode, owner):
     """A program in the tree that its user may not look into: it is counted, and no figure has it, nor its arguments."""
     path = own_copy(folder, mode=mode, owner=owner)
-    run = service.run(folder, "sh", "-c", f"{program('checkpoints')} sequence >&2; {path} touch:32 mark:secret exit:0 & "
-                      "read line < /dev/null; sleep 0.2; kill -USR1 $! 2>/dev/null; sleep 0.2; kill -KILL $!; true")
+    run = service.run(folder, "sh", "-c", f"{program('checkpoints')} sequence >&2; mkfifo {folder}/said; "
+                      f"{path} touch:32 mark:secret exit:0 > {folder}/said & exec 3< {folder}/said; "
+                      "for _ in touch mark; do read line <&3; kill -USR1 $!; done; read line <&3; kill -KILL $!")
     assert quality(run.profile)["withheld_processes"] == 1, quality(run.profile)
     assert losses(run.profile) == {"withheld_processes": 1}
     assert run.profile["peak_memory_mb"] < 32 and "secret" not in step_names(run.profile)
@@ -323,6 +324,18 @@ def lingering():
     return here, there
 
 
+@contextlib.contextmanager
+def halted(service):
+    """What it is sent meanwhile, it takes afterwards."""
+    pid = service.process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: state_of(pid) == "T", "the service to stop")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_descriptors_that_take_long_to_close(service, folder):
     """Others are served meanwhile, and more connections are closed than wait for that."""
     before = service.connections()
@@ -333,8 +346,9 @@ def test_descriptors_that_take_long_to_close(service, folder):
                 assert client.hears()[0] == WELCOME
             here, there = lingering()
             ends.append(there)
-            client.say(b"x", [here.fileno()])
-            here.close()  # the message has the last one
+            with halted(service):
+                client.say(b"x", [here.fileno()])
+                here.close()  # the message has the last one, or we would wait
             if when == "while it is served":
                 assert not client.runs()
         for _ in range(150):
@@ -349,10 +363,10 @@ def test_descriptors_that_take_long_to_close(service, folder):
 
 
 def test_exited_process(service):
-    os.kill(service.process.pid, signal.SIGSTOP)
-    with Client(service.socket, "/bin/true") as client:
-        assert not client.runs()
-        os.kill(service.process.pid, signal.SIGCONT)
+    with contextlib.ExitStack() as stack:
+        with halted(service):
+            client = stack.enter_context(Client(service.socket, "/bin/true"))
+            assert not client.runs()
         assert "the command has ended" in client.refused()
 
 

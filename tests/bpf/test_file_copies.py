@@ -268,6 +268,7 @@ def come_and_go():
         other = mmap.mmap(fd, pages * mmap.PAGESIZE, prot=mmap.PROT_READ) # and the one before goes
 
 phases("Before")
+os.nice(-20) # so that on a busy machine the thread has a CPU while somebody looks
 threading.Thread(target=come_and_go).start()
 phases("Going {}")
 os._exit(0)
@@ -276,7 +277,7 @@ os._exit(0)
 
 def test_files_come_and_go(script, out, weights):
     """A process that maps and unmaps files all the time: no wrong figure of what is mapped; copies are told."""
-    for _ in range(20): # on a busy machine the thread seldom has a CPU while somebody looks
+    for _ in range(20):
         file = find(script(BEGIN + COME_AND_GO, weights, out, options=COPIES).profile, weights)
         told = [use for use in file["phases"] if "copied_mb" in use]
         assert {use["copied_mb"] for use in told} == {file["copied_mb"]} == {4}, file

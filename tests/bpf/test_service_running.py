@@ -166,8 +166,11 @@ def test_a_child_whose_first_thread_has_ended(service, folder):
 
 def test_who_asks_is_in_no_figure(service, folder):
     """Though it is a child of its target."""
-    script = f'{QPROF} -q --service {service.socket} -o {folder}/own.yaml -p $$ & pid=$!; sleep 1.5; kill -INT $pid; wait'
-    subprocess.run([*AS_NOBODY, "sh", "-c", script], env=CLEAN_ENV, stdin=subprocess.DEVNULL, check=True, timeout=DEADLINE)
+    script = (f"mkfifo said; {QPROF} --service {service.socket} -o own.yaml -p $$ 2> said & pid=$!; exec 3< said; "
+              "read line <&3; echo $line; kill -INT $pid; cat <&3; wait")
+    done = subprocess.run([*AS_NOBODY, "sh", "-c", script], cwd=folder, env=CLEAN_ENV, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=True, timeout=DEADLINE)
+    assert "attached to the processes, through the service" in done.stdout.splitlines()[0], done
     profile = parse(folder / "own.yaml")
     assert profile["processes"][0]["comm"] == "sh"
     assert "qprof-bpf" not in [process["comm"] for process in profile["processes"]]

@@ -73,9 +73,9 @@ static __always_inline void refresh_sched_clock(void)
 }
 
 /*
- * Returns how long ago the scheduler's clock said that; 0: not known, for nobody has looked at it.
- * Since the last look CLOCK_MONOTONIC drifts from it: by 60 ns a second as measured, and faster
- * while it is corrected.
+ * Returns for how long the scheduler's clock has gone on since that reading of it; 0: not known,
+ * for nobody has looked at it. The error is what CLOCK_MONOTONIC has drifted from it since the last
+ * look: 60 ns a second as measured, more while that is corrected.
  */
 static __always_inline u64 age_of(u64 clock)
 {
